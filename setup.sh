@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Installs what tune needs to build, run and be tested: Debian packages, LibTorch and Arrow C++ (from their wheels, into
+# .venv), the web page's packages. Safe to run again: what is there stays. Works as root or with sudo.
+#
+#   ./setup.sh              everything
+#   ./setup.sh --no-tests   without what only the tests need (MLflow, scikit-learn, Chromium)
+#   ./setup.sh --no-torch   without LibTorch (tune-trainer is then not built)
+set -euo pipefail
+cd "$(dirname "$0")"
+
+with_tests=1
+with_torch=1
+for argument in "$@"; do
+    case "$argument" in
+        --no-tests) with_tests=0 ;;
+        --no-torch) with_torch=0 ;;
+        *) echo "setup.sh: unknown option '$argument' (known: --no-tests, --no-torch)" >&2; exit 2 ;;
+    esac
+done
+
+say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+
+packages=(
+    g++ cmake ninja-build ccache git curl ca-certificates python3 python3-venv
+    libboost1.81-dev libsqlite3-dev nlohmann-json3-dev libsimdjson-dev libcli11-dev libyaml-cpp-dev
+    libeigen3-dev libspdlog-dev libssl-dev zlib1g-dev libxxhash-dev libgtest-dev libgmock-dev libbenchmark-dev
+)
+command -v node >/dev/null && command -v npm >/dev/null || packages+=(nodejs npm)
+[ $with_tests = 0 ] || packages+=(chromium sqlite3 clang-format-14)
+
+missing=()
+for package in "${packages[@]}"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+    say "Debian packages: ${missing[*]}"
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+if [ ! -x .venv/bin/python ]; then
+    say "Python environment .venv"
+    python3 -m venv .venv
+fi
+
+# Installs a requirements file once; a changed file is installed anew.
+pip_install() { # FILE OPTION...
+    local file=$1 stamp
+    shift
+    stamp=.venv/.installed-$(sha256sum "$file" | cut -c1-16)
+    [ -e "$stamp" ] && return
+    say "Python packages of $file"
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"
+    touch "$stamp"
+}
+if [ $with_torch = 1 ]; then
+    pip_install requirements.txt --no-deps -r requirements.txt
+fi
+[ $with_tests = 0 ] || pip_install tests/requirements.txt -r tests/requirements.txt
+
+if [ -f web/package-lock.json ]; then
+    if [ ! -e web/node_modules/.package-lock.json ] ||
+        [ web/package-lock.json -nt web/node_modules/.package-lock.json ]; then
+        say "Web packages"
+        (cd web && npm ci --no-audit --no-fund --loglevel=error)
+        touch web/node_modules/.package-lock.json
+    fi
+fi
+say "Ready. Build with: cmake --preset release && cmake --build --preset release"
