@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Runs the benchmarks and prints one table with our figures, their targets and the peers measured in the same run.
+
+    tests/bench/run.py                 our figures
+    tests/bench/run.py --peers         ours and the peers' (makes .venv-peers on first use; takes minutes)
+    tests/bench/run.py --json tracker  one area, as JSON lines
+
+A benchmark is a program `*_bench` in build/<preset>/bin or a script tests/bench/<area>/*_bench.py. It prints one JSON
+object a figure: name, value, unit, better ("higher" or "lower"), target (optional). A peer script is
+tests/bench/<area>/peers.py; it prints the same names with the extra field "peer".
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+AREAS = ("tracker", "tuner", "loader", "worker")
+
+
+def read_figures(command, environment, area):
+    """Runs one benchmark; lines that are no JSON objects (progress) go to stderr."""
+    figures = []
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if line.startswith("{"):
+            figures.append({**json.loads(line), "area": area})
+        else:
+            sys.stderr.write(line)
+    if process.wait() != 0:
+        sys.stderr.write(f"bench: '{' '.join(map(str, command))}' ended with {process.returncode}\n")
+    return figures
+
+
+def our_commands(area, bin_dir):
+    folder = ROOT / "tests" / "bench" / area
+    for source in sorted(folder.glob("*_bench.cc")):
+        program = bin_dir / source.stem
+        if program.exists():
+            yield [str(program)]
+    for script in sorted(folder.glob("*_bench.py")):
+        yield [str(ROOT / ".venv" / "bin" / "python"), str(script)]
+
+
+def peer_python():
+    """The peers' own environment, so that their dependencies never meet ours."""
+    python = ROOT / ".venv-peers" / "bin" / "python"
+    requirements = ROOT / "tests" / "bench" / "requirements.txt"
+    stamp = ROOT / ".venv-peers" / ".installed"
+    if not stamp.exists() or stamp.stat().st_mtime < requirements.stat().st_mtime:
+        subprocess.run([sys.executable, "-m", "venv", ROOT / ".venv-peers"], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "-r", requirements], check=True)
+        stamp.touch()
+    return str(python)
+
+
+def format_number(value):
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def verdict(figure):
+    target = figure.get("target")
+    if target is None:
+        return ""
+    met = figure["value"] >= target if figure["better"] == "higher" else figure["value"] <= target
+    return "met" if met else "MISSED"
+
+
+def print_table(figures):
+    ours = [figure for figure in figures if "peer" not in figure]
+    print(f"{'figure':<58} {'ours':>12} {'target':>12} {'':>7}  peers (ratio: times better than the peer)")
+    for figure in ours:
+        peers = []
+        for other in figures:
+            if other.get("peer") and other["name"] == figure["name"] and other["value"] and figure["value"]:
+                ratio = figure["value"] / other["value"]
+                ratio = ratio if figure["better"] == "higher" else 1 / ratio
+                peers.append(f"{other['peer']} {format_number(other['value'])} ({ratio:,.1f}x)")
+        target = format_number(figure["target"]) if "target" in figure else ""
+        name = f"{figure['name']} [{figure['unit']}]"
+        print(f"{name:<58} {format_number(figure['value']):>12} {target:>12} {verdict(figure):>7}  {'; '.join(peers)}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("areas", nargs="*", metavar="AREA", help=", ".join(AREAS))
+    parser.add_argument("--peers", action="store_true", help="measure the peers too")
+    parser.add_argument("--json", action="store_true", help="JSON lines instead of a table")
+    parser.add_argument("--bin-dir", type=pathlib.Path, default=ROOT / "build" / "release" / "bin")
+    options = parser.parse_args()
+    unknown = set(options.areas) - set(AREAS)
+    if unknown:
+        parser.error(f"unknown area {', '.join(sorted(unknown))}; known: {', '.join(AREAS)}")
+
+    environment = {**os.environ, "TUNE_BIN_DIR": str(options.bin_dir)}
+    figures = []
+    for area in options.areas or AREAS:
+        for command in our_commands(area, options.bin_dir):
+            figures += read_figures(command, environment, area)
+        peers = ROOT / "tests" / "bench" / area / "peers.py"
+        if options.peers and peers.exists():
+            figures += read_figures([peer_python(), str(peers)], environment, area)
+    if options.json:
+        for figure in figures:
+            print(json.dumps(figure))
+    else:
+        print_table(figures)
+
+
+if __name__ == "__main__":
+    main()

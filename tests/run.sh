@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# Installs, builds and runs every test. The last line is "N passed, N failed"; the exit code is 0 only without failures.
+#
+#   ./tests/run.sh                    everything
+#   ./tests/run.sh unit e2e           some suites: unit contract e2e web examples minimal asan tsan
+#   ./tests/run.sh --no-setup unit    without looking at the installed packages first
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+setup=1
+suites=()
+for argument in "$@"; do
+    case "$argument" in
+        --no-setup) setup=0 ;;
+        unit | contract | e2e | web | examples | minimal | asan | tsan) suites+=("$argument") ;;
+        *) echo "run.sh: unknown suite '$argument'; see the head of tests/run.sh" >&2; exit 2 ;;
+    esac
+done
+[ ${#suites[@]} -gt 0 ] || suites=(unit contract e2e web examples minimal asan tsan)
+
+passed=0
+failed=0
+jobs=${TUNE_JOBS:-2}
+logs=build/test-logs
+export TUNE_BIN_DIR=$PWD/build/release/bin
+mkdir -p $logs
+
+say() { printf '\n\033[1m==> %s\033[0m\n' "$*"; }
+
+# Adds up what a runner's own closing lines say; a runner that died without one counts as a failure.
+count() { # NAME PASSED FAILED STATUS
+    local good=${2:-0} bad=${3:-0}
+    if [ "$4" != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
+    if [ "$4" = 0 ] && [ "$good" = 0 ]; then bad=$((bad + 1)); fi
+    passed=$((passed + good))
+    failed=$((failed + bad))
+    printf '%-40s %5d passed %5d failed\n' "$1" "$good" "$bad"
+    [ "$bad" = 0 ] || { echo "--- end of $logs/$1.log:"; tail -n 60 "$logs/$1.log"; }
+}
+
+number() { grep -oP "$1" "$2" | tail -n 1; }
+
+configure_and_build() { # PRESET [CMAKE OPTION...]
+    local preset=$1
+    shift
+    say "Build ($preset)"
+    cmake --preset "$preset" "$@" >"$logs/build-$preset.log" 2>&1 &&
+        cmake --build --preset "$preset" -j "$jobs" >>"$logs/build-$preset.log" 2>&1 && return 0
+    tail -n 60 "$logs/build-$preset.log"
+    count "build-$preset" 0 1 1
+    return 1
+}
+
+gtests() { # SUITE BIN_DIR
+    local program name status
+    for program in "$2"/*_tests; do
+        name=$1-$(basename "$program")
+        timeout 900 "$program" --gtest_brief=0 >"$logs/$name.log" 2>&1
+        status=$?
+        count "$name" "$(number '\[  PASSED  \] \K\d+' "$logs/$name.log")" \
+            "$(number '\[  FAILED  \] \K\d+(?= tests?, listed)' "$logs/$name.log")" $status
+    done
+}
+
+pytests() { # SUITE PATH
+    local log=$logs/$1.log status
+    .venv/bin/python -m pytest -q -ra --color=no -p no:cacheprovider --timeout=300 "$2" >"$log" 2>&1
+    status=$?
+    local bad errors
+    bad=$(number '\d+(?= failed)' "$log")
+    errors=$(number '\d+(?= errors?\b)' "$log")
+    count "$1" "$(number '\d+(?= passed)' "$log")" $((${bad:-0} + ${errors:-0})) $status
+}
+
+node_tests() { # NAME FILE...
+    local log=$logs/$1.log status name=$1
+    shift
+    node --test --test-reporter=tap "$@" >"$log" 2>&1
+    status=$?
+    count "$name" "$(number '^# pass \K\d+' "$log")" "$(number '^# fail \K\d+' "$log")" $status
+}
+
+suite_unit() {
+    gtests unit build/release/bin
+    node_tests web-unit web/test/*.test.mjs
+}
+suite_contract() { pytests contract tests/contract; }
+suite_e2e() { pytests e2e tests/e2e; }
+suite_web() { node_tests web tests/web/*.test.mjs; }
+suite_examples() { pytests examples tests/examples; }
+
+# `tune` must build where LibTorch and Arrow are absent.
+suite_minimal() {
+    local log=$logs/minimal.log status
+    say "Build without LibTorch and Arrow"
+    cmake --preset release -B build/minimal -DTUNE_WITH_TORCH=OFF -DTUNE_WITH_ARROW=OFF -DTUNE_WEB=OFF \
+        -DTUNE_BENCH=OFF >"$log" 2>&1 && cmake --build build/minimal -j "$jobs" >>"$log" 2>&1 &&
+        [ -x build/minimal/bin/tune ] && [ ! -e build/minimal/bin/tune-trainer ]
+    status=$?
+    count minimal $((status == 0)) 0 $status
+    [ $status != 0 ] || gtests minimal build/minimal/bin
+}
+
+suite_asan() { configure_and_build asan && gtests asan build/asan/bin; }
+suite_tsan() { configure_and_build tsan && gtests tsan build/tsan/bin; }
+
+started=$SECONDS
+if [ $setup = 1 ]; then
+    ./setup.sh || { echo "run.sh: setup.sh failed" >&2; echo "0 passed, 1 failed"; exit 1; }
+fi
+if configure_and_build release; then
+    for suite in "${suites[@]}"; do
+        say "Suite: $suite"
+        "suite_$suite"
+    done
+fi
+
+say "All suites took $((SECONDS - started)) s"
+echo "$passed passed, $failed failed"
+[ $failed = 0 ] && [ $passed -gt 0 ]
