@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# From nothing to a tuned network: installs, builds, starts the server with its page, tunes a network on 1,797 real
+# images of handwritten digits (30 trials), prints the best trial and keeps serving the page.
+#
+#   ./examples/quickstart.sh            keeps serving until Ctrl-C
+#   ./examples/quickstart.sh --once     ends when the study has ended
+#
+# Environment: TUNE_PORT (5000), TUNE_DATA (./tune-data), TUNE_JOBS (2, compile jobs)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+once=0
+for argument in "$@"; do
+    case "$argument" in
+        --once) once=1 ;;
+        *) echo "quickstart.sh: unknown option '$argument' (known: --once)" >&2; exit 2 ;;
+    esac
+done
+port=${TUNE_PORT:-5000}
+data=${TUNE_DATA:-$PWD/tune-data}
+bin=$PWD/build/release/bin
+digits=$PWD/examples/digits/out/mds
+
+say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
+
+./setup.sh --no-tests
+say "Building (the first time takes a few minutes)"
+cmake --preset release >build-quickstart.log 2>&1 || { cat build-quickstart.log; exit 1; }
+if [ -t 1 ]; then
+    cmake --build --preset release -j "${TUNE_JOBS:-2}" --target tune tune-trainer tune-data
+else
+    cmake --build --preset release -j "${TUNE_JOBS:-2}" --target tune tune-trainer tune-data | tail -n 1
+fi
+rm -f build-quickstart.log
+
+if [ ! -f "$digits/train/index.json" ]; then
+    say "Converting the digits to MDS shards"
+    "$bin/tune-data" convert examples/data/digits.csv "$digits" \
+        --pack 'image=p0..p63:uint8:8,8' --columns label:int --split train=0.8,val=0.2 --seed 1
+fi
+
+say "Starting the server"
+announcement=$(mktemp -u)
+mkfifo "$announcement"
+"$bin/tune" server --port "$port" --data "$data" >"$announcement" &
+server=$!
+trap 'kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true' EXIT
+exec 3<"$announcement" # stays open, so that the server's output always has a reader
+rm -f "$announcement"
+read -r line <&3 || exit 1 # the server says why on stderr
+echo "$line"
+url=http://127.0.0.1:$port
+echo "Open the page now and watch: $url/"
+
+say "Tuning: 30 trials of a small network on real data"
+"$bin/tune" run examples/digits/study.yaml --server "$url"
+
+say "Best trial"
+"$bin/tune" best digits --server "$url"
+echo "The page: $url/"
+if [ $once = 0 ]; then
+    echo "Still serving; Ctrl-C ends it. Start it again with: build/release/bin/tune server --data $data"
+    wait "$server"
+fi
