@@ -1,0 +1,205 @@
+#pragma once
+// The public face of the loader: batches of a data set in a fixed, resumable order.
+//
+//     TUNE_TRY(dataset, Dataset::open({.directory = "digits/train", .batch_size = 32,
+//                                      .shuffle = true}));
+//     Batch batch;
+//     for (int epoch = 0; epoch < 10; ++epoch)
+//         while (true) {
+//             TUNE_TRY(more, dataset->next(batch));
+//             if (!more) break;                       // the epoch is over
+//             const Column* image = batch.column("image");
+//             // image->data: [batch.count, image->shape...], C order
+//         }
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "loader/format/dtype.h"
+#include "loader/order/shuffle.h"
+
+namespace tune::loader {
+
+/// Which part of each global batch this process reads. A global batch is batch_size * size samples.
+struct World {
+    std::int64_t rank = 0;
+    std::int64_t size = 1;
+    /// Ranks on one machine; 0 means all of them.
+    std::int64_t ranks_per_node = 0;
+};
+
+/// What is checked when a shard is opened for the first time (sizes and structure always are).
+enum class Verify {
+    kStructure,  ///< sizes, offsets
+    kHashes,     ///< also every hash that the index holds (xxh3_64: about 10 GB/s, sha1: 1.3 GB/s)
+};
+
+struct DatasetOptions {
+    /// Holds index.json and the shards; `split`, when given, is a subdirectory of it.
+    std::filesystem::path directory;
+    std::string split = {};
+
+    /// Samples of a batch of this rank, > 0.
+    std::int64_t batch_size = 1;
+    /// Leaves out a last batch that is not full.
+    bool drop_last = false;
+    /// Columns to read, by name; none given: all. Batches hold them in the order of the index
+    /// (sorted by name).
+    std::vector<std::string> columns = {};
+
+    bool shuffle = false;
+    ShuffleAlgo shuffle_algo = ShuffleAlgo::kPy1e;
+    std::uint64_t seed = 9176;
+    /// 0: the number of machines of the first run, 64 times that for py1s and py2s.
+    std::int64_t num_canonical_nodes = 0;
+    /// Samples; 0: max(4,000,000 / num_canonical_nodes, 262,144).
+    std::int64_t shuffle_block_size = 0;
+    /// Samples drawn for an epoch; 0: each sample once. With another number the choice is balanced
+    /// over the shards and, when shuffling, differs from epoch to epoch.
+    std::int64_t epoch_size = 0;
+
+    World world = {};
+
+    /// Threads that decode ahead of the consumer; 0: next() does the work itself. The order of
+    /// samples never depends on this.
+    int threads = 2;
+    /// Samples decoded ahead, at most; 0: 8 batches. Memory: this many decoded samples, and one
+    /// more batch for each Batch the consumer holds.
+    std::int64_t predownload = 0;
+
+    Verify verify = Verify::kHashes;
+    /// Compressed shards are held decompressed in memory, least recently used ones are dropped
+    /// beyond this.
+    std::size_t decompressed_bytes_max = std::size_t{2} << 30;
+};
+
+/// What a column of a data set holds.
+struct ColumnInfo {
+    std::string name;
+    /// As in the index, e.g. "ndarray:uint8:8,8", "int", "str".
+    std::string encoding;
+    /// True: every sample is `dtype` elements of `shape` (a scalar has an empty shape). False: the
+    /// payload is a run of bytes, a different number for each sample (str, bytes, json, jpeg, ...);
+    /// dtype is then kUint8 and shape empty. loader/format/mds/encoding.h decodes such payloads.
+    bool fixed = true;
+    Dtype dtype = Dtype::kUint8;
+    std::vector<std::int64_t> shape = {};
+    /// Bytes of one sample when fixed, else 0.
+    std::size_t sample_bytes = 0;
+};
+
+/// One column of one batch. Pointers are valid while the Batch holds its slot.
+struct Column {
+    const ColumnInfo* info = nullptr;
+    /// Fixed: [count, shape...] in C order, 64-byte aligned. Variable: the payloads one after the
+    /// other.
+    const std::byte* data = nullptr;
+    /// Variable only: count + 1 positions in `data`; payload i is data[offsets[i] .. offsets[i+1]).
+    const std::uint64_t* offsets = nullptr;
+
+    /// The bytes of sample `i` of the batch.
+    [[nodiscard]] std::span<const std::byte> sample(std::size_t i) const;
+    [[nodiscard]] std::string_view text(std::size_t i) const;
+};
+
+class BatchSlot;
+
+/// A batch in a slot that the data set reuses. Move-only. The slot goes back when the Batch is
+/// given to next() again, reset or destroyed; a Batch may outlive its Dataset.
+class Batch {
+public:
+    Batch() = default;
+    Batch(Batch&&) noexcept = default;
+    Batch& operator=(Batch&&) noexcept = default;
+
+    /// Samples; 0 when empty.
+    std::size_t count = 0;
+    std::vector<Column> columns = {};
+    /// Index of each sample in the data set, in the order of the shards.
+    std::span<const std::int64_t> sample_ids = {};
+    std::int64_t epoch = 0;
+    /// The column with this name, or nullptr.
+    [[nodiscard]] const Column* column(std::string_view name) const;
+    /// Gives the slot back; pointers into it are invalid from here on.
+    void reset();
+
+private:
+    friend class Dataset;
+    std::shared_ptr<BatchSlot> slot_;
+};
+
+/// Where a data set stands, exact to a sample, independent of threads, batch size and the number of
+/// ranks (as long as whole global batches were read). The first five fields are those of
+/// mosaicml-streaming's state_dict, which from_json accepts.
+struct DatasetState {
+    std::int64_t epoch = 0;
+    /// Samples of the epoch that all ranks together have been given.
+    std::int64_t sample_in_epoch = 0;
+    std::int64_t num_canonical_nodes = 1;
+    std::uint64_t shuffle_seed = 9176;
+    std::int64_t initial_physical_nodes = 1;
+    /// Everything else that decides the order, e.g. "mosaic-v1 shuffle=py1e block=262144 ...";
+    /// empty in a state of mosaicml-streaming.
+    std::string order = {};
+    /// Of the shards' names, sizes, sample counts and columns; empty in a state of
+    /// mosaicml-streaming.
+    std::string index_digest = {};
+
+    [[nodiscard]] Json to_json() const;
+    /// Errors: kInvalidParameterValue naming the field.
+    [[nodiscard]] static Result<DatasetState> from_json(const Json& json);
+};
+
+/// A data set being read by one consumer thread. Owns its background threads; destruction stops
+/// them.
+class Dataset {
+public:
+    /// Reads and checks the index (shards are opened when first needed). Errors:
+    /// kResourceDoesNotExist when there is no index.json, kDataLoss when the index is damaged,
+    /// kInvalidParameterValue for options out of range or a column that does not exist,
+    /// kNotImplemented for a format or compression that this build cannot read. Cost: O(shards),
+    /// and the order of the first epoch is begun on a background thread.
+    [[nodiscard]] static Result<std::unique_ptr<Dataset>> open(DatasetOptions options);
+    ~Dataset();
+
+    /// The next batch of the current epoch into `batch` (what it held before is given back first).
+    /// False: the epoch is over; the call after that begins the next one. Waits for the decoding
+    /// threads when they are behind. Errors: kDataLoss naming the shard (truncated, wrong size or
+    /// hash, offsets out of order), kResourceExhausted when the consumer holds every slot in other
+    /// Batches; after an error the data set stands where it stood, and next() tries again.
+    [[nodiscard]] Result<bool> next(Batch& batch);
+
+    /// Columns that batches hold, in their order.
+    [[nodiscard]] const std::vector<ColumnInfo>& columns() const;
+    /// Samples stored (each counted once).
+    [[nodiscard]] std::int64_t sample_count() const;
+    /// Batches this rank is given in a whole epoch.
+    [[nodiscard]] std::int64_t batches_per_epoch() const;
+    /// The epoch that the next call of next() reads from.
+    [[nodiscard]] std::int64_t epoch() const;
+
+    /// The position after the last batch that next() gave out: resuming from it gives the batch
+    /// that would have come next.
+    [[nodiscard]] DatasetState state() const;
+    /// Continues from `state`. The number of canonical nodes and the seed come from the state.
+    /// Errors: kInvalidParameterValue, in a sentence that names both sides, when the state was
+    /// saved for other data or another order; nothing has changed then.
+    [[nodiscard]] Result<void> load_state(const DatasetState& state);
+    /// Goes to the beginning of `epoch` (>= 0), e.g. to leave the rest of an epoch out.
+    void start_epoch(std::int64_t epoch);
+
+private:
+    class Impl;
+    explicit Dataset(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tune::loader
