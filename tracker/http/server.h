@@ -1,0 +1,74 @@
+#pragma once
+// The HTTP/1.1 server: connections, limits and safety rules around a Router. It knows nothing of
+// what the routes do.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "tracker/api/router.h"
+
+namespace tune::tracker {
+
+struct ServerOptions {
+    /// Address or name to listen on.
+    std::string host = "127.0.0.1";
+    /// 0 takes any free port; see Server::port().
+    std::uint16_t port = 5000;
+    /// Network threads; each runs its own event loop, and a connection stays on one of them.
+    int threads = 2;
+    /// Host headers answered besides localhost, private IP literals, `host` and the address that
+    /// was connected to: exact names, "*.suffix", or "*" for any.
+    std::vector<std::string> allowed_hosts = {};
+    /// Origins (scheme://host[:port]) that may send state-changing requests besides the server's
+    /// own; "*" for any.
+    std::vector<std::string> allowed_origins = {};
+    /// Answers to loopback peers are not compressed: there it only costs time.
+    bool compress_for_loopback = false;
+    /// The limits, changed by tests only.
+    std::size_t connections_max = kConnectionsMax;
+    std::size_t header_bytes_max = kHeaderBytesMax;
+    std::size_t json_body_bytes_max = kJsonBodyBytesMax;
+    int idle_timeout_ms = kIdleTimeout_s * 1000;
+    int request_timeout_ms = kRequestTimeout_s * 1000;
+    /// How long stop() lets running requests finish.
+    int drain_timeout_ms = 5000;
+    /// Silence on an event stream after which a comment is sent, so that proxies keep it open.
+    int event_keep_alive_ms = 15'000;
+};
+
+/// Listens from start() to stop(). Thread-safe.
+class Server {
+public:
+    /// Errors: kInvalidState, in one sentence that says what to do, if the port is in use or may
+    /// not be used; kInvalidParameterValue for a host that cannot be resolved. `router` is complete
+    /// and outlives the server.
+    [[nodiscard]] static Result<std::unique_ptr<Server>> start(ServerOptions options,
+                                                               const Router& router);
+    /// Stops.
+    ~Server();
+    Server(const Server&) = delete;
+    Server& operator=(const Server&) = delete;
+
+    /// The port it listens on.
+    [[nodiscard]] std::uint16_t port() const;
+
+    /// "http://127.0.0.1:5000", usable in a browser on this machine.
+    [[nodiscard]] std::string url() const;
+
+    /// Stops accepting, closes idle connections and event streams, lets running requests finish for
+    /// drain_timeout_ms, then closes the rest and joins all threads. Answers given later are
+    /// dropped. Idempotent; blocks.
+    void stop();
+
+private:
+    struct State;
+    explicit Server(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace tune::tracker
