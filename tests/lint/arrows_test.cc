@@ -31,6 +31,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"tuner/sampler", {"base", "tuner/space"}},
     {"tuner/pruner", {"base"}},
     {"tuner/protocol.h", {"base"}},
+    {"tuner/protocol.cc", {"base", "tuner/protocol.h"}},
     {"tuner/study",
      {"base", "tuner/space", "tuner/sampler", "tuner/pruner", "tuner/protocol.h", "tracker/store"}},
     {"tuner/api",
