@@ -1,0 +1,41 @@
+#pragma once
+// Pruners look at the values that trials report on the way and say which to stop.
+//
+// Threads: none inside; the caller holds one lock. Pure: no I/O, no clock. Deterministic in the
+// order of calls; resuming = the same calls in the same order, verdicts ignored.
+
+#include <cstdint>
+#include <memory>
+
+#include "tuner/space/study_config.h"
+
+namespace tune::tuner {
+
+enum class Verdict { kKeep, kPrune };
+
+class Pruner {
+public:
+    /// How a trial left.
+    enum class End {
+        kComplete,  // its reports become the measure for others
+        kPruned,    // its reports stay where the algorithm says so (ASHA's rungs)
+        kGone       // failed or cancelled: it never measures others
+    };
+
+    virtual ~Pruner() = default;
+
+    /// A running trial reports. The first report of a step counts, later ones of the same step are
+    /// ignored. NaN is a value that is worse than all others. O(log n).
+    [[nodiscard]] virtual Verdict report(std::uint64_t number, std::int64_t step, double value) = 0;
+
+    /// The trial starts again from its first step (a retry without checkpoint): its reports are
+    /// forgotten.
+    virtual void restart(std::uint64_t number) = 0;
+
+    /// The trial has ended; later reports of it are ignored. Idempotent.
+    virtual void finish(std::uint64_t number, End end) = 0;
+};
+
+[[nodiscard]] std::unique_ptr<Pruner> make_pruner(const PrunerConfig& config, Goal goal);
+
+}  // namespace tune::tuner

@@ -1,0 +1,58 @@
+#pragma once
+// Samplers propose the next point. They hold the study's history in the form they need, told trial
+// by trial, so that a suggestion never reads the history anew.
+//
+// Determinism: a suggestion is a function of (seed, trial number, fixed values, the set of
+// observations in force). The order in which observations arrived does not matter, nor do threads
+// or wall time: a sampler that is told the last observation of each trial in any order gives the
+// same bits as one that lived through the study. So resuming = observe() for every trial, then go
+// on.
+//
+// Threads: none inside; the caller holds one lock over each call. Pure: no I/O, no clock.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/result.h"
+#include "tuner/space/space.h"
+#include "tuner/space/study_config.h"
+
+namespace tune::tuner {
+
+/// The latest state of one trial as the sampler sees it.
+struct Observation {
+    enum class State {
+        kRunning,   // asked and not finished (queued with a point, running, waiting for a retry)
+        kComplete,  // `value` counts; NaN counts as kGone
+        kPruned,    // stopped early; `last_step` and `last_value` count if it reported at all
+        kGone       // failed or cancelled: forget the trial
+    };
+    std::uint64_t number = 0;  // < kTrialsMax
+    State state = State::kRunning;
+    Point point;       // ignored for kGone
+    double value = 0;  // kComplete: as the user sees it, not negated; may be infinite
+    std::optional<std::int64_t> last_step = {};  // kPruned: the highest step reported
+    double last_value = 0;                       // kPruned: the value at last_step; may be NaN
+};
+
+class Sampler {
+public:
+    virtual ~Sampler() = default;
+
+    /// Takes the latest state of a trial; replaces what was known of it. Call it with kRunning as
+    /// soon as a point is handed out, so that the next ask sees it, and once more at the end.
+    /// Errors: kInvalidParameterValue if the point lies outside the space (then nothing changes).
+    virtual Result<void> observe(const Observation& observation) = 0;
+
+    /// The point for trial `number`. `fixed`: values that are given (kInactive: not given; empty:
+    /// none); the rest is suggested, and what the conditions switch off is dropped. With no
+    /// `fixed`, trial 0 takes the space's `init` values. Does not record the trial: observe() does.
+    [[nodiscard]] virtual Point suggest(std::uint64_t number, const Point& fixed = {}) = 0;
+};
+
+/// `seed`: the study's recorded seed (config.seed is not read). Keeps its own copy of `space`.
+[[nodiscard]] std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& config,
+                                                    Goal goal, std::uint64_t seed);
+
+}  // namespace tune::tuner

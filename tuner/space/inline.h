@@ -1,0 +1,30 @@
+#pragma once
+// The inline grammar: one word of the command line is one parameter.
+//
+//   lr=1e-5..1e-1:log            float from a to b; flags after colons
+//   batch=32..1024:int:log:32    int; a trailing number is the step
+//   opt=sgd,adamw                choice; values are JSON where they parse as JSON, else text
+//   depth=18<34<50               ordinal; `depth=18,34,50:ord` needs no quotes in a shell
+//   seed==1                      const
+//   momentum=0..0.99?opt=sgd     exists only if opt is sgd; `p=v|w` any of, `&` and, `p>=3`
+//   momentum=0..0.99:if(opt=sgd) the same without `?`; several :if(...) are AND
+//   lr=1e-5..1e-1:log@3e-4       the first value to try
+
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace tune::tuner {
+
+struct InlineParameter {
+    std::string name;
+    std::string spec_json;  // the parameter's object as in `space`, as JSON text
+};
+
+/// Translates one word into the JSON of the schema; what the JSON means is checked with the whole
+/// space. Errors: kInvalidParameterValue with the word, the column and what was expected.
+[[nodiscard]] Result<InlineParameter> parse_inline_parameter(std::string_view word);
+
+}  // namespace tune::tuner

@@ -1,0 +1,169 @@
+#pragma once
+// study.yaml as a struct: everything that says what a study is, whichever way it came in (YAML,
+// JSON, REST, flags). Parsing refuses what it does not know, with line, column and a suggestion.
+//
+// Threads: plain values and pure functions. Cost: linear in the text.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "tuner/space/space.h"
+
+namespace tune::tuner {
+
+/// Largest study file. 10,000 parameters are about 1 MB.
+inline constexpr std::size_t kStudyBytesMax = 8u << 20;
+
+/// Seeds above 2^53 would lose digits in JSON readers that hold numbers as doubles.
+inline constexpr std::uint64_t kSeedMax = (std::uint64_t{1} << 53) - 1;
+
+/// Trials of one study.
+inline constexpr std::uint64_t kTrialsMax = 10'000'000;
+
+enum class Goal { kMinimize, kMaximize };
+
+/// How a run's metric history becomes the trial's value.
+enum class Take { kBest, kLast, kMeanLast };
+
+struct MetricConfig {
+    std::string name;  // empty: not given yet
+    Goal goal = Goal::kMinimize;
+    std::string step;  // what a step is called ("epoch"); shown, not interpreted
+    Take take = Take::kBest;
+    int take_count = 1;  // kMeanLast: how many of the last values ("mean_last_5")
+
+    [[nodiscard]] bool operator==(const MetricConfig&) const = default;
+};
+
+enum class SamplerType { kRandom, kTpe };
+
+struct SamplerConfig {
+    SamplerType type = SamplerType::kTpe;
+    std::optional<std::uint64_t> seed;  // none: the study draws one and records it
+    int startup = 10;                   // tpe: random trials before the model is used
+    int candidates = 24;                // tpe: points drawn a suggestion
+
+    [[nodiscard]] bool operator==(const SamplerConfig&) const = default;
+};
+
+enum class PrunerType { kNone, kMedian, kPercentile, kAsha };
+
+struct PrunerConfig {
+    PrunerType type = PrunerType::kNone;
+    // median, percentile
+    double percentile = 50;     // percentile: the share of trials kept, 0..100
+    int startup = 5;            // complete trials before anything is pruned
+    std::int64_t warmup = 0;    // no trial is pruned at a step below this
+    std::int64_t interval = 1;  // steps between two checks
+    int min_trials = 1;         // values at a step below which nothing is pruned there
+    // asha
+    std::int64_t min = 0;  // first rung in steps; 0: from the longest complete trial ("auto")
+    std::int64_t max = 0;  // no rung at or above this step; 0: no end
+    int eta = 4;           // each rung keeps one of eta
+    int rate = 0;          // early stopping rate: the first rung is at min * eta^rate
+    int bootstrap = 0;     // values a rung needs before it promotes
+
+    [[nodiscard]] bool operator==(const PrunerConfig&) const = default;
+};
+
+struct BudgetConfig {
+    std::optional<std::uint64_t> trials;  // none: until stopped or out of time
+    std::optional<std::int64_t> time_ms;  // from the first trial's start
+    std::optional<int> parallel;          // none: as many as the agents have slots
+    int gpus_per_trial = 0;
+    int cpus_per_trial = 1;
+
+    [[nodiscard]] bool operator==(const BudgetConfig&) const = default;
+};
+
+/// Ends of an attempt after which the trial is tried again.
+enum class RetryOn { kPreempted, kOom, kFailed, kTimeout };
+
+struct RetryConfig {
+    int max = 0;  // further attempts a trial; lost agents and preemptions never count
+    std::vector<RetryOn> on;
+
+    [[nodiscard]] bool operator==(const RetryConfig&) const = default;
+};
+
+/// A pattern that turns a line of a trial's output into a metric. ECMAScript regular expression;
+/// with `name` its first group is the value, without it its groups are name and value (or the value
+/// of the study's metric, if it has one group).
+struct ScrapeConfig {
+    std::string name;
+    std::string pattern;
+
+    [[nodiscard]] bool operator==(const ScrapeConfig&) const = default;
+};
+
+struct StudyConfig {
+    std::string study;                 // empty: the caller names it
+    std::vector<std::string> command;  // argv with placeholders; empty: trials are asked over REST
+    MetricConfig metric;
+    Space space;
+    SamplerConfig sampler;
+    PrunerConfig pruner;
+    BudgetConfig budget;
+    RetryConfig retry;
+    std::vector<ScrapeConfig> scrape;
+    std::int64_t grace_ms = 30'000;          // between SIGTERM and SIGKILL
+    std::optional<std::int64_t> timeout_ms;  // longest time of one attempt
+    std::map<std::string, std::string> env;
+    std::string working_dir;  // empty: where the agent stands
+
+    [[nodiscard]] bool operator==(const StudyConfig&) const = default;
+};
+
+/// Where a study's description comes from. `inline_parameters` are NAME=SPEC words (inline.h); each
+/// adds a parameter to the space of the file or replaces the one of that name.
+struct StudySource {
+    std::string text;  // empty: no file
+    std::string file;  // shown in errors; a name that ends in ".json" is JSON with // comments
+    std::vector<std::string> inline_parameters;
+};
+
+/// Parses and checks every value; what may still come from flags (study, metric, command) may be
+/// missing. Errors: kInvalidParameterValue; message "line 12, column 8: space.lr: ...", context the
+/// file.
+[[nodiscard]] Result<StudyConfig> read_study(const StudySource& source);
+
+/// From the JSON of the REST API or the journal. Errors as above with the path instead of the line.
+[[nodiscard]] Result<StudyConfig> study_config_from_json(const Json& study);
+
+/// The canonical JSON; study_config_from_json reads it back to an equal config. `space` is an
+/// object; where the order of declaration is not that of the names, `space_order` lists the names.
+[[nodiscard]] Json to_json(const StudyConfig& config);
+
+/// The pieces of a study's JSON, for answers that show only them.
+[[nodiscard]] Json to_json(const MetricConfig& metric);
+[[nodiscard]] Json to_json(const SamplerConfig& sampler);
+[[nodiscard]] Json to_json(const PrunerConfig& pruner);
+[[nodiscard]] Json to_json(const BudgetConfig& budget);
+
+/// The last check, when file and flags are merged: a metric is named, the space is not empty, the
+/// command's placeholders are known, limits agree. `needs_command`: trials are run by agents.
+[[nodiscard]] Result<void> check_study(const StudyConfig& config, bool needs_command);
+
+/// "val_loss:min" or "val_loss" (min), as -m takes it. Sets name and goal; keeps the rest.
+[[nodiscard]] Result<void> parse_metric_flag(std::string_view text, MetricConfig& metric);
+
+/// "90", "90s", "1h30m", "250ms", "2d" in milliseconds; a bare number is seconds.
+[[nodiscard]] Result<std::int64_t> parse_duration_ms(std::string_view text);
+
+/// "1h30m"; the shortest text that parse_duration_ms reads back.
+[[nodiscard]] std::string duration_text(std::int64_t duration_ms);
+
+[[nodiscard]] std::string_view goal_name(Goal goal);              // "min", "max"
+[[nodiscard]] std::string take_name(const MetricConfig& metric);  // "best", "last", "mean_last_5"
+[[nodiscard]] std::string_view sampler_name(SamplerType type);    // "random", "tpe"
+[[nodiscard]] std::string_view pruner_name(PrunerType type);      // "none", "median", ...
+[[nodiscard]] std::string_view retry_name(RetryOn end);           // "preempted", "oom", ...
+
+}  // namespace tune::tuner
