@@ -1,0 +1,4 @@
+import "./app.css";
+import { render } from "preact";
+
+render(<p>tune</p>, document.getElementById("app")!);
