@@ -1,0 +1,76 @@
+#include "tracker/http/answer.h"
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+
+#include "tracker/http/content_coding.h"
+
+namespace tune::tracker {
+namespace {
+
+void compress(Response& response) {
+    const bool is_text = response.content_type.starts_with("application/json") ||
+                         response.content_type.starts_with("text/");
+    if (!is_text || response.body.size() < kCompressBytesMin ||
+        !std::holds_alternative<std::monostate>(response.special))
+        return;
+    response.body = gzip(response.body);
+    response.headers.emplace_back("Content-Encoding", "gzip");
+    response.headers.emplace_back("Vary", "Accept-Encoding");
+}
+
+struct PendingAnswer {
+    PendingAnswer(std::shared_ptr<AnswerTarget> answer_target, std::shared_ptr<Worker> on_worker,
+                  AnswerOptions answer_options)
+        : target(std::move(answer_target)), worker(std::move(on_worker)), options(answer_options) {}
+    PendingAnswer(const PendingAnswer&) = delete;
+    PendingAnswer& operator=(const PendingAnswer&) = delete;
+
+    ~PendingAnswer() {
+        if (!given.exchange(true))
+            send(error_response({Code::kInternalError, "The request was dropped unanswered."}));
+    }
+
+    void give(Response response) {
+        if (given.exchange(true)) return;
+        if (options.may_compress) compress(response);
+        send(std::move(response));
+    }
+
+    void send(Response response) {
+        worker->dispatch([to = target, answer = std::move(response)]() mutable {
+            to->answer(std::move(answer));
+        });
+    }
+
+    std::shared_ptr<AnswerTarget> target;
+    std::shared_ptr<Worker> worker;
+    AnswerOptions options;
+    std::atomic<bool> given{false};
+};
+
+}  // namespace
+
+Responder responder_to(std::shared_ptr<AnswerTarget> target, std::shared_ptr<Worker> worker,
+                       AnswerOptions options) {
+    return
+        [pending = std::make_shared<PendingAnswer>(std::move(target), std::move(worker), options)](
+            Response response) { pending->give(std::move(response)); };
+}
+
+ssize_t read_cached(int fd, std::string& buffer, std::uint64_t offset) {
+    const iovec part{buffer.data(), buffer.size()};
+    return ::preadv2(fd, &part, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+}
+
+ssize_t read_waiting(int fd, std::string& buffer, std::uint64_t offset) {
+    for (;;) {
+        const ssize_t got = ::pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(offset));
+        if (got >= 0 || errno != EINTR) return got;
+    }
+}
+
+}  // namespace tune::tracker

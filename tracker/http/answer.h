@@ -1,0 +1,42 @@
+#pragma once
+// From a handler's thread back to the connection's, and file pieces without waiting.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "tracker/api/http_types.h"
+#include "tracker/http/worker.h"
+
+namespace tune::tracker {
+
+/// JSON or text answers from this size on are compressed when the client asks.
+inline constexpr std::size_t kCompressBytesMin = 16 << 10;
+
+/// Who gets the answer, on its worker's thread.
+class AnswerTarget {
+public:
+    virtual ~AnswerTarget() = default;
+    virtual void answer(Response response) = 0;
+};
+
+struct AnswerOptions {
+    bool may_compress = false;
+};
+
+/// A responder that takes the first answer to `target` on `worker`'s thread and drops further ones.
+/// If all its copies are destroyed without an answer, the target gets a 500, so that a handler's
+/// mistake never leaves a client waiting. Compression is done on the caller's thread.
+[[nodiscard]] Responder responder_to(std::shared_ptr<AnswerTarget> target,
+                                     std::shared_ptr<Worker> worker, AnswerOptions options);
+
+/// Reads at `offset` what the page cache holds, into `buffer`; <= 0 when it would have to wait or
+/// cannot tell.
+[[nodiscard]] ssize_t read_cached(int fd, std::string& buffer, std::uint64_t offset);
+
+/// The same, waiting for the disk. 0 at the end of the file, -1 on an error.
+[[nodiscard]] ssize_t read_waiting(int fd, std::string& buffer, std::uint64_t offset);
+
+}  // namespace tune::tracker

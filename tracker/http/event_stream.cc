@@ -1,0 +1,122 @@
+#include "tracker/http/event_stream.h"
+
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <limits>
+
+namespace tune::tracker {
+namespace {
+
+using boost::asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
+
+class EventStream final : public Connection, public std::enable_shared_from_this<EventStream> {
+public:
+    EventStream(tcp::socket socket, std::shared_ptr<Worker> worker,
+                std::shared_ptr<ServerContext> context,
+                std::shared_ptr<EventSubscription> subscription, std::string head)
+        : socket_(std::move(socket)),
+          worker_(std::move(worker)),
+          context_(std::move(context)),
+          subscription_(std::move(subscription)),
+          out_(std::move(head)) {}
+
+    void start() {
+        worker_->add(shared_from_this());
+        // The browser waits this long before it connects again.
+        out_ += "retry: 1000\n\n";
+        subscription_->on_ready([weak = weak_from_this(), worker = worker_] {
+            worker->post([weak] {
+                if (const auto self = weak.lock()) self->pump();
+            });
+        });
+        watch_for_end();
+        write();
+    }
+
+    void tick(std::int64_t now_ms) override {
+        if (now_ms >= deadline_ms_) return close();
+        if (writing_ || now_ms - last_write_ms_ < context_->options.event_keep_alive_ms) return;
+        out_ = ": keep-alive\n\n";
+        write();
+    }
+
+    void drain() override { close(); }
+
+    void close() override {
+        if (closed_) return;
+        closed_ = true;
+        subscription_->on_ready({});
+        subscription_.reset();
+        error_code ignored;
+        socket_.shutdown(tcp::socket::shutdown_both, ignored);
+        socket_.close(ignored);
+        context_->connection_closed();
+        worker_->remove(this);
+    }
+
+private:
+    /// Sends what waits, unless a write is under way; that one's end looks again.
+    void pump() {
+        if (closed_ || writing_) return;
+        out_.clear();
+        for (const auto& frame : subscription_->take()) out_ += *frame;
+        if (!out_.empty()) write();
+    }
+
+    void write() {
+        writing_ = true;
+        deadline_ms_ = Worker::now_ms() + context_->options.request_timeout_ms;
+        socket_.async_write_some(
+            boost::asio::buffer(out_),
+            [self = shared_from_this()](const error_code& ec, std::size_t count) {
+                self->on_written(ec, count);
+            });
+    }
+
+    void on_written(const error_code& ec, std::size_t count) {
+        if (closed_) return;
+        if (ec) return close();
+        out_.erase(0, count);
+        if (!out_.empty()) return write();
+        writing_ = false;
+        last_write_ms_ = Worker::now_ms();
+        deadline_ms_ = kNoDeadline;
+        pump();
+    }
+
+    /// Whatever the browser still sends is of no interest; its end is.
+    void watch_for_end() {
+        socket_.async_read_some(boost::asio::buffer(scratch_),
+                                [self = shared_from_this()](const error_code& ec, std::size_t) {
+                                    if (self->closed_) return;
+                                    if (ec) return self->close();
+                                    self->watch_for_end();
+                                });
+    }
+
+    tcp::socket socket_;
+    std::shared_ptr<Worker> worker_;
+    std::shared_ptr<ServerContext> context_;
+    std::shared_ptr<EventSubscription> subscription_;
+    std::string out_;
+    std::array<char, 256> scratch_{};
+    bool writing_ = false;
+    bool closed_ = false;
+    std::int64_t last_write_ms_ = 0;
+    std::int64_t deadline_ms_ = kNoDeadline;
+};
+
+}  // namespace
+
+void serve_event_stream(tcp::socket socket, std::shared_ptr<Worker> worker,
+                        std::shared_ptr<ServerContext> context,
+                        std::shared_ptr<EventSubscription> subscription, std::string head) {
+    std::make_shared<EventStream>(std::move(socket), std::move(worker), std::move(context),
+                                  std::move(subscription), std::move(head))
+        ->start();
+}
+
+}  // namespace tune::tracker

@@ -1,0 +1,19 @@
+#pragma once
+// A connection that has become a stream of server-sent events.
+
+#include <boost/asio/ip/tcp.hpp>
+#include <memory>
+#include <string>
+
+#include "tracker/api/event_hub.h"
+#include "tracker/http/worker.h"
+
+namespace tune::tracker {
+
+/// Sends `head`, then the subscription's frames until either side closes. Call it on the worker's
+/// thread; takes over the connection, which stays counted in `context`.
+void serve_event_stream(boost::asio::ip::tcp::socket socket, std::shared_ptr<Worker> worker,
+                        std::shared_ptr<ServerContext> context,
+                        std::shared_ptr<EventSubscription> subscription, std::string head);
+
+}  // namespace tune::tracker

@@ -1,0 +1,200 @@
+#include "tracker/http/server.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <boost/asio/ip/tcp.hpp>
+#include <chrono>
+#include <future>
+
+#include "base/log.h"
+#include "tracker/http/session.h"
+#include "tracker/http/worker.h"
+
+namespace tune::tracker {
+namespace {
+
+using boost::asio::ip::tcp;
+using boost::system::error_code;
+
+/// Connections beyond the limit that are being told so; more are closed without a word.
+constexpr std::size_t kRefusalsMax = 64;
+/// Descriptors that a server may need besides its connections: files, data base, libraries.
+constexpr rlim_t kOtherDescriptors = 1024;
+constexpr int kPoolThreads = 2;
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);
+
+/// A soft limit of 1,024 descriptors, the usual default, is less than kConnectionsMax.
+void raise_descriptor_limit(std::size_t connections_max) {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    const rlim_t wanted = std::min<rlim_t>(limit.rlim_max, connections_max + kOtherDescriptors);
+    if (limit.rlim_cur >= wanted) return;
+    limit.rlim_cur = wanted;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+Error listen_error(const ServerOptions& options, const error_code& ec) {
+    const std::string address = options.host + ":" + std::to_string(options.port);
+    if (ec == boost::asio::error::address_in_use)
+        return {Code::kInvalidState, "Cannot listen on " + address +
+                                         ": the port is in use by another program. Stop it, or "
+                                         "choose another port with --port (0 takes a free one)."};
+    if (ec == boost::asio::error::access_denied)
+        return {Code::kInvalidState,
+                "Cannot listen on " + address +
+                    ": ports below 1024 need privileges. Choose another port with --port."};
+    return {Code::kInvalidState, "Cannot listen on " + address + ": " + ec.message() +
+                                     ". Give an address of this machine with --host."};
+}
+
+/// Calls `work` on the worker's thread and waits for it.
+template <class Work>
+void run_on(Worker& worker, Work work) {
+    auto done = std::make_shared<std::promise<void>>();
+    auto finished = done->get_future();
+    worker.post([work, done] {
+        work();
+        done->set_value();
+    });
+    finished.wait();
+}
+
+}  // namespace
+
+struct Server::State {
+    State(const ServerOptions& options, const Router& router)
+        : context(std::make_shared<ServerContext>(options, router)), pool(kPoolThreads) {
+        context->pool = &pool;
+        const int shortest_ms = std::min({options.idle_timeout_ms, options.request_timeout_ms,
+                                          options.event_keep_alive_ms, 4000});
+        for (int i = 0; i < std::max(1, options.threads); ++i)
+            workers.push_back(std::make_shared<Worker>(std::max(10, shortest_ms / 4)));
+        acceptor.emplace(workers[0]->context());
+        accept_timer.emplace(workers[0]->context());
+    }
+
+    Result<void> listen();
+    void accept();
+    void on_accept(const error_code& ec, tcp::socket socket);
+
+    std::shared_ptr<ServerContext> context;
+    WorkPool pool;
+    std::vector<std::shared_ptr<Worker>> workers;
+    std::optional<tcp::acceptor> acceptor;
+    std::optional<boost::asio::steady_timer> accept_timer;
+    std::size_t next_worker = 0;
+    std::uint16_t port = 0;
+    bool stopped = false;
+};
+
+Result<void> Server::State::listen() {
+    const ServerOptions& options = context->options;
+    error_code ec;
+    tcp::resolver resolver(workers[0]->context());
+    const auto found =
+        resolver.resolve(options.host, std::to_string(options.port), tcp::resolver::passive, ec);
+    if (ec || found.empty())
+        return Error{Code::kInvalidParameterValue,
+                     "Cannot listen on '" + options.host +
+                         "': this is neither an address nor a name that resolves to one."};
+    const tcp::endpoint endpoint = *found.begin();
+    acceptor->open(endpoint.protocol(), ec);
+    if (!ec) acceptor->set_option(tcp::acceptor::reuse_address(true), ec);
+    if (!ec) acceptor->bind(endpoint, ec);
+    if (!ec) acceptor->listen(boost::asio::socket_base::max_listen_connections, ec);
+    if (ec) return listen_error(options, ec);
+    port = acceptor->local_endpoint(ec).port();
+    return {};
+}
+
+void Server::State::accept() {
+    const std::shared_ptr<Worker>& worker = workers[next_worker];
+    acceptor->async_accept(worker->context(), [this](const error_code& ec, tcp::socket socket) {
+        on_accept(ec, std::move(socket));
+    });
+}
+
+void Server::State::on_accept(const error_code& ec, tcp::socket socket) {
+    if (ec == boost::asio::error::operation_aborted || !acceptor->is_open()) return;
+    if (ec) {
+        // Mostly EMFILE. Trying again at once would spin.
+        log_warning("cannot accept a connection: " + ec.message());
+        accept_timer->expires_after(kAcceptPause);
+        accept_timer->async_wait([this](const error_code& failed) {
+            if (!failed && acceptor->is_open()) accept();
+        });
+        return;
+    }
+    std::size_t count = 0;
+    {
+        const std::lock_guard lock(context->mutex);
+        count = ++context->connection_count;
+    }
+    const std::size_t limit = context->options.connections_max;
+    if (count > limit + kRefusalsMax) {
+        error_code ignored;
+        socket.close(ignored);
+        context->connection_closed();
+    } else {
+        const std::shared_ptr<Worker>& worker = workers[next_worker];
+        worker->dispatch([worker, shared = context, overloaded = count > limit,
+                          moved = std::move(socket)]() mutable {
+            serve_connection(std::move(moved), worker, shared, overloaded);
+        });
+        next_worker = (next_worker + 1) % workers.size();
+    }
+    accept();
+}
+
+Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Result<std::unique_ptr<Server>> Server::start(ServerOptions options, const Router& router) {
+    raise_descriptor_limit(options.connections_max);
+    auto state = std::make_unique<State>(options, router);
+    if (Result<void> listening = state->listen(); !listening) {
+        state->stopped = true;
+        return std::move(listening).error();
+    }
+    for (const auto& worker : state->workers) worker->start();
+    State* const raw = state.get();
+    state->workers[0]->post([raw] { raw->accept(); });
+    return std::unique_ptr<Server>(new Server(std::move(state)));
+}
+
+Server::~Server() {
+    stop();
+}
+
+std::uint16_t Server::port() const {
+    return state_->port;
+}
+
+std::string Server::url() const {
+    std::string host = state_->context->options.host;
+    if (host == "0.0.0.0" || host == "::" || host.empty()) host = "127.0.0.1";
+    if (host.find(':') != std::string::npos) host = "[" + host + "]";
+    return "http://" + host + ":" + std::to_string(state_->port);
+}
+
+void Server::stop() {
+    State& s = *state_;
+    if (s.stopped) return;
+    s.stopped = true;
+    run_on(*s.workers[0], [&s] {
+        error_code ignored;
+        s.acceptor->close(ignored);
+        s.accept_timer->cancel();
+    });
+    for (const auto& worker : s.workers) run_on(*worker, [&worker] { worker->drain_all(); });
+    {
+        std::unique_lock lock(s.context->mutex);
+        s.context->none_left.wait_for(
+            lock, std::chrono::milliseconds(s.context->options.drain_timeout_ms),
+            [&s] { return s.context->connection_count == 0; });
+    }
+    for (const auto& worker : s.workers) run_on(*worker, [&worker] { worker->close_all(); });
+    for (const auto& worker : s.workers) worker->finish();
+}
+
+}  // namespace tune::tracker
