@@ -1,0 +1,105 @@
+#include "tracker/artifacts/artifact_path.h"
+
+#include <cctype>
+
+namespace tune::tracker {
+namespace {
+
+int hex_digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+std::string decoded_once(std::string_view text) {
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '%' && i + 2 < text.size() && hex_digit(text[i + 1]) >= 0 &&
+            hex_digit(text[i + 2]) >= 0) {
+            out.push_back(static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2])));
+            i += 2;
+        } else {
+            out.push_back(text[i]);
+        }
+    }
+    return out;
+}
+
+bool has_parent_segment(std::string_view path) {
+    while (true) {
+        const std::size_t slash = path.find('/');
+        if (path.substr(0, slash) == "..") return true;
+        if (slash == std::string_view::npos) return false;
+        path.remove_prefix(slash + 1);
+    }
+}
+
+bool has_control_character(std::string_view path) {
+    for (const char c : path)
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return true;
+    return false;
+}
+
+bool is_absolute_on_windows(std::string_view path) {
+    if (path.starts_with("\\\\")) return true;
+    return path.size() >= 3 && std::isalpha(static_cast<unsigned char>(path[0])) != 0 &&
+           path[1] == ':' && (path[2] == '\\' || path[2] == '/');
+}
+
+bool is_safe_as_it_stands(std::string_view path) {
+    return path.find('#') == std::string_view::npos && !path.starts_with('/') &&
+           !path.starts_with("file:") && !has_parent_segment(path) &&
+           !has_control_character(path) && !is_absolute_on_windows(path);
+}
+
+Error invalid_path() {
+    return {Code::kInvalidParameterValue, "Invalid path"};
+}
+
+}  // namespace
+
+Result<std::string> normal_artifact_path(std::string_view path) {
+    if (path.size() > kArtifactPathBytesMax) return invalid_path();
+    std::string form(path);
+    for (;;) {
+        if (!is_safe_as_it_stands(form)) return invalid_path();
+        std::string next = decoded_once(form);
+        if (next == form) break;
+        form = std::move(next);
+    }
+    std::string out;
+    std::size_t depth = 0;
+    while (!path.empty()) {
+        const std::size_t slash = path.find('/');
+        const std::string_view segment = path.substr(0, slash);
+        path = slash == std::string_view::npos ? std::string_view{} : path.substr(slash + 1);
+        if (segment.empty() || segment == ".") continue;
+        if (segment.starts_with(kUploadPrefix) || ++depth > kArtifactDepthMax)
+            return invalid_path();
+        if (!out.empty()) out.push_back('/');
+        out.append(segment);
+    }
+    return out;
+}
+
+Result<std::string> artifact_file_path(std::string_view path) {
+    TUNE_TRY(normal, normal_artifact_path(path));
+    if (normal.empty() || path.ends_with('/'))
+        return Error{Code::kInvalidParameterValue,
+                     "Artifact path must include a filename (cannot end with '/')."};
+    return normal;
+}
+
+std::string join_artifact_path(std::string_view base, std::string_view path) {
+    std::string out(base);
+    if (!base.empty() && !path.empty()) out.push_back('/');
+    return out.append(path);
+}
+
+std::string_view artifact_name(std::string_view path) {
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+}  // namespace tune::tracker

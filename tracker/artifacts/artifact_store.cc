@@ -1,0 +1,200 @@
+#include "tracker/artifacts/artifact_store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "base/id.h"
+#include "tracker/artifacts/artifact_path.h"
+#include "tracker/artifacts/beneath.h"
+
+namespace tune::tracker {
+namespace {
+
+/// fsync of an upload takes milliseconds on slow disks: several go side by side.
+constexpr int kPoolThreads = 4;
+constexpr mode_t kFileMode = 0644;
+
+Error no_such_artifact(std::string_view path) {
+    return {Code::kResourceDoesNotExist, "No such artifact: '" + std::string(path) + "'"};
+}
+
+std::string etag_of(const struct stat& status) {
+    return "\"" + std::to_string(status.st_ino) + "-" + std::to_string(status.st_size) + "-" +
+           std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec) +
+           "\"";
+}
+
+/// The file under no name yet, or under a temporary one where the file system cannot do that.
+Result<UniqueFd> open_unnamed(int directory, std::string& temporary_name) {
+    UniqueFd file(::openat(directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, kFileMode));
+    if (file) return file;
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)
+        return disk_error("upload", errno);
+    temporary_name = std::string(kUploadPrefix) + random_hex(8);
+    file = UniqueFd(::openat(directory, temporary_name.c_str(),
+                             O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, kFileMode));
+    if (file) return file;
+    const int reason = errno;
+    temporary_name.clear();
+    return disk_error("upload", reason);
+}
+
+}  // namespace
+
+// --- uploads -------------------------------------------------------------------------------------
+
+ArtifactUpload::~ArtifactUpload() {
+    if (!temporary_name_.empty()) ::unlinkat(directory_.get(), temporary_name_.c_str(), 0);
+}
+
+Result<void> ArtifactUpload::write(std::string_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return disk_error(name_, errno);
+        bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+    return {};
+}
+
+Result<void> ArtifactUpload::commit() {
+    if (::fsync(file_.get()) != 0) return disk_error(name_, errno);
+    if (temporary_name_.empty()) {
+        // A file without a name gets one through /proc; linkat never replaces, so the rename does.
+        const std::string self = "/proc/self/fd/" + std::to_string(file_.get());
+        std::string name = std::string(kUploadPrefix) + random_hex(8);
+        if (::linkat(AT_FDCWD, self.c_str(), directory_.get(), name.c_str(), AT_SYMLINK_FOLLOW) !=
+            0)
+            return disk_error(name_, errno);
+        temporary_name_ = std::move(name);
+    }
+    if (::renameat(directory_.get(), temporary_name_.c_str(), directory_.get(), name_.c_str()) !=
+        0) {
+        if (errno == EISDIR)
+            return Error{Code::kInvalidParameterValue,
+                         "Artifact path refers to a directory, not a file: '" + name_ + "'"};
+        return disk_error(name_, errno);
+    }
+    temporary_name_.clear();
+    if (::fsync(directory_.get()) != 0) return disk_error(name_, errno);
+    return {};
+}
+
+// --- the store -----------------------------------------------------------------------------------
+
+ArtifactStore::ArtifactStore(UniqueFd root)
+    : root_(std::move(root)), pool_(std::make_unique<WorkPool>(kPoolThreads)) {}
+
+Result<std::unique_ptr<ArtifactStore>> ArtifactStore::open(const std::filesystem::path& root) {
+    std::error_code failed;
+    std::filesystem::create_directories(root, failed);
+    UniqueFd fd(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (failed || !fd || ::faccessat(fd.get(), ".", W_OK | X_OK, 0) != 0)
+        return Error{Code::kPermissionDenied,
+                     "The artifact folder " + root.string() +
+                         " cannot be made or written: " + std::strerror(errno) +
+                         ". Choose another data folder, or change its permissions."};
+    const UniqueFd probe = open_beneath(fd.get(), ".", O_PATH | O_DIRECTORY);
+    if (!probe && errno == ENOSYS)
+        return Error{Code::kNotImplemented,
+                     "This kernel has no openat2, without which artifacts cannot be kept inside "
+                     "their folder. Linux 5.6 or newer is needed."};
+    if (!probe) return disk_error(root.string(), errno);
+    return std::unique_ptr<ArtifactStore>(new ArtifactStore(std::move(fd)));
+}
+
+Result<OpenArtifact> ArtifactStore::open_file(std::string_view path) const {
+    TUNE_TRY(normal, normal_artifact_path(path));
+    const std::string name = normal.empty() ? "." : normal;
+    // O_NONBLOCK: a fifo that somebody put there must not hold the thread.
+    UniqueFd file = open_beneath(root_.get(), name, O_RDONLY | O_NONBLOCK);
+    if (!file) {
+        if (is_missing(errno)) return no_such_artifact(path);
+        return disk_error(normal, errno);
+    }
+    struct stat status {};
+    if (::fstat(file.get(), &status) != 0) return disk_error(normal, errno);
+    if (S_ISDIR(status.st_mode))
+        return Error{Code::kBadRequest, "Artifact path refers to a directory, not a file: '" +
+                                            std::string(path) + "'"};
+    if (!S_ISREG(status.st_mode)) return no_such_artifact(path);
+    OpenArtifact opened;
+    opened.size_bytes = static_cast<std::uint64_t>(status.st_size);
+    opened.modified_s = status.st_mtim.tv_sec;
+    opened.etag = etag_of(status);
+    opened.file = std::make_shared<const UniqueFd>(std::move(file));
+    return opened;
+}
+
+Result<std::vector<ArtifactEntry>> ArtifactStore::list(std::string_view path) const {
+    TUNE_TRY(normal, normal_artifact_path(path));
+    std::vector<ArtifactEntry> entries;
+    UniqueFd directory = open_beneath(root_.get(), normal.empty() ? "." : normal,
+                                      O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+    if (!directory) {
+        if (is_missing(errno)) return entries;
+        return disk_error(normal, errno);
+    }
+    TUNE_TRY(names, names_in(directory.get()));
+    for (std::string& name : names) {
+        struct stat status {};
+        if (::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        const bool is_directory = S_ISDIR(status.st_mode);
+        if (name.starts_with(kUploadPrefix) || (!is_directory && !S_ISREG(status.st_mode)))
+            continue;
+        entries.push_back({std::move(name), is_directory,
+                           is_directory ? 0 : static_cast<std::uint64_t>(status.st_size)});
+    }
+    std::sort(entries.begin(), entries.end(),
+              [](const ArtifactEntry& a, const ArtifactEntry& b) { return a.name < b.name; });
+    return entries;
+}
+
+Result<void> ArtifactStore::remove(std::string_view path) const {
+    TUNE_TRY(normal, normal_artifact_path(path));
+    if (normal.empty())
+        return Error{Code::kInvalidParameterValue, "The artifact root cannot be deleted."};
+    const std::size_t slash = normal.rfind('/');
+    const std::string parent = slash == std::string::npos ? "." : normal.substr(0, slash);
+    const std::string name(artifact_name(normal));
+    const UniqueFd directory = open_beneath(root_.get(), parent, O_RDONLY | O_DIRECTORY);
+    if (!directory) {
+        if (is_missing(errno)) return {};
+        return disk_error(normal, errno);
+    }
+    return remove_tree(directory.get(), name);
+}
+
+Result<std::unique_ptr<ArtifactUpload>> ArtifactStore::begin_upload(std::string_view path) const {
+    TUNE_TRY(normal, artifact_file_path(path));
+    std::unique_ptr<ArtifactUpload> upload(new ArtifactUpload);
+    upload->name_ = std::string(artifact_name(normal));
+    const std::size_t slash = normal.rfind('/');
+    TUNE_TRY(
+        directory,
+        make_directories(root_.get(), slash == std::string::npos ? "" : normal.substr(0, slash)));
+    upload->directory_ = std::move(directory);
+    struct stat status {};
+    if (::fstatat(upload->directory_.get(), upload->name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) ==
+            0 &&
+        S_ISDIR(status.st_mode))
+        return Error{Code::kInvalidParameterValue,
+                     "Artifact path refers to a directory, not a file: '" + normal + "'"};
+    TUNE_TRY(file, open_unnamed(upload->directory_.get(), upload->temporary_name_));
+    upload->file_ = std::move(file);
+    return upload;
+}
+
+Result<void> ArtifactStore::put(std::string_view path, std::string_view content) const {
+    TUNE_TRY(upload, begin_upload(path));
+    TUNE_TRY_VOID(upload->write(content));
+    return upload->commit();
+}
+
+}  // namespace tune::tracker

@@ -1,0 +1,97 @@
+#pragma once
+// Artifacts as files under one folder. Every path is opened by the kernel beneath that folder and
+// without following links (openat2), so no name, however encoded, and no link that somebody put
+// there leads outside.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "tracker/artifacts/unique_fd.h"
+#include "tracker/artifacts/work_pool.h"
+
+namespace tune::tracker {
+
+/// A file of the store, open for reading. Stays readable when it is replaced or deleted.
+struct OpenArtifact {
+    std::shared_ptr<const UniqueFd> file;
+    std::uint64_t size_bytes = 0;
+    std::int64_t modified_s = 0;
+    /// Changes whenever the content may have: from inode, size and time of modification.
+    std::string etag;
+};
+
+struct ArtifactEntry {
+    std::string name;  // the last segment
+    bool is_directory = false;
+    std::uint64_t size_bytes = 0;  // of files
+};
+
+/// A file being written, invisible until commit(). Destroyed without it, nothing remains. Not
+/// thread-safe; blocks on the disk.
+class ArtifactUpload {
+public:
+    ~ArtifactUpload();
+    ArtifactUpload(const ArtifactUpload&) = delete;
+    ArtifactUpload& operator=(const ArtifactUpload&) = delete;
+
+    /// Errors: kResourceExhausted when the disk (or a quota) is full, kInternalError otherwise.
+    [[nodiscard]] Result<void> write(std::string_view bytes);
+
+    /// Makes the file visible under its name, replacing an older one at once; on disk when it
+    /// returns. Errors: as write(), and kInvalidParameterValue if a folder has the name.
+    [[nodiscard]] Result<void> commit();
+
+private:
+    friend class ArtifactStore;
+    ArtifactUpload() = default;
+
+    UniqueFd directory_;
+    UniqueFd file_;
+    std::string name_;
+    std::string temporary_name_;  // empty while the file has no name at all
+};
+
+/// Thread-safe; calls block on the disk, so network threads go through pool(). Paths are what
+/// clients sent, decoded once; every method checks them (see normal_artifact_path). Errors common
+/// to all: kInvalidParameterValue "Invalid path", kInternalError with path and reason.
+class ArtifactStore {
+public:
+    /// Makes `root` if missing. Errors: kPermissionDenied if it cannot be made or written;
+    /// kNotImplemented where the kernel has no openat2 (Linux before 5.6).
+    [[nodiscard]] static Result<std::unique_ptr<ArtifactStore>> open(
+        const std::filesystem::path& root);
+
+    /// Errors: kResourceDoesNotExist "No such artifact: 'path'" (also for links and special
+    /// files); kBadRequest for a folder.
+    [[nodiscard]] Result<OpenArtifact> open_file(std::string_view path) const;
+
+    /// The files and folders of a folder, sorted by name; empty if it is missing or a file.
+    [[nodiscard]] Result<std::vector<ArtifactEntry>> list(std::string_view path) const;
+
+    /// Deletes a file, or a folder with all it holds. A missing one is fine. Errors:
+    /// kInvalidParameterValue for the root.
+    [[nodiscard]] Result<void> remove(std::string_view path) const;
+
+    /// Makes the folders that lead to `path`. Errors: kInvalidParameterValue if one of them is a
+    /// file; kResourceExhausted.
+    [[nodiscard]] Result<std::unique_ptr<ArtifactUpload>> begin_upload(std::string_view path) const;
+
+    /// A small artifact that is in memory.
+    [[nodiscard]] Result<void> put(std::string_view path, std::string_view content) const;
+
+    /// Threads for the calls above.
+    [[nodiscard]] WorkPool& pool() const { return *pool_; }
+
+private:
+    explicit ArtifactStore(UniqueFd root);
+
+    UniqueFd root_;
+    std::unique_ptr<WorkPool> pool_;
+};
+
+}  // namespace tune::tracker

@@ -1,0 +1,225 @@
+#include "tracker/client/connection.h"
+
+#include <atomic>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <charconv>
+#include <chrono>
+#include <optional>
+
+namespace tune::tracker {
+namespace {
+
+namespace http = boost::beast::http;
+using boost::asio::ip::tcp;
+using boost::system::error_code;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::uint32_t kAnswerHeaderBytesMax = 64 << 10;
+
+}  // namespace
+
+struct ClientConnection::State {
+    State(UrlParts parts, std::string agent, std::size_t bytes_max)
+        : url(std::move(parts)),
+          user_agent(std::move(agent)),
+          answer_bytes_max(bytes_max),
+          socket(context),
+          resolver(context) {}
+
+    template <class Start>
+    error_code step(Start start);
+    error_code connect();
+    error_code send(const Outgoing& request, AttemptError& error);
+    error_code receive(const Outgoing& request, HttpAnswer& answer);
+    void drop();
+    void set_deadline(const Outgoing& request) {
+        deadline = SteadyClock::now() + std::chrono::milliseconds(request.timeout_ms);
+    }
+
+    UrlParts url;
+    std::string user_agent;
+    std::size_t answer_bytes_max;
+    boost::asio::io_context context{1};
+    tcp::socket socket;
+    tcp::resolver resolver;
+    boost::beast::flat_buffer buffer;
+    SteadyClock::time_point deadline;
+    bool timed_out = false;
+    bool got_any_byte = false;
+    std::atomic<bool> cancelled{false};
+};
+
+/// Starts one asynchronous operation and runs it to its end on this thread; at the deadline or on
+/// cancel() the socket is closed, which ends the operation. The handler refers to this stack frame,
+/// so it is always awaited.
+template <class Start>
+error_code ClientConnection::State::step(Start start) {
+    std::optional<error_code> result;
+    start([&result](const error_code& ec, auto&&...) { result = ec; });
+    while (!result) {
+        if (context.stopped()) context.restart();
+        if (cancelled || SteadyClock::now() >= deadline) {
+            timed_out = !cancelled;
+            drop();
+            resolver.cancel();
+            if (context.run_one() == 0) context.restart();
+        } else {
+            context.run_one_until(deadline);
+        }
+    }
+    return *result;
+}
+
+void ClientConnection::State::drop() {
+    error_code ignored;
+    socket.close(ignored);
+    buffer.clear();
+}
+
+error_code ClientConnection::State::connect() {
+    drop();
+    tcp::resolver::results_type found;
+    error_code ec = step([&](auto done) {
+        resolver.async_resolve(url.host, url.port,
+                               [&found, done](const error_code& failed, auto results) {
+                                   found = results;
+                                   done(failed);
+                               });
+    });
+    if (ec) return ec;
+    ec = step([&](auto done) { boost::asio::async_connect(socket, found, done); });
+    if (ec) return ec;
+    error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    socket.set_option(boost::asio::socket_base::keep_alive(true), ignored);
+    return {};
+}
+
+error_code ClientConnection::State::send(const Outgoing& request, AttemptError& error) {
+    std::string head(request.method);
+    head.append(" ").append(url.prefix).append(request.target).append(" HTTP/1.1\r\nHost: ");
+    head.append(url.authority).append("\r\nUser-Agent: ").append(user_agent);
+    head.append("\r\nAccept: */*\r\n");
+    if (request.body) {
+        head.append("Content-Type: ").append(request.content_type);
+        head.append("\r\nContent-Length: ").append(std::to_string(request.body->size_bytes()));
+        head.append("\r\n");
+        request.body->rewind();
+    }
+    head.append("\r\n");
+    std::uint64_t left = request.body ? request.body->size_bytes() : 0;
+    bool first = true;
+    while (first || left > 0) {
+        std::string_view piece;
+        if (left > 0) {
+            Result<std::string_view> next = request.body->next();
+            if (!next || next->empty() || next->size() > left) {
+                error = {Failure::kBroken, next ? "the file changed its size while it was sent"
+                                                : next.error().text()};
+                drop();
+                return {};
+            }
+            piece = *next;
+            left -= piece.size();
+        }
+        const std::array<boost::asio::const_buffer, 2> buffers = {
+            boost::asio::const_buffer(head.data(), first ? head.size() : 0),
+            boost::asio::const_buffer(piece.data(), piece.size())};
+        first = false;
+        if (request.timeout_is_per_piece) set_deadline(request);
+        const error_code ec =
+            step([&](auto done) { boost::asio::async_write(socket, buffers, done); });
+        if (ec) return ec;
+    }
+    if (request.timeout_is_per_piece) set_deadline(request);
+    return {};
+}
+
+error_code ClientConnection::State::receive(const Outgoing& request, HttpAnswer& answer) {
+    for (;;) {
+        http::response_parser<http::string_body> parser;
+        parser.body_limit(answer_bytes_max);
+        parser.header_limit(kAnswerHeaderBytesMax);
+        if (request.method == "HEAD") parser.skip(true);
+        const error_code ec =
+            step([&](auto done) { http::async_read(socket, buffer, parser, done); });
+        got_any_byte = parser.got_some();
+        if (ec) return ec;
+        if (parser.get().result_int() / 100 == 1) continue;
+        answer.status = static_cast<int>(parser.get().result_int());
+        answer.retry_after_s = -1;
+        const auto after = parser.get()[http::field::retry_after];
+        std::from_chars(after.data(), after.data() + after.size(), answer.retry_after_s);
+        const bool keep_alive = parser.keep_alive();
+        answer.body = std::move(parser.get().body());
+        if (!keep_alive) drop();
+        return {};
+    }
+}
+
+ClientConnection::ClientConnection(UrlParts url, std::string user_agent,
+                                   std::size_t answer_bytes_max)
+    : state_(std::make_unique<State>(std::move(url), std::move(user_agent), answer_bytes_max)) {}
+
+ClientConnection::~ClientConnection() = default;
+
+bool ClientConnection::exchange(const Outgoing& request, HttpAnswer& answer, AttemptError& error) {
+    State& s = *state_;
+    s.timed_out = false;
+    s.set_deadline(request);
+    for (;;) {
+        const bool reused = s.socket.is_open();
+        error = {};
+        error_code ec = reused ? error_code{} : s.connect();
+        s.got_any_byte = false;
+        if (!ec) {
+            ec = s.send(request, error);
+            if (!error.text.empty()) return false;
+            // A server that refuses an upload answers before it has all of it and closes.
+            if (!ec || (s.socket.is_open() && request.body)) {
+                const error_code read_ec = s.receive(request, answer);
+                if (!read_ec) {
+                    if (ec) s.drop();
+                    return true;
+                }
+                ec = ec ? ec : read_ec;
+            }
+        }
+        s.drop();
+        if (s.cancelled) {
+            error = {Failure::kCancelled, "cancelled"};
+            return false;
+        }
+        if (s.timed_out) {
+            error = {Failure::kTimeout,
+                     "no answer within " + std::to_string(request.timeout_ms) + " ms"};
+            return false;
+        }
+        if (reused && !s.got_any_byte) continue;
+        const bool is_http_fault =
+            ec.category() == http::make_error_code(http::error::bad_value).category() &&
+            ec != http::error::end_of_stream && ec != http::error::partial_message;
+        error = {is_http_fault ? Failure::kBroken : Failure::kUnreachable, ec.message()};
+        return false;
+    }
+}
+
+void ClientConnection::cancel() {
+    state_->cancelled = true;
+    // Wakes the thread that waits in step(); it closes the socket itself.
+    boost::asio::post(state_->context, [] {});
+}
+
+bool ClientConnection::is_cancelled() const {
+    return state_->cancelled;
+}
+
+}  // namespace tune::tracker
