@@ -377,6 +377,7 @@ Json to_json(const FinishRequest& value) {
     Json json = {{"request_id", value.request_id}, {"outcome", outcome_name(value.outcome)},
                  {"reason", value.reason},         {"max_rss_kb", value.max_rss_kb},
                  {"cpu_ms", value.cpu_ms},         {"wall_ms", value.wall_ms}};
+    if (value.timed_out) json["timed_out"] = true;
     if (value.exit_code) json["exit_code"] = *value.exit_code;
     if (value.signal) json["signal"] = *value.signal;
     return json;
@@ -503,6 +504,7 @@ Result<FinishRequest> from_json<FinishRequest>(const Json& value) {
     reader.required("outcome", outcome);
     reader.read("exit_code", out.exit_code);
     reader.read("signal", out.signal);
+    reader.read("timed_out", out.timed_out);
     reader.read("reason", out.reason);
     reader.read("max_rss_kb", out.max_rss_kb);
     reader.read("cpu_ms", out.cpu_ms);

@@ -49,7 +49,9 @@ struct RegisterRequest {
     int cpus = 1;
     std::vector<std::string> gpus;  ///< UUIDs
     std::string version;
-    std::vector<AttemptId> running;  ///< processes that still run (re-adopted after a restart)
+    /// Attempts this agent still answers for: processes that run (re-adopted after a restart), and
+    /// ended ones whose finish has not been acknowledged. The server ends this agent's others.
+    std::vector<AttemptId> running;
 };
 struct RegisterReply {
     std::string agent_id;
@@ -172,7 +174,8 @@ struct FinishRequest {
     Outcome outcome = Outcome::kDone;
     std::optional<int> exit_code;  ///< absent when a signal ended it or it never started
     std::optional<int> signal;
-    std::string reason;  ///< one sentence for the user; empty when done
+    bool timed_out = false;  ///< `failed` because the lease's timeout_ms was over
+    std::string reason;      ///< one sentence for the user; empty when done
     std::int64_t max_rss_kb = 0;
     std::int64_t cpu_ms = 0;
     std::int64_t wall_ms = 0;
