@@ -1,0 +1,149 @@
+// A parameter's domain: what it contains, and the way between internal and external values.
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "tuner/space/space.h"
+#include "tuner/space/wording.h"
+
+namespace tune::tuner {
+namespace {
+
+/// Of a step: what rounding in `low + k * step` may cost.
+constexpr double kGridTolerance = 1e-9;
+
+/// The double nearest to the 15 digits of `value`: 0.07 for 7 * 0.01 = 0.07000000000000001.
+double tidied(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.15g", value);
+    return std::strtod(text, nullptr);
+}
+
+Error bad(std::string message) {
+    return Error{Code::kInvalidParameterValue, std::move(message)};
+}
+
+std::string bounds_text(const Parameter& parameter) {
+    const auto shown = [&](double v) {
+        return parameter.kind == Kind::kInt ? std::to_string(static_cast<std::int64_t>(v))
+                                            : number_text(v);
+    };
+    return shown(parameter.low) + ".." + shown(parameter.high);
+}
+
+Result<double> internal_of_number(const Parameter& parameter, double value) {
+    if (!std::isfinite(value)) return bad("expected a finite number");
+    if (parameter.kind == Kind::kInt && value != std::floor(value))
+        return bad("expected an integer, found " + number_text(value));
+    if (value < parameter.low || value > parameter.high)
+        return bad(number_text(value) + " lies outside " + bounds_text(parameter));
+    if (!parameter.contains(value))
+        return bad(number_text(value) + " is not on the grid " + bounds_text(parameter) +
+                   " with step " + number_text(parameter.step));
+    return parameter.step > 0 ? parameter.snap(value) : value;
+}
+
+std::vector<std::string> choice_texts(const Parameter& parameter) {
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i < parameter.choices.size(); ++i)
+        texts.push_back(parameter.text(static_cast<double>(i)));
+    return texts;
+}
+
+}  // namespace
+
+std::string_view kind_name(Kind kind) {
+    switch (kind) {
+        case Kind::kFloat: return "float";
+        case Kind::kInt: return "int";
+        case Kind::kChoice: return "choice";
+        case Kind::kOrdinal: return "ordinal";
+        case Kind::kConst: return "const";
+    }
+    return "?";
+}
+
+bool Condition::holds(double parent_internal) const {
+    if (!is_active(parent_internal)) return false;
+    if (!any_of.empty()) return std::binary_search(any_of.begin(), any_of.end(), parent_internal);
+    const bool above = low_open ? parent_internal > low : parent_internal >= low;
+    const bool below = high_open ? parent_internal < high : parent_internal <= high;
+    return above && below;
+}
+
+Parameter::Parameter() = default;
+Parameter::Parameter(const Parameter&) = default;
+Parameter::Parameter(Parameter&&) noexcept = default;
+Parameter& Parameter::operator=(const Parameter&) = default;
+Parameter& Parameter::operator=(Parameter&&) noexcept = default;
+Parameter::~Parameter() = default;
+
+std::uint64_t Parameter::count() const {
+    if (step == 0) return is_single() ? 1 : 0;
+    return static_cast<std::uint64_t>(std::rint((high - low) / step)) + 1;
+}
+
+bool Parameter::contains(double internal) const {
+    if (!(internal >= low && internal <= high)) return false;
+    if (step == 0) return true;
+    const double steps = (internal - low) / step;
+    return std::abs(steps - std::rint(steps)) <= kGridTolerance;
+}
+
+double Parameter::snap(double internal) const {
+    const double inside = std::clamp(internal, low, high);
+    if (step == 0) return inside;
+    const double on_grid = low + std::rint((inside - low) / step) * step;
+    return std::min(kind == Kind::kFloat ? tidied(on_grid) : on_grid, high);
+}
+
+Json Parameter::external(double internal) const {
+    switch (kind) {
+        case Kind::kFloat: return internal;
+        case Kind::kInt: return static_cast<std::int64_t>(internal);
+        default: return choices[static_cast<std::size_t>(internal)];
+    }
+}
+
+Result<double> Parameter::internal(const Json& external) const {
+    if (kind == Kind::kFloat || kind == Kind::kInt) {
+        if (!external.is_number())
+            return bad("expected " + std::string(kind == Kind::kInt ? "an integer" : "a number") +
+                       ", found " + shortened(to_text(external)));
+        return internal_of_number(*this, external.get<double>());
+    }
+    for (std::size_t i = 0; i < choices.size(); ++i)
+        if (choices[i] == external) return static_cast<double>(i);
+    const std::string word = external.is_string() ? external.get<std::string>() : to_text(external);
+    return bad(in_quotes(word) + " is not one of its values" +
+               known_words(word, choice_texts(*this)));
+}
+
+Result<double> Parameter::internal_from_text(std::string_view text) const {
+    if (kind == Kind::kFloat || kind == Kind::kInt) {
+        double value = 0;
+        const char* end = text.data() + text.size();
+        const auto [stop, ec] = std::from_chars(text.data(), end, value);
+        if (ec != std::errc() || stop != end)
+            return bad("expected a number, found " + in_quotes(text));
+        return internal_of_number(*this, value);
+    }
+    for (std::size_t i = 0; i < choices.size(); ++i)
+        if (this->text(static_cast<double>(i)) == text) return static_cast<double>(i);
+    return bad(in_quotes(text) + " is not one of its values" +
+               known_words(text, choice_texts(*this)));
+}
+
+std::string Parameter::text(double internal) const {
+    if (kind == Kind::kFloat) return number_text(internal);
+    if (kind == Kind::kInt) return std::to_string(static_cast<std::int64_t>(internal));
+    const Json& value = choices[static_cast<std::size_t>(internal)];
+    if (value.is_string()) return value.get<std::string>();
+    if (value.is_number_float()) return number_text(value.get<double>());
+    return to_text(value);
+}
+
+}  // namespace tune::tuner

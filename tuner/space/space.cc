@@ -1,0 +1,145 @@
+#include "tuner/space/space.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tuner/space/node.h"
+#include "tuner/space/space_check.h"
+#include "tuner/space/space_reader.h"
+#include "tuner/space/wording.h"
+
+namespace tune::tuner {
+namespace {
+
+Error bad(const std::string& name, const std::string& message) {
+    return fault_at({}, name, message);
+}
+
+std::vector<std::string> names_of(const std::vector<Parameter>& parameters) {
+    std::vector<std::string> names;
+    for (const Parameter& parameter : parameters) names.push_back(parameter.name);
+    return names;
+}
+
+bool same(const Parameter& a, const Parameter& b) {
+    return a.name == b.name && a.kind == b.kind && a.low == b.low && a.high == b.high &&
+           a.step == b.step && a.log == b.log && a.choices == b.choices && a.init == b.init &&
+           a.when == b.when;
+}
+
+}  // namespace
+
+Space::Space() = default;
+
+Result<Space> Space::make(std::vector<Parameter> parameters) {
+    if (parameters.size() > kParametersMax)
+        return bad("space", "it has " + std::to_string(parameters.size()) +
+                                " parameters; at most " + std::to_string(kParametersMax) +
+                                " are supported");
+    Space space;
+    space.index_.reserve(parameters.size());
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        Parameter& parameter = parameters[i];
+        if (const auto fault = name_fault(parameter.name)) return bad("space", *fault);
+        if (!space.index_.emplace(parameter.name, i).second)
+            return bad("space", "the name " + in_quotes(parameter.name) + " is used twice");
+        if (const auto fault = settle_domain(parameter)) return bad(parameter.name, fault->message);
+    }
+    for (const Parameter& parameter : parameters)
+        for (const Condition& condition : parameter.when) {
+            if (condition.parent >= parameters.size())
+                return bad(parameter.name, "a condition names a parameter that does not exist");
+            if (const auto fault = condition_fault(condition, parameters[condition.parent]))
+                return bad(parameter.name, *fault);
+        }
+    ConditionOrder order = order_parents_first(parameters);
+    if (!order.cycle.empty())
+        return bad("space", "the conditions form a cycle: " + cycle_text(parameters, order.cycle));
+    space.parents_first_ = std::move(order.parents_first);
+    space.parameters_ = std::move(parameters);
+    return space;
+}
+
+Result<Space> Space::from_json(const Json& space) {
+    TUNE_TRY(node, node_from_json(space));
+    return read_space(node, "space");
+}
+
+std::optional<std::size_t> Space::find(std::string_view name) const {
+    const auto found = index_.find(std::string(name));
+    if (found == index_.end()) return std::nullopt;
+    return found->second;
+}
+
+bool Space::active(std::size_t index, const Point& point) const {
+    for (const Condition& condition : parameters_[index].when)
+        if (!condition.holds(point[condition.parent])) return false;
+    return true;
+}
+
+std::optional<Point> Space::init_point() const {
+    std::optional<Point> point;
+    for (std::size_t i = 0; i < size(); ++i) {
+        if (!parameters_[i].init) continue;
+        if (!point) point = empty_point();
+        (*point)[i] = *parameters_[i].init;
+    }
+    return point;
+}
+
+Result<void> Space::check(const Point& point) const {
+    if (point.size() != size())
+        return bad("point", "it has " + std::to_string(point.size()) + " values; the space has " +
+                                std::to_string(size()) + " parameters");
+    for (std::size_t i = 0; i < size(); ++i) {
+        const Parameter& parameter = parameters_[i];
+        const bool wanted = active(i, point);
+        if (wanted && !is_active(point[i])) return bad(parameter.name, "its value is missing");
+        if (!wanted && is_active(point[i]))
+            return bad(parameter.name, "it has a value although its conditions do not hold");
+        if (wanted && !parameter.contains(point[i]))
+            return bad(parameter.name, number_text(point[i]) + " is not a value of this parameter");
+    }
+    return {};
+}
+
+Json Space::to_json(const Point& point) const {
+    Json values = Json::object();
+    for (std::size_t i = 0; i < size(); ++i)
+        if (is_active(point[i])) values[parameters_[i].name] = parameters_[i].external(point[i]);
+    return values;
+}
+
+std::vector<std::pair<std::string, std::string>> Space::texts(const Point& point) const {
+    std::vector<std::pair<std::string, std::string>> texts;
+    for (std::size_t i = 0; i < size(); ++i)
+        if (is_active(point[i]))
+            texts.emplace_back(parameters_[i].name, parameters_[i].text(point[i]));
+    return texts;
+}
+
+Result<Point> Space::point_from_json(const Json& params) const {
+    if (!params.is_object())
+        return bad("params",
+                   "expected an object {\"name\": value}, found " + shortened(to_text(params)));
+    Point point = empty_point();
+    for (const auto& [name, value] : params.items()) {
+        const std::optional<std::size_t> index = find(name);
+        if (!index)
+            return bad("params", "the space has no parameter " + in_quotes(name) +
+                                     known_words(name, names_of(parameters_)));
+        Result<double> internal = parameters_[*index].internal(value);
+        if (!internal) return bad("params." + name, internal.error().message);
+        point[*index] = *internal;
+    }
+    return point;
+}
+
+bool Space::operator==(const Space& other) const {
+    if (size() != other.size()) return false;
+    for (std::size_t i = 0; i < size(); ++i)
+        if (!same(parameters_[i], other.parameters_[i])) return false;
+    return true;
+}
+
+}  // namespace tune::tuner

@@ -1,0 +1,256 @@
+#include "tuner/space/study_sections.h"
+
+#include <algorithm>
+#include <regex>
+
+#include "tuner/space/fields.h"
+#include "tuner/space/study_words.h"
+#include "tuner/space/wording.h"
+
+namespace tune::tuner {
+namespace {
+
+constexpr std::int64_t kStepMax = std::int64_t{1} << 53;
+constexpr std::size_t kPatternBytesMax = 1000;
+constexpr std::size_t kPatternsMax = 100;
+
+/// `sampler: tpe` is short for `sampler: {type: tpe}`.
+Result<std::string> type_of(const Node& node, const std::string& path,
+                            const std::vector<std::string>& known) {
+    const Node* type = &node;
+    if (node.type == Node::Type::kMap) type = node.find("type");
+    if (type == nullptr)
+        return fault_at(node.place, path, "'type' is missing; expected one of " + listed(known));
+    if (type->type == Node::Type::kNull &&
+        std::find(known.begin(), known.end(), "none") != known.end())
+        return std::string("none");
+    if (type->type != Node::Type::kString)
+        return fault_at(type->place, path + ".type",
+                        "expected one of " + listed(known) + ", found " + describe(*type));
+    if (std::find(known.begin(), known.end(), type->text) == known.end())
+        return fault_at(
+            type->place, path + ".type",
+            "unknown " + path + " " + in_quotes(type->text) + known_words(type->text, known));
+    return type->text;
+}
+
+Result<void> read_goal(const Fields& fields, MetricConfig& metric) {
+    const Node* goal = fields.find("goal");
+    if (goal == nullptr) return {};
+    const std::optional<Goal> parsed =
+        goal->type == Node::Type::kString ? goal_from_name(goal->text) : std::nullopt;
+    if (!parsed)
+        return fault_at(goal->place, fields.path_of("goal"),
+                        "expected min or max, found " + describe(*goal));
+    metric.goal = *parsed;
+    return {};
+}
+
+Result<void> read_median(const Fields& fields, PrunerConfig& pruner) {
+    TUNE_TRY_VOID(fields.number("percentile", pruner.percentile, 0, 100));
+    TUNE_TRY_VOID(fields.integer("startup", pruner.startup, 0, 1'000'000));
+    TUNE_TRY_VOID(fields.integer("warmup", pruner.warmup, 0, kStepMax));
+    TUNE_TRY_VOID(fields.integer("interval", pruner.interval, 1, kStepMax));
+    return fields.integer("min_trials", pruner.min_trials, 1, 1'000'000);
+}
+
+Result<void> read_asha(const Fields& fields, PrunerConfig& pruner) {
+    const Node* min = fields.find("min");
+    if (min != nullptr && min->type == Node::Type::kString && min->text == "auto") {
+        pruner.min = 0;
+    } else {
+        TUNE_TRY_VOID(fields.integer("min", pruner.min, 1, kStepMax));
+    }
+    TUNE_TRY_VOID(fields.integer("max", pruner.max, 1, kStepMax));
+    TUNE_TRY_VOID(fields.integer("eta", pruner.eta, 2, 1000));
+    TUNE_TRY_VOID(fields.integer("rate", pruner.rate, 0, 50));
+    TUNE_TRY_VOID(fields.integer("bootstrap", pruner.bootstrap, 0, 1'000'000));
+    if (pruner.bootstrap > 0 && pruner.min == 0)
+        return fault_at(fields.node().place, fields.path(),
+                        "'bootstrap' needs a fixed 'min', not auto");
+    if (pruner.max != 0 && pruner.max <= pruner.min)
+        return fault_at(fields.find("max")->place, fields.path_of("max"),
+                        "max " + std::to_string(pruner.max) + " is not above min " +
+                            std::to_string(pruner.min) + ", so there would be no rung");
+    return {};
+}
+
+Result<ScrapeConfig> read_pattern(const Node& node, const std::string& path) {
+    ScrapeConfig scrape;
+    const Node* pattern = &node;
+    if (node.type != Node::Type::kString) {
+        TUNE_TRY(fields, Fields::open(node, path, {"name", "pattern"}));
+        TUNE_TRY_VOID(fields.text("name", scrape.name, 250));
+        if (const Node* name = fields.find("name"))
+            if (const auto fault = metric_name_fault(scrape.name))
+                return fault_at(name->place, fields.path_of("name"), *fault);
+        pattern = fields.find("pattern");
+        if (pattern == nullptr) return fault_at(node.place, path, "'pattern' is missing");
+    }
+    TUNE_TRY_VOID(check_text(*pattern, path, kPatternBytesMax));
+    const std::string& text = pattern->text;
+    try {
+        const std::regex compiled(text);
+        const unsigned groups = compiled.mark_count();
+        if (groups == 0)
+            return fault_at(pattern->place, path,
+                            "the pattern " + in_quotes(text) +
+                                " has no group; put the number in brackets: loss=([0-9.e+-]+)");
+    } catch (const std::regex_error& fault) {
+        return fault_at(
+            pattern->place, path,
+            "the pattern " + in_quotes(text) + " is not a regular expression: " + fault.what());
+    }
+    scrape.pattern = text;
+    return scrape;
+}
+
+}  // namespace
+
+Result<void> read_metric(const Node& node, StudyConfig& config) {
+    MetricConfig metric;
+    if (node.type == Node::Type::kString) {
+        Result<void> parsed = parse_metric_flag(node.text, metric);
+        if (!parsed) return fault_at(node.place, "metric", parsed.error().message);
+        config.metric = std::move(metric);
+        return {};
+    }
+    if (node.type == Node::Type::kList)
+        return fault_at(node.place, "metric",
+                        "several objectives are not supported in this version; expected one "
+                        "metric such as {name: val_loss, goal: min}");
+    TUNE_TRY(fields, Fields::open(node, "metric", {"name", "goal", "step", "take"}));
+    TUNE_TRY_VOID(fields.text("name", metric.name, 250));
+    if (const Node* name = fields.find("name"); name != nullptr)
+        if (const auto fault = metric_name_fault(metric.name))
+            return fault_at(name->place, "metric.name", *fault);
+    TUNE_TRY_VOID(read_goal(fields, metric));
+    TUNE_TRY_VOID(fields.text("step", metric.step, 100));
+    if (const Node* take = fields.find("take");
+        take != nullptr &&
+        (take->type != Node::Type::kString || !take_from_name(take->text, metric)))
+        return fault_at(
+            take->place, "metric.take",
+            "expected best, last or mean_last_N (N from 1 to 1000), found " + describe(*take));
+    config.metric = std::move(metric);
+    return {};
+}
+
+Result<void> read_sampler(const Node& node, StudyConfig& config) {
+    TUNE_TRY(type, type_of(node, "sampler", {"tpe", "random"}));
+    SamplerConfig sampler;
+    sampler.type = type == "tpe" ? SamplerType::kTpe : SamplerType::kRandom;
+    if (node.type == Node::Type::kMap) {
+        std::vector<std::string> known = {"type", "seed"};
+        if (sampler.type == SamplerType::kTpe) known.insert(known.end(), {"startup", "candidates"});
+        TUNE_TRY(fields, Fields::open(node, "sampler", known));
+        if (fields.find("seed") != nullptr) {
+            std::int64_t seed = 0;
+            TUNE_TRY_VOID(fields.integer("seed", seed, 0, static_cast<std::int64_t>(kSeedMax)));
+            sampler.seed = static_cast<std::uint64_t>(seed);
+        }
+        TUNE_TRY_VOID(fields.integer("startup", sampler.startup, 0, 1'000'000));
+        TUNE_TRY_VOID(fields.integer("candidates", sampler.candidates, 1, 1000));
+    }
+    config.sampler = sampler;
+    return {};
+}
+
+Result<void> read_pruner(const Node& node, StudyConfig& config) {
+    TUNE_TRY(type, type_of(node, "pruner", {"none", "median", "percentile", "asha"}));
+    PrunerConfig pruner;
+    std::vector<std::string> known = {"type"};
+    if (type == "median" || type == "percentile") {
+        pruner.type = type == "median" ? PrunerType::kMedian : PrunerType::kPercentile;
+        known.insert(known.end(), {"startup", "warmup", "interval", "min_trials"});
+        if (type == "percentile") known.push_back("percentile");
+    } else if (type == "asha") {
+        pruner.type = PrunerType::kAsha;
+        known.insert(known.end(), {"min", "max", "eta", "rate", "bootstrap"});
+    }
+    const bool has_map = node.type == Node::Type::kMap;
+    if (type == "percentile" && (!has_map || node.find("percentile") == nullptr))
+        return fault_at(node.place, "pruner",
+                        "'percentile' is missing: the share of trials to keep, 0 to 100");
+    if (has_map) {
+        TUNE_TRY(fields, Fields::open(node, "pruner", known));
+        if (pruner.type == PrunerType::kAsha) {
+            TUNE_TRY_VOID(read_asha(fields, pruner));
+        } else {
+            TUNE_TRY_VOID(read_median(fields, pruner));
+        }
+    }
+    config.pruner = pruner;
+    return {};
+}
+
+Result<void> read_budget(const Node& node, StudyConfig& config) {
+    TUNE_TRY(fields,
+             Fields::open(node, "budget",
+                          {"trials", "time", "parallel", "gpus_per_trial", "cpus_per_trial"}));
+    BudgetConfig budget;
+    if (fields.find("trials") != nullptr) {
+        std::int64_t trials = 0;
+        TUNE_TRY_VOID(fields.integer("trials", trials, 1, static_cast<std::int64_t>(kTrialsMax)));
+        budget.trials = static_cast<std::uint64_t>(trials);
+    }
+    if (const Node* time = fields.find("time")) {
+        std::int64_t time_ms = 0;
+        TUNE_TRY_VOID(fields.duration("time", time_ms));
+        if (time_ms <= 0) return fault_at(time->place, "budget.time", "expected a time above 0");
+        budget.time_ms = time_ms;
+    }
+    if (fields.find("parallel") != nullptr) {
+        int parallel = 1;
+        TUNE_TRY_VOID(fields.integer("parallel", parallel, 1, 100'000));
+        budget.parallel = parallel;
+    }
+    TUNE_TRY_VOID(fields.integer("gpus_per_trial", budget.gpus_per_trial, 0, 1024));
+    TUNE_TRY_VOID(fields.integer("cpus_per_trial", budget.cpus_per_trial, 1, 4096));
+    config.budget = budget;
+    return {};
+}
+
+Result<void> read_retry(const Node& node, StudyConfig& config) {
+    TUNE_TRY(fields, Fields::open(node, "retry", {"max", "on"}));
+    RetryConfig retry;
+    TUNE_TRY_VOID(fields.integer("max", retry.max, 0, 1000));
+    constexpr RetryOn kEnds[] = {RetryOn::kPreempted, RetryOn::kOom, RetryOn::kFailed,
+                                 RetryOn::kTimeout};
+    std::vector<std::string> known;
+    for (const RetryOn end : kEnds) known.emplace_back(retry_name(end));
+    if (const Node* on = fields.find("on")) {
+        if (on->type != Node::Type::kList)
+            return fault_at(on->place, "retry.on",
+                            "expected a list of " + listed(known) + ", found " + describe(*on));
+        for (const Node& item : on->items) {
+            const auto found = std::find(known.begin(), known.end(), item.text);
+            if (item.type != Node::Type::kString || found == known.end())
+                return fault_at(
+                    item.place, "retry.on",
+                    "unknown end of an attempt: " + describe(item) + known_words(item.text, known));
+            const RetryOn end = kEnds[found - known.begin()];
+            if (std::find(retry.on.begin(), retry.on.end(), end) == retry.on.end())
+                retry.on.push_back(end);
+        }
+    }
+    config.retry = std::move(retry);
+    return {};
+}
+
+Result<void> read_scrape(const Node& node, StudyConfig& config) {
+    if (node.type != Node::Type::kList) {
+        TUNE_TRY(one, read_pattern(node, "scrape"));
+        config.scrape = {std::move(one)};
+        return {};
+    }
+    if (node.items.size() > kPatternsMax)
+        return fault_at(node.place, "scrape", "at most 100 patterns are supported");
+    for (const Node& item : node.items) {
+        TUNE_TRY(one, read_pattern(item, "scrape"));
+        config.scrape.push_back(std::move(one));
+    }
+    return {};
+}
+
+}  // namespace tune::tuner

@@ -1,0 +1,127 @@
+// The canonical JSON of a study, and the last check before it runs.
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tuner/space/command.h"
+#include "tuner/space/node.h"
+#include "tuner/space/study_config.h"
+
+namespace tune::tuner {
+
+Json to_json(const MetricConfig& metric) {
+    Json json = {{"name", metric.name},
+                 {"goal", std::string(goal_name(metric.goal))},
+                 {"take", take_name(metric)}};
+    if (!metric.step.empty()) json["step"] = metric.step;
+    return json;
+}
+
+Json to_json(const SamplerConfig& sampler) {
+    Json json = {{"type", std::string(sampler_name(sampler.type))}};
+    if (sampler.seed) json["seed"] = *sampler.seed;
+    if (sampler.type == SamplerType::kTpe) {
+        json["startup"] = sampler.startup;
+        json["candidates"] = sampler.candidates;
+    }
+    return json;
+}
+
+Json to_json(const PrunerConfig& pruner) {
+    Json json = {{"type", std::string(pruner_name(pruner.type))}};
+    if (pruner.type == PrunerType::kMedian || pruner.type == PrunerType::kPercentile) {
+        if (pruner.type == PrunerType::kPercentile) json["percentile"] = pruner.percentile;
+        json["startup"] = pruner.startup;
+        json["warmup"] = pruner.warmup;
+        json["interval"] = pruner.interval;
+        json["min_trials"] = pruner.min_trials;
+    } else if (pruner.type == PrunerType::kAsha) {
+        json["min"] = pruner.min == 0 ? Json("auto") : Json(pruner.min);
+        if (pruner.max != 0) json["max"] = pruner.max;
+        json["eta"] = pruner.eta;
+        json["rate"] = pruner.rate;
+        json["bootstrap"] = pruner.bootstrap;
+    }
+    return json;
+}
+
+Json to_json(const BudgetConfig& budget) {
+    Json json = {{"gpus_per_trial", budget.gpus_per_trial},
+                 {"cpus_per_trial", budget.cpus_per_trial}};
+    if (budget.trials) json["trials"] = *budget.trials;
+    if (budget.time_ms) json["time"] = duration_text(*budget.time_ms);
+    if (budget.parallel) json["parallel"] = *budget.parallel;
+    return json;
+}
+
+namespace {
+
+Json retry_json(const RetryConfig& retry) {
+    Json on = Json::array();
+    for (const RetryOn end : retry.on) on.push_back(std::string(retry_name(end)));
+    return {{"max", retry.max}, {"on", std::move(on)}};
+}
+
+Json scrape_json(const std::vector<ScrapeConfig>& scrape) {
+    Json list = Json::array();
+    for (const ScrapeConfig& one : scrape) {
+        Json json = {{"pattern", one.pattern}};
+        if (!one.name.empty()) json["name"] = one.name;
+        list.push_back(std::move(json));
+    }
+    return list;
+}
+
+Error bad(std::string_view path, std::string_view message) {
+    return fault_at({}, path, message);
+}
+
+}  // namespace
+
+Json to_json(const StudyConfig& config) {
+    Json json = {{"version", 1},
+                 {"space", config.space.to_json()},
+                 {"sampler", to_json(config.sampler)},
+                 {"pruner", to_json(config.pruner)},
+                 {"budget", to_json(config.budget)},
+                 {"retry", retry_json(config.retry)},
+                 {"grace", duration_text(config.grace_ms)}};
+    if (!config.study.empty()) json["study"] = config.study;
+    if (!config.command.empty()) json["command"] = config.command;
+    if (!config.metric.name.empty()) json["metric"] = to_json(config.metric);
+    if (!config.scrape.empty()) json["scrape"] = scrape_json(config.scrape);
+    if (config.timeout_ms) json["timeout"] = duration_text(*config.timeout_ms);
+    if (!config.env.empty()) json["env"] = config.env;
+    if (!config.working_dir.empty()) json["working_dir"] = config.working_dir;
+    std::vector<std::string> names;
+    for (const Parameter& parameter : config.space.parameters()) names.push_back(parameter.name);
+    if (!std::is_sorted(names.begin(), names.end())) json["space_order"] = names;
+    return json;
+}
+
+Result<void> check_study(const StudyConfig& config, bool needs_command) {
+    if (config.metric.name.empty())
+        return bad("metric",
+                   "no metric is named; give -m val_loss:min, or metric: {name: val_loss, "
+                   "goal: min} in the study file");
+    if (config.space.size() == 0)
+        return bad("space",
+                   "there is nothing to tune; give at least one parameter, such as "
+                   "lr=1e-5..1e-1:log");
+    if (needs_command && config.command.empty())
+        return bad("command",
+                   "there is no command to run; give it after --, such as "
+                   "-- python train.py {args}");
+    TUNE_TRY_VOID(check_command(config.command, config.space));
+    if (config.budget.trials && (*config.budget.trials == 0 || *config.budget.trials > kTrialsMax))
+        return bad("budget.trials", "expected 1 to " + std::to_string(kTrialsMax) + " trials");
+    if (config.budget.parallel && *config.budget.parallel < 1)
+        return bad("budget.parallel", "expected at least 1");
+    if (config.budget.gpus_per_trial < 0 || config.budget.cpus_per_trial < 1)
+        return bad("budget", "expected gpus_per_trial >= 0 and cpus_per_trial >= 1");
+    if (config.sampler.seed && *config.sampler.seed > kSeedMax)
+        return bad("sampler.seed", "expected a seed of at most 2^53 - 1");
+    return {};
+}
+
+}  // namespace tune::tuner
