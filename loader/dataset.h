@@ -117,8 +117,9 @@ class BatchSlot;
 class Batch {
 public:
     Batch() = default;
-    Batch(Batch&&) noexcept = default;
-    Batch& operator=(Batch&&) noexcept = default;
+    /// What is moved from is empty.
+    Batch(Batch&& other) noexcept;
+    Batch& operator=(Batch&& other) noexcept;
 
     /// Samples; 0 when empty.
     std::size_t count = 0;

@@ -29,11 +29,15 @@ struct ShuffleOptions {
     std::int64_t block_size = 1 << 18;
 };
 
+/// Whether these options can order that many samples. Errors: kInvalidParameterValue when an option
+/// is out of range, or py1e is asked for more canonical nodes than samples.
+[[nodiscard]] Result<void> check_shuffle(std::int64_t sample_count, const ShuffleOptions& options);
+
 /// A permutation of 0..sum(unit_sizes)-1. `unit_sizes`: samples of each shuffle unit (a shard, or
 /// the part of one that an epoch takes), all > 0. Deterministic in its arguments; independent of
 /// threads and machine. Cost: O(n) time for naive, py1s, py2s, py1br, O(n log n) for py1e; 8 n
-/// bytes for the result and up to 24 n while it works. Errors: kInvalidParameterValue when an
-/// option is out of range, or py1e is asked for more canonical nodes than samples.
+/// bytes for the result and up to 24 n while it works. Errors: those of
+/// check_shuffle.
 [[nodiscard]] Result<std::vector<std::int64_t>> shuffle_samples(
     const std::vector<std::int64_t>& unit_sizes, const ShuffleOptions& options);
 

@@ -1,0 +1,198 @@
+#include "loader/batch_reader.h"
+
+namespace tune::loader {
+namespace {
+
+Error no_slot(std::size_t slot_count) {
+    return Error{Code::kResourceExhausted,
+                 "all " + std::to_string(slot_count) +
+                     " batches that may exist at once are held by the caller; reset one, or raise "
+                     "predownload"};
+}
+
+}  // namespace
+
+InlineReader::InlineReader(std::shared_ptr<SlotPool> pool, const BatchDecoder& decoder,
+                           Planner planner)
+    : pool_(std::move(pool)), decoder_(decoder), planner_(std::move(planner)) {}
+
+void InlineReader::seek(Position position) {
+    position_ = position;
+    plan_.reset();
+    next_batch_ = 0;
+}
+
+Result<std::shared_ptr<BatchSlot>> InlineReader::next() {
+    if (!plan_) {
+        TUNE_TRY(plan, planner_(position_));
+        plan_ = std::move(plan);
+        next_batch_ = 0;
+    }
+    if (next_batch_ == plan_->batch_count()) {
+        seek({plan_->epoch() + 1, 0});
+        return std::shared_ptr<BatchSlot>();
+    }
+    BatchSlot* slot = nullptr;
+    {
+        const std::lock_guard lock(pool_->mutex);
+        slot = pool_->take();
+    }
+    if (!slot) return no_slot(pool_->slot_count());
+    std::shared_ptr<BatchSlot> lent = pool_->lend(slot);
+    TUNE_TRY_VOID(decoder_.fill(plan_->batch(next_batch_), *slot));
+    slot->epoch = plan_->epoch();
+    ++next_batch_;
+    return lent;
+}
+
+ThreadedReader::ThreadedReader(std::shared_ptr<SlotPool> pool, const BatchDecoder& decoder,
+                               Planner planner, int thread_count)
+    : pool_(std::move(pool)), decoder_(decoder), planner_(std::move(planner)) {
+    threads_.emplace_back([this] { plan_epochs(); });
+    for (int i = 0; i < thread_count; ++i) threads_.emplace_back([this] { decode_batches(); });
+}
+
+ThreadedReader::~ThreadedReader() {
+    {
+        const std::lock_guard lock(pool_->mutex);
+        is_stopping_ = true;
+    }
+    pool_->work.notify_all();
+    planning_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+    // Batches that nobody took go back, for the sake of Batches that still hold the pool.
+    const std::lock_guard lock(pool_->mutex);
+    for (const TicketPtr& ticket : tickets_)
+        if (ticket->slot) pool_->put_back(ticket->slot);
+}
+
+void ThreadedReader::seek(Position position) {
+    {
+        const std::lock_guard lock(pool_->mutex);
+        ++generation_;
+        for (const TicketPtr& ticket : tickets_)
+            if (ticket->is_done && ticket->slot) pool_->put_back(ticket->slot);
+        tickets_.clear();  // what is still being decoded is put back by its thread
+        plan_.reset();
+        upcoming_plan_.reset();
+        plan_is_over_ = true;
+        has_failed_ = false;
+        wanted_plan_ = position;
+    }
+    planning_.notify_one();
+}
+
+Result<std::shared_ptr<BatchSlot>> ThreadedReader::next() {
+    std::unique_lock lock(pool_->mutex);
+    while (tickets_.empty() || !tickets_.front()->is_done) {
+        if (lacks_slot()) return no_slot(pool_->slot_count());
+        done_.wait(lock);
+    }
+    const TicketPtr ticket = std::move(tickets_.front());
+    tickets_.pop_front();
+    if (ticket->error) {
+        if (ticket->slot) pool_->put_back(ticket->slot);
+        return *std::move(ticket->error);
+    }
+    lock.unlock();
+    if (!ticket->slot) return std::shared_ptr<BatchSlot>();
+    ticket->slot->epoch = ticket->plan->epoch();
+    return pool_->lend(ticket->slot);
+}
+
+void ThreadedReader::append_done(TicketPtr ticket) {
+    ticket->is_done = true;
+    tickets_.push_back(std::move(ticket));
+    done_.notify_one();
+}
+
+/// Whether a call of advance() would do something.
+bool ThreadedReader::can_advance() const {
+    if (has_failed_) return false;
+    if (!plan_is_over_) return next_batch_ == plan_->batch_count() || pool_->has_free();
+    return upcoming_plan_.has_value();
+}
+
+/// Whether the next batch waits for a slot that only the consumer can give back.
+bool ThreadedReader::lacks_slot() const {
+    return tickets_.empty() && in_progress_ == 0 && !has_failed_ && !plan_is_over_ &&
+           next_batch_ != plan_->batch_count() && !pool_->has_free();
+}
+
+/// One step along the order: begins a batch (and returns its ticket), or ends a plan, or takes up
+/// the next one. REQUIRES: can_advance().
+ThreadedReader::TicketPtr ThreadedReader::advance() {
+    if (plan_is_over_) {
+        Result<std::shared_ptr<const EpochPlan>> upcoming = *std::move(upcoming_plan_);
+        upcoming_plan_.reset();
+        if (!upcoming) {
+            has_failed_ = true;
+            auto ticket = std::make_shared<Ticket>();
+            ticket->error = std::move(upcoming).error();
+            append_done(std::move(ticket));
+            return nullptr;
+        }
+        plan_ = *std::move(upcoming);
+        plan_is_over_ = false;
+        next_batch_ = 0;
+        wanted_plan_ = Position{plan_->epoch() + 1, 0};
+        planning_.notify_one();
+        return nullptr;
+    }
+    if (next_batch_ == plan_->batch_count()) {
+        plan_is_over_ = true;
+        append_done(std::make_shared<Ticket>());
+        return nullptr;
+    }
+    auto ticket = std::make_shared<Ticket>();
+    ticket->slot = pool_->take();
+    ticket->plan = plan_;
+    ticket->batch = next_batch_++;
+    tickets_.push_back(ticket);
+    return ticket;
+}
+
+void ThreadedReader::decode_batches() {
+    std::unique_lock lock(pool_->mutex);
+    while (true) {
+        pool_->work.wait(lock, [this] { return is_stopping_ || can_advance(); });
+        if (is_stopping_) return;
+        const TicketPtr ticket = advance();
+        if (!ticket) continue;
+        const std::uint64_t generation = generation_;
+        ++in_progress_;
+        if (can_advance()) pool_->work.notify_one();
+        lock.unlock();
+        Result<void> filled = decoder_.fill(ticket->plan->batch(ticket->batch), *ticket->slot);
+        lock.lock();
+        --in_progress_;
+        if (generation != generation_) {
+            pool_->put_back(ticket->slot);  // a seek came between; somebody may wait for a slot
+            pool_->work.notify_one();
+        } else {
+            if (!filled) ticket->error = std::move(filled).error();
+            ticket->is_done = true;
+        }
+        done_.notify_one();
+    }
+}
+
+void ThreadedReader::plan_epochs() {
+    std::unique_lock lock(pool_->mutex);
+    while (true) {
+        planning_.wait(lock, [this] { return is_stopping_ || wanted_plan_.has_value(); });
+        if (is_stopping_) return;
+        const Position position = *wanted_plan_;
+        wanted_plan_.reset();
+        const std::uint64_t generation = generation_;
+        lock.unlock();
+        Result<std::shared_ptr<const EpochPlan>> plan = planner_(position);
+        lock.lock();
+        if (generation != generation_) continue;
+        upcoming_plan_ = std::move(plan);
+        pool_->work.notify_all();
+        done_.notify_one();
+    }
+}
+
+}  // namespace tune::loader

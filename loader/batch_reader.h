@@ -1,0 +1,98 @@
+#pragma once
+// Who fills batches: the consumer's own thread, or threads ahead of it. Internal to the loader.
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "loader/batch_decoder.h"
+#include "loader/batch_slot.h"
+#include "loader/epoch_plan.h"
+
+namespace tune::loader {
+
+/// One consumer thread calls seek and next.
+class BatchReader {
+public:
+    virtual ~BatchReader() = default;
+
+    /// What next() gives from here on.
+    virtual void seek(Position position) = 0;
+
+    /// The next batch, or nullptr at the end of an epoch (the next epoch follows). After an error
+    /// the reader must be told where to go on by seek.
+    [[nodiscard]] virtual Result<std::shared_ptr<BatchSlot>> next() = 0;
+};
+
+/// Does the work in next().
+class InlineReader final : public BatchReader {
+public:
+    InlineReader(std::shared_ptr<SlotPool> pool, const BatchDecoder& decoder, Planner planner);
+    void seek(Position position) override;
+    [[nodiscard]] Result<std::shared_ptr<BatchSlot>> next() override;
+
+private:
+    std::shared_ptr<SlotPool> pool_;
+    const BatchDecoder& decoder_;
+    Planner planner_;
+    Position position_;
+    std::shared_ptr<const EpochPlan> plan_;
+    std::size_t next_batch_ = 0;
+};
+
+/// `thread_count` threads decode batches in the order of the plan into free slots; one more thread
+/// works out the order of the next epoch meanwhile. A batch's number in the order is fixed before a
+/// thread begins it, so the order never depends on which thread is faster.
+class ThreadedReader final : public BatchReader {
+public:
+    ThreadedReader(std::shared_ptr<SlotPool> pool, const BatchDecoder& decoder, Planner planner,
+                   int thread_count);
+    ~ThreadedReader() override;
+    void seek(Position position) override;
+    [[nodiscard]] Result<std::shared_ptr<BatchSlot>> next() override;
+
+private:
+    /// A batch that was begun, the end of an epoch, or an error in their place.
+    struct Ticket {
+        BatchSlot* slot = nullptr;
+        std::shared_ptr<const EpochPlan> plan = {};
+        std::size_t batch = 0;
+        bool is_done = false;
+        std::optional<Error> error = {};
+    };
+    using TicketPtr = std::shared_ptr<Ticket>;
+
+    void decode_batches();
+    void plan_epochs();
+    [[nodiscard]] bool can_advance() const;
+    [[nodiscard]] bool lacks_slot() const;
+    [[nodiscard]] TicketPtr advance();
+    void append_done(TicketPtr ticket);
+
+    std::shared_ptr<SlotPool> pool_;
+    const BatchDecoder& decoder_;
+    Planner planner_;
+
+    // All below is guarded by pool_->mutex.
+    std::condition_variable done_;      // a ticket was done, or can never be
+    std::condition_variable planning_;  // a plan is wanted
+    bool is_stopping_ = false;
+    std::deque<TicketPtr> tickets_;  // in the order of the data; the consumer takes the front
+    std::size_t in_progress_ = 0;
+    std::shared_ptr<const EpochPlan> plan_;
+    std::size_t next_batch_ = 0;
+    bool plan_is_over_ = true;  // the end of plan_ was put among the tickets
+    bool has_failed_ = false;   // nothing more until seek
+    std::optional<Position> wanted_plan_;
+    std::optional<Result<std::shared_ptr<const EpochPlan>>> upcoming_plan_;
+    std::uint64_t generation_ = 0;  // counts seeks: what was begun before one is thrown away
+
+    std::vector<std::thread> threads_;
+};
+
+}  // namespace tune::loader

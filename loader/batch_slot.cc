@@ -1,0 +1,46 @@
+#include "loader/batch_slot.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tune::loader {
+
+void AlignedBuffer::resize(std::size_t size) {
+    if (size > capacity_ || !data_) {
+        const std::size_t capacity =
+            std::max({size, size_ == 0 ? 0 : capacity_ + capacity_ / 2, kAlignment});
+        std::unique_ptr<std::byte[], Free> grown(
+            static_cast<std::byte*>(::operator new[](capacity, std::align_val_t{kAlignment})));
+        if (size_ > 0) std::memcpy(grown.get(), data_.get(), size_);
+        data_ = std::move(grown);
+        capacity_ = capacity;
+    }
+    size_ = size;
+}
+
+SlotPool::SlotPool(std::vector<ColumnInfo> columns, std::size_t slot_count)
+    : columns_(std::move(columns)) {
+    for (std::size_t i = 0; i < slot_count; ++i) {
+        slots_.push_back(std::make_unique<BatchSlot>(columns_.size()));
+        free_.push_back(slots_.back().get());
+    }
+}
+
+BatchSlot* SlotPool::take() {
+    if (free_.empty()) return nullptr;
+    BatchSlot* slot = free_.back();  // the one used last: still in the processor's cache
+    free_.pop_back();
+    return slot;
+}
+
+std::shared_ptr<BatchSlot> SlotPool::lend(BatchSlot* slot) {
+    return {slot, [pool = shared_from_this()](BatchSlot* returned) {
+                {
+                    const std::lock_guard lock(pool->mutex);
+                    pool->put_back(returned);
+                }
+                pool->work.notify_one();
+            }};
+}
+
+}  // namespace tune::loader

@@ -1,0 +1,30 @@
+#include "loader/epoch_plan.h"
+
+#include <algorithm>
+
+namespace tune::loader {
+
+EpochPlan::EpochPlan(std::int64_t epoch, std::vector<std::int64_t> ids, std::int64_t batch_size,
+                     bool drop_last)
+    : epoch_(epoch), ids_(std::move(ids)) {
+    const auto size = static_cast<std::size_t>(batch_size);
+    std::size_t kept = 0;
+    for (std::size_t begin = 0; begin < ids_.size(); begin += size) {
+        const std::size_t kept_before = kept;
+        const std::size_t end = begin + std::min(size, ids_.size() - begin);
+        for (std::size_t i = begin; i < end; ++i)
+            if (ids_[i] >= 0) ids_[kept++] = ids_[i];
+        if (kept > kept_before) ends_.push_back(kept);
+    }
+    ids_.resize(kept);
+    if (!drop_last || ends_.empty()) return;
+    const std::size_t last_begin = ends_.size() > 1 ? ends_[ends_.size() - 2] : 0;
+    if (ends_.back() - last_begin < size) ends_.pop_back();
+}
+
+std::span<const std::int64_t> EpochPlan::batch(std::size_t number) const {
+    const std::size_t begin = number == 0 ? 0 : ends_[number - 1];
+    return std::span(ids_).subspan(begin, ends_[number] - begin);
+}
+
+}  // namespace tune::loader

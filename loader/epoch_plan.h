@@ -1,0 +1,41 @@
+#pragma once
+// The batches of one rank for what is left of an epoch. Internal to the loader.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tune::loader {
+
+/// A place between two samples.
+struct Position {
+    std::int64_t epoch = 0;
+    std::int64_t sample_in_epoch = 0;
+};
+
+/// Immutable, so that threads share it without a lock.
+class EpochPlan {
+public:
+    /// `ids`: of the rank, -1 for gaps; cut into batches of `batch_size`, gaps taken out, empty
+    /// batches left out.
+    EpochPlan(std::int64_t epoch, std::vector<std::int64_t> ids, std::int64_t batch_size,
+              bool drop_last);
+
+    [[nodiscard]] std::int64_t epoch() const { return epoch_; }
+    [[nodiscard]] std::size_t batch_count() const { return ends_.size(); }
+    [[nodiscard]] std::span<const std::int64_t> batch(std::size_t number) const;
+
+private:
+    std::int64_t epoch_;
+    std::vector<std::int64_t> ids_;
+    std::vector<std::size_t> ends_;
+};
+
+/// Makes the plan of what follows a position. Called on any thread, one call at a time.
+using Planner = std::function<Result<std::shared_ptr<const EpochPlan>>(Position)>;
+
+}  // namespace tune::loader

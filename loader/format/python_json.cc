@@ -1,0 +1,245 @@
+#include "loader/format/python_json.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "base/limits.h"
+
+namespace tune::loader {
+namespace {
+
+/// Decodes one code point and moves `at` behind it; nothing when the bytes are not UTF-8.
+bool next_code_point(std::string_view text, std::size_t& at, std::uint32_t& code) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    const unsigned char first = byte(at);
+    if (first < 0x80) {
+        code = first;
+        ++at;
+        return true;
+    }
+    const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    if (first < 0xc2 || first > 0xf4 || at + length > text.size()) return false;
+    code = first & (0x7fU >> length);
+    for (std::size_t i = 1; i < length; ++i) {
+        if ((byte(at + i) & 0xc0) != 0x80) return false;
+        code = (code << 6) | (byte(at + i) & 0x3fU);
+    }
+    constexpr std::array<std::uint32_t, 5> kLowest = {0, 0, 0x80, 0x800, 0x10000};
+    if (code < kLowest[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+        return false;
+    at += length;
+    return true;
+}
+
+void append_escape(std::string& out, std::uint32_t unit) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    out += "\\u";
+    for (int shift = 12; shift >= 0; shift -= 4) out.push_back(kDigits[(unit >> shift) & 15]);
+}
+
+void append_string(std::string& out, std::string_view text) {
+    out.push_back('"');
+    for (std::size_t at = 0; at < text.size();) {
+        std::uint32_t code = 0xfffd;
+        if (!next_code_point(text, at, code)) ++at;
+        switch (code) {
+            case '"': out += "\\\""; continue;
+            case '\\': out += "\\\\"; continue;
+            case '\b': out += "\\b"; continue;
+            case '\f': out += "\\f"; continue;
+            case '\n': out += "\\n"; continue;
+            case '\r': out += "\\r"; continue;
+            case '\t': out += "\\t"; continue;
+            default: break;
+        }
+        if (code >= 0x20 && code < 0x7f) {
+            out.push_back(static_cast<char>(code));
+        } else if (code < 0x10000) {
+            // Python leaves DEL as it is.
+            if (code == 0x7f)
+                out.push_back('\x7f');
+            else
+                append_escape(out, code);
+        } else {
+            append_escape(out, 0xd800 + ((code - 0x10000) >> 10));
+            append_escape(out, 0xdc00 + ((code - 0x10000) & 0x3ff));
+        }
+    }
+    out.push_back('"');
+}
+
+void append_number(std::string& out, double value) {
+    if (std::isnan(value))
+        out += "NaN";
+    else if (std::isinf(value))
+        out += value > 0 ? "Infinity" : "-Infinity";
+    else
+        out += python_repr(value);
+}
+
+void append_value(std::string& out, const Json& value) {
+    if (value.is_object()) {
+        out.push_back('{');
+        const char* separator = "";
+        for (const auto& [key, member] : value.items()) {
+            out += separator;
+            append_string(out, key);
+            out += ": ";
+            append_value(out, member);
+            separator = ", ";
+        }
+        out.push_back('}');
+    } else if (value.is_array()) {
+        out.push_back('[');
+        const char* separator = "";
+        for (const Json& element : value) {
+            out += separator;
+            append_value(out, element);
+            separator = ", ";
+        }
+        out.push_back(']');
+    } else if (value.is_string()) {
+        append_string(out, value.get_ref<const std::string&>());
+    } else if (value.is_number_float()) {
+        append_number(out, value.get<double>());
+    } else {
+        out += value.dump();
+    }
+}
+
+/// A syntax check by recursive descent; builds nothing.
+class Checker {
+public:
+    explicit Checker(std::string_view text) : text_(text) {}
+
+    bool whole() {
+        blank();
+        return value(0) && (blank(), at_ == text_.size());
+    }
+
+private:
+    void blank() {
+        while (at_ < text_.size() &&
+               std::string_view(" \t\n\r").find(text_[at_]) != std::string_view::npos)
+            ++at_;
+    }
+    bool take(char wanted) {
+        if (at_ >= text_.size() || text_[at_] != wanted) return false;
+        ++at_;
+        return true;
+    }
+    bool take(std::string_view wanted) {
+        if (!text_.substr(at_).starts_with(wanted)) return false;
+        at_ += wanted.size();
+        return true;
+    }
+    bool digits() {
+        const std::size_t begin = at_;
+        while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
+        return at_ > begin;
+    }
+    bool number() {
+        take('-');
+        if (take("Infinity")) return true;
+        if (!take('0') && !digits()) return false;
+        if (take('.') && !digits()) return false;
+        if (take('e') || take('E')) {
+            if (!take('+')) take('-');
+            return digits();
+        }
+        return true;
+    }
+    bool escape() {
+        if (take('u')) {
+            for (int i = 0; i < 4; ++i, ++at_)
+                if (at_ >= text_.size() || !std::isxdigit(static_cast<unsigned char>(text_[at_])))
+                    return false;
+            return true;
+        }
+        if (at_ >= text_.size()) return false;
+        return std::string_view("\"\\/bfnrt").find(text_[at_++]) != std::string_view::npos;
+    }
+    bool string() {
+        if (!take('"')) return false;
+        while (at_ < text_.size()) {
+            const char next = text_[at_++];
+            if (next == '"') return true;
+            if (static_cast<unsigned char>(next) < 0x20) return false;
+            if (next == '\\' && !escape()) return false;
+        }
+        return false;
+    }
+    bool list(char close, bool keyed, int depth) {
+        blank();
+        if (take(close)) return true;
+        do {
+            blank();
+            if (keyed) {
+                if (!string()) return false;
+                blank();
+                if (!take(':')) return false;
+                blank();
+            }
+            if (!value(depth + 1)) return false;
+            blank();
+        } while (take(','));
+        return take(close);
+    }
+    bool value(int depth) {
+        if (depth > kJsonDepthMax || at_ >= text_.size()) return false;
+        if (take('{')) return list('}', true, depth);
+        if (take('[')) return list(']', false, depth);
+        if (text_[at_] == '"') return string();
+        if (take("true") || take("false") || take("null") || take("NaN") || take("Infinity"))
+            return true;
+        return number();
+    }
+
+    std::string_view text_;
+    std::size_t at_ = 0;
+};
+
+}  // namespace
+
+std::string python_json(const Json& value) {
+    std::string out;
+    append_value(out, value);
+    return out;
+}
+
+std::string python_repr(double value) {
+    if (std::isnan(value)) return "nan";
+    if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+    std::array<char, 40> buffer{};
+    const auto scientific = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
+                                          std::chars_format::scientific);
+    const std::string_view text(buffer.data(),
+                                static_cast<std::size_t>(scientific.ptr - buffer.data()));
+    const std::size_t e = text.find('e');
+    int exponent = 0;
+    std::from_chars(text.data() + e + 1 + (text[e + 1] == '+'), text.data() + text.size(),
+                    exponent);
+    if (exponent < -4 || exponent >= 16) return std::string(text);
+    std::array<char, 40> plain{};
+    const auto fixed =
+        std::to_chars(plain.data(), plain.data() + plain.size(), value, std::chars_format::fixed);
+    std::string out(plain.data(), fixed.ptr);
+    if (out.find('.') == std::string::npos) out += ".0";
+    return out;
+}
+
+bool is_python_json(std::string_view text) {
+    return is_utf8(text) && Checker(text).whole();
+}
+
+bool is_utf8(std::string_view text) {
+    std::uint32_t code = 0;
+    for (std::size_t at = 0; at < text.size();)
+        if (!next_code_point(text, at, code)) return false;
+    return true;
+}
+
+}  // namespace tune::loader
