@@ -1,0 +1,392 @@
+#include "worker/agent/agent.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/file.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "worker/agent/attempts.h"
+
+namespace tune::worker {
+namespace {
+
+/// Ends sent at a time: enough for the server to commit several with one sync of its disk.
+constexpr int kSendersMax = 4;
+
+std::string host_name() {
+    char name[256] = {};
+    return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+std::filesystem::path own_folder() {
+    std::error_code error;
+    const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+    return error ? std::filesystem::path() : self.parent_path();
+}
+
+Result<void> make_folders(const std::filesystem::path& state_dir) {
+    std::error_code error;
+    std::filesystem::create_directories(state_dir / "attempts", error);
+    if (error)
+        return Error{Code::kPermissionDenied, "the agent cannot write its state folder '" +
+                                                  state_dir.string() + "': " + error.message()};
+    return {};
+}
+
+/// Held as long as the descriptor is open; the kernel lets go of it however the process ends.
+Result<Descriptor> lock_folder(const std::filesystem::path& state_dir) {
+    const std::filesystem::path path = state_dir / "lock";
+    Descriptor lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!lock.valid())
+        return Error{Code::kPermissionDenied, "the agent cannot write its state folder: '" +
+                                                  path.string() + "': " + std::strerror(errno)};
+    if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+        return Error{Code::kResourceAlreadyExists,
+                     "another agent runs with the state folder '" + state_dir.string() +
+                         "'; stop it, or give this one a folder of its own"};
+    return lock;
+}
+
+Result<std::string> read_or_make_id(const std::filesystem::path& state_dir) {
+    const std::filesystem::path path = state_dir / "agent-id";
+    Result<std::string> known = read_file(path, 256);
+    if (known) {
+        while (!known->empty() && known->back() == '\n') known->pop_back();
+        if (!known->empty()) return known;
+    }
+    std::string id = random_hex(16);
+    TUNE_TRY_VOID(write_file_atomic(path, id + "\n"));
+    return id;
+}
+
+}  // namespace
+
+class Agent::Impl {
+public:
+    AgentOptions options;
+    std::string id;
+    Descriptor folder_lock;
+    std::function<void(const AgentStatus&)> on_status;
+
+    Result<void> build();
+    Result<void> start();
+    void stop(StopMode mode);
+    bool wait(int deliver_ms);
+    AgentStatus status() const;
+
+private:
+    [[nodiscard]] LinkEvents link_events();
+    [[nodiscard]] OutboxEvents outbox_events();
+    void contact(const std::string& trouble);
+    void apply_stop(StopMode mode);
+    void arm_away_timer();
+    void check_away();
+    void publish();
+    void shut_down(bool detach, bool goodbye);
+
+    std::unique_ptr<Loop> loop_;
+    std::optional<Launcher> launcher_;
+    std::optional<Devices> devices_;
+    std::unique_ptr<ServerLink> link_;
+    std::unique_ptr<Outbox> outbox_;
+    std::unique_ptr<LogUpload> upload_;
+    std::unique_ptr<Attempts> attempts_;  // loop thread only, once it runs
+    std::thread thread_;
+    Loop::TimerId away_timer_ = Loop::kNoTimer;     // loop thread
+    std::optional<StopMode> applied_stop_;          // loop thread
+    std::atomic<std::int64_t> last_contact_ms_{0};  // of Loop::now_ms
+    std::atomic<std::int64_t> lease_ttl_ms_{tuner::kLeaseTtl_ms};
+    std::atomic<bool> connected_{false};
+
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    AgentStatus status_;            // guarded by mutex_
+    std::optional<StopMode> stop_;  // guarded by mutex_
+    bool idle_ = false;             // guarded by mutex_: a stop was applied and nothing is left
+    bool trees_gone_ = false;       // guarded by mutex_: a stop was applied, no process is left
+    bool started_ = false;          // guarded by mutex_
+    bool ended_ = false;            // guarded by mutex_
+    bool delivered_ = true;         // guarded by mutex_; valid once ended_
+};
+
+Result<void> Agent::Impl::build() {
+    std::vector<int> cores = allowed_cores();
+    if (options.cpus > static_cast<int>(cores.size()) || options.cpus < 0 || options.slots < 0)
+        return Error{Code::kInvalidParameterValue,
+                     "the agent was given " + std::to_string(options.cpus) + " cores and " +
+                         std::to_string(options.slots) + " slots; this process may use " +
+                         std::to_string(cores.size()) + " cores, and neither can be negative"};
+    if (options.cpus > 0) cores.resize(static_cast<std::size_t>(options.cpus));
+    if (!options.use_gpus)
+        options.gpus.clear();
+    else if (options.gpus.empty())
+        options.gpus = find_gpus();
+    if (options.slots == 0)
+        options.slots = static_cast<int>(options.gpus.empty() ? cores.size() : options.gpus.size());
+    devices_.emplace(std::move(cores), options.gpus);
+    TUNE_TRY(loop, Loop::create());
+    loop_ = std::move(loop);
+    TUNE_TRY(launcher, Launcher::create());
+    launcher_.emplace(std::move(launcher));
+    tuner::RegisterRequest registration{id,
+                                        host_name(),
+                                        getpid(),
+                                        options.slots,
+                                        static_cast<int>(devices_->cores().size()),
+                                        options.gpus,
+                                        kVersion,
+                                        {}};
+    TUNE_TRY(link, ServerLink::create(options.server_url, std::move(registration), options.slots,
+                                      link_events()));
+    link_ = std::move(link);
+    TUNE_TRY(outbox, Outbox::create(options.server_url, id,
+                                    std::clamp(options.slots, 1, kSendersMax), outbox_events()));
+    outbox_ = std::move(outbox);
+    TUNE_TRY(upload, LogUpload::create(options.server_url, [this](std::uint64_t serial, bool final,
+                                                                  bool uploaded) {
+                 loop_->post([=, this] { attempts_->on_uploaded(serial, final, uploaded); });
+             }));
+    upload_ = std::move(upload);
+    attempts_ = std::make_unique<Attempts>(
+        AttemptSettings{options.server_url, options.state_dir, options.checkpoint_root,
+                        options.bin_dir.string(), options.slots, options.system_metrics,
+                        std::max(100, options.system_metrics_period_ms),
+                        options.log_upload_period_ms},
+        AttemptParts{loop_.get(), &*launcher_, &*devices_, link_.get(), outbox_.get(),
+                     upload_.get()},
+        [this] { publish(); });
+    status_.slots = options.slots;
+    return {};
+}
+
+LinkEvents Agent::Impl::link_events() {
+    LinkEvents events;
+    events.registered = [this](const tuner::RegisterReply& reply) {
+        lease_ttl_ms_ = std::max<std::int64_t>(1'000, reply.lease_ttl_ms);
+        loop_->post([this, lost = reply.lost] {
+            for (const tuner::AttemptId& attempt : lost) attempts_->lose(attempt);
+        });
+    };
+    events.leased = [this](std::vector<tuner::Lease> leases) {
+        loop_->post([this, leases = std::move(leases)]() mutable {
+            // Once stopping, what was leased meanwhile is left to the server: our farewell tells
+            // it.
+            if (!applied_stop_ || *applied_stop_ == StopMode::kDrain)
+                attempts_->start(std::move(leases));
+        });
+    };
+    events.heartbeat = [this](const tuner::HeartbeatReply& reply) {
+        if (reply.directives.empty() && reply.lost.empty()) return;
+        loop_->post([this, reply] {
+            for (const tuner::Directive& directive : reply.directives) attempts_->obey(directive);
+            for (const tuner::AttemptId& attempt : reply.lost) attempts_->lose(attempt);
+        });
+    };
+    events.contact = [this](const std::string& trouble) { contact(trouble); };
+    return events;
+}
+
+OutboxEvents Agent::Impl::outbox_events() {
+    OutboxEvents events;
+    events.finished = [this](std::uint64_t serial) {
+        loop_->post([=, this] { attempts_->on_finished(serial); });
+    };
+    events.stale = [this](std::uint64_t serial) {
+        loop_->post([=, this] { attempts_->on_stale(serial); });
+    };
+    events.room = [this](std::uint64_t serial) {
+        loop_->post([=, this] { attempts_->on_room(serial); });
+    };
+    events.contact = [this](const std::string& trouble) { contact(trouble); };
+    events.unknown_agent = [this] { link_->register_again(); };
+    return events;
+}
+
+void Agent::Impl::contact(const std::string& trouble) {
+    const bool connected = trouble.empty();
+    if (connected) last_contact_ms_ = loop_->now_ms();
+    const bool was_connected = connected_.exchange(connected);
+    {
+        const std::lock_guard lock(mutex_);
+        if (connected == was_connected && connected == status_.connected) return;
+        if (connected != status_.connected && connected && !status_.last_error.empty())
+            log_info("the server answers again");
+        if (!connected && status_.last_error.empty())
+            log_warning("no answer from the server, trying again: " + trouble);
+        status_.connected = connected;
+        status_.last_error = trouble;
+    }
+    loop_->post([this] {
+        arm_away_timer();
+        publish();
+    });
+}
+
+void Agent::Impl::arm_away_timer() {
+    loop_->cancel(away_timer_);
+    away_timer_ = Loop::kNoTimer;
+    if (connected_) return;
+    const std::int64_t at = last_contact_ms_ + lease_ttl_ms_ + options.away_grace_ms;
+    away_timer_ = loop_->at(std::max(at, loop_->now_ms() + 1), [this] { check_away(); });
+}
+
+void Agent::Impl::check_away() {
+    away_timer_ = Loop::kNoTimer;
+    if (connected_) return;
+    const std::int64_t away_ms = loop_->now_ms() - last_contact_ms_;
+    if (away_ms < lease_ttl_ms_ + options.away_grace_ms) return arm_away_timer();
+    if (attempts_->counts().running == 0) return;
+    const std::string reason =
+        "the server had not answered for " + std::to_string(away_ms / 1000) + " s";
+    log_warning(reason + "; its trials are stopped, as it will have given them to others");
+    attempts_->end_all(Intent::kAway, reason, false);
+}
+
+void Agent::Impl::publish() {
+    const AttemptCounts counts = attempts_->counts();
+    AgentStatus status;
+    {
+        const std::lock_guard lock(mutex_);
+        status_.running = counts.running;
+        status_.unreported = counts.unreported;
+        status_.started = counts.started;
+        status_.finished = counts.finished;
+        status_.draining = applied_stop_.has_value() || link_->draining();
+        trees_gone_ = applied_stop_ && (counts.running == 0 || applied_stop_ == StopMode::kDetach);
+        idle_ = trees_gone_ && (counts.unreported == 0 || applied_stop_ == StopMode::kDetach);
+        status = status_;
+        changed_.notify_all();
+    }
+    if (on_status) on_status(status);
+}
+
+Result<void> Agent::Impl::start() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (started_) return Error{Code::kInvalidState, "the agent was started already"};
+        started_ = true;
+    }
+    last_contact_ms_ = loop_->now_ms();
+    TUNE_TRY_VOID(attempts_->open_wake_fifo());
+    attempts_->adopt_all();
+    thread_ = std::thread([this] { loop_->run(); });
+    outbox_->start();
+    upload_->start();
+    link_->start();
+    return {};
+}
+
+void Agent::Impl::stop(StopMode mode) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (ended_ || (stop_ && mode <= *stop_)) return;
+        stop_ = mode;
+        changed_.notify_all();
+        if (!started_) return;
+    }
+    link_->stop_leasing();
+    loop_->post([this, mode] { apply_stop(mode); });
+}
+
+void Agent::Impl::apply_stop(StopMode mode) {
+    applied_stop_ = mode;
+    if (mode == StopMode::kStop || mode == StopMode::kKill)
+        attempts_->end_all(Intent::kShutdown, "the agent was stopped", mode == StopMode::kKill);
+    publish();
+}
+
+bool Agent::Impl::wait(int deliver_ms) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return ended_ || (stop_ && (!started_ || trees_gone_)); });
+    if (ended_) return delivered_;
+    const bool delivered =
+        !started_ || changed_.wait_for(lock, std::chrono::milliseconds(deliver_ms),
+                                       [this] { return ended_ || idle_; });
+    if (ended_) return delivered_;
+    ended_ = true;
+    delivered_ = delivered;
+    const bool detach = *stop_ == StopMode::kDetach;
+    const bool was_started = started_;
+    lock.unlock();
+    if (was_started) shut_down(detach, !detach && connected_);
+    lock.lock();
+    changed_.notify_all();
+    return delivered;
+}
+
+void Agent::Impl::shut_down(bool detach, bool goodbye) {
+    link_->stop(goodbye && !detach);
+    outbox_->stop();
+    upload_->stop();
+    loop_->quit();
+    thread_.join();
+}
+
+AgentStatus Agent::Impl::status() const {
+    const std::lock_guard lock(mutex_);
+    return status_;
+}
+
+Agent::Agent(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Agent::~Agent() {
+    stop(StopMode::kStop);
+    wait();
+}
+
+Result<std::unique_ptr<Agent>> Agent::create(AgentOptions options) {
+    if (options.state_dir.empty())
+        return Error{Code::kInvalidParameterValue, "the agent needs a state folder"};
+    auto impl = std::make_unique<Impl>();
+    options.state_dir = std::filesystem::absolute(options.state_dir);
+    while (options.server_url.ends_with('/')) options.server_url.pop_back();
+    if (options.checkpoint_root.empty())
+        options.checkpoint_root = options.state_dir / "checkpoints";
+    options.checkpoint_root = std::filesystem::absolute(options.checkpoint_root);
+    if (options.bin_dir.empty()) options.bin_dir = own_folder();
+    TUNE_TRY_VOID(make_folders(options.state_dir));
+    TUNE_TRY(lock, lock_folder(options.state_dir));
+    impl->folder_lock = std::move(lock);
+    TUNE_TRY(id, read_or_make_id(options.state_dir));
+    impl->id = id;
+    impl->options = std::move(options);
+    TUNE_TRY_VOID(impl->build());
+    return std::unique_ptr<Agent>(new Agent(std::move(impl)));
+}
+
+void Agent::on_status(std::function<void(const AgentStatus&)> callback) {
+    impl_->on_status = std::move(callback);
+}
+
+Result<void> Agent::start() {
+    return impl_->start();
+}
+void Agent::stop(StopMode mode) {
+    impl_->stop(mode);
+}
+bool Agent::wait(int deliver_ms) {
+    return impl_->wait(deliver_ms);
+}
+AgentStatus Agent::status() const {
+    return impl_->status();
+}
+const std::string& Agent::id() const {
+    return impl_->id;
+}
+
+}  // namespace tune::worker

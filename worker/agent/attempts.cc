@@ -1,0 +1,527 @@
+#include "worker/agent/attempts.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/id.h"
+#include "base/log.h"
+#include "worker/agent/attempt.h"
+#include "worker/agent/environment.h"
+#include "worker/agent/exit_class.h"
+
+namespace tune::worker {
+namespace {
+
+constexpr int kFirstUpload_ms = 1'000;
+/// A log is sent whole each time, so a large one less often: at most this much a millisecond.
+constexpr std::int64_t kUploadBytesPerMs = 4'000;
+constexpr int kChunksAtOnce = 16;
+/// System metrics are differences: their base is read this part of a period after the start.
+constexpr int kBasePart = 10;
+/// A slot whose trial could not be started for want of the machine's means rests this long.
+constexpr int kStartFailureRest_ms = 1'000;
+constexpr std::size_t kTailBytes = 64u << 10;
+constexpr const char* kKeptFolder = "kept";
+
+std::uint64_t new_serial() {
+    return std::strtoull(random_hex(8).c_str(), nullptr, 16);
+}
+
+std::string short_name(const tuner::Lease& lease) {
+    return "trial " + std::to_string(lease.number) + " of study '" + lease.study + "'";
+}
+
+tuner::Outcome outcome_of(Intent intent) {
+    if (intent == Intent::kPrune) return tuner::Outcome::kPruned;
+    return intent == Intent::kStop ? tuner::Outcome::kCancelled : tuner::Outcome::kPreempted;
+}
+
+Intent intent_of(tuner::Action action) {
+    switch (action) {
+        case tuner::Action::kPrune: return Intent::kPrune;
+        case tuner::Action::kCheckpointStop: return Intent::kCheckpointStop;
+        case tuner::Action::kStop: break;
+    }
+    return Intent::kStop;
+}
+
+}  // namespace
+
+Attempts::Attempts(AttemptSettings settings, AttemptParts parts, std::function<void()> changed)
+    : settings_(std::move(settings)),
+      parts_(parts),
+      changed_(std::move(changed)),
+      environment_(own_environment()),
+      boot_id_(current_boot_id()),
+      wake_path_(settings_.state_dir / "wake") {}
+
+Attempts::~Attempts() = default;
+
+Result<void> Attempts::open_wake_fifo() {
+    if (mkfifo(wake_path_.c_str(), 0600) != 0 && errno != EEXIST)
+        return Error{Code::kInternalError,
+                     "cannot make '" + wake_path_ + "': " + std::strerror(errno)};
+    wake_.reset(open(wake_path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+    if (!wake_.valid())
+        return Error{Code::kInternalError,
+                     "cannot open '" + wake_path_ + "': " + std::strerror(errno)};
+    return parts_.loop->watch(wake_.get(), [this] { on_wake(); });
+}
+
+Attempts::Attempt& Attempts::insert(std::unique_ptr<Attempt> attempt) {
+    return *attempts_.insert_or_assign(attempt->record.serial, std::move(attempt)).first->second;
+}
+
+Attempts::Attempt* Attempts::find(std::uint64_t serial) {
+    const auto found = attempts_.find(serial);
+    return found == attempts_.end() ? nullptr : found->second.get();
+}
+
+Attempts::Attempt* Attempts::find(const tuner::AttemptId& id) {
+    for (const auto& [serial, attempt] : attempts_)
+        if (attempt->record.id() == id) return attempt.get();
+    return nullptr;
+}
+
+AttemptCounts Attempts::counts() const {
+    AttemptCounts counts{0, 0, started_, finished_};
+    for (const auto& [serial, attempt] : attempts_)
+        ++(attempt->alive ? counts.running : counts.unreported);
+    return counts;
+}
+
+std::vector<tuner::AttemptId> Attempts::held() const {
+    std::vector<tuner::AttemptId> ids;
+    for (const auto& [serial, attempt] : attempts_)
+        if (!attempt->finish_done && attempt->intent.intent != Intent::kLost)
+            ids.push_back(attempt->record.id());
+    for (const tuner::Lease& lease : waiting_) ids.push_back({lease.run_id, lease.attempt});
+    return ids;
+}
+
+void Attempts::publish() {
+    parts_.link->set_running(held());
+    changed_();
+}
+
+// ---- Beginning -----------------------------------------------------------------------------
+
+void Attempts::start(std::vector<tuner::Lease> leases) {
+    for (tuner::Lease& lease : leases) {
+        if (find(tuner::AttemptId{lease.run_id, lease.attempt}) != nullptr) {
+            parts_.link->free_slot();  // a repeated answer
+            continue;
+        }
+        begin(std::move(lease));
+    }
+    publish();
+}
+
+void Attempts::begin(tuner::Lease lease) {
+    double gpus = lease.gpus_per_trial;
+    // Nothing asked for, and a GPU for each slot: then each trial gets one of its own.
+    const std::size_t gpus_here = parts_.devices->gpus().size();
+    if (gpus <= 0 && gpus_here >= static_cast<std::size_t>(settings_.slots)) gpus = 1;
+    Result<std::optional<Assignment>> taken = parts_.devices->take(lease.cpus_per_trial, gpus);
+    if (!taken) return refuse(lease, tuner::Outcome::kBadConfig, taken.error().message);
+    if (!*taken) {
+        waiting_.push_back(std::move(lease));
+        return;
+    }
+    launch(std::move(lease), std::move(**taken));
+}
+
+void Attempts::start_waiting() {
+    std::deque<tuner::Lease> waiting;
+    waiting.swap(waiting_);
+    for (tuner::Lease& lease : waiting) begin(std::move(lease));
+}
+
+void Attempts::refuse(const tuner::Lease& lease, tuner::Outcome outcome,
+                      const std::string& reason) {
+    auto attempt = std::make_unique<Attempt>(AttemptFiles(std::filesystem::path()));
+    attempt->record.serial = new_serial();
+    attempt->record.lease = lease;
+    attempt->record.finish_request_id = random_hex(16);
+    attempt->alive = false;
+    attempt->logs_done = true;
+    const std::uint64_t serial = insert(std::move(attempt)).record.serial;
+    log_warning(short_name(lease) + " was not started: " + reason);
+    parts_.outbox->open(serial, AttemptFiles(std::filesystem::path()),
+                        {lease.run_id, lease.attempt}, {});
+    tuner::FinishRequest request;
+    request.request_id = attempts_.at(serial)->record.finish_request_id;
+    request.outcome = outcome;
+    request.reason = reason;
+    parts_.outbox->finish(serial, std::move(request));
+    if (outcome == tuner::Outcome::kLost)
+        parts_.loop->at(parts_.loop->now_ms() + kStartFailureRest_ms,
+                        [this] { parts_.link->free_slot(); });
+    else
+        parts_.link->free_slot();
+}
+
+Result<std::filesystem::path> Attempts::make_checkpoint_dir(const tuner::Lease& lease) {
+    const std::filesystem::path key =
+        lease.checkpoint_dir.empty() ? lease.run_id : lease.checkpoint_dir;
+    for (const std::filesystem::path& part : key)
+        if (part == "..")
+            return Error{Code::kInvalidParameterValue,
+                         "the checkpoint folder '" + key.string() + "' must not contain '..'"};
+    std::filesystem::path directory = key.is_absolute() ? key : settings_.checkpoint_root / key;
+    std::error_code error;
+    std::filesystem::create_directories(directory, error);
+    if (error)
+        return Error{Code::kInternalError, "cannot make the checkpoint folder '" +
+                                               directory.string() + "': " + error.message()};
+    return directory;
+}
+
+Result<void> Attempts::prepare(Attempt& attempt, LaunchSpec& spec) {
+    const tuner::Lease& lease = attempt.record.lease;
+    if (lease.command.empty() || lease.command.front().empty())
+        return Error{Code::kInvalidParameterValue, "the study has no command to run"};
+    TUNE_TRY(lines, MetricLines::create(lease.scrape, lease.metric));
+    TUNE_TRY(checkpoint_dir, make_checkpoint_dir(lease));
+    attempt.checkpoint_dir = checkpoint_dir;
+    TUNE_TRY_VOID(attempt.files.create(attempt.record));
+    attempt.output.emplace(attempt.files.directory(), std::move(lines), OutputPosition{});
+    spec.directory = attempt.files.directory();
+    spec.wake_fifo = wake_path_;
+    spec.serial = attempt.record.serial;
+    spec.grace_ms = std::max<std::int64_t>(0, lease.grace_ms);
+    spec.timeout_ms = std::max<std::int64_t>(0, lease.timeout_ms);
+    spec.cores = attempt.assignment.cores;
+    spec.working_dir = lease.working_dir;
+    spec.command = lease.command;
+    spec.environment = trial_environment(
+        environment_,
+        {&lease, &attempt.assignment, settings_.server_url, checkpoint_dir.string(),
+         settings_.bin_dir, static_cast<int>(parts_.devices->cores().size()), settings_.slots});
+    return {};
+}
+
+void Attempts::launch(tuner::Lease lease, Assignment assignment) {
+    const std::string name = lease.run_id + "-" + std::to_string(lease.attempt);
+    auto attempt = std::make_unique<Attempt>(AttemptFiles(settings_.state_dir / "attempts" / name));
+    attempt->record = {new_serial(),      std::move(lease), settings_.server_url,
+                       random_hex(16),    boot_id_,         parts_.loop->wall_ms(),
+                       count_oom_kills(), assignment.cores, assignment.gpus};
+    attempt->assignment = std::move(assignment);
+    LaunchSpec spec;
+    Result<void> prepared = prepare(*attempt, spec);
+    Result<Process> process = prepared ? parts_.launcher->start(spec) : prepared.error();
+    if (!process) {
+        const bool users_fault = process.error().code == Code::kInvalidParameterValue;
+        attempt->files.remove();
+        parts_.devices->release(attempt->assignment);
+        return refuse(attempt->record.lease,
+                      users_fault ? tuner::Outcome::kBadConfig : tuner::Outcome::kLost,
+                      process.error().message);
+    }
+    attempt->search_path = variable(spec.environment, "PATH");
+    attempt->supervisor = std::move(*process);
+    attempt->alive = true;
+    ++started_;
+    Attempt& running = insert(std::move(attempt));
+    parts_.outbox->open(running.record.serial, running.files, running.record.id(), {});
+    watch(running);
+}
+
+void Attempts::watch(Attempt& attempt) {
+    const std::uint64_t serial = attempt.record.serial;
+    const Result<void> watched = parts_.loop->watch(attempt.supervisor.pidfd.get(),
+                                                    [this, serial] { on_supervisor_gone(serial); });
+    if (!watched) {
+        // Without a watch its end would go unseen; epoll refuses only when memory is out.
+        log_error(watched.error().text());
+        end(attempt, Intent::kShutdown, watched.error().message, SIGTERM);
+    }
+    schedule_system_metrics(attempt);
+}
+
+// ---- While it runs -------------------------------------------------------------------------
+
+void Attempts::on_wake() {
+    std::uint64_t records[8192];
+    const ssize_t count = read(wake_.get(), records, sizeof records);
+    if (count <= 0) return;
+    const std::size_t woken = static_cast<std::size_t>(count) / sizeof records[0];
+    if (woken >= std::size(records) / 2) {  // it may have been full: some were not told
+        std::vector<std::uint64_t> all;
+        for (const auto& [serial, attempt] : attempts_) all.push_back(serial);
+        for (const std::uint64_t serial : all) pump(serial);
+        return;
+    }
+    std::sort(records, records + woken);
+    const auto* end = std::unique(records, records + woken);
+    for (const auto* serial = records; serial != end; ++serial) pump(*serial);
+}
+
+void Attempts::pump(std::uint64_t serial) {
+    Attempt* attempt = find(serial);
+    if (attempt == nullptr || !attempt->output || attempt->output_done) return;
+    const std::int64_t now = parts_.loop->wall_ms();
+    for (int i = 0; i < kChunksAtOnce; ++i) {
+        if (!parts_.outbox->has_room(serial)) return;  // on_room goes on
+        Segment segment;
+        const bool more = attempt->output->read(now, segment);
+        if (!more && !attempt->alive) attempt->output->read_unfinished_lines(now, segment);
+        parts_.outbox->add(serial, std::move(segment));
+        if (more) continue;
+        if (attempt->alive) return schedule_upload(*attempt);
+        attempt->output_done = true;
+        return conclude(*attempt);
+    }
+    parts_.loop->post([this, serial] { pump(serial); });  // others get their turn
+}
+
+void Attempts::schedule_upload(Attempt& attempt) {
+    const std::int64_t bytes = attempt.output->bytes();
+    if (attempt.upload_timer != Loop::kNoTimer || bytes == attempt.uploaded_bytes) return;
+    std::int64_t delay = kFirstUpload_ms;
+    if (attempt.uploaded_bytes > 0)
+        delay = std::max<std::int64_t>(settings_.log_upload_period_ms, bytes / kUploadBytesPerMs);
+    const std::uint64_t serial = attempt.record.serial;
+    attempt.upload_timer = parts_.loop->at(parts_.loop->now_ms() + delay, [this, serial] {
+        Attempt* due = find(serial);
+        if (due == nullptr || !due->alive) return;
+        due->upload_timer = Loop::kNoTimer;
+        due->uploaded_bytes = due->output->bytes();
+        parts_.upload->submit(
+            {serial, due->files, due->record.id(), due->record.lease.experiment_id, false, false});
+    });
+}
+
+/// The base is read a little after the start, so that short trials do not pay for it.
+void Attempts::schedule_system_metrics(Attempt& attempt) {
+    if (!settings_.system_metrics) return;
+    const std::uint64_t serial = attempt.record.serial;
+    const int period_ms = settings_.system_metrics_period_ms;
+    const int delay_ms = attempt.system ? period_ms : period_ms / kBasePart;
+    attempt.system_timer = parts_.loop->at(parts_.loop->now_ms() + delay_ms,
+                                           [this, serial] { sample_system_metrics(serial); });
+}
+
+void Attempts::sample_system_metrics(std::uint64_t serial) {
+    Attempt* attempt = find(serial);
+    if (attempt == nullptr || !attempt->alive) return;
+    const std::int64_t now = parts_.loop->wall_ms();
+    if (!attempt->system) {
+        attempt->system.emplace(attempt->supervisor.pid);
+    } else {
+        const std::int64_t step =
+            (now - attempt->record.started_ms) / settings_.system_metrics_period_ms;
+        std::vector<tuner::ReportedMetric> metrics;
+        for (NamedValue& sample : attempt->system->sample())
+            metrics.push_back({std::move(sample.key), sample.value, step, now});
+        parts_.outbox->add_metrics(serial, std::move(metrics));
+    }
+    schedule_system_metrics(*attempt);
+}
+
+// ---- Ending --------------------------------------------------------------------------------
+
+void Attempts::end(Attempt& attempt, Intent intent, const std::string& reason, int signal) {
+    if (!attempt.alive) return;
+    const bool first = attempt.intent.intent == Intent::kNone;
+    if (first || intent == Intent::kLost) {
+        attempt.intent = {intent, reason};
+        const Result<void> noted = attempt.files.write_intent(attempt.intent);
+        if (!noted) log_warning(noted.error().text());
+    }
+    if (first || signal == SIGQUIT) signal_process(attempt.supervisor, signal);
+}
+
+void Attempts::obey(const tuner::Directive& directive) {
+    const tuner::AttemptId id{directive.run_id, directive.attempt};
+    const Intent intent = intent_of(directive.action);
+    if (Attempt* attempt = find(id)) return end(*attempt, intent, directive.reason, SIGTERM);
+    for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
+        if (at->run_id != id.run_id || at->attempt != id.attempt) continue;
+        const tuner::Lease lease = std::move(*at);
+        waiting_.erase(at);
+        refuse(lease, outcome_of(intent), directive.reason);
+        return publish();
+    }
+}
+
+void Attempts::lose(const tuner::AttemptId& id) {
+    const auto same = [&](const tuner::Lease& lease) {
+        return lease.run_id == id.run_id && lease.attempt == id.attempt;
+    };
+    const auto gone = std::remove_if(waiting_.begin(), waiting_.end(), same);
+    for (auto at = gone; at != waiting_.end(); ++at) parts_.link->free_slot();
+    waiting_.erase(gone, waiting_.end());
+    if (Attempt* attempt = find(id)) on_stale(attempt->record.serial);
+    publish();
+}
+
+void Attempts::on_stale(std::uint64_t serial) {
+    Attempt* attempt = find(serial);
+    if (attempt == nullptr || !attempt->alive) return;
+    end(*attempt, Intent::kLost, "the server gave the attempt up", SIGTERM);
+    publish();
+}
+
+void Attempts::end_all(Intent intent, const std::string& reason, bool at_once) {
+    std::deque<tuner::Lease> waiting;
+    waiting.swap(waiting_);
+    for (const tuner::Lease& lease : waiting) refuse(lease, tuner::Outcome::kPreempted, reason);
+    for (const auto& [serial, attempt] : attempts_)
+        end(*attempt, intent, reason, at_once ? SIGQUIT : SIGTERM);
+    publish();
+}
+
+void Attempts::on_supervisor_gone(std::uint64_t serial) {
+    Attempt* attempt = find(serial);
+    if (attempt == nullptr) return;
+    parts_.loop->unwatch(attempt->supervisor.pidfd.get());
+    reap_process(attempt->supervisor);
+    attempt->supervisor.pidfd.reset();
+    attempt->exit = attempt->files.read_exit();
+    if (attempt->exit)
+        on_tree_gone(*attempt);
+    else
+        sweep(serial);
+}
+
+void Attempts::sweep(std::uint64_t serial) {
+    Attempt* attempt = find(serial);
+    if (attempt == nullptr || !attempt->alive) return;
+    for (const Process& process : attempt->survivors) parts_.loop->unwatch(process.pidfd.get());
+    attempt->survivors =
+        find_marked_processes(attempt->record.lease.run_id, attempt->record.lease.attempt);
+    bool watching = false;
+    for (const Process& process : attempt->survivors) {
+        signal_process(process, SIGKILL);
+        if (parts_.loop->watch(process.pidfd.get(), [this, serial] { sweep(serial); }))
+            watching = true;
+    }
+    if (watching) return;
+    attempt->survivors.clear();
+    on_tree_gone(*attempt);
+}
+
+void Attempts::on_tree_gone(Attempt& attempt) {
+    attempt.alive = false;
+    parts_.loop->cancel(attempt.system_timer);
+    parts_.loop->cancel(attempt.upload_timer);
+    parts_.devices->release(attempt.assignment);
+    parts_.link->free_slot();
+    const std::uint64_t serial = attempt.record.serial;
+    pump(serial);  // may forget it
+    start_waiting();
+    publish();
+}
+
+void Attempts::conclude(Attempt& attempt) {
+    const tuner::Lease& lease = attempt.record.lease;
+    const std::string out_tail = attempt.output->tail(0, kTailBytes);
+    const std::string err_tail = attempt.output->tail(1, kTailBytes);
+    const Ending ending{attempt.exit,
+                        attempt.intent,
+                        lease.command,
+                        attempt.search_path,
+                        lease.working_dir,
+                        lease.timeout_ms,
+                        count_oom_kills() > attempt.record.oom_kills,
+                        out_tail,
+                        err_tail};
+    tuner::FinishRequest request = classify(ending);
+    request.request_id = attempt.record.finish_request_id;
+    write_notes(attempt, request);
+    ++finished_;
+    const std::uint64_t serial = attempt.record.serial;
+    if (attempt.intent.intent == Intent::kLost) {
+        parts_.outbox->drop(serial);
+        attempt.finish_done = attempt.logs_done = true;
+    } else {
+        send_logs(attempt, request);
+        parts_.outbox->finish(serial, std::move(request));
+    }
+    forget_if_done(serial);
+}
+
+void Attempts::write_notes(const Attempt& attempt, const tuner::FinishRequest& request) const {
+    const MetricLines& lines = attempt.output->lines();
+    if (lines.malformed_count() > 0)
+        attempt.files.note(std::to_string(lines.malformed_count()) +
+                           " malformed 'tune:' lines in the output were ignored; the first: " +
+                           lines.malformed_example());
+    if (attempt.exit && attempt.exit->killed)
+        attempt.files.note(
+            "processes of the trial did not end within the grace time after "
+            "SIGTERM and were killed");
+    if (attempt.exit && attempt.exit->swept && !attempt.exit->killed)
+        attempt.files.note("the trial left processes behind, which were ended");
+    if (attempt.exit && attempt.exit->lost_bytes[0] + attempt.exit->lost_bytes[1] > 0)
+        attempt.files.note(
+            std::to_string(attempt.exit->lost_bytes[0] + attempt.exit->lost_bytes[1]) +
+            " bytes of output could not be stored (is the disk full?)");
+    if (request.outcome != tuner::Outcome::kDone && !request.reason.empty())
+        attempt.files.note(std::string(tuner::outcome_name(request.outcome)) + ": " +
+                           request.reason);
+}
+
+void Attempts::send_logs(Attempt& attempt, const tuner::FinishRequest& request) {
+    std::error_code ignored;
+    bool any = false;
+    for (const char* name : {kStdoutFile, kStderrFile, kAgentLogFile})
+        any = std::filesystem::exists(attempt.files.path(name), ignored) || any;
+    attempt.logs_done = !any;
+    if (!any) return;
+    const bool may_run_again =
+        request.outcome == tuner::Outcome::kPreempted || request.outcome == tuner::Outcome::kLost ||
+        request.outcome == tuner::Outcome::kOom || request.outcome == tuner::Outcome::kFailed;
+    parts_.upload->submit({attempt.record.serial, attempt.files, attempt.record.id(),
+                           attempt.record.lease.experiment_id, true, may_run_again});
+}
+
+void Attempts::on_finished(std::uint64_t serial) {
+    Attempt* attempt = find(serial);
+    if (attempt == nullptr) return;
+    attempt->finish_done = true;
+    forget_if_done(serial);
+    publish();
+}
+
+void Attempts::on_room(std::uint64_t serial) {
+    pump(serial);
+}
+
+void Attempts::on_uploaded(std::uint64_t serial, bool final, bool uploaded) {
+    Attempt* attempt = find(serial);
+    if (attempt == nullptr || !final) return;
+    attempt->logs_done = true;
+    attempt->keep_folder = !uploaded;
+    forget_if_done(serial);
+    publish();
+}
+
+void Attempts::forget_if_done(std::uint64_t serial) {
+    Attempt* attempt = find(serial);
+    if (attempt == nullptr || attempt->alive || !attempt->finish_done || !attempt->logs_done)
+        return;
+    const AttemptFiles files = attempt->files;
+    std::error_code ignored;
+    if (!attempt->checkpoint_dir.empty()) std::filesystem::remove(attempt->checkpoint_dir, ignored);
+    if (attempt->keep_folder) {
+        const std::filesystem::path kept = settings_.state_dir / kKeptFolder;
+        std::filesystem::create_directories(kept, ignored);
+        std::filesystem::rename(files.directory(), kept / files.directory().filename(), ignored);
+    } else if (!files.directory().empty()) {
+        files.remove();
+    }
+    attempts_.erase(serial);
+}
+
+}  // namespace tune::worker

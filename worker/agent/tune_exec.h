@@ -1,0 +1,51 @@
+#pragma once
+// What the agent and the per-trial supervisor `tune-exec` agree on: arguments, the files of an
+// attempt's folder and their meaning. No code, so that both sides share exactly one definition.
+//
+//   tune-exec DIRECTORY WAKE_FIFO SERIAL GRACE_MS TIMEOUT_MS CORES WORKING_DIR -- COMMAND...
+//
+// Started by the agent as leader of its own session, with the trial's environment, and with
+// SIGTERM, SIGQUIT and SIGCHLD blocked. It outlives the agent; a later agent finds it by the
+// folder. CORES is a list such as "0,1,4" or "-" for all, WORKING_DIR a path or "-" for the current
+// one.
+//
+// Signals to it: SIGTERM ends the trial (SIGTERM to its group, the grace time, then SIGKILL to all
+// that is left of its tree); SIGQUIT kills the tree at once. It exits only when the tree is gone.
+
+#include <cstdint>
+
+namespace tune::worker {
+
+/// Symbolic link "PID STARTTIME" (field 22 of /proc/PID/stat), made before the trial starts. Who
+/// makes it owns the attempt: a supervisor that finds it made exits without starting anything.
+inline constexpr const char* kOwnerLink = "owner";
+
+/// The target an agent gives the link when it takes an attempt whose supervisor never came up.
+inline constexpr const char* kOwnerAgent = "agent";
+
+/// Output of the trial; made with the first byte.
+inline constexpr const char* kStdoutFile = "stdout.log";
+inline constexpr const char* kStderrFile = "stderr.log";
+
+/// How it ended, one JSON object; appears whole, by rename. See ExitRecord.
+inline constexpr const char* kExitFile = "exit.json";
+
+/// Of each output the first kLogHeadBytes and at least the last kLogTailBytes stay on the disk.
+/// What lies between is given back to the file system in steps of kLogPunchBytes: the file keeps
+/// its offsets, reads zeros there and uses no space.
+inline constexpr std::int64_t kLogHeadBytes = std::int64_t{1} << 20;
+inline constexpr std::int64_t kLogTailBytes = std::int64_t{64} << 20;
+inline constexpr std::int64_t kLogPunchBytes = std::int64_t{4} << 20;
+
+/// Processes that the trial leaves behind when its main process ends get SIGTERM and at most this
+/// time (or the grace time, if that is shorter) before SIGKILL.
+inline constexpr std::int64_t kLeftoverGrace_ms = 5'000;
+
+/// After new output the supervisor writes its SERIAL (8 bytes, host order) to the FIFO; a full FIFO
+/// is ignored, so a reader that finds it full looks at all its attempts.
+inline constexpr int kWakeRecordBytes = 8;
+
+/// Where the trial's image could not be started.
+enum class StartStep { kNone = 0, kWorkingDir = 1, kExec = 2, kSystem = 3 };
+
+}  // namespace tune::worker
