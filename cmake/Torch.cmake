@@ -5,7 +5,7 @@ set(Torch_ROOT "${TUNE_SITE_PACKAGES}/torch" CACHE PATH "LibTorch: the folder th
 
 set(TUNE_HAVE_TORCH OFF)
 if(NOT TUNE_WITH_TORCH STREQUAL "OFF")
-  if(EXISTS "${Torch_ROOT}/lib/libtorch_cpu.so" AND EXISTS "${Torch_ROOT}/include/torch/version.h")
+  if(EXISTS "${Torch_ROOT}/lib/libtorch_cpu.so" AND EXISTS "${Torch_ROOT}/include/torch/csrc/api/include/torch/version.h")
     add_library(torch_cpu_interface INTERFACE)
     add_library(torch::cpu ALIAS torch_cpu_interface)
     target_include_directories(torch_cpu_interface SYSTEM INTERFACE

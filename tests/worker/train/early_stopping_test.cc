@@ -1,0 +1,125 @@
+#include "worker/train/early_stopping.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/json.h"
+
+namespace tune::train {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Json load(const std::string& name) {
+    const auto text = read_file(TUNE_SOURCE_DIR "/tests/worker/train/vectors/" + name);
+    return parse_json(text.value()).value();
+}
+
+double number(const Json& json) {
+    if (json == "NaN") return kNan;
+    if (json == "Infinity") return kInfinity;
+    if (json == "-Infinity") return -kInfinity;
+    return json.get<double>();
+}
+
+EarlyStoppingRule rule_from(const Json& json) {
+    EarlyStoppingRule rule;
+    rule.mode = json["mode"] == "min" ? Mode::kMin : Mode::kMax;
+    rule.patience = json["patience"].get<std::int64_t>();
+    rule.min_delta = json["min_delta"].get<double>();
+    if (json.contains("stopping_threshold"))
+        rule.stopping_threshold = json["stopping_threshold"].get<double>();
+    if (json.contains("divergence_threshold"))
+        rule.divergence_threshold = json["divergence_threshold"].get<double>();
+    return rule;
+}
+
+/// vectors/early_stopping.json holds what lightning 2.6.6 decided.
+TEST(EarlyStopping, DecidesAsLightning) {
+    const Json cases = load("early_stopping.json");
+    ASSERT_GT(cases.size(), 50u);
+    for (const Json& test : cases) {
+        EarlyStopping stopping(rule_from(test["rule"]));
+        for (const Json& check : test["checks"]) {
+            const auto decision = stopping.check(number(check[0]));
+            EXPECT_EQ(stop_reason_name(decision.reason), check[1].get<std::string>()) << test;
+            EXPECT_EQ(stopping.best_score(), number(check[2])) << test;
+            EXPECT_EQ(stopping.wait_count(), check[3].get<std::int64_t>()) << test;
+        }
+    }
+}
+
+// The rows of the rule table, one test each.
+
+TEST(EarlyStopping, ChangeOfExactlyMinDeltaIsNoImprovement) {
+    EarlyStopping stopping({.min_delta = 0.25, .patience = 2});
+    EXPECT_TRUE(stopping.check(1.0).improved);
+    EXPECT_FALSE(stopping.check(0.75).improved);
+    EXPECT_TRUE(stopping.check(0.625).improved);
+}
+
+TEST(EarlyStopping, PatienceCountsChecksWithoutImprovementInARow) {
+    EarlyStopping stopping({.patience = 2});
+    EXPECT_EQ(stopping.check(1.0).reason, StopReason::kNotStopped);
+    EXPECT_EQ(stopping.check(1.0).reason, StopReason::kNotStopped);
+    EXPECT_EQ(stopping.check(0.5).reason, StopReason::kNotStopped);
+    EXPECT_EQ(stopping.check(0.5).reason, StopReason::kNotStopped);
+    EXPECT_EQ(stopping.check(0.5).reason, StopReason::kPatienceExhausted);
+}
+
+TEST(EarlyStopping, NonFiniteIsTestedFirst) {
+    for (const double bad : {kNan, kInfinity, -kInfinity}) {
+        // -infinity would be below the stopping threshold.
+        EarlyStopping stopping({.stopping_threshold = 1.0, .divergence_threshold = 2.0});
+        EXPECT_EQ(stopping.check(bad).reason, StopReason::kNonFinite);
+        EXPECT_EQ(stopping.wait_count(), 0);
+    }
+}
+
+TEST(EarlyStopping, ThresholdsAreStrictAndComeBeforePatience) {
+    EarlyStopping at({.patience = 1, .stopping_threshold = 0.5});
+    EXPECT_TRUE(at.check(0.5).improved) << "reaching the threshold is not enough";
+    EXPECT_EQ(at.check(0.25).reason, StopReason::kStoppingThreshold);
+    EXPECT_EQ(at.best_score(), 0.5) << "the value that stops does not become the best score";
+
+    EarlyStopping max({.mode = Mode::kMax, .patience = 1, .divergence_threshold = 0.5});
+    EXPECT_EQ(max.check(0.75).reason, StopReason::kNotStopped);
+    EXPECT_EQ(max.check(0.25).reason, StopReason::kDivergenceThreshold);
+}
+
+TEST(EarlyStopping, ContinuesFromItsState) {
+    const EarlyStoppingRule rule{.patience = 3};
+    EarlyStopping whole(rule);
+    EarlyStopping first(rule);
+    const double values[] = {1.0, 0.5, 0.75, 0.75};
+    for (const double value : values) {
+        EXPECT_EQ(whole.check(value).reason, first.check(value).reason);
+        EarlyStopping second(rule);
+        second.load_state(first.state());
+        first = second;
+    }
+    EXPECT_EQ(whole.check(0.75).reason, StopReason::kPatienceExhausted);
+    EXPECT_EQ(first.check(0.75).reason, StopReason::kPatienceExhausted);
+}
+
+TEST(EarlyStopping, ReadsMetricAndMode) {
+    EXPECT_EQ(parse_early_stopping("val_loss:min")->mode, Mode::kMin);
+    EXPECT_EQ(parse_early_stopping("val_f1:max")->mode, Mode::kMax);
+    EXPECT_EQ(parse_early_stopping("val_f1:max")->metric, "val_f1");
+    EXPECT_EQ(parse_early_stopping("val_accuracy")->mode, Mode::kMax);
+    EXPECT_EQ(parse_early_stopping("val_mae:auto")->mode, Mode::kMin);
+    EXPECT_EQ(parse_early_stopping("val_loss")->patience, 3);
+    for (const char* bad : {"", ":min", "val_loss:up", "val_f1", "val_f1:auto"})
+        EXPECT_FALSE(parse_early_stopping(bad)) << bad;
+    EXPECT_EQ(parse_early_stopping("val_f1").error().message,
+              "early_stopping: whether 'val_f1' should fall or rise does not follow from its "
+              "name; write 'val_f1:min' or 'val_f1:max'");
+}
+
+}  // namespace
+}  // namespace tune::train

@@ -1,0 +1,182 @@
+#include "worker/train/recorder.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <limits>
+
+#include "base/file.h"
+#include "base/id.h"
+
+namespace tune::train {
+namespace {
+
+class RecorderTest : public testing::Test {
+protected:
+    RecorderTest()
+        : directory_(std::filesystem::temp_directory_path() / ("recorder_test." + random_hex(6))) {
+        EXPECT_EQ(pipe2(pipe_, O_CLOEXEC), 0);
+        signal(SIGPIPE, SIG_IGN);
+    }
+    ~RecorderTest() override {
+        close_reader();
+        close_writer();
+        std::filesystem::remove_all(directory_);
+    }
+    void close_reader() {
+        if (pipe_[0] >= 0) close(pipe_[0]);
+        pipe_[0] = -1;
+    }
+    void close_writer() {
+        if (pipe_[1] >= 0) close(pipe_[1]);
+        pipe_[1] = -1;
+    }
+    /// What was written, after the writer's end is closed.
+    std::string read_all() {
+        close_writer();
+        std::string text;
+        char buffer[4096];
+        for (ssize_t n = 0; (n = read(pipe_[0], buffer, sizeof buffer)) > 0;)
+            text.append(buffer, static_cast<std::size_t>(n));
+        return text;
+    }
+    CheckpointDirectory open_directory() {
+        return std::move(CheckpointDirectory::open(directory_)).value();
+    }
+
+    std::filesystem::path directory_;
+    int pipe_[2] = {-1, -1};
+};
+
+TEST_F(RecorderTest, WritesLinesInOrder) {
+    std::string expected;
+    {
+        Recorder recorder(pipe_[1], nullptr);
+        for (int i = 0; i < 1000; ++i) {
+            recorder.line(std::to_string(i) + "\n");
+            expected += std::to_string(i) + "\n";
+        }
+    }
+    EXPECT_EQ(read_all(), expected);
+}
+
+TEST_F(RecorderTest, DrainWaitsForLinesAndCheckpoints) {
+    const CheckpointDirectory directory = open_directory();
+    Recorder recorder(pipe_[1], &directory);
+    recorder.line("a\n");
+    recorder.checkpoint({.last = "one", .best = "best"});
+    recorder.drain();
+    EXPECT_EQ(read_file(directory.last()).value(), "one");
+    EXPECT_EQ(read_file(directory.best()).value(), "best");
+    recorder.checkpoint({.last = "two", .best = {}});
+    recorder.drain();
+    EXPECT_EQ(read_file(directory.last()).value(), "two");
+    EXPECT_EQ(read_file(directory.best()).value(), "best");
+}
+
+/// A reader that does not read holds the recorder's thread in a write; what is given meanwhile
+/// waits, and of the checkpoints only the newest is written, with the newest best.
+TEST_F(RecorderTest, ReplacesACheckpointThatWasNotBegun) {
+    const CheckpointDirectory directory = open_directory();
+    const std::string block(1 << 20, 'x');  // more than a pipe holds
+    Recorder recorder(pipe_[1], &directory);
+    recorder.line(block);
+    recorder.checkpoint({.last = "one", .best = "best one"});
+    recorder.checkpoint({.last = "two", .best = "best two"});
+    recorder.checkpoint({.last = "three", .best = {}});
+    EXPECT_FALSE(std::filesystem::exists(directory.last())) << "lines come first";
+    std::string text(block.size(), ' ');
+    for (std::size_t place = 0; place < text.size();) {
+        const ssize_t n = read(pipe_[0], text.data() + place, text.size() - place);
+        ASSERT_GT(n, 0);
+        place += static_cast<std::size_t>(n);
+    }
+    recorder.drain();
+    EXPECT_EQ(text, block);
+    EXPECT_EQ(read_file(directory.last()).value(), "three");
+    EXPECT_EQ(read_file(directory.best()).value(), "best two");
+}
+
+TEST_F(RecorderTest, NoticesThatTheReaderIsGone) {
+    Recorder recorder(pipe_[1], nullptr);
+    recorder.line("a\n");
+    recorder.drain();
+    EXPECT_FALSE(recorder.reader_gone());
+    close_reader();
+    recorder.line("b\n");
+    recorder.drain();
+    EXPECT_TRUE(recorder.reader_gone());
+    recorder.line("c\n");
+    recorder.drain();
+}
+
+TEST_F(RecorderTest, ReportsACheckpointThatCannotBeWrittenOnce) {
+    const CheckpointDirectory directory = open_directory();
+    std::filesystem::remove_all(directory_);
+    Recorder recorder(pipe_[1], &directory);
+    recorder.checkpoint({.last = "one", .best = {}});
+    recorder.drain();
+    const auto error = recorder.take_checkpoint_error();
+    ASSERT_TRUE(error);
+    EXPECT_NE(error->message.find(directory_.string()), std::string::npos) << error->message;
+    EXPECT_FALSE(recorder.take_checkpoint_error());
+}
+
+/// `last` knows the best score, so it must not be newer than the file of the best.
+TEST_F(RecorderTest, LastDoesNotLandWithoutItsBest) {
+    const CheckpointDirectory directory = open_directory();
+    std::filesystem::create_directory(directory.best());  // cannot be replaced by a file
+    Recorder recorder(pipe_[1], &directory);
+    recorder.checkpoint({.last = "one", .best = "best"});
+    recorder.drain();
+    EXPECT_TRUE(recorder.take_checkpoint_error());
+    EXPECT_FALSE(std::filesystem::exists(directory.last()));
+}
+
+TEST_F(RecorderTest, DirectoryBelongsToOneProcessAtATime) {
+    {
+        const CheckpointDirectory first = open_directory();
+        const auto second = CheckpointDirectory::open(directory_);
+        ASSERT_FALSE(second);
+        EXPECT_EQ(second.error().code, Code::kResourceConflict);
+        EXPECT_NE(second.error().message.find("another process is training in it"),
+                  std::string::npos);
+    }
+    EXPECT_TRUE(CheckpointDirectory::open(directory_));
+}
+
+TEST_F(RecorderTest, DirectoryIsClearedOfHalfWrittenFiles) {
+    std::filesystem::create_directories(directory_);
+    for (const char* name : {".last.safetensors.ab12", ".best.safetensors.cd34", "mine", ".hidden"})
+        std::ofstream(directory_ / name) << "x";
+    const CheckpointDirectory directory = open_directory();
+    EXPECT_FALSE(std::filesystem::exists(directory_ / ".last.safetensors.ab12"));
+    EXPECT_FALSE(std::filesystem::exists(directory_ / ".best.safetensors.cd34"));
+    EXPECT_TRUE(std::filesystem::exists(directory_ / "mine"));
+    EXPECT_TRUE(std::filesystem::exists(directory_ / ".hidden"));
+}
+
+TEST_F(RecorderTest, DirectoryThatCannotBeMadeIsNamed) {
+    std::ofstream(directory_) << "a file in its place";
+    const auto opened = CheckpointDirectory::open(directory_ / "sub");
+    ASSERT_FALSE(opened);
+    EXPECT_NE(opened.error().message.find(directory_.string()), std::string::npos);
+}
+
+TEST(MetricLine, IsOneJsonObject) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    const NamedValue values[] = {{"val_loss", 0.1},
+                                 {"a", std::numeric_limits<double>::quiet_NaN()},
+                                 {"b", infinity},
+                                 {"c", -infinity},
+                                 {"d", 3.0}};
+    EXPECT_EQ(metric_line(values, 4),
+              "tune: {\"val_loss\":0.1,\"a\":\"NaN\",\"b\":\"Infinity\",\"c\":\"-Infinity\","
+              "\"d\":3.0,\"step\":4}\n");
+}
+
+}  // namespace
+}  // namespace tune::train

@@ -1,0 +1,129 @@
+#pragma once
+// What `tune-trainer train` is told: one struct, and one table that names each field, checks it and
+// explains it. Command line, YAML file, --help and the checkpoint's own record all use that table.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "worker/train/early_stopping.h"
+#include "worker/train/learning_rate.h"
+
+namespace tune::train {
+
+enum class ModelKind { kMlp, kCnn };
+enum class OptimizerKind { kAdamW, kSgd };
+enum class Normalize { kStandard, kNone };
+
+/// The parameters of one training run. The defaults are those that `--help` shows.
+struct TrainConfig {
+    // Data
+    std::string data = {};
+    std::string train_split = "train";
+    std::string val_split = "val";
+    std::string label = {};     ///< empty: found by name in the index
+    std::string features = {};  ///< comma-separated columns; empty: every numeric one
+    std::string shape = {};     ///< of one sample, e.g. "8,8"; empty: as stored
+    std::int64_t classes = 0;   ///< 0: counted in the train split
+    Normalize normalize = Normalize::kStandard;
+    std::int64_t loader_threads = 0;  ///< 0: decode in the training thread
+
+    // Model
+    ModelKind model = ModelKind::kMlp;
+    std::int64_t width = 128;
+    std::int64_t depth = 2;
+    double dropout = 0.0;
+
+    // Optimisation
+    std::int64_t epochs = 20;
+    std::int64_t batch_size = 32;
+    std::int64_t base_batch_size = 0;  ///< 0: batch_size, so that nothing is scaled
+    LrScaling lr_scaling = LrScaling::kSqrt;
+    double lr = 1e-3;  ///< at base_batch_size
+    LrSchedule schedule = LrSchedule::kConstant;
+    double warmup_epochs = 0.0;
+    std::int64_t warmup_steps = 0;  ///< at base_batch_size; at most one of the two
+    OptimizerKind optimizer = OptimizerKind::kAdamW;
+    double momentum = 0.9;  ///< SGD only
+    bool nesterov = false;  ///< SGD only
+    double weight_decay = 0.01;
+    double beta1 = 0.9;    ///< AdamW only
+    double beta2 = 0.999;  ///< AdamW only
+    double eps = 1e-8;     ///< AdamW only
+    std::int64_t seed = 0;
+
+    // Stopping
+    std::string early_stopping = {};  ///< metric:mode; empty: on when a rule below is given
+    std::optional<std::int64_t> patience = {};
+    double min_delta = 0.0;
+    std::optional<double> stopping_threshold = {};
+    std::optional<double> divergence_threshold = {};
+    std::int64_t val_every = 1;  ///< epochs
+
+    // Running
+    std::string checkpoint_dir = {};    ///< empty: no checkpoints
+    std::int64_t checkpoint_every = 0;  ///< steps; 0: at the end of each epoch only
+    std::int64_t log_every = 50;        ///< steps; 0: metrics of epochs only
+    std::int64_t threads = 1;
+};
+
+/// One parameter: `set` checks and stores a text, `get` gives back the text that `set` accepts.
+struct Parameter {
+    std::string name;                  ///< as on the command line, without "--"
+    std::vector<std::string> aliases;  ///< other accepted names
+    std::string type;                  ///< for --help, e.g. "INT", "mlp|cnn"
+    std::string group;                 ///< for --help
+    std::string help;
+    /// A checkpoint made with another value is of another training run.
+    bool decides_result = true;
+    std::function<Result<void>(TrainConfig&, std::string_view)> set;
+    std::function<std::string(const TrainConfig&)> get;
+};
+
+/// All parameters, in the order of --help. Built once; thread-safe.
+[[nodiscard]] std::span<const Parameter> parameters();
+
+/// The parameter with this name or alias; '_' and '-' are the same. nullptr when there is none.
+[[nodiscard]] const Parameter* find_parameter(std::string_view name);
+
+/// Stores `value`. Errors: kInvalidParameterValue for an unknown name (with the nearest known one
+/// and the list) or a value out of range (with the range).
+[[nodiscard]] Result<void> set_parameter(TrainConfig& config, std::string_view name,
+                                         std::string_view value);
+
+/// Sets every `name: value` of a flat YAML mapping; `origin` names it in errors. Errors:
+/// kInvalidParameterValue with line and column of what is wrong.
+[[nodiscard]] Result<void> set_from_yaml(TrainConfig& config, const std::string& text,
+                                         const std::string& origin);
+
+/// What no single field can tell, e.g. that `data` is given. Errors: kInvalidParameterValue.
+[[nodiscard]] Result<void> validate(const TrainConfig& config);
+
+/// The rule for early stopping that `config` asks for, or nothing when it asks for none. Errors:
+/// kInvalidParameterValue for a metric or mode that does not exist.
+[[nodiscard]] Result<std::optional<EarlyStoppingRule>> early_stopping_rule(
+    const TrainConfig& config);
+
+/// The rule for the learning rate, for epochs of `steps_per_epoch` optimizer steps.
+[[nodiscard]] LearningRate learning_rate(const TrainConfig& config, std::int64_t steps_per_epoch);
+
+/// {name: text} of the parameters that decide the result; kept in checkpoints.
+[[nodiscard]] Json result_deciding(const TrainConfig& config);
+
+/// Checks that a checkpoint's record matches `config`. Errors: kInvalidParameterValue that names
+/// each difference with both values.
+[[nodiscard]] Result<void> check_same_training(const TrainConfig& config, const Json& record);
+
+/// "8,8" -> {8, 8}; "8x8" too. Errors: kInvalidParameterValue.
+[[nodiscard]] Result<std::vector<std::int64_t>> parse_shape(std::string_view text);
+
+/// Splits "a,b" into its non-empty parts, without blanks around them.
+[[nodiscard]] std::vector<std::string> split_list(std::string_view text);
+
+}  // namespace tune::train

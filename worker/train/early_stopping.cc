@@ -1,0 +1,89 @@
+#include "worker/train/early_stopping.h"
+
+#include <cmath>
+
+namespace tune::train {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+bool contains(std::string_view text, std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+}
+
+Result<Mode> mode_from_name(std::string_view metric) {
+    if (contains(metric, "acc")) return Mode::kMax;
+    for (const char* part : {"loss", "error", "mae", "mse"})
+        if (contains(metric, part)) return Mode::kMin;
+    return Error{Code::kInvalidParameterValue,
+                 "early_stopping: whether '" + std::string(metric) +
+                     "' should fall or rise does not follow from its name; write '" +
+                     std::string(metric) + ":min' or '" + std::string(metric) + ":max'"};
+}
+
+}  // namespace
+
+std::string_view stop_reason_name(StopReason reason) {
+    switch (reason) {
+        case StopReason::kNotStopped: return "not_stopped";
+        case StopReason::kStoppingThreshold: return "stopping_threshold";
+        case StopReason::kDivergenceThreshold: return "divergence_threshold";
+        case StopReason::kPatienceExhausted: return "patience_exhausted";
+        case StopReason::kNonFinite: return "non_finite";
+    }
+    return "not_stopped";
+}
+
+Result<EarlyStoppingRule> parse_early_stopping(std::string_view text) {
+    const std::size_t colon = text.find(':');
+    EarlyStoppingRule rule;
+    rule.metric = std::string(text.substr(0, colon));
+    const std::string mode(colon == std::string_view::npos ? "auto" : text.substr(colon + 1));
+    if (rule.metric.empty())
+        return Error{Code::kInvalidParameterValue,
+                     "early_stopping: '" + std::string(text) +
+                         "' names no metric; write metric:mode, e.g. val_loss:min"};
+    if (mode == "min") {
+        rule.mode = Mode::kMin;
+    } else if (mode == "max") {
+        rule.mode = Mode::kMax;
+    } else if (mode == "auto") {
+        TUNE_TRY(found, mode_from_name(rule.metric));
+        rule.mode = found;
+    } else {
+        return Error{Code::kInvalidParameterValue,
+                     "early_stopping: mode '" + mode + "' is not one of min, max, auto"};
+    }
+    return rule;
+}
+
+EarlyStopping::EarlyStopping(EarlyStoppingRule rule)
+    : rule_(std::move(rule)), best_score_(rule_.mode == Mode::kMin ? kInfinity : -kInfinity) {}
+
+bool EarlyStopping::better(double a, double b) const {
+    return rule_.mode == Mode::kMin ? a < b : a > b;
+}
+
+EarlyStopping::Decision EarlyStopping::check(double value) {
+    if (!std::isfinite(value)) return {.reason = StopReason::kNonFinite};
+    if (rule_.stopping_threshold && better(value, *rule_.stopping_threshold))
+        return {.reason = StopReason::kStoppingThreshold};
+    if (rule_.divergence_threshold && better(-value, -*rule_.divergence_threshold))
+        return {.reason = StopReason::kDivergenceThreshold};
+    const double margin = rule_.mode == Mode::kMax ? rule_.min_delta : -rule_.min_delta;
+    if (better(value - margin, best_score_)) {
+        best_score_ = value;
+        wait_count_ = 0;
+        return {.improved = true};
+    }
+    ++wait_count_;
+    if (wait_count_ >= rule_.patience) return {.reason = StopReason::kPatienceExhausted};
+    return {};
+}
+
+void EarlyStopping::load_state(const State& state) {
+    best_score_ = state.best_score;
+    wait_count_ = state.wait_count;
+}
+
+}  // namespace tune::train

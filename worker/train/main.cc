@@ -1,0 +1,189 @@
+// tune-trainer: one training run as a process of its own.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <new>
+
+#include "base/file.h"
+#include "base/version.h"
+#include "worker/train/config.h"
+#include "worker/train/exit_code.h"
+#include "worker/train/trainer.h"
+
+namespace {
+
+using tune::Error;
+using tune::Result;
+using tune::train::ExitCode;
+using tune::train::Parameter;
+using tune::train::TrainConfig;
+
+constexpr const char* kExamples = R"(
+Examples:
+  tune-data convert digits.csv --out digits ...        a data set with the splits train and val
+  tune-trainer train --data=digits                     an mlp with the defaults
+  tune-trainer train --data=digits --model=cnn --width=16 --lr=3e-3 --batch-size=64 \
+      --base-batch-size=32 --patience=5 --checkpoint-dir=run1
+  tune-trainer train --config=run.yaml --lr=0.1        lines `parameter: value`; flags win
+  tune run -m val_accuracy:max lr=1e-4..1e-1:log -- tune-trainer train --data=digits {args}
+
+Metrics: a line `tune: {"train_loss": ..., "val_loss": ..., "step": EPOCH}` on stdout for each epoch.
+Stop: on SIGTERM the step in progress is finished and a checkpoint written; the same command goes on.
+Exit codes: 0 done, 11 stopped by a signal, 12 out of memory, 13 bad configuration, 1 anything else.
+)";
+
+std::atomic<bool> stop_requested = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
+
+void handle_signals() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { stop_requested.store(true); };
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGTERM, &action, nullptr);
+    sigaction(SIGINT, &action, nullptr);
+    action.sa_handler = SIG_IGN;  // a reader that is gone is seen by write()
+    sigaction(SIGPIPE, &action, nullptr);
+}
+
+int report(const Error& error) {
+    std::fprintf(stderr, "tune-trainer: %s\n", error.text().c_str());
+    return static_cast<int>(tune::train::exit_code_of(error));
+}
+
+/// Defaults that the agent gives through the environment.
+Result<void> set_from_environment(TrainConfig& config) {
+    const auto variable = [](const char* name) -> std::string_view {
+        const char* text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread so far
+        return text == nullptr ? std::string_view() : std::string_view(text);
+    };
+    if (const auto seed = variable("TUNE_SEED"); !seed.empty()) {
+        std::uint64_t number = 0;
+        const auto [end, error] = std::from_chars(seed.data(), seed.data() + seed.size(), number);
+        if (error != std::errc() || end != seed.data() + seed.size())
+            return Error{tune::Code::kInvalidParameterValue,
+                         "TUNE_SEED: '" + std::string(seed) + "' is not an unsigned integer"};
+        config.seed = static_cast<std::int64_t>(number & (~std::uint64_t{0} >> 1));
+    }
+    config.checkpoint_dir = std::string(variable("TUNE_CHECKPOINT_DIR"));
+    // A list gives the threads of nested regions; the first one counts. OpenMP itself ignores what
+    // it does not understand, and so does this.
+    const std::string_view threads = variable("OMP_NUM_THREADS");
+    static_cast<void>(
+        tune::train::set_parameter(config, "threads", threads.substr(0, threads.find(','))));
+    return {};
+}
+
+/// "--batch_size=4" -> "--batch-size=4"; what follows '=' stays.
+std::vector<std::string> normalised(int argc, char** argv) {
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    for (std::string& argument : arguments) {
+        if (!argument.starts_with("--")) continue;
+        const auto end = argument.begin() +
+                         static_cast<std::ptrdiff_t>(std::min(argument.find('='), argument.size()));
+        std::replace(argument.begin(), end, '_', '-');
+    }
+    std::reverse(arguments.begin(), arguments.end());  // the order in which CLI11 wants them
+    return arguments;
+}
+
+Error unknown_argument(const std::string& argument) {
+    TrainConfig scratch;
+    if (argument.starts_with("--")) {
+        const std::string name = argument.substr(2, argument.find('=') - 2);
+        if (auto set = tune::train::set_parameter(scratch, name, ""); !set) return set.error();
+    }
+    return Error{tune::Code::kInvalidParameterValue,
+                 "unexpected argument '" + argument + "'; parameters are written --name=value"};
+}
+
+struct Flags {
+    std::string config_file;
+    std::vector<std::pair<const Parameter*, std::string>> values;
+};
+
+Result<TrainConfig> configure(const Flags& flags) {
+    TrainConfig config;
+    TUNE_TRY_VOID(set_from_environment(config));
+    if (!flags.config_file.empty()) {
+        TUNE_TRY(text, tune::read_file(flags.config_file));
+        TUNE_TRY_VOID(tune::train::set_from_yaml(config, text, flags.config_file));
+    }
+    for (const auto& [parameter, value] : flags.values)
+        TUNE_TRY_VOID(parameter->set(config, value));
+    return config;
+}
+
+int run(const Flags& flags) {
+    auto config = configure(flags);
+    if (!config) return report(config.error());
+    handle_signals();
+    const auto outcome = tune::train::train(*config, /*metrics_fd=*/1, stop_requested);
+    if (!outcome) return report(outcome.error());
+    std::fprintf(stderr, "%s after %lld epochs, %lld steps",
+                 outcome->preempted ? "stopped by request" : "done",
+                 static_cast<long long>(outcome->epochs), static_cast<long long>(outcome->steps));
+    if (outcome->stop_reason != tune::train::StopReason::kNotStopped)
+        std::fprintf(stderr, " (early: %s)",
+                     std::string(stop_reason_name(outcome->stop_reason)).c_str());
+    if (outcome->best)
+        std::fprintf(stderr, "; best %s %.6g in epoch %lld", outcome->metric.c_str(),
+                     *outcome->best, static_cast<long long>(outcome->best_epoch));
+    std::fputc('\n', stderr);
+    return static_cast<int>(outcome->preempted ? ExitCode::kPreempted : ExitCode::kDone);
+}
+
+int parse_and_run(int argc, char** argv) {
+    CLI::App app("Trains one model on one data set.", "tune-trainer");
+    app.set_version_flag("--version", std::string("tune-trainer ") + tune::kVersion);
+    app.require_subcommand(1);
+    CLI::App* train = app.add_subcommand("train", "Train a model; see `tune-trainer train --help`");
+    train->footer(kExamples);
+    train->allow_extras();
+    Flags flags;
+    train->add_option("--config", flags.config_file, "YAML file of `parameter: value`; flags win")
+        ->type_name("FILE");
+
+    const TrainConfig defaults;
+    std::vector<std::string> texts(tune::train::parameters().size());
+    std::vector<CLI::Option*> options;
+    for (const Parameter& parameter : tune::train::parameters()) {
+        std::string names = "--" + parameter.name;
+        for (const std::string& alias : parameter.aliases) names += ",--" + alias;
+        CLI::Option* option = train->add_option(names, texts[options.size()], parameter.help);
+        option->type_name(parameter.type)->group(parameter.group)->take_last();
+        if (const std::string text = parameter.get(defaults); !text.empty())
+            option->default_str(text);
+        options.push_back(option);
+    }
+    try {
+        app.parse(normalised(argc, argv));
+    } catch (const CLI::ParseError& error) {
+        if (error.get_exit_code() == 0) return app.exit(error);
+        app.exit(error, std::cerr, std::cerr);
+        return static_cast<int>(ExitCode::kBadConfig);
+    }
+    if (const auto extras = train->remaining(); !extras.empty())
+        return report(unknown_argument(extras.front()));
+    for (std::size_t i = 0; i < options.size(); ++i)
+        if (options[i]->count() > 0)
+            flags.values.emplace_back(&tune::train::parameters()[i], texts[i]);
+    return run(flags);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return parse_and_run(argc, argv);
+    } catch (const std::bad_alloc&) {
+        std::fprintf(stderr, "tune-trainer: out of memory\n");
+        return static_cast<int>(ExitCode::kOutOfMemory);
+    }
+}

@@ -1,0 +1,90 @@
+#include "worker/train/progress.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace tune::train {
+namespace {
+
+/// The inverse of json_number (base/json.h).
+Result<double> number(const Json& value) {
+    if (value.is_number()) return value.get<double>();
+    if (value == "NaN") return std::numeric_limits<double>::quiet_NaN();
+    if (value == "Infinity") return std::numeric_limits<double>::infinity();
+    if (value == "-Infinity") return -std::numeric_limits<double>::infinity();
+    return Error{Code::kDataLoss, "the checkpoint has " + to_text(value) + " for a number"};
+}
+
+Result<StopReason> reason_from(const std::string& name) {
+    for (const StopReason reason :
+         {StopReason::kNotStopped, StopReason::kStoppingThreshold, StopReason::kDivergenceThreshold,
+          StopReason::kPatienceExhausted, StopReason::kNonFinite})
+        if (name == stop_reason_name(reason)) return reason;
+    return Error{Code::kDataLoss, "the checkpoint has an unknown stop_reason '" + name + "'"};
+}
+
+}  // namespace
+
+Json Progress::to_json() const {
+    Json metrics = Json::array();
+    for (const NamedValue& metric : last_metrics)
+        metrics.push_back({metric.name, json_number(metric.value)});
+    Json stopping;
+    if (early_stopping)
+        stopping = {{"best_score", json_number(early_stopping->best_score)},
+                    {"wait_count", early_stopping->wait_count}};
+    return {
+        {"epoch", epoch},
+        {"epoch_trained", epoch_trained},
+        {"step", step},
+        {"loss_sum", json_number(loss_sum)},
+        {"loss_samples", loss_samples},
+        {"finite", finite},
+        {"epoch_reported", epoch_reported},
+        {"step_reported", step_reported},
+        {"last_metrics", std::move(metrics)},
+        {"best", best ? json_number(*best) : Json()},
+        {"best_epoch", best_epoch},
+        {"stop_reason", std::string(stop_reason_name(stop_reason))},
+        {"early_stopping", std::move(stopping)},
+        {"loader", loader.to_json()},
+    };
+}
+
+Result<Progress> Progress::from_json(const Json& json) try {
+    Progress progress;
+    json.at("epoch").get_to(progress.epoch);
+    json.at("epoch_trained").get_to(progress.epoch_trained);
+    json.at("step").get_to(progress.step);
+    TUNE_TRY(loss_sum, number(json.at("loss_sum")));
+    progress.loss_sum = loss_sum;
+    json.at("loss_samples").get_to(progress.loss_samples);
+    json.at("finite").get_to(progress.finite);
+    json.at("epoch_reported").get_to(progress.epoch_reported);
+    json.at("step_reported").get_to(progress.step_reported);
+    for (const Json& metric : json.at("last_metrics")) {
+        TUNE_TRY(value, number(metric.at(1)));
+        progress.last_metrics.push_back({metric.at(0).get<std::string>(), value});
+    }
+    if (!json.at("best").is_null()) {
+        TUNE_TRY(best, number(json.at("best")));
+        progress.best = best;
+    }
+    json.at("best_epoch").get_to(progress.best_epoch);
+    TUNE_TRY(reason, reason_from(json.at("stop_reason").get<std::string>()));
+    progress.stop_reason = reason;
+    if (const Json& stopping = json.at("early_stopping"); !stopping.is_null()) {
+        TUNE_TRY(best_score, number(stopping.at("best_score")));
+        progress.early_stopping = {best_score, stopping.at("wait_count").get<std::int64_t>()};
+    }
+    TUNE_TRY(state, loader::DatasetState::from_json(json.at("loader")));
+    progress.loader = std::move(state);
+    if (progress.epoch < 0 || progress.step < 0)
+        return Error{Code::kDataLoss, "the checkpoint's epoch or step is below 0"};
+    return progress;
+} catch (const Json::exception& error) {
+    return Error{Code::kDataLoss,
+                 std::string("the checkpoint's state is damaged: ") + error.what()};
+}
+
+}  // namespace tune::train

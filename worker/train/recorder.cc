@@ -1,0 +1,157 @@
+#include "worker/train/recorder.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/json.h"
+
+namespace tune::train {
+namespace {
+
+/// False when nobody can read any more. Works on non-blocking descriptors too.
+bool write_all(int fd, std::string_view text) {
+    while (!text.empty()) {
+        const ssize_t count = write(fd, text.data(), text.size());
+        if (count >= 0) {
+            text.remove_prefix(static_cast<std::size_t>(count));
+        } else if (errno == EAGAIN) {
+            pollfd wait{.fd = fd, .events = POLLOUT, .revents = 0};
+            poll(&wait, 1, -1);
+        } else if (errno != EINTR) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool is_leftover(const std::string& name) {
+    return name.starts_with(".last.safetensors.") || name.starts_with(".best.safetensors.");
+}
+
+}  // namespace
+
+std::string metric_line(std::span<const NamedValue> values, std::int64_t step) {
+    nlohmann::ordered_json line = nlohmann::ordered_json::object();
+    for (const NamedValue& value : values) line[value.name] = json_number(value.value);
+    line["step"] = step;
+    return "tune: " + line.dump() + "\n";
+}
+
+Result<CheckpointDirectory> CheckpointDirectory::open(const std::filesystem::path& path) {
+    const auto failed = [&](const std::string& what, const std::string& reason) {
+        return Error{Code::kInternalError, "checkpoint directory '" + path.string() + "': cannot " +
+                                               what + ": " + reason};
+    };
+    std::error_code error;
+    std::filesystem::create_directories(path, error);
+    if (error) return failed("make it", error.message());
+    const int fd = ::open((path / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0) return failed("write in it", std::strerror(errno));
+    CheckpointDirectory directory(path, fd);
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+        return Error{Code::kResourceConflict, "checkpoint directory '" + path.string() +
+                                                  "': another process is training in it"};
+    for (const auto& entry : std::filesystem::directory_iterator(path, error))
+        if (is_leftover(entry.path().filename().string())) {
+            std::error_code ignored;
+            std::filesystem::remove(entry.path(), ignored);
+        }
+    if (error) return failed("list it", error.message());
+    return directory;
+}
+
+CheckpointDirectory::CheckpointDirectory(std::filesystem::path path, int lock_fd)
+    : path_(std::move(path)), lock_fd_(lock_fd) {}
+
+CheckpointDirectory::CheckpointDirectory(CheckpointDirectory&& other) noexcept
+    : path_(std::move(other.path_)), lock_fd_(std::exchange(other.lock_fd_, -1)) {}
+
+CheckpointDirectory::~CheckpointDirectory() {
+    if (lock_fd_ >= 0) close(lock_fd_);
+}
+
+Recorder::Recorder(int metrics_fd, const CheckpointDirectory* directory)
+    : metrics_fd_(metrics_fd), directory_(directory), thread_([this] { work(); }) {}
+
+Recorder::~Recorder() {
+    {
+        const std::lock_guard lock(mutex_);
+        stop_ = true;
+    }
+    given_.notify_one();
+    thread_.join();
+}
+
+void Recorder::line(std::string text) {
+    {
+        std::unique_lock lock(mutex_);
+        done_.wait(lock, [this] { return lines_.size() < kLinesWaitingMax; });
+        lines_.push_back(std::move(text));
+    }
+    given_.notify_one();
+}
+
+void Recorder::checkpoint(Checkpoint checkpoint) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (checkpoint_ && checkpoint_->best && !checkpoint.best)
+            checkpoint.best = std::move(checkpoint_->best);
+        checkpoint_ = std::move(checkpoint);
+    }
+    given_.notify_one();
+}
+
+void Recorder::drain() {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [this] { return lines_.empty() && !checkpoint_ && !busy_; });
+}
+
+std::optional<Error> Recorder::take_checkpoint_error() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(checkpoint_error_, std::nullopt);
+}
+
+void Recorder::work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+        given_.wait(lock, [this] { return stop_ || !lines_.empty() || checkpoint_; });
+        if (lines_.empty() && !checkpoint_) return;
+        const std::deque<std::string> lines = std::exchange(lines_, {});
+        const std::optional<Checkpoint> checkpoint = std::exchange(checkpoint_, std::nullopt);
+        busy_ = true;
+        lock.unlock();
+        done_.notify_all();
+        write_lines(lines);
+        if (checkpoint) write_checkpoint(*checkpoint);
+        lock.lock();
+        busy_ = false;
+        done_.notify_all();
+    }
+}
+
+void Recorder::write_lines(const std::deque<std::string>& lines) {
+    std::string text;
+    for (const std::string& line : lines) text += line;
+    if (!reader_gone_.load() && !write_all(metrics_fd_, text)) reader_gone_.store(true);
+}
+
+void Recorder::write_checkpoint(const Checkpoint& checkpoint) {
+    if (directory_ == nullptr) return;
+    Result<void> written;
+    if (checkpoint.best) written = write_file_atomic(directory_->best(), *checkpoint.best);
+    // `last` remembers the best score: without the file of the best it must not land either.
+    if (written) written = write_file_atomic(directory_->last(), checkpoint.last);
+    if (written) return;
+    const std::lock_guard lock(mutex_);
+    if (!checkpoint_error_) checkpoint_error_ = written.error();
+}
+
+}  // namespace tune::train

@@ -1,0 +1,111 @@
+#pragma once
+// What a training run leaves behind while it goes: lines of metrics and checkpoints. Both are
+// written by one background thread, so that neither a slow reader nor a slow disk holds up a step.
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/result.h"
+
+namespace tune::train {
+
+/// Lines that wait for the reader of stdout. A trial prints a few a second; beyond this the
+/// training thread waits, since metrics must not be lost.
+inline constexpr std::size_t kLinesWaitingMax = 4096;
+
+struct NamedValue {
+    std::string name;
+    double value = 0.0;
+};
+
+/// `tune: {"a": 1.5, ..., "step": n}` with a line feed. Values that are not finite become the
+/// strings "NaN", "Infinity", "-Infinity".
+[[nodiscard]] std::string metric_line(std::span<const NamedValue> values, std::int64_t step);
+
+/// The directory of one run's checkpoints, held by one process at a time.
+class CheckpointDirectory {
+public:
+    /// Makes the directory when missing, takes its lock, removes what a killed process left half
+    /// written. Errors: kResourceConflict when another process trains there, kInternalError with
+    /// the system's reason.
+    [[nodiscard]] static Result<CheckpointDirectory> open(const std::filesystem::path& path);
+
+    CheckpointDirectory(CheckpointDirectory&& other) noexcept;
+    CheckpointDirectory& operator=(CheckpointDirectory&&) = delete;
+    ~CheckpointDirectory();
+
+    [[nodiscard]] std::filesystem::path last() const { return path_ / "last.safetensors"; }
+    [[nodiscard]] std::filesystem::path best() const { return path_ / "best.safetensors"; }
+
+private:
+    CheckpointDirectory(std::filesystem::path path, int lock_fd);
+
+    std::filesystem::path path_;
+    int lock_fd_;
+};
+
+/// Writes lines and checkpoints in the order in which they were given. Lines given before a
+/// checkpoint are written before it, so a checkpoint never claims metrics that nobody saw.
+/// line() and checkpoint() from one thread; the rest from any.
+class Recorder {
+public:
+    /// The bytes of two files; `best` is written before `last`, whose state refers to it.
+    struct Checkpoint {
+        std::string last;
+        std::optional<std::string> best;
+    };
+
+    /// `directory` may be null (no checkpoints); it and `metrics_fd` outlive the recorder.
+    Recorder(int metrics_fd, const CheckpointDirectory* directory);
+    /// Writes what is left.
+    ~Recorder();
+    Recorder(const Recorder&) = delete;
+    Recorder& operator=(const Recorder&) = delete;
+
+    /// Waits only when kLinesWaitingMax lines are waiting.
+    void line(std::string text);
+
+    /// Never waits. A checkpoint that was not begun when the next one comes is replaced by it,
+    /// except that its `best` is kept when the next has none.
+    void checkpoint(Checkpoint checkpoint);
+
+    /// Returns when all that was given has been written.
+    void drain();
+
+    /// True once the reader of the metrics is gone; lines are dropped from then on.
+    [[nodiscard]] bool reader_gone() const { return reader_gone_.load(); }
+
+    /// The first error in writing a checkpoint since the last call, once.
+    [[nodiscard]] std::optional<Error> take_checkpoint_error();
+
+private:
+    void work();
+    void write_lines(const std::deque<std::string>& lines);
+    void write_checkpoint(const Checkpoint& checkpoint);
+
+    const int metrics_fd_;
+    const CheckpointDirectory* const directory_;
+    std::atomic<bool> reader_gone_ = false;
+
+    std::mutex mutex_;
+    std::condition_variable given_;  // there is work, or stop
+    std::condition_variable done_;   // work was taken or finished
+    std::deque<std::string> lines_;
+    std::optional<Checkpoint> checkpoint_;
+    std::optional<Error> checkpoint_error_;
+    bool busy_ = false;
+    bool stop_ = false;
+    std::thread thread_;  // last: starts when all else is there
+};
+
+}  // namespace tune::train
