@@ -248,7 +248,8 @@ Result<StudyConfig> read_root(Node root, const std::vector<std::string>& inline_
 
 Result<StudyConfig> read_study(const StudySource& source) {
     const auto in_file = [&](Error error) {
-        error.context = source.file;
+        // Only what has a line stands in the file; the rest came from the command line.
+        if (error.message.starts_with("line ")) error.context = source.file;
         return error;
     };
     Node root;

@@ -187,6 +187,21 @@ private:
     std::vector<Open> open_;
 };
 
+/// What is most often meant by a syntax error in this line.
+std::string hint_for(std::string_view text, Place place) {
+    for (std::size_t line = 1; line < place.line; ++line) {
+        const std::size_t end = text.find('\n');
+        if (end == std::string_view::npos) return {};
+        text.remove_prefix(end + 1);
+    }
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (line.substr(0, line.find_first_not_of(" \t")).find('\t') != std::string_view::npos)
+        return " (the line is indented with a tab; YAML wants spaces)";
+    if (line.find(":{") != std::string_view::npos || line.find(":[") != std::string_view::npos)
+        return " (a blank is missing after ':')";
+    return {};
+}
+
 }  // namespace
 
 Result<Node> read_yaml(std::string_view text) {
@@ -209,7 +224,8 @@ Result<Node> read_yaml(std::string_view text) {
     } catch (const Refusal& refusal) {
         return fault_at(refusal.place, {}, refusal.message);
     } catch (const YAML::Exception& fault) {
-        return fault_at(place_of(fault.mark), {}, "invalid YAML: " + fault.msg);
+        const Place place = place_of(fault.mark);
+        return fault_at(place, {}, "invalid YAML: " + fault.msg + hint_for(text, place));
     }
 }
 

@@ -1,0 +1,145 @@
+#include "tuner/sampler/normal.h"
+
+#include <cmath>
+#include <limits>
+
+namespace tune::tuner {
+namespace {
+
+constexpr double kSqrtHalf = 0.70710678118654752440;
+constexpr double kLogSqrtTau = 0.91893853320467274178;
+
+/// ln P(X > z) for large z by the asymptotic series of Mills' ratio.
+double log_far_tail(double z) {
+    double term = 1;
+    double sum = 1;
+    const double inverse = 1 / (z * z);
+    for (int k = 1; k < 20; ++k) {
+        const double next = -term * (2 * k - 1) * inverse;
+        if (std::abs(next) >= std::abs(term)) break;
+        term = next;
+        sum += term;
+        if (std::abs(term) < 1e-17) break;
+    }
+    return -0.5 * z * z - std::log(z) - kLogSqrtTau + std::log(sum);
+}
+
+double log_upper_tail(double z) {
+    return z < 20 ? std::log(upper_tail(z)) : log_far_tail(z);
+}
+
+}  // namespace
+
+double upper_tail(double z) {
+    return 0.5 * std::erfc(z * kSqrtHalf);
+}
+
+double log_normal_mass(double low, double high) {
+    if (!(low < high)) return -std::numeric_limits<double>::infinity();
+    if (high <= 0) return log_normal_mass(-high, -low);
+    if (low <= 0) {
+        // Around the mean both halves add up without cancellation.
+        const double mass = 0.5 * (std::erf(high * kSqrtHalf) + std::erf(-low * kSqrtHalf));
+        return mass < 0.5 ? std::log(mass) : std::log1p(-upper_tail(-low) - upper_tail(high));
+    }
+    if (low < 20) {
+        const double mass = upper_tail(low) - upper_tail(high);
+        if (mass > 0) return std::log(mass);
+    }
+    const double log_low = log_upper_tail(low);
+    return log_low + std::log1p(-std::exp(log_upper_tail(high) - log_low));
+}
+
+double normal_quantile(double p) {
+    const double q = p - 0.5;
+    if (std::abs(q) <= 0.425) {
+        const double r = 0.180625 - q * q;
+        return q *
+               (((((((2509.0809287301226727 * r + 33430.575583588128105) * r +
+                     67265.770927008700853) *
+                        r +
+                    45921.953931549871457) *
+                       r +
+                   13731.693765509461125) *
+                      r +
+                  1971.5909503065514427) *
+                     r +
+                 133.14166789178437745) *
+                    r +
+                3.387132872796366608) /
+               (((((((5226.495278852545925 * r + 28729.085735721942674) * r +
+                     39307.89580009271061) *
+                        r +
+                    21213.794301586595867) *
+                       r +
+                   5394.1960214247511077) *
+                      r +
+                  687.1870074920579083) *
+                     r +
+                 42.313330701600911252) *
+                    r +
+                1.0);
+    }
+    double r = q < 0 ? p : 1 - p;
+    if (r <= 0)
+        return q < 0 ? -std::numeric_limits<double>::infinity()
+                     : std::numeric_limits<double>::infinity();
+    r = std::sqrt(-std::log(r));
+    double z = 0;
+    if (r <= 5) {
+        r -= 1.6;
+        z = (((((((7.7454501427834140764e-4 * r + 0.0227238449892691845833) * r +
+                  0.24178072517745061177) *
+                     r +
+                 1.27045825245236838258) *
+                    r +
+                3.64784832476320460504) *
+                   r +
+               5.7694972214606914055) *
+                  r +
+              4.6303378461565452959) *
+                 r +
+             1.42343711074968357734) /
+            (((((((1.05075007164441684324e-9 * r + 5.475938084995344946e-4) * r +
+                  0.0151986665636164571966) *
+                     r +
+                 0.14810397642748007459) *
+                    r +
+                0.68976733498510000455) *
+                   r +
+               1.6763848301838038494) *
+                  r +
+              2.05319162663775882187) *
+                 r +
+             1.0);
+    } else {
+        r -= 5;
+        z = (((((((2.01033439929228813265e-7 * r + 2.71155556874348757815e-5) * r +
+                  0.0012426609473880784386) *
+                     r +
+                 0.026532189526576123093) *
+                    r +
+                0.29656057182850489123) *
+                   r +
+               1.7848265399172913358) *
+                  r +
+              5.4637849111641143699) *
+                 r +
+             6.6579046435011037772) /
+            (((((((2.04426310338993978564e-15 * r + 1.4215117583164458887e-7) * r +
+                  1.8463183175100546818e-5) *
+                     r +
+                 7.868691311456132591e-4) *
+                    r +
+                0.0148753612908506148525) *
+                   r +
+               0.13692988092273580531) *
+                  r +
+              0.59983220655588793769) *
+                 r +
+             1.0);
+    }
+    return q < 0 ? -z : z;
+}
+
+}  // namespace tune::tuner

@@ -1,0 +1,21 @@
+#pragma once
+// The normal distribution, as far as Parzen kernels need it. Private to tuner/sampler.
+
+namespace tune::tuner {
+
+/// P(X > z) of a standard normal, z >= 0. Relative error below 1e-15; exactly 0 beyond 8.3 if the
+/// caller subtracts it from 1 (see kTailGone).
+[[nodiscard]] double upper_tail(double z);
+
+/// Beyond this many deviations a tail is below half an ulp of 1, so 1 - tail == 1.
+inline constexpr double kTailGone = 8.3;
+
+/// z with P(X <= z) = p, for 0 < p < 1; -inf at 0. Relative error below 1e-15. Source: M. J.
+/// Wichura, Algorithm AS 241 (PPND16), Applied Statistics 37 (1988).
+[[nodiscard]] double normal_quantile(double p);
+
+/// ln P(low < X < high) of a standard normal; -inf if the interval is empty. Relative error of the
+/// probability below 1e-12 unless the interval is narrower than 1e-4 deviations.
+[[nodiscard]] double log_normal_mass(double low, double high);
+
+}  // namespace tune::tuner

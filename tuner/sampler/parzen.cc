@@ -1,0 +1,328 @@
+// The adaptive Parzen estimator of Optuna 5.0.0 (optuna/samplers/_tpe/parzen_estimator.py), after
+// Bergstra et al., "Algorithms for Hyper-Parameter Optimization" (2011), and Watanabe,
+// arXiv:2304.11127.
+//
+// The idea. The density of n observations is a mixture of n product kernels and one prior,
+//     p(x) = sum_i w_i prod_j k_ij(x_j) / sum_i w_i,
+// where k_ij is a normal distribution truncated to the segment of axis j, centred on observation i;
+// integrated over the cell of a grid value where the axis has a step; and a smoothed indicator
+// where the axis is a category. Its bandwidth is the larger gap to the two neighbours on that axis,
+// clipped to [R/min(100, n+2), R].
+//
+// Why it can be kept incrementally. A bandwidth depends on the two neighbours in sorted order only,
+// so a new observation changes at most three bandwidths an axis: its own and its neighbours'. The
+// lower clip depends on n, but is R/100 for good from n = 98 on; below that the rows that sit on it
+// are settled again, which is a few dozen rows. Normalisers (logarithms, two error functions) are
+// therefore computed only for rows whose bandwidth changed, and an ask reads them.
+//
+// Every stored number is a pure function of the set of observations, never of the path that led
+// there: nothing is updated by differences. So a rebuilt sampler has the same bits.
+//
+// Exactness: no approximation here; tails beyond 8.3 deviations are dropped, where 1 - tail == 1.
+
+#include "tuner/sampler/parzen.h"
+
+#include <cmath>
+
+#include "base/check.h"
+#include "tuner/sampler/normal.h"
+
+namespace tune::tuner {
+namespace {
+
+constexpr double kSqrtTau = 2.50662827463100050242;
+constexpr double kSqrtHalf = 0.70710678118654752440;
+constexpr std::size_t kFullWeights = 25;     // the newest so many observations weigh 1
+constexpr std::size_t kCellTableMax = 4096;  // grid values; beyond, masses are computed each time
+
+double smallest_bandwidth(const Axis& axis, std::size_t count) {
+    return axis.range / std::min(100.0, static_cast<double>(count) + 2.0);
+}
+
+}  // namespace
+
+ParzenEstimator::ParzenEstimator(std::vector<Axis> axes)
+    : axes_(std::move(axes)), base_(-std::numeric_limits<double>::infinity()) {
+    for (const Axis& axis : axes_) {
+        if (axis.kind == Axis::Kind::kCategory) {
+            slot_.push_back(codes_.size());
+            codes_.emplace_back(-1.0);
+            continue;
+        }
+        slot_.push_back(kernels_.size());
+        KernelColumns kernel;
+        // The prior sits in the middle with sigma = R: its bounds are half a deviation away.
+        const double log_z = std::log1p(-2 * upper_tail(0.5));
+        kernel.prior_log_norm =
+            log_z + (axis.kind == Axis::Kind::kContinuous ? std::log(axis.range * kSqrtTau) : 0);
+        kernel.floor = smallest_bandwidth(axis, 0);
+        kernels_.push_back(std::move(kernel));
+    }
+}
+
+void ParzenEstimator::insert(std::uint64_t number, std::span<const double> positions) {
+    const auto at = std::lower_bound(numbers_.begin(), numbers_.end(), number);
+    TUNE_CHECK(at == numbers_.end() || *at != number, "the trial is already in this estimator");
+    const auto row = static_cast<std::size_t>(at - numbers_.begin());
+    const std::size_t count = numbers_.size();
+    numbers_.insert(at, number);
+    base_.insert(row, count, 0);
+    weights_.insert(row, count, 0);
+    touched_.assign(1, static_cast<std::uint32_t>(row));
+    for (std::size_t j = 0; j < axes_.size(); ++j) {
+        if (axes_[j].kind == Axis::Kind::kCategory) {
+            codes_[slot_[j]].insert(row, count, positions[j]);
+        } else {
+            insert_axis(j, row, positions[j]);
+        }
+    }
+    settle_weights();
+    for (std::size_t j = 0; j < axes_.size(); ++j) settle_floor(j, count + 1);
+    if (all_touched_) {
+        for (std::size_t i = 0; i <= count; ++i) settle_base(i);
+    } else {
+        for (const std::uint32_t i : touched_) settle_base(i);
+    }
+    all_touched_ = false;
+}
+
+void ParzenEstimator::erase(std::uint64_t number) {
+    const auto at = std::lower_bound(numbers_.begin(), numbers_.end(), number);
+    TUNE_CHECK(at != numbers_.end() && *at == number, "the trial is not in this estimator");
+    const auto row = static_cast<std::size_t>(at - numbers_.begin());
+    const std::size_t count = numbers_.size();
+    touched_.clear();
+    for (std::size_t j = 0; j < axes_.size(); ++j) {
+        if (axes_[j].kind == Axis::Kind::kCategory) {
+            codes_[slot_[j]].erase(row, count);
+        } else {
+            erase_axis(j, row);
+        }
+    }
+    numbers_.erase(at);
+    base_.erase(row, count);
+    weights_.erase(row, count);
+    settle_weights();
+    for (std::size_t j = 0; j < axes_.size(); ++j) settle_floor(j, count - 1);
+    if (all_touched_) {
+        for (std::size_t i = 0; i + 1 < count; ++i) settle_base(i);
+    } else {
+        for (const std::uint32_t i : touched_) settle_base(i);
+    }
+    all_touched_ = false;
+}
+
+void ParzenEstimator::insert_axis(std::size_t axis_index, std::size_t row, double position) {
+    const Axis& axis = axes_[axis_index];
+    KernelColumns& kernel = kernels_[slot_[axis_index]];
+    const std::size_t count = kernel.order.size();
+    kernel.mu.insert(row, count, position);
+    kernel.raw.insert(row, count, 0);
+    kernel.sigma.insert(row, count, 1);
+    kernel.inverse.insert(row, count, 0);
+    kernel.log_norm.insert(row, count, 0);
+    kernel.low_tail.insert(row, count, 0);
+    kernel.high_tail.insert(row, count, 0);
+    const auto new_row = static_cast<std::uint32_t>(row);
+    if (row != count)
+        for (std::uint32_t& other : kernel.order) other += other >= new_row ? 1 : 0;
+    const auto place = std::lower_bound(
+        kernel.order.begin(), kernel.order.end(), new_row, [&](std::uint32_t a, std::uint32_t b) {
+            return kernel.mu[a] != kernel.mu[b] ? kernel.mu[a] < kernel.mu[b] : a < b;
+        });
+    const auto index = static_cast<std::size_t>(place - kernel.order.begin());
+    kernel.order.insert(place, new_row);
+    kernel.floor = smallest_bandwidth(axis, count + 1);
+    for (std::size_t i = index == 0 ? 0 : index - 1; i <= index + 1 && i <= count; ++i)
+        refresh_raw(axis, kernel, i);
+}
+
+void ParzenEstimator::erase_axis(std::size_t axis_index, std::size_t row) {
+    const Axis& axis = axes_[axis_index];
+    KernelColumns& kernel = kernels_[slot_[axis_index]];
+    const std::size_t count = kernel.order.size();
+    const auto old_row = static_cast<std::uint32_t>(row);
+    const auto place = std::lower_bound(
+        kernel.order.begin(), kernel.order.end(), old_row, [&](std::uint32_t a, std::uint32_t b) {
+            return kernel.mu[a] != kernel.mu[b] ? kernel.mu[a] < kernel.mu[b] : a < b;
+        });
+    const auto index = static_cast<std::size_t>(place - kernel.order.begin());
+    kernel.order.erase(place);
+    for (std::uint32_t& other : kernel.order) other -= other > old_row ? 1 : 0;
+    for (Column* column : {&kernel.mu, &kernel.raw, &kernel.sigma, &kernel.inverse,
+                           &kernel.log_norm, &kernel.low_tail, &kernel.high_tail})
+        column->erase(row, count);
+    kernel.floor = smallest_bandwidth(axis, count - 1);
+    for (std::size_t i = index == 0 ? 0 : index - 1; i <= index && i + 1 < count; ++i)
+        refresh_raw(axis, kernel, i);
+}
+
+/// The bandwidth of the kernel at `place` in sorted order, from its neighbours.
+void ParzenEstimator::refresh_raw(const Axis& axis, KernelColumns& kernel, std::size_t place) {
+    const std::size_t count = kernel.order.size();
+    const std::uint32_t row = kernel.order[place];
+    const double here = kernel.mu[row];
+    const bool is_first = place == 0;
+    const bool is_last = place + 1 == count;
+    const double left = is_first ? here - axis.low : here - kernel.mu[kernel.order[place - 1]];
+    const double right = is_last ? axis.high - here : kernel.mu[kernel.order[place + 1]] - here;
+    // The outermost kernels look inwards only, unless there is but one.
+    double raw = std::max(left, right);
+    if (count >= 2 && is_first) raw = right;
+    if (count >= 2 && is_last) raw = left;
+    kernel.raw[row] = raw;
+    settle_row(axis, kernel, row);
+    touched_.push_back(row);
+}
+
+/// Everything that follows from a row's raw bandwidth.
+void ParzenEstimator::settle_row(const Axis& axis, KernelColumns& kernel, std::size_t row) {
+    const double sigma = std::clamp(kernel.raw[row], kernel.floor, axis.range);
+    const double mu = kernel.mu[row];
+    const double to_low = (mu - axis.low) / sigma;
+    const double to_high = (axis.high - mu) / sigma;
+    const double low_tail = to_low > kTailGone ? 0 : upper_tail(to_low);
+    const double high_tail = to_high > kTailGone ? 0 : upper_tail(to_high);
+    const double log_z = low_tail + high_tail == 0 ? 0 : std::log1p(-(low_tail + high_tail));
+    kernel.sigma[row] = sigma;
+    kernel.inverse[row] = kSqrtHalf / sigma;
+    kernel.low_tail[row] = low_tail;
+    kernel.high_tail[row] = high_tail;
+    kernel.log_norm[row] =
+        log_z + (axis.kind == Axis::Kind::kContinuous ? std::log(sigma * kSqrtTau) : 0);
+}
+
+/// While n < 98 the smallest bandwidth moves with n, and with it every row that sits on it.
+void ParzenEstimator::settle_floor(std::size_t axis_index, std::size_t count) {
+    const Axis& axis = axes_[axis_index];
+    if (axis.kind == Axis::Kind::kCategory) return;
+    KernelColumns& kernel = kernels_[slot_[axis_index]];
+    for (std::size_t row = 0; row < count && count < 100; ++row) {
+        if (kernel.sigma[row] == std::clamp(kernel.raw[row], kernel.floor, axis.range)) continue;
+        settle_row(axis, kernel, row);
+        all_touched_ = true;
+    }
+}
+
+void ParzenEstimator::settle_base(std::size_t row) {
+    double sum = 0;
+    for (const KernelColumns& kernel : kernels_) sum += kernel.log_norm[row];
+    base_[row] = -sum;
+}
+
+/// The newest 25 observations weigh 1, older ones fall linearly to 1/n (numpy.linspace).
+void ParzenEstimator::settle_weights() {
+    const std::size_t count = numbers_.size();
+    const std::size_t ramp = count < kFullWeights ? 0 : count - kFullWeights;
+    const double first = 1.0 / static_cast<double>(std::max<std::size_t>(count, 1));
+    const double step = ramp > 1 ? (1 - first) / static_cast<double>(ramp - 1) : 0;
+    double* weights = weights_.data();
+    for (std::size_t i = 0; i < ramp; ++i) weights[i] = static_cast<double>(i) * step + first;
+    if (ramp > 1) weights[ramp - 1] = 1;
+    for (std::size_t i = ramp; i < count; ++i) weights[i] = 1;
+    // The ramp's sum in closed form; the prior weighs 1.
+    const double ramp_sum = ramp > 1    ? static_cast<double>(ramp) * (first + 1) / 2
+                            : ramp == 1 ? first
+                                        : 0;
+    weight_sum_ = ramp_sum + static_cast<double>(count - ramp) + 1;
+}
+
+std::size_t ParzenEstimator::component(double uniform) const {
+    const double target = uniform * weight_sum_;
+    double sum = 0;
+    for (std::size_t row = 0; row < numbers_.size(); ++row) {
+        sum += weights_[row];
+        if (target < sum) return row;
+    }
+    return numbers_.size();
+}
+
+double ParzenEstimator::draw_position(std::size_t axis_index, std::size_t row,
+                                      double uniform) const {
+    const Axis& axis = axes_[axis_index];
+    const bool is_prior = row == numbers_.size();
+    if (axis.kind == Axis::Kind::kCategory) {
+        const double count = axis.categories;
+        if (is_prior && numbers_.empty()) return std::min(std::floor(uniform * count), count - 1);
+        // Each category has mass `share`, the observed one `own` more: invert the staircase.
+        const double smoothing = 1 / (static_cast<double>(numbers_.size()) + 1);
+        const double total = 1 + count * smoothing;
+        const double share = is_prior ? 1 / count : smoothing / total;
+        const double own = is_prior ? 0 : 1 / total;
+        const double code = is_prior ? 0 : codes_[slot_[axis_index]][row];
+        if (uniform <= share * code) return std::max(std::ceil(uniform / share) - 1, 0.0);
+        if (uniform <= share * (code + 1) + own) return code;
+        return std::min(std::ceil((uniform - own) / share) - 1, count - 1);
+    }
+    const KernelColumns& kernel = kernels_[slot_[axis_index]];
+    const double mu = is_prior ? 0.5 * (axis.low + axis.high) : kernel.mu[row];
+    const double sigma = is_prior ? axis.range : kernel.sigma[row];
+    const double low_tail = is_prior ? upper_tail(0.5) : kernel.low_tail[row];
+    const double high_tail = is_prior ? upper_tail(0.5) : kernel.high_tail[row];
+    // Inverse of the truncated distribution, from the nearer end so that no digits are lost.
+    const double mass = 1 - low_tail - high_tail;
+    const double below = low_tail + uniform * mass;
+    const double z =
+        below <= 0.5 ? normal_quantile(below) : -normal_quantile(high_tail + (1 - uniform) * mass);
+    return std::clamp(mu + sigma * z, axis.low, axis.high);
+}
+
+double ParzenEstimator::log_own_category(std::size_t axis) const {
+    const double smoothing = 1 / (static_cast<double>(numbers_.size()) + 1);
+    return std::log((smoothing + 1) / (1 + axes_[axis].categories * smoothing));
+}
+
+double ParzenEstimator::log_other_category(std::size_t axis) const {
+    const double smoothing = 1 / (static_cast<double>(numbers_.size()) + 1);
+    return std::log(smoothing / (1 + axes_[axis].categories * smoothing));
+}
+
+double ParzenEstimator::log_cell_mass(std::size_t axis_index, std::size_t row,
+                                      double position) const {
+    const Axis& axis = axes_[axis_index];
+    const KernelColumns& kernel = kernels_[slot_[axis_index]];
+    const bool is_prior = row == numbers_.size();
+    const double mu = is_prior ? 0.5 * (axis.low + axis.high) : kernel.mu[row];
+    const double sigma = is_prior ? axis.range : kernel.sigma[row];
+    if (axis.log) {
+        const double value = std::exp(position);
+        return log_normal_mass((axis.cell_low(value) - mu) / sigma,
+                               (axis.cell_high(value) - mu) / sigma);
+    }
+    const double half = axis.step / 2;
+    // On a linear grid the mass depends on the distance only; most rows share the smallest
+    // bandwidth, for which it is kept by distance in steps.
+    const double distance = std::abs(position - mu);
+    const auto steps = static_cast<std::size_t>(std::rint(distance / axis.step));
+    if (is_prior || sigma != kernel.floor || steps >= kCellTableMax)
+        return log_normal_mass((distance - half) / sigma, (distance + half) / sigma);
+    if (kernel.cell_mass_floor != kernel.floor) {
+        kernel.cell_mass.clear();
+        kernel.cell_mass_floor = kernel.floor;
+    }
+    if (steps >= kernel.cell_mass.size()) kernel.cell_mass.resize(steps + 1, 1);
+    double& known = kernel.cell_mass[steps];
+    if (known > 0) {
+        const double exact = static_cast<double>(steps) * axis.step;
+        known = log_normal_mass((exact - half) / sigma, (exact + half) / sigma);
+    }
+    return known;
+}
+
+double ParzenEstimator::log_prior(std::span<const double> point) const {
+    double sum = 0;
+    for (std::size_t j = 0; j < axes_.size(); ++j) {
+        const Axis& axis = axes_[j];
+        if (axis.kind == Axis::Kind::kCategory) {
+            sum -= std::log(axis.categories);
+        } else if (axis.kind == Axis::Kind::kStepped) {
+            sum += log_cell_mass(j, numbers_.size(), point[j]) - kernels_[slot_[j]].prior_log_norm;
+        } else {
+            const double z = (point[j] - 0.5 * (axis.low + axis.high)) / axis.range;
+            sum += -0.5 * z * z - kernels_[slot_[j]].prior_log_norm;
+        }
+    }
+    return sum;
+}
+
+}  // namespace tune::tuner

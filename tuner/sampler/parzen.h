@@ -1,0 +1,96 @@
+#pragma once
+// The Parzen estimator of TPE: a mixture of product kernels, one kernel an observation plus a wide
+// prior, kept up to date observation by observation. Private to tuner/sampler.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tuner/sampler/axis.h"
+#include "tuner/sampler/columns.h"
+
+namespace tune::tuner {
+
+/// The kernels of one numeric axis.
+struct KernelColumns {
+    Column mu{0};         // position of the observation
+    Column raw{0};        // bandwidth before it is clipped
+    Column sigma{1};      // bandwidth
+    Column inverse{0};    // sqrt(1/2) / sigma
+    Column log_norm{0};   // ln of what the kernel is divided by: sigma sqrt(tau) Z, or Z for a grid
+    Column low_tail{0};   // mass of the untruncated kernel below the segment
+    Column high_tail{0};  // and above it
+    std::vector<std::uint32_t> order;  // rows by (mu, row)
+    double prior_log_norm = 0;
+    double floor = 0;                       // smallest bandwidth at this size
+    mutable std::vector<double> cell_mass;  // stepped, linear: see ParzenEstimator::log_cell_mass
+    mutable double cell_mass_floor = -1;
+};
+
+/// Rows are observations in order of trial number; row size() stands for the prior.
+class ParzenEstimator {
+public:
+    explicit ParzenEstimator(std::vector<Axis> axes);
+
+    /// Adds an observation; `positions` has one entry an axis. REQUIRES: `number` is not in it.
+    /// O(axes * (log n + rows after it)), and O(axes * n) while n < 98, when the smallest bandwidth
+    /// still depends on n.
+    void insert(std::uint64_t number, std::span<const double> positions);
+
+    /// REQUIRES: `number` is in it. Cost as insert.
+    void erase(std::uint64_t number);
+
+    [[nodiscard]] std::size_t size() const { return numbers_.size(); }
+    [[nodiscard]] std::span<const Axis> axes() const { return axes_; }
+
+    /// ln of the density (per unit of position; a probability for grids and categories) at each of
+    /// `points`, row-major [count][axes]. O(count * n * axes) at worst, far less when kernels are
+    /// narrow.
+    void log_density(std::span<const double> points, std::span<double> out) const;
+
+    /// Draws positions from the mixture: `component` chooses a row by its weight, then
+    /// draw_position() gives each axis its coordinate from the kernel of that row.
+    [[nodiscard]] std::size_t component(double uniform) const;
+    [[nodiscard]] double draw_position(std::size_t axis, std::size_t row, double uniform) const;
+
+    // What the kernel reads.
+    [[nodiscard]] std::size_t numeric_count() const { return kernels_.size(); }
+    [[nodiscard]] const KernelColumns& kernel(std::size_t axis) const {
+        return kernels_[slot_[axis]];
+    }
+    [[nodiscard]] const Column& category(std::size_t axis) const { return codes_[slot_[axis]]; }
+    [[nodiscard]] const Column& base() const { return base_; }
+    [[nodiscard]] const Column& weights() const { return weights_; }
+    [[nodiscard]] double log_own_category(std::size_t axis) const;
+    [[nodiscard]] double log_other_category(std::size_t axis) const;
+
+    /// ln of the kernel mass of `row` in the cell of the grid value at `position`, before
+    /// truncation.
+    [[nodiscard]] double log_cell_mass(std::size_t axis, std::size_t row, double position) const;
+
+    /// ln of the prior kernel at one point.
+    [[nodiscard]] double log_prior(std::span<const double> point) const;
+
+private:
+    void insert_axis(std::size_t axis, std::size_t row, double position);
+    void erase_axis(std::size_t axis, std::size_t row);
+    void refresh_raw(const Axis& axis, KernelColumns& kernel, std::size_t place);
+    void settle_row(const Axis& axis, KernelColumns& kernel, std::size_t row);
+    void settle_floor(std::size_t axis, std::size_t count);
+    void settle_base(std::size_t row);
+    void settle_weights();
+
+    std::vector<Axis> axes_;
+    std::vector<std::size_t> slot_;  // axis -> index in kernels_ or codes_
+    std::vector<KernelColumns> kernels_;
+    std::vector<Column> codes_;
+    std::vector<std::uint64_t> numbers_;  // ascending
+    Column base_;                         // minus the sum of log_norm over the axes
+    Column weights_{0};
+    double weight_sum_ = 1;
+    std::vector<std::uint32_t> touched_;  // rows whose base must be formed again
+    bool all_touched_ = false;
+};
+
+}  // namespace tune::tuner

@@ -1,0 +1,41 @@
+#include "tuner/sampler/random_sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace tune::tuner {
+
+double draw_uniform(const Parameter& parameter, UniformSource& source, std::uint64_t trial) {
+    const Axis axis = Axis::of(parameter);
+    if (axis.kind == Axis::Kind::kCategory) {
+        // One number a category, the largest wins: uniform, and what the optuna of the golden files
+        // does.
+        std::vector<double> scores(parameter.count());
+        source.fill(trial, axis.key, scores);
+        return static_cast<double>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+    }
+    double uniform = 0;
+    source.fill(trial, axis.key, {&uniform, 1});
+    const double value = axis.value(axis.low + axis.range * uniform);
+    if (axis.kind == Axis::Kind::kStepped) return parameter.snap(value);
+    // The upper end of a continuous range has probability 0; rounding must not give it more.
+    return std::min(value, std::nextafter(parameter.high, parameter.low));
+}
+
+RandomSampler::RandomSampler(const Space& space, std::unique_ptr<UniformSource> source)
+    : space_(space), groups_(groups_of(space)), source_(std::move(source)) {}
+
+Result<void> RandomSampler::observe(const Observation& observation) {
+    if (observation.state == Observation::State::kGone) return {};
+    return space_.check(observation.point);
+}
+
+Point RandomSampler::suggest(std::uint64_t number, const Point& fixed) {
+    return compose_point(space_, groups_, number, fixed, [&](const Group& group, Point& point) {
+        for (const std::size_t index : group.members)
+            point[index] = draw_uniform(space_[index], *source_, number);
+    });
+}
+
+}  // namespace tune::tuner

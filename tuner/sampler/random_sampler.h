@@ -1,0 +1,54 @@
+#pragma once
+// Independent uniform draws; the baseline, and TPE's first trials. Private to tuner/sampler.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "tuner/sampler/axis.h"
+#include "tuner/sampler/layout.h"
+#include "tuner/sampler/sampler.h"
+#include "tuner/sampler/uniform.h"
+
+namespace tune::tuner {
+
+/// A uniform draw from the parameter's (widened, logarithmic) segment or its categories. Source of
+/// the arithmetic: optuna 5.0.0, _transform.py and samplers/_random.py.
+[[nodiscard]] double draw_uniform(const Parameter& parameter, UniformSource& source,
+                                  std::uint64_t trial);
+
+/// Fills what the conditions make active: `fixed` values where they are given, `init` values for
+/// trial 0 where nothing is fixed, `draw(group, point)` for the rest.
+template <class Draw>
+[[nodiscard]] Point compose_point(const Space& space, const std::vector<Group>& groups,
+                                  std::uint64_t trial, const Point& fixed, Draw draw) {
+    const Point given = fixed.empty() && trial == 0 ? space.init_point().value_or(Point()) : fixed;
+    Point point = space.empty_point();
+    for (const Group& group : groups) {
+        if (!space.active(group.members.front(), point)) continue;
+        if (group.is_fixed) {
+            point[group.members.front()] = space[group.members.front()].low;
+        } else {
+            draw(group, point);
+        }
+        for (const std::size_t index : group.members) {
+            if (!given.empty() && is_active(given[index])) point[index] = given[index];
+        }
+    }
+    return point;
+}
+
+class RandomSampler final : public Sampler {
+public:
+    RandomSampler(const Space& space, std::unique_ptr<UniformSource> source);
+
+    Result<void> observe(const Observation& observation) override;
+    [[nodiscard]] Point suggest(std::uint64_t number, const Point& fixed) override;
+
+private:
+    Space space_;
+    std::vector<Group> groups_;
+    std::unique_ptr<UniformSource> source_;
+};
+
+}  // namespace tune::tuner

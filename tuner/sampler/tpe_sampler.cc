@@ -1,0 +1,197 @@
+// Tree-structured Parzen Estimator with the rules of Optuna 5.0.0 (optuna/samplers/_tpe/sampler.py;
+// Bergstra et al. 2011; Watanabe, arXiv:2304.11127).
+//
+// The idea. Split what is known into a good tenth and the rest, model both as densities b and a,
+// draw 24 points from b and take the one with the largest b/a, which maximises the expected
+// improvement. Before ten trials have finished, draw at random.
+//
+//   good    the best min(ceil(N/10), 25) of the N finished trials: complete ones by value, then
+//           pruned ones, the longest-lived first
+//   bad     all other finished trials, and every trial that is still running: its outcome is taken
+//           to be poor until it is known ("constant liar"), so parallel asks keep apart
+//   joint   all parameters of a group share one mixture, so dependences between them are kept
+//   groups  parameters under the same conditions; the trials of a group are those in which it is
+//           active. Optuna must discover this from history, here the space declares it
+//
+// Why an ask does not read the history. A trial that starts is inserted in the bad density; when it
+// ends, usually nothing moves. Only when the good set changes (its size, or a new best) do one or
+// two trials change sides. Everything else that an ask needs is in the columns already.
+//
+// Deterministic: the densities are functions of the set of observations (parzen.cc), the numbers of
+// (seed, trial, parameter) (uniform.h), and ties between candidates go to the first.
+//
+// Deviation from Optuna: continuous values are clamped to their bounds after rounding.
+
+#include "tuner/sampler/tpe_sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+#include "tuner/sampler/random_sampler.h"
+
+namespace tune::tuner {
+namespace {
+
+std::vector<Axis> axes_of(const Space& space, const std::vector<std::size_t>& members) {
+    std::vector<Axis> axes;
+    for (const std::size_t index : members) axes.push_back(Axis::of(space[index]));
+    return axes;
+}
+
+/// The stream that chooses kernels, one a group.
+std::uint64_t component_key(const Space& space, const Group& group) {
+    return stream_key("component of " + space[group.members.front()].name);
+}
+
+}  // namespace
+
+TpeSampler::TpeSampler(const Space& space, const SamplerConfig& config, Goal goal,
+                       TpeSources sources)
+    : space_(space),
+      goal_(goal),
+      startup_(static_cast<std::size_t>(config.startup)),
+      candidates_(static_cast<std::size_t>(config.candidates)),
+      sources_(std::move(sources)),
+      groups_(groups_of(space)),
+      model_of_group_(space.size(), 0) {
+    TUNE_CHECK(config.startup >= 0 && config.candidates >= 1, "the sampler's config was checked");
+    for (const Group& group : groups_) {
+        if (group.is_fixed) continue;
+        model_of_group_[group.members.front()] = models_.size();
+        const std::vector<Axis> axes = axes_of(space_, group.members);
+        models_.push_back(Model{group.members, ParzenEstimator(axes), ParzenEstimator(axes)});
+    }
+}
+
+Result<void> TpeSampler::observe(const Observation& observation) {
+    TUNE_CHECK(observation.number < kTrialsMax, "trial numbers are below kTrialsMax");
+    const bool is_complete = observation.state == Observation::State::kComplete;
+    const bool is_gone = observation.state == Observation::State::kGone ||
+                         (is_complete && std::isnan(observation.value));
+    if (is_gone) {
+        forget(observation.number);
+        rebalance();
+        return {};
+    }
+    TUNE_TRY_VOID(space_.check(observation.point));
+    // A trial that only changes its state keeps its place in the densities.
+    const auto known = trials_.find(observation.number);
+    const bool same_point =
+        known != trials_.end() && std::equal(known->second.point.begin(), known->second.point.end(),
+                                             observation.point.begin(), [](double a, double b) {
+                                                 return a == b || (!is_active(a) && !is_active(b));
+                                             });
+    if (known != trials_.end() && !same_point) forget(observation.number);
+    Trial& trial = trials_[observation.number];
+    if (!same_point) trial.point = observation.point;
+    if (trial.is_finished) ranking_.erase(trial.rank);
+    trial.is_finished = observation.state != Observation::State::kRunning;
+    if (trial.is_finished) {
+        trial.rank = rank_of(observation, goal_);
+        ranking_.insert(trial.rank);
+    }
+    if (trial.side == Side::kNone) place(observation.number, trial, Side::kBad);
+    rebalance();
+    return {};
+}
+
+void TpeSampler::forget(std::uint64_t number) {
+    const auto at = trials_.find(number);
+    if (at == trials_.end()) return;
+    place(number, at->second, Side::kNone);
+    if (at->second.is_finished) ranking_.erase(at->second.rank);
+    trials_.erase(at);
+}
+
+/// Moves a trial between the densities of every group it has.
+void TpeSampler::place(std::uint64_t number, Trial& trial, Side side) {
+    if (trial.side == side) return;
+    std::vector<double> positions;
+    for (Model& model : models_) {
+        if (!is_active(trial.point[model.members.front()])) continue;
+        if (trial.side == Side::kGood) model.good.erase(number);
+        if (trial.side == Side::kBad) model.bad.erase(number);
+        if (side == Side::kNone) continue;
+        positions.clear();
+        for (std::size_t j = 0; j < model.members.size(); ++j)
+            positions.push_back(model.bad.axes()[j].position(trial.point[model.members[j]]));
+        (side == Side::kGood ? model.good : model.bad).insert(number, positions);
+    }
+    trial.side = side;
+}
+
+/// Brings the sides in line with the ranking: at most 25 good ones, few of which ever change.
+void TpeSampler::rebalance() {
+    std::vector<std::uint64_t> good = ranking_.good();
+    for (const std::uint64_t number : good_) {
+        if (std::find(good.begin(), good.end(), number) != good.end()) continue;
+        const auto at = trials_.find(number);
+        if (at != trials_.end()) place(number, at->second, Side::kBad);
+    }
+    for (const std::uint64_t number : good) place(number, trials_.at(number), Side::kGood);
+    good_ = std::move(good);
+}
+
+Point TpeSampler::suggest(std::uint64_t number, const Point& fixed) {
+    TUNE_CHECK(fixed.empty() || fixed.size() == space_.size(), "a point of this space");
+    // A trial that asks again must not avoid its own first point.
+    const auto own = trials_.find(number);
+    const Side own_side = own == trials_.end() ? Side::kNone : own->second.side;
+    if (own_side != Side::kNone) place(number, own->second, Side::kNone);
+    const bool is_startup = ranking_.size() < startup_;
+    Point point =
+        compose_point(space_, groups_, number, fixed, [&](const Group& group, Point& partial) {
+            if (!is_startup) return draw(group, number, partial);
+            for (const std::size_t index : group.members)
+                partial[index] = draw_uniform(space_[index], *sources_.startup, number);
+        });
+    if (own_side != Side::kNone) place(number, own->second, own_side);
+    return point;
+}
+
+void TpeSampler::draw(const Group& group, std::uint64_t number, Point& point) {
+    const Model& model = models_[model_of_group_[group.members.front()]];
+    const std::span<const Axis> axes = model.good.axes();
+    UniformSource& source = *sources_.model;
+    points_.resize(candidates_ * axes.size());
+    uniforms_.resize(candidates_);
+    std::vector<std::size_t> rows(candidates_);
+    source.fill(number, component_key(space_, group), uniforms_);
+    for (std::size_t c = 0; c < candidates_; ++c) rows[c] = model.good.component(uniforms_[c]);
+    // Categories first, then numbers: the order of optuna's generator.
+    for (const bool categories : {true, false}) {
+        for (std::size_t j = 0; j < axes.size(); ++j) {
+            const Axis& axis = axes[j];
+            if ((axis.kind == Axis::Kind::kCategory) != categories) continue;
+            source.fill(number, axis.key, uniforms_);
+            for (std::size_t c = 0; c < candidates_; ++c) {
+                double position = model.good.draw_position(j, rows[c], uniforms_[c]);
+                if (axis.kind == Axis::Kind::kStepped)
+                    position = axis.position(axis.value(position));
+                points_[c * axes.size() + j] = position;
+            }
+        }
+    }
+    const double* best = points_.data() + best_candidate(model) * axes.size();
+    for (std::size_t j = 0; j < axes.size(); ++j) {
+        const std::size_t index = model.members[j];
+        point[index] = axes[j].kind == Axis::Kind::kCategory
+                           ? best[j]
+                           : space_[index].snap(axes[j].value(best[j]));
+    }
+}
+
+std::size_t TpeSampler::best_candidate(const Model& model) {
+    good_density_.resize(candidates_);
+    bad_density_.resize(candidates_);
+    model.good.log_density(points_, good_density_);
+    model.bad.log_density(points_, bad_density_);
+    std::size_t best = 0;
+    for (std::size_t c = 1; c < candidates_; ++c)
+        if (good_density_[c] - bad_density_[c] > good_density_[best] - bad_density_[best]) best = c;
+    return best;
+}
+
+}  // namespace tune::tuner

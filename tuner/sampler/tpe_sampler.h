@@ -1,0 +1,75 @@
+#pragma once
+// TPE with the rules of Optuna 5.0.0; see tpe_sampler.cc. Private to tuner/sampler.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "tuner/sampler/history.h"
+#include "tuner/sampler/layout.h"
+#include "tuner/sampler/parzen.h"
+#include "tuner/sampler/sampler.h"
+#include "tuner/sampler/uniform.h"
+
+namespace tune::tuner {
+
+/// Two sources because optuna, which the golden files replay, has two generators; a study's are the
+/// same counter.
+struct TpeSources {
+    std::unique_ptr<UniformSource> startup;
+    std::unique_ptr<UniformSource> model;
+};
+
+class TpeSampler final : public Sampler {
+public:
+    TpeSampler(const Space& space, const SamplerConfig& config, Goal goal, TpeSources sources);
+
+    Result<void> observe(const Observation& observation) override;
+    [[nodiscard]] Point suggest(std::uint64_t number, const Point& fixed) override;
+
+private:
+    enum class Side { kNone, kGood, kBad };
+
+    /// What is known of a trial that counts.
+    struct Trial {
+        Point point;
+        bool is_finished = false;
+        Rank rank;
+        Side side = Side::kNone;
+    };
+
+    /// The two densities of one group of parameters.
+    struct Model {
+        std::vector<std::size_t> members;
+        ParzenEstimator good;
+        ParzenEstimator bad;
+    };
+
+    void forget(std::uint64_t number);
+    void place(std::uint64_t number, Trial& trial, Side side);
+    void rebalance();
+    void draw(const Group& group, std::uint64_t number, Point& point);
+    [[nodiscard]] std::size_t best_candidate(const Model& model);
+
+    Space space_;
+    Goal goal_;
+    std::size_t startup_;
+    std::size_t candidates_;
+    TpeSources sources_;
+    std::vector<Group> groups_;
+    std::vector<Model> models_;                // of the groups that are not fixed
+    std::vector<std::size_t> model_of_group_;  // by the group's first member
+    std::unordered_map<std::uint64_t, Trial> trials_;
+    Ranking ranking_;
+    std::vector<std::uint64_t> good_;  // as last placed
+
+    // Kept between asks for their memory only.
+    std::vector<double> points_;  // [candidates][axes]
+    std::vector<double> uniforms_;
+    std::vector<double> good_density_;
+    std::vector<double> bad_density_;
+};
+
+}  // namespace tune::tuner
