@@ -29,7 +29,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"tracker/client", {"base"}},
     {"tuner/space", {"base"}},
     {"tuner/sampler", {"base", "tuner/space"}},
-    {"tuner/pruner", {"base"}},
+    {"tuner/pruner", {"base", "tuner/space"}},
     {"tuner/protocol.h", {"base"}},
     {"tuner/protocol.cc", {"base", "tuner/protocol.h"}},
     {"tuner/study",

@@ -18,7 +18,7 @@ public:
     /// How a trial left.
     enum class End {
         kComplete,  // its reports become the measure for others
-        kPruned,    // its reports stay where the algorithm says so (ASHA's rungs)
+        kPruned,    // values left in ASHA's rungs stay, as for every end
         kGone       // failed or cancelled: it never measures others
     };
 

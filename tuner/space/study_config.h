@@ -93,9 +93,9 @@ struct RetryConfig {
     [[nodiscard]] bool operator==(const RetryConfig&) const = default;
 };
 
-/// A pattern that turns a line of a trial's output into a metric. ECMAScript regular expression;
-/// with `name` its first group is the value, without it its groups are name and value (or the value
-/// of the study's metric, if it has one group).
+/// A pattern that turns lines of a trial's output into metrics: a regular expression in RE2's
+/// syntax with at least one group, or the plain name of a metric. What the groups mean is the
+/// agent's rule (worker/agent/metric_lines.h).
 struct ScrapeConfig {
     std::string name;
     std::string pattern;

@@ -1,7 +1,8 @@
 #include "tuner/space/study_sections.h"
 
+#include <re2/re2.h>
+
 #include <algorithm>
-#include <regex>
 
 #include "tuner/space/fields.h"
 #include "tuner/space/study_words.h"
@@ -75,6 +76,13 @@ Result<void> read_asha(const Fields& fields, PrunerConfig& pruner) {
     return {};
 }
 
+bool is_plain_name(std::string_view text) {
+    return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               std::string_view("_-./@").find(c) != std::string_view::npos;
+    });
+}
+
 Result<ScrapeConfig> read_pattern(const Node& node, const std::string& path) {
     ScrapeConfig scrape;
     const Node* pattern = &node;
@@ -89,17 +97,19 @@ Result<ScrapeConfig> read_pattern(const Node& node, const std::string& path) {
     }
     TUNE_TRY_VOID(check_text(*pattern, path, kPatternBytesMax));
     const std::string& text = pattern->text;
-    try {
-        const std::regex compiled(text);
-        const unsigned groups = compiled.mark_count();
-        if (groups == 0)
+    // A plain word is the name of a metric; the agent finds "name = number" by itself.
+    if (scrape.name.empty() ? !is_plain_name(text) : !text.empty()) {
+        RE2::Options options;
+        options.set_log_errors(false);
+        const RE2 compiled(text, options);
+        if (!compiled.ok())
+            return fault_at(pattern->place, path,
+                            "the pattern " + in_quotes(text) +
+                                " is not a regular expression (RE2): " + compiled.error());
+        if (compiled.NumberOfCapturingGroups() == 0)
             return fault_at(pattern->place, path,
                             "the pattern " + in_quotes(text) +
                                 " has no group; put the number in brackets: loss=([0-9.e+-]+)");
-    } catch (const std::regex_error& fault) {
-        return fault_at(
-            pattern->place, path,
-            "the pattern " + in_quotes(text) + " is not a regular expression: " + fault.what());
     }
     scrape.pattern = text;
     return scrape;

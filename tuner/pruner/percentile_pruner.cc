@@ -1,0 +1,71 @@
+// The median stopping rule (Golovin et al., "Google Vizier", 2017, section 3.2.2) with the
+// semantics of Optuna 5.0.0 (optuna/pruners/_percentile.py).
+//
+// The idea. A trial whose best value so far is worse than what the better half of the complete
+// trials had at this very step is not going to win. Checked at the first report in each interval
+// after the warm-up, once enough trials are complete. Equal survives.
+//
+// Values are negated when the goal is to maximise, so lower is better inside. The percentile of
+// complete trials is read from a sorted array a step, extended when a trial completes: a report
+// costs no look at other trials.
+//
+// NaN: a trial that has reported nothing but NaN is pruned; NaN of complete trials counts towards
+// `min_trials` but not towards the percentile; if nothing but NaN is known at a step, all are kept.
+
+#include "tuner/pruner/percentile_pruner.h"
+
+namespace tune::tuner {
+
+PercentilePruner::PercentilePruner(const PrunerConfig& config, double percentile, Goal goal)
+    : config_(config), percentile_(percentile), sign_(goal == Goal::kMinimize ? 1 : -1) {}
+
+Verdict PercentilePruner::report(std::uint64_t number, std::int64_t step, double value) {
+    Trial& trial = trials_[number];
+    if (trial.has_ended) return Verdict::kKeep;
+    const double signed_value = sign_ * value;
+    const bool is_first = trial.reports.empty();
+    if (trial.reports.add(step, signed_value)) {
+        // fmin takes the number where one of the two is NaN.
+        trial.best = is_first ? signed_value : std::fmin(trial.best, signed_value);
+    }
+    if (complete_ == 0 || complete_ < static_cast<std::size_t>(config_.startup))
+        return Verdict::kKeep;
+    if (!is_checked(trial.reports)) return Verdict::kKeep;
+    if (std::isnan(trial.best)) return Verdict::kPrune;
+    const auto at = steps_.find(trial.reports.last().step);
+    if (at == steps_.end() || at->second.count < static_cast<std::size_t>(config_.min_trials))
+        return Verdict::kKeep;
+    // False for NaN, that is: when the others have no number here.
+    return trial.best > at->second.values.percentile(percentile_) ? Verdict::kPrune
+                                                                  : Verdict::kKeep;
+}
+
+/// True if the highest step is the first report of its interval.
+bool PercentilePruner::is_checked(const Reports& reports) const {
+    const std::int64_t step = reports.last().step;
+    if (step < config_.warmup) return false;
+    const std::int64_t begin =
+        (step - config_.warmup) / config_.interval * config_.interval + config_.warmup;
+    return reports.step_before_last() < begin;
+}
+
+void PercentilePruner::restart(std::uint64_t number) {
+    trials_[number] = Trial{};
+}
+
+void PercentilePruner::finish(std::uint64_t number, End end) {
+    Trial& trial = trials_[number];
+    if (trial.has_ended) return;
+    trial.has_ended = true;
+    if (end == End::kComplete) {
+        ++complete_;
+        for (const Reports::Report& report : trial.reports.all()) {
+            AtStep& at = steps_[report.step];
+            ++at.count;
+            if (!std::isnan(report.value)) at.values.insert(report.value);
+        }
+    }
+    trial.reports.clear();
+}
+
+}  // namespace tune::tuner
