@@ -164,9 +164,11 @@ public:
 
     [[nodiscard]] Result<bool> next(Batch& batch) {
         batch.reset();
+        // Only now, so that what the caller repaired after an error is read anew.
+        if (std::exchange(has_failed_, false)) reader_->seek(position_);
         Result<std::shared_ptr<BatchSlot>> slot = reader_->next();
         if (!slot) {
-            reader_->seek(position_);
+            has_failed_ = true;
             return std::move(slot).error();
         }
         if (!*slot) {
@@ -217,6 +219,7 @@ public:
     void start_epoch(std::int64_t epoch) {
         TUNE_CHECK(epoch >= 0, "epochs count from 0");
         position_ = {epoch, 0};
+        has_failed_ = false;
         reader_->seek(position_);
     }
 
@@ -287,6 +290,7 @@ private:
     /// A new reader at position_, because the settings its planner holds may have changed.
     void restart() {
         reader_.reset();
+        has_failed_ = false;
         Planner planner = [this, settings = settings_](Position position) {
             return plan_at(settings, position);
         };
@@ -320,6 +324,7 @@ private:
     std::unique_ptr<BatchDecoder> decoder_;
     OrderSettings settings_;
     Position position_;
+    bool has_failed_ = false;  // the reader must be told where to go on
     std::unique_ptr<BatchReader> reader_;  // last: its threads use the rest
 };
 

@@ -44,7 +44,7 @@ enum class Verify {
 
 struct DatasetOptions {
     /// Holds index.json and the shards; `split`, when given, is a subdirectory of it.
-    std::filesystem::path directory;
+    std::filesystem::path directory = {};
     std::string split = {};
 
     /// Samples of a batch of this rank, > 0.

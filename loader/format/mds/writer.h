@@ -19,9 +19,9 @@ namespace tune::loader {
 
 struct MdsWriterOptions {
     /// Created when missing; must be empty otherwise.
-    std::filesystem::path directory;
+    std::filesystem::path directory = {};
     /// Name and encoding, in any order; stored sorted by name.
-    std::vector<std::pair<std::string, std::string>> columns;
+    std::vector<std::pair<std::string, std::string>> columns = {};
     /// "" or "algorithm[:level]", see compression.h.
     std::string compression = {};
     /// Names of hash.h; stored for raw and compressed bytes.
