@@ -172,8 +172,8 @@ enum class Outcome { kDone, kPruned, kPreempted, kOom, kBadConfig, kFailed, kLos
 struct FinishRequest {
     std::string request_id;
     Outcome outcome = Outcome::kDone;
-    std::optional<int> exit_code;  ///< absent when a signal ended it or it never started
-    std::optional<int> signal;
+    std::optional<int> exit_code = {};  ///< absent when a signal ended it or it never started
+    std::optional<int> signal = {};
     bool timed_out = false;  ///< `failed` because the lease's timeout_ms was over
     std::string reason;      ///< one sentence for the user; empty when done
     std::int64_t max_rss_kb = 0;

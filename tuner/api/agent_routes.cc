@@ -1,0 +1,95 @@
+// The agent protocol over REST (tuner/protocol.h).
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "tuner/api/routes.h"
+
+namespace tune::tuner {
+namespace {
+
+using tracker::error_response;
+using tracker::json_response;
+using tracker::Method;
+using tracker::Request;
+using tracker::Responder;
+using RequestPtr = std::shared_ptr<Request>;
+
+template <class T>
+Result<T> read_body(const Request& request) {
+    TUNE_TRY(body, parse_json(request.body));
+    return from_json<T>(body);
+}
+
+template <class Reply>
+Done<Reply> answer(const Responder& respond) {
+    return [respond](const Result<Reply>& reply) {
+        respond(reply ? json_response(to_json(*reply)) : error_response(reply.error()));
+    };
+}
+
+/// A call whose body is `Wanted` and whose answer is `Reply`.
+template <class Wanted, class Reply>
+tracker::Handler handler(void (Studies::*call)(const std::string&, Wanted, Done<Reply>),
+                         Studies& studies) {
+    return [&studies, call](const RequestPtr& request, const Responder& respond) {
+        Result<Wanted> wanted = read_body<Wanted>(*request);
+        if (!wanted) return respond(error_response(wanted.error()));
+        (studies.*call)(request->parameter("id"), std::move(wanted).value(),
+                        answer<Reply>(respond));
+    };
+}
+
+void register_agent(Studies& studies, const Request& request, const Responder& respond) {
+    Result<RegisterRequest> wanted = read_body<RegisterRequest>(request);
+    if (!wanted) return respond(error_response(wanted.error()));
+    studies.register_agent(std::move(wanted).value(), answer<RegisterReply>(respond));
+}
+
+void finish(Studies& studies, const Request& request, const Responder& respond) {
+    Result<FinishRequest> wanted = read_body<FinishRequest>(request);
+    if (!wanted) return respond(error_response(wanted.error()));
+    AttemptId attempt{.run_id = request.parameter("run_id")};
+    const std::string& text = request.parameter("attempt");
+    const auto end = text.data() + text.size();
+    const auto [at, fault] = std::from_chars(text.data(), end, attempt.attempt);
+    if (fault != std::errc() || at != end)
+        return respond(error_response(
+            {Code::kInvalidParameterValue, "attempt '" + text + "' is not a number"}));
+    studies.finish(
+        request.parameter("id"), attempt, std::move(wanted).value(),
+        [respond](const Result<void>& finished) {
+            respond(finished ? json_response(Json::object()) : error_response(finished.error()));
+        });
+}
+
+}  // namespace
+
+void add_agent_routes(tracker::Router& router, Studies& studies) {
+    const auto add = [&router](const char* pattern, const char* summary, tracker::Handler handle) {
+        router.add_api(2,
+                       {Method::kPost, pattern, tracker::Body::kJson, summary, std::move(handle)});
+    };
+    add("/tune/agents/register", "an agent introduces itself",
+        [&studies](const RequestPtr& request, const Responder& respond) {
+            register_agent(studies, *request, respond);
+        });
+    add("/tune/agents/{id}/lease", "long-poll for trials to run",
+        handler<LeaseRequest, LeaseReply>(&Studies::lease, studies));
+    add("/tune/agents/{id}/heartbeat", "long-poll for directives; renews leases",
+        handler<HeartbeatRequest, HeartbeatReply>(&Studies::heartbeat, studies));
+    add("/tune/agents/{id}/report", "metrics of running trials",
+        handler<ReportRequest, ReportReply>(&Studies::report_metrics, studies));
+    add("/tune/agents/{id}/attempts/{run_id}/{attempt}/finish", "an attempt has ended",
+        [&studies](const RequestPtr& request, const Responder& respond) {
+            finish(studies, *request, respond);
+        });
+}
+
+void add_tuning_routes(tracker::Router& router, TuningParts parts) {
+    add_study_routes(router, parts.studies);
+    add_trial_routes(router, parts);
+    add_agent_routes(router, parts.studies);
+}
+
+}  // namespace tune::tuner

@@ -1,0 +1,104 @@
+// Studies over REST: create, list, pause, resume, stop.
+
+#include <nlohmann/json.hpp>
+
+#include "tuner/api/routes.h"
+#include "tuner/api/views.h"
+#include "tuner/space/study_config.h"
+
+namespace tune::tuner {
+namespace {
+
+using tracker::error_response;
+using tracker::json_response;
+using tracker::Method;
+using tracker::Request;
+using tracker::Responder;
+using tracker::Response;
+
+Response study_response(const Studies& studies, const std::string& name) {
+    Json json;
+    const Result<void> read =
+        studies.read(name, [&json](const Study& study) { json = study_json(study); });
+    return read ? json_response(json) : error_response(read.error());
+}
+
+/// The body is study.yaml as JSON, except that REST says `name` where the file says `study`.
+Result<StudyConfig> read_study_body(const std::string& text) {
+    TUNE_TRY(body, parse_json(text));
+    if (!body.is_object())
+        return Error{Code::kInvalidParameterValue, "the body must be a JSON object"};
+    if (body.contains("name")) {
+        if (body.contains("study") && body["study"] != body["name"])
+            return Error{Code::kInvalidParameterValue,
+                         "'name' and 'study' mean the same; give one of them"};
+        body["study"] = body["name"];
+        body.erase("name");
+    }
+    body.erase("request_id");  // a study is created once by its name
+    return study_config_from_json(body);
+}
+
+void create_study(Studies& studies, const Request& request, const Responder& respond) {
+    Result<StudyConfig> config = read_study_body(request.body);
+    if (!config) return respond(error_response(config.error()));
+    studies.create(
+        std::move(config).value(), [&studies, respond](const Result<Studies::Created>& created) {
+            if (!created) return respond(error_response(created.error()));
+            Response response = study_response(studies, created->name);
+            response.headers.emplace_back("X-Tune-Created", created->is_new ? "true" : "false");
+            respond(std::move(response));
+        });
+}
+
+void list_studies(const Studies& studies, const Responder& respond) {
+    Json list = Json::array();
+    studies.read_all([&list](const Study& study) { list.push_back(study_json(study)); });
+    respond(json_response({{"studies", std::move(list)}}));
+}
+
+void change_study(Studies& studies, const std::string& name, Studies::Change change,
+                  const Responder& respond) {
+    studies.change(name, change, [&studies, name, respond](const Result<void>& changed) {
+        if (!changed) return respond(error_response(changed.error()));
+        respond(study_response(studies, name));
+    });
+}
+
+}  // namespace
+
+void add_study_routes(tracker::Router& router, Studies& studies) {
+    router.add_api(2,
+                   {Method::kPost, "/tune/studies", tracker::Body::kJson,
+                    "creates a study, or goes on with the one of this name",
+                    [&studies](const std::shared_ptr<Request>& request, const Responder& respond) {
+                        create_study(studies, *request, respond);
+                    }});
+    router.add_api(2, {Method::kGet, "/tune/studies", tracker::Body::kNone, "lists the studies",
+                       [&studies](const std::shared_ptr<Request>&, const Responder& respond) {
+                           list_studies(studies, respond);
+                       }});
+    router.add_api(2,
+                   {Method::kGet, "/tune/studies/{name}", tracker::Body::kNone, "one study",
+                    [&studies](const std::shared_ptr<Request>& request, const Responder& respond) {
+                        respond(study_response(studies, request->parameter("name")));
+                    }});
+    struct Verb {
+        const char* name;
+        Studies::Change change;
+        const char* summary;
+    };
+    for (const Verb& verb :
+         {Verb{"pause", Studies::Change::kPause, "starts no more trials"},
+          Verb{"resume", Studies::Change::kResume, "starts trials again"},
+          Verb{"stop", Studies::Change::kStop, "ends the study and its running trials"}}) {
+        router.add_api(2, {Method::kPost, std::string("/tune/studies/{name}/") + verb.name,
+                           tracker::Body::kJson, verb.summary,
+                           [&studies, change = verb.change](const std::shared_ptr<Request>& request,
+                                                            const Responder& respond) {
+                               change_study(studies, request->parameter("name"), change, respond);
+                           }});
+    }
+}
+
+}  // namespace tune::tuner

@@ -1,0 +1,326 @@
+// Trials over REST: ask, report, tell, enqueue, and reading them.
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "base/limits.h"
+#include "tracker/api/message.h"
+#include "tuner/api/routes.h"
+#include "tuner/api/views.h"
+
+namespace tune::tuner {
+namespace {
+
+using tracker::error_response;
+using tracker::json_response;
+using tracker::Message;
+using tracker::Method;
+using tracker::Request;
+using tracker::Responder;
+using RequestPtr = std::shared_ptr<Request>;
+
+Error busy() {
+    return {Code::kRequestLimitExceeded, "too many reads wait; try again in a moment"};
+}
+
+Result<std::uint64_t> whole_number(std::string_view text, const char* what) {
+    std::uint64_t number = 0;
+    const auto end = text.data() + text.size();
+    const auto [at, fault] = std::from_chars(text.data(), end, number);
+    if (fault != std::errc() || at != end || text.empty())
+        return Error{Code::kInvalidParameterValue, std::string(what) + " '" + std::string(text) +
+                                                       "' is not a number of 0 or more"};
+    return number;
+}
+
+// --- ask, report, tell, enqueue ------------------------------------------------------------------
+
+Json asked_json(const AskedTrial& trial) {
+    const Result<Json> params = parse_json(trial.params_json);
+    return {{"number", trial.number},
+            {"attempt", trial.attempt},
+            {"run_id", trial.run_id},
+            {"experiment_id", std::to_string(trial.experiment_id)},
+            {"params", params ? *params : Json::object()},
+            {"seed", trial.seed}};
+}
+
+Result<AskRequest> read_ask(const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(count, message.integer("count"));
+    TUNE_TRY(request_id, message.text("request_id"));
+    TUNE_TRY(worker, message.text("worker"));
+    TUNE_TRY(ttl_ms, message.integer("lease_ttl_ms"));
+    if (count.value_or(1) < 1 || count.value_or(1) > Studies::kAskCountMax)
+        return Error{Code::kInvalidParameterValue,
+                     "count must be 1.." + std::to_string(Studies::kAskCountMax)};
+    return AskRequest{.study = request.parameter("name"),
+                      .count = static_cast<int>(count.value_or(1)),
+                      .request_id = request_id,
+                      .worker = worker,
+                      .lease_ttl_ms = std::max<std::int64_t>(ttl_ms.value_or(0), 0)};
+}
+
+void ask(Studies& studies, const Request& request, const Responder& respond) {
+    Result<AskRequest> wanted = read_ask(request);
+    if (!wanted) return respond(error_response(wanted.error()));
+    const std::string name = wanted->study;
+    studies.ask(std::move(wanted).value(),
+                [&studies, name, respond](const Result<std::vector<AskedTrial>>& trials) {
+                    if (!trials) return respond(error_response(trials.error()));
+                    Json answer = {{"trials", Json::array()}};
+                    for (const AskedTrial& trial : *trials)
+                        answer["trials"].push_back(asked_json(trial));
+                    static_cast<void>(studies.read(name, [&answer](const Study& study) {
+                        answer["state"] = study_state_name(study.state());
+                    }));
+                    respond(json_response(answer));
+                });
+}
+
+Result<TrialName> read_trial_name(const Request& request, const Message& message) {
+    TUNE_TRY(number, message.required_integer("number"));
+    TUNE_TRY(attempt, message.integer("attempt"));
+    if (number < 0) return Error{Code::kInvalidParameterValue, "'number' must be 0 or more"};
+    return TrialName{.study = request.parameter("name"),
+                     .number = static_cast<std::uint64_t>(number),
+                     .attempt = static_cast<int>(attempt.value_or(0))};
+}
+
+Result<ClientReport> read_report(const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(trial, read_trial_name(request, message));
+    TUNE_TRY(step, message.integer("step"));
+    TUNE_TRY(value, message.required_number("value"));
+    return ClientReport{.trial = trial, .step = step.value_or(0), .value = value};
+}
+
+void report(Studies& studies, const Request& request, const Responder& respond) {
+    Result<ClientReport> wanted = read_report(request);
+    if (!wanted) return respond(error_response(wanted.error()));
+    studies.report(std::move(wanted).value(),
+                   [respond](const Result<std::optional<Action>>& action) {
+                       if (!action) return respond(error_response(action.error()));
+                       std::string_view name = "continue";
+                       if (*action)
+                           name = **action == Action::kCheckpointStop ? "checkpoint_stop" : "stop";
+                       respond(json_response({{"action", name}}));
+                   });
+}
+
+Result<TellRequest> read_tell(const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(trial, read_trial_name(request, message));
+    TellRequest wanted{.trial = trial};
+    TUNE_TRY(request_id, message.text("request_id"));
+    TUNE_TRY(reason, message.text("reason"));
+    TUNE_TRY(state, message.text("state"));
+    TUNE_TRY(has_value, message.has("value"));
+    TUNE_TRY(has_values, message.has("values"));
+    wanted.request_id = request_id;
+    wanted.reason = reason;
+    if (has_values)
+        return Error{Code::kNotImplemented,
+                     "'values' is for several objectives, which this version does not have; tell "
+                     "one 'value'"};
+    if (has_value) {
+        TUNE_TRY(value, message.required_number("value"));
+        wanted.value = value;
+    }
+    if (!state.empty()) {
+        TUNE_TRY(known, trial_state_from_name(state));
+        wanted.state = known;
+    }
+    return wanted;
+}
+
+void answer_trial(const Studies& studies, const TrialName& name, const Responder& respond) {
+    Json json;
+    const Result<void> read = studies.read(name.study, [&json, &name](const Study& study) {
+        if (const Trial* trial = study.find(name.number)) json = trial_json(study, *trial);
+    });
+    if (!read) return respond(error_response(read.error()));
+    if (json.is_null())
+        return respond(error_response(
+            {Code::kResourceDoesNotExist,
+             "study '" + name.study + "' has no trial " + std::to_string(name.number)}));
+    respond(json_response(json));
+}
+
+void tell(Studies& studies, const Request& request, const Responder& respond) {
+    Result<TellRequest> wanted = read_tell(request);
+    if (!wanted) return respond(error_response(wanted.error()));
+    const TrialName name = wanted->trial;
+    studies.tell(std::move(wanted).value(), [&studies, name, respond](const Result<void>& told) {
+        if (!told) return respond(error_response(told.error()));
+        answer_trial(studies, name, respond);
+    });
+}
+
+void enqueue(Studies& studies, const Request& request, const Responder& respond) {
+    const Result<Json> body = parse_json(request.body);
+    if (!body) return respond(error_response(body.error()));
+    const bool is_usable =
+        body->is_object() && body->contains("params") && (*body)["params"].is_object();
+    if (!is_usable)
+        return respond(error_response(
+            {Code::kInvalidParameterValue, "the body must be an object with an object 'params'"}));
+    const auto request_id = body->find("request_id");
+    const bool has_id = request_id != body->end() && request_id->is_string();
+    studies.enqueue(request.parameter("name"), to_text((*body)["params"]),
+                    has_id ? request_id->get<std::string>() : std::string(),
+                    [respond](const Result<AskedTrial>& trial) {
+                        if (!trial) return respond(error_response(trial.error()));
+                        respond(json_response(asked_json(*trial)));
+                    });
+}
+
+// --- reading -------------------------------------------------------------------------------------
+
+struct TrialQuery {
+    std::string study;
+    std::optional<TrialState> state;
+    bool with_intermediate = false;
+    std::size_t max_results = static_cast<std::size_t>(kTrialsPage);
+    std::uint64_t first = 0;
+};
+
+Result<TrialQuery> read_query(const Request& request) {
+    TrialQuery query{.study = request.parameter("name"), .state = {}};
+    if (const auto state = request.query_value("state"); state && !state->empty()) {
+        TUNE_TRY(known, trial_state_from_name(*state));
+        query.state = known;
+    }
+    if (const auto fields = request.query_value("fields"); fields && !fields->empty()) {
+        if (*fields != "intermediate")
+            return Error{Code::kInvalidParameterValue,
+                         "unknown field '" + std::string(*fields) + "'; known: intermediate"};
+        query.with_intermediate = true;
+    }
+    if (const auto count = request.query_value("max_results"); count && !count->empty()) {
+        TUNE_TRY(number, whole_number(*count, "max_results"));
+        if (number < 1 || number > static_cast<std::uint64_t>(kTrialsPageMax))
+            return Error{Code::kInvalidParameterValue,
+                         "max_results must be 1.." + std::to_string(kTrialsPageMax)};
+        query.max_results = number;
+    }
+    if (const auto token = request.query_value("page_token"); token && !token->empty()) {
+        TUNE_TRY(number, whole_number(*token, "page_token"));
+        query.first = number;
+    }
+    return query;
+}
+
+/// The page, and the objective's name for the intermediate values.
+struct TrialPage {
+    Json trials = Json::array();
+    std::string next_page_token;
+    std::string metric;
+};
+
+Result<TrialPage> read_page(const Studies& studies, const TrialQuery& query) {
+    TrialPage page;
+    TUNE_TRY_VOID(studies.read(query.study, [&page, &query](const Study& study) {
+        page.metric = study.config().metric.name;
+        const auto& trials = study.trials();
+        for (std::uint64_t number = query.first; number < trials.size(); ++number) {
+            if (query.state && trials[number].state != *query.state) continue;
+            if (page.trials.size() == query.max_results) {
+                page.next_page_token = std::to_string(number);
+                return;
+            }
+            page.trials.push_back(trial_json(study, trials[number]));
+        }
+    }));
+    return page;
+}
+
+Result<void> add_intermediate(const tracker::Store& store, TrialPage& page) {
+    std::unordered_map<std::string, Json> by_run;
+    std::vector<std::string> run_ids;
+    const auto read_some = [&]() -> Result<void> {
+        TUNE_TRY(all, store.series(run_ids, page.metric, kIntermediatePoints));
+        for (const tracker::Series& series : all) {
+            Json points = Json::array();
+            for (const tracker::SeriesBucket& bucket : series.buckets)
+                points.push_back(Json::array({bucket.last_step, json_number(bucket.last)}));
+            by_run[series.run_id] = std::move(points);
+        }
+        run_ids.clear();
+        return {};
+    };
+    for (const Json& trial : page.trials) {
+        const std::string run_id = trial["run_id"].get<std::string>();
+        if (!run_id.empty()) run_ids.push_back(run_id);
+        if (run_ids.size() == tracker::kBulkRunsMax) TUNE_TRY_VOID(read_some());
+    }
+    if (!run_ids.empty()) TUNE_TRY_VOID(read_some());
+    for (Json& trial : page.trials) {
+        const auto found = by_run.find(trial["run_id"].get<std::string>());
+        trial["intermediate"] = found == by_run.end() ? Json::array() : std::move(found->second);
+    }
+    return {};
+}
+
+tracker::Response page_response(TrialPage page) {
+    Json answer = {{"trials", std::move(page.trials)}};
+    if (!page.next_page_token.empty()) answer["next_page_token"] = page.next_page_token;
+    return json_response(answer);
+}
+
+void list_trials(TuningParts parts, const Request& request, const Responder& respond) {
+    const Result<TrialQuery> query = read_query(request);
+    if (!query) return respond(error_response(query.error()));
+    const auto read = [parts, query = *query, respond] {
+        Result<TrialPage> page = read_page(parts.studies, query);
+        if (!page) return respond(error_response(page.error()));
+        if (query.with_intermediate) {
+            const Result<void> added = add_intermediate(parts.store, *page);
+            if (!added) return respond(error_response(added.error()));
+        }
+        respond(page_response(std::move(page).value()));
+    };
+    if (!parts.store.post_read(read)) respond(error_response(busy()));
+}
+
+void get_trial(const Studies& studies, const Request& request, const Responder& respond) {
+    const Result<std::uint64_t> number = whole_number(request.parameter("number"), "trial");
+    if (!number) return respond(error_response(number.error()));
+    answer_trial(studies, {.study = request.parameter("name"), .number = *number}, respond);
+}
+
+}  // namespace
+
+void add_trial_routes(tracker::Router& router, TuningParts parts) {
+    struct Call {
+        const char* name;
+        const char* summary;
+        void (*handle)(Studies&, const Request&, const Responder&);
+    };
+    Studies& studies = parts.studies;
+    for (const Call& call : {Call{"ask", "starts trials for a client", &ask},
+                             Call{"report", "an intermediate value of a client's trial", &report},
+                             Call{"tell", "ends a client's trial", &tell},
+                             Call{"enqueue", "adds a trial with given values", &enqueue}}) {
+        router.add_api(2, {Method::kPost, std::string("/tune/studies/{name}/") + call.name,
+                           tracker::Body::kJson, call.summary,
+                           [&studies, handle = call.handle](const RequestPtr& request,
+                                                            const Responder& respond) {
+                               handle(studies, *request, respond);
+                           }});
+    }
+    router.add_api(2, {Method::kGet, "/tune/studies/{name}/trials", tracker::Body::kNone,
+                       "the trials of a study, by number",
+                       [parts](const RequestPtr& request, const Responder& respond) {
+                           list_trials(parts, *request, respond);
+                       }});
+    router.add_api(
+        2, {Method::kGet, "/tune/studies/{name}/trials/{number}", tracker::Body::kNone, "one trial",
+            [&studies](const RequestPtr& request, const Responder& respond) {
+                get_trial(studies, *request, respond);
+            }});
+}
+
+}  // namespace tune::tuner

@@ -1,0 +1,69 @@
+#include "tuner/api/views.h"
+
+#include <nlohmann/json.hpp>
+
+namespace tune::tuner {
+namespace {
+
+Json value_json(const std::optional<double>& value) {
+    return value ? json_number(*value) : Json(nullptr);
+}
+
+Json time_json(std::int64_t time_ms) {
+    return time_ms != 0 ? Json(time_ms) : Json(nullptr);
+}
+
+Json best_json(const Study& study) {
+    const Trial* best = study.best();
+    if (best == nullptr) return nullptr;
+    return {{"number", best->number},
+            {"value", value_json(best->value)},
+            {"params", study.config().space.to_json(best->point)},
+            {"run_id", best->run_id}};
+}
+
+}  // namespace
+
+Json study_json(const Study& study) {
+    const StudyIdentity& identity = study.identity();
+    const StudyConfig& config = study.config();
+    Json counts = Json::object();
+    for (std::size_t i = 0; i < kTrialStateCount; ++i)
+        counts[std::string(trial_state_name(static_cast<TrialState>(i)))] = study.counts()[i];
+    return {{"name", identity.name},
+            {"study_id", identity.id},
+            {"experiment_id", std::to_string(identity.experiment_id)},
+            {"run_id", identity.run_id},
+            {"state", study_state_name(study.state())},
+            {"note", study.note()},
+            {"metric", to_json(config.metric)},
+            {"space", config.space.to_json()},
+            {"sampler", to_json(config.sampler)},
+            {"pruner", to_json(config.pruner)},
+            {"budget", to_json(config.budget)},
+            {"command", config.command},
+            {"created_ms", identity.created_ms},
+            {"started_ms", time_json(study.started_ms())},
+            {"counts", std::move(counts)},
+            {"trials", study.trials().size()},
+            {"best", best_json(study)}};
+}
+
+Json trial_json(const Study& study, const Trial& trial) {
+    Json json = {{"number", trial.number},
+                 {"state", trial_state_name(trial.state)},
+                 {"attempt", trial.attempt},
+                 {"run_id", trial.run_id},
+                 {"params", study.config().space.to_json(trial.point)},
+                 {"value", value_json(trial.value)},
+                 {"reason", trial.reason},
+                 {"start_ms", time_json(trial.start_ms)},
+                 {"end_ms", time_json(trial.end_ms)},
+                 {"worker", trial.worker}};
+    if (!trial.progress) return json;
+    if (const auto last = trial.progress->objective.last())
+        json["intermediate_last"] = {last->step, json_number(last->value)};
+    return json;
+}
+
+}  // namespace tune::tuner

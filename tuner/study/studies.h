@@ -1,0 +1,176 @@
+#pragma once
+// All studies of a server: the one place where trials are handed out, reported on and ended.
+//
+//   agents, REST clients ──> Studies ──> Store (documents and runs in one transaction)
+//                               ^          |
+//                               └ on_commit ┘  metrics of trials -> objective, pruner -> directives
+//
+// Concurrency: thread-safe; one mutex, held for computing only. Calls that change something answer
+// through a completion after the change is on disk; the completion runs on any thread, without the
+// lock, exactly once. Nothing blocks except open() and stop().
+//
+// What is answered is on disk. A call that fails with kRequestLimitExceeded, kResourceExhausted or
+// kTemporarilyUnavailable (queue full, disk full) may or may not take effect; repeating it with the
+// same request id is always right. What memory holds beyond the disk is written again each second.
+//
+// Memory: about 400 bytes a trial plus its point; studies are never unloaded.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "tracker/store/store.h"
+#include "tuner/protocol.h"
+#include "tuner/study/study.h"
+
+namespace tune::tuner {
+
+template <class T>
+using Done = std::function<void(Result<T>)>;
+
+/// Told of every change after it is on disk, and of new intermediate values. Called with the lock
+/// of Studies held: read what is given, hand it on, never block or call back.
+class StudyListener {
+public:
+    virtual ~StudyListener() = default;
+    virtual void on_trial(const Study& study, const Trial& trial) = 0;
+    virtual void on_study(const Study& study) = 0;
+};
+
+struct StudiesOptions {
+    tracker::Store* store = nullptr;  ///< outlives Studies or is stopped before it is destroyed
+    const Clock* clock = nullptr;     ///< default: the system's
+    StudyListener* listener = nullptr;
+    std::int64_t heartbeat_ms = kHeartbeat_ms;
+    std::int64_t lease_ttl_ms = kLeaseTtl_ms;
+    /// Agents get trials of this study only; empty: of all. For a server inside `tune run`, which
+    /// must not go on with other studies of the same folder.
+    std::string only_study = {};
+    /// False: nobody calls tick() but the caller; for tests with a ManualClock.
+    bool ticker = true;
+};
+
+struct AskRequest {
+    std::string study;
+    int count = 1;
+    std::string request_id = {};
+    std::string worker = {};        ///< what the client calls itself; shown to the user
+    std::int64_t lease_ttl_ms = 0;  ///< > 0: the attempt is lost without a report for this long
+};
+
+struct AskedTrial {
+    std::uint64_t number = 0;
+    int attempt = 0;
+    std::string run_id;
+    std::int64_t experiment_id = 0;
+    std::string params_json;
+    std::uint64_t seed = 0;
+};
+
+/// Names a trial of a study to REST clients. `attempt` 0: the current one.
+struct TrialName {
+    std::string study;
+    std::uint64_t number = 0;
+    int attempt = 0;
+};
+
+struct ClientReport {
+    TrialName trial;
+    std::int64_t step = 0;
+    double value = 0;
+};
+
+struct TellRequest {
+    TrialName trial;
+    std::string request_id = {};
+    /// complete, pruned, failed or cancelled; nothing: complete.
+    std::optional<TrialState> state = {};
+    /// complete without a value: what was reported counts, as the study takes it.
+    std::optional<double> value = {};
+    std::string reason = {};
+};
+
+class Studies {
+public:
+    /// Most trials of one ask; keeps a transaction and an answer small.
+    static constexpr int kAskCountMax = 1000;
+
+    /// Reads all studies from the store (100,000 trials in about a second), gives every live lease
+    /// one time to live of grace, and observes the store from now on. REQUIRES: no command has been
+    /// submitted yet. Errors: those of the store; kDataLoss for documents that cannot be read.
+    [[nodiscard]] static Result<std::unique_ptr<Studies>> open(StudiesOptions options);
+    ~Studies();
+    Studies(const Studies&) = delete;
+    Studies& operator=(const Studies&) = delete;
+
+    /// No more trials start; waiting polls are answered (heartbeats with `draining`).
+    void drain();
+    /// drain, and the ticker ends. Idempotent. Completions of running writes still come.
+    void stop();
+
+    // --- studies ---
+
+    struct Created {
+        std::string name;
+        bool is_new = false;  ///< false: a study of this name went on
+    };
+    /// Creates the study, or goes on with the one of this name: then budget, pruner, sampler,
+    /// command and the like become those of `config`, and a paused, stopped or completed study runs
+    /// again. Errors: kInvalidParameterValue (check_study); kResourceConflict with the list of
+    /// differences in space, metric or seed; kInvalidState when the experiment of that name is
+    /// deleted.
+    void create(StudyConfig config, Done<Created> done);
+
+    enum class Change { kPause, kResume, kStop };
+    /// kPause: no trial starts, running ones go on. kStop: running ones are stopped and cancelled,
+    /// queued ones cancelled. kResume: runs again. Idempotent. Errors: kResourceDoesNotExist;
+    /// kInvalidState for pausing or stopping a completed study.
+    void change(const std::string& study, Change change, Done<void> done);
+
+    /// Calls `read` under the lock. Errors: kResourceDoesNotExist naming the study.
+    Result<void> read(std::string_view study, const std::function<void(const Study&)>& read) const;
+    /// Calls `read` for each study under the lock, oldest first.
+    void read_all(const std::function<void(const Study&)>& read) const;
+
+    // --- ask, report, tell ---
+
+    /// Fewer than `count` trials (also none) when the study may not start more; `read` says why.
+    /// Errors: kResourceDoesNotExist; kInvalidParameterValue for a count outside 1..kAskCountMax.
+    void ask(AskRequest request, Done<std::vector<AskedTrial>> done);
+    /// Logs the value and answers what the pruner says of it: nothing means go on. Errors:
+    /// kResourceConflict for an attempt that is not the current one.
+    void report(ClientReport report, Done<std::optional<Action>> done);
+    /// Ends the attempt. A repeat is fine. Errors: kResourceConflict for an attempt that is not
+    /// the current one or a trial that has ended otherwise.
+    void tell(TellRequest request, Done<void> done);
+    /// `params_json`: an object, may be partial. The trial waits for the next ask or agent.
+    void enqueue(const std::string& study, const std::string& params_json, std::string request_id,
+                 Done<AskedTrial> done);
+
+    // --- agents (tuner/protocol.h) ---
+
+    void register_agent(RegisterRequest request, Done<RegisterReply> done);
+    void lease(const std::string& agent_id, LeaseRequest request, Done<LeaseReply> done);
+    void heartbeat(const std::string& agent_id, HeartbeatRequest request,
+                   Done<HeartbeatReply> done);
+    void report_metrics(const std::string& agent_id, ReportRequest request, Done<ReportReply> done);
+    void finish(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
+                Done<void> done);
+
+    /// Expires leases and polls, ends studies whose time is over, writes again what failed. The
+    /// ticker calls it when something is due.
+    void tick();
+
+private:
+    class Impl;
+    explicit Studies(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tune::tuner

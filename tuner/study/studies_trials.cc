@@ -1,0 +1,290 @@
+// Ask, report, tell and enqueue: trials in the hands of REST clients.
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/id.h"
+#include "tuner/study/studies_impl.h"
+
+namespace tune::tuner {
+namespace {
+
+bool is_same_value(double a, double b) {
+    return a == b || (a != a && b != b);
+}
+
+std::string trial_words(const Study& study, const Trial& trial) {
+    return "trial " + std::to_string(trial.number) + " of study '" + study.name() + "'";
+}
+
+}  // namespace
+
+AskedTrial Studies::Impl::asked(const Study& study, const Trial& trial) const {
+    return {.number = trial.number,
+            .attempt = trial.attempt,
+            .run_id = trial.run_id,
+            .experiment_id = study.identity().experiment_id,
+            .params_json = to_text(study.config().space.to_json(trial.point)),
+            .seed = study.trial_seed(trial.number)};
+}
+
+Result<Studies::Impl::TrialRef> Studies::Impl::find_named(const TrialName& name) const {
+    Study* study = find_study(name.study);
+    if (study == nullptr) return no_such_study(name.study);
+    Trial* trial = study->find(name.number);
+    if (trial == nullptr)
+        return Error{Code::kResourceDoesNotExist,
+                     "study '" + name.study + "' has no trial " + std::to_string(name.number)};
+    return TrialRef{study, trial};
+}
+
+Result<void> Studies::Impl::check_held_by_client(const TrialRef& ref, int attempt) {
+    const Trial& trial = *ref.trial;
+    const std::string words = trial_words(*ref.study, trial);
+    if (trial.state != TrialState::kRunning)
+        return Error{Code::kResourceConflict, words + " is not running: it is " +
+                                                  std::string(trial_state_name(trial.state))};
+    if (attempt != 0 && attempt != trial.attempt)
+        return Error{Code::kResourceConflict, "attempt " + std::to_string(attempt) + " of " +
+                                                  words + " is over; attempt " +
+                                                  std::to_string(trial.attempt) + " is running"};
+    if (!trial.progress->holder.agent_id.empty())
+        return Error{Code::kResourceConflict,
+                     words + " is run by the agent on " + trial.worker + ", not by a client"};
+    return {};
+}
+
+// --- ask -----------------------------------------------------------------------------------------
+
+void Studies::Impl::admit(Study& study, Trial& trial) {
+    if (!trial.run_id.empty()) return;
+    trial.run_id = random_hex(16);
+    index_run(study, trial);
+}
+
+void Studies::Impl::ask(AskRequest request, Done<std::vector<AskedTrial>> done) {
+    Turn turn(*this);
+    Study* study = find_study(request.study);
+    if (study == nullptr)
+        return turn.after([done, name = request.study] { done(no_such_study(name)); });
+    if (request.count < 1 || request.count > kAskCountMax)
+        return turn.after([done] {
+            done(Error{Code::kInvalidParameterValue,
+                       "count must be 1.." + std::to_string(kAskCountMax)});
+        });
+    std::vector<Trial*> trials = study->made_by_request(request.request_id);
+    while (!draining_ && trials.size() < static_cast<std::size_t>(request.count) &&
+           study->may_start(now_ms())) {
+        Holder holder{.agent_id = {},
+                      .request_id = request.request_id,
+                      .ttl_ms = request.lease_ttl_ms,
+                      .expires_ms = monotonic_ms() + request.lease_ttl_ms};
+        Trial& trial = study->start({.holder = std::move(holder),
+                                     .worker = request.worker,
+                                     .ask_request = request.request_id,
+                                     .now_ms = now_ms()});
+        admit(*study, trial);
+        trials.push_back(&trial);
+    }
+    ticker_wake_.notify_one();
+    write_asked(turn, *study, trials, std::move(done));
+}
+
+/// Answers when all are on disk, with those that could be written. The others wait for the next
+/// ask.
+void Studies::Impl::write_asked(Turn& turn, Study& study, const std::vector<Trial*>& trials,
+                                Done<std::vector<AskedTrial>> done) {
+    if (trials.empty()) return turn.after([done] { done(std::vector<AskedTrial>()); });
+    struct Join {
+        std::size_t left = 0;
+        std::vector<AskedTrial> written;
+        std::optional<Error> error;
+    };
+    auto join = std::make_shared<Join>();
+    join->left = trials.size();
+    for (Trial* trial : trials) {
+        write_trial(turn, study, *trial, nullptr,
+                    [join, &study, trial, answer = asked(study, *trial), done](
+                        Turn& later, const Result<void>& result) {
+                        if (result) {
+                            join->written.push_back(answer);
+                        } else {
+                            join->error = result.error();
+                            const bool is_still_held = trial->state == TrialState::kRunning &&
+                                                       trial->attempt == answer.attempt;
+                            if (is_still_held) study.requeue(*trial, "could not be written");
+                        }
+                        if (--join->left > 0) return;
+                        later.after([join, done] {
+                            if (join->written.empty()) return done(*join->error);
+                            done(std::move(join->written));
+                        });
+                    });
+    }
+}
+
+void Studies::Impl::enqueue(const std::string& name, const std::string& params_json,
+                            std::string request_id, Done<AskedTrial> done) {
+    Turn turn(*this);
+    const auto refuse = [&turn, &done](const Error& error) {
+        turn.after([done, error] { done(error); });
+    };
+    Study* study = find_study(name);
+    if (study == nullptr) return refuse(no_such_study(name));
+    const std::vector<Trial*> made = study->made_by_request(request_id);
+    Trial* trial = made.empty() ? nullptr : made.front();
+    if (trial == nullptr) {
+        const Result<Json> params = parse_json(params_json);
+        if (!params) return refuse(params.error());
+        const Result<Point> point = study->config().space.point_from_json(*params);
+        if (!point) return refuse(point.error());
+        const Result<Trial*> added = study->enqueue(*point, std::move(request_id), now_ms());
+        if (!added) return refuse(added.error());
+        trial = *added;
+        admit(*study, *trial);
+    }
+    write_trial(turn, *study, *trial, nullptr,
+                [done, answer = asked(*study, *trial)](Turn& later, Result<void> result) {
+                    later.after([done, answer, result = std::move(result)] {
+                        if (!result) return done(result.error());
+                        done(answer);
+                    });
+                });
+    after_change(turn, *study);
+}
+
+// --- report --------------------------------------------------------------------------------------
+
+void Studies::Impl::report(ClientReport report, Done<std::optional<Action>> done) {
+    Turn turn(*this);
+    const Result<TrialRef> ref = find_named(report.trial);
+    if (!ref) return turn.after([done, error = ref.error()] { done(error); });
+    Trial& trial = *ref->trial;
+    const bool is_cancelled = trial.state == TrialState::kCancelled &&
+                              (report.trial.attempt == 0 || report.trial.attempt == trial.attempt);
+    if (is_cancelled) return turn.after([done] { done(std::optional(Action::kStop)); });
+    const Result<void> held = check_held_by_client(*ref, report.trial.attempt);
+    if (!held) return turn.after([done, error = held.error()] { done(error); });
+
+    TrialProgress& progress = *trial.progress;
+    progress.holder.expires_ms = monotonic_ms() + progress.holder.ttl_ms;
+    std::int64_t timestamp_ms = now_ms();
+    // A repeated report must be the same row, which the store then drops.
+    const auto last = progress.objective.last();
+    if (last && last->step == report.step && is_same_value(last->value, report.value))
+        timestamp_ms = last->timestamp_ms;
+    tracker::LogBatch batch{.run_id = trial.run_id};
+    batch.metrics.push_back({.key = ref->study->config().metric.name,
+                             .value = report.value,
+                             .timestamp_ms = timestamp_ms,
+                             .step = report.step});
+    std::vector<tracker::Command> commands;
+    commands.push_back(std::move(batch));
+    TrialName name = report.trial;
+    name.attempt = trial.attempt;
+    write(turn, std::move(commands), [this, name, done](Turn& later, Result<void> result) {
+        if (!result) return later.after([done, error = result.error()] { done(error); });
+        after_observed(later, [this, name, done] { report_written(name, done); });
+    });
+}
+
+/// The pruner has seen the report; its verdict, if any, is the trial's directive.
+void Studies::Impl::report_written(const TrialName& name, Done<std::optional<Action>> done) {
+    std::optional<Action> action;
+    {
+        const Turn turn(*this);
+        const Result<TrialRef> ref = find_named(name);
+        const bool is_current =
+            ref && ref->trial->state == TrialState::kRunning && ref->trial->attempt == name.attempt;
+        if (!is_current)
+            action = Action::kStop;
+        else if (ref->trial->progress->directive)
+            action = ref->trial->progress->directive->action;
+    }
+    done(action);
+}
+
+// --- tell ----------------------------------------------------------------------------------------
+
+void Studies::Impl::tell(TellRequest request, Done<void> done) {
+    Turn turn(*this);
+    after_observed(turn, [this, request = std::move(request), done = std::move(done)]() mutable {
+        tell_after_metrics(std::move(request), std::move(done));
+    });
+}
+
+void Studies::Impl::tell_after_metrics(TellRequest request, Done<void> done) {
+    Turn turn(*this);
+    const Result<TrialRef> ref = find_named(request.trial);
+    if (!ref) return turn.after([done, error = ref.error()] { done(error); });
+    const Trial& trial = *ref->trial;
+    const bool is_same_request =
+        !request.request_id.empty() && request.request_id == trial.finish_request;
+    const bool is_same_end =
+        is_ended(trial.state) && request.state.value_or(TrialState::kComplete) == trial.state &&
+        (request.trial.attempt == 0 || request.trial.attempt == trial.attempt) &&
+        (!request.value || (trial.value && is_same_value(*request.value, *trial.value)));
+    if (!is_same_request && !is_same_end) {
+        Result<void> applied = check_held_by_client(*ref, request.trial.attempt);
+        if (applied) applied = apply_told(turn, *ref, request);
+        if (!applied) return turn.after([done, error = applied.error()] { done(error); });
+    }
+    answer_written(turn, *ref, nullptr, std::move(done));
+    after_change(turn, *ref->study);
+}
+
+Result<void> Studies::Impl::apply_told(Turn& turn, const TrialRef& ref,
+                                       const TellRequest& request) {
+    Study& study = *ref.study;
+    Trial& trial = *ref.trial;
+    const TrialState state = request.state.value_or(TrialState::kComplete);
+    const std::optional<double> value = request.value || state != TrialState::kComplete
+                                            ? request.value
+                                            : trial.progress->objective.value();
+    if (!is_ended(state))
+        return Error{Code::kInvalidParameterValue,
+                     "a trial ends as complete, pruned, failed or cancelled"};
+    if (state == TrialState::kComplete && !value)
+        return Error{Code::kInvalidParameterValue,
+                     trial_words(study, trial) + ": no value was told, and none was reported"};
+    trial.finish_request = request.request_id;
+    trial.finish_attempt = trial.attempt;
+    if (request.value) {
+        const auto last = trial.progress->objective.last();
+        tracker::LogBatch batch{.run_id = trial.run_id};
+        batch.metrics.push_back({.key = study.config().metric.name,
+                                 .value = *request.value,
+                                 .timestamp_ms = now_ms(),
+                                 .step = last ? last->step : 0});
+        std::vector<tracker::Command> commands;
+        commands.push_back(std::move(batch));
+        write(turn, std::move(commands), {});
+    }
+    const Trial* best = study.best();
+    if (state == TrialState::kFailed) {
+        study.settle(trial,
+                     {.request_id = request.request_id,
+                      .outcome = Outcome::kFailed,
+                      .reason = request.reason},
+                     now_ms());
+    } else if (value && *value != *value) {
+        study.finish(trial, {.state = TrialState::kFailed,
+                             .reason = "metric '" + study.config().metric.name + "' is NaN",
+                             .now_ms = now_ms()});
+    } else {
+        study.finish(
+            trial, {.state = state, .value = value, .reason = request.reason, .now_ms = now_ms()});
+    }
+    if (study.best() != best) write_best(turn, study);
+    return {};
+}
+
+/// Writes the trial as it is and answers when that is on disk; also the answer to a repeat.
+void Studies::Impl::answer_written(Turn& turn, const TrialRef& ref, const FinishRequest* finish,
+                                   Done<void> done) {
+    write_trial(turn, *ref.study, *ref.trial, finish, [done](Turn& later, Result<void> result) {
+        later.after([done, result = std::move(result)] { done(result); });
+    });
+}
+
+}  // namespace tune::tuner

@@ -1,0 +1,141 @@
+// The way to the store: what memory decided is written, and what could not be written is written
+// again later.
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/log.h"
+#include "tuner/study/studies_impl.h"
+
+namespace tune::tuner {
+namespace {
+
+/// How long a failed write waits. A full disk or queue is given time; nobody waits for it.
+constexpr std::int64_t kRetryWrites_ms = 1000;
+
+/// The store will never take this command as it is: the user deleted the run or the experiment.
+bool is_permanent(const Error& error) {
+    return error.code == Code::kResourceDoesNotExist ||
+           error.code == Code::kInvalidParameterValue || error.code == Code::kInvalidState;
+}
+
+}  // namespace
+
+Studies::Impl::Turn::~Turn() {
+    lock_.unlock();
+    for (const std::function<void()>& call : after_) call();
+}
+
+/// The store may complete at once, on this thread and under our lock, when its queue is full; such
+/// an answer waits for the end of the turn.
+void Studies::Impl::write(Turn& turn, std::vector<tracker::Command> commands, Written written) {
+    struct Submission {
+        std::thread::id thread = std::this_thread::get_id();
+        bool is_submitting = true;  // of that thread only
+        std::optional<Result<void>> early;
+    };
+    auto submission = std::make_shared<Submission>();
+    auto shared = std::make_shared<Written>(std::move(written));
+    auto complete = [this, submission, shared](const Result<tracker::Outcome>& outcome) {
+        Result<void> result = outcome ? Result<void>() : Result<void>(outcome.error());
+        if (std::this_thread::get_id() == submission->thread && submission->is_submitting) {
+            submission->early = std::move(result);
+            return;
+        }
+        Turn later(*this);
+        if (*shared) (*shared)(later, std::move(result));
+    };
+    store_.submit(tracker::Atomic{std::move(commands)}, std::move(complete));
+    submission->is_submitting = false;
+    if (!submission->early) return;
+    turn.after([this, submission, shared] {
+        Turn later(*this);
+        if (*shared) (*shared)(later, *submission->early);
+    });
+}
+
+void Studies::Impl::write_trial(Turn& turn, Study& study, Trial& trial, const FinishRequest* finish,
+                                Written written) {
+    const bool creates = !trial.sync.run_requested && !trial.sync.detached;
+    std::vector<tracker::Command> commands;
+    if (creates)
+        commands = create_trial_commands(study, trial);
+    else if (trial.sync.detached)
+        commands.push_back(trial_document_command(study, trial));
+    else
+        commands = update_trial_commands(study, trial, finish);
+    trial.sync.run_requested = true;
+    write(turn, std::move(commands),
+          [this, &study, &trial, creates, written = std::move(written)](Turn& later,
+                                                                        Result<void> result) {
+              trial_written(later, study, trial, creates, std::move(result), written);
+          });
+}
+
+void Studies::Impl::trial_written(Turn& turn, Study& study, Trial& trial, bool creates,
+                                  Result<void> result, const Written& written) {
+    TrialSync& sync = trial.sync;
+    if (result) {
+        if (creates) sync.run_confirmed = true;
+        sync.unsynced = false;
+        if (options_.listener != nullptr) options_.listener->on_trial(study, trial);
+        return written(turn, std::move(result));
+    }
+    const bool is_lost_run = is_permanent(result.error()) && !creates && sync.run_confirmed;
+    if (is_lost_run && !sync.detached) {
+        log_warning("study '" + study.name() + "', trial " + std::to_string(trial.number) +
+                    ": its run cannot be changed any more (" + result.error().message +
+                    "); the trial goes on without it");
+        sync.detached = true;
+        return write_trial(turn, study, trial, nullptr, written);
+    }
+    if (creates) sync.run_requested = false;
+    sync.unsynced = true;
+    write_again_later();
+    if (creates && is_permanent(result.error()) && study.state() == StudyState::kRunning) {
+        study.set_state(StudyState::kPaused,
+                        "paused: a trial could not be written (" + result.error().message + ")");
+        log_warning("study '" + study.name() + "' " + study.note());
+        write_study(turn, study, {});
+    }
+    written(turn, std::move(result));
+}
+
+void Studies::Impl::write_again_later() {
+    if (retry_at_ms_ == 0) retry_at_ms_ = monotonic_ms() + kRetryWrites_ms;
+    ticker_wake_.notify_one();
+}
+
+void Studies::Impl::write_study(Turn& turn, Study& study, Written written) {
+    write(turn, update_study_commands(study, now_ms()),
+          [this, &study, written = std::move(written)](Turn& later, Result<void> result) {
+              if (!result && is_permanent(result.error())) {
+                  // The parent run is gone; the document is what counts.
+                  std::vector<tracker::Command> document = update_study_commands(study, now_ms());
+                  document.erase(document.begin(), document.end() - 1);
+                  return write(later, std::move(document), written);
+              }
+              if (result) {
+                  unsynced_studies_.erase(&study);
+                  if (options_.listener != nullptr) options_.listener->on_study(study);
+              } else {
+                  unsynced_studies_.insert(&study);
+                  write_again_later();
+              }
+              if (written) written(later, std::move(result));
+          });
+}
+
+/// Shown on the parent run; derived from the trials, so a failure costs nothing but the display.
+void Studies::Impl::write_best(Turn& turn, Study& study) {
+    std::vector<tracker::Command> commands;
+    commands.push_back(best_trial_command(study, now_ms()));
+    write(turn, std::move(commands), [](Turn&, const Result<void>&) {});
+}
+
+void Studies::Impl::finish_trial(Turn& turn, Study& study, Trial& trial, TrialEnd end) {
+    study.finish(trial, std::move(end));
+    write_trial(turn, study, trial, nullptr, [](Turn&, const Result<void>&) {});
+}
+
+}  // namespace tune::tuner

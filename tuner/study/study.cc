@@ -1,0 +1,430 @@
+#include "tuner/study/study.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace tune::tuner {
+namespace {
+
+constexpr std::array<std::string_view, 4> kStateNames = {"running", "paused", "stopped",
+                                                         "completed"};
+
+/// Steele et al., "Fast splittable pseudorandom number generators", 2014.
+std::uint64_t splitmix64(std::uint64_t x) {
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+Pruner::End pruner_end(TrialState state) {
+    if (state == TrialState::kComplete) return Pruner::End::kComplete;
+    if (state == TrialState::kPruned) return Pruner::End::kPruned;
+    return Pruner::End::kGone;
+}
+
+}  // namespace
+
+std::string_view study_state_name(StudyState state) {
+    return kStateNames.at(static_cast<std::size_t>(state));
+}
+
+Result<StudyState> study_state_from_name(std::string_view name) {
+    for (std::size_t i = 0; i < kStateNames.size(); ++i)
+        if (kStateNames[i] == name) return static_cast<StudyState>(i);
+    return Error{Code::kInvalidParameterValue, "unknown study state '" + std::string(name) +
+                                                   "'; known: running, paused, stopped, completed"};
+}
+
+std::string metric_never_arrived(const std::string& metric,
+                                 const std::vector<std::string>& arrived) {
+    std::string text = "metric '" + metric + "' never arrived: the command ended well, but ";
+    if (arrived.empty()) {
+        text += "reported no metric";
+    } else {
+        text += "reported only ";
+        for (std::size_t i = 0; i < arrived.size(); ++i)
+            text += (i == 0 ? "'" : ", '") + arrived[i] + "'";
+    }
+    return text + ". Print a line  tune: {\"" + metric +
+           "\": 0.5}  on stdout, log it with an MLflow client (the environment names the run), or "
+           "give a pattern with --scrape.";
+}
+
+Study::Study(StudyIdentity identity, StudyConfig config)
+    : identity_(std::move(identity)),
+      config_(std::move(config)),
+      pruner_(make_pruner(config_.pruner, config_.metric.goal)) {}
+
+const Trial* Study::best() const {
+    return best_ ? &trials_[*best_] : nullptr;
+}
+
+Trial* Study::find(std::uint64_t number) {
+    return number < trials_.size() ? &trials_[number] : nullptr;
+}
+
+const Trial* Study::find(std::uint64_t number) const {
+    return number < trials_.size() ? &trials_[number] : nullptr;
+}
+
+std::vector<Trial*> Study::made_by_request(const std::string& request_id) {
+    std::vector<Trial*> made;
+    const auto found = by_request_.find(request_id);
+    if (request_id.empty() || found == by_request_.end()) return made;
+    for (const std::uint64_t number : found->second) made.push_back(&trials_[number]);
+    return made;
+}
+
+std::uint64_t Study::trial_seed(std::uint64_t number) const {
+    return splitmix64(splitmix64(identity_.seed) ^ number) >> 33;
+}
+
+// --- trials --------------------------------------------------------------------------------------
+
+bool Study::may_start(std::int64_t now_ms) const {
+    if (state_ != StudyState::kRunning || out_of_time(now_ms)) return false;
+    if (config_.budget.parallel &&
+        running_.size() >= static_cast<std::size_t>(*config_.budget.parallel))
+        return false;
+    return !queued_.empty() || !config_.budget.trials || trials_.size() < *config_.budget.trials;
+}
+
+Trial& Study::start(TrialStart start) {
+    TUNE_CHECK(may_start(start.now_ms), "a trial was started that the study does not allow");
+    const bool is_waiting = !queued_.empty();
+    Trial& trial =
+        is_waiting ? trials_[*queued_.begin()]
+                   : add_trial(sampler().suggest(trials_.size()), start.ask_request, start.now_ms);
+    if (is_waiting && !start.ask_request.empty()) {
+        trial.ask_request = start.ask_request;
+        by_request_[start.ask_request].push_back(trial.number);
+    }
+    move(trial, TrialState::kRunning);
+    ++trial.attempt;
+    if (trial.start_ms == 0) trial.start_ms = start.now_ms;
+    if (started_ms_ == 0) started_ms_ = start.now_ms;
+    trial.worker = std::move(start.worker);
+    trial.reason.clear();
+    TrialProgress& progress = *trial.progress;
+    progress.holder = std::move(start.holder);
+    progress.directive.reset();
+    progress.directive_told = false;
+    progress.ending = false;
+    return trial;
+}
+
+Result<Trial*> Study::enqueue(const Point& fixed, std::string ask_request, std::int64_t now_ms) {
+    if (config_.budget.trials && trials_.size() >= *config_.budget.trials)
+        return Error{Code::kResourceExhausted, "study '" + name() + "' has used its budget of " +
+                                                   std::to_string(*config_.budget.trials) +
+                                                   " trials; raise budget.trials to enqueue more"};
+    Point point = sampler().suggest(trials_.size(), fixed);
+    TUNE_TRY_VOID(config_.space.check(point));
+    return &add_trial(std::move(point), std::move(ask_request), now_ms);
+}
+
+Trial& Study::add_trial(Point point, std::string ask_request, std::int64_t now_ms) {
+    Trial& trial = trials_.emplace_back();
+    trial.number = trials_.size() - 1;
+    trial.point = std::move(point);
+    trial.created_ms = now_ms;
+    trial.asked_at = ++log_position_;
+    trial.progress = std::make_unique<TrialProgress>(config_.metric);
+    if (!ask_request.empty()) by_request_[ask_request].push_back(trial.number);
+    trial.ask_request = std::move(ask_request);
+    ++counts_[static_cast<std::size_t>(TrialState::kQueued)];
+    queued_.insert(trial.number);
+    tell_sampler(trial);
+    return trial;
+}
+
+void Study::move(Trial& trial, TrialState state) {
+    TUNE_CHECK(!is_ended(trial.state), "an ended trial changes no more");
+    --counts_[static_cast<std::size_t>(trial.state)];
+    ++counts_[static_cast<std::size_t>(state)];
+    queued_.erase(trial.number);
+    running_.erase(trial.number);
+    if (state == TrialState::kQueued) queued_.insert(trial.number);
+    if (state == TrialState::kRunning) running_.insert(trial.number);
+    trial.state = state;
+}
+
+void Study::requeue(Trial& trial, std::string reason) {
+    TUNE_CHECK(trial.state == TrialState::kRunning, "only a running attempt can end");
+    move(trial, TrialState::kQueued);
+    trial.reason = std::move(reason);
+    trial.progress->holder = {};
+    trial.progress->directive.reset();
+    trial.progress->ending = false;
+}
+
+void Study::finish(Trial& trial, TrialEnd end) {
+    move(trial, end.state);
+    trial.value = end.value;
+    trial.reason = std::move(end.reason);
+    trial.end_ms = end.now_ms;
+    trial.ended_at = ++log_position_;
+    if (const auto last = trial.progress->objective.last()) {
+        trial.last_step = last->step;
+        trial.last_value = last->value;
+    }
+    if (end.state == TrialState::kPruned && !trial.value && trial.last_step)
+        trial.value = trial.last_value;
+    trial.progress.reset();
+    consider_best(trial);
+    tell_sampler(trial);
+    pruner_->finish(trial.number, pruner_end(trial.state));
+}
+
+void Study::consider_best(const Trial& trial) {
+    if (trial.state != TrialState::kComplete || !trial.value || std::isnan(*trial.value)) return;
+    if (best_) {
+        const double best_value = *trials_[*best_].value;
+        const bool is_earlier_equal = *trial.value == best_value && trial.number < *best_;
+        if (!is_earlier_equal && !is_better(*trial.value, best_value, config_.metric.goal)) return;
+    }
+    best_ = trial.number;
+}
+
+Verdict Study::report(Trial& trial, const Objective::Row& row) {
+    trial.progress->objective.add(row);
+    if (!history_known_) {
+        reports_waiting_.emplace_back(trial.number, row);
+        return Verdict::kKeep;
+    }
+    return pruner_->report(trial.number, row.step, row.value);
+}
+
+// --- the end of an attempt -----------------------------------------------------------------------
+
+void Study::settle(Trial& trial, const FinishRequest& request, std::int64_t now_ms) {
+    const std::string reason = request.reason;
+    trial.finish_request = request.request_id;
+    trial.finish_attempt = trial.attempt;
+    switch (request.outcome) {
+        case Outcome::kDone: return finish_done(trial, now_ms);
+        case Outcome::kPruned:
+            return finish(trial,
+                          {.state = TrialState::kPruned, .reason = reason, .now_ms = now_ms});
+        case Outcome::kCancelled:
+            return finish(trial,
+                          {.state = TrialState::kCancelled, .reason = reason, .now_ms = now_ms});
+        case Outcome::kPreempted: return requeue(trial, reason);
+        case Outcome::kLost: return lose_attempt(trial, reason, now_ms);
+        case Outcome::kBadConfig:
+            return finish(trial,
+                          {.state = TrialState::kFailed, .reason = reason, .now_ms = now_ms});
+        case Outcome::kOom: return retry_or_fail(trial, RetryOn::kOom, reason, now_ms);
+        case Outcome::kFailed:
+            return retry_or_fail(trial, request.timed_out ? RetryOn::kTimeout : RetryOn::kFailed,
+                                 reason, now_ms);
+    }
+}
+
+void Study::finish_done(Trial& trial, std::int64_t now_ms) {
+    const TrialProgress& progress = *trial.progress;
+    const std::optional<double> value = progress.objective.value();
+    TrialEnd end{.state = TrialState::kComplete, .value = value, .now_ms = now_ms};
+    if (!value) {
+        end.state = TrialState::kFailed;
+        end.reason = metric_never_arrived(config_.metric.name, progress.other_metrics);
+    } else if (std::isnan(*value)) {
+        end.state = TrialState::kFailed;
+        end.value.reset();
+        end.reason = "metric '" + config_.metric.name + "' is NaN";
+    }
+    finish(trial, std::move(end));
+}
+
+void Study::retry_or_fail(Trial& trial, RetryOn why, std::string reason, std::int64_t now_ms) {
+    ++trial.user_failures;
+    const auto& on = config_.retry.on;
+    const bool is_retried = std::find(on.begin(), on.end(), why) != on.end();
+    if (is_retried && trial.user_failures <= config_.retry.max)
+        return requeue(trial, std::move(reason));
+    finish(trial, {.state = TrialState::kFailed, .reason = std::move(reason), .now_ms = now_ms});
+}
+
+void Study::lose_attempt(Trial& trial, std::string reason, std::int64_t now_ms) {
+    ++trial.lost_attempts;
+    if (trial.lost_attempts < kLostAttemptsMax) return requeue(trial, std::move(reason));
+    finish(trial, {.state = TrialState::kFailed,
+                   .reason = "given up after " + std::to_string(trial.lost_attempts) +
+                             " lost attempts; the last: " + reason,
+                   .now_ms = now_ms});
+}
+
+// --- the study -----------------------------------------------------------------------------------
+
+void Study::set_state(StudyState state, std::string note) {
+    state_ = state;
+    note_ = std::move(note);
+}
+
+bool Study::out_of_time(std::int64_t now_ms) const {
+    const auto deadline = deadline_ms();
+    return deadline && now_ms >= *deadline;
+}
+
+std::optional<std::int64_t> Study::deadline_ms() const {
+    if (!config_.budget.time_ms || started_ms_ == 0) return std::nullopt;
+    return started_ms_ + *config_.budget.time_ms;
+}
+
+bool Study::complete_if_done(std::int64_t now_ms) {
+    if (state_ != StudyState::kRunning || !running_.empty()) return false;
+    const bool trials_used =
+        config_.budget.trials && trials_.size() >= *config_.budget.trials && queued_.empty();
+    if (trials_used) {
+        set_state(StudyState::kCompleted);
+        return true;
+    }
+    if (!out_of_time(now_ms)) return false;
+    set_state(StudyState::kCompleted,
+              "the time budget of " + duration_text(*config_.budget.time_ms) + " is over");
+    return true;
+}
+
+void Study::reconfigure(StudyConfig config) {
+    const bool other_pruner = !(config.pruner == config_.pruner);
+    const bool other_sampler = !(config.sampler == config_.sampler);
+    config_ = std::move(config);
+    config_.sampler.seed = identity_.seed;
+    if (other_sampler) sampler_.reset();
+    if (!other_pruner) return;
+    pruner_ = make_pruner(config_.pruner, config_.metric.goal);
+    history_known_ = trials_.empty() || config_.pruner.type == PrunerType::kNone;
+    reports_waiting_.clear();
+}
+
+std::vector<std::string> Study::differences(const StudyConfig& config) const {
+    std::vector<std::string> found;
+    const Json was = config_.space.to_json();
+    const Json now = config.space.to_json();
+    for (const auto& [name, spec] : now.items()) {
+        if (!was.contains(name))
+            found.push_back("space." + name + " is new");
+        else if (was[name] != spec)
+            found.push_back("space." + name + " is " + to_text(spec) + ", was " +
+                            to_text(was[name]));
+    }
+    for (const auto& [name, spec] : was.items())
+        if (!now.contains(name)) found.push_back("space." + name + " is gone");
+    const MetricConfig& metric = config_.metric;
+    if (config.metric.name != metric.name)
+        found.push_back("metric is '" + config.metric.name + "', was '" + metric.name + "'");
+    if (config.metric.goal != metric.goal)
+        found.push_back("goal is " + std::string(goal_name(config.metric.goal)) + ", was " +
+                        std::string(goal_name(metric.goal)));
+    if (take_name(config.metric) != take_name(metric))
+        found.push_back("the metric is taken as " + take_name(config.metric) + ", was " +
+                        take_name(metric));
+    if (config.sampler.seed && *config.sampler.seed != identity_.seed)
+        found.push_back("seed is " + std::to_string(*config.sampler.seed) + ", was " +
+                        std::to_string(identity_.seed));
+    return found;
+}
+
+// --- sampler and pruner --------------------------------------------------------------------------
+
+Sampler& Study::sampler() {
+    if (sampler_) return *sampler_;
+    sampler_ = make_sampler(config_.space, config_.sampler, config_.metric.goal, identity_.seed);
+    for (const Trial& trial : trials_) tell_sampler(trial);
+    return *sampler_;
+}
+
+Observation Study::observation_of(const Trial& trial) const {
+    Observation seen;
+    seen.number = trial.number;
+    seen.point = trial.point;
+    switch (trial.state) {
+        case TrialState::kQueued:
+        case TrialState::kRunning: break;
+        case TrialState::kComplete:
+            seen.state = Observation::State::kComplete;
+            seen.value = trial.value.value_or(0);
+            break;
+        case TrialState::kPruned:
+            seen.state = Observation::State::kPruned;
+            seen.last_step = trial.last_step;
+            seen.last_value = trial.last_value;
+            break;
+        case TrialState::kFailed:
+        case TrialState::kCancelled: seen.state = Observation::State::kGone; break;
+    }
+    return seen;
+}
+
+void Study::tell_sampler(const Trial& trial) {
+    if (!sampler_) return;  // it is built from the trials when it is first needed
+    const Result<void> told = sampler_->observe(observation_of(trial));
+    TUNE_CHECK(told.has_value(), "points of a study lie in its space");
+}
+
+// --- rebuilding ----------------------------------------------------------------------------------
+
+void Study::restore(Trial trial) {
+    TUNE_CHECK(trial.number >= trials_.size(), "trials are restored in order");
+    while (trials_.size() < trial.number) restore_unwritten();
+    restore_next(std::move(trial), true);
+}
+
+/// The server ended before the trial of this number was on disk, though a later one is. Nobody was
+/// told of it; it waits to be run.
+void Study::restore_unwritten() {
+    Trial trial;
+    trial.number = trials_.size();
+    const auto blank =
+        make_sampler(config_.space, config_.sampler, config_.metric.goal, identity_.seed);
+    trial.point = blank->suggest(trial.number);
+    trial.asked_at = log_position_;
+    restore_next(std::move(trial), false);
+}
+
+void Study::restore_next(Trial trial, bool is_written) {
+    ++counts_[static_cast<std::size_t>(trial.state)];
+    if (trial.state == TrialState::kQueued) queued_.insert(trial.number);
+    if (trial.state == TrialState::kRunning) running_.insert(trial.number);
+    if (!trial.ask_request.empty()) by_request_[trial.ask_request].push_back(trial.number);
+    log_position_ = std::max({log_position_, trial.asked_at, trial.ended_at});
+    if (trial.start_ms != 0 && (started_ms_ == 0 || trial.start_ms < started_ms_))
+        started_ms_ = trial.start_ms;
+    trial.sync = {.run_requested = is_written, .run_confirmed = is_written};
+    if (!is_ended(trial.state)) {
+        auto progress = std::make_unique<TrialProgress>(config_.metric);
+        if (trial.progress) progress->holder = trial.progress->holder;
+        trial.progress = std::move(progress);
+    }
+    trials_.push_back(std::move(trial));
+    consider_best(trials_.back());
+    if (config_.pruner.type != PrunerType::kNone) history_known_ = false;
+}
+
+void Study::restore_state(StudyState state, std::string note, std::int64_t started_ms) {
+    set_state(state, std::move(note));
+    started_ms_ = started_ms;
+}
+
+bool Study::needs_history() const {
+    return !history_known_;
+}
+
+void Study::replay_reports(std::uint64_t number, const std::vector<Objective::Row>& rows) {
+    for (const Objective::Row& row : rows)
+        static_cast<void>(pruner_->report(number, row.step, row.value));
+}
+
+void Study::history_complete() {
+    if (history_known_) return;
+    for (const auto& [number, row] : reports_waiting_)
+        static_cast<void>(pruner_->report(number, row.step, row.value));
+    reports_waiting_.clear();
+    for (const Trial& trial : trials_)
+        if (is_ended(trial.state)) pruner_->finish(trial.number, pruner_end(trial.state));
+    history_known_ = true;
+}
+
+}  // namespace tune::tuner

@@ -1,0 +1,202 @@
+#pragma once
+// A study in memory: its trials and the rules by which they move. No I/O, no clock, no lock: the
+// caller (Studies) holds its mutex, passes the time in, and writes what changed to the journal.
+//
+// Invariants, checked by the property tests:
+//  - trials.size() never exceeds budget.trials: what exists was asked within the budget;
+//  - a trial has at most one running attempt, and attempt numbers only grow;
+//  - an ended trial never changes again;
+//  - the sampler knows each trial from the moment it is created.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "tuner/protocol.h"
+#include "tuner/pruner/pruner.h"
+#include "tuner/sampler/sampler.h"
+#include "tuner/space/study_config.h"
+#include "tuner/study/trial.h"
+
+namespace tune::tuner {
+
+/// running: trials may start. paused: none start, running ones go on. stopped: ended by the user;
+/// may be resumed. completed: the budget is used.
+enum class StudyState { kRunning, kPaused, kStopped, kCompleted };
+[[nodiscard]] std::string_view study_state_name(StudyState state);
+[[nodiscard]] Result<StudyState> study_state_from_name(std::string_view name);
+
+/// A trial whose machine or agent was lost this often is given up: it may be what kills them.
+inline constexpr int kLostAttemptsMax = 10;
+
+/// What a study is born with.
+struct StudyIdentity {
+    std::string name;
+    std::string id;      ///< 16 hex digits; part of document keys and checkpoint folders
+    std::string run_id;  ///< the MLflow parent run
+    std::int64_t experiment_id = 0;
+    std::uint64_t seed = 0;
+    std::int64_t created_ms = 0;
+};
+
+struct TrialStart {
+    Holder holder;
+    std::string worker;
+    std::string ask_request;
+    std::int64_t now_ms = 0;
+};
+
+struct TrialEnd {
+    TrialState state = TrialState::kFailed;
+    std::optional<double> value = {};
+    std::string reason = {};
+    std::int64_t now_ms = 0;
+};
+
+class Study {
+public:
+    using Counts = std::array<std::size_t, kTrialStateCount>;
+
+    Study(StudyIdentity identity, StudyConfig config);
+
+    [[nodiscard]] const StudyIdentity& identity() const { return identity_; }
+    [[nodiscard]] const std::string& name() const { return identity_.name; }
+    [[nodiscard]] const StudyConfig& config() const { return config_; }
+    [[nodiscard]] StudyState state() const { return state_; }
+    /// Why it is in this state, when that needs saying; one sentence or empty.
+    [[nodiscard]] const std::string& note() const { return note_; }
+    [[nodiscard]] std::int64_t started_ms() const { return started_ms_; }
+    [[nodiscard]] const std::deque<Trial>& trials() const { return trials_; }
+    [[nodiscard]] const Counts& counts() const { return counts_; }
+    [[nodiscard]] std::size_t count(TrialState state) const {
+        return counts_[static_cast<std::size_t>(state)];
+    }
+    /// The complete trial with the best value, the earliest of equals; nullptr if there is none.
+    [[nodiscard]] const Trial* best() const;
+    /// Numbers of running trials.
+    [[nodiscard]] const std::set<std::uint64_t>& running() const { return running_; }
+    /// Numbers of queued trials.
+    [[nodiscard]] const std::set<std::uint64_t>& queued() const { return queued_; }
+    [[nodiscard]] Trial* find(std::uint64_t number);
+    [[nodiscard]] const Trial* find(std::uint64_t number) const;
+    /// Trials made by the REST call with this request id, oldest first; empty if there was none.
+    [[nodiscard]] std::vector<Trial*> made_by_request(const std::string& request_id);
+
+    /// The seed that a trial's command gets; the same in each attempt, below 2^31 so that every
+    /// generator takes it.
+    [[nodiscard]] std::uint64_t trial_seed(std::uint64_t number) const;
+
+    // --- trials ---
+
+    /// Whether a trial may start now: the study runs, has time, a free place and a trial left.
+    [[nodiscard]] bool may_start(std::int64_t now_ms) const;
+
+    /// Starts the oldest queued trial, or a new one with the sampler's suggestion. REQUIRES:
+    /// may_start(now_ms). Cost: one suggestion.
+    Trial& start(TrialStart start);
+
+    /// Adds a queued trial with these values; what they leave open the sampler fills in now.
+    /// Errors: kInvalidParameterValue for values outside the space, kResourceExhausted when the
+    /// budget is used.
+    Result<Trial*> enqueue(const Point& fixed, std::string ask_request, std::int64_t now_ms);
+
+    /// The attempt of a running trial ended without a result: the trial waits for the next one.
+    void requeue(Trial& trial, std::string reason);
+
+    /// Ends a queued or running trial for good.
+    void finish(Trial& trial, TrialEnd end);
+
+    /// What an agent's finish means for a running trial: requeue or finish, by the outcome, the
+    /// metric, and the retry rules of the study.
+    void settle(Trial& trial, const FinishRequest& request, std::int64_t now_ms);
+
+    /// As settle for an agent that is gone. After kLostAttemptsMax of them the trial fails.
+    void lose_attempt(Trial& trial, std::string reason, std::int64_t now_ms);
+
+    /// A row of a running trial's objective. kPrune: the pruner wants the trial stopped.
+    Verdict report(Trial& trial, const Objective::Row& row);
+
+    // --- the study ---
+
+    void set_state(StudyState state, std::string note = {});
+
+    /// Takes what a resumed study may change (everything but space, metric and seed). REQUIRES:
+    /// differences() is empty.
+    void reconfigure(StudyConfig config);
+
+    /// What stands in the way of going on with `config`: one sentence a difference in space, metric
+    /// or seed, e.g. "space.lr: float 1e-05..0.1 log, was float 1e-04..0.1 log".
+    [[nodiscard]] std::vector<std::string> differences(const StudyConfig& config) const;
+
+    /// The time budget is over at `now_ms`.
+    [[nodiscard]] bool out_of_time(std::int64_t now_ms) const;
+    /// When the time budget ends; nothing: it has none or has not started.
+    [[nodiscard]] std::optional<std::int64_t> deadline_ms() const;
+
+    /// Moves a running study whose budget is used and whose trials have all ended to completed.
+    /// True if it did.
+    bool complete_if_done(std::int64_t now_ms);
+
+    // --- rebuilding after a restart ---
+
+    /// Takes a trial from the journal. A missing one becomes a queued trial. REQUIRES: in order of
+    /// number; the point lies in the space.
+    void restore(Trial trial);
+    void restore_state(StudyState state, std::string note, std::int64_t started_ms);
+
+    /// True while the pruner has not been told the history (replay_reports). Reports that arrive
+    /// meanwhile are kept and told afterwards.
+    [[nodiscard]] bool needs_history() const;
+    /// The objective's rows of one trial, for the pruner. Any order of trials.
+    void replay_reports(std::uint64_t number, const std::vector<Objective::Row>& rows);
+    /// All trials have been replayed.
+    void history_complete();
+
+    /// Builds the sampler now (O(trials)), which otherwise happens at the first suggestion.
+    void warm_up() { static_cast<void>(sampler()); }
+
+private:
+    Sampler& sampler();
+    [[nodiscard]] Observation observation_of(const Trial& trial) const;
+    void tell_sampler(const Trial& trial);
+    void move(Trial& trial, TrialState state);
+    void consider_best(const Trial& trial);
+    void restore_unwritten();
+    void restore_next(Trial trial, bool is_written);
+    Trial& add_trial(Point point, std::string ask_request, std::int64_t now_ms);
+    void finish_done(Trial& trial, std::int64_t now_ms);
+    void retry_or_fail(Trial& trial, RetryOn why, std::string reason, std::int64_t now_ms);
+
+    StudyIdentity identity_;
+    StudyConfig config_;
+    StudyState state_ = StudyState::kRunning;
+    std::string note_;
+    std::int64_t started_ms_ = 0;
+    std::int64_t log_position_ = 0;
+    std::deque<Trial> trials_;  // addresses are stable
+    Counts counts_{};
+    std::set<std::uint64_t> queued_;
+    std::set<std::uint64_t> running_;
+    std::optional<std::uint64_t> best_;
+    std::unordered_map<std::string, std::vector<std::uint64_t>> by_request_;
+    std::unique_ptr<Sampler> sampler_;
+    std::unique_ptr<Pruner> pruner_;
+    bool history_known_ = true;
+    std::vector<std::pair<std::uint64_t, Objective::Row>> reports_waiting_;
+};
+
+/// The sentence for a trial that ended well without its metric.
+[[nodiscard]] std::string metric_never_arrived(const std::string& metric,
+                                               const std::vector<std::string>& arrived);
+
+}  // namespace tune::tuner
