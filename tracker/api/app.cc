@@ -1,0 +1,20 @@
+#include "tracker/api/app.h"
+
+#include "tracker/api/ui.h"
+
+namespace tune::tracker {
+
+void add_tracking_routes(Router& router, TrackingParts parts, const TrackingOptions& options) {
+    add_server_routes(router);
+    add_logging_routes(router, parts.store);
+    add_experiment_routes(router, parts.store);
+    add_run_routes(router, parts.store);
+    add_metric_routes(router, parts.store);
+    add_logged_model_routes(router, parts.store);
+    add_artifact_routes(router, parts);
+    add_event_routes(router, parts.hub);
+    add_ui_routes(router, parts.store);
+    add_web_routes(router, options.assets);
+}
+
+}  // namespace tune::tracker

@@ -1,0 +1,62 @@
+#pragma once
+// The tracking application: every route of this library on one router.
+//
+//   Router router;
+//   EventHub hub(clock);
+//   LiveEvents live(hub, clock);         // tracker/api/live_events.h
+//   store->add_observer(&live);
+//   add_tracking_routes(router, {*store, *artifacts, hub}, {.assets = assets});
+//   auto server = Server::start(options, router);
+
+#include <span>
+#include <string_view>
+
+#include "tracker/api/event_hub.h"
+#include "tracker/api/router.h"
+#include "tracker/artifacts/artifact_store.h"
+#include "tracker/store/store.h"
+
+namespace tune::tracker {
+
+/// One file of the web page. The bytes outlive the router.
+struct WebAsset {
+    /// "/index.html", "/assets/app.js"
+    std::string_view path;
+    std::string_view bytes;
+    /// The same, compressed; empty: none.
+    std::string_view gzip_bytes;
+    std::string_view content_type;
+    /// Quoted.
+    std::string_view etag;
+    /// The path holds a hash of the content, so browsers may keep it for ever.
+    bool is_immutable = false;
+};
+
+struct TrackingParts {
+    Store& store;
+    ArtifactStore& artifacts;
+    EventHub& hub;
+};
+
+struct TrackingOptions {
+    /// The web page; without "/index.html" page paths are 404.
+    std::span<const WebAsset> assets = {};
+};
+
+/// Adds MLflow's tracking and artifact routes (under /api and /ajax-api), /health, /version,
+/// server-info, the live events, the reads of the page and the page itself. The parts outlive the
+/// router's use. Source of all behaviour: MLflow 3.17.2.
+void add_tracking_routes(Router& router, TrackingParts parts, const TrackingOptions& options);
+
+// The groups of it, each in its own file.
+void add_experiment_routes(Router& router, Store& store);
+void add_run_routes(Router& router, Store& store);
+void add_logging_routes(Router& router, Store& store);
+void add_metric_routes(Router& router, Store& store);
+void add_logged_model_routes(Router& router, Store& store);
+void add_artifact_routes(Router& router, TrackingParts parts);
+void add_server_routes(Router& router);
+void add_event_routes(Router& router, EventHub& hub);
+void add_web_routes(Router& router, std::span<const WebAsset> assets);
+
+}  // namespace tune::tracker

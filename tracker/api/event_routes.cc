@@ -1,0 +1,70 @@
+// GET /api/ui/events: live events for the web page.
+
+#include <charconv>
+
+#include "tracker/api/app.h"
+
+namespace tune::tracker {
+namespace {
+
+/// Chosen by the browser (run and experiment ids, study names); printable, of a sane length.
+bool is_topic(std::string_view text) {
+    constexpr std::size_t kTopicBytesMax = 600;
+    if (text.empty() || text.size() > kTopicBytesMax) return false;
+    for (const char c : text)
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return false;
+    return true;
+}
+
+/// Topics are separated by commas; several `topics` parameters add up, and one of them may then
+/// hold a name with a comma as %2C only if it stands alone.
+Result<std::vector<std::string>> read_topics(const Request& request) {
+    std::vector<std::string> topics;
+    for (std::string_view list : request.query_values("topics")) {
+        while (!list.empty()) {
+            const std::size_t comma = list.find(',');
+            const std::string_view topic = list.substr(0, comma);
+            list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
+            if (topic.empty()) continue;
+            if (!is_topic(topic))
+                return Error{Code::kInvalidParameterValue, "This is not the name of a topic."};
+            topics.emplace_back(topic);
+        }
+    }
+    if (topics.empty() || topics.size() > EventHub::kTopicsPerReaderMax)
+        return Error{Code::kInvalidParameterValue,
+                     "Name 1 to " + std::to_string(EventHub::kTopicsPerReaderMax) +
+                         " topics, e.g. ?topics=experiments,run:0123abcd"};
+    return topics;
+}
+
+/// Where the browser stopped: the header after a broken connection, the query after a reload.
+std::optional<std::uint64_t> read_last_event_id(const Request& request) {
+    std::string_view text = request.header("Last-Event-ID");
+    if (text.empty()) text = request.query_value("last_event_id").value_or("");
+    std::uint64_t id = 0;
+    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), id);
+    if (text.empty() || fault != std::errc{} || end != text.data() + text.size())
+        return std::nullopt;
+    return id;
+}
+
+}  // namespace
+
+void add_event_routes(Router& router, EventHub& hub) {
+    router.add({Method::kGet, "/api/ui/events", Body::kNone,
+                "Server-sent events of ?topics=a,b; resumes after Last-Event-ID",
+                [&hub](const std::shared_ptr<Request>& request, const Responder& respond) {
+                    const Result<std::vector<std::string>> topics = read_topics(*request);
+                    if (!topics) return respond(error_response(topics.error()));
+                    Response response;
+                    response.content_type = "text/event-stream";
+                    response.headers.emplace_back("Cache-Control", "no-store");
+                    response.headers.emplace_back("X-Accel-Buffering", "no");
+                    response.special =
+                        EventStreamBody{hub.subscribe(*topics, read_last_event_id(*request))};
+                    respond(std::move(response));
+                }});
+}
+
+}  // namespace tune::tracker

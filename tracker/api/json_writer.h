@@ -1,0 +1,44 @@
+#pragma once
+// JSON text written straight into a string: large answers (a page of 1,000 runs) would cost several
+// times more through a tree of values.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tune::tracker {
+
+/// Writes commas and colons by itself. The caller keeps the order legal: in an object, a key before
+/// each value. Strings may hold any bytes; what is not UTF-8 becomes U+FFFD.
+class JsonWriter {
+public:
+    JsonWriter& begin_object();
+    JsonWriter& end_object();
+    JsonWriter& begin_array();
+    JsonWriter& end_array();
+    JsonWriter& key(std::string_view name);
+    JsonWriter& text(std::string_view value);
+    JsonWriter& integer(std::int64_t value);
+    /// A finite number with a point or an exponent, or the string "NaN", "Infinity", "-Infinity".
+    JsonWriter& real(double value);
+    JsonWriter& boolean(bool value);
+
+    JsonWriter& field(std::string_view name, std::string_view value) {
+        return key(name).text(value);
+    }
+    JsonWriter& field(std::string_view name, std::int64_t value) {
+        return key(name).integer(value);
+    }
+
+    /// The text so far; the writer is empty afterwards.
+    [[nodiscard]] std::string take() { return std::move(out_); }
+
+private:
+    void separate();
+    void quote(std::string_view text);
+
+    std::string out_;
+    bool needs_comma_ = false;
+};
+
+}  // namespace tune::tracker

@@ -1,0 +1,110 @@
+// metrics/*: histories.
+
+#include <algorithm>
+
+#include "tracker/api/answers.h"
+#include "tracker/api/app.h"
+#include "tracker/api/handlers.h"
+#include "tracker/api/message.h"
+
+namespace tune::tracker {
+namespace {
+
+Result<std::string> get_history(const Store& store, const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(run_id, message.run_id());
+    TUNE_TRY(key, message.required_text("metric_key"));
+    TUNE_TRY(max_results, message.integer("max_results"));
+    TUNE_TRY(page_token, message.text("page_token"));
+    TUNE_TRY(page, store.metric_history(run_id, key, max_results, page_token));
+    return metrics_answer(page);
+}
+
+/// The first of `ids` that are there more than once stays.
+std::vector<std::string> without_repeats(const std::vector<std::string>& ids) {
+    std::vector<std::string> out;
+    for (const std::string& id : ids)
+        if (std::find(out.begin(), out.end(), id) == out.end()) out.push_back(id);
+    return out;
+}
+
+Result<std::string> get_history_bulk(const Store& store, const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(ids, message.texts("run_id"));
+    if (ids.empty())
+        return Error{Code::kInvalidParameterValue,
+                     "GetMetricHistoryBulk request must specify at least one run_id."};
+    if (ids.size() > kBulkRunsMax)
+        return Error{Code::kInvalidParameterValue,
+                     "GetMetricHistoryBulk request cannot specify more than " +
+                         std::to_string(kBulkRunsMax) + " run_ids. Received " +
+                         std::to_string(ids.size()) + " run_ids."};
+    TUNE_TRY(key, message.text("metric_key"));
+    if (key.empty())
+        return Error{Code::kInvalidParameterValue,
+                     "GetMetricHistoryBulk request must specify a metric_key."};
+    TUNE_TRY(asked, message.integer("max_results"));
+    const std::int64_t max_results = std::min(asked.value_or(kBulkResultsMax), kBulkResultsMax);
+    if (max_results <= 0) return histories_answer({}, true);
+    TUNE_TRY(histories, store.metric_history_bulk(without_repeats(ids), key, max_results));
+    return histories_answer(histories, true);
+}
+
+Result<std::optional<StepRange>> read_range(const Message& message) {
+    TUNE_TRY(first, message.integer("start_step"));
+    TUNE_TRY(last, message.integer("end_step"));
+    if (first.has_value() != last.has_value())
+        return Error{Code::kInvalidParameterValue,
+                     "If either start step or end step are specified, both must be specified."};
+    if (!first) return std::optional<StepRange>();
+    if (*first > *last)
+        return Error{Code::kInvalidParameterValue,
+                     "end_step must be greater than start_step. Found start_step=" +
+                         std::to_string(*first) + " and end_step=" + std::to_string(*last) + "."};
+    return std::optional<StepRange>(StepRange{*first, *last});
+}
+
+Result<std::string> get_history_bulk_interval(const Store& store, const Request& request) {
+    constexpr const char* kSeeDocs =
+        " See the API docs for more information about request parameters.";
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(ids, message.texts("run_ids"));
+    if (ids.empty())
+        return Error{Code::kInvalidParameterValue,
+                     std::string("Missing value for required parameter 'run_ids'.") + kSeeDocs};
+    if (ids.size() > kBulkRunsMax)
+        return Error{Code::kInvalidParameterValue,
+                     "GetMetricHistoryBulkInterval request must specify at most " +
+                         std::to_string(kBulkRunsMax) + " run_ids. Received " +
+                         std::to_string(ids.size()) + " run_ids." + kSeeDocs};
+    TUNE_TRY(key, message.required_text("metric_key"));
+    TUNE_TRY(max_results, message.integer("max_results"));
+    if (max_results && (*max_results < 1 || *max_results > kBulkIntervalResultsMax))
+        return Error{Code::kInvalidParameterValue, "max_results must be between 1 and " +
+                                                       std::to_string(kBulkIntervalResultsMax) +
+                                                       "." + kSeeDocs};
+    TUNE_TRY(range, read_range(message));
+    TUNE_TRY(histories,
+             store.metric_history_bulk_interval(without_repeats(ids), key, range,
+                                                max_results.value_or(kBulkIntervalResultsMax)));
+    return histories_answer(histories, false);
+}
+
+}  // namespace
+
+void add_metric_routes(Router& router, Store& store) {
+    const auto add = [&](std::string pattern, std::string summary,
+                         Result<std::string> (*read)(const Store&, const Request&)) {
+        router.add_api(2,
+                       {Method::kGet, "/mlflow/metrics/" + pattern, Body::kNone, std::move(summary),
+                        read_handler(store, [&store, read](const Request& request) {
+                            return read(store, request);
+                        })});
+    };
+    add("get-history", "run_id!, metric_key!, max_results, page_token", get_history);
+    add("get-history-bulk", "run_id! (repeated), metric_key!, max_results", get_history_bulk);
+    add("get-history-bulk-interval", "run_ids!, metric_key!, start_step, end_step, max_results",
+        get_history_bulk_interval);
+}
+
+}  // namespace tune::tracker
