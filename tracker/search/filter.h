@@ -23,6 +23,9 @@ namespace tune::tracker::search {
 inline constexpr std::size_t kFilterBytesMax = 256u << 10;
 /// Each clause is a look-up in the query; SQLite's expression depth allows 1,000.
 inline constexpr std::size_t kFilterClausesMax = 200;
+/// Longest LIKE pattern: matching costs up to (value bytes) x (pattern bytes), and no value that
+/// can be tagged is longer.
+inline constexpr std::size_t kLikePatternBytesMax = 8'192;
 /// Values of all IN lists together; SQLite binds at most 32,766 values.
 inline constexpr std::size_t kFilterListValuesMax = 10'000;
 
@@ -43,14 +46,16 @@ enum class Comparator {
     kIsNotNull,
 };
 
-/// What is searched; decides entities, attributes and sentences.
-enum class Subject { kRuns, kExperiments, kLoggedModels, kRegisteredModels, kModelVersions };
+/// What is searched; decides entities, attributes and sentences. Another subject is another
+/// function in filter.cc that judges a comparison.
+enum class Subject { kRuns, kExperiments, kLoggedModels };
 
 using FilterValue =
     std::variant<std::monostate, std::int64_t, double, std::string, std::vector<std::string>>;
 
 /// One comparison; clauses are joined by AND. `key` of an attribute is its canonical name
-/// ("start_time" for "created").
+/// ("start_time" for "created"). A run's name is filtered through its tag mlflow.runName, as in
+/// MLflow.
 struct Clause {
     Entity entity = Entity::kAttribute;
     std::string key;
@@ -59,7 +64,7 @@ struct Clause {
 };
 
 /// The clauses of `text` (none for an empty text). Errors: kInvalidParameterValue with MLflow's
-/// sentence, kRequestEntityTooLarge never (a too long filter is kInvalidParameterValue as well).
+/// sentence.
 [[nodiscard]] Result<std::vector<Clause>> parse_filter(Subject subject, std::string_view text);
 
 }  // namespace tune::tracker::search

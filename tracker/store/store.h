@@ -28,6 +28,9 @@ namespace tune::tracker {
 inline constexpr std::size_t kReadQueueMax = 1024;
 /// Commits waiting for the observers; beyond it the writer waits for them.
 inline constexpr std::size_t kObserverQueueMax = 256;
+/// Bytes of commands waiting for the writer; besides kWriteQueueMax (base/limits.h), which alone
+/// would let 8,192 full batches take 1 GB.
+inline constexpr std::size_t kWriteQueueBytesMax = 64u << 20;
 /// Commands in one Atomic. The largest caller writes a study of many trials in pieces of this size.
 inline constexpr std::size_t kAtomicCommandsMax = 4096;
 /// Runs in one bulk or series read (MLflow's limit for both bulk routes).
@@ -49,6 +52,8 @@ struct StoreOptions {
     int reader_threads = 2;
     /// MLFLOW_TRUNCATE_LONG_VALUES of MLflow: long param and tag values are cut, not refused.
     bool truncate_long_values = true;
+    /// A read that takes longer is stopped with kDeadlineExceeded.
+    int read_timeout_ms = 30'000;
     /// Largest size of the data base; 0 = what the disk holds. For quotas, and tests of a full
     /// disk.
     std::int64_t database_bytes_max = 0;
@@ -180,8 +185,9 @@ public:
     [[nodiscard]] Result<std::vector<RunHistory>> metric_history_bulk_interval(
         std::span<const std::string> run_ids, std::string_view key, std::optional<StepRange> range,
         std::int64_t max_results) const;
-    /// Each run's history in at most `bucket_count` buckets of equal step width, none empty, with
-    /// exact extrema. Runs without the metric are left out.
+    /// Each run's history in at most `bucket_count` buckets, none empty, with exact extrema: one a
+    /// point when there are no more points than buckets; else of equal width in steps, or in time
+    /// when all points share one step. Runs without the metric are left out. Cost: O(blocks).
     [[nodiscard]] Result<std::vector<Series>> series(std::span<const std::string> run_ids,
                                                      std::string_view key,
                                                      std::int64_t bucket_count) const;

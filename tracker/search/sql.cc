@@ -1,0 +1,192 @@
+#include "tracker/search/sql.h"
+
+#include <charconv>
+
+namespace tune::tracker::search {
+namespace {
+
+std::string_view sql_operator(Comparator comparator) {
+    switch (comparator) {
+        case Comparator::kNotEqual: return "<>";
+        case Comparator::kLess: return "<";
+        case Comparator::kLessEqual: return "<=";
+        case Comparator::kGreater: return ">";
+        case Comparator::kGreaterEqual: return ">=";
+        default: return "=";
+    }
+}
+
+SqlValue to_sql(const std::string& text, bool as_integer) {
+    if (!as_integer) return text;
+    std::int64_t value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
+}
+
+std::string bind_value(const FilterValue& value, bool as_integer, Binder& binder) {
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) return binder.bind(*integer);
+    if (const auto* real = std::get_if<double>(&value)) return binder.bind(*real);
+    if (const auto* text = std::get_if<std::string>(&value))
+        return binder.bind(to_sql(*text, as_integer));
+    std::string list;
+    for (const std::string& text : std::get<std::vector<std::string>>(value))
+        list += (list.empty() ? "(" : ", ") + binder.bind(to_sql(text, as_integer));
+    return list + ")";
+}
+
+std::string compare(const std::string& left, const Clause& clause, bool as_integer,
+                    Binder& binder) {
+    const std::string right = bind_value(clause.value, as_integer, binder);
+    switch (clause.comparator) {
+        case Comparator::kLike: return "is_like(" + left + ", " + right + ")";
+        case Comparator::kIlike: return "is_ilike(" + left + ", " + right + ")";
+        case Comparator::kIn: return left + " IN " + right;
+        case Comparator::kNotIn: return left + " NOT IN " + right;
+        default: break;
+    }
+    return left + " " + std::string(sql_operator(clause.comparator)) + " " + right;
+}
+
+/// A NaN satisfies != and nothing else.
+std::string compare_with_nan(const Facet& facet, const Clause& clause, Binder& binder) {
+    const std::string plain = compare(facet.value, clause, false, binder);
+    if (clause.entity != Entity::kMetric) return plain;
+    const std::string nan = facet.is_nan.empty() ? facet.value + " IS NULL" : facet.is_nan + " = 1";
+    if (clause.comparator == Comparator::kNotEqual) return "(" + plain + " OR " + nan + ")";
+    return facet.is_nan.empty() ? plain : "(" + plain + " AND NOT " + nan + ")";
+}
+
+Facet facet_of(const SqlSchema& schema, Entity entity, std::string_view key) {
+    switch (entity) {
+        case Entity::kMetric: return schema.metric;
+        case Entity::kParam: return schema.param;
+        case Entity::kDataset: return schema.dataset(key);
+        default: return schema.tag;
+    }
+}
+
+std::string compile_clause(const SqlSchema& schema, const Clause& clause, Binder& binder) {
+    if (clause.entity == Entity::kAttribute) {
+        const bool as_integer = schema.is_integer_text && schema.is_integer_text(clause.key);
+        return compare(schema.attribute(clause.key), clause, as_integer, binder);
+    }
+    const Facet facet = facet_of(schema, clause.entity, clause.key);
+    const std::string from = facet.from_of(binder.bind(clause.key));
+    if (clause.comparator == Comparator::kIsNull) return "NOT EXISTS (SELECT 1 FROM " + from + ")";
+    if (clause.comparator == Comparator::kIsNotNull) return "EXISTS (SELECT 1 FROM " + from + ")";
+    return "EXISTS (SELECT 1 FROM " + from + " AND " + compare_with_nan(facet, clause, binder) +
+           ")";
+}
+
+/// A part of the order: an expression over the inner query's columns.
+struct OrderTerm {
+    std::string expression;
+    bool is_ascending;
+};
+
+std::string column_name(std::size_t i) {
+    return "v" + std::to_string(i);
+}
+
+std::vector<OrderTerm> order_terms(const PageQuery& query) {
+    std::vector<OrderTerm> terms;
+    for (std::size_t i = 0; i < query.columns.size(); ++i) {
+        const SortColumn& column = query.columns[i];
+        const std::string value = column_name(i);
+        if (column.has_nan)
+            terms.push_back(
+                {"(CASE typeof(" + value + ") WHEN 'null' THEN 2 WHEN 'text' THEN 1 ELSE 0 END)",
+                 true});
+        else if (column.is_nullable)
+            terms.push_back({"(" + value + " IS NULL)", true});
+        terms.push_back({value, column.is_ascending});
+    }
+    return terms;
+}
+
+/// Rows behind `after`: (a > A) OR (a IS A AND b > B) OR ... with each term's direction.
+std::string compile_after(const std::vector<OrderTerm>& terms, std::span<const SqlValue> after,
+                          Binder& binder) {
+    std::vector<std::string> bound;
+    for (const SqlValue& value : after) bound.push_back(binder.bind(value));
+    // Nested from the last term outwards, so that its length is linear in the number of terms.
+    std::string condition;
+    for (std::size_t i = terms.size(); i-- > 0;) {
+        const std::string& term = terms[i].expression;
+        const std::string beyond = term + (terms[i].is_ascending ? " > " : " < ") + bound[i];
+        condition = condition.empty() ? beyond
+                                      : "(" + beyond + " OR (" + term + " IS " + bound[i] +
+                                            " AND " + condition + "))";
+    }
+    return condition;
+}
+
+}  // namespace
+
+std::string Binder::bind(SqlValue value) {
+    values_.push_back(std::move(value));
+    return "?" + std::to_string(values_.size());
+}
+
+std::string Binder::bind(std::int64_t value) {
+    return bind(SqlValue(value));
+}
+
+std::string Binder::bind(double value) {
+    return bind(SqlValue(value));
+}
+
+std::string Binder::bind(std::string value) {
+    return bind(SqlValue(std::move(value)));
+}
+
+std::string compile_filter(const SqlSchema& schema, std::span<const Clause> clauses,
+                           Binder& binder) {
+    std::string condition;
+    for (const Clause& clause : clauses)
+        condition += (condition.empty() ? "" : " AND ") + compile_clause(schema, clause, binder);
+    return condition.empty() ? "1" : condition;
+}
+
+SortColumn compile_order_key(const SqlSchema& schema, const OrderKey& key, Binder& binder) {
+    SortColumn column;
+    column.is_ascending = key.is_ascending;
+    if (key.entity == Entity::kAttribute) {
+        column.value = schema.attribute(key.key);
+        return column;
+    }
+    const Facet facet = facet_of(schema, key.entity, key.key);
+    const std::string from = facet.from_of(binder.bind(key.key));
+    column.has_nan = !facet.is_nan.empty();
+    const std::string value =
+        column.has_nan ? "CASE " + facet.is_nan + " WHEN 1 THEN 'NaN' ELSE " + facet.value + " END"
+                       : facet.value;
+    column.value = "(SELECT " + value + " FROM " + from + ")";
+    return column;
+}
+
+std::size_t token_value_count(const PageQuery& query) {
+    return order_terms(query).size();
+}
+
+std::string compile_page(const PageQuery& query, std::span<const SqlValue> after,
+                         std::int64_t limit, Binder& binder) {
+    std::string inner = "SELECT " + query.row + " AS page_row";
+    for (std::size_t i = 0; i < query.columns.size(); ++i) {
+        inner += ", " + query.columns[i].value + " AS " + column_name(i);
+    }
+    inner += " FROM " + query.from + " WHERE " + query.where;
+    const std::vector<OrderTerm> terms = order_terms(query);
+    std::string outer = "SELECT page_row";
+    std::string order;
+    for (const OrderTerm& term : terms) {
+        outer += ", " + term.expression;
+        order += (order.empty() ? " ORDER BY " : ", ") + term.expression +
+                 (term.is_ascending ? " ASC" : " DESC");
+    }
+    outer += " FROM (" + inner + ")";
+    if (!after.empty()) outer += " WHERE " + compile_after(terms, after, binder);
+    return outer + order + " LIMIT " + binder.bind(limit);
+}
+
+}  // namespace tune::tracker::search

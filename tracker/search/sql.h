@@ -1,0 +1,86 @@
+#pragma once
+// Clauses and sort keys as SQL. Values are always bound; texts of the user never become SQL. What
+// the tables look like is told by the caller (SqlSchema), so that this folder knows no schema.
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "tracker/search/filter.h"
+#include "tracker/search/order_by.h"
+#include "tracker/search/page_token.h"
+
+namespace tune::tracker::search {
+
+using SqlValue = TokenValue;
+
+/// Collects bound values; bind() returns the parameter's name ("?7") to put into the text.
+class Binder {
+public:
+    std::string bind(std::int64_t value);
+    std::string bind(double value);
+    std::string bind(std::string value);
+    std::string bind(SqlValue value);
+    [[nodiscard]] const std::vector<SqlValue>& values() const { return values_; }
+
+private:
+    std::vector<SqlValue> values_;
+};
+
+/// How the values of an entity (metrics, params, ...) of the row at hand are reached.
+struct Facet {
+    /// "table f WHERE f.owner = r.row AND f.key = <key>"; `key` is a bound parameter's name. More
+    /// conditions are added with AND.
+    std::function<std::string(const std::string& key)> from_of;
+    std::string value;        // column of the value
+    std::string is_nan = {};  // column that says NaN; empty if NaN is stored as NULL or impossible
+};
+
+struct SqlSchema {
+    /// Expression of an attribute by its canonical name. Empty = unknown (a programmer's error).
+    std::function<std::string(std::string_view key)> attribute;
+    Facet metric;
+    Facet param;
+    Facet tag;
+    /// Facet of datasets by key (name, digest, context); its from_of ignores the key.
+    std::function<Facet(std::string_view key)> dataset;
+    /// True for attributes whose bound values are integers although the filter quotes them.
+    std::function<bool(std::string_view key)> is_integer_text;
+};
+
+/// "a AND b AND c", or "1" without clauses.
+[[nodiscard]] std::string compile_filter(const SqlSchema& schema, std::span<const Clause> clauses,
+                                         Binder& binder);
+
+/// One column to sort by; `value` may be any expression, evaluated once a row.
+struct SortColumn {
+    std::string value;     // of a metric, the text 'NaN' stands for NaN
+    bool has_nan = false;  // NaN sorts after numbers, in both directions
+    bool is_ascending = true;
+    bool is_nullable = true;  // NULL sorts last, in both directions
+};
+
+[[nodiscard]] SortColumn compile_order_key(const SqlSchema& schema, const OrderKey& key,
+                                           Binder& binder);
+
+/// SELECT row, sort values ... in order, behind `after` (empty: from the start).
+struct PageQuery {
+    std::string row;    // expression selected first, e.g. "r.run_row"
+    std::string from;   // "runs r"
+    std::string where;  // complete condition
+    std::vector<SortColumn> columns;
+};
+
+/// Number of values in the token of such a page.
+[[nodiscard]] std::size_t token_value_count(const PageQuery& query);
+
+/// The SQL; its result columns are `row`, then the values of the token. `after`: values of a token,
+/// or empty. Fetches at most `limit` rows.
+[[nodiscard]] std::string compile_page(const PageQuery& query, std::span<const SqlValue> after,
+                                       std::int64_t limit, Binder& binder);
+
+}  // namespace tune::tracker::search

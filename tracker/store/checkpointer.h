@@ -1,0 +1,36 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "tracker/sqlite/connection.h"
+
+namespace tune::tracker {
+
+/// Copies the write-ahead log into the data base on a thread of its own, so that no commit waits
+/// for it. Thread-safe.
+class Checkpointer {
+public:
+    explicit Checkpointer(std::unique_ptr<sqlite::Connection> connection);
+    ~Checkpointer() { stop(); }
+    Checkpointer(const Checkpointer&) = delete;
+    Checkpointer& operator=(const Checkpointer&) = delete;
+
+    /// Starts a checkpoint if none runs; does not wait.
+    void request();
+    void stop();
+
+private:
+    void run();
+
+    std::unique_ptr<sqlite::Connection> connection_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool is_requested_ = false;  // guarded by mutex_
+    bool is_stopping_ = false;   // guarded by mutex_
+    std::thread thread_;
+};
+
+}  // namespace tune::tracker

@@ -1,0 +1,200 @@
+#include "tracker/store/commit_thread.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "tracker/sqlite/transaction.h"
+#include "tracker/store/apply.h"
+
+namespace tune::tracker {
+namespace {
+
+struct ByteCounter {
+    template <class Item>
+    std::size_t pairs(const std::vector<Item>& items) const {
+        std::size_t bytes = 0;
+        for (const Item& item : items) bytes += sizeof(Item) + item.key.size() + item.value.size();
+        return bytes;
+    }
+    std::size_t operator()(const LogBatch& command) const {
+        return command.metrics.size() * sizeof(Metric) + pairs(command.params) +
+               pairs(command.tags);
+    }
+    std::size_t operator()(const LogInputs& command) const {
+        std::size_t bytes = 0;
+        for (const DatasetInput& input : command.datasets)
+            bytes += sizeof(DatasetInput) + input.dataset.source.size() + pairs(input.tags) +
+                     input.dataset.schema.value_or("").size() +
+                     input.dataset.profile.value_or("").size();
+        return bytes + command.models.size() * sizeof(ModelInput);
+    }
+    std::size_t operator()(const LogOutputs& command) const {
+        return command.models.size() * sizeof(ModelOutput);
+    }
+    std::size_t operator()(const CreateExperiment& command) const { return pairs(command.tags); }
+    std::size_t operator()(const CreateRun& command) const { return pairs(command.tags); }
+    std::size_t operator()(const SetTag& command) const { return command.tag.value.size(); }
+    std::size_t operator()(const LogParam& command) const { return command.param.value.size(); }
+    std::size_t operator()(const SetExperimentTag& command) const {
+        return command.tag.value.size();
+    }
+    std::size_t operator()(const RecordLoggedModel& command) const {
+        return command.model_json.size();
+    }
+    std::size_t operator()(const CreateLoggedModel& command) const {
+        return pairs(command.params) + pairs(command.tags);
+    }
+    std::size_t operator()(const SetLoggedModelTags& command) const { return pairs(command.tags); }
+    std::size_t operator()(const LogLoggedModelParams& command) const {
+        return pairs(command.params);
+    }
+    std::size_t operator()(const PutDocument& command) const { return command.json_text.size(); }
+    std::size_t operator()(const Atomic& command) const {
+        std::size_t bytes = 0;
+        for (const Command& one : command.commands) bytes += approximate_bytes(one);
+        return bytes;
+    }
+    template <class Small>
+    std::size_t operator()(const Small&) const {
+        return 0;
+    }
+};
+
+}  // namespace
+
+std::size_t approximate_bytes(const Command& command) {
+    return sizeof(Command) + std::visit(ByteCounter{}, static_cast<const CommandVariant&>(command));
+}
+
+CommitThread::CommitThread(WriteContext& context, ObserverThread& observers,
+                           Checkpointer& checkpointer, std::int64_t position)
+    : context_(context),
+      observers_(observers),
+      checkpointer_(checkpointer),
+      position_(position),
+      thread_([this] { run(); }) {}
+
+void CommitThread::submit(Command command, Store::Completion completion) {
+    const std::size_t bytes = approximate_bytes(command);
+    Error refusal{Code::kTemporarilyUnavailable, "The server is stopping; try again later."};
+    {
+        const std::lock_guard lock(mutex_);
+        const bool is_full =
+            queue_.size() >= kWriteQueueMax || queued_bytes_ + bytes > kWriteQueueBytesMax;
+        if (!is_stopping_ && (!is_full || queue_.empty())) {
+            queued_bytes_ += bytes;
+            queue_.push_back({std::move(command), std::move(completion), bytes});
+            if (queue_.size() == 1) changed_.notify_one();
+            return;
+        }
+        if (!is_stopping_)
+            refusal = {Code::kRequestLimitExceeded, "Too many writes are waiting (" +
+                                                        std::to_string(queue_.size()) +
+                                                        "); try again later."};
+    }
+    completion(std::move(refusal));
+}
+
+void CommitThread::stop() {
+    {
+        const std::lock_guard lock(mutex_);
+        is_stopping_ = true;
+        changed_.notify_all();
+    }
+    if (thread_.joinable()) thread_.join();
+}
+
+std::vector<CommitThread::Pending> CommitThread::take_group() {
+    std::vector<Pending> group;
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return is_stopping_ || !queue_.empty(); });
+    std::size_t bytes = 0;
+    while (!queue_.empty() && group.size() < kGroupCommitMax && bytes < kGroupBytesMax) {
+        bytes += queue_.front().bytes;
+        group.push_back(std::move(queue_.front()));
+        queue_.pop_front();
+    }
+    queued_bytes_ -= bytes;
+    return group;
+}
+
+void CommitThread::run() {
+    for (;;) {
+        std::vector<Pending> group = take_group();
+        if (group.empty()) return;
+        commit_group(group);
+        care_for_log();
+    }
+}
+
+void CommitThread::commit_group(std::span<Pending> group) {
+    Result<Outcomes> outcomes = try_group(group);
+    if (outcomes) return answer(group, std::move(*outcomes));
+    if (group.size() > 1) {
+        // One command may be the cause: each gets a transaction of its own.
+        for (std::size_t i = 0; i < group.size(); ++i) commit_group(group.subspan(i, 1));
+        return;
+    }
+    Outcomes failed;
+    failed.emplace_back(std::move(outcomes).error());
+    answer(group, std::move(failed));
+}
+
+Result<CommitThread::Outcomes> CommitThread::try_group(std::span<Pending> group) {
+    Result<Outcomes> outcomes = apply_group(group);
+    if (!outcomes) {
+        context_.forget();
+        context_.events.clear();
+        context_.deferred.clear();
+    }
+    return outcomes;
+}
+
+Result<CommitThread::Outcomes> CommitThread::apply_group(std::span<Pending> group) {
+    TUNE_TRY(transaction, sqlite::Transaction::begin_write(context_.connection));
+    Outcomes outcomes;
+    outcomes.reserve(group.size());
+    const std::int64_t failures = context_.connection.failure_count();
+    for (Pending& pending : group) {
+        Result<Outcome> outcome = apply(context_, pending.command);
+        // Not refused but failed: SQLite may have rolled the transaction back already.
+        if (!outcome && context_.connection.failure_count() != failures)
+            return std::move(outcome).error();
+        if (!outcome && outcome.error().code == Code::kDataLoss) return std::move(outcome).error();
+        outcomes.push_back(std::move(outcome));
+    }
+    TUNE_TRY_VOID(context_.metrics.flush());
+    TUNE_TRY_VOID(advance_position());
+    TUNE_TRY_VOID(transaction.commit());
+    return outcomes;
+}
+
+Result<void> CommitThread::advance_position() {
+    if (context_.events.empty()) return {};
+    TUNE_TRY(update, context_.connection.prepare("UPDATE commit_position SET position = ?"));
+    return update.with(position_.load() + 1).run();
+}
+
+void CommitThread::answer(std::span<Pending> group, Outcomes outcomes) {
+    context_.finish_events();
+    const bool has_events = !context_.events.empty();
+    if (has_events) {
+        position_.fetch_add(1);
+        observers_.announce();
+    }
+    for (std::size_t i = 0; i < group.size(); ++i) group[i].completion(std::move(outcomes[i]));
+    if (has_events) observers_.deliver(position_.load(), std::exchange(context_.events, {}));
+    context_.metrics.trim();
+}
+
+void CommitThread::care_for_log() {
+    const int pages = context_.connection.wal_pages();
+    if (pages >= kCheckpointPages) checkpointer_.request();
+    if (pages < kWalPagesMax) return;
+    if (const Result<void> done = context_.connection.checkpoint(); !done)
+        log_warning("Checkpoint: " + done.error().text());
+}
+
+}  // namespace tune::tracker

@@ -1,0 +1,82 @@
+#pragma once
+// The writer: a bounded queue of commands, and the one thread that applies them in groups.
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "tracker/sqlite/connection.h"
+#include "tracker/store/checkpointer.h"
+#include "tracker/store/observer_thread.h"
+#include "tracker/store/store.h"
+#include "tracker/store/write_context.h"
+
+namespace tune::tracker {
+
+/// Bytes of commands in one transaction: bounds how long the first of them waits.
+inline constexpr std::size_t kGroupBytesMax = 4u << 20;
+/// Pages in the log (4 kB each) that start a checkpoint beside the writer, and those at which the
+/// writer does one itself, because the other cannot keep up.
+inline constexpr int kCheckpointPages = 1'000;
+inline constexpr int kWalPagesMax = 16'000;
+
+/// What a command holds in memory, roughly; decides how many may wait.
+[[nodiscard]] std::size_t approximate_bytes(const Command& command);
+
+class CommitThread {
+public:
+    /// `context`, `observers` and `checkpointer` outlive this. `position`: that of the last commit.
+    CommitThread(WriteContext& context, ObserverThread& observers, Checkpointer& checkpointer,
+                 std::int64_t position);
+    ~CommitThread() { stop(); }
+    CommitThread(const CommitThread&) = delete;
+    CommitThread& operator=(const CommitThread&) = delete;
+
+    /// As Store::submit.
+    void submit(Command command, Store::Completion completion);
+    /// Applies what is queued, then ends the thread. Idempotent.
+    void stop();
+
+    [[nodiscard]] std::int64_t position() const { return position_.load(); }
+    [[nodiscard]] bool is_this_thread() const {
+        return std::this_thread::get_id() == thread_.get_id();
+    }
+
+private:
+    struct Pending {
+        Command command;
+        Store::Completion completion;
+        std::size_t bytes = 0;
+    };
+    using Outcomes = std::vector<Result<Outcome>>;
+
+    void run();
+    [[nodiscard]] std::vector<Pending> take_group();
+    void commit_group(std::span<Pending> group);
+    /// One transaction. Errors: SQL; nothing was changed then.
+    [[nodiscard]] Result<Outcomes> try_group(std::span<Pending> group);
+    [[nodiscard]] Result<Outcomes> apply_group(std::span<Pending> group);
+    [[nodiscard]] Result<void> advance_position();
+    void answer(std::span<Pending> group, Outcomes outcomes);
+    void care_for_log();
+
+    WriteContext& context_;
+    ObserverThread& observers_;
+    Checkpointer& checkpointer_;
+    std::atomic<std::int64_t> position_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<Pending> queue_;     // guarded by mutex_
+    std::size_t queued_bytes_ = 0;  // guarded by mutex_
+    bool is_stopping_ = false;      // guarded by mutex_
+    std::thread thread_;
+};
+
+}  // namespace tune::tracker

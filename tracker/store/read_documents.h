@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "tracker/sqlite/connection.h"
+#include "tracker/store/types.h"
+
+namespace tune::tracker {
+
+[[nodiscard]] Result<std::vector<Document>> list_documents(sqlite::Connection& connection,
+                                                           std::string_view collection,
+                                                           std::string_view key_prefix);
+[[nodiscard]] Result<std::optional<Document>> get_document(sqlite::Connection& connection,
+                                                           std::string_view collection,
+                                                           std::string_view key);
+
+}  // namespace tune::tracker

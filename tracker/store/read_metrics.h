@@ -1,0 +1,36 @@
+#pragma once
+// Reads of metric history on a connection.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "tracker/sqlite/connection.h"
+#include "tracker/store/store.h"
+
+namespace tune::tracker {
+
+[[nodiscard]] Result<Page<Metric>> metric_history(sqlite::Connection& connection,
+                                                  std::string_view run_id, std::string_view key,
+                                                  std::optional<std::int64_t> max_results,
+                                                  std::string_view page_token);
+[[nodiscard]] Result<std::vector<RunHistory>> metric_history_bulk(
+    sqlite::Connection& connection, std::span<const std::string> run_ids, std::string_view key,
+    std::int64_t max_results);
+[[nodiscard]] Result<std::vector<RunHistory>> metric_history_bulk_interval(
+    sqlite::Connection& connection, std::span<const std::string> run_ids, std::string_view key,
+    std::optional<StepRange> range, std::int64_t max_results);
+[[nodiscard]] Result<std::vector<Series>> series(sqlite::Connection& connection,
+                                                 std::span<const std::string> run_ids,
+                                                 std::string_view key, std::int64_t bucket_count);
+
+/// Positions (ascending) of MLflow 3.17.2's sample of `row_count` rows: the first row of each of
+/// `max_results` equal buckets (SQL's NTILE), the last row in place of the last one; all rows when
+/// there are no more than `max_results`.
+[[nodiscard]] std::vector<std::int64_t> sample_positions(std::int64_t row_count,
+                                                         std::int64_t max_results);
+
+}  // namespace tune::tracker

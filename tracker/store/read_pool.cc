@@ -1,0 +1,97 @@
+#include "tracker/store/read_pool.h"
+
+#include <utility>
+
+#include "tracker/store/search_page.h"
+#include "tracker/store/store.h"
+
+namespace tune::tracker {
+namespace {
+
+constexpr int kReaderCacheKib = 4096;
+constexpr std::size_t kSpareConnections = 2;
+
+}  // namespace
+
+ReadPool::ReadPool(std::string path, int thread_count, int timeout_ms)
+    : path_(std::move(path)),
+      timeout_ms_(timeout_ms),
+      connections_max_(static_cast<std::size_t>(thread_count) + kSpareConnections) {
+    for (int i = 0; i < thread_count; ++i) threads_.emplace_back([this] { run(); });
+}
+
+bool ReadPool::post(std::function<void()> job) {
+    const std::lock_guard lock(mutex_);
+    if (is_stopping_ || jobs_.size() >= kReadQueueMax) return false;
+    jobs_.push_back(std::move(job));
+    jobs_changed_.notify_one();
+    return true;
+}
+
+void ReadPool::stop() {
+    {
+        const std::lock_guard lock(mutex_);
+        is_stopping_ = true;
+        jobs_changed_.notify_all();
+    }
+    for (std::thread& thread : threads_)
+        if (thread.joinable()) thread.join();
+}
+
+void ReadPool::run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        jobs_changed_.wait(lock, [this] { return is_stopping_ || !jobs_.empty(); });
+        if (jobs_.empty()) return;
+        const std::function<void()> job = std::move(jobs_.front());
+        jobs_.pop_front();
+        lock.unlock();
+        job();
+        lock.lock();
+    }
+}
+
+Result<std::unique_ptr<sqlite::Connection>> ReadPool::open() const {
+    sqlite::ConnectionOptions options;
+    options.access = sqlite::Access::kReadOnly;
+    options.cache_kib = kReaderCacheKib;
+    TUNE_TRY(connection, sqlite::Connection::open(path_, options));
+    TUNE_TRY_VOID(add_search_functions(*connection));
+    return connection;
+}
+
+Result<ReadPool::Lease> ReadPool::lease() {
+    std::unique_lock lock(mutex_);
+    connections_changed_.wait(
+        lock, [this] { return !idle_.empty() || connection_count_ < connections_max_; });
+    std::unique_ptr<sqlite::Connection> connection;
+    if (!idle_.empty()) {
+        connection = std::move(idle_.back());
+        idle_.pop_back();
+    } else {
+        ++connection_count_;
+        lock.unlock();
+        Result<std::unique_ptr<sqlite::Connection>> opened = open();
+        if (!opened) {
+            lock.lock();
+            --connection_count_;
+            connections_changed_.notify_one();
+            return std::move(opened).error();
+        }
+        connection = std::move(*opened);
+    }
+    connection->set_time_limit(timeout_ms_);
+    return Lease(*this, std::move(connection));
+}
+
+void ReadPool::give_back(std::unique_ptr<sqlite::Connection> connection) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(connection));
+    connections_changed_.notify_one();
+}
+
+ReadPool::Lease::~Lease() {
+    if (connection_ != nullptr) pool_->give_back(std::move(connection_));
+}
+
+}  // namespace tune::tracker

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "tracker/sqlite/connection.h"
+
+namespace tune::tracker {
+
+/// Read connections, opened when first needed, and threads that run read jobs. Thread-safe.
+class ReadPool {
+public:
+    /// `thread_count` threads; two connections more, for callers on other threads.
+    ReadPool(std::string path, int thread_count, int timeout_ms);
+    ~ReadPool() { stop(); }
+    ReadPool(const ReadPool&) = delete;
+    ReadPool& operator=(const ReadPool&) = delete;
+
+    /// As Store::post_read.
+    [[nodiscard]] bool post(std::function<void()> job);
+    /// Runs what is queued, then ends the threads. Leases still work. Idempotent.
+    void stop();
+
+    /// A connection for one read; waits while all are in use.
+    class Lease {
+    public:
+        Lease(ReadPool& pool, std::unique_ptr<sqlite::Connection> connection)
+            : pool_(&pool), connection_(std::move(connection)) {}
+        ~Lease();
+        Lease(Lease&&) = default;
+        Lease(const Lease&) = delete;
+        Lease& operator=(const Lease&) = delete;
+        Lease& operator=(Lease&&) = delete;
+        [[nodiscard]] sqlite::Connection& connection() { return *connection_; }
+
+    private:
+        ReadPool* pool_;
+        std::unique_ptr<sqlite::Connection> connection_;
+    };
+    [[nodiscard]] Result<Lease> lease();
+
+private:
+    void run();
+    void give_back(std::unique_ptr<sqlite::Connection> connection);
+    [[nodiscard]] Result<std::unique_ptr<sqlite::Connection>> open() const;
+
+    const std::string path_;
+    const int timeout_ms_;
+    const std::size_t connections_max_;
+    std::mutex mutex_;
+    std::condition_variable jobs_changed_;
+    std::condition_variable connections_changed_;
+    std::deque<std::function<void()>> jobs_;                 // guarded by mutex_
+    std::vector<std::unique_ptr<sqlite::Connection>> idle_;  // guarded by mutex_
+    std::size_t connection_count_ = 0;                       // guarded by mutex_
+    bool is_stopping_ = false;                               // guarded by mutex_
+    std::vector<std::thread> threads_;
+};
+
+}  // namespace tune::tracker

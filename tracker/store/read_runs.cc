@@ -1,0 +1,174 @@
+#include "tracker/store/read_runs.h"
+
+#include <cmath>
+
+#include "base/limits.h"
+#include "tracker/search/filter.h"
+#include "tracker/search/order_by.h"
+#include "tracker/store/run_loader.h"
+#include "tracker/store/search_page.h"
+
+namespace tune::tracker {
+namespace {
+
+/// Dataset summaries of one answer (MLflow).
+constexpr std::int64_t kDatasetSummariesMax = 1'000;
+
+std::string attribute(std::string_view key) {
+    if (key == "run_id") return "r.run_id";
+    if (key == "run_name") return "r.name";
+    if (key == "user_id") return "r.user_id";
+    if (key == "artifact_uri") return "r.artifact_uri";
+    if (key == "start_time") return "r.start_time_ms";
+    if (key == "end_time") return "r.end_time_ms";
+    return "(CASE r.status WHEN 1 THEN 'RUNNING' WHEN 2 THEN 'SCHEDULED' WHEN 3 THEN 'FINISHED' "
+           "WHEN 4 THEN 'FAILED' ELSE 'KILLED' END)";
+}
+
+/// A table of (run_row, key_id, value).
+search::Facet keyed_facet(const char* table) {
+    search::Facet facet;
+    facet.from_of = [table](const std::string& key) {
+        return std::string(table) +
+               " f WHERE f.run_row = r.run_row AND f.key_id = (SELECT key_id FROM keys WHERE "
+               "name = " +
+               key + ")";
+    };
+    facet.value = "f.value";
+    return facet;
+}
+
+search::Facet dataset_facet(std::string_view key) {
+    const bool is_context = key == "context";
+    const std::string from =
+        is_context ? "dataset_inputs f JOIN input_tags t ON t.input_row = f.input_row AND "
+                     "t.key = 'mlflow.data.context' WHERE f.run_row = r.run_row"
+                   : "dataset_inputs f JOIN datasets d ON d.dataset_row = f.dataset_row "
+                     "WHERE f.run_row = r.run_row";
+    search::Facet facet;
+    facet.from_of = [from](const std::string&) { return from; };
+    facet.value = is_context ? "t.value" : key == "digest" ? "d.digest" : "d.name";
+    return facet;
+}
+
+search::SqlSchema run_schema() {
+    search::SqlSchema schema;
+    schema.attribute = &attribute;
+    schema.metric = keyed_facet("latest_metrics");
+    schema.metric.is_nan = "f.is_nan";
+    schema.param = keyed_facet("params");
+    schema.tag = keyed_facet("tags");
+    schema.dataset = &dataset_facet;
+    return schema;
+}
+
+std::vector<search::SortColumn> sort_columns(const search::SqlSchema& schema,
+                                             const std::vector<search::OrderKey>& keys,
+                                             search::Binder& binder) {
+    std::vector<search::SortColumn> columns;
+    bool has_start_time = false;
+    bool has_run_id = false;
+    for (const search::OrderKey& key : keys) {
+        columns.push_back(search::compile_order_key(schema, key, binder));
+        if (key.entity != search::Entity::kAttribute) continue;
+        columns.back().is_nullable = key.key == "end_time";
+        has_start_time = has_start_time || key.key == "start_time";
+        has_run_id = has_run_id || key.key == "run_id";
+    }
+    if (!has_start_time) columns.push_back({"r.start_time_ms", false, false, false});
+    if (!has_run_id) columns.push_back({"r.run_id", false, true, false});
+    return columns;
+}
+
+std::string life_condition(ViewType view) {
+    if (view == ViewType::kAll) return "r.life IN (0, 1)";
+    return view == ViewType::kActiveOnly ? "r.life = 0" : "r.life = 1";
+}
+
+std::string canonical(const SearchRuns& query) {
+    std::string text =
+        "runs\x1f" + query.filter + "\x1f" + std::to_string(static_cast<int>(query.view_type));
+    for (const ExperimentId id : query.experiment_ids) text += "\x1f" + std::to_string(id);
+    text += "\x1e";
+    for (const std::string& key : query.order_by) text += "\x1f" + key;
+    return text;
+}
+
+}  // namespace
+
+Error no_run(std::string_view run_id) {
+    return {Code::kResourceDoesNotExist, "Run with id=" + std::string(run_id) + " not found"};
+}
+
+Result<std::int64_t> find_run_row(sqlite::Connection& connection, std::string_view run_id) {
+    TUNE_TRY(select, connection.prepare("SELECT run_row FROM runs WHERE run_id = ?"));
+    TUNE_TRY(has_row, select.with(run_id).step());
+    return has_row ? select.integer(0) : std::int64_t{0};
+}
+
+Result<std::optional<RunInfo>> find_run_info(sqlite::Connection& connection,
+                                             std::string_view run_id) {
+    TUNE_TRY(run_row, find_run_row(connection, run_id));
+    if (run_row == 0) return std::optional<RunInfo>();
+    TUNE_TRY(info, load_run_info(connection, run_row));
+    return std::optional<RunInfo>(std::move(info));
+}
+
+Result<Run> load_run(sqlite::Connection& connection, std::string_view run_id) {
+    TUNE_TRY(run_row, find_run_row(connection, run_id));
+    if (run_row == 0) return no_run(run_id);
+    TUNE_TRY(loader, RunLoader::prepare(connection));
+    return loader.load(run_row);
+}
+
+Result<Page<Run>> search_runs(sqlite::Connection& connection, const SearchRuns& query) {
+    TUNE_TRY_VOID(check_max_results(query.max_results, kSearchResultsMax));
+    TUNE_TRY(clauses, search::parse_filter(search::Subject::kRuns, query.filter));
+    TUNE_TRY(keys, search::parse_order_by(search::Subject::kRuns, query.order_by));
+    Page<Run> page;
+    if (query.experiment_ids.empty()) return page;
+    const search::SqlSchema schema = run_schema();
+    search::Binder binder;
+    search::PageQuery page_query;
+    page_query.row = "r.run_row";
+    page_query.from = "runs r";
+    page_query.columns = sort_columns(schema, keys, binder);
+    page_query.where = "r.experiment_id IN " + bind_ids(query.experiment_ids, binder) + " AND " +
+                       life_condition(query.view_type) + " AND " +
+                       search::compile_filter(schema, clauses, binder);
+    TUNE_TRY(rows, fetch_page(connection, page_query, std::move(binder), canonical(query),
+                              query.page_token, query.max_results));
+    page.next_page_token = std::move(rows.next_page_token);
+    page.items.reserve(rows.rows.size());
+    TUNE_TRY(loader, RunLoader::prepare(connection));
+    for (const std::int64_t row : rows.rows) {
+        TUNE_TRY(run, loader.load(row));
+        page.items.push_back(std::move(run));
+    }
+    return page;
+}
+
+Result<std::vector<DatasetSummary>> search_datasets(sqlite::Connection& connection,
+                                                    std::span<const ExperimentId> experiment_ids) {
+    std::vector<DatasetSummary> summaries;
+    if (experiment_ids.empty()) return summaries;
+    search::Binder binder;
+    const std::string ids =
+        bind_ids(std::vector<ExperimentId>(experiment_ids.begin(), experiment_ids.end()), binder);
+    const std::string sql =
+        "SELECT DISTINCT d.experiment_id, d.name, d.digest, coalesce(t.value, '') FROM datasets d "
+        "JOIN dataset_inputs i ON i.dataset_row = d.dataset_row LEFT JOIN input_tags t ON "
+        "t.input_row = i.input_row AND t.key = 'mlflow.data.context' WHERE d.experiment_id IN " +
+        ids + " ORDER BY 1, 2, 3, 4 LIMIT " + binder.bind(kDatasetSummariesMax);
+    TUNE_TRY(select, connection.prepare(sql));
+    for (std::size_t i = 0; i < binder.values().size(); ++i)
+        select.bind_value(static_cast<int>(i + 1), binder.values()[i]);
+    for (;;) {
+        TUNE_TRY(has_row, select.step());
+        if (!has_row) return summaries;
+        summaries.push_back({select.integer(0), std::string(select.text(1)),
+                             std::string(select.text(2)), std::string(select.text(3))});
+    }
+}
+
+}  // namespace tune::tracker
