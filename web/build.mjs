@@ -38,10 +38,11 @@ function options(argv) {
     };
 }
 
-function bundle(minify) {
+function bundle(minify, entryPoints, define) {
     return {
         absWorkingDir: here,
-        entryPoints: { app: "src/app.tsx" },
+        entryPoints,
+        define,
         bundle: true,
         format: "esm",
         target: ["es2022"],
@@ -59,16 +60,22 @@ function bundle(minify) {
 
 /// The files of the page, by name.
 async function pageFiles(minify) {
-    const result = await esbuild.build(bundle(minify));
     const files = new Map();
-    for (const file of result.outputFiles) files.set(path.basename(file.path), Buffer.from(file.contents));
-    const named = (extension) => [...files.keys()].find((name) => name.endsWith(extension));
+    const build = async (entryPoints, define = {}) => {
+        const result = await esbuild.build(bundle(minify, entryPoints, define));
+        for (const file of result.outputFiles) files.set(path.basename(file.path), Buffer.from(file.contents));
+    };
+    const named = (extension) => [...files.keys()].find((name) => name.startsWith("app") && name.endsWith(extension));
+    await build({ events: "src/data/events_worker.ts" });
+    // The page starts the worker by its name, which holds a hash.
+    await build({ app: "src/app.tsx" }, { EVENTS_WORKER: JSON.stringify(`/${[...files.keys()][0]}`) });
     const icon = await readFile(path.join(here, "src/icon.svg"));
-    files.set(`icon.${createHash("sha256").update(icon).digest("hex").slice(0, 8)}.svg`, icon);
+    const iconName = `icon.${createHash("sha256").update(icon).digest("hex").slice(0, 8)}.svg`;
+    files.set(iconName, icon);
     const html = (await readFile(path.join(here, "src/index.html"), "utf8"))
         .replace("app.js", named(".js"))
         .replace("app.css", named(".css"))
-        .replace("icon.svg", named(".svg"));
+        .replace("icon.svg", iconName);
     files.set("index.html", Buffer.from(html));
     return files;
 }

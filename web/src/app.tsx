@@ -1,4 +1,40 @@
 import "./app.css";
 import { render } from "preact";
+import { route } from "./data/router.ts";
+import { ExperimentPage } from "./pages/experiment.tsx";
+import { HomePage } from "./pages/home.tsx";
+import { RunPage } from "./pages/run.tsx";
+import { StudyPage } from "./pages/study.tsx";
+import { Empty } from "./parts/feedback.tsx";
+import { Shell, usePlace } from "./parts/shell.tsx";
 
-render(<p>tune</p>, document.getElementById("app")!);
+function LostPage({ path }: { path: string }) {
+    usePlace({ text: "not found" });
+    return (
+        <Empty title="There is no such page">
+            <p><code>{path}</code></p>
+            <a href="/">All experiments</a>
+        </Empty>
+    );
+}
+
+function Page() {
+    const at = route.value;
+    switch (at.page) {
+        case "home": return <HomePage />;
+        case "experiment": return <ExperimentPage key={at.id} id={at.id} />;
+        case "run": return <RunPage key={at.id} id={at.id} />;
+        case "study": return <StudyPage key={at.name} name={at.name} />;
+        case "lost": return <LostPage path={at.path} />;
+    }
+}
+
+function App() {
+    return (
+        <Shell fill={route.value.page === "experiment"}>
+            <Page />
+        </Shell>
+    );
+}
+
+render(<App />, document.getElementById("app")!);

@@ -1,0 +1,161 @@
+// A study and its trials, as the study page draws them.
+import { fromWire, type WireNumber } from "./wire.ts";
+
+export type TrialState = "queued" | "running" | "complete" | "pruned" | "failed" | "cancelled";
+export const kTrialStates: readonly TrialState[] = ["complete", "running", "pruned", "failed", "cancelled", "queued"];
+
+export type ParamValue = string | number | boolean | null | ParamValue[];
+
+export interface WireTrial {
+    number: number;
+    state: TrialState;
+    attempt?: number;
+    run_id?: string;
+    params?: Record<string, ParamValue>;
+    value?: WireNumber;
+    reason?: string;
+    start_ms?: number | null;
+    end_ms?: number | null;
+    worker?: string;
+    intermediate?: [number, WireNumber][];
+    intermediate_last?: [number, WireNumber] | { step: number; value: WireNumber } | null;
+}
+
+export interface Trial {
+    number: number;
+    state: TrialState;
+    attempt: number;
+    runId: string;
+    params: Record<string, ParamValue>;
+    /// NaN: none (yet).
+    value: number;
+    reason: string;
+    start: number;
+    end: number;
+    worker: string;
+    steps: number[];
+    values: number[];
+}
+
+export interface SpaceEntry {
+    float?: [number, number];
+    int?: [number, number];
+    choice?: ParamValue[];
+    ordinal?: ParamValue[];
+    const?: ParamValue;
+    log?: boolean;
+}
+
+export interface Study {
+    name: string;
+    study_id?: string;
+    experiment_id: string;
+    run_id?: string;
+    state: "running" | "paused" | "stopped" | "completed";
+    metric: { name: string; goal: "min" | "max" };
+    space: Record<string, SpaceEntry>;
+    sampler?: { type?: string; seed?: number } | null;
+    pruner?: { type?: string } | null;
+    budget?: { trials?: number; time?: string | number; parallel?: number } | null;
+    command?: string[] | string;
+    created_ms: number;
+    counts: Partial<Record<TrialState, number>>;
+    best: { number: number; value: WireNumber; params: Record<string, ParamValue>; run_id: string } | null;
+}
+
+function emptyTrial(number: number): Trial {
+    return {
+        number, state: "queued", attempt: 0, runId: "", params: {}, value: NaN, reason: "", start: 0, end: 0,
+        worker: "", steps: [], values: [],
+    };
+}
+
+/// Adds a point where its step belongs; an equal step is replaced.
+function addIntermediate(trial: Trial, step: number, value: number): void {
+    let at = trial.steps.length;
+    while (at > 0 && trial.steps[at - 1]! > step) --at;
+    if (at > 0 && trial.steps[at - 1] === step) {
+        trial.values[at - 1] = value;
+        return;
+    }
+    trial.steps.splice(at, 0, step);
+    trial.values.splice(at, 0, value);
+}
+
+/// `trial` with what `wire` says; fields that it leaves out stay.
+export function mergeTrial(trial: Trial | undefined, wire: WireTrial): Trial {
+    const next: Trial = trial ? { ...trial } : emptyTrial(wire.number);
+    next.state = wire.state;
+    next.attempt = wire.attempt ?? next.attempt;
+    next.runId = wire.run_id ?? next.runId;
+    next.params = wire.params ?? next.params;
+    if (wire.value !== undefined) next.value = fromWire(wire.value);
+    next.reason = wire.reason ?? next.reason;
+    next.start = wire.start_ms ?? next.start;
+    next.end = wire.end_ms ?? next.end;
+    next.worker = wire.worker ?? next.worker;
+    if (wire.intermediate) {
+        next.steps = wire.intermediate.map(([step]) => step);
+        next.values = wire.intermediate.map(([, value]) => fromWire(value));
+    } else if (wire.intermediate_last) {
+        const last = wire.intermediate_last;
+        next.steps = [...next.steps];
+        next.values = [...next.values];
+        if (Array.isArray(last)) addIntermediate(next, last[0], fromWire(last[1]));
+        else addIntermediate(next, last.step, fromWire(last.value));
+    }
+    return next;
+}
+
+/// The objective as plots show it: a complete trial's value, else (pruned, running) the last one reported.
+export function shownValue(trial: Trial): number {
+    if (Number.isFinite(trial.value)) return trial.value;
+    return trial.values.length > 0 ? trial.values[trial.values.length - 1]! : NaN;
+}
+
+export function isBetter(a: number, b: number, goal: "min" | "max"): boolean {
+    return goal === "min" ? a < b : a > b;
+}
+
+/// The best value of complete trials up to each of `trials` (ordered as given); NaN before the first.
+export function bestSoFar(trials: readonly Trial[], goal: "min" | "max"): number[] {
+    let best = NaN;
+    return trials.map((trial) => {
+        if (trial.state === "complete" && Number.isFinite(trial.value))
+            if (Number.isNaN(best) || isBetter(trial.value, best, goal)) best = trial.value;
+        return best;
+    });
+}
+
+/// The best complete trial; the earlier one of equals.
+export function bestTrial(trials: readonly Trial[], goal: "min" | "max"): Trial | undefined {
+    let best: Trial | undefined;
+    for (const trial of trials) {
+        if (trial.state !== "complete" || !Number.isFinite(trial.value)) continue;
+        if (!best || isBetter(trial.value, best.value, goal)) best = trial;
+    }
+    return best;
+}
+
+export function countStates(trials: readonly Trial[]): Record<TrialState, number> {
+    const counts = { queued: 0, running: 0, complete: 0, pruned: 0, failed: 0, cancelled: 0 };
+    for (const trial of trials) ++counts[trial.state];
+    return counts;
+}
+
+/// The value below (above) which the best `percent` of the complete trials lie; NaN without any.
+export function topThreshold(trials: readonly Trial[], goal: "min" | "max", percent: number): number {
+    const values = trials.filter((t) => t.state === "complete" && Number.isFinite(t.value)).map((t) => t.value);
+    if (values.length === 0) return NaN;
+    values.sort((a, b) => (goal === "min" ? a - b : b - a));
+    return values[Math.max(0, Math.ceil((values.length * percent) / 100) - 1)]!;
+}
+
+/// Names of parameters in the order of the space, then those that only trials have. Constants are left out.
+export function searchedParams(study: Study, trials: readonly Trial[]): string[] {
+    const names = Object.keys(study.space ?? {}).filter((name) => study.space[name]!.const === undefined);
+    for (const trial of trials)
+        for (const name of Object.keys(trial.params))
+            if (!names.includes(name) && study.space?.[name]?.const === undefined) names.push(name);
+    return names;
+}

@@ -1,0 +1,212 @@
+// "/": all studies and experiments.
+import { useMemo, useState } from "preact/hooks";
+import { ago, count, number } from "../data/format.ts";
+import { useLive, type Listener } from "../data/live.ts";
+import { viewState } from "../data/router.ts";
+import { fromWire, getJson, ApiError, tuneApi, type ExperimentRow } from "../data/wire.ts";
+import { kTrialStates, type Study } from "../data/study.ts";
+import { experimentPath, studyPath } from "../data/url.ts";
+import { nowMs } from "../parts/clock.ts";
+import { Empty, Fault, Loading, State } from "../parts/feedback.tsx";
+import { TextFilter } from "../parts/fields.tsx";
+import { usePlace } from "../parts/shell.tsx";
+
+const view = viewState({ q: "" });
+const kReread_ms = 500;
+/// Studies whose own events this page listens to; the rest follow with the next activity.
+const kStudiesLive = 40;
+
+interface Lists {
+    experiments: ExperimentRow[];
+    studies: Study[];
+}
+
+async function readStudies(): Promise<Study[]> {
+    try {
+        return (await getJson<{ studies?: Study[] }>(`${tuneApi}/studies`)).studies ?? [];
+    } catch (error) {
+        // A tracking server without a tuner has no such route.
+        if (error instanceof ApiError && error.status === 404) return [];
+        throw error;
+    }
+}
+
+function useLists(): { lists: Lists | undefined; error: unknown; read: () => void } {
+    const [lists, setLists] = useState<Lists>();
+    const [error, setError] = useState<unknown>();
+    const work = useMemo(() => {
+        let timer: ReturnType<typeof setTimeout> | undefined;
+        const read = async () => {
+            try {
+                const [experiments, studies] = await Promise.all([
+                    getJson<{ experiments: ExperimentRow[] }>("/api/ui/experiments"),
+                    readStudies(),
+                ]);
+                setLists({ experiments: experiments.experiments, studies });
+                setError(undefined);
+            } catch (fault) {
+                setError(fault);
+            }
+        };
+        const soon = () => {
+            timer ??= setTimeout(() => {
+                timer = undefined;
+                void read();
+            }, kReread_ms);
+        };
+        return { read, soon };
+    }, []);
+    const listener: Listener = {
+        read: () => void work.read(),
+        event: (type, data) => {
+            if (type === "activity" || type === "experiment") work.soon();
+            if (type !== "study") return;
+            const change = data as Partial<Study> & { name: string };
+            setLists((old) => old && { ...old, studies: old.studies.map((s) => (s.name === change.name ? { ...s, ...change } : s)) });
+        },
+    };
+    const names = lists?.studies.slice(0, kStudiesLive).map((study) => study.name) ?? [];
+    useLive(JSON.stringify(names), ["experiments", ...names.map((name) => `study:${name}`)], listener);
+    return { lists, error, read: () => void work.read() };
+}
+
+export function Tally({ counts }: { counts: Study["counts"] }) {
+    const total = kTrialStates.reduce((sum, state) => sum + (counts[state] ?? 0), 0);
+    const text = kTrialStates.filter((state) => counts[state]).map((state) => `${counts[state]} ${state}`).join(", ");
+    return (
+        <div class="tally" role="img" aria-label={text || "no trials"} title={text}>
+            {kTrialStates.map((state) => (counts[state] ? <i key={state} style={{ width: `${(100 * counts[state]!) / total}%`, background: `var(--${state})` }} /> : null))}
+        </div>
+    );
+}
+
+function StudyRows({ studies, names }: { studies: Study[]; names: Map<string, string> }) {
+    return (
+        <div class="scroll">
+            <table class="plain">
+                <thead>
+                    <tr>
+                        <th scope="col">Study</th>
+                        <th scope="col">State</th>
+                        <th scope="col" style={{ width: "22%" }}>Trials</th>
+                        <th scope="col" class="right">Done</th>
+                        <th scope="col" class="right">Running</th>
+                        <th scope="col">Metric</th>
+                        <th scope="col" class="right">Best</th>
+                        <th scope="col">Experiment</th>
+                        <th scope="col" class="right">Created</th>
+                    </tr>
+                </thead>
+                <tbody>
+                    {studies.map((study) => {
+                        const counts = study.counts ?? {};
+                        const done = (counts.complete ?? 0) + (counts.pruned ?? 0) + (counts.failed ?? 0);
+                        return (
+                            <tr key={study.name}>
+                                <td><a href={studyPath(study.name)}><b>{study.name}</b></a></td>
+                                <td><State name={study.state} /></td>
+                                <td><Tally counts={counts} /></td>
+                                <td class="right">
+                                    {done}
+                                    {study.budget?.trials ? <span class="faint"> / {study.budget.trials}</span> : null}
+                                </td>
+                                <td class="right">{counts.running || <span class="faint">–</span>}</td>
+                                <td>
+                                    {study.metric.name} <span class="faint">{study.metric.goal}</span>
+                                </td>
+                                <td class="right"><b>{study.best ? number(fromWire(study.best.value)) : "–"}</b></td>
+                                <td><a href={experimentPath(study.experiment_id)}>{names.get(study.experiment_id) ?? study.experiment_id}</a></td>
+                                <td class="right muted">{ago(study.created_ms, nowMs.value)}</td>
+                            </tr>
+                        );
+                    })}
+                </tbody>
+            </table>
+        </div>
+    );
+}
+
+function ExperimentRows({ rows, best }: { rows: ExperimentRow[]; best: Map<string, string> }) {
+    return (
+        <div class="scroll">
+            <table class="plain">
+                <thead>
+                    <tr>
+                        <th scope="col">Experiment</th>
+                        <th scope="col" class="right">Runs</th>
+                        <th scope="col">Running now</th>
+                        <th scope="col">Best</th>
+                        <th scope="col" class="right">Last activity</th>
+                    </tr>
+                </thead>
+                <tbody>
+                    {rows.map((row) => (
+                        <tr key={row.experiment_id}>
+                            <td><a href={experimentPath(row.experiment_id)}><b>{row.name}</b></a></td>
+                            <td class="right">{row.runs.toLocaleString("en-US")}</td>
+                            <td>{row.running > 0 ? <span class="state running"><i />{row.running}</span> : <span class="faint">–</span>}</td>
+                            <td class="num">{best.get(row.experiment_id) ?? <span class="faint">–</span>}</td>
+                            <td class="right muted" title={new Date(row.last_activity_ms).toString()}>{ago(row.last_activity_ms, nowMs.value)}</td>
+                        </tr>
+                    ))}
+                </tbody>
+            </table>
+        </div>
+    );
+}
+
+/// The best value among the studies of each experiment, as text.
+function bestByExperiment(studies: readonly Study[]): Map<string, string> {
+    const best = new Map<string, string>();
+    for (const study of studies)
+        if (study.best && !best.has(study.experiment_id))
+            best.set(study.experiment_id, `${study.metric.name} ${number(fromWire(study.best.value))}`);
+    return best;
+}
+
+const kFirstStudy = `tune run -n 20 -m loss:min lr=1e-5..1e-1:log -- python train.py {args}`;
+const kFirstRun = `export MLFLOW_TRACKING_URI=${location.origin}
+python train.py          # any script that logs with mlflow`;
+
+export function HomePage() {
+    usePlace();
+    const { lists, error, read } = useLists();
+    const { q } = view.current.value;
+    const matches = (text: string) => text.toLowerCase().includes(q.toLowerCase());
+    const names = new Map(lists?.experiments.map((row) => [row.experiment_id, row.name]));
+    const studies = lists?.studies.filter((study) => matches(study.name) || matches(names.get(study.experiment_id) ?? "")) ?? [];
+    const experiments = lists?.experiments.filter((row) => matches(row.name)) ?? [];
+    const isEmpty = lists && lists.studies.length === 0 && lists.experiments.every((row) => row.runs === 0);
+    return (
+        <>
+            <div class="head">
+                <div class="grow">
+                    <h1>Experiments and studies</h1>
+                    {lists && <p class="muted">{count(lists.studies.length, "study", "studies")}, {count(lists.experiments.length, "experiment")}</p>}
+                </div>
+                <TextFilter value={q} onInput={(text) => view.set({ q: text })} label="Filter by name" placeholder="Filter by name" isMain />
+            </div>
+            {error !== undefined && <Fault error={error} retry={read} />}
+            {!lists && error === undefined && <Loading />}
+            {isEmpty && (
+                <section class="card" aria-label="Getting started">
+                    <Empty title="Nothing here yet" command={`${kFirstStudy}\n\n${kFirstRun}`}>
+                        Start a study, or point any MLflow script at this server. Its runs appear here by themselves.
+                    </Empty>
+                </section>
+            )}
+            {lists && lists.studies.length > 0 && (
+                <section class="card" aria-labelledby="studies">
+                    <header><h2 id="studies">Studies <small>{studies.length < lists.studies.length ? `${studies.length} of ${lists.studies.length}` : ""}</small></h2></header>
+                    {studies.length > 0 ? <StudyRows studies={studies} names={names} /> : <Empty title={`No study matches “${q}”`} />}
+                </section>
+            )}
+            {lists && !isEmpty && (
+                <section class="card" aria-labelledby="experiments">
+                    <header><h2 id="experiments">Experiments <small>{experiments.length < lists.experiments.length ? `${experiments.length} of ${lists.experiments.length}` : ""}</small></h2></header>
+                    {experiments.length > 0 ? <ExperimentRows rows={experiments} best={bestByExperiment(lists.studies)} /> : <Empty title={`No experiment matches “${q}”`} />}
+                </section>
+            )}
+        </>
+    );
+}

@@ -1,0 +1,190 @@
+// "/r/<id>": one run: what went in, what came out, what it says right now.
+import { useEffect, useMemo } from "preact/hooks";
+import { SeriesCard } from "../charts/series_card.tsx";
+import { date, duration, number } from "../data/format.ts";
+import { useLive } from "../data/live.ts";
+import { viewState } from "../data/router.ts";
+import { RunState, type RunView } from "../data/run_page.ts";
+import type { XAxis } from "../data/series.ts";
+import { SeriesBook } from "../data/series_book.ts";
+import { experimentPath, runPath, studyPath } from "../data/url.ts";
+import { nowMs } from "../parts/clock.ts";
+import { copy, Empty, Fault, isMissing, Loading, State } from "../parts/feedback.tsx";
+import { usePlace } from "../parts/shell.tsx";
+import { Artifacts } from "./artifacts.tsx";
+import { Logs } from "./logs.tsx";
+import { ChartBar, matchMetrics } from "./runs_charts.tsx";
+
+const view = viewState({ tab: "charts", m: "", x: "step", smooth: 0, path: "", log: "" });
+const kTabs = [
+    ["charts", "Charts"],
+    ["artifacts", "Artifacts"],
+    ["logs", "Logs"],
+] as const;
+
+function Rows({ title, entries, empty }: { title: string; entries: [string, preact.ComponentChildren][]; empty: string }) {
+    return (
+        <section class="card" aria-label={title}>
+            <header><h2>{title} <small>{entries.length || ""}</small></h2></header>
+            {entries.length === 0 ? (
+                <p class="body faint">{empty}</p>
+            ) : (
+                <div class="scroll" tabIndex={0} role="group" aria-label={title}>
+                    <table class="plain">
+                        <tbody>
+                            {entries.map(([key, value]) => (
+                                <tr key={key}>
+                                    <td class="muted">{key}</td>
+                                    <td class="right" style={{ whiteSpace: "pre-wrap" }}>{value}</td>
+                                </tr>
+                            ))}
+                        </tbody>
+                    </table>
+                </div>
+            )}
+        </section>
+    );
+}
+
+/// Tags that the page shows elsewhere, or that are for programs.
+const kQuietTags = /^(mlflow\.(runName|user|log-model\.history|parentRunId|loggedArtifacts|autologging)|tune\.(state|study|trial|attempt))$/;
+
+function Side({ run }: { run: RunView }) {
+    const sorted = <V,>(map: Map<string, V>) => [...map].sort(([a], [b]) => a.localeCompare(b));
+    return (
+        <div class="side">
+            <Rows title="Params" entries={sorted(run.params)} empty="This run logged no params." />
+            <Rows
+                title="Metrics"
+                entries={sorted(run.metrics).map(([key, point]) => [
+                    key,
+                    <span title={`${point.value} at step ${point.step}`}>
+                        <b data-metric-value={key}>{number(point.value, 5)}</b> <span class="faint">@{point.step}</span>
+                    </span>,
+                ])}
+                empty="No metrics yet."
+            />
+            <Rows title="Tags" entries={sorted(run.tags).filter(([key]) => !kQuietTags.test(key))} empty="No tags." />
+            {run.datasets.length > 0 && <Rows title="Data sets" entries={run.datasets.map((set) => [set.name, <code>{set.digest}</code>])} empty="" />}
+        </div>
+    );
+}
+
+function Head({ run }: { run: RunView }) {
+    const study = run.tags.get("tune.study");
+    const parent = run.tags.get("mlflow.parentRunId");
+    const end = run.end ?? (run.status === "RUNNING" ? nowMs.value : undefined);
+    return (
+        <div class="head">
+            <div class="grow">
+                <div class="title">
+                    <h1>{run.name || run.id}</h1>
+                    <State name={run.tags.get("tune.state") ?? run.status} pill />
+                    {run.isDeleted && <span class="chip">deleted</span>}
+                </div>
+                <div class="facts">
+                    {study !== undefined && (
+                        <span>
+                            study <a href={studyPath(study)}>{study}</a>
+                            {run.tags.has("tune.trial") && `, trial ${run.tags.get("tune.trial")}`}
+                            {Number(run.tags.get("tune.attempt")) > 1 && `, attempt ${run.tags.get("tune.attempt")}`}
+                        </span>
+                    )}
+                    {study === undefined && parent !== undefined && <span>part of <a href={runPath(parent)}>{parent.slice(0, 8)}</a></span>}
+                    <span>started {date(run.start)}</span>
+                    {end !== undefined && run.start > 0 && <span>{run.end ? "took" : "for"} {duration(end - run.start)}</span>}
+                    {run.user && <span>by {run.user}</span>}
+                    <button class="button quiet small" type="button" title="Copy the run id" onClick={() => void copy(run.id, "the run id")}>
+                        <code>{run.id.slice(0, 12)}…</code>
+                    </button>
+                </div>
+            </div>
+        </div>
+    );
+}
+
+/// Metrics by the part of their name before the first slash; those without come first.
+function sections(metrics: readonly string[]): [string, string[]][] {
+    const found = new Map<string, string[]>([["", []]]);
+    for (const metric of metrics) {
+        const slash = metric.indexOf("/");
+        const name = slash > 0 ? metric.slice(0, slash) : "";
+        found.set(name, [...(found.get(name) ?? []), metric]);
+    }
+    return [...found].filter(([, all]) => all.length > 0);
+}
+
+function Charts({ run, book }: { run: RunView; book: SeriesBook }) {
+    const { m, x, smooth } = view.current.value;
+    const metrics = matchMetrics([...run.metrics.keys()].sort(), m);
+    const runs = [{ id: run.id, label: run.name || run.id.slice(0, 8) }];
+    if (run.metrics.size === 0)
+        return (
+            <section class="card" aria-label="No metrics yet">
+                <Empty title="No metrics yet" command={`mlflow.log_metric("loss", 0.31, step=4)\n# or print a line to stdout:\nprint('tune: {"loss": 0.31, "step": 4}')`}>
+                    The first point appears here the moment it is logged.
+                </Empty>
+            </section>
+        );
+    return (
+        <>
+            <ChartBar pattern={m} xAxis={x} smoothing={smooth} onChange={(change) => view.set(change)} />
+            {metrics.length === 0 && <Empty title="No metric matches" />}
+            {sections(metrics).map(([name, all]) => (
+                <div key={name} class="side">
+                    {name && <h2 class="section-title">{name}</h2>}
+                    <div class="chart-grid">
+                        {all.map((metric) => (
+                            <SeriesCard key={metric} metric={metric} book={book} runs={runs} xAxis={x as XAxis} smoothing={smooth} latest={run.metrics.get(metric)?.value} />
+                        ))}
+                    </div>
+                </div>
+            ))}
+        </>
+    );
+}
+
+export function RunPage({ id }: { id: string }) {
+    const book = useMemo(() => new SeriesBook(), [id]);
+    const state = useMemo(() => new RunState(id, book), [id]);
+    book.setRuns([id]);
+    useLive(id, [`run:${id}`], { read: () => void state.read(), event: (type, data) => state.apply(type, data) });
+    useEffect(() => () => book.close(), [book]);
+    const run = state.run.value;
+    usePlace(
+        ...(run ? [{ text: "experiment", href: experimentPath(run.experimentId) }] : []),
+        { text: run?.name || id.slice(0, 12) },
+    );
+    if (!run) {
+        if (isMissing(state.error.value)) return <Empty title={`There is no run ${id}`}><a href="/">All experiments</a></Empty>;
+        return state.error.value ? <Fault error={state.error.value} retry={() => void state.read()} /> : <Loading />;
+    }
+    const { tab, path, log } = view.current.value;
+    return (
+        <>
+            <Head run={run} />
+            {state.error.value !== undefined && <Fault error={state.error.value} retry={() => void state.read()} />}
+            <div class="run-page">
+                <Side run={run} />
+                <div class="side">
+                    <div class="tabs" role="tablist" aria-label="Parts of the run">
+                        {kTabs.map(([name, text]) => (
+                            <button key={name} id={`tab-${name}`} type="button" role="tab" aria-selected={tab === name} aria-controls="tab-panel" onClick={() => view.set({ tab: name }, true)}>
+                                {text}
+                            </button>
+                        ))}
+                    </div>
+                    <div id="tab-panel" class="side" role="tabpanel" aria-labelledby={`tab-${tab}`}>
+                        {tab === "artifacts" ? (
+                            <Artifacts run={run} state={state} path={path} onPath={(next) => view.set({ path: next })} />
+                        ) : tab === "logs" ? (
+                            <Logs run={run} state={state} file={log} onFile={(next) => view.set({ log: next })} />
+                        ) : (
+                            <Charts run={run} book={book} />
+                        )}
+                    </div>
+                </div>
+            </div>
+        </>
+    );
+}

@@ -1,0 +1,224 @@
+// "/s/<name>": a study. One filter of states and one set of brushes drive every picture and the table.
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { Mark } from "../charts/canvas.tsx";
+import { History } from "../charts/history.tsx";
+import { Intermediate } from "../charts/intermediate.tsx";
+import { brushText, Parallel } from "../charts/parallel.tsx";
+import { brushed, fitScale, paramAxis, readBrush, writeBrush, type Axis, type Brush } from "../data/axes.ts";
+import { importances, kImportanceTrialsMin } from "../data/importance.ts";
+import { useLive } from "../data/live.ts";
+import { navigate, viewState } from "../data/router.ts";
+import { bestTrial, countStates, kTrialStates, searchedParams, shownValue, topThreshold, isBetter, type Study, type Trial } from "../data/study.ts";
+import { StudyStore } from "../data/study_store.ts";
+import { runPath } from "../data/url.ts";
+import { Empty, Fault, isMissing, Loading } from "../parts/feedback.tsx";
+import { Toggle } from "../parts/fields.tsx";
+import { usePlace } from "../parts/shell.tsx";
+import { StudyHead } from "./study_head.tsx";
+import { TrialsTable } from "./trials_table.tsx";
+
+const view = viewState({
+    hide: [] as readonly string[],
+    b: [] as readonly string[],
+    log: false as boolean,
+    top: 100,
+    sort: "-number",
+    q: "",
+});
+
+/// More axes cannot be told apart; the most important ones are shown.
+const kAxesMax = 16;
+
+function makeAxes(study: Study, trials: readonly Trial[], isLog: boolean): Axis[] {
+    const axes = searchedParams(study, trials).map((name) => paramAxis(name, study.space?.[name], trials));
+    const values = trials.map(shownValue);
+    axes.push({
+        name: study.metric.name,
+        scale: fitScale(values, isLog, 0.02),
+        isObjective: true,
+        get: (trial) => {
+            const value = shownValue(trial);
+            return Number.isFinite(value) ? value : undefined;
+        },
+    });
+    return axes;
+}
+
+function useShown(study: Study, all: readonly Trial[]) {
+    const { hide, b, log, top } = view.current.value;
+    const goal = study.metric.goal;
+    const trials = useMemo(() => all.filter((trial) => !hide.includes(trial.state)), [all, hide.join()]);
+    const axes = useMemo(() => makeAxes(study, trials, log), [study.space, study.metric.name, trials, log]);
+    const ranking = useMemo(() => importances(all, axes, goal), [all, axes, goal]);
+    const brushes = useMemo(() => b.map(readBrush).filter((brush) => brush !== undefined), [b.join()]);
+    const active = useMemo(() => {
+        let kept = brushed(trials, axes, brushes);
+        const limit = top < 100 ? topThreshold(trials, goal, top) : NaN;
+        if (!Number.isNaN(limit))
+            kept = kept.filter((trial) => trial.state === "complete" && !isBetter(limit, trial.value, goal));
+        return new Set(kept.map((trial) => trial.number));
+    }, [trials, axes, brushes, top, goal]);
+    const drawnAxes = useMemo(() => {
+        if (axes.length <= kAxesMax) return axes;
+        const first = new Set(ranking.slice(0, kAxesMax - 1).map((entry) => entry.name));
+        return axes.filter((axis, i) => axis.isObjective || (first.size > 0 ? first.has(axis.name) : i < kAxesMax - 1));
+    }, [axes, ranking]);
+    return { trials, axes: drawnAxes, ranking, brushes, active };
+}
+
+function StateFilter({ trials }: { trials: readonly Trial[] }) {
+    const { hide } = view.current.value;
+    const counts = countStates(trials);
+    return (
+        <div class="toolbar" role="group" aria-label="Trials shown, by state">
+            {kTrialStates.filter((state) => counts[state] > 0).map((state) => {
+                const isShown = !hide.includes(state);
+                return (
+                    <button
+                        key={state}
+                        class="button small"
+                        type="button"
+                        aria-pressed={isShown}
+                        data-state={state}
+                        onClick={() => view.set({ hide: isShown ? [...hide, state] : hide.filter((other) => other !== state) }, true)}
+                    >
+                        <Mark state={state} /> {state} <b class="num">{counts[state]}</b>
+                    </button>
+                );
+            })}
+        </div>
+    );
+}
+
+function Importances({ ranking, finished }: { ranking: ReturnType<typeof importances>; finished: number }) {
+    if (ranking.length === 0)
+        return (
+            <Empty title="Not enough trials yet">
+                Importance shows from {kImportanceTrialsMin} complete trials on; there {finished === 1 ? "is" : "are"} {finished}.
+            </Empty>
+        );
+    return (
+        <dl class="bars">
+            {ranking.slice(0, 10).map(({ name, share }) => [
+                <dt key={`${name}-name`} title={name}>{name}</dt>,
+                <dd key={`${name}-bar`} class="track"><i style={{ width: `${share * 100}%` }} /></dd>,
+                <dd key={`${name}-share`} class="num">{Math.round(share * 100)} %</dd>,
+            ])}
+        </dl>
+    );
+}
+
+function BrushChips({ brushes, axes }: { brushes: Brush[]; axes: readonly Axis[] }) {
+    const set = (next: Brush[]) => view.set({ b: next.map(writeBrush) });
+    return (
+        <div class="chips">
+            {brushes.map((brush) => (
+                <button key={brush.axis} class="button small" type="button" aria-label={`Remove brush ${brushText(brush, axes)}`} onClick={() => set(brushes.filter((other) => other !== brush))}>
+                    {brushText(brush, axes)} ×
+                </button>
+            ))}
+        </div>
+    );
+}
+
+function Legend({ states }: { states: readonly string[] }) {
+    return (
+        <div class="legend">
+            <span><Mark state="best" /> best so far</span>
+            {states.map((state) => <span key={state}><Mark state={state} /> {state}</span>)}
+        </div>
+    );
+}
+
+function Pictures({ study, all }: { study: Study; all: readonly Trial[] }) {
+    const { log, top } = view.current.value;
+    const { trials, axes, ranking, brushes, active } = useShown(study, all);
+    const [hovered, setHovered] = useState<number>();
+    const open = (trial: Trial) => navigate(runPath(trial.runId));
+    const { goal, name: metric } = study.metric;
+    const best = useMemo(() => bestTrial(all, goal), [all, goal]);
+    const states = kTrialStates.filter((state) => state !== "queued" && trials.some((trial) => trial.state === state));
+    const hasCurves = trials.some((trial) => trial.steps.length > 1);
+    const shared = { trials, active, goal, metric, isLog: log, hovered, onHover: setHovered, onOpen: open };
+    return (
+        <>
+            <div class="toolbar">
+                <StateFilter trials={all} />
+                <span class="grow" />
+                <Toggle on={top < 100} onChange={(on) => view.set({ top: on ? 10 : 100 }, true)} title="Only the best tenth of the complete trials">top 10 %</Toggle>
+                <Toggle on={log} onChange={(on) => view.set({ log: on }, true)} title="Logarithmic objective in every picture">log {metric}</Toggle>
+            </div>
+            <div class="columns">
+                <section class="card span-8" aria-labelledby="history">
+                    <header><h2 id="history">History</h2><span class="grow" /><Legend states={states} /></header>
+                    <div class="body"><History {...shared} height={300} /></div>
+                </section>
+                <section class="card span-4" aria-labelledby="importance">
+                    <header><h2 id="importance">Parameter importance <small>for being in the best tenth</small></h2></header>
+                    <div class="body"><Importances ranking={ranking} finished={all.filter((trial) => trial.state === "complete").length} /></div>
+                </section>
+                <section class="card span-12" aria-labelledby="parallel">
+                    <header>
+                        <h2 id="parallel">Parallel coordinates <small>{brushes.length > 0 || top < 100 ? `${active.size} of ${trials.length} trials` : "drag along an axis to select"}</small></h2>
+                        <span class="grow" />
+                        <BrushChips brushes={brushes} axes={axes} />
+                    </header>
+                    <div class="body">
+                        <Parallel {...shared} axes={axes} brushes={brushes} height={330} onBrush={(next) => view.set({ b: next.map(writeBrush) })} />
+                    </div>
+                </section>
+                <section class="card span-12" aria-labelledby="intermediate">
+                    <header><h2 id="intermediate">Reported values <small>{metric} by step; pruned trials end in a diamond</small></h2><span class="grow" /><Legend states={states} /></header>
+                    <div class="body">
+                        {hasCurves ? (
+                            <Intermediate {...shared} best={best?.number} height={300} />
+                        ) : (
+                            <Empty title="No curves yet" command={`mlflow.log_metric("${metric}", value, step=epoch)`}>
+                                Trials that report {metric} at several steps show their curves here, and can be pruned.
+                            </Empty>
+                        )}
+                    </div>
+                </section>
+            </div>
+            <TrialsTable
+                study={study}
+                trials={trials.filter((trial) => active.has(trial.number))}
+                best={best?.number}
+                sort={view.current.value.sort}
+                find={view.current.value.q}
+                onSort={(sort) => view.set({ sort }, true)}
+                onFind={(q) => view.set({ q })}
+                onOpen={open}
+            />
+        </>
+    );
+}
+
+export function StudyPage({ name }: { name: string }) {
+    const store = useMemo(() => new StudyStore(name), [name]);
+    useLive(name, [`study:${name}`], { read: () => void store.read(), event: (type, data) => store.apply(type, data) });
+    useEffect(() => () => store.close(), [store]);
+    usePlace({ text: "studies", href: "/" }, { text: name });
+    const study = store.study.value;
+    const trials = store.trials.value;
+    if (!study) {
+        if (isMissing(store.error.value)) return <Empty title={`There is no study “${name}”`}><a href="/">All studies</a></Empty>;
+        return store.error.value ? <Fault error={store.error.value} retry={() => void store.read()} /> : <Loading />;
+    }
+    return (
+        <>
+            <StudyHead study={study} trials={trials} store={store} />
+            {store.error.value !== undefined && <Fault error={store.error.value} retry={() => void store.read()} />}
+            {trials.length === 0 ? (
+                <section class="card" aria-label="No trials yet">
+                    <Empty title="No trials yet" command={`tune agent --server ${location.origin}`}>
+                        The study waits for a worker to ask for its first trial. Start one on any machine:
+                    </Empty>
+                </section>
+            ) : (
+                <Pictures study={study} all={trials} />
+            )}
+        </>
+    );
+}
+

@@ -1,0 +1,109 @@
+// The head of a study: how it goes, how good it is, and the buttons that steer it.
+import { useState } from "preact/hooks";
+import { Mark } from "../charts/canvas.tsx";
+import { ago, duration, number, paramText } from "../data/format.ts";
+import { bestTrial, countStates, kTrialStates, type Study, type Trial } from "../data/study.ts";
+import type { StudyStore } from "../data/study_store.ts";
+import { experimentPath, runPath } from "../data/url.ts";
+import { nowMs } from "../parts/clock.ts";
+import { State, toast } from "../parts/feedback.tsx";
+import { PauseIcon, PlayIcon, StopIcon } from "../parts/icons.tsx";
+import { Tally } from "./home.tsx";
+
+function Controls({ study, store }: { study: Study; store: StudyStore }) {
+    const [isAsking, setAsking] = useState(false);
+    const act = (action: "pause" | "resume" | "stop", done: string) => {
+        setAsking(false);
+        store.act(action).then(
+            () => toast(`${study.name} ${done}.`),
+            (error) => toast(error instanceof Error ? error.message : String(error)),
+        );
+    };
+    if (study.state === "completed") return null;
+    return (
+        <div class="toolbar">
+            {study.state === "running" ? (
+                <button class="button" type="button" onClick={() => act("pause", "is paused: running trials go on, no new ones start")}><PauseIcon /> Pause</button>
+            ) : (
+                <button class="button" type="button" onClick={() => act("resume", "goes on")}><PlayIcon /> Resume</button>
+            )}
+            {study.state !== "stopped" &&
+                (isAsking ? (
+                    <>
+                        <button class="button danger" type="button" onClick={() => act("stop", "is stopped")}>Stop all trials now</button>
+                        <button class="button quiet" type="button" onClick={() => setAsking(false)}>Keep going</button>
+                    </>
+                ) : (
+                    <button class="button danger" type="button" onClick={() => setAsking(true)}><StopIcon /> Stop</button>
+                ))}
+        </div>
+    );
+}
+
+/// Time from the first start to now, or to the last end once nothing runs.
+function elapsed(study: Study, trials: readonly Trial[]): number {
+    const starts = trials.map((trial) => trial.start).filter((ms) => ms > 0);
+    if (starts.length === 0) return NaN;
+    const isRunning = trials.some((trial) => trial.state === "running") || study.state === "running";
+    const end = isRunning ? nowMs.value : Math.max(...trials.map((trial) => trial.end));
+    return end - Math.min(...starts);
+}
+
+export function StudyHead({ study, trials, store }: { study: Study; trials: readonly Trial[]; store: StudyStore }) {
+    const best = bestTrial(trials, study.metric.goal);
+    const counts = trials.length > 0 ? countStates(trials) : (study.counts ?? {});
+    const ended = (counts.complete ?? 0) + (counts.pruned ?? 0) + (counts.failed ?? 0) + (counts.cancelled ?? 0);
+    const budget = study.budget?.trials;
+    return (
+        <>
+            <div class="head">
+                <div class="grow">
+                    <div class="title"><h1>{study.name}</h1><State name={study.state} pill /></div>
+                    <div class="facts">
+                        <span>{study.metric.goal === "min" ? "minimise" : "maximise"} <b>{study.metric.name}</b></span>
+                        <a href={experimentPath(study.experiment_id)}>runs of the experiment</a>
+                        {study.sampler?.type && <span>sampler {study.sampler.type}{study.sampler.seed !== undefined && `, seed ${study.sampler.seed}`}</span>}
+                        {study.pruner?.type && <span>pruner {study.pruner.type}</span>}
+                        <span>created {ago(study.created_ms, nowMs.value)}</span>
+                    </div>
+                </div>
+                <Controls study={study} store={store} />
+            </div>
+            <section class="card figures" aria-label="Summary">
+                <div class="figure">
+                    <span>best {study.metric.name}</span>
+                    <strong class="best" data-best>{best ? number(best.value, 5) : "–"}</strong>
+                    {best ? <a href={runPath(best.runId)}>trial {best.number}</a> : <span>no trial is complete yet</span>}
+                </div>
+                <div class="figure">
+                    <span>trials ended</span>
+                    <strong data-ended>{ended}{budget ? <span class="faint"> / {budget}</span> : null}</strong>
+                    <span>{counts.running ? `${counts.running} running` : study.state === "running" ? "none is running" : ""}</span>
+                </div>
+                <div class="figure">
+                    <span>time</span>
+                    <strong>{duration(elapsed(study, trials))}</strong>
+                </div>
+                <div class="figure grow" style={{ minWidth: "220px", gap: "7px" }}>
+                    <span>states</span>
+                    <Tally counts={counts} />
+                    <div class="legend">
+                        {kTrialStates.filter((state) => counts[state]).map((state) => (
+                            <span key={state}><Mark state={state} /> {state} <b data-count={state}>{counts[state]}</b></span>
+                        ))}
+                    </div>
+                </div>
+                {best && (
+                    <div class="figure" style={{ gap: "6px", maxWidth: "460px" }}>
+                        <span>best parameters</span>
+                        <div class="chips">
+                            {Object.entries(best.params).slice(0, 12).map(([name, value]) => (
+                                <span class="chip" key={name} title={String(value)}>{name} <b>{paramText(value)}</b></span>
+                            ))}
+                        </div>
+                    </div>
+                )}
+            </section>
+        </>
+    );
+}

@@ -1,0 +1,83 @@
+// What the page says: states, empty lists, errors, short messages.
+import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { ApiError } from "../data/wire.ts";
+
+export function State({ name, pill = false }: { name: string; pill?: boolean }) {
+    const text = name.toLowerCase();
+    return (
+        <span class={`state ${text} ${pill ? "pill" : ""}`}>
+            <i />
+            {text}
+        </span>
+    );
+}
+
+/// An empty list says why it is empty and what to type next.
+export function Empty({ title, children, command }: { title: string; children?: ComponentChildren; command?: string }) {
+    return (
+        <div class="empty">
+            <strong>{title}</strong>
+            {children && <div>{children}</div>}
+            {command && <pre tabIndex={0}>{command}</pre>}
+        </div>
+    );
+}
+
+export function Fault({ error, retry }: { error: unknown; retry?: () => void }) {
+    const text = error instanceof Error ? error.message : String(error);
+    return (
+        <div class="notice" role="alert">
+            <span class="grow">{text}</span>
+            {retry && (
+                <button class="button small" type="button" onClick={retry}>
+                    Try again
+                </button>
+            )}
+        </div>
+    );
+}
+
+export const isMissing = (error: unknown) => error instanceof ApiError && error.status === 404;
+
+export function Loading({ label = "Loading" }: { label?: string }) {
+    return (
+        <div class="loading" role="status">
+            <span class="hidden">{label}</span>
+        </div>
+    );
+}
+
+const toasts = signal<{ id: number; text: string }[]>([]);
+let nextToast = 0;
+const kToast_ms = 5000;
+
+/// A short message that goes by itself; read aloud by screen readers.
+export function toast(text: string): void {
+    const id = ++nextToast;
+    toasts.value = [...toasts.value, { id, text }];
+    setTimeout(() => {
+        toasts.value = toasts.value.filter((entry) => entry.id !== id);
+    }, kToast_ms);
+}
+
+export function Toasts() {
+    return (
+        <div class="toasts" role="status" aria-live="polite">
+            {toasts.value.map((entry) => (
+                <div class="toast" key={entry.id}>
+                    {entry.text}
+                </div>
+            ))}
+        </div>
+    );
+}
+
+export async function copy(text: string, what: string): Promise<void> {
+    try {
+        await navigator.clipboard.writeText(text);
+        toast(`Copied ${what}.`);
+    } catch {
+        toast("The browser did not allow copying.");
+    }
+}
