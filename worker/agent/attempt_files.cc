@@ -39,12 +39,19 @@ Error trouble(const char* what, const std::filesystem::path& path) {
                                            "': " + std::strerror(errno)};
 }
 
-/// In one write: the kernel completes it even if the process is killed meanwhile.
-Result<void> write_whole(const std::filesystem::path& path, std::string_view text) {
+Result<void> write_new(const std::filesystem::path& path, std::string_view text) {
     const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!file.valid()) return trouble("create", path);
     if (write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
         return trouble("write", path);
+    return {};
+}
+
+/// By rename: a kill at any moment leaves the old content or the new one.
+Result<void> replace(const std::filesystem::path& path, std::string_view text) {
+    const std::filesystem::path temporary = path.string() + ".tmp";
+    TUNE_TRY_VOID(write_new(temporary, text));
+    if (rename(temporary.c_str(), path.c_str()) != 0) return trouble("replace", path);
     return {};
 }
 
@@ -93,7 +100,7 @@ Result<void> AttemptFiles::create(const AttemptRecord& record) const {
                        {"oom_kills", record.oom_kills},
                        {"cores", record.cores},
                        {"gpus", record.gpus}};
-    return write_whole(path(kAttemptFile), to_text(json));
+    return write_new(path(kAttemptFile), to_text(json));
 }
 
 Result<AttemptRecord> AttemptFiles::read_record() const {
@@ -121,7 +128,7 @@ Result<void> AttemptFiles::write_intent(const IntentRecord& intent) const {
     const char* name = "none";
     for (const auto& [known, known_name] : kIntents)
         if (known == intent.intent) name = known_name;
-    return write_whole(path(kIntentFile), to_text({{"intent", name}, {"reason", intent.reason}}));
+    return replace(path(kIntentFile), to_text({{"intent", name}, {"reason", intent.reason}}));
 }
 
 IntentRecord AttemptFiles::read_intent() const {
@@ -139,9 +146,9 @@ Result<void> AttemptFiles::write_progress(const ProgressRecord& progress) const 
         sent.push_back({{"end", stretch.end}, {"timestamp_ms", stretch.timestamp_ms}});
     Json steps = Json::object();
     for (const auto& [key, step] : progress.acknowledged.next_steps) steps[key] = step;
-    return write_whole(path(kProgressFile), to_text({{"acknowledged", progress.acknowledged.offset},
-                                                     {"next_steps", std::move(steps)},
-                                                     {"sent", std::move(sent)}}));
+    return replace(path(kProgressFile), to_text({{"acknowledged", progress.acknowledged.offset},
+                                                 {"next_steps", std::move(steps)},
+                                                 {"sent", std::move(sent)}}));
 }
 
 ProgressRecord AttemptFiles::read_progress() const {

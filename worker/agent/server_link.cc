@@ -47,17 +47,21 @@ int Backoff::next_ms() {
 Result<std::unique_ptr<ServerLink>> ServerLink::create(const std::string& server_url,
                                                        tuner::RegisterRequest registration,
                                                        int free_slots, LinkEvents events) {
-    std::unique_ptr<ServerLink> link(
-        new ServerLink(std::move(registration), free_slots, std::move(events)));
-    for (auto* client : {&link->lease_client_, &link->heartbeat_client_, &link->goodbye_client_}) {
+    Clients clients;
+    for (auto* client : {&clients.lease, &clients.heartbeat, &clients.goodbye}) {
         TUNE_TRY(made, make_client(server_url));
         *client = std::move(made);
     }
-    return link;
+    return std::unique_ptr<ServerLink>(
+        new ServerLink(std::move(clients), std::move(registration), free_slots, std::move(events)));
 }
 
-ServerLink::ServerLink(tuner::RegisterRequest registration, int free_slots, LinkEvents events)
-    : events_(std::move(events)), registration_(std::move(registration)), free_slots_(free_slots) {}
+ServerLink::ServerLink(Clients clients, tuner::RegisterRequest registration, int free_slots,
+                       LinkEvents events)
+    : events_(std::move(events)),
+      clients_(std::move(clients)),
+      registration_(std::move(registration)),
+      free_slots_(free_slots) {}
 
 ServerLink::~ServerLink() {
     stop(false);
@@ -90,7 +94,7 @@ void ServerLink::stop_leasing() {
         leasing_ = false;
         changed_.notify_all();
     }
-    lease_client_->cancel();
+    clients_.lease->cancel();
 }
 
 void ServerLink::register_again() {
@@ -115,15 +119,15 @@ void ServerLink::stop(bool say_goodbye) {
         goodbye = registration_;
         changed_.notify_all();
     }
-    lease_client_->cancel();
-    heartbeat_client_->cancel();
+    clients_.lease->cancel();
+    clients_.heartbeat->cancel();
     if (lease_thread_.joinable()) lease_thread_.join();
     if (heartbeat_thread_.joinable()) heartbeat_thread_.join();
     if (!say_goodbye || !was_registered) return;
     goodbye.slots = 0;
     // A server that is gone already cannot hold a lease for us either.
     const Result<Json> ignored =
-        goodbye_client_->post(kRegisterPath, tuner::to_json(goodbye), kGoodbyeTimeout_ms);
+        clients_.goodbye->post(kRegisterPath, tuner::to_json(goodbye), kGoodbyeTimeout_ms);
     if (!ignored) log_debug("the server was not told that the agent left");
 }
 
@@ -170,7 +174,7 @@ void ServerLink::ask_for_leases(int free_slots) {
     const std::string where = path("lease");
     while (true) {
         Result<Json> answer =
-            lease_client_->post(where, body, static_cast<int>(kLeaseWait_ms) + kAnswerSlack_ms);
+            clients_.lease->post(where, body, static_cast<int>(kLeaseWait_ms) + kAnswerSlack_ms);
         Result<tuner::LeaseReply> reply = answer ? tuner::from_json<tuner::LeaseReply>(*answer)
                                                  : Result<tuner::LeaseReply>(answer.error());
         if (!reply) {
@@ -211,7 +215,7 @@ bool ServerLink::register_once() {
         const std::lock_guard lock(mutex_);
         body = tuner::to_json(registration_);
     }
-    Result<Json> answer = heartbeat_client_->post(kRegisterPath, body, kCallTimeout_ms);
+    Result<Json> answer = clients_.heartbeat->post(kRegisterPath, body, kCallTimeout_ms);
     Result<tuner::RegisterReply> reply = answer ? tuner::from_json<tuner::RegisterReply>(*answer)
                                                 : Result<tuner::RegisterReply>(answer.error());
     if (!reply) {
@@ -254,8 +258,8 @@ void ServerLink::heartbeat_once() {
     }
     const std::int64_t begin_ms = SystemClock().monotonic_ms();
     Result<Json> answer =
-        heartbeat_client_->post(path("heartbeat"), tuner::to_json(request),
-                                static_cast<int>(request.wait_ms) + kAnswerSlack_ms);
+        clients_.heartbeat->post(path("heartbeat"), tuner::to_json(request),
+                                 static_cast<int>(request.wait_ms) + kAnswerSlack_ms);
     Result<tuner::HeartbeatReply> reply = answer ? tuner::from_json<tuner::HeartbeatReply>(*answer)
                                                  : Result<tuner::HeartbeatReply>(answer.error());
     if (!reply) return failed(reply.error(), heartbeat_backoff_);

@@ -72,7 +72,13 @@ public:
     [[nodiscard]] bool draining() const;
 
 private:
-    ServerLink(tuner::RegisterRequest registration, int free_slots, LinkEvents events);
+    struct Clients {
+        std::unique_ptr<tracker::Client> lease;
+        std::unique_ptr<tracker::Client> heartbeat;
+        std::unique_ptr<tracker::Client> goodbye;
+    };
+    ServerLink(Clients clients, tuner::RegisterRequest registration, int free_slots,
+               LinkEvents events);
     void lease_loop();
     void heartbeat_loop();
     void ask_for_leases(int free_slots);
@@ -84,9 +90,7 @@ private:
     [[nodiscard]] std::string path(const char* call) const;
 
     const LinkEvents events_;
-    std::unique_ptr<tracker::Client> lease_client_;
-    std::unique_ptr<tracker::Client> heartbeat_client_;
-    std::unique_ptr<tracker::Client> goodbye_client_;
+    const Clients clients_;
     std::thread lease_thread_;
     std::thread heartbeat_thread_;
     Backoff lease_backoff_;                   // of the lease thread

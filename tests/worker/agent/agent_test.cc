@@ -1,0 +1,572 @@
+// The whole agent with real processes and the real HTTP client and server; only the decisions of
+// the server are scripted.
+
+#include "worker/agent/agent.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/log.h"
+#include "tests/worker/agent/fake_coordinator.h"
+#include "tests/worker/agent/scratch.h"
+#include "worker/agent/attempt_files.h"
+#include "worker/agent/launcher.h"
+
+namespace tune::worker {
+namespace {
+
+using tuner::Action;
+using tuner::Outcome;
+
+class AgentTest : public testing::Test {
+protected:
+    AgentTest() { set_log_level(LogLevel::kError); }
+
+    AgentOptions options() {
+        AgentOptions options;
+        options.server_url = server_.url();
+        options.state_dir = state_.path() / "state";
+        options.slots = 2;
+        options.use_gpus = false;
+        options.log_upload_period_ms = 50;
+        return options;
+    }
+    Agent& start(AgentOptions options) {
+        Result<std::unique_ptr<Agent>> made = Agent::create(std::move(options));
+        EXPECT_TRUE(made) << made.error().text();
+        agent_ = std::move(*made);
+        agent_->on_status([this](const AgentStatus& status) {
+            const std::lock_guard lock(mutex_);
+            running_ = status.running;
+            changed_.notify_all();
+        });
+        EXPECT_TRUE(agent_->start());
+        return *agent_;
+    }
+    Agent& start() { return start(options()); }
+
+    tuner::Lease lease(const std::string& run_id, std::vector<std::string> command) {
+        tuner::Lease lease;
+        lease.study = "study";
+        lease.run_id = run_id;
+        lease.experiment_id = "7";
+        lease.command = std::move(command);
+        lease.metric = "loss";
+        lease.grace_ms = 20'000;
+        return lease;
+    }
+    tuner::Lease shell(const std::string& run_id, const std::string& script) {
+        return lease(run_id, {"sh", "-c", script});
+    }
+    void offer(tuner::Lease lease) { server_.offer(std::move(lease)); }
+
+    /// A file whose appearance the trial's script waits for: `await go` in the script.
+    std::string gate(const std::string& name) {
+        const std::string path = (state_.path() / name).string();
+        EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+        return "read line <" + path;
+    }
+    void open_gate(const std::string& name) {
+        const Descriptor fifo(open((state_.path() / name).c_str(), O_WRONLY | O_CLOEXEC));
+        EXPECT_EQ(write(fifo.get(), "\n", 1), 1);
+    }
+    std::string artifact(const std::string& run_id, const std::string& name,
+                         const std::string& part = "") {
+        return server_.wait_for_artifact("7/" + run_id + "/artifacts/logs/" + name, part);
+    }
+    void wait_until_nothing_runs() {
+        std::unique_lock lock(mutex_);
+        EXPECT_TRUE(
+            changed_.wait_for(lock, std::chrono::seconds(60), [&] { return running_ == 0; }));
+    }
+    /// The supervisor of an attempt, from its folder ("r1-1").
+    Process supervisor(const std::string& folder) {
+        const AttemptFiles files(state_.path() / "state" / "attempts" / folder);
+        const Owner owner = files.read_or_take_ownership().value();
+        return find_process(owner.pid, owner.start_time).value();
+    }
+    static void wait_for_end(const Process& process) {
+        pollfd ready{process.pidfd.get(), POLLIN, 0};
+        EXPECT_EQ(poll(&ready, 1, 60'000), 1);
+    }
+    [[nodiscard]] bool left_behind() const {
+        return !std::filesystem::is_empty(state_.path() / "state" / "attempts");
+    }
+    void drain() {
+        agent_->stop(StopMode::kDrain);
+        EXPECT_TRUE(agent_->wait());
+    }
+
+    Scratch state_;
+    FakeCoordinator server_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    int running_ = 0;  // guarded by mutex_
+    std::unique_ptr<Agent> agent_;
+};
+
+TEST_F(AgentTest, RunsATrialAndReportsItsEnd) {
+    start();
+    offer(shell("r1", "echo hello; exit 0"));
+    const FakeCoordinator::Finish finish = server_.wait_for_finish("r1");
+    EXPECT_EQ(finish.request.outcome, Outcome::kDone);
+    EXPECT_EQ(finish.request.exit_code, 0);
+    EXPECT_EQ(finish.attempt, 1);
+    EXPECT_EQ(artifact("r1", "stdout.log"), "hello\n");
+    drain();
+    EXPECT_FALSE(left_behind());
+    EXPECT_EQ(agent_->status().finished, 1);
+}
+
+TEST_F(AgentTest, TellsOfEachExitClass) {
+    start();
+    const std::vector<std::pair<std::string, Outcome>> cases = {
+        {"exit 0", Outcome::kDone},       {"exit 10", Outcome::kPruned},
+        {"exit 11", Outcome::kPreempted}, {"exit 12", Outcome::kOom},
+        {"exit 13", Outcome::kBadConfig}, {"exit 1", Outcome::kFailed},
+        {"kill -9 $$", Outcome::kFailed}, {"echo CUDA out of memory >&2; exit 1", Outcome::kOom}};
+    for (std::size_t i = 0; i < cases.size(); ++i)
+        offer(shell("r" + std::to_string(i), cases[i].first));
+    for (std::size_t i = 0; i < cases.size(); ++i)
+        EXPECT_EQ(server_.wait_for_finish("r" + std::to_string(i)).request.outcome, cases[i].second)
+            << cases[i].first;
+}
+
+TEST_F(AgentTest, ACommandThatIsNotThereIsBadConfiguration) {
+    start();
+    offer(lease("r1", {"trian"}));
+    const tuner::FinishRequest finish = server_.wait_for_finish("r1").request;
+    EXPECT_EQ(finish.outcome, Outcome::kBadConfig);
+    EXPECT_TRUE(finish.reason.starts_with("command not found: 'trian' is in no folder of PATH"))
+        << finish.reason;
+    EXPECT_NE(artifact("r1", "agent.log").find("command not found"), std::string::npos);
+    tuner::Lease empty = lease("r2", {});
+    offer(empty);
+    EXPECT_EQ(server_.wait_for_finish("r2").request.outcome, Outcome::kBadConfig);
+    tuner::Lease pattern = shell("r3", "true");
+    pattern.scrape = {{"", "("}};
+    offer(pattern);
+    EXPECT_EQ(server_.wait_for_finish("r3").request.outcome, Outcome::kBadConfig);
+    tuner::Lease cores = shell("r4", "true");
+    cores.cpus_per_trial = 4096;
+    offer(cores);
+    EXPECT_EQ(server_.wait_for_finish("r4").request.outcome, Outcome::kBadConfig);
+    tuner::Lease escape = shell("r5", "true");
+    escape.checkpoint_dir = "../../etc";
+    offer(escape);
+    EXPECT_EQ(server_.wait_for_finish("r5").request.outcome, Outcome::kBadConfig);
+    drain();
+    EXPECT_FALSE(left_behind());
+}
+
+TEST_F(AgentTest, GivesTheTrialItsEnvironment) {
+    start();
+    tuner::Lease given = shell(
+        "r1",
+        "echo $MLFLOW_TRACKING_URI $MLFLOW_RUN_ID $TUNE_STUDY $TUNE_TRIAL $TUNE_ATTEMPT $TUNE_SEED "
+        "$MINE $TUNE_PARAMS; test -d $TUNE_CHECKPOINT_DIR && echo checkpoints; pwd");
+    given.number = 4;
+    given.attempt = 2;
+    given.seed = 9;
+    given.params_json = R"({"lr":0.5})";
+    given.env = {{"MINE", "yes"}};
+    given.working_dir = "/";
+    offer(given);
+    EXPECT_EQ(server_.wait_for_finish("r1").attempt, 2);
+    EXPECT_EQ(artifact("r1", "stdout.log"),
+              server_.url() + " r1 study 4 2 9 yes {\"lr\":0.5}\ncheckpoints\n/\n");
+}
+
+TEST_F(AgentTest, KeepsCheckpointsBetweenAttempts) {
+    start();
+    tuner::Lease first = shell("r1", "echo 41 >$TUNE_CHECKPOINT_DIR/state; exit 11");
+    first.checkpoint_dir = "study/1";
+    offer(first);
+    EXPECT_EQ(server_.wait_for_finish("r1").request.outcome, Outcome::kPreempted);
+    EXPECT_NE(artifact("r1", "attempt-1/agent.log").find("asked to be run again"),
+              std::string::npos);
+    tuner::Lease second = shell("r2", "cat $TUNE_CHECKPOINT_DIR/state");
+    second.checkpoint_dir = "study/1";
+    offer(second);
+    server_.wait_for_finish("r2");
+    EXPECT_EQ(artifact("r2", "stdout.log"), "41\n");
+}
+
+TEST_F(AgentTest, MetricsComeInOrderBeforeTheEnd) {
+    start();
+    offer(lease("r1", {"python3", "-c",
+                       "import os\n"
+                       "for i in range(500): os.write(1, b'tune: {\"loss\": %d' % (500 - i));"
+                       " os.write(1, b', \"step\": %d}\\n' % i)\n"
+                       "os.write(1, b'tune: {\"last\": NaN}')"}));
+    server_.wait_for_finish("r1");
+    const std::vector<tuner::ReportedMetric> metrics = server_.reported("r1");
+    ASSERT_EQ(metrics.size(), 501u);
+    for (std::size_t i = 0; i < 500; ++i) {
+        EXPECT_EQ(metrics[i].step, static_cast<std::int64_t>(i));
+        EXPECT_EQ(metrics[i].value, 500.0 - static_cast<double>(i));
+    }
+    EXPECT_EQ(metrics[500].key, "last");
+    EXPECT_TRUE(std::isnan(metrics[500].value));
+}
+
+TEST_F(AgentTest, MetricsComeWhileTheTrialRuns) {
+    start();
+    offer(shell("r1", "echo 'tune: {\"a\": 1}'; " + gate("go") + "; echo 'tune: {\"a\": 2}'"));
+    server_.wait_for_metrics("r1", 1);
+    EXPECT_EQ(server_.metrics("r1"), "a@0=1 ");
+    open_gate("go");
+    server_.wait_for_finish("r1");
+    EXPECT_EQ(server_.metrics("r1"), "a@0=1 a@1=2 ");
+}
+
+TEST_F(AgentTest, ScrapesAndCountsWhatIsMalformed) {
+    start();
+    tuner::Lease given =
+        shell("r1", "echo 'epoch 1 loss: 0.5'; echo 'tune: {oops' ; echo 'tune: 3'");
+    given.scrape = {{"", "loss"}};
+    offer(given);
+    server_.wait_for_finish("r1");
+    EXPECT_EQ(server_.metrics("r1"), "loss@0=0.5 ");
+    EXPECT_NE(artifact("r1", "agent.log").find("2 malformed 'tune:' lines"), std::string::npos);
+}
+
+TEST_F(AgentTest, LogsAreUploadedWhileTheyGrow) {
+    start();
+    offer(shell("r1", "echo one; echo err >&2; " + gate("go") + "; echo two"));
+    EXPECT_EQ(artifact("r1", "stdout.log", "one"), "one\n");
+    EXPECT_EQ(artifact("r1", "stderr.log"), "err\n");
+    open_gate("go");
+    EXPECT_EQ(artifact("r1", "stdout.log", "two"), "one\ntwo\n");
+}
+
+TEST_F(AgentTest, ObeysDirectives) {
+    start();
+    const std::vector<std::tuple<std::string, Action, Outcome>> cases = {
+        {"r1", Action::kPrune, Outcome::kPruned},
+        {"r2", Action::kStop, Outcome::kCancelled},
+        {"r3", Action::kCheckpointStop, Outcome::kPreempted}};
+    for (const auto& [run, action, outcome] : cases) {
+        offer(shell(run, "echo 'tune: {\"a\": 1}'; sleep 1000"));
+        server_.wait_for_metrics(run, 1);
+        server_.direct({run, 1, action, "because"});
+        const tuner::FinishRequest finish = server_.wait_for_finish(run).request;
+        EXPECT_EQ(finish.outcome, outcome);
+        EXPECT_EQ(finish.reason, "because");
+    }
+}
+
+TEST_F(AgentTest, PrunesATrialThatIgnoresSigterm) {
+    start();
+    tuner::Lease stubborn =
+        shell("r1", "trap '' TERM; echo 'tune: {\"a\": 1}'; while true; do sleep 1000; done");
+    stubborn.grace_ms = 100;
+    offer(stubborn);
+    server_.wait_for_metrics("r1", 1);
+    server_.direct({"r1", 1, Action::kPrune, "late"});
+    const tuner::FinishRequest finish = server_.wait_for_finish("r1").request;
+    EXPECT_EQ(finish.outcome, Outcome::kPruned);
+    EXPECT_EQ(finish.signal, SIGKILL);
+    EXPECT_NE(artifact("r1", "agent.log").find("were killed"), std::string::npos);
+}
+
+TEST_F(AgentTest, ATimeOutIsAFailure) {
+    start();
+    tuner::Lease slow = shell("r1", "sleep 1000");
+    slow.timeout_ms = 50;
+    offer(slow);
+    const tuner::FinishRequest finish = server_.wait_for_finish("r1").request;
+    EXPECT_EQ(finish.outcome, Outcome::kFailed);
+    EXPECT_NE(finish.reason.find("time-out"), std::string::npos);
+}
+
+TEST_F(AgentTest, AnAttemptThatIsAnothersIsEndedInSilence) {
+    start();
+    offer(shell("r1", "echo 'tune: {\"a\": 1}'; sleep 1000"));
+    server_.wait_for_metrics("r1", 1);
+    server_.take_away("r1");
+    offer(shell("r2", "true"));
+    server_.wait_for_finish("r2");
+    drain();
+    EXPECT_EQ(server_.finish_calls("r1"), 0);
+    EXPECT_FALSE(left_behind());
+}
+
+TEST_F(AgentTest, RegistersAgainWhenItIsForgotten) {
+    start();
+    offer(shell("r1", "echo 'tune: {\"a\": 1}'; " + gate("go")));
+    server_.wait_for_metrics("r1", 1);
+    server_.forget_agent();
+    server_.wait_until([&] { return server_.registrations.size() == 2; });
+    EXPECT_EQ(server_.registrations[1].agent_id, server_.registrations[0].agent_id);
+    ASSERT_EQ(server_.registrations[1].running.size(), 1u);
+    EXPECT_EQ(server_.registrations[1].running[0].run_id, "r1");
+    open_gate("go");
+    EXPECT_EQ(server_.wait_for_finish("r1").request.outcome, Outcome::kDone);
+}
+
+TEST_F(AgentTest, TrialsGoOnWhileTheServerIsAway) {
+    start();
+    offer(shell("r1", "echo 'tune: {\"a\": 1}'; " + gate("go") +
+                          "; for i in 2 3 4; do echo \"tune: {\\\"a\\\": $i}\"; done; echo end"));
+    server_.wait_for_metrics("r1", 1);
+    server_.go_away();
+    open_gate("go");
+    wait_until_nothing_runs();
+    server_.come_back();
+    EXPECT_EQ(server_.wait_for_finish("r1").request.outcome, Outcome::kDone);
+    EXPECT_EQ(server_.metrics("r1"), "a@0=1 a@1=2 a@2=3 a@3=4 ");
+    EXPECT_NE(artifact("r1", "stdout.log", "end").find("tune:"), std::string::npos);
+    drain();
+    EXPECT_FALSE(left_behind());
+}
+
+TEST_F(AgentTest, StopsItsTrialsWhenTheServerStaysAway) {
+    server_.lease_ttl_ms = 1'000;
+    AgentOptions given = options();
+    given.away_grace_ms = 0;
+    start(given);
+    offer(shell("r1", "echo 'tune: {\"a\": 1}'; sleep 1000"));
+    server_.wait_for_metrics("r1", 1);
+    server_.go_away();
+    wait_until_nothing_runs();
+    server_.come_back();
+    const tuner::FinishRequest finish = server_.wait_for_finish("r1").request;
+    EXPECT_EQ(finish.outcome, Outcome::kPreempted);
+    EXPECT_NE(finish.reason.find("had not answered"), std::string::npos);
+}
+
+TEST_F(AgentTest, ALaterAgentAdoptsRunningTrials) {
+    start();
+    const std::string id = agent_->id();
+    offer(shell("r1",
+                "echo 'tune: {\"a\": 1}'; " + gate("go") + "; echo 'tune: {\"a\": 2}'; exit 10"));
+    server_.wait_for_metrics("r1", 1);
+    agent_->stop(StopMode::kDetach);
+    EXPECT_TRUE(agent_->wait());
+    agent_.reset();
+    EXPECT_EQ(server_.finish_calls("r1"), 0);
+    start();
+    EXPECT_EQ(agent_->id(), id);
+    server_.wait_until([&] { return server_.registrations.size() == 2; });
+    ASSERT_EQ(server_.registrations[1].running.size(), 1u);
+    open_gate("go");
+    EXPECT_EQ(server_.wait_for_finish("r1").request.outcome, Outcome::kPruned);
+    EXPECT_EQ(server_.metrics("r1"), "a@0=1 a@1=2 ");
+    drain();
+    EXPECT_FALSE(left_behind());
+}
+
+TEST_F(AgentTest, ALaterAgentReportsTrialsThatEndedMeanwhile) {
+    start();
+    offer(shell("r1", "echo 'tune: {\"a\": 1}'; " + gate("go") + "; echo 'tune: {\"a\": 2}'"));
+    server_.wait_for_metrics("r1", 1);
+    const Process running = supervisor("r1-1");
+    agent_->stop(StopMode::kDetach);
+    agent_->wait();
+    agent_.reset();
+    open_gate("go");
+    wait_for_end(running);
+    start();
+    EXPECT_EQ(server_.wait_for_finish("r1").request.outcome, Outcome::kDone);
+    EXPECT_EQ(server_.metrics("r1"), "a@0=1 a@1=2 ");
+}
+
+TEST_F(AgentTest, ALaterAgentOfAnotherServerAddressRunsThemAgain) {
+    start();
+    offer(shell("r1", "echo 'tune: {\"a\": 1}'; sleep 1000"));
+    server_.wait_for_metrics("r1", 1);
+    agent_->stop(StopMode::kDetach);
+    agent_->wait();
+    agent_.reset();
+    AgentOptions moved = options();
+    moved.server_url = "http://localhost:" + server_.url().substr(server_.url().rfind(':') + 1);
+    start(moved);
+    const tuner::FinishRequest finish = server_.wait_for_finish("r1").request;
+    EXPECT_EQ(finish.outcome, Outcome::kPreempted);
+    EXPECT_NE(finish.reason.find("address changed"), std::string::npos);
+}
+
+TEST_F(AgentTest, AKilledSupervisorIsALostAttempt) {
+    start();
+    offer(shell("r1", "setsid sleep 1000 & echo 'tune: {\"a\": 1}'; wait"));
+    server_.wait_for_metrics("r1", 1);
+    signal_process(supervisor("r1-1"), SIGKILL);
+    EXPECT_EQ(server_.wait_for_finish("r1").request.outcome, Outcome::kLost);
+    EXPECT_TRUE(find_marked_processes("r1", 1).empty());
+}
+
+TEST_F(AgentTest, StopPreemptsWhatRuns) {
+    start();
+    offer(shell("r1", "echo 'tune: {\"a\": 1}'; sleep 1000"));
+    server_.wait_for_metrics("r1", 1);
+    agent_->stop(StopMode::kStop);
+    EXPECT_TRUE(agent_->wait());
+    const tuner::FinishRequest finish = server_.wait_for_finish("r1").request;
+    EXPECT_EQ(finish.outcome, Outcome::kPreempted);
+    EXPECT_EQ(finish.reason, "the agent was stopped");
+    // The farewell: no slots, nothing running.
+    EXPECT_EQ(server_.registrations.back().slots, 0);
+    EXPECT_TRUE(server_.registrations.back().running.empty());
+}
+
+TEST_F(AgentTest, ASecondStopKills) {
+    start();
+    offer(shell("r1", "trap '' TERM; echo 'tune: {\"a\": 1}'; while true; do sleep 1000; done"));
+    server_.wait_for_metrics("r1", 1);
+    agent_->stop(StopMode::kStop);
+    agent_->stop(StopMode::kKill);
+    EXPECT_TRUE(agent_->wait());
+    EXPECT_EQ(server_.wait_for_finish("r1").request.outcome, Outcome::kPreempted);
+}
+
+TEST_F(AgentTest, DrainLetsTheRunningOnesEnd) {
+    start();
+    offer(shell("r1", "echo 'tune: {\"a\": 1}'; " + gate("go")));
+    server_.wait_for_metrics("r1", 1);
+    agent_->stop(StopMode::kDrain);
+    open_gate("go");
+    EXPECT_TRUE(agent_->wait());
+    EXPECT_EQ(server_.wait_for_finish("r1").request.outcome, Outcome::kDone);
+}
+
+TEST_F(AgentTest, GivesUpDeliveringToAServerThatIsGoneAndALaterAgentDelivers) {
+    start();
+    offer(shell("r1", "echo 'tune: {\"a\": 1}'; " + gate("go") + "; echo 'tune: {\"a\": 2}'"));
+    server_.wait_for_metrics("r1", 1);
+    server_.go_away();
+    open_gate("go");
+    agent_->stop(StopMode::kDrain);
+    EXPECT_FALSE(agent_->wait(100));
+    agent_.reset();
+    EXPECT_TRUE(left_behind());
+    server_.come_back();
+    start();
+    EXPECT_EQ(server_.wait_for_finish("r1").request.outcome, Outcome::kDone);
+    EXPECT_EQ(server_.metrics("r1"), "a@0=1 a@1=2 ");
+}
+
+TEST_F(AgentTest, NeverRunsMoreThanItsSlots) {
+    start();
+    const std::string count = "cd " + state_.path().string() +
+                              " && mkdir slot.$$ && ls -d slot.* | wc -l && sleep 0.02 && rmdir "
+                              "slot.$$";
+    for (int i = 0; i < 20; ++i) offer(shell("r" + std::to_string(i), count));
+    for (int i = 0; i < 20; ++i) {
+        EXPECT_EQ(server_.wait_for_finish("r" + std::to_string(i)).request.exit_code, 0);
+        EXPECT_LE(std::stoi(artifact("r" + std::to_string(i), "stdout.log")), 2);
+    }
+}
+
+TEST_F(AgentTest, FiftyAtATime) {
+    AgentOptions many = options();
+    many.slots = 50;
+    start(many);
+    for (int i = 0; i < 200; ++i)
+        offer(shell("r" + std::to_string(i),
+                    "for i in 1 2 3; do echo \"tune: {\\\"a\\\": $i}\"; done; exit 0"));
+    for (int i = 0; i < 200; ++i) {
+        const std::string run = "r" + std::to_string(i);
+        EXPECT_EQ(server_.wait_for_finish(run).request.outcome, Outcome::kDone);
+        EXPECT_EQ(server_.metrics(run), "a@0=1 a@1=2 a@2=3 ");
+    }
+    drain();
+    EXPECT_FALSE(left_behind());
+}
+
+TEST_F(AgentTest, TrialsWaitForTheirCores) {
+    start();
+    for (const char* run : {"r1", "r2", "r3"}) {
+        tuner::Lease greedy = shell(run, "exit 0");
+        greedy.cpus_per_trial = 1;
+        offer(greedy);
+    }
+    for (const char* run : {"r1", "r2", "r3"})
+        EXPECT_EQ(server_.wait_for_finish(run).request.outcome, Outcome::kDone);
+}
+
+TEST_F(AgentTest, LogsSystemMetrics) {
+    AgentOptions given = options();
+    given.system_metrics_period_ms = 100;
+    start(given);
+    offer(shell("r1", gate("go")));
+    server_.wait_for_metrics("r1", 10);
+    open_gate("go");
+    server_.wait_for_finish("r1");
+    EXPECT_NE(server_.metrics("r1").find("system/cpu_utilization_percentage@"), std::string::npos);
+}
+
+TEST_F(AgentTest, OneAgentAFolder) {
+    start();
+    const Result<std::unique_ptr<Agent>> second = Agent::create(options());
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, Code::kResourceAlreadyExists);
+    EXPECT_NE(second.error().message.find("another agent"), std::string::npos);
+}
+
+TEST_F(AgentTest, RefusesOptionsItCannotUse) {
+    AgentOptions given = options();
+    given.server_url = "ftp://nowhere";
+    EXPECT_FALSE(Agent::create(given));
+    given = options();
+    given.cpus = 100'000;
+    EXPECT_FALSE(Agent::create(given));
+    given = options();
+    given.state_dir = "/proc/nowhere";
+    EXPECT_EQ(Agent::create(given).error().code, Code::kPermissionDenied);
+}
+
+TEST_F(AgentTest, WaitsForAServerThatIsNotUpYet) {
+    server_.go_away();
+    start();
+    server_.come_back();
+    offer(shell("r1", "exit 0"));
+    EXPECT_EQ(server_.wait_for_finish("r1").request.outcome, Outcome::kDone);
+}
+
+/// kill -9 of the whole process of the agent, between any two of its steps: each trial ends exactly
+/// once, with each metric exactly once.
+TEST_F(AgentTest, SurvivesBeingKilledAtAnyMoment) {
+    for (int i = 0; i < 30; ++i)
+        offer(shell("r" + std::to_string(i),
+                    "for i in 1 2 3 4 5; do echo \"tune: {\\\"a\\\": $i}\"; sleep 0.01; done"));
+    AgentOptions given = options();
+    given.slots = 4;
+    bool all_done = false;
+    for (int round = 0; round < 200 && !all_done; ++round) {
+        std::string program = AGENT_PROGRAM;
+        std::string url = given.server_url;
+        std::string state_dir = given.state_dir.string();
+        char* argv[] = {program.data(), url.data(), state_dir.data(), nullptr};
+        pid_t agent = -1;
+        ASSERT_EQ(posix_spawn(&agent, AGENT_PROGRAM, nullptr, nullptr, argv, environ), 0);
+        usleep(static_cast<useconds_t>(20'000 + round * 7'919 % 60'000));
+        kill(agent, SIGKILL);
+        waitpid(agent, nullptr, 0);
+        all_done = true;
+        for (int i = 0; i < 30; ++i)
+            all_done = all_done && server_.finish_calls("r" + std::to_string(i)) > 0;
+    }
+    start(given);
+    for (int i = 0; i < 30; ++i) {
+        const std::string run = "r" + std::to_string(i);
+        EXPECT_EQ(server_.wait_for_finish(run).request.outcome, Outcome::kDone);
+        EXPECT_EQ(server_.metrics(run), "a@0=1 a@1=2 a@2=3 a@3=4 a@4=5 ") << run;
+    }
+}
+
+}  // namespace
+}  // namespace tune::worker

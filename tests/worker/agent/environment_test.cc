@@ -1,0 +1,102 @@
+#include "worker/agent/environment.h"
+
+#include <gtest/gtest.h>
+
+namespace tune::worker {
+namespace {
+
+class EnvironmentTest : public testing::Test {
+protected:
+    EnvironmentTest() {
+        lease_.study = "digits";
+        lease_.number = 7;
+        lease_.attempt = 2;
+        lease_.run_id = "abc";
+        lease_.experiment_id = "3";
+        lease_.params_json = R"({"lr":0.1})";
+        lease_.seed = 18446744073709551615u;
+    }
+    std::string get(const std::string& name, const std::vector<std::string>& inherited = {}) {
+        return variable(trial_environment(inherited, spec()), name);
+    }
+    EnvironmentSpec spec() {
+        return {&lease_, &assignment_, "http://h:1", "/ckpt", "/opt/tune", cores_, slots_};
+    }
+
+    tuner::Lease lease_;
+    Assignment assignment_;
+    int cores_ = 8;
+    int slots_ = 2;
+};
+
+TEST_F(EnvironmentTest, IdentifiesTheAttempt) {
+    EXPECT_EQ(get("MLFLOW_TRACKING_URI"), "http://h:1");
+    EXPECT_EQ(get("MLFLOW_RUN_ID"), "abc");
+    EXPECT_EQ(get("MLFLOW_EXPERIMENT_ID"), "3");
+    EXPECT_EQ(get("TUNE_STUDY"), "digits");
+    EXPECT_EQ(get("TUNE_PARAMS"), R"({"lr":0.1})");
+    EXPECT_EQ(get("TUNE_TRIAL"), "7");
+    EXPECT_EQ(get("TUNE_ATTEMPT"), "2");
+    EXPECT_EQ(get("TUNE_SEED"), "18446744073709551615");
+    EXPECT_EQ(get("TUNE_CHECKPOINT_DIR"), "/ckpt");
+}
+
+TEST_F(EnvironmentTest, DropsWhatBelongsToAnother) {
+    EXPECT_EQ(get("MLFLOW_RUN_ID", {"MLFLOW_RUN_ID=outer"}), "abc");
+    EXPECT_EQ(get("TUNE_RANK", {"TUNE_RANK=1"}), "");
+    EXPECT_EQ(get("MLFLOW_EXPERIMENT_NAME", {"MLFLOW_EXPERIMENT_NAME=x"}), "");
+    EXPECT_EQ(get("HOME", {"HOME=/home/me"}), "/home/me");
+}
+
+TEST_F(EnvironmentTest, TheStudyMaySetAnythingButTheIdentity) {
+    lease_.env = {{"OMP_NUM_THREADS", "3"}, {"MLFLOW_RUN_ID", "other"}, {"PYTHONUNBUFFERED", ""}};
+    EXPECT_EQ(get("OMP_NUM_THREADS"), "3");
+    EXPECT_EQ(get("MLFLOW_RUN_ID"), "abc");
+    EXPECT_EQ(get("PYTHONUNBUFFERED"), "");
+}
+
+TEST_F(EnvironmentTest, OwnProgramsComeFirst) {
+    EXPECT_EQ(get("PATH", {"PATH=/bin"}), "/opt/tune:/bin");
+    EXPECT_TRUE(get("PATH").starts_with("/opt/tune:/usr/local/bin"));
+}
+
+TEST_F(EnvironmentTest, ThreadsShareTheCores) {
+    EXPECT_EQ(get("OMP_NUM_THREADS"), "4");
+    EXPECT_EQ(get("MKL_NUM_THREADS"), "4");
+    EXPECT_EQ(get("OMP_WAIT_POLICY"), "PASSIVE");  // several threads beside a neighbour
+    slots_ = 8;
+    EXPECT_EQ(get("OMP_NUM_THREADS"), "1");
+    EXPECT_EQ(get("OMP_WAIT_POLICY"), "");
+    slots_ = 100;
+    EXPECT_EQ(get("OMP_NUM_THREADS"), "1");
+}
+
+TEST_F(EnvironmentTest, ALoneTrialKeepsItsWaitPolicy) {
+    slots_ = 1;
+    EXPECT_EQ(get("OMP_NUM_THREADS"), "8");
+    EXPECT_EQ(get("OMP_WAIT_POLICY"), "");
+}
+
+TEST_F(EnvironmentTest, OwnCoresNeedNoPassiveThreads) {
+    assignment_.cores = {2, 3, 4};
+    EXPECT_EQ(get("OMP_NUM_THREADS"), "3");
+    EXPECT_EQ(get("OMP_WAIT_POLICY"), "");
+}
+
+TEST_F(EnvironmentTest, GpusByUuid) {
+    EXPECT_EQ(get("CUDA_VISIBLE_DEVICES", {"CUDA_VISIBLE_DEVICES=0,1"}), "0,1");
+    assignment_.gpus = {"GPU-a", "GPU-b"};
+    EXPECT_EQ(get("CUDA_VISIBLE_DEVICES", {"CUDA_VISIBLE_DEVICES=0,1"}), "GPU-a,GPU-b");
+    EXPECT_EQ(get("CUDA_DEVICE_ORDER"), "PCI_BUS_ID");
+}
+
+TEST_F(EnvironmentTest, EachNameOnce) {
+    const std::vector<std::string> list = trial_environment({"A=1", "A=2", "=odd", "odd"}, spec());
+    int count = 0;
+    for (const std::string& item : list) count += item.starts_with("A=") ? 1 : 0;
+    EXPECT_EQ(count, 1);
+    EXPECT_EQ(variable(list, "A"), "2");
+}
+
+}  // namespace
+}  // namespace tune::worker

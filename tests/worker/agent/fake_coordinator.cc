@@ -1,0 +1,339 @@
+#include "tests/worker/agent/fake_coordinator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+
+namespace tune::worker {
+namespace {
+
+using tracker::Method;
+using tracker::Request;
+using tracker::Responder;
+using tracker::Response;
+
+constexpr auto kPatience = std::chrono::seconds(60);  // only ever spent by a test that fails
+constexpr const char* kAgents = "/api/2.0/tune/agents/";
+
+std::string token(const std::string& run_id, int attempt) {
+    return run_id + "/" + std::to_string(attempt);
+}
+
+Response unknown_agent() {
+    return tracker::error_response(Error{Code::kResourceDoesNotExist, "unknown agent"});
+}
+
+}  // namespace
+
+class FakeCoordinator::Sink : public tracker::BodySink {
+public:
+    Sink(FakeCoordinator& owner, std::string path) : owner_(owner), path_(std::move(path)) {}
+    void write(std::string_view chunk, std::function<void(Result<void>)> done) override {
+        content_ += chunk;
+        done({});
+    }
+    void finish(Responder respond) override {
+        {
+            const std::lock_guard lock(owner_.mutex_);
+            owner_.artifacts[path_] = content_;
+            owner_.changed_.notify_all();
+        }
+        respond(tracker::json_response(Json::object()));
+    }
+
+private:
+    FakeCoordinator& owner_;
+    std::string path_;
+    std::string content_;
+};
+
+FakeCoordinator::FakeCoordinator() {
+    add_routes();
+    serve();
+}
+
+FakeCoordinator::~FakeCoordinator() {
+    go_away();
+}
+
+void FakeCoordinator::serve() {
+    tracker::ServerOptions options;
+    options.port = port_;
+    options.drain_timeout_ms = 0;
+    Result<std::unique_ptr<tracker::Server>> server =
+        tracker::Server::start(std::move(options), router_);
+    ASSERT_TRUE(server) << server.error().text();
+    server_ = std::move(*server);
+    port_ = server_->port();
+}
+
+void FakeCoordinator::go_away() {
+    if (server_) server_->stop();
+    server_.reset();
+    const std::lock_guard lock(mutex_);
+    waiting_leases_.clear();
+    waiting_heartbeats_.clear();
+}
+
+void FakeCoordinator::come_back() {
+    serve();
+}
+
+void FakeCoordinator::add_routes() {
+    const auto json = [this](const std::string& path,
+                             std::function<void(const Json&, Responder)> handle) {
+        router_.add({Method::kPost,
+                     path,
+                     tracker::Body::kJson,
+                     "",
+                     [handle](std::shared_ptr<Request> request, Responder respond) {
+                         handle(parse_json(request->body).value(), std::move(respond));
+                     },
+                     {}});
+    };
+    json(std::string(kAgents) + "register",
+         [this](const Json& body, Responder respond) { respond(on_register(body)); });
+    json(std::string(kAgents) + "{id}/lease",
+         [this](const Json& body, Responder respond) { on_lease(body, std::move(respond)); });
+    json(std::string(kAgents) + "{id}/heartbeat",
+         [this](const Json& body, Responder respond) { on_heartbeat(body, std::move(respond)); });
+    json(std::string(kAgents) + "{id}/report",
+         [this](const Json& body, Responder respond) { respond(on_report(body)); });
+    router_.add({Method::kPost,
+                 std::string(kAgents) + "{id}/attempts/{run_id}/{attempt}/finish",
+                 tracker::Body::kJson,
+                 "",
+                 [this](std::shared_ptr<Request> request, Responder respond) {
+                     respond(on_finish(*request));
+                 },
+                 {}});
+    router_.add({Method::kGet,
+                 "/api/2.0/mlflow/experiments/get",
+                 tracker::Body::kNone,
+                 "",
+                 [](std::shared_ptr<Request>, Responder respond) {
+                     respond(tracker::json_response(
+                         {{"experiment", {{"artifact_location", "mlflow-artifacts:/7"}}}}));
+                 },
+                 {}});
+    router_.add(
+        {Method::kPut,
+         "/api/2.0/mlflow-artifacts/artifacts/{path...}",
+         tracker::Body::kStream,
+         "",
+         {},
+         [this](std::shared_ptr<Request> request) -> Result<std::unique_ptr<tracker::BodySink>> {
+             return std::unique_ptr<tracker::BodySink>(
+                 std::make_unique<Sink>(*this, request->parameter("path")));
+         }});
+}
+
+void FakeCoordinator::offer(tuner::Lease lease) {
+    const std::lock_guard lock(mutex_);
+    offered_.push_back(std::move(lease));
+    answer_waiting();
+}
+
+void FakeCoordinator::answer_waiting() {
+    while (!waiting_leases_.empty() && !offered_.empty()) {
+        Waiting waiting = std::move(waiting_leases_.front());
+        waiting_leases_.erase(waiting_leases_.begin());
+        tuner::LeaseReply reply;
+        for (int i = 0; i < waiting.free_slots && !offered_.empty(); ++i) {
+            leased_.push_back(offered_.front());
+            reply.leases.push_back(std::move(offered_.front()));
+            offered_.pop_front();
+        }
+        lease_answers_[waiting.request_id] = to_text(tuner::to_json(reply));
+        waiting.respond(tracker::json_text_response(lease_answers_[waiting.request_id]));
+    }
+    changed_.notify_all();
+}
+
+void FakeCoordinator::direct(const tuner::Directive& directive) {
+    const std::lock_guard lock(mutex_);
+    directives_.push_back(directive);
+    for (const Responder& respond : waiting_heartbeats_)
+        respond(tracker::json_response(tuner::to_json(heartbeat_reply())));
+    waiting_heartbeats_.clear();
+}
+
+void FakeCoordinator::take_away(const std::string& run_id, int attempt) {
+    const std::lock_guard lock(mutex_);
+    taken_.insert(token(run_id, attempt));
+    for (const Responder& respond : waiting_heartbeats_)
+        respond(tracker::json_response(tuner::to_json(heartbeat_reply())));
+    waiting_heartbeats_.clear();
+}
+
+void FakeCoordinator::forget_agent() {
+    const std::lock_guard lock(mutex_);
+    known_ = false;
+    for (const Responder& respond : waiting_heartbeats_) respond(unknown_agent());
+    for (const Waiting& waiting : waiting_leases_) waiting.respond(unknown_agent());
+    waiting_heartbeats_.clear();
+    waiting_leases_.clear();
+}
+
+tuner::HeartbeatReply FakeCoordinator::heartbeat_reply() const {
+    tuner::HeartbeatReply reply;
+    reply.directives = directives_;
+    for (const std::string& taken : taken_)
+        reply.lost.push_back(
+            {taken.substr(0, taken.find('/')), std::stoi(taken.substr(taken.find('/') + 1))});
+    return reply;
+}
+
+Response FakeCoordinator::on_register(const Json& body) {
+    const std::lock_guard lock(mutex_);
+    registrations.push_back(tuner::from_json<tuner::RegisterRequest>(body).value());
+    known_ = true;
+    // A new registration ends what an agent of the same name was waiting for.
+    for (const Waiting& waiting : waiting_leases_) waiting.respond(unknown_agent());
+    waiting_leases_.clear();
+    changed_.notify_all();
+    requeue_what_the_agent_lacks(registrations.back());
+    tuner::RegisterReply reply{registrations.back().agent_id, heartbeat_ms, lease_ttl_ms, {}};
+    reply.lost = heartbeat_reply().lost;
+    return tracker::json_response(tuner::to_json(reply));
+}
+
+/// As the real server: what was leased and is neither held nor finished goes back to the queue as
+/// the next attempt.
+void FakeCoordinator::requeue_what_the_agent_lacks(const tuner::RegisterRequest& agent) {
+    for (auto at = leased_.begin(); at != leased_.end();) {
+        const tuner::AttemptId id{at->run_id, at->attempt};
+        const bool held =
+            std::find(agent.running.begin(), agent.running.end(), id) != agent.running.end();
+        if (held) {
+            ++at;
+            continue;
+        }
+        taken_.insert(token(id.run_id, id.attempt));
+        offered_.push_back(std::move(*at));
+        ++offered_.back().attempt;
+        ++requeued;
+        at = leased_.erase(at);
+    }
+}
+
+void FakeCoordinator::on_lease(const Json& body, Responder respond) {
+    const tuner::LeaseRequest request = tuner::from_json<tuner::LeaseRequest>(body).value();
+    const std::lock_guard lock(mutex_);
+    if (!known_) return respond(unknown_agent());
+    const auto before = lease_answers_.find(request.request_id);
+    if (before != lease_answers_.end()) return respond(tracker::json_text_response(before->second));
+    waiting_leases_.push_back({request.request_id, request.free_slots, std::move(respond)});
+    answer_waiting();
+}
+
+void FakeCoordinator::on_heartbeat(const Json& body, Responder respond) {
+    const tuner::HeartbeatRequest request = tuner::from_json<tuner::HeartbeatRequest>(body).value();
+    const std::lock_guard lock(mutex_);
+    if (!known_) return respond(unknown_agent());
+    const tuner::HeartbeatReply reply = heartbeat_reply();
+    if (!reply.directives.empty() || !reply.lost.empty())
+        return respond(tracker::json_response(tuner::to_json(reply)));
+    waiting_heartbeats_.push_back(std::move(respond));
+}
+
+Response FakeCoordinator::on_report(const Json& body) {
+    const tuner::ReportRequest request = tuner::from_json<tuner::ReportRequest>(body).value();
+    const std::lock_guard lock(mutex_);
+    if (!known_) return unknown_agent();
+    tuner::ReportReply reply;
+    for (const tuner::AttemptReport& report : request.reports) {
+        const bool taken = taken_.contains(token(report.run_id, report.attempt));
+        reply.results.push_back({report.run_id, report.attempt, !taken,
+                                 taken ? "RESOURCE_CONFLICT" : "", taken ? "not yours" : ""});
+        if (taken) continue;
+        std::vector<tuner::ReportedMetric>& all = reported_[report.run_id];
+        all.insert(all.end(), report.metrics.begin(), report.metrics.end());
+    }
+    changed_.notify_all();
+    return tracker::json_response(tuner::to_json(reply));
+}
+
+Response FakeCoordinator::on_finish(const Request& request) {
+    Finish finish{request.parameter("run_id"), std::stoi(request.parameter("attempt")),
+                  tuner::from_json<tuner::FinishRequest>(parse_json(request.body).value()).value()};
+    const std::lock_guard lock(mutex_);
+    if (!known_) return unknown_agent();
+    ++finish_calls_[finish.run_id];
+    if (taken_.contains(token(finish.run_id, finish.attempt)))
+        return tracker::error_response(Error{Code::kResourceConflict, "not yours"});
+    std::erase_if(directives_,
+                  [&](const tuner::Directive& item) { return item.run_id == finish.run_id; });
+    for (const Finish& known : finishes_)
+        if (known.request.request_id == finish.request.request_id)
+            return tracker::json_response(Json::object());
+    std::erase_if(leased_,
+                  [&](const tuner::Lease& lease) { return lease.run_id == finish.run_id; });
+    finishes_.push_back(std::move(finish));
+    changed_.notify_all();
+    return tracker::json_response(Json::object());
+}
+
+bool FakeCoordinator::wait_until(const std::function<bool()>& holds) {
+    std::unique_lock lock(mutex_);
+    const bool held = changed_.wait_for(lock, kPatience, holds);
+    EXPECT_TRUE(held) << "what the test waits for never came";
+    return held;
+}
+
+FakeCoordinator::Finish FakeCoordinator::wait_for_finish(const std::string& run_id) {
+    Finish found;
+    wait_until([&] {
+        for (const Finish& finish : finishes_)
+            if (finish.run_id == run_id) {
+                found = finish;
+                return true;
+            }
+        return false;
+    });
+    return found;
+}
+
+void FakeCoordinator::wait_for_metrics(const std::string& run_id, std::size_t count) {
+    wait_until([&] { return reported_[run_id].size() >= count; });
+}
+
+std::vector<tuner::ReportedMetric> FakeCoordinator::reported(const std::string& run_id) {
+    const std::lock_guard lock(mutex_);
+    return reported_[run_id];
+}
+
+std::string FakeCoordinator::metrics(const std::string& run_id) {
+    std::string text;
+    std::set<std::string> seen;
+    for (const tuner::ReportedMetric& metric : reported(run_id)) {
+        char one[160];
+        std::snprintf(one, sizeof one, "%s@%lld=%g ", metric.key.c_str(),
+                      static_cast<long long>(metric.step), metric.value);
+        if (seen.insert(one + std::to_string(metric.timestamp_ms)).second) text += one;
+    }
+    return text;
+}
+
+int FakeCoordinator::finish_calls(const std::string& run_id) {
+    const std::lock_guard lock(mutex_);
+    return finish_calls_[run_id];
+}
+
+std::string FakeCoordinator::wait_for_artifact(const std::string& path, const std::string& part) {
+    std::string content;
+    wait_until([&] {
+        const auto found = artifacts.find(path);
+        if (found == artifacts.end() || found->second.find(part) == std::string::npos) return false;
+        content = found->second;
+        return true;
+    });
+    return content;
+}
+
+}  // namespace tune::worker
