@@ -1,5 +1,5 @@
 // "/r/<id>": one run: what went in, what came out, what it says right now.
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { SeriesCard } from "../charts/series_card.tsx";
 import { date, duration, number } from "../data/format.ts";
 import { useLive } from "../data/live.ts";
@@ -8,6 +8,7 @@ import { RunState, type RunView } from "../data/run_page.ts";
 import type { XAxis } from "../data/series.ts";
 import { SeriesBook } from "../data/series_book.ts";
 import { experimentPath, runPath, studyPath } from "../data/url.ts";
+import { getJson, mlflow } from "../data/wire.ts";
 import { nowMs } from "../parts/clock.ts";
 import { copy, Empty, Fault, isMissing, Loading, State } from "../parts/feedback.tsx";
 import { usePlace } from "../parts/shell.tsx";
@@ -144,6 +145,18 @@ function Charts({ run, book }: { run: RunView; book: SeriesBook }) {
     );
 }
 
+function useExperimentName(id: string | undefined): string {
+    const [name, setName] = useState("");
+    useEffect(() => {
+        if (id === undefined) return;
+        getJson<{ experiment: { name: string } }>(`${mlflow}/experiments/get?experiment_id=${encodeURIComponent(id)}`).then(
+            (answer) => setName(answer.experiment.name),
+            () => setName(""), // The link works without the name.
+        );
+    }, [id]);
+    return name || `experiment ${id ?? ""}`;
+}
+
 export function RunPage({ id }: { id: string }) {
     const book = useMemo(() => new SeriesBook(), [id]);
     const state = useMemo(() => new RunState(id, book), [id]);
@@ -151,8 +164,11 @@ export function RunPage({ id }: { id: string }) {
     useLive(id, [`run:${id}`], { read: () => void state.read(), event: (type, data) => state.apply(type, data) });
     useEffect(() => () => book.close(), [book]);
     const run = state.run.value;
+    const experiment = useExperimentName(run?.experimentId);
+    const study = run?.tags.get("tune.study");
     usePlace(
-        ...(run ? [{ text: "experiment", href: experimentPath(run.experimentId) }] : []),
+        ...(run ? [{ text: experiment, href: experimentPath(run.experimentId) }] : []),
+        ...(study !== undefined ? [{ text: study, href: studyPath(study) }] : []),
         { text: run?.name || id.slice(0, 12) },
     );
     if (!run) {

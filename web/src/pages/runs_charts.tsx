@@ -33,7 +33,7 @@ export function ChartBar({ pattern, xAxis, smoothing, onChange }: ChartSettings 
             <label class="field" title="Exponential moving average, debiased; the raw curve stays behind it">
                 smooth
                 <input type="range" min="0" max={kSmoothingMax} step="0.001" value={smoothing} aria-label="Smoothing" onInput={(event) => onChange({ smooth: Number(event.currentTarget.value) })} />
-                <span class="num" style={{ width: "3.2ch" }}>{smoothing.toFixed(2)}</span>
+                <span class="num" style={{ width: "4.2ch" }}>{smoothing.toFixed(2)}</span>
             </label>
         </div>
     );

@@ -31,7 +31,7 @@ const kWidths: Record<ColumnSpec["kind"], number> = { text: 128, number: 104, ti
 
 /// Wide enough for its title, within reason.
 function widthOf(column: ColumnSpec): number {
-    return Math.min(220, Math.max(kWidths[column.kind], column.title.length * 7.2 + 40));
+    return Math.min(230, Math.max(kWidths[column.kind], column.title.length * 8 + 48));
 }
 
 function Cell({ column, row }: { column: ColumnSpec; row: number }) {

@@ -52,7 +52,7 @@ function specs(study: Study, trials: readonly Trial[]): ColumnSpec[] {
     ];
 }
 
-const kWidths: Record<string, number> = { number: 84, state: 104, value: 112, step: 88, duration: 98, attempt: 84, worker: 130, start: 150, reason: 420 };
+const kWidths: Record<string, number> = { number: 88, state: 108, value: 112, step: 104, duration: 104, attempt: 100, worker: 130, start: 158, reason: 420 };
 
 function Cell({ column, row }: { column: ColumnSpec; row: number }) {
     const value = column.get(row);
@@ -85,7 +85,7 @@ export function TrialsTable(props: Props) {
         id: column.id,
         title: column.title,
         kind: column.id.split(".")[0],
-        width_px: kWidths[column.id] ?? Math.min(200, Math.max(100, column.title.length * 7.2 + 40)),
+        width_px: kWidths[column.id] ?? Math.min(220, Math.max(100, column.title.length * 8 + 48)),
         isRight: column.kind === "number" || column.kind === "duration",
         isPinned: column.id === "number",
         isSortable: true,
