@@ -8,7 +8,8 @@ namespace tune::tracker {
 namespace {
 
 bool is_parameter(std::string_view segment) {
-    return segment.size() > 2 && segment.front() == '{' && segment.back() == '}';
+    return segment.size() > 2 && segment.front() == '{' && segment.back() == '}' &&
+           segment.find('/') == std::string_view::npos;
 }
 
 bool is_rest(std::string_view segment) {

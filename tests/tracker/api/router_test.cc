@@ -1,0 +1,107 @@
+#include "tracker/api/router.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tracker/api/url.h"
+
+namespace tune::tracker {
+namespace {
+
+Handler named(std::string name) {
+    return [name](const auto&, const Responder& respond) { respond(text_response(name)); };
+}
+
+class RouterTest : public testing::Test {
+protected:
+    RouterTest() {
+        add(Method::kGet, "/a/b");
+        add(Method::kPost, "/a/b");
+        add(Method::kGet, "/m/{id}");
+        add(Method::kDelete, "/m/{id}/tags/{key...}");
+        add(Method::kPost, "/m/search");
+        add(Method::kGet, "/files/{path...}");
+    }
+    void add(Method method, const std::string& pattern) {
+        router_.add({method, pattern, Body::kNone, "",
+                     named(std::string(method_name(method)) + " " + pattern)});
+    }
+    Response ask(Method method, std::string path) {
+        auto request = std::make_shared<Request>();
+        request->method = method;
+        request->path = std::move(path);
+        Response answer;
+        router_.dispatch(request, [&](Response response) { answer = std::move(response); });
+        last_ = request;
+        return answer;
+    }
+
+    Router router_;
+    std::shared_ptr<Request> last_;
+};
+
+TEST_F(RouterTest, FindsExactAndParameterRoutes) {
+    EXPECT_EQ(ask(Method::kGet, "/a/b").body, "GET /a/b");
+    EXPECT_EQ(ask(Method::kHead, "/a/b").body, "GET /a/b");
+    EXPECT_EQ(ask(Method::kPost, "/a/b").body, "POST /a/b");
+    EXPECT_EQ(ask(Method::kGet, "/m/7").body, "GET /m/{id}");
+    EXPECT_EQ(last_->parameter("id"), "7");
+    EXPECT_EQ(ask(Method::kPost, "/m/search").body, "POST /m/search");
+    EXPECT_EQ(ask(Method::kGet, "/m/search").body, "GET /m/{id}");
+    EXPECT_EQ(ask(Method::kDelete, "/m/7/tags/a/b").body, "DELETE /m/{id}/tags/{key...}");
+    EXPECT_EQ(last_->parameter("key"), "a/b");
+    EXPECT_EQ(ask(Method::kGet, "/files/x/y/").body, "GET /files/{path...}");
+    EXPECT_EQ(last_->parameter("path"), "x/y/");
+    ask(Method::kGet, "/files/");
+    EXPECT_EQ(last_->parameter("path"), "");
+}
+
+TEST_F(RouterTest, AnswersCleanly404And405) {
+    for (const char* path :
+         {"/", "/a", "/a/b/", "/a//b", "/m/", "/m", "/m/7/x", "/files", "", "a/b", "/A/B"})
+        EXPECT_EQ(ask(Method::kGet, path).status, 404) << path;
+    const Response wrong = ask(Method::kPut, "/a/b");
+    EXPECT_EQ(wrong.status, 405);
+    EXPECT_THAT(wrong.headers,
+                testing::Contains(testing::Pair("Allow", "GET, POST, HEAD, OPTIONS")));
+    EXPECT_EQ(ask(Method::kPost, "/m/7").status, 405);
+    EXPECT_EQ(ask(Method::kOptions, "/m/7").status, 204);
+}
+
+TEST_F(RouterTest, GivesPagesToTheFallbackButNotTheApi) {
+    router_.set_fallback(named("page"));
+    EXPECT_EQ(ask(Method::kGet, "/experiments/3").body, "page");
+    EXPECT_EQ(ask(Method::kHead, "/").body, "page");
+    EXPECT_EQ(ask(Method::kPost, "/experiments/3").status, 404);
+    for (const char* path : {"/api", "/api/x", "/ajax-api/2.0/none"})
+        EXPECT_EQ(ask(Method::kGet, path).status, 404) << path;
+    EXPECT_EQ(ask(Method::kGet, "/apis").body, "page");
+}
+
+TEST_F(RouterTest, MountsApiRoutesTwice) {
+    router_.add_api(3, {Method::kGet, "/mlflow/x", Body::kNone, "", named("x")});
+    EXPECT_EQ(ask(Method::kGet, "/api/3.0/mlflow/x").body, "x");
+    EXPECT_EQ(ask(Method::kGet, "/ajax-api/3.0/mlflow/x").body, "x");
+    EXPECT_EQ(ask(Method::kGet, "/api/2.0/mlflow/x").status, 404);
+}
+
+TEST_F(RouterTest, RefusesTheSameRouteTwice) {
+    EXPECT_DEATH(add(Method::kGet, "/a/b"), "exists already");
+    EXPECT_DEATH(add(Method::kGet, "/m/{id}"), "exists already");
+    EXPECT_DEATH(add(Method::kGet, "no-slash"), "begins with");
+}
+
+TEST(Url, DecodesOnceAndLeavesWhatIsNoEscape) {
+    EXPECT_EQ(percent_decode("a%20b%2Fc%2520+%zz%4"), "a b/c%20+%zz%4");
+    EXPECT_EQ(percent_decode("a+b%2B", true), "a b+");
+    EXPECT_EQ(percent_decode("%00%ff").size(), 2u);
+}
+
+TEST(Url, NamesAttachments) {
+    EXPECT_EQ(attachment_disposition("a b.txt"), "attachment; filename=\"a b.txt\"");
+    EXPECT_EQ(attachment_disposition("ü\".txt"),
+              "attachment; filename=\"__.txt\"; filename*=UTF-8''%C3%BC%22.txt");
+}
+
+}  // namespace
+}  // namespace tune::tracker
