@@ -24,7 +24,7 @@ as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 packages=(
     g++ cmake ninja-build ccache git curl ca-certificates python3 python3-venv
     libboost1.81-dev libsqlite3-dev nlohmann-json3-dev libsimdjson-dev libcli11-dev libyaml-cpp-dev
-    libeigen3-dev libspdlog-dev libssl-dev zlib1g-dev libxxhash-dev libre2-dev libgtest-dev libgmock-dev libbenchmark-dev
+    libeigen3-dev libspdlog-dev libssl-dev zlib1g-dev libxxhash-dev libzstd-dev libre2-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
 command -v node >/dev/null && command -v npm >/dev/null || packages+=(nodejs npm)
 [ $with_tests = 0 ] || packages+=(chromium sqlite3 clang-format-14)
@@ -57,7 +57,10 @@ pip_install() { # FILE OPTION...
 if [ $with_torch = 1 ]; then
     pip_install requirements.txt --no-deps -r requirements.txt
 fi
-[ $with_tests = 0 ] || pip_install tests/requirements.txt -r tests/requirements.txt
+if [ $with_tests = 1 ]; then
+    pip_install tests/requirements.txt -r tests/requirements.txt
+    pip_install tests/contract/loader/requirements.txt --no-deps -r tests/contract/loader/requirements.txt
+fi
 
 if [ -f web/package-lock.json ]; then
     if [ ! -e web/node_modules/.package-lock.json ] ||

@@ -324,7 +324,7 @@ private:
     std::unique_ptr<BatchDecoder> decoder_;
     OrderSettings settings_;
     Position position_;
-    bool has_failed_ = false;  // the reader must be told where to go on
+    bool has_failed_ = false;              // the reader must be told where to go on
     std::unique_ptr<BatchReader> reader_;  // last: its threads use the rest
 };
 

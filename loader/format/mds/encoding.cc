@@ -324,7 +324,7 @@ Result<void> check_opaque(const Encoding& encoding, Bytes payload) {
 
 std::string grouped(std::size_t number) {
     std::string text = std::to_string(number);
-    for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+    for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, 1, ',');
     return text;
 }
 

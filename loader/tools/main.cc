@@ -1,0 +1,264 @@
+// tune-data: converts, inspects, verifies and measures data sets.
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/version.h"
+#include "loader/format/parquet.h"
+#include "loader/tools/convert.h"
+#include "loader/tools/data_sets.h"
+#include "loader/tools/inspect.h"
+#include "loader/tools/progress.h"
+#include "loader/tools/throughput.h"
+#include "loader/tools/verify.h"
+
+namespace tune::loader {
+namespace {
+
+constexpr int kExitFault = 1;
+constexpr int kExitUsage = 2;
+
+std::atomic<bool> cancelled = false;
+
+void print(const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+}
+
+int fail(const Error& error) {
+    std::fprintf(stderr, "tune-data: %s\n", error.text().c_str());
+    return kExitFault;
+}
+
+std::string counted(std::int64_t count, const char* noun) {
+    return grouped(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+struct ConvertArguments {
+    std::vector<std::string> paths;
+    ConvertOptions options;
+    std::string split;
+    std::string size_limit = "64mb";
+    bool as_json = false;
+};
+
+Json report_json(const ConvertReport& report) {
+    Json json = {{"sets", Json::array()}, {"columns", Json::array()}};
+    for (const ConvertedSet& set : report.sets)
+        json["sets"].push_back({{"directory", set.directory.string()},
+                                {"samples", set.samples},
+                                {"shards", set.shards},
+                                {"bytes", set.bytes}});
+    for (const PlannedColumn& column : report.columns)
+        json["columns"].push_back({{"name", column.name}, {"encoding", column.encoding}});
+    return json;
+}
+
+int run_convert(ConvertArguments arguments) {
+    ConvertOptions& options = arguments.options;
+    if (arguments.paths.size() < 2) {
+        std::fputs("tune-data: convert needs at least one table and the output directory\n",
+                   stderr);
+        return kExitUsage;
+    }
+    options.output = arguments.paths.back();
+    options.inputs.assign(arguments.paths.begin(), arguments.paths.end() - 1);
+    // So that a half-written data set is taken away again.
+    options.cancelled = &cancelled;
+    std::signal(SIGINT, [](int) { cancelled = true; });
+    std::signal(SIGTERM, [](int) { cancelled = true; });
+    if (!arguments.split.empty()) {
+        Result<std::vector<Split>> splits = parse_splits(arguments.split);
+        if (!splits) return fail(splits.error());
+        options.splits = *std::move(splits);
+    }
+    const Result<std::uint64_t> limit = parse_bytes(arguments.size_limit);
+    if (!limit) return fail(Error{limit.error().code, "--size-limit: " + limit.error().message});
+    options.size_limit = *limit;
+    if (options.hashes == std::vector<std::string>{"none"}) options.hashes.clear();
+
+    const Result<ConvertReport> report = convert(options);
+    if (!report) return fail(report.error());
+    if (arguments.as_json) {
+        print(to_text(report_json(*report)) + "\n");
+        return 0;
+    }
+    for (const ConvertedSet& set : report->sets)
+        print("wrote " + counted(set.samples, "sample") + " in " + counted(set.shards, "shard") +
+              " (" + readable_bytes(set.bytes) + ") to " + set.directory.string() + "\n");
+    return 0;
+}
+
+struct InspectArguments {
+    std::string directory;
+    InspectOptions options;
+    bool as_json = false;
+};
+
+int run_inspect(const InspectArguments& arguments) {
+    const Result<std::vector<DataSet>> sets = find_data_sets(arguments.directory);
+    if (!sets) return fail(sets.error());
+    Json all = Json::array();
+    std::string text;
+    for (const DataSet& set : *sets) {
+        if (arguments.as_json) {
+            Result<Json> json = inspect_json(set, arguments.options);
+            if (!json) return fail(json.error());
+            all.push_back(*std::move(json));
+            continue;
+        }
+        Result<std::string> described = inspect_text(set, arguments.options);
+        if (!described) return fail(described.error());
+        text += (text.empty() ? "" : "\n") + *described;
+    }
+    print(arguments.as_json ? to_text(all) + "\n" : text);
+    return 0;
+}
+
+struct VerifyArguments {
+    std::string directory;
+    bool as_json = false;
+};
+
+int run_verify(const VerifyArguments& arguments) {
+    const Result<std::vector<DataSet>> sets = find_data_sets(arguments.directory);
+    if (!sets) return fail(sets.error());
+    Json all = Json::array();
+    bool is_good = true;
+    for (const DataSet& set : *sets) {
+        const VerifyReport report = verify(set);
+        is_good = is_good && report.faults.empty();
+        if (arguments.as_json) {
+            all.push_back({{"directory", set.directory.string()},
+                           {"samples", report.samples},
+                           {"shards", report.shards},
+                           {"shards_without_hash", report.shards_without_hash},
+                           {"faults", report.faults}});
+            continue;
+        }
+        for (const std::string& fault : report.faults) print("faulty: " + fault + "\n");
+        const auto faulty = static_cast<std::int64_t>(report.faults.size());
+        print(set.directory.string() + ": " + counted(report.samples, "sample") + " good, " +
+              counted(faulty, "faulty shard") + " of " + grouped(report.shards) + "\n");
+        if (report.shards_without_hash > 0)
+            print("  " + counted(report.shards_without_hash, "shard") +
+                  " without hashes: values changed inside them cannot be noticed\n");
+    }
+    if (arguments.as_json) print(to_text(all) + "\n");
+    return is_good ? 0 : kExitFault;
+}
+
+struct BenchArguments {
+    DatasetOptions options;
+    std::string directory;
+    std::string algo = "py1e";
+    bool no_shuffle = false;
+    double seconds = 2;
+    bool as_json = false;
+};
+
+int run_bench(BenchArguments arguments) {
+    const std::optional<ShuffleAlgo> algo = shuffle_algo_from_name(arguments.algo);
+    if (!algo)
+        return fail({Code::kInvalidParameterValue,
+                     "--shuffle-algo: '" + arguments.algo +
+                         "' is unknown; known are naive, py1s, py2s, py1br, py1e"});
+    arguments.options.directory = arguments.directory;
+    arguments.options.shuffle = !arguments.no_shuffle;
+    arguments.options.shuffle_algo = *algo;
+    const Result<Throughput> result = measure_throughput(arguments.options, arguments.seconds);
+    if (!result) return fail(result.error());
+    const double samples_s = static_cast<double>(result->samples) / result->seconds;
+    const double bytes_s = static_cast<double>(result->bytes) / result->seconds;
+    if (arguments.as_json) {
+        print(to_text(Json{{"samples_per_s", samples_s},
+                           {"bytes_per_s", bytes_s},
+                           {"first_batch_s", result->first_batch_s}}) +
+              "\n");
+        return 0;
+    }
+    print(grouped(static_cast<std::int64_t>(samples_s)) + " samples/s, " +
+          readable_bytes(static_cast<std::uint64_t>(bytes_s)) + "/s; first batch after " +
+          std::to_string(static_cast<int>(result->first_batch_s * 1e3)) + " ms\n");
+    return 0;
+}
+
+void add_convert(CLI::App& app, ConvertArguments& arguments) {
+    CLI::App* verb = app.add_subcommand(
+        "convert", std::string("Turns tables into an MDS data set (CSV, TSV") +
+                       (can_read_parquet() ? ", Parquet)" : "; this build has no Parquet)"));
+    verb->add_option("paths", arguments.paths, "TABLE... OUTPUT_DIRECTORY")->required();
+    verb->add_option("--columns", arguments.options.columns.columns,
+                     "Columns to store: name[:encoding],... (default: all)");
+    verb->add_option("--pack", arguments.options.columns.packs,
+                     "Several columns as one array: name=p0..p63:uint8:8,8");
+    verb->add_option("--split", arguments.split, "Exact random shares: train=0.8,val=0.2");
+    verb->add_option("--seed", arguments.options.seed, "Seed of --split")->capture_default_str();
+    verb->add_option("--size-limit", arguments.size_limit, "Largest shard before compression")
+        ->capture_default_str();
+    verb->add_option("--compression", arguments.options.compression, "zstd[:level] or gz[:level]");
+    verb->add_option("--hashes", arguments.options.hashes, "Hashes to store, or none")
+        ->delimiter(',')
+        ->capture_default_str();
+    verb->add_flag("--overwrite", arguments.options.overwrite, "Replace the output directory");
+    verb->add_flag("--json", arguments.as_json, "Print the report as JSON");
+}
+
+void add_bench(CLI::App& app, BenchArguments& arguments) {
+    CLI::App* verb = app.add_subcommand("bench", "Measures how fast a data set is read");
+    DatasetOptions& options = arguments.options;
+    options.batch_size = 256;
+    verb->add_option("directory", arguments.directory, "The data set")->required();
+    verb->add_option("--batch-size", options.batch_size)->capture_default_str();
+    verb->add_option("--threads", options.threads)->capture_default_str();
+    verb->add_option("--shuffle-algo", arguments.algo)->capture_default_str();
+    verb->add_flag("--no-shuffle", arguments.no_shuffle);
+    verb->add_option("--seconds", arguments.seconds, "Whole epochs for at least this long")
+        ->capture_default_str();
+    verb->add_flag("--json", arguments.as_json);
+}
+
+int run(int argc, char** argv) {
+    CLI::App app("Data sets for tune: convert, inspect, verify, measure.", "tune-data");
+    app.set_version_flag("--version", std::string("tune-data ") + kVersion);
+    app.require_subcommand(1);
+    ConvertArguments convert_arguments;
+    add_convert(app, convert_arguments);
+    InspectArguments inspect_arguments;
+    CLI::App* inspect_verb = app.add_subcommand("inspect", "Shows what a data set holds");
+    inspect_verb->add_option("directory", inspect_arguments.directory)->required();
+    inspect_verb->add_option("--rows", inspect_arguments.options.rows, "First samples to show")
+        ->capture_default_str();
+    inspect_verb->add_option("--shards", inspect_arguments.options.shards_max, "Shards to list")
+        ->capture_default_str();
+    inspect_verb->add_flag("--json", inspect_arguments.as_json);
+    VerifyArguments verify_arguments;
+    CLI::App* verify_verb = app.add_subcommand(
+        "verify", "Checks sizes, hashes and every value; exit code 1 on a fault");
+    verify_verb->add_option("directory", verify_arguments.directory)->required();
+    verify_verb->add_flag("--json", verify_arguments.as_json);
+    BenchArguments bench_arguments;
+    add_bench(app, bench_arguments);
+
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : kExitUsage;
+    }
+    if (app.got_subcommand("convert")) return run_convert(std::move(convert_arguments));
+    if (app.got_subcommand("inspect")) return run_inspect(inspect_arguments);
+    if (app.got_subcommand("verify")) return run_verify(verify_arguments);
+    return run_bench(std::move(bench_arguments));
+}
+
+}  // namespace
+}  // namespace tune::loader
+
+int main(int argc, char** argv) {
+    return tune::loader::run(argc, argv);
+}
