@@ -5,7 +5,7 @@ export function cleanLog(text: string): string {
         .replace(/\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)/g, "")
         .replace(/\r\n/g, "\n")
         .replace(/[^\n]*\r(?=[^\n])/g, "")
-        .replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]/g, "");
+        .replace(/[\x00-\x08\x0b-\x1f\x7f]/g, "");
 }
 
 /// Whether the first bytes of a file are text: valid UTF-8 (but for a cut last character) without NUL.

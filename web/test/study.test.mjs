@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { load } from "./load.mjs";
+
+const study = await load("data/study.ts");
+const { bestSoFar, bestTrial, countStates, mergeTrial, searchedParams, shownValue, topThreshold } = study;
+
+const trial = (number, state, value, more = {}) => mergeTrial(undefined, { number, state, value, run_id: `r${number}`, params: {}, ...more });
+const trials = [
+    trial(0, "complete", 0.5), trial(1, "pruned", null, { intermediate: [[0, 0.1]] }), trial(2, "complete", 0.7),
+    trial(3, "failed", null), trial(4, "complete", 0.3), trial(5, "running", null), trial(6, "complete", "NaN"),
+];
+
+test("best so far counts complete trials only", () => {
+    assert.deepEqual(bestSoFar(trials, "min"), [0.5, 0.5, 0.5, 0.5, 0.3, 0.3, 0.3]);
+    assert.deepEqual(bestSoFar(trials, "max"), [0.5, 0.5, 0.7, 0.7, 0.7, 0.7, 0.7]);
+    assert.ok(Number.isNaN(bestSoFar(trials.slice(1, 2), "min")[0]));
+    assert.deepEqual(bestSoFar([], "min"), []);
+});
+
+test("the best trial is the earlier of equals", () => {
+    assert.equal(bestTrial(trials, "min").number, 4);
+    assert.equal(bestTrial([trial(0, "complete", 1), trial(1, "complete", 1)], "max").number, 0);
+    assert.equal(bestTrial([trial(0, "pruned", 1)], "min"), undefined);
+});
+
+test("plots show the last report of a trial without a value", () => {
+    assert.equal(shownValue(trials[1]), 0.1);
+    assert.ok(Number.isNaN(shownValue(trials[3])));
+});
+
+test("an update keeps what it does not mention and adds its report in step order", () => {
+    const first = trial(7, "running", undefined, { intermediate: [[0, 1], [2, 0.8]], worker: "w" });
+    const next = mergeTrial(first, { number: 7, state: "running", intermediate_last: [1, 0.9] });
+    assert.deepEqual([next.steps, next.values, next.worker, next.runId], [[0, 1, 2], [1, 0.9, 0.8], "w", "r7"]);
+    const again = mergeTrial(next, { number: 7, state: "pruned", intermediate_last: { step: 2, value: "NaN" }, reason: "slow" });
+    assert.ok(Number.isNaN(again.values[2]));
+    assert.deepEqual([again.state, again.reason, again.steps.length], ["pruned", "slow", 3]);
+    assert.deepEqual(first.steps, [0, 2], "the old trial is not changed");
+});
+
+test("states are counted", () => {
+    assert.deepEqual(countStates(trials), { queued: 0, running: 1, complete: 4, pruned: 1, failed: 1, cancelled: 0 });
+});
+
+test("the top share never is nobody", () => {
+    const many = Array.from({ length: 20 }, (_, i) => trial(i, "complete", i));
+    assert.equal(topThreshold(many, "min", 10), 1);
+    assert.equal(topThreshold(many, "max", 10), 18);
+    assert.equal(topThreshold(many.slice(0, 3), "min", 10), 0);
+    assert.ok(Number.isNaN(topThreshold([], "min", 10)));
+});
+
+test("parameters: the space's order, then what only trials have, constants left out", () => {
+    const space = { lr: { float: [0, 1] }, seed: { const: 1 }, opt: { choice: ["a"] } };
+    const own = [trial(0, "complete", 1, { params: { extra: 1, lr: 0.1, seed: 1 } })];
+    assert.deepEqual(searchedParams({ space }, own), ["lr", "opt", "extra"]);
+});

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { load } from "./load.mjs";
+
+const { readView, writeView, parsePath, runPath, studyPath, experimentPath } = await load("data/url.ts");
+const defaults = { f: "", smooth: 0, charts: true, cols: [], sort: "-start" };
+
+test("defaults are left out of the address", () => {
+    assert.equal(writeView({ ...defaults }, defaults), "");
+    assert.equal(writeView({ ...defaults, smooth: 0.6 }, defaults), "smooth=0.6");
+});
+
+test("a view comes back as it went", () => {
+    const views = [
+        { f: "metrics.loss < 0.3 AND params.x = 'a&b=c#d'", smooth: 0.25, charts: false, cols: ["metrics.a,b", "params.50%", "x"], sort: "name" },
+        { f: "+ +", smooth: 0, charts: true, cols: ["ü", "日本"], sort: "" },
+    ];
+    for (const view of views) assert.deepEqual(readView(writeView(view, defaults), defaults), view);
+});
+
+test("what people read in an address stays readable", () => {
+    assert.equal(writeView({ ...defaults, cols: ["metrics.val_loss", "params.lr"] }, defaults), "cols=metrics.val_loss,params.lr");
+});
+
+test("unknown keys and values of the wrong type are ignored", () => {
+    assert.deepEqual(readView("zzz=1&smooth=abc&charts=maybe", defaults), { ...defaults, charts: false });
+    assert.deepEqual(readView("smooth=", defaults), defaults);
+    assert.deepEqual(readView("cols=%25E0%25A4%25A", defaults).cols.length, 1);
+});
+
+test("paths of pages", () => {
+    assert.deepEqual(parsePath("/"), { page: "home" });
+    assert.deepEqual(parsePath("/e/3"), { page: "experiment", id: "3" });
+    assert.deepEqual(parsePath(studyPath("a/b c%")), { page: "study", name: "a/b c%" });
+    assert.deepEqual(parsePath(runPath("0af")), { page: "run", id: "0af" });
+    assert.deepEqual(parsePath(experimentPath("0")), { page: "experiment", id: "0" });
+    assert.equal(parsePath("/x/1").page, "lost");
+    assert.equal(parsePath("/e/1/2").page, "lost");
+    assert.equal(parsePath("/s/%").page, "study");
+});
