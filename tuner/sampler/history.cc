@@ -30,8 +30,7 @@ Rank rank_of(const Observation& observation, Goal goal) {
 }
 
 std::size_t good_count(std::size_t finished) {
-    // In doubles, as Optuna does: ceil(0.1 * 70) is 8, because 0.1 * 70 > 7.
-    return static_cast<std::size_t>(std::min(std::ceil(0.1 * static_cast<double>(finished)), 25.0));
+    return std::min<std::size_t>((finished + 9) / 10, 25);
 }
 
 void Ranking::insert(const Rank& rank) {
