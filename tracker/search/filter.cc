@@ -1,8 +1,10 @@
 #include "tracker/search/filter.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "tracker/search/identifier.h"
@@ -51,13 +53,15 @@ std::size_t take_comparison(const std::vector<Token>& tokens, std::size_t i, Com
 Error invalid_clauses(Subject subject, std::string_view filter,
                       const std::vector<std::string_view>& invalid) {
     if (subject == Subject::kLoggedModels)
-        return invalid_parameter("Invalid filter string: " + python_repr(filter) +
+        return invalid_parameter("Invalid filter string: " + python_repr(shorten(filter)) +
                                  ". Expected a list of comparisons separated by 'AND' (e.g. "
                                  "'metrics.loss > 0.1 AND params.lr = 0.01').");
     const std::string quote = subject == Subject::kRuns ? "'" : "";
     std::string list;
-    for (const std::string_view clause : invalid)
-        list += (list.empty() ? "" : ", ") + quote + std::string(clause) + quote;
+    constexpr std::size_t kListedMax = 20;
+    for (const std::string_view clause :
+         std::span(invalid).first(std::min(invalid.size(), kListedMax)))
+        list += (list.empty() ? "" : ", ") + quote + shorten(clause) + quote;
     return invalid_parameter("Invalid clause(s) in filter string: " + list);
 }
 
@@ -90,7 +94,7 @@ std::string canonical_comparator(const Token& token) {
         default: break;
     }
     std::string text;
-    for (const char c : token.text) {
+    for (const char c : token.text.substr(0, 500)) {
         const bool is_space = c == ' ' || (c >= '\t' && c <= '\r');
         if (is_space && (text.empty() || text.back() == ' ')) continue;
         text += is_space ? ' ' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
@@ -176,7 +180,7 @@ Result<std::string> to_string_value(const Token& token) {
     if (strip_quotes(text, "'\"")) return std::string(text);
     return invalid_parameter(
         "Parameter value is either not quoted or unidentified quote types used for string value " +
-        std::string(text) + ". Use either single or double quotes.");
+        shorten(text) + ". Use either single or double quotes.");
 }
 
 bool is_text(const Token& token) {
@@ -186,14 +190,14 @@ bool is_text(const Token& token) {
 Result<FilterValue> metric_value(const Token& token) {
     if (is_number(token)) return FilterValue(to_double(token.text));
     return invalid_parameter("Expected numeric value type for metric. Found " +
-                             std::string(token.text));
+                             shorten(token.text));
 }
 
 Result<FilterValue> text_value(Entity entity, const Token& token) {
     if (!is_text(token))
         return invalid_parameter("Expected a quoted string value for " +
                                  std::string(entity_name(entity)) +
-                                 " (e.g. 'my-value'). Got value " + std::string(token.text));
+                                 " (e.g. 'my-value'). Got value " + shorten(token.text));
     TUNE_TRY(text, to_string_value(token));
     return FilterValue(std::move(text));
 }
@@ -207,9 +211,8 @@ Result<FilterValue> attribute_value(const Attribute& attribute, std::string_view
                                     const Token& token) {
     if (attribute.is_numeric) {
         if (is_number(token)) return to_number(token);
-        return invalid_parameter(
-            "Expected numeric value type for numeric attribute: " + std::string(attribute.name) +
-            ". Found " + std::string(token.text));
+        return invalid_parameter("Expected numeric value type for numeric attribute: " +
+                                 std::string(attribute.name) + ". Found " + shorten(token.text));
     }
     if (is_text(token)) {
         TUNE_TRY(text, to_string_value(token));
@@ -217,7 +220,7 @@ Result<FilterValue> attribute_value(const Attribute& attribute, std::string_view
     }
     if (token.kind != TokenKind::kList)
         return invalid_parameter("Expected a quoted string value for attributes. Got value " +
-                                 std::string(token.text));
+                                 shorten(token.text));
     if (attribute.canonical != list_key)
         return invalid_parameter("Only ['" + std::string(list_key) +
                                  "'] attributes support comparison with a list of quoted string "
@@ -230,7 +233,7 @@ Result<FilterValue> dataset_value(const Token& token) {
     if (!is_text(token))
         return invalid_parameter(
             "Expected a quoted string value for dataset attributes. Got value " +
-            std::string(token.text));
+            shorten(token.text));
     TUNE_TRY(text, to_string_value(token));
     return FilterValue(std::move(text));
 }
@@ -255,7 +258,7 @@ Result<void> check_shape(const Clause& clause, const std::string& comparator) {
 Result<void> require_name(const Comparison& comparison) {
     if (comparison.left.kind == TokenKind::kName) return {};
     return invalid_parameter("Invalid comparison clause. Expected 'Identifier' found '" +
-                             std::string(comparison.left.text) + "'");
+                             shorten(comparison.left.text) + "'");
 }
 
 Result<Clause> judge_for_runs(const Comparison& comparison) {
@@ -359,7 +362,7 @@ Result<FilterValue> model_value(bool is_numeric, const Clause& clause, const Tok
     if (is_numeric && !is_number(token))
         return invalid_parameter("Expected numeric value type for " +
                                  std::string(entity_name(clause.entity)) + ". Found " +
-                                 std::string(token.text));
+                                 shorten(token.text));
     if (clause.entity == Entity::kMetric) return FilterValue(to_double(token.text));
     if (is_numeric) return to_number(token);
     if (token.kind == TokenKind::kList) return list_value(token);
@@ -371,7 +374,7 @@ Result<Clause> judge_for_models(const Comparison& comparison) {
     TUNE_TRY_VOID(require_name(comparison));
     const std::string comparator = canonical_comparator(comparison.comparator);
     if (!comparison.right)
-        return invalid_parameter("Invalid comparison: " + std::string(comparison.left.text) + " " +
+        return invalid_parameter("Invalid comparison: " + shorten(comparison.left.text) + " " +
                                  comparator + ". Expected a comparison with 3 tokens.");
     const auto attributes = searchable_attributes(Subject::kLoggedModels);
     TUNE_TRY(identifier,
@@ -390,7 +393,7 @@ Result<Clause> judge_for_models(const Comparison& comparison) {
                                                           : "tags.";
     TUNE_TRY(parsed, comparator_in(set, comparator,
                                    "Invalid comparison operator for " + std::string(kind) +
-                                       clause.key + ": " + python_repr(comparator) +
+                                       clause.key + ": " + python_repr(shorten(comparator)) +
                                        ". Expected one of " + std::string(set) + "."));
     clause.comparator = parsed;
     TUNE_TRY(value, model_value(is_numeric, clause, *comparison.right));
@@ -409,16 +412,16 @@ Result<void> check_statement(Subject subject, std::string_view filter) {
     for (const Token& token : scan(filter)) {
         has_text = true;
         if (is_ended && subject == Subject::kLoggedModels)
-            return invalid_parameter("Invalid filter string: " + python_repr(filter) +
+            return invalid_parameter("Invalid filter string: " + python_repr(shorten(filter)) +
                                      ". Expected a single SQL expression.");
         if (is_ended)
             return invalid_parameter("Search filter contained multiple expression " +
-                                     python_repr(filter) + ". Provide AND-ed expression list.");
+                                     python_repr(shorten(filter)) +
+                                     ". Provide AND-ed expression list.");
         is_ended = is_ended || token.text == ";";
     }
     if (!has_text && !filter.empty())
-        return invalid_parameter("Invalid filter '" + std::string(filter) +
-                                 "'. Could not be parsed.");
+        return invalid_parameter("Invalid filter '" + shorten(filter) + "'. Could not be parsed.");
     return {};
 }
 

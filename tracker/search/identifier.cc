@@ -86,7 +86,7 @@ std::optional<Entity> find_entity(const Table& table, std::string_view name) {
 }
 
 Error unknown_entity(Subject subject, std::string_view name) {
-    const std::string text(name);
+    const std::string text = shorten(name);
     switch (subject) {
         case Subject::kRuns:
             return invalid_parameter("Invalid entity type '" + text +
@@ -125,6 +125,12 @@ std::string set_of_names(std::span<const Attribute> attributes) {
 }
 
 }  // namespace
+
+std::string shorten(std::string_view text) {
+    constexpr std::size_t kBytesMax = 500;
+    if (text.size() <= kBytesMax) return std::string(text);
+    return std::string(text.substr(0, kBytesMax)) + "...";
+}
 
 Error invalid_parameter(std::string message) {
     return {Code::kInvalidParameterValue, std::move(message)};
@@ -186,11 +192,11 @@ Result<Identifier> parse_identifier(Subject subject, std::string_view text,
     strip_quotes(key, "`");
     identifier.key = key;
     if (identifier.entity == Entity::kAttribute && find_attribute(attributes, key) == nullptr)
-        return invalid_parameter("Invalid attribute key '" + identifier.key +
+        return invalid_parameter("Invalid attribute key '" + shorten(key) +
                                  "' specified. Valid keys are '" + set_of_names(attributes) + "'");
     const bool is_dataset_key = key == "name" || key == "digest" || key == "context";
     if (identifier.entity == Entity::kDataset && !is_dataset_key)
-        return invalid_parameter("Invalid dataset key '" + identifier.key +
+        return invalid_parameter("Invalid dataset key '" + shorten(key) +
                                  "' specified. Valid keys are '{'context', 'digest', 'name'}'");
     return identifier;
 }

@@ -38,6 +38,9 @@ struct Attribute {
 /// Takes one pair of quotes (any of `quotes`) off; false if there is none.
 bool strip_quotes(std::string_view& text, std::string_view quotes);
 
+/// `text` for a sentence: its first 500 bytes.
+[[nodiscard]] std::string shorten(std::string_view text);
+
 [[nodiscard]] Error invalid_parameter(std::string message);
 
 }  // namespace tune::tracker::search

@@ -8,19 +8,18 @@ namespace tune::tracker::search {
 namespace {
 
 Error not_parsed(std::string_view text) {
-    return invalid_parameter("Invalid order_by clause '" + std::string(text) +
+    return invalid_parameter("Invalid order_by clause '" + shorten(text) +
                              "'. Could not be parsed.");
 }
 
 Result<bool> is_ascending(const std::vector<Token>& tokens, std::string_view text) {
     if (tokens.size() < 2 || is_word(tokens[1].text, "ASC")) return true;
     if (is_word(tokens[1].text, "DESC")) return false;
-    return invalid_parameter("Invalid ordering key in order_by clause '" + std::string(text) +
-                             "'.");
+    return invalid_parameter("Invalid ordering key in order_by clause '" + shorten(text) + "'.");
 }
 
 Result<OrderKey> parse_one(Subject subject, std::string_view text) {
-    if (text.size() > kFilterBytesMax) return not_parsed(text.substr(0, 100));
+    if (text.size() > kFilterBytesMax) return not_parsed(text);
     const std::vector<Token> tokens = scan(text);
     if (tokens.empty() || tokens.size() > 2) return not_parsed(text);
     for (const Token& token : tokens)
@@ -40,7 +39,8 @@ Result<OrderKey> parse_one(Subject subject, std::string_view text) {
 
 Error duplicate(std::span<const std::string> texts) {
     std::string list;
-    for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + python_repr(text);
+    for (const std::string& text : texts)
+        list += (list.empty() ? "" : ", ") + python_repr(shorten(text));
     return invalid_parameter("`order_by` contains duplicate fields: [" + list + "]");
 }
 

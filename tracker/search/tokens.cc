@@ -31,10 +31,16 @@ char upper(char c) {
 
 class Scanner {
 public:
-    explicit Scanner(std::string_view text) : text_(text) {}
+    Scanner(std::string_view text, std::size_t tokens_max) : text_(text), tokens_max_(tokens_max) {}
 
     std::vector<Token> scan_all() {
-        for (skip_space(); at_ < text_.size(); skip_space()) scan_one();
+        for (skip_space(); at_ < text_.size(); skip_space()) {
+            const bool is_hopeless = tokens_.size() >= tokens_max_ || unpaired_ >= kUnpairedMax;
+            if (is_hopeless)
+                add(TokenKind::kOther, text_.size());
+            else
+                scan_one();
+        }
         return std::move(tokens_);
     }
 
@@ -50,6 +56,12 @@ private:
     void add(TokenKind kind, std::size_t end) {
         tokens_.push_back({kind, text_.substr(at_, end - at_)});
         at_ = end;
+    }
+
+    /// The character at the cursor has no other half.
+    void add_unpaired() {
+        ++unpaired_;
+        add(TokenKind::kOther, at_ + 1);
     }
 
     void scan_one() {
@@ -87,7 +99,8 @@ private:
 
     void scan_string() {
         const auto end = end_of_quoted(at_);
-        add(end ? TokenKind::kString : TokenKind::kOther, end.value_or(at_ + 1));
+        if (!end) return add_unpaired();
+        add(TokenKind::kString, *end);
     }
 
     void scan_comment() {
@@ -151,7 +164,7 @@ private:
 
     void scan_name() {
         const auto name_end = end_of_name();
-        if (!name_end) return add(TokenKind::kOther, at_ + 1);
+        if (!name_end) return add_unpaired();
         std::size_t end = *name_end;
         const std::string_view word = text_.substr(at_, end - at_);
         if (scan_keyword(word)) return;
@@ -214,11 +227,13 @@ private:
                 return add(TokenKind::kList, i + 1);
             }
         }
-        add(TokenKind::kOther, at_ + 1);
+        add_unpaired();
     }
 
     std::string_view text_;
+    std::size_t tokens_max_;
     std::size_t at_ = 0;
+    int unpaired_ = 0;
     std::vector<Token> tokens_;
 };
 
@@ -229,8 +244,8 @@ bool is_word(std::string_view text, std::string_view upper_word) {
                       [](char a, char b) { return upper(a) == b; });
 }
 
-std::vector<Token> scan(std::string_view text) {
-    return Scanner(text).scan_all();
+std::vector<Token> scan(std::string_view text, std::size_t tokens_max) {
+    return Scanner(text, tokens_max).scan_all();
 }
 
 }  // namespace tune::tracker::search

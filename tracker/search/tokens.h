@@ -1,6 +1,7 @@
 #pragma once
 // The scanner of filters and order_by: text -> tokens, in one pass, without recursion.
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -29,8 +30,15 @@ struct Token {
     std::string_view text;
 };
 
-/// All tokens of `text`, without white space; views into it.
-[[nodiscard]] std::vector<Token> scan(std::string_view text);
+/// Tokens of a filter: 200 clauses are 800, so more is refused anyway.
+inline constexpr std::size_t kTokensMax = 2'000;
+/// Unpaired quotes and parentheses after which the rest is one token: looking for the other half of
+/// each costs a pass over the text.
+inline constexpr int kUnpairedMax = 16;
+
+/// The tokens of `text`, without white space; views into it. After `tokens_max` of them the rest is
+/// one token (kOther). Cost: O(text).
+[[nodiscard]] std::vector<Token> scan(std::string_view text, std::size_t tokens_max = kTokensMax);
 
 /// Equal but for ASCII case; `upper` in upper case.
 [[nodiscard]] bool is_word(std::string_view text, std::string_view upper);

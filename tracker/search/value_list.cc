@@ -41,7 +41,8 @@ Result<std::vector<std::string>> parse_value_list(std::string_view text) {
     std::vector<std::string> values;
     const std::string_view inside = text.substr(1, text.size() - 2);
     bool wants_value = true;
-    for (const Token& token : scan(inside)) {
+    // One token more than allowed, so that the caller can say how many there are.
+    for (const Token& token : scan(inside, 2 * kFilterListValuesMax + 4)) {
         if (token.text == "," && !wants_value) {
             wants_value = true;
             continue;
@@ -51,7 +52,7 @@ Result<std::vector<std::string>> parse_value_list(std::string_view text) {
             return invalid_parameter(
                 "While parsing a list in the query, expected string value, punctuation, or "
                 "whitespace, but got different type in list: " +
-                std::string(text));
+                shorten(text));
         if (!wants_value || !is_quoted(token)) return ill_formed();
         values.push_back(unescape(token.text.substr(1, token.text.size() - 2)));
         wants_value = false;
