@@ -50,12 +50,12 @@ struct TrainConfig {
     double warmup_epochs = 0.0;
     std::int64_t warmup_steps = 0;  ///< at base_batch_size; at most one of the two
     OptimizerKind optimizer = OptimizerKind::kAdamW;
-    double momentum = 0.9;  ///< SGD only
-    bool nesterov = false;  ///< SGD only
-    double weight_decay = 0.01;
-    double beta1 = 0.9;    ///< AdamW only
-    double beta2 = 0.999;  ///< AdamW only
-    double eps = 1e-8;     ///< AdamW only
+    double momentum = 0.9;                    ///< SGD only
+    bool nesterov = false;                    ///< SGD only
+    std::optional<double> weight_decay = {};  ///< as PyTorch: 0.01 in AdamW, 0 in SGD
+    double beta1 = 0.9;                       ///< AdamW only
+    double beta2 = 0.999;                     ///< AdamW only
+    double eps = 1e-8;                        ///< AdamW only
     std::int64_t seed = 0;
 
     // Stopping

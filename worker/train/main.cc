@@ -69,7 +69,7 @@ Result<void> set_from_environment(TrainConfig& config) {
         if (error != std::errc() || end != seed.data() + seed.size())
             return Error{tune::Code::kInvalidParameterValue,
                          "TUNE_SEED: '" + std::string(seed) + "' is not an unsigned integer"};
-        config.seed = static_cast<std::int64_t>(number & (~std::uint64_t{0} >> 1));
+        config.seed = static_cast<std::int64_t>(number & (~std::uint64_t{0} >> 2));
     }
     config.checkpoint_dir = std::string(variable("TUNE_CHECKPOINT_DIR"));
     // A list gives the threads of nested regions; the first one counts. OpenMP itself ignores what
@@ -142,6 +142,7 @@ int run(const Flags& flags) {
 int parse_and_run(int argc, char** argv) {
     CLI::App app("Trains one model on one data set.", "tune-trainer");
     app.set_version_flag("--version", std::string("tune-trainer ") + tune::kVersion);
+    app.get_formatter()->column_width(36);
     app.require_subcommand(1);
     CLI::App* train = app.add_subcommand("train", "Train a model; see `tune-trainer train --help`");
     train->footer(kExamples);

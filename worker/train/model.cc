@@ -27,10 +27,11 @@ public:
         const auto seed = static_cast<std::uint64_t>(config.seed);
         std::int64_t in = inputs.row_elements();
         std::string source;
+        const std::string dropout = "nn.Dropout(" + find_parameter("dropout")->get(config) + "), ";
         for (int i = 0; i < config.depth; ++i) {
             add_layer(3 * i, {config.width, in}, seed);
-            source += "nn.Linear(" + text(in) + ", " + text(config.width) +
-                      "), nn.ReLU(), nn.Dropout(), ";
+            source +=
+                "nn.Linear(" + text(in) + ", " + text(config.width) + "), nn.ReLU(), " + dropout;
             in = config.width;
         }
         add_layer(static_cast<int>(3 * config.depth), {inputs.outputs(), in}, seed);
@@ -104,7 +105,8 @@ public:
         }
         features_ = channels * height * width;
         add_layer(layer + 2, {inputs.outputs(), features_}, seed);
-        python_source_ = "nn.Sequential(" + source + "nn.Flatten(), nn.Dropout(), nn.Linear(" +
+        python_source_ = "nn.Sequential(" + source + "nn.Flatten(), nn.Dropout(" +
+                         find_parameter("dropout")->get(config) + "), nn.Linear(" +
                          text(features_) + ", " + text(inputs.outputs()) + "))";
     }
 

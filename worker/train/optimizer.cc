@@ -43,7 +43,8 @@ public:
         const at::NoGradGuard no_grad;
         *steps_.front().mutable_data_ptr<float>() = static_cast<float>(step + 1);
         at::_fused_adamw_(parameters_, gradients, averages_, squares_, {}, steps_, lr,
-                          config_.beta1, config_.beta2, config_.weight_decay, config_.eps,
+                          config_.beta1, config_.beta2, config_.weight_decay.value_or(0.01),
+                          config_.eps,
                           /*amsgrad=*/false, /*maximize=*/false);
     }
 
@@ -72,8 +73,9 @@ public:
 
     void step(at::TensorList gradients, std::int64_t step, double lr) override {
         const at::NoGradGuard no_grad;
-        at::_fused_sgd_(parameters_, gradients, momenta_, config_.weight_decay, config_.momentum,
-                        lr, /*dampening=*/0.0, config_.nesterov, /*maximize=*/false,
+        at::_fused_sgd_(parameters_, gradients, momenta_, config_.weight_decay.value_or(0.0),
+                        config_.momentum, lr, /*dampening=*/0.0, config_.nesterov,
+                        /*maximize=*/false,
                         /*is_first_step=*/step == 0);
     }
 

@@ -8,6 +8,8 @@
 namespace tune::train {
 namespace {
 
+constexpr std::int64_t kSeedMax = std::int64_t{1} << 62;  // what the loader takes
+
 constexpr bool kDecides = true;
 constexpr bool kOnlyHow = false;  ///< changes how a run goes, not what it yields
 
@@ -211,12 +213,12 @@ void add_optimisation(Builder& b) {
     b.real("momentum", &TrainConfig::momentum, {0.0, 1.0}, kDecides, "of sgd");
     b.flag("nesterov", &TrainConfig::nesterov, "Nesterov momentum, of sgd");
     b.real("weight-decay", &TrainConfig::weight_decay, {0.0, kNoLimit}, kDecides,
-           "decoupled in adamw, added to the gradient in sgd");
+           "decoupled in adamw (default: 0.01), added to the gradient in sgd (default: 0)");
     b.real("beta1", &TrainConfig::beta1, {0.0, 1.0}, kDecides, "of adamw");
     b.real("beta2", &TrainConfig::beta2, {0.0, 1.0}, kDecides, "of adamw");
     b.real("eps", &TrainConfig::eps, {0.0, kNoLimit}, kDecides, "of adamw");
-    b.integer("seed", &TrainConfig::seed, 0, std::numeric_limits<std::int64_t>::max(), kDecides,
-              "of weights, order and dropout (default: TUNE_SEED, else 0)");
+    b.integer("seed", &TrainConfig::seed, 0, kSeedMax, kDecides,
+              "of weights, order and dropout (default: the low 62 bits of TUNE_SEED, else 0)");
 }
 
 void add_stopping(Builder& b) {

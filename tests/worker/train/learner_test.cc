@@ -188,7 +188,7 @@ TEST(Learner, DescribesItselfInPython) {
     config.depth = 1;
     auto learner = make(config, flat_inputs({3}, 2));
     EXPECT_EQ(learner->python_source(),
-              "nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Dropout(), nn.Linear(8, 2))");
+              "nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Dropout(0), nn.Linear(8, 2))");
     EXPECT_EQ(learner->weights()[2].name, "3.weight");
     EXPECT_EQ(learner->parameter_count(), 3 * 8 + 8 + 8 * 2 + 2);
     config.model = ModelKind::kCnn;
@@ -196,7 +196,7 @@ TEST(Learner, DescribesItselfInPython) {
     learner = make(config, flat_inputs({8, 8}, 2));
     EXPECT_EQ(learner->python_source(),
               "nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), "
-              "nn.Flatten(), nn.Dropout(), nn.Linear(64, 2))");
+              "nn.Flatten(), nn.Dropout(0), nn.Linear(64, 2))");
     EXPECT_EQ(learner->weights()[2].name, "5.weight");
     config.model = ModelKind::kMlp;
     config.depth = 0;
