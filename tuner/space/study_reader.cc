@@ -248,8 +248,7 @@ Result<StudyConfig> read_root(Node root, const std::vector<std::string>& inline_
 
 Result<StudyConfig> read_study(const StudySource& source) {
     const auto in_file = [&](Error error) {
-        // Only what has a line stands in the file; the rest came from the command line.
-        if (error.message.starts_with("line ")) error.context = source.file;
+        error.context = source.file;
         return error;
     };
     Node root;
@@ -260,7 +259,9 @@ Result<StudyConfig> read_study(const StudySource& source) {
         root = std::move(*read);
     }
     Result<StudyConfig> config = read_root(std::move(root), source.inline_parameters);
-    if (!config) return in_file(std::move(config).error());
+    // Only what has a line stands in the file; the rest came from the command line.
+    if (!config && config.error().message.starts_with("line "))
+        return in_file(std::move(config).error());
     return config;
 }
 

@@ -1,0 +1,48 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "tuner/space/space.h"
+
+namespace tune::tuner {
+namespace {
+
+TEST(NumberText, IsPythonsRepr) {
+    EXPECT_EQ(number_text(0.1), "0.1");
+    EXPECT_EQ(number_text(1), "1.0");
+    EXPECT_EQ(number_text(-2.5), "-2.5");
+    EXPECT_EQ(number_text(0), "0.0");
+    EXPECT_EQ(number_text(-0.0), "-0.0");
+    EXPECT_EQ(number_text(1e-4), "0.0001");
+    EXPECT_EQ(number_text(1e-5), "1e-05");
+    EXPECT_EQ(number_text(1.25e-7), "1.25e-07");
+    EXPECT_EQ(number_text(123456789.0), "123456789.0");
+    EXPECT_EQ(number_text(1e15), "1000000000000000.0");
+    EXPECT_EQ(number_text(1e16), "1e+16");
+    EXPECT_EQ(number_text(1.5e300), "1.5e+300");
+    EXPECT_EQ(number_text(3e-4), "0.0003");
+    EXPECT_EQ(number_text(0.30000000000000004), "0.30000000000000004");
+    EXPECT_EQ(number_text(5e-324), "5e-324");
+    EXPECT_EQ(number_text(std::numeric_limits<double>::infinity()), "inf");
+    EXPECT_EQ(number_text(-std::numeric_limits<double>::infinity()), "-inf");
+    EXPECT_EQ(number_text(std::nan("")), "nan");
+}
+
+TEST(NumberText, ReadsBackToTheSameDouble) {
+    std::mt19937_64 random(1);
+    for (int i = 0; i < 20'000; ++i) {
+        const std::uint64_t bits = random();
+        double value = 0;
+        std::memcpy(&value, &bits, sizeof value);
+        if (!std::isfinite(value)) continue;
+        ASSERT_EQ(std::strtod(number_text(value).c_str(), nullptr), value);
+    }
+}
+
+}  // namespace
+}  // namespace tune::tuner
