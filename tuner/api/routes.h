@@ -4,7 +4,8 @@
 // or their time is over, so that no handler waits.
 //
 //   POST tune/studies                        the fields of study.yaml, `name` for `study` -> study
-//   GET  tune/studies[/{name}]
+//   GET  tune/studies
+//   GET  tune/studies/{name}[?version=&wait_ms=]   long-poll: when `version` is another one
 //   POST tune/studies/{name}/ask             {count, worker?, lease_ttl_ms?, request_id?}
 //   POST tune/studies/{name}/report          {number, attempt?, step, value} -> {action}
 //   POST tune/studies/{name}/tell            {number, attempt?, value | state, reason?}

@@ -1,5 +1,6 @@
 // Studies over REST: create, list, pause, resume, stop.
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "tuner/api/routes.h"
@@ -51,6 +52,23 @@ void create_study(Studies& studies, const Request& request, const Responder& res
         });
 }
 
+std::int64_t number_of(const Request& request, std::string_view name, std::int64_t fallback) {
+    const auto text = request.query_value(name);
+    std::int64_t number = fallback;
+    if (text) std::from_chars(text->data(), text->data() + text->size(), number);
+    return number;
+}
+
+void get_study(Studies& studies, const Request& request, const Responder& respond) {
+    const std::string& name = request.parameter("name");
+    if (!request.query_value("version")) return respond(study_response(studies, name));
+    studies.wait(name, number_of(request, "version", -1), number_of(request, "wait_ms", 0),
+                 [&studies, name, respond](const Result<void>& waited) {
+                     if (!waited) return respond(error_response(waited.error()));
+                     respond(study_response(studies, name));
+                 });
+}
+
 void list_studies(const Studies& studies, const Responder& respond) {
     Json list = Json::array();
     studies.read_all([&list](const Study& study) { list.push_back(study_json(study)); });
@@ -81,7 +99,7 @@ void add_study_routes(tracker::Router& router, Studies& studies) {
     router.add_api(2,
                    {Method::kGet, "/tune/studies/{name}", tracker::Body::kNone, "one study",
                     [&studies](const std::shared_ptr<Request>& request, const Responder& respond) {
-                        respond(study_response(studies, request->parameter("name")));
+                        get_study(studies, *request, respond);
                     }});
     struct Verb {
         const char* name;

@@ -30,23 +30,27 @@ Json study_json(const Study& study) {
     Json counts = Json::object();
     for (std::size_t i = 0; i < kTrialStateCount; ++i)
         counts[std::string(trial_state_name(static_cast<TrialState>(i)))] = study.counts()[i];
-    return {{"name", identity.name},
-            {"study_id", identity.id},
-            {"experiment_id", std::to_string(identity.experiment_id)},
-            {"run_id", identity.run_id},
-            {"state", study_state_name(study.state())},
-            {"note", study.note()},
-            {"metric", to_json(config.metric)},
-            {"space", config.space.to_json()},
-            {"sampler", to_json(config.sampler)},
-            {"pruner", to_json(config.pruner)},
-            {"budget", to_json(config.budget)},
-            {"command", config.command},
-            {"created_ms", identity.created_ms},
-            {"started_ms", time_json(study.started_ms())},
-            {"counts", std::move(counts)},
-            {"trials", study.trials().size()},
-            {"best", best_json(study)}};
+    Json whole = to_json(config);
+    Json json = {{"name", identity.name},
+                 {"study_id", identity.id},
+                 {"experiment_id", std::to_string(identity.experiment_id)},
+                 {"run_id", identity.run_id},
+                 {"state", study_state_name(study.state())},
+                 {"note", study.note()},
+                 {"metric", to_json(config.metric)},
+                 {"space", config.space.to_json()},
+                 {"sampler", to_json(config.sampler)},
+                 {"pruner", to_json(config.pruner)},
+                 {"budget", to_json(config.budget)},
+                 {"command", config.command},
+                 {"created_ms", identity.created_ms},
+                 {"started_ms", time_json(study.started_ms())},
+                 {"counts", std::move(counts)},
+                 {"trials", study.trials().size()},
+                 {"version", study.version()},
+                 {"best", best_json(study)}};
+    if (whole.contains("space_order")) json["space_order"] = std::move(whole["space_order"]);
+    return json;
 }
 
 Json trial_json(const Study& study, const Trial& trial) {

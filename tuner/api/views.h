@@ -7,8 +7,8 @@
 namespace tune::tuner {
 
 /// {name, study_id, experiment_id, run_id, state, note, metric, space, sampler, pruner, budget,
-/// command, created_ms, started_ms, counts: {queued, ...}, trials, best: {number, value, params,
-/// run_id} | null}
+/// space_order?, command, version, created_ms, started_ms, counts: {queued, ...}, trials, best:
+/// {number, value, params, run_id} | null}
 [[nodiscard]] Json study_json(const Study& study);
 
 /// {number, state, attempt, run_id, params, value | null, reason, start_ms | null, end_ms | null,

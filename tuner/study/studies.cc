@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/id.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "tuner/study/studies_impl.h"
 
@@ -205,7 +206,7 @@ void Studies::Impl::create_in_experiment(StudyConfig config, std::int64_t experi
                   studies_.erase(found);
                   return later.after([done, error = result.error()] { done(error); });
               }
-              if (options_.listener != nullptr) options_.listener->on_study(study);
+              make_known(later, study, nullptr);
               wake_leases(later);
               later.after([done, name = study.name()] { done(Created{name, true}); });
           });
@@ -290,6 +291,18 @@ void Studies::Impl::change(const std::string& name, Change change, Done<void> do
     after_change(turn, *study);
 }
 
+void Studies::Impl::wait(const std::string& name, std::int64_t version, std::int64_t wait_ms,
+                         Done<void> done) {
+    Turn turn(*this);
+    const Study* study = find_study(name);
+    if (study == nullptr) return turn.after([done, name] { done(no_such_study(name)); });
+    if (study->version() != version || wait_ms <= 0 || draining_)
+        return turn.after([done] { done({}); });
+    const std::int64_t longest_ms = std::min<std::int64_t>(wait_ms, kLongPollMax_ms);
+    study_polls_.push_back({study, monotonic_ms() + longest_ms, std::move(done)});
+    ticker_wake_.notify_one();
+}
+
 Result<void> Studies::Impl::read(std::string_view name,
                                  const std::function<void(const Study&)>& read) const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -318,6 +331,7 @@ Result<std::unique_ptr<Studies>> Studies::open(StudiesOptions options) {
     TUNE_CHECK(options.store != nullptr, "Studies needs a store");
     auto impl = std::make_unique<Impl>(std::move(options));
     TUNE_TRY_VOID(impl->load());
+    impl->observe_store();
     impl->start_ticker();
     return std::unique_ptr<Studies>(new Studies(std::move(impl)));
 }
@@ -340,6 +354,10 @@ Result<void> Studies::read(std::string_view study,
 }
 void Studies::read_all(const std::function<void(const Study&)>& read) const {
     impl_->read_all(read);
+}
+void Studies::wait(const std::string& study, std::int64_t version, std::int64_t wait_ms,
+                   Done<void> done) {
+    impl_->wait(study, version, wait_ms, std::move(done));
 }
 void Studies::ask(AskRequest request, Done<std::vector<AskedTrial>> done) {
     impl_->ask(std::move(request), std::move(done));

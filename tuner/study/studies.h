@@ -138,6 +138,11 @@ public:
     /// Calls `read` for each study under the lock, oldest first.
     void read_all(const std::function<void(const Study&)>& read) const;
 
+    /// Answers once the study's version is another one than `version`, or after `wait_ms` (at most
+    /// kLongPollMax_ms). Errors: kResourceDoesNotExist.
+    void wait(const std::string& study, std::int64_t version, std::int64_t wait_ms,
+              Done<void> done);
+
     // --- ask, report, tell ---
 
     /// Fewer than `count` trials (also none) when the study may not start more; `read` says why.

@@ -42,6 +42,7 @@ public:
     };
 
     Result<void> load();
+    void observe_store() { store_.add_observer(this); }
     void start_ticker();
     void drain();
     void stop();
@@ -49,6 +50,7 @@ public:
 
     void create(StudyConfig config, Done<Created> done);
     void change(const std::string& name, Change change, Done<void> done);
+    void wait(const std::string& name, std::int64_t version, std::int64_t wait_ms, Done<void> done);
     void ask(AskRequest request, Done<std::vector<AskedTrial>> done);
     void report(ClientReport report, Done<std::optional<Action>> done);
     void tell(TellRequest request, Done<void> done);
@@ -85,6 +87,11 @@ private:
         std::vector<AttemptId> lost;
         std::int64_t deadline_ms = 0;  ///< monotonic
         Done<HeartbeatReply> done;
+    };
+    struct StudyPoll {
+        const Study* study = nullptr;
+        std::int64_t deadline_ms = 0;  ///< monotonic
+        Done<void> done;
     };
     struct Snapshot {
         std::string run_id;
@@ -151,6 +158,9 @@ private:
     /// the study, free places are handed out.
     void after_change(Turn& turn, Study& study);
 
+    /// Tells the listener and whoever waits for a change. `trial`: nullptr for the study itself.
+    void make_known(Turn& turn, Study& study, const Trial* trial);
+
     // studies_writes.cc
     void write(Turn& turn, std::vector<tracker::Command> commands, Written written);
     void write_trial(Turn& turn, Study& study, Trial& trial, const FinishRequest* finish,
@@ -177,6 +187,7 @@ private:
     std::map<std::string, Agent> agents_;
     std::list<LeasePoll> lease_polls_;
     std::list<HeartbeatPoll> heartbeat_polls_;
+    std::list<StudyPoll> study_polls_;
     std::multimap<std::int64_t, std::function<void()>> after_position_;
     std::int64_t seen_position_ = 0;
     std::set<Study*> unsynced_studies_;

@@ -58,13 +58,28 @@ void Studies::Impl::take_metrics(Turn& turn, const tracker::MetricsLogged& event
             direct(turn, study, trial, Action::kPrune,
                    "pruned at step " + std::to_string(metric.step));
     }
-    if (has_objective && options_.listener != nullptr) options_.listener->on_trial(study, trial);
+    if (has_objective) make_known(turn, study, &trial);
 }
 
 void Studies::Impl::after_observed(Turn& turn, std::function<void()> call) {
     const std::int64_t position = store_.last_position();
     if (position <= seen_position_ || stopping_) return turn.after(std::move(call));
     after_position_.emplace(position, std::move(call));
+}
+
+void Studies::Impl::make_known(Turn& turn, Study& study, const Trial* trial) {
+    study.touch();
+    if (options_.listener != nullptr) {
+        if (trial != nullptr)
+            options_.listener->on_trial(study, *trial);
+        else
+            options_.listener->on_study(study);
+    }
+    study_polls_.remove_if([&turn, &study](StudyPoll& poll) {
+        if (poll.study != &study) return false;
+        turn.after([done = std::move(poll.done)] { done({}); });
+        return true;
+    });
 }
 
 void Studies::Impl::after_change(Turn& turn, Study& study) {
@@ -126,6 +141,11 @@ void Studies::Impl::end_time(Turn& turn, Study& study) {
 
 void Studies::Impl::expire_polls(Turn& turn) {
     const std::int64_t now = monotonic_ms();
+    study_polls_.remove_if([&turn, now, this](StudyPoll& poll) {
+        if (poll.deadline_ms > now && !draining_) return false;
+        turn.after([done = std::move(poll.done)] { done({}); });
+        return true;
+    });
     lease_polls_.remove_if([&turn, now](LeasePoll& poll) {
         if (poll.deadline_ms > now) return false;
         turn.after([done = std::move(poll.done)] { done(LeaseReply{}); });
@@ -154,6 +174,7 @@ std::int64_t Studies::Impl::next_deadline_ms() const {
     std::int64_t next = kNever_ms;
     if (retry_at_ms_ != 0) next = retry_at_ms_;
     for (const LeasePoll& poll : lease_polls_) next = std::min(next, poll.deadline_ms);
+    for (const StudyPoll& poll : study_polls_) next = std::min(next, poll.deadline_ms);
     for (const HeartbeatPoll& poll : heartbeat_polls_) next = std::min(next, poll.deadline_ms);
     for (const auto& [name, study] : studies_) {
         for (const std::uint64_t number : study->running()) {

@@ -78,7 +78,7 @@ void Studies::Impl::trial_written(Turn& turn, Study& study, Trial& trial, bool c
     if (result) {
         if (creates) sync.run_confirmed = true;
         sync.unsynced = false;
-        if (options_.listener != nullptr) options_.listener->on_trial(study, trial);
+        make_known(turn, study, &trial);
         return written(turn, std::move(result));
     }
     const bool is_lost_run = is_permanent(result.error()) && !creates && sync.run_confirmed;
@@ -117,7 +117,7 @@ void Studies::Impl::write_study(Turn& turn, Study& study, Written written) {
               }
               if (result) {
                   unsynced_studies_.erase(&study);
-                  if (options_.listener != nullptr) options_.listener->on_study(study);
+                  make_known(later, study, nullptr);
               } else {
                   unsynced_studies_.insert(&study);
                   write_again_later();

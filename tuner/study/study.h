@@ -134,6 +134,10 @@ public:
     /// differences() is empty.
     void reconfigure(StudyConfig config);
 
+    /// Grows with each change that was made known; for clients that wait for the next one.
+    [[nodiscard]] std::int64_t version() const { return version_; }
+    void touch() { ++version_; }
+
     /// What stands in the way of going on with `config`: one sentence a difference in space, metric
     /// or seed, e.g. "space.lr: float 1e-05..0.1 log, was float 1e-04..0.1 log".
     [[nodiscard]] std::vector<std::string> differences(const StudyConfig& config) const;
@@ -182,6 +186,7 @@ private:
     StudyState state_ = StudyState::kRunning;
     std::string note_;
     std::int64_t started_ms_ = 0;
+    std::int64_t version_ = 0;
     std::int64_t log_position_ = 0;
     std::deque<Trial> trials_;  // addresses are stable
     Counts counts_{};

@@ -1,0 +1,124 @@
+#include "tuner/cli/backend.h"
+
+#include <filesystem>
+#include <future>
+#include <nlohmann/json.hpp>
+
+#include "tracker/api/url.h"
+#include "tracker/client/client.h"
+#include "tuner/cli/options.h"
+
+namespace tune::cli {
+namespace {
+
+constexpr const char* kStudies = "/api/2.0/tune/studies";
+
+class RemoteBackend final : public Backend {
+public:
+    RemoteBackend(std::unique_ptr<tracker::Client> client, std::string url)
+        : client_(std::move(client)), url_(std::move(url)) {}
+
+    Result<Json> get(std::string_view path) override { return client_->get(path); }
+    Result<Json> post(std::string_view path, const Json& body) override {
+        return client_->post(path, body);
+    }
+    std::string where() const override { return url_; }
+
+private:
+    std::unique_ptr<tracker::Client> client_;
+    std::string url_;
+};
+
+/// Calls the routes as the HTTP server does, and waits for the answer.
+class LocalBackend final : public Backend {
+public:
+    LocalBackend(LocalServer& server, std::string where)
+        : server_(server), where_(std::move(where)) {}
+    LocalBackend(std::unique_ptr<LocalServer> server, std::string where)
+        : owned_(std::move(server)), server_(*owned_), where_(std::move(where)) {}
+
+    Result<Json> get(std::string_view path) override {
+        return call(tracker::Method::kGet, path, {});
+    }
+    Result<Json> post(std::string_view path, const Json& body) override {
+        return call(tracker::Method::kPost, path, to_text(body));
+    }
+    std::string where() const override { return where_; }
+
+private:
+    Result<Json> call(tracker::Method method, std::string_view path, std::string body) {
+        auto request = std::make_shared<tracker::Request>();
+        const std::size_t query = path.find('?');
+        request->method = method;
+        request->raw_path = path.substr(0, query);
+        request->path = tracker::percent_decode(request->raw_path);
+        if (query != std::string_view::npos)
+            request->query = tracker::parse_query(path.substr(query + 1));
+        request->headers.emplace_back("Content-Type", "application/json");
+        request->body = std::move(body);
+        auto promise = std::make_shared<std::promise<tracker::Response>>();
+        std::future<tracker::Response> answer = promise->get_future();
+        server_.router().dispatch(std::move(request), [promise](tracker::Response response) {
+            promise->set_value(std::move(response));
+        });
+        const tracker::Response response = answer.get();
+        TUNE_TRY(json, parse_json(response.body.empty() ? "{}" : response.body));
+        if (response.status < 400) return json;
+        return Error{code_from_name(json.value("error_code", "")), json.value("message", "")};
+    }
+
+    std::unique_ptr<LocalServer> owned_;
+    LocalServer& server_;
+    std::string where_;
+};
+
+Result<std::unique_ptr<Backend>> folder_backend(const std::string& data) {
+    if (!std::filesystem::exists(data))
+        return Error{Code::kResourceDoesNotExist, "there is no folder " + data};
+    Result<std::unique_ptr<LocalServer>> local = LocalServer::open({.data = data});
+    if (local)
+        return std::unique_ptr<Backend>(
+            std::make_unique<LocalBackend>(std::move(local).value(), data));
+    if (local.error().code != Code::kResourceConflict) return local.error();
+    const std::optional<std::string> url = url_of_holder(data);
+    if (url && answers(*url)) return remote_backend(*url);
+    return local.error();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> remote_backend(const std::string& url) {
+    TUNE_TRY(client, tracker::Client::create({.url = url, .retries = 2}));
+    return std::unique_ptr<Backend>(std::make_unique<RemoteBackend>(std::move(client), url));
+}
+
+std::unique_ptr<Backend> local_backend(LocalServer& server, std::string where) {
+    return std::make_unique<LocalBackend>(server, std::move(where));
+}
+
+bool answers(const std::string& url) {
+    constexpr int kProbe_ms = 2000;
+    const Result<std::unique_ptr<tracker::Client>> client =
+        tracker::Client::create({.url = url, .timeout_ms = kProbe_ms, .retries = 0});
+    if (!client) return false;
+    const Result<Json> studies = (*client)->get(kStudies);
+    return studies && studies->is_object() && studies->contains("studies");
+}
+
+Result<std::unique_ptr<Backend>> find_backend(const std::optional<std::string>& server,
+                                              const std::optional<std::string>& data) {
+    if (server) return remote_backend(*server);
+    if (data) return folder_backend(*data);
+    if (answers(kDefaultServer)) return remote_backend(kDefaultServer);
+    if (std::filesystem::exists(kDefaultData)) return folder_backend(kDefaultData);
+    return Error{Code::kResourceDoesNotExist, std::string("no server answers at ") +
+                                                  kDefaultServer + " and there is no folder " +
+                                                  kDefaultData +
+                                                  "; name one with --server URL or --data DIR"};
+}
+
+std::string study_path(std::string_view study, std::string_view rest) {
+    return std::string(kStudies) + "/" + tracker::percent_encode(study, false) + std::string(rest);
+}
+
+}  // namespace tune::cli

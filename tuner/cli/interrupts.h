@@ -1,0 +1,29 @@
+#pragma once
+// Ctrl-C and SIGTERM as something to wait for, together with other threads' news.
+
+namespace tune::cli {
+
+/// One of it at a time; made before threads are started. Trials do not inherit it (handlers end at
+/// exec).
+class Interrupts {
+public:
+    enum class Event { kTimeout, kNews, kSignal };
+
+    Interrupts();
+    /// Puts the default actions back.
+    ~Interrupts();
+    Interrupts(const Interrupts&) = delete;
+    Interrupts& operator=(const Interrupts&) = delete;
+
+    /// Waits until SIGINT, SIGTERM or SIGHUP has come (each is reported once), wake() was called,
+    /// or the time is over (-1: never). One thread waits.
+    [[nodiscard]] Event wait(int timeout_ms);
+
+    /// Ends the wait. Thread-safe; does not block.
+    void wake();
+
+private:
+    int signals_waiting_ = 0;
+};
+
+}  // namespace tune::cli

@@ -1,0 +1,90 @@
+#include "tuner/cli/local_server.h"
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "tracker/api/app.h"
+#include "tuner/api/routes.h"
+#include "web/assets.h"
+
+namespace tune::cli {
+namespace {
+
+std::filesystem::path address_file(const std::filesystem::path& data) {
+    return data / "server.json";
+}
+
+std::vector<tracker::WebAsset> page() {
+    std::vector<tracker::WebAsset> files;
+    for (const web::Asset& asset : web::assets())
+        files.push_back(
+            {asset.path, asset.bytes, asset.gzip, asset.content_type, asset.etag, asset.immutable});
+    return files;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LocalServer>> LocalServer::open(LocalServerOptions options) {
+    std::unique_ptr<LocalServer> local(new LocalServer(std::move(options)));
+    const std::filesystem::path& data = local->options_.data;
+    TUNE_TRY(store, tracker::Store::open({.directory = data, .clock = &local->clock_}));
+    TUNE_TRY(artifacts, tracker::ArtifactStore::open(data / "artifacts"));
+    local->store_ = std::move(store);
+    local->artifacts_ = std::move(artifacts);
+    local->store_->add_observer(&local->live_events_);
+    TUNE_TRY(studies, tuner::Studies::open({.store = local->store_.get(),
+                                            .clock = &local->clock_,
+                                            .listener = &local->live_studies_,
+                                            .heartbeat_ms = local->options_.heartbeat_ms,
+                                            .lease_ttl_ms = local->options_.lease_ttl_ms,
+                                            .only_study = local->options_.only_study}));
+    local->studies_ = std::move(studies);
+    local->live_studies_.start(*local->studies_);
+    tuner::add_tuning_routes(local->router_, {*local->studies_, *local->store_});
+    tracker::add_tracking_routes(local->router_, {*local->store_, *local->artifacts_, local->hub_},
+                                 {.assets = page()});
+    return local;
+}
+
+Result<void> LocalServer::listen(tracker::ServerOptions options) {
+    TUNE_TRY(server, tracker::Server::start(std::move(options), router_));
+    server_ = std::move(server);
+    const Json address = {{"url", server_->url()}, {"pid", getpid()}};
+    const Result<void> written = write_file_atomic(address_file(options_.data), to_text(address));
+    if (!written) log_warning("other programs cannot find this server: " + written.error().text());
+    announced_ = written.has_value();
+    return {};
+}
+
+LocalServer::~LocalServer() {
+    stop();
+}
+
+void LocalServer::stop() {
+    if (announced_) {
+        std::error_code ignored;
+        std::filesystem::remove(address_file(options_.data), ignored);
+        announced_ = false;
+    }
+    if (studies_) studies_->drain();
+    if (server_) server_->stop();
+    live_studies_.stop();
+    if (store_) store_->stop();
+    if (studies_) studies_->stop();
+}
+
+std::optional<std::string> url_of_holder(const std::filesystem::path& data) {
+    const Result<std::string> text = read_file(address_file(data), 4096);
+    if (!text) return std::nullopt;
+    const Result<Json> address = parse_json(*text);
+    if (!address || !address->is_object() || !address->contains("url") ||
+        !(*address)["url"].is_string())
+        return std::nullopt;
+    return (*address)["url"].get<std::string>();
+}
+
+}  // namespace tune::cli

@@ -1,0 +1,78 @@
+#pragma once
+// The whole server in this process: store, artifacts, studies, routes and, once listen() was
+// called, the network. `tune server` is this and a signal; `tune run` has one beside its agent; the
+// other verbs use one without network to look into a folder that no server holds.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "tracker/api/event_hub.h"
+#include "tracker/api/live_events.h"
+#include "tracker/api/router.h"
+#include "tracker/artifacts/artifact_store.h"
+#include "tracker/http/server.h"
+#include "tracker/store/store.h"
+#include "tuner/api/live_studies.h"
+#include "tuner/study/studies.h"
+
+namespace tune::cli {
+
+struct LocalServerOptions {
+    std::filesystem::path data;
+    std::string only_study = {};  ///< agents get trials of this study only
+    std::int64_t heartbeat_ms = tuner::kHeartbeat_ms;
+    std::int64_t lease_ttl_ms = tuner::kLeaseTtl_ms;
+};
+
+class LocalServer {
+public:
+    /// Opens the folder. Errors: those of Store::open and ArtifactStore::open; kResourceConflict
+    /// means that another process holds it (see url_of_holder).
+    [[nodiscard]] static Result<std::unique_ptr<LocalServer>> open(LocalServerOptions options);
+    /// Stops.
+    ~LocalServer();
+    LocalServer(const LocalServer&) = delete;
+    LocalServer& operator=(const LocalServer&) = delete;
+
+    /// Begins to answer. Errors: those of Server::start (port in use).
+    [[nodiscard]] Result<void> listen(tracker::ServerOptions options);
+
+    [[nodiscard]] tracker::Router& router() { return router_; }
+    [[nodiscard]] tracker::EventHub& hub() { return hub_; }
+    /// REQUIRES: listen() succeeded.
+    [[nodiscard]] std::string url() const { return server_->url(); }
+
+    /// Ends agents' long-polls, lets running requests finish, closes the store. Idempotent.
+    void stop();
+
+private:
+    explicit LocalServer(LocalServerOptions options)
+        : options_(std::move(options)),
+          hub_(clock_),
+          live_events_(hub_, clock_),
+          live_studies_(hub_) {}
+
+    LocalServerOptions options_;
+    SystemClock clock_;
+    tracker::EventHub hub_;
+    tracker::LiveEvents live_events_;
+    tuner::LiveStudies live_studies_;
+    std::unique_ptr<tracker::Store> store_;
+    std::unique_ptr<tracker::ArtifactStore> artifacts_;
+    std::unique_ptr<tuner::Studies> studies_;
+    tracker::Router router_;
+    std::unique_ptr<tracker::Server> server_;
+    bool announced_ = false;
+};
+
+/// The address that the server which holds this folder has written there; nothing if there is none
+/// or it was left by a server that has ended.
+[[nodiscard]] std::optional<std::string> url_of_holder(const std::filesystem::path& data);
+
+}  // namespace tune::cli

@@ -1,0 +1,171 @@
+// `tune`: reads the command line and calls the verb. The only file that sees CLI11; nothing is
+// opened or started before the words are understood.
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/version.h"
+#include "tuner/cli/options.h"
+
+namespace tune::cli {
+namespace {
+
+constexpr const char* kRunExamples =
+    "Examples:\n"
+    "  tune run -n 50 -m loss:min lr=1e-5..1e-1:log layers=1..4:int -- python train.py {args}\n"
+    "  tune run study.yaml -j 8\n"
+    "\n"
+    "Parameters: a..b range, :log, :int, a trailing number is the step; a,b,c choice; a<b<c "
+    "ordered;\n"
+    "==v constant; ?p=v only if. {name} in the command is a value, {args} all others as "
+    "--name=value.\n"
+    "A trial reports its metric with an MLflow client, or with a line  tune: {\"loss\": 0.31}  on\n"
+    "stdout, or through --scrape. The same command again goes on with the same study.\n";
+
+/// What the parser fills; lives as long as the program.
+struct Words {
+    ServerCommand server;
+    RunCommand run;
+    PlanCommand plan;
+    AgentCommand agent;
+    StudyCommand study;
+    std::function<int()> verb;
+};
+
+void add_study_flags(CLI::App& app, StudyFlags& flags) {
+    app.add_option("words", flags.words, "study.yaml and/or parameters NAME=SPEC");
+    app.add_option("-n,--trials", flags.trials, "trials in all")->check(CLI::PositiveNumber);
+    app.add_option("-m,--metric", flags.metric, "the objective, METRIC[:min|max]");
+    app.add_option("-j,--parallel", flags.parallel, "trials at a time")->check(CLI::PositiveNumber);
+    app.add_option("--study", flags.study, "name of the study (default: from the file or command)");
+    app.add_option("--time", flags.time, "end after this time, e.g. 90s, 2h30m");
+    app.add_option("--seed", flags.seed, "seed of all random choices");
+    app.add_option("--sampler", flags.sampler, "tpe or random");
+    app.add_option("--pruner", flags.pruner, "none, median, asha; or asha,min=1,max=90,eta=3");
+    app.add_option("--scrape", flags.scrape,
+                   "a metric's name, or a pattern with a group: 'loss=([0-9.e+-]+)'");
+}
+
+void add_server(CLI::App& app, Words& words) {
+    CLI::App& verb = *app.add_subcommand("server", "track, tune and show the page until stopped");
+    ServerCommand& server = words.server;
+    verb.add_option("--host", server.host, "address to listen on")->capture_default_str();
+    verb.add_option("--port", server.port, "0 takes any free port")->capture_default_str();
+    verb.add_option("--data", server.data, "folder of the data base and artifacts")
+        ->capture_default_str();
+    verb.add_option("--allowed-hosts", server.allowed_hosts,
+                    "more Host headers to answer: names, *.suffix or *")
+        ->delimiter(',');
+    verb.add_option("--allowed-origins", server.allowed_origins,
+                    "more web origins that may change something")
+        ->delimiter(',');
+    verb.add_option("--threads", server.threads, "network threads")
+        ->check(CLI::Range(1, 64))
+        ->capture_default_str();
+    verb.add_option("--heartbeat", server.heartbeat, "how often agents call")
+        ->capture_default_str();
+    verb.add_option("--lease-ttl", server.lease_ttl,
+                    "an agent that is silent for this long has lost its trials")
+        ->capture_default_str();
+    verb.add_flag("--json", server.json, "say where it listens as JSON");
+    verb.callback([&words] { words.verb = [&words] { return run_server(words.server); }; });
+}
+
+void add_run(CLI::App& app, Words& words) {
+    CLI::App& verb = *app.add_subcommand("run", "tune a command");
+    RunCommand& run = words.run;
+    verb.footer(kRunExamples);
+    add_study_flags(verb, run.study);
+    verb.add_option("--server", run.server, "use this running server");
+    verb.add_option("--data", run.data, "folder of the data base and artifacts")
+        ->capture_default_str();
+    verb.add_option("--host", run.host, "address of the page")->capture_default_str();
+    verb.add_option("--port", run.port, "port of the page (default 5000, or any free one)");
+    verb.add_flag("--no-agent", run.no_agent, "leave the trials to agents elsewhere");
+    verb.add_flag("-q,--quiet", run.quiet, "no progress");
+    verb.add_flag("--json", run.json, "the result as JSON");
+    verb.callback([&words] { words.verb = [&words] { return run_run(words.run); }; });
+}
+
+void add_plan(CLI::App& app, Words& words) {
+    CLI::App& verb = *app.add_subcommand("plan", "what `run` with these words would do");
+    add_study_flags(verb, words.plan.study);
+    verb.add_flag("--json", words.plan.json, "as JSON");
+    verb.callback([&words] { words.verb = [&words] { return run_plan(words.plan); }; });
+}
+
+void add_agent(CLI::App& app, Words& words) {
+    CLI::App& verb = *app.add_subcommand("agent", "run trials of a server on this machine");
+    AgentCommand& agent = words.agent;
+    verb.add_option("--server", agent.server, "the server")->capture_default_str();
+    verb.add_option("--state", agent.state, "folder for its state, logs and checkpoints")
+        ->capture_default_str();
+    verb.add_option("--slots", agent.slots, "trials at a time (default: one a GPU or core)");
+    verb.add_option("--cpus", agent.cpus, "cores to hand out (default: all)");
+    verb.add_flag("--no-gpus", agent.no_gpus, "use no GPU");
+    verb.callback([&words] { words.verb = [&words] { return run_agent(words.agent); }; });
+}
+
+void add_study_verb(CLI::App& app, Words& words, const char* name, const char* summary,
+                    std::function<int()> call) {
+    CLI::App& verb = *app.add_subcommand(name, summary);
+    if (std::string_view(name) != "ls")
+        verb.add_option("study", words.study.study, "name of the study")->required();
+    verb.add_option("--server", words.study.server,
+                    std::string("the server (default: ") + kDefaultServer + " if one answers)");
+    verb.add_option("--data", words.study.data,
+                    std::string("the folder (default: ") + kDefaultData + ")");
+    verb.add_flag("--json", words.study.json, "as JSON");
+    verb.callback([&words, call = std::move(call)] { words.verb = call; });
+}
+
+/// Everything after the first `--` is the command of the trials, untouched.
+std::vector<std::string> split_command(int argc, char** argv, std::vector<std::string>& command) {
+    std::vector<std::string> words;
+    int i = 1;
+    for (; i < argc && std::string_view(argv[i]) != "--"; ++i) words.emplace_back(argv[i]);
+    for (++i; i < argc; ++i) command.emplace_back(argv[i]);
+    return words;
+}
+
+int run(int argc, char** argv) {
+    CLI::App app("Hyperparameter tuning and experiment tracking in one program.", "tune");
+    app.set_version_flag("--version", std::string("tune ") + kVersion);
+    app.require_subcommand(1);
+    Words words;
+    add_run(app, words);
+    add_server(app, words);
+    add_agent(app, words);
+    add_plan(app, words);
+    add_study_verb(app, words, "ls", "list the studies", [&] { return run_ls(words.study); });
+    add_study_verb(app, words, "show", "a study and its trials",
+                   [&] { return run_show(words.study); });
+    add_study_verb(app, words, "best", "the best trial", [&] { return run_best(words.study); });
+    add_study_verb(app, words, "pause", "start no more trials",
+                   [&] { return run_change(words.study, "pause"); });
+    add_study_verb(app, words, "resume", "start trials again",
+                   [&] { return run_change(words.study, "resume"); });
+    add_study_verb(app, words, "stop", "end the study and its running trials",
+                   [&] { return run_change(words.study, "stop"); });
+    std::vector<std::string> command;
+    std::vector<std::string> arguments = split_command(argc, argv, command);
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    try {
+        app.parse(std::move(arguments));
+    } catch (const CLI::ParseError& end) {
+        return app.exit(end) == 0 ? kExitOk : kExitUsage;
+    }
+    words.run.study.command = command;
+    words.plan.study.command = command;
+    return words.verb();
+}
+
+}  // namespace
+}  // namespace tune::cli
+
+int main(int argc, char** argv) {
+    return tune::cli::run(argc, argv);
+}

@@ -1,0 +1,92 @@
+#pragma once
+// What the command line says, verb by verb, as plain structs: main.cc fills them, each verb has its
+// own file. An exit code is 0 ok, 1 failed, 2 usage, 3 no complete trial, 4 time budget hit, 130
+// interrupted.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tune::cli {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitNoTrial = 3;
+inline constexpr int kExitTime = 4;
+inline constexpr int kExitInterrupted = 130;
+
+inline constexpr const char* kDefaultServer = "http://127.0.0.1:5000";
+inline constexpr const char* kDefaultData = "./tune-data";
+
+struct ServerCommand {
+    std::string host = "127.0.0.1";
+    std::uint16_t port = 5000;
+    std::string data = kDefaultData;
+    std::vector<std::string> allowed_hosts;
+    std::vector<std::string> allowed_origins;
+    int threads = 2;
+    std::string heartbeat = "10s";
+    std::string lease_ttl = "40s";
+    bool json = false;
+};
+
+/// What describes a study: file, inline parameters and flags; for `run` and `plan`.
+struct StudyFlags {
+    std::vector<std::string> words;  ///< a file and NAME=SPEC, in any order
+    std::vector<std::string> command;
+    std::optional<std::string> study;
+    std::optional<std::uint64_t> trials;
+    std::optional<std::string> metric;
+    std::optional<int> parallel;
+    std::optional<std::string> time;
+    std::optional<std::uint64_t> seed;
+    std::optional<std::string> sampler;
+    std::optional<std::string> pruner;
+    std::vector<std::string> scrape;
+};
+
+struct RunCommand {
+    StudyFlags study;
+    std::optional<std::string> server;
+    std::string host = "127.0.0.1";
+    std::optional<std::uint16_t> port;
+    std::string data = kDefaultData;
+    bool no_agent = false;
+    bool quiet = false;
+    bool json = false;
+};
+
+struct PlanCommand {
+    StudyFlags study;
+    bool json = false;
+};
+
+struct AgentCommand {
+    std::string server = kDefaultServer;
+    std::string state = "./tune-agent";
+    int slots = 0;
+    int cpus = 0;
+    bool no_gpus = false;
+};
+
+/// ls, show, best, pause, resume, stop.
+struct StudyCommand {
+    std::optional<std::string> server;
+    std::optional<std::string> data;
+    std::string study;
+    bool json = false;
+};
+
+[[nodiscard]] int run_server(const ServerCommand& options);
+[[nodiscard]] int run_run(const RunCommand& options);
+[[nodiscard]] int run_plan(const PlanCommand& options);
+[[nodiscard]] int run_agent(const AgentCommand& options);
+[[nodiscard]] int run_ls(const StudyCommand& options);
+[[nodiscard]] int run_show(const StudyCommand& options);
+[[nodiscard]] int run_best(const StudyCommand& options);
+/// `verb`: pause, resume or stop.
+[[nodiscard]] int run_change(const StudyCommand& options, const char* verb);
+
+}  // namespace tune::cli

@@ -1,0 +1,279 @@
+// `tune run`: a study from its first trial to its last, with a local agent.
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/log.h"
+#include "tracker/client/client.h"
+#include "tuner/cli/backend.h"
+#include "tuner/cli/interrupts.h"
+#include "tuner/cli/local_server.h"
+#include "tuner/cli/options.h"
+#include "tuner/cli/output.h"
+#include "tuner/cli/progress.h"
+#include "tuner/cli/study_flags.h"
+#include "tuner/cli/study_text.h"
+#include "tuner/cli/study_watch.h"
+#include "tuner/cli/terminal.h"
+#include "worker/agent/agent.h"
+
+namespace tune::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The status on a terminal is redrawn this often, for its clock.
+constexpr int kRedraw_ms = 1000;
+constexpr std::uint16_t kUsualPort = 5000;
+
+/// Where the study lives: a server of this process, or one that runs elsewhere.
+struct Place {
+    std::unique_ptr<LocalServer> local;
+    std::string url;
+};
+
+Result<void> listen(LocalServer& local, const RunCommand& options) {
+    tracker::ServerOptions server{.host = options.host, .port = options.port.value_or(kUsualPort)};
+    const Result<void> usual = local.listen(server);
+    if (usual || options.port) return usual;
+    server.port = 0;
+    TUNE_TRY_VOID(local.listen(server));
+    std::fprintf(stderr, "tune: port %d is in use; the page is at %s\n", kUsualPort,
+                 local.url().c_str());
+    return {};
+}
+
+Result<Place> find_place(const RunCommand& options, const std::string& study) {
+    if (options.server) {
+        if (!answers(*options.server))
+            return Error{Code::kTemporarilyUnavailable,
+                         "no tune server answers at " + *options.server +
+                             "; start it with `tune server`, or leave --server out"};
+        return Place{.local = nullptr, .url = *options.server};
+    }
+    Result<std::unique_ptr<LocalServer>> local =
+        LocalServer::open({.data = options.data, .only_study = study});
+    if (local) {
+        TUNE_TRY_VOID(listen(**local, options));
+        std::string url = (*local)->url();
+        return Place{.local = std::move(local).value(), .url = std::move(url)};
+    }
+    if (local.error().code != Code::kResourceConflict) return local.error();
+    const std::optional<std::string> url = url_of_holder(options.data);
+    if (!url || !answers(*url)) return local.error();
+    std::fprintf(stderr, "tune: %s is open in the server at %s; using that\n", options.data.c_str(),
+                 url->c_str());
+    return Place{.local = nullptr, .url = *url};
+}
+
+/// A folder an agent and study: the same command finds what it left running.
+fs::path agent_folder(const RunCommand& options, const std::string& study) {
+    return fs::path(options.data) / "agents" / tracker::percent_encode(study, false);
+}
+
+Result<std::unique_ptr<worker::Agent>> start_agent(const RunCommand& options,
+                                                   const tuner::StudyConfig& config,
+                                                   const std::string& url) {
+    TUNE_TRY(agent, worker::Agent::create({.server_url = url,
+                                           .state_dir = agent_folder(options, config.study),
+                                           .slots = config.budget.parallel.value_or(0)}));
+    TUNE_TRY_VOID(agent->start());
+    return agent;
+}
+
+/// Ends the agent on a thread of its own, so that a second Ctrl-C can be more urgent.
+class AgentStop {
+public:
+    AgentStop(worker::Agent* agent, Interrupts& interrupts)
+        : agent_(agent), interrupts_(interrupts) {}
+    ~AgentStop() {
+        if (waiter_.joinable()) waiter_.join();
+    }
+    AgentStop(const AgentStop&) = delete;
+    AgentStop& operator=(const AgentStop&) = delete;
+
+    void begin(worker::StopMode mode) {
+        begun_ = true;
+        if (agent_ == nullptr) {
+            complete_ = true;
+            return;
+        }
+        agent_->stop(mode);
+        if (waiter_.joinable()) return;
+        waiter_ = std::thread([this] {
+            agent_->wait();
+            complete_ = true;
+            interrupts_.wake();
+        });
+    }
+    [[nodiscard]] bool begun() const { return begun_; }
+    [[nodiscard]] bool complete() const { return complete_; }
+
+private:
+    worker::Agent* agent_;
+    Interrupts& interrupts_;
+    std::thread waiter_;
+    bool begun_ = false;
+    std::atomic<bool> complete_ = false;
+};
+
+bool is_over(const Json& study) {
+    const std::string state = text_of(study, "state");
+    return (state == "completed" || state == "stopped") &&
+           study["counts"].value("running", std::int64_t{0}) == 0;
+}
+
+/// Shows the study while it runs, and ends it at its end or at a signal.
+class Session {
+public:
+    Session(const RunCommand& options, const Place& place, Json study, Interrupts& interrupts)
+        : options_(options),
+          place_(place),
+          name_(text_of(study, "name")),
+          study_(std::move(study)),
+          interrupts_(interrupts),
+          progress_(page(), !options.quiet && !options.json && is_terminal(STDERR_FILENO)),
+          watch_(place_.url, name_, [this] { interrupts_.wake(); }) {}
+
+    /// True: a signal ended it.
+    bool follow(worker::Agent* agent) {
+        AgentStop stop(agent, interrupts_);
+        while (!stop.complete()) {
+            if (!stop.begun() && is_over(study_)) stop.begin(worker::StopMode::kStop);
+            if (stop.complete()) break;
+            const bool is_signal = interrupts_.wait(kRedraw_ms) == Interrupts::Event::kSignal;
+            show(watch_.take());
+            if (is_signal) interrupt(stop);
+        }
+        progress_.clear();
+        return signals_ > 0;
+    }
+
+    [[nodiscard]] std::string page() const {
+        return place_.url + "/s/" + tracker::percent_encode(name_, false);
+    }
+
+private:
+    void show(const StudyView& view) {
+        if (view.trouble != trouble_ && !view.trouble.empty()) log_warning(view.trouble);
+        trouble_ = view.trouble;
+        if (!view.study.is_object()) return;
+        const std::string was = text_of(study_, "state");
+        study_ = view.study;
+        if (options_.quiet || options_.json) return;
+        for (const Json& trial : view.ended) progress_.print(trial_line(trial, study_));
+        if (text_of(study_, "state") == "paused" && was != "paused" && signals_ == 0)
+            progress_.print("paused; `tune resume " + name_ + "` goes on");
+        progress_.show(study_, view.running);
+    }
+
+    void interrupt(AgentStop& stop) {
+        ++signals_;
+        progress_.print(signals_ == 1
+                            ? "stopping: running trials get SIGTERM and are run again when the "
+                              "study goes on (once more: at once)"
+                            : "stopping at once");
+        if (signals_ == 1) {
+            // Not to be handed out again while we leave, also not to agents elsewhere.
+            const auto backend = remote_backend(place_.url);
+            if (backend) {
+                const auto paused = (*backend)->post(study_path(name_, "/pause"), Json::object());
+                if (!paused) log_warning(paused.error().text());
+            }
+        }
+        stop.begin(signals_ == 1 ? worker::StopMode::kStop : worker::StopMode::kKill);
+    }
+
+    const RunCommand& options_;
+    const Place& place_;
+    std::string name_;
+    Json study_;
+    Interrupts& interrupts_;
+    Progress progress_;
+    std::string trouble_;
+    int signals_ = 0;
+    StudyWatch watch_;  // last: its thread uses the others
+};
+
+int exit_code_of(const Json& study, bool interrupted) {
+    if (interrupted) return kExitInterrupted;
+    if (!study["best"].is_object()) return kExitNoTrial;
+    const Json& budget = study["budget"];
+    const bool has_all = !budget.contains("trials") || !budget["trials"].is_number() ||
+                         ended_count(study) >= budget["trials"].get<std::int64_t>();
+    const bool has_time = budget.contains("time") && !budget["time"].is_null();
+    return has_all && !(has_time && !budget.contains("trials")) ? kExitOk : kExitTime;
+}
+
+/// Why no trial is complete: the reason of the last one, which is mostly that of all.
+std::string last_reason(Backend& backend, const std::string& name) {
+    const Result<Json> page =
+        backend.get(study_path(name, "/trials?state=failed&max_results=10000"));
+    if (!page || (*page)["trials"].empty()) return {};
+    return text_of((*page)["trials"].back(), "reason");
+}
+
+void print_end(const RunCommand& options, Backend& backend, const Json& study, bool interrupted) {
+    const std::string name = text_of(study, "name");
+    if (options.json) {
+        Json answer = {{"study", study}, {"best", study["best"]}, {"interrupted", interrupted}};
+        if (study["best"].is_object())
+            answer["best"]["command"] = trial_command(study, study["best"]);
+        return print_json(answer);
+    }
+    std::string text = printable(name) + ": " + progress_text(study) + " trials";
+    if (const std::string note = text_of(study, "note"); !note.empty())
+        text += " (" + printable(note) + ")";
+    text += interrupted ? "; the same command goes on\n" : "\n";
+    if (study["best"].is_object()) {
+        text += best_text(study, study["best"]);
+    } else if (!interrupted) {
+        const std::string reason = last_reason(backend, name);
+        text += "No trial is complete." +
+                (reason.empty() ? "" : " The last one failed: " + printable(reason)) + "\n";
+    }
+    if (!options.server) text += "See it again: tune server --data " + options.data + "\n";
+    print(text);
+}
+
+Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
+    TUNE_TRY(config, study_from_flags(options.study, true));
+    TUNE_TRY(place, find_place(options, config.study));
+    TUNE_TRY(backend, remote_backend(place.url));
+    TUNE_TRY(study, backend->post("/api/2.0/tune/studies", to_json(config)));
+    bool interrupted = false;
+    {
+        Session session(options, place, study, interrupts);
+        if (!options.json && !options.quiet) {
+            const std::int64_t done = ended_count(study);
+            std::fprintf(
+                stderr, "study %s%s: %s\n", printable(config.study).c_str(),
+                done > 0 ? (" goes on after " + std::to_string(done) + " trials").c_str() : "",
+                session.page().c_str());
+        }
+        std::unique_ptr<worker::Agent> agent;
+        if (!options.no_agent) {
+            TUNE_TRY(started, start_agent(options, config, place.url));
+            agent = std::move(started);
+        }
+        interrupted = session.follow(agent.get());
+    }
+    TUNE_TRY(last, backend->get(study_path(config.study)));
+    print_end(options, *backend, last, interrupted);
+    return exit_code_of(last, interrupted);
+}
+
+}  // namespace
+
+int run_run(const RunCommand& options) {
+    Interrupts interrupts;
+    const Result<int> code = run_study(options, interrupts);
+    return code ? *code : fail(code.error(), options.json);
+}
+
+}  // namespace tune::cli

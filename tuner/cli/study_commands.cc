@@ -1,0 +1,135 @@
+// ls, show, best, pause, resume, stop.
+
+#include <nlohmann/json.hpp>
+
+#include "tuner/cli/backend.h"
+#include "tuner/cli/options.h"
+#include "tuner/cli/output.h"
+#include "tuner/cli/study_text.h"
+#include "tuner/cli/terminal.h"
+
+namespace tune::cli {
+namespace {
+
+std::string count_cell(const Json& study, const char* state) {
+    return to_text(study["counts"].value(state, Json(0)));
+}
+
+/// "2026-01-31 12:34" in local time.
+std::string date_cell(const Json& time_ms) {
+    const std::time_t seconds = time_ms.get<std::int64_t>() / 1000;
+    std::tm local{};
+    localtime_r(&seconds, &local);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local);
+    return text;
+}
+
+std::string ls_text(const Json& studies, const std::string& where) {
+    if (studies.empty()) return "no studies in " + where + "\n";
+    Table table;
+    table.column("study");
+    table.column("state");
+    for (const char* count : {"trials", "running", "complete", "pruned", "failed"})
+        table.column(count, Table::Align::kRight);
+    table.column("metric");
+    table.column("best", Table::Align::kRight);
+    table.column("created");
+    for (const Json& study : studies) {
+        const Json& best = study["best"];
+        const std::string state = text_of(study, "state");
+        table.row({printable(text_of(study, "name")), styled(state, tone_of_state(state)),
+                   progress_text(study), count_cell(study, "running"),
+                   count_cell(study, "complete"), count_cell(study, "pruned"),
+                   count_cell(study, "failed"), printable(text_of(study["metric"], "name")),
+                   best.is_object() ? number_cell(best["value"]) : "-",
+                   date_cell(study["created_ms"])});
+    }
+    return table.text();
+}
+
+std::string head_text(const Json& study) {
+    const std::string state = text_of(study, "state");
+    const std::string note = text_of(study, "note");
+    return printable(text_of(study, "name")) + " is " + styled(state, tone_of_state(state)) +
+           (note.empty() ? "" : " (" + printable(note) + ")") + ": " + progress_text(study) +
+           " trials have ended, " + count_cell(study, "running") + " are running\n";
+}
+
+Result<Json> all_trials(Backend& backend, const std::string& name) {
+    Json trials = Json::array();
+    std::string token;
+    do {
+        TUNE_TRY(page,
+                 backend.get(study_path(name, "/trials?max_results=10000&page_token=" + token)));
+        for (Json& trial : page["trials"]) trials.push_back(std::move(trial));
+        token = text_of(page, "next_page_token");
+    } while (!token.empty());
+    return trials;
+}
+
+std::string no_best_text(const Json& study) {
+    return "no trial of " + printable(text_of(study, "name")) + " is complete\n";
+}
+
+}  // namespace
+
+int run_ls(const StudyCommand& options) {
+    const auto backend = find_backend(options.server, options.data);
+    if (!backend) return fail(backend.error(), options.json);
+    const Result<Json> answer = (*backend)->get("/api/2.0/tune/studies");
+    if (!answer) return fail(answer.error(), options.json);
+    if (options.json)
+        print_json(*answer);
+    else
+        print(ls_text((*answer)["studies"], (*backend)->where()));
+    return kExitOk;
+}
+
+int run_show(const StudyCommand& options) {
+    const auto backend = find_backend(options.server, options.data);
+    if (!backend) return fail(backend.error(), options.json);
+    const Result<Json> study = (*backend)->get(study_path(options.study));
+    if (!study) return fail(study.error(), options.json);
+    const Result<Json> trials = all_trials(**backend, options.study);
+    if (!trials) return fail(trials.error(), options.json);
+    if (options.json) {
+        print_json({{"study", *study}, {"trials", *trials}});
+        return kExitOk;
+    }
+    const Json& best = (*study)["best"];
+    print(head_text(*study) + (trials->empty() ? "" : trial_table(*trials)) +
+          (best.is_object() ? best_text(*study, best) : no_best_text(*study)));
+    return kExitOk;
+}
+
+int run_best(const StudyCommand& options) {
+    const auto backend = find_backend(options.server, options.data);
+    if (!backend) return fail(backend.error(), options.json);
+    const Result<Json> study = (*backend)->get(study_path(options.study));
+    if (!study) return fail(study.error(), options.json);
+    Json best = (*study)["best"];
+    const bool has_best = best.is_object();
+    if (options.json) {
+        if (has_best) best["command"] = trial_command(*study, best);
+        print_json(best);
+    } else {
+        print(has_best ? best_text(*study, best) : no_best_text(*study));
+    }
+    return has_best ? kExitOk : kExitNoTrial;
+}
+
+int run_change(const StudyCommand& options, const char* verb) {
+    const auto backend = find_backend(options.server, options.data);
+    if (!backend) return fail(backend.error(), options.json);
+    const Result<Json> study =
+        (*backend)->post(study_path(options.study, std::string("/") + verb), Json::object());
+    if (!study) return fail(study.error(), options.json);
+    if (options.json)
+        print_json(*study);
+    else
+        print(head_text(*study));
+    return kExitOk;
+}
+
+}  // namespace tune::cli

@@ -1,0 +1,135 @@
+#include "tuner/cli/study_flags.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "base/file.h"
+
+namespace tune::cli {
+namespace {
+
+using tuner::StudyConfig;
+
+/// Programs whose first argument is what really runs.
+constexpr std::array<std::string_view, 11> kInterpreters = {
+    "python", "sh", "bash", "zsh", "node", "ruby", "perl", "Rscript", "julia", "env", "php"};
+
+bool is_interpreter(std::string_view program) {
+    const auto is_prefix = [program](std::string_view name) {
+        return program.starts_with(name) &&
+               program.find_first_not_of("0123456789.", name.size()) == std::string_view::npos;
+    };
+    return std::any_of(kInterpreters.begin(), kInterpreters.end(), is_prefix);
+}
+
+Result<tuner::StudySource> read_words(const std::vector<std::string>& words) {
+    tuner::StudySource source;
+    for (const std::string& word : words) {
+        if (word.find('=') != std::string::npos) {
+            source.inline_parameters.push_back(word);
+            continue;
+        }
+        if (!source.file.empty())
+            return Error{Code::kInvalidParameterValue,
+                         "two study files: '" + source.file + "' and '" + word +
+                             "' (a parameter is NAME=SPEC, a command stands after --)"};
+        source.file = word;
+    }
+    if (source.file.empty()) return source;
+    TUNE_TRY(text, read_file(source.file, tuner::kStudyBytesMax));
+    source.text = std::move(text);
+    if (source.text.empty())
+        return Error{Code::kInvalidParameterValue, "the file is empty", source.file};
+    return source;
+}
+
+/// "asha,min=1,max=90" as {"type": "asha", "min": 1, "max": 90}.
+Result<Json> pruner_json(const std::string& text) {
+    Json pruner = Json::object();
+    std::size_t begin = 0;
+    while (begin <= text.size()) {
+        const std::size_t end = std::min(text.find(',', begin), text.size());
+        const std::string part = text.substr(begin, end - begin);
+        const std::size_t equals = part.find('=');
+        if (begin == 0) {
+            pruner["type"] = part;
+        } else if (equals == std::string::npos) {
+            return Error{Code::kInvalidParameterValue, "--pruner: expected NAME=VALUE, found '" +
+                                                           part +
+                                                           "'; e.g. asha,min=1,max=90,eta=3"};
+        } else {
+            const Result<Json> value = parse_json(part.substr(equals + 1));
+            pruner[part.substr(0, equals)] = value ? *value : Json(part.substr(equals + 1));
+        }
+        begin = end + 1;
+    }
+    return pruner;
+}
+
+/// Flags that change a section are laid over its JSON, so that the reader of study.yaml checks
+/// them.
+Result<void> lay_over(const StudyFlags& flags, Json& json) {
+    if (flags.sampler) {
+        const Json seed = json["sampler"].value("seed", Json());
+        json["sampler"] = {{"type", *flags.sampler}};
+        if (!seed.is_null()) json["sampler"]["seed"] = seed;
+    }
+    if (flags.seed) json["sampler"]["seed"] = *flags.seed;
+    if (flags.pruner) {
+        TUNE_TRY(pruner, pruner_json(*flags.pruner));
+        json["pruner"] = std::move(pruner);
+    }
+    if (flags.trials) json["budget"]["trials"] = *flags.trials;
+    if (flags.parallel) json["budget"]["parallel"] = *flags.parallel;
+    if (flags.time) json["budget"]["time"] = *flags.time;
+    if (!flags.scrape.empty()) json["scrape"] = flags.scrape;
+    if (!flags.command.empty()) json["command"] = flags.command;
+    if (flags.study) json["study"] = *flags.study;
+    return {};
+}
+
+/// The message for a study without a metric says how to name one and how it is reported.
+Error explain_metric(Error error) {
+    error.message +=
+        "\n\nA trial reports its metric in any of these ways:\n"
+        "  - it prints a line   tune: {\"loss\": 0.31, \"step\": 4}   on stdout;\n"
+        "  - it logs it with an MLflow client (MLFLOW_TRACKING_URI and MLFLOW_RUN_ID are set);\n"
+        "  - it prints it anyhow, and --scrape 'loss=([0-9.e+-]+)' reads it.\n"
+        "Name it with -m, e.g.  -m loss:min  or  -m accuracy:max.";
+    return error;
+}
+
+}  // namespace
+
+Result<StudyConfig> study_from_flags(const StudyFlags& flags, bool needs_command) {
+    TUNE_TRY(source, read_words(flags.words));
+    TUNE_TRY(config, tuner::read_study(source));
+    if (flags.metric) TUNE_TRY_VOID(tuner::parse_metric_flag(*flags.metric, config.metric));
+    Json json = to_json(config);
+    TUNE_TRY_VOID(lay_over(flags, json));
+    TUNE_TRY(whole, tuner::study_config_from_json(json));
+    if (whole.study.empty() && !source.file.empty())
+        whole.study = std::filesystem::path(source.file).stem().string();
+    if (whole.study.empty() || (!flags.study && config.study.empty() && source.file.empty()))
+        whole.study = flags.study ? *flags.study : name_from_command(whole.command);
+    Result<void> checked = tuner::check_study(whole, needs_command);
+    if (!checked && whole.metric.name.empty()) return explain_metric(checked.error());
+    if (!checked) return checked.error();
+    return whole;
+}
+
+std::string name_from_command(const std::vector<std::string>& command) {
+    if (command.empty()) return "study";
+    std::string name = std::filesystem::path(command[0]).filename().string();
+    for (std::size_t i = 1; i < command.size() && is_interpreter(name); ++i) {
+        if (command[i].starts_with("-") || command[i].find_first_of("{} =") != std::string::npos)
+            break;
+        name = std::filesystem::path(command[i]).filename().string();
+    }
+    return std::filesystem::path(name).stem().string();
+}
+
+}  // namespace tune::cli

@@ -1,0 +1,21 @@
+#pragma once
+// From the words and flags of `run` and `plan` to a checked study.
+
+#include <string>
+
+#include "base/result.h"
+#include "tuner/cli/options.h"
+#include "tuner/space/study_config.h"
+
+namespace tune::cli {
+
+/// File, then NAME=SPEC words, then flags, the later ones win. A study without a name takes that of
+/// its script ("python train.py" -> "train"). Errors: kInvalidParameterValue with what is wrong
+/// and where; kResourceDoesNotExist for a missing file.
+[[nodiscard]] Result<tuner::StudyConfig> study_from_flags(const StudyFlags& flags,
+                                                          bool needs_command);
+
+/// A name for a study that has none: the stem of the script or program its command runs.
+[[nodiscard]] std::string name_from_command(const std::vector<std::string>& command);
+
+}  // namespace tune::cli

@@ -1,0 +1,181 @@
+#include "tuner/cli/study_text.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <vector>
+
+#include "tuner/space/command.h"
+#include "tuner/space/study_config.h"
+
+namespace tune::cli {
+namespace {
+
+constexpr std::size_t kParamColumnsMax = 12;
+
+std::int64_t integer_of(const Json& object, const char* name) {
+    const auto at = object.find(name);
+    return at != object.end() && at->is_number() ? at->get<std::int64_t>() : 0;
+}
+
+Json value_of(const Json& object, const char* name) {
+    const auto at = object.find(name);
+    return at == object.end() ? Json(nullptr) : *at;
+}
+
+std::string param_cell(const Json& value) {
+    if (value.is_number_float()) return number_cell(value);
+    if (value.is_string()) return printable(value.get<std::string>());
+    return printable(to_text(value));
+}
+
+std::string quoted(const std::string& word) {
+    static constexpr std::string_view kPlain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+    std::string out = "'";
+    for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return out + "'";
+}
+
+std::string duration_cell(const Json& trial) {
+    const std::int64_t start = integer_of(trial, "start_ms");
+    const std::int64_t end = integer_of(trial, "end_ms");
+    return start > 0 && end >= start ? span_text(end - start) : "";
+}
+
+}  // namespace
+
+std::string text_of(const Json& object, const char* name) {
+    const auto at = object.find(name);
+    return at != object.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
+Tone tone_of_state(std::string_view state) {
+    if (state == "complete" || state == "completed") return Tone::kGood;
+    if (state == "pruned" || state == "paused") return Tone::kWarn;
+    if (state == "failed") return Tone::kBad;
+    if (state == "cancelled" || state == "queued" || state == "stopped") return Tone::kDim;
+    return Tone::kPlain;
+}
+
+std::int64_t ended_count(const Json& study) {
+    const Json counts = value_of(study, "counts");
+    if (!counts.is_object()) return 0;
+    std::int64_t ended = 0;
+    for (const char* state : {"complete", "pruned", "failed", "cancelled"})
+        ended += integer_of(counts, state);
+    return ended;
+}
+
+std::string progress_text(const Json& study) {
+    const Json budget = value_of(study, "budget");
+    std::string text = std::to_string(ended_count(study));
+    if (budget.is_object() && budget.contains("trials") && budget["trials"].is_number())
+        text += "/" + std::to_string(budget["trials"].get<std::int64_t>());
+    return text;
+}
+
+std::string params_text(const Json& params) {
+    std::string text;
+    if (!params.is_object()) return text;
+    for (const auto& [name, value] : params.items())
+        text += (text.empty() ? "" : " ") + printable(name) + "=" + param_cell(value);
+    return text;
+}
+
+std::string trial_line(const Json& trial, const Json& study) {
+    const std::string state = text_of(trial, "state");
+    std::string line = "  #" + std::to_string(integer_of(trial, "number"));
+    line.resize(std::max<std::size_t>(line.size() + 1, 8), ' ');
+    std::string shown = state;
+    shown.resize(std::max<std::size_t>(shown.size() + 1, 10), ' ');
+    line += styled(shown, tone_of_state(state));
+    const Json value = value_of(trial, "value");
+    if (!value.is_null()) line += text_of(study["metric"], "name") + " " + number_cell(value);
+    const Json best = value_of(study, "best");
+    if (best.is_object() && integer_of(best, "number") == integer_of(trial, "number"))
+        line += styled(" best", Tone::kBold);
+    line += "  " + params_text(value_of(trial, "params"));
+    if (const std::string time = duration_cell(trial); !time.empty())
+        line += "  " + styled(time, Tone::kDim);
+    if (const std::string reason = text_of(trial, "reason"); state != "complete" && !reason.empty())
+        line += styled("  (" + printable(reason) + ")", Tone::kDim);
+    return line;
+}
+
+std::string trial_table(const Json& trials) {
+    std::vector<std::string> names;
+    std::set<std::string> seen;
+    for (const Json& trial : trials)
+        if (const Json params = value_of(trial, "params"); params.is_object())
+            for (const auto& [name, value] : params.items())
+                if (seen.insert(name).second && names.size() < kParamColumnsMax)
+                    names.push_back(name);
+    Table table;
+    table.column("trial", Table::Align::kRight);
+    table.column("state");
+    table.column("value", Table::Align::kRight);
+    for (const std::string& name : names) table.column(printable(name), Table::Align::kRight);
+    table.column("time", Table::Align::kRight);
+    table.column("reason");
+    for (const Json& trial : trials) {
+        const std::string state = text_of(trial, "state");
+        std::vector<std::string> row = {std::to_string(integer_of(trial, "number")),
+                                        styled(state, tone_of_state(state)),
+                                        number_cell(value_of(trial, "value"))};
+        const Json params = value_of(trial, "params");
+        for (const std::string& name : names)
+            row.push_back(params.is_object() && params.contains(name) ? param_cell(params[name])
+                                                                      : "");
+        row.push_back(duration_cell(trial));
+        row.push_back(state == "complete" ? "" : clipped(printable(text_of(trial, "reason")), 60));
+        table.row(std::move(row));
+    }
+    return table.text();
+}
+
+std::vector<std::string> trial_command(const Json& study, const Json& trial) {
+    // The study's own JSON is a study description with more fields; take the fields of one.
+    Json description = Json::object();
+    for (const char* field : {"command", "space", "space_order", "metric"})
+        if (study.contains(field) && !study[field].is_null()) description[field] = study[field];
+    const Result<tuner::StudyConfig> config = tuner::study_config_from_json(description);
+    if (!config || config->command.empty()) return {};
+    const Result<tuner::Point> point = config->space.point_from_json(value_of(trial, "params"));
+    if (!point) return {};
+    return tuner::fill_command(config->command, config->space, *point,
+                               {.study = text_of(study, "name"),
+                                .trial = static_cast<std::uint64_t>(integer_of(trial, "number")),
+                                .attempt = 1,
+                                .run_id = text_of(trial, "run_id")});
+}
+
+std::string shell_text(const std::vector<std::string>& command) {
+    std::string line;
+    for (const std::string& word : command) line += (line.empty() ? "" : " ") + quoted(word);
+    return line;
+}
+
+std::string rerun_command(const Json& study, const Json& trial) {
+    return shell_text(trial_command(study, trial));
+}
+
+std::string best_text(const Json& study, const Json& trial) {
+    std::string text =
+        "Best trial: #" + std::to_string(integer_of(trial, "number")) + "  " +
+        styled(text_of(study["metric"], "name") + " = " + number_cell(value_of(trial, "value")),
+               Tone::kBold) +
+        "\n";
+    const Json params = value_of(trial, "params");
+    std::size_t width = 0;
+    for (const auto& [name, value] : params.items()) width = std::max(width, name.size());
+    for (const auto& [name, value] : params.items())
+        text += "  " + printable(name) + std::string(width - name.size() + 2, ' ') +
+                param_cell(value) + "\n";
+    if (const std::string command = rerun_command(study, trial); !command.empty())
+        text += "Run it again:\n  " + command + "\n";
+    return text;
+}
+
+}  // namespace tune::cli

@@ -1,0 +1,157 @@
+#include "tuner/cli/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+namespace tune::cli {
+namespace {
+
+std::string_view code_of(Tone tone) {
+    switch (tone) {
+        case Tone::kPlain: return "";
+        case Tone::kBold: return "\033[1m";
+        case Tone::kDim: return "\033[2m";
+        case Tone::kGood: return "\033[32m";
+        case Tone::kWarn: return "\033[33m";
+        case Tone::kBad: return "\033[31m";
+    }
+    return "";
+}
+
+bool has_colours() {
+    static const bool answer = is_terminal(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;
+    return answer;
+}
+
+std::string padded(std::string_view cell, std::size_t width, Table::Align align) {
+    const std::string blanks(width - std::min(width, width_of(cell)), ' ');
+    return align == Table::Align::kLeft ? std::string(cell) + blanks : blanks + std::string(cell);
+}
+
+}  // namespace
+
+bool is_terminal(int fd) {
+    const char* const terminal = std::getenv("TERM");
+    return isatty(fd) == 1 && terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+std::size_t terminal_columns() {
+    winsize size{};
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+    return 100;
+}
+
+std::string styled(std::string_view text, Tone tone) {
+    if (tone == Tone::kPlain || !has_colours()) return std::string(text);
+    return std::string(code_of(tone)) + std::string(text) + "\033[0m";
+}
+
+std::size_t width_of(std::string_view text) {
+    std::size_t width = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '\033') {
+            while (i < text.size() && text[i] != 'm') ++i;
+            continue;
+        }
+        if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) ++width;
+    }
+    return width;
+}
+
+std::string clipped(std::string_view text, std::size_t columns) {
+    if (width_of(text) <= columns) return std::string(text);
+    std::size_t width = 0;
+    std::size_t i = 0;
+    for (; i < text.size(); ++i) {
+        if ((static_cast<unsigned char>(text[i]) & 0xC0) == 0x80) continue;
+        if (++width >= columns) break;
+    }
+    return std::string(text.substr(0, i)) + "…";
+}
+
+std::string printable(std::string_view text) {
+    std::string out(text);
+    for (char& c : out)
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+    return out;
+}
+
+std::string number_cell(const Json& value) {
+    if (value.is_string()) return printable(value.get<std::string>());
+    if (!value.is_number()) return "-";
+    char text[32];
+    std::snprintf(text, sizeof text, "%.4g", value.get<double>());
+    return text;
+}
+
+std::string span_text(std::int64_t span_ms) {
+    char text[48];
+    const long long seconds = span_ms / 1000;
+    if (span_ms < 10'000)
+        std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(span_ms) / 1000);
+    else if (seconds < 60)
+        std::snprintf(text, sizeof text, "%lld s", seconds);
+    else if (seconds < 3600)
+        std::snprintf(text, sizeof text, "%lld:%02lld", seconds / 60, seconds % 60);
+    else
+        std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", seconds / 3600, seconds / 60 % 60,
+                      seconds % 60);
+    return text;
+}
+
+std::string sparkline(const std::vector<double>& values, std::size_t columns) {
+    static constexpr const char* kBars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    const std::size_t first = values.size() > columns ? values.size() - columns : 0;
+    double low = INFINITY;
+    double high = -INFINITY;
+    for (std::size_t i = first; i < values.size(); ++i) {
+        if (!std::isfinite(values[i])) continue;
+        low = std::min(low, values[i]);
+        high = std::max(high, values[i]);
+    }
+    std::string line;
+    for (std::size_t i = first; i < values.size(); ++i) {
+        if (!std::isfinite(values[i])) {
+            line += "×";
+            continue;
+        }
+        const double height = high > low ? (values[i] - low) / (high - low) : 0.5;
+        line += kBars[std::min<std::size_t>(7, static_cast<std::size_t>(height * 8))];
+    }
+    return line;
+}
+
+void Table::column(std::string_view title, Align align) {
+    columns_.push_back({std::string(title), align, width_of(title)});
+}
+
+void Table::row(std::vector<std::string> cells) {
+    cells.resize(columns_.size());
+    for (std::size_t i = 0; i < cells.size(); ++i)
+        columns_[i].width = std::max(columns_[i].width, width_of(cells[i]));
+    rows_.push_back(std::move(cells));
+}
+
+std::string Table::text() const {
+    std::string out;
+    const auto line = [&](const auto& cell_of) {
+        std::string text;
+        for (std::size_t i = 0; i < columns_.size(); ++i) text += (i == 0 ? "" : "  ") + cell_of(i);
+        text.erase(text.find_last_not_of(' ') + 1);
+        out += text + "\n";
+    };
+    line([&](std::size_t i) {
+        return styled(padded(columns_[i].title, columns_[i].width, columns_[i].align), Tone::kDim);
+    });
+    for (const auto& row : rows_)
+        line([&](std::size_t i) { return padded(row[i], columns_[i].width, columns_[i].align); });
+    return out;
+}
+
+}  // namespace tune::cli
