@@ -227,7 +227,7 @@ void Agent::Impl::contact(const std::string& trouble) {
         if (connected != status_.connected && connected && !status_.last_error.empty())
             log_info("the server answers again");
         if (!connected && status_.last_error.empty())
-            log_warning("no answer from the server, trying again: " + trouble);
+            log_warning("trouble with the server, trying again: " + trouble);
         status_.connected = connected;
         status_.last_error = trouble;
     }

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,8 +27,6 @@ struct AgentOptions {
     std::vector<std::string> gpus = {};
     /// False: hand out no GPU, and do not look for any.
     bool use_gpus = true;
-    /// Sent to the server at registration; shown to the user.
-    std::map<std::string, std::string> labels = {};
     /// First in every trial's PATH. Empty: the folder of the running program.
     std::filesystem::path bin_dir = {};
     /// Root of the trials' TUNE_CHECKPOINT_DIR. Empty: `state_dir`/checkpoints.

@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "worker/agent/backoff.h"
 #include "worker/agent/descriptor.h"
-#include "worker/agent/server_link.h"
 
 namespace tune::worker {
 namespace {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "worker/agent/backoff.h"
 
 namespace tune::worker {
 namespace {
@@ -13,8 +14,15 @@ namespace {
 constexpr int kCallTimeout_ms = 30'000;
 constexpr int kUnknownTries = 3;
 constexpr int kRegisterPause_ms = 200;
-/// Of one request. A metric is about 90 bytes of JSON: far below the server's limit of a body.
-constexpr std::size_t kReportMetricsMax = 5'000;
+/// Metrics and params of one request. A metric is about 90 bytes of JSON: far below the server's
+/// limit of a body.
+constexpr std::size_t kReportValuesMax = 5'000;
+/// Params may be long: this many segments of at most 128 kB stay below the limit, too.
+constexpr std::size_t kReportSegmentsMax = 64;
+
+std::size_t values_of(const Segment& segment) {
+    return segment.findings.metrics.size() + segment.findings.params.size();
+}
 
 /// Trouble on the way or of the moment: the same call may succeed later.
 bool is_passing(const Error& error) {
@@ -80,7 +88,7 @@ void Outbox::add(std::uint64_t serial, Segment segment, bool resent) {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(serial);
     if (found == entries_.end()) return;
-    found->second.waiting_metrics += segment.findings.metrics.size();
+    found->second.waiting_values += values_of(segment);
     if (resent) ++found->second.resent;
     found->second.waiting.push_back(std::move(segment));
     changed_.notify_one();
@@ -97,7 +105,7 @@ bool Outbox::has_room(std::uint64_t serial) {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(serial);
     if (found == entries_.end()) return true;
-    found->second.was_full = found->second.waiting_metrics >= kWaitingMetricsMax;
+    found->second.was_full = found->second.waiting_values >= kWaitingMax;
     return !found->second.was_full;
 }
 
@@ -120,20 +128,21 @@ bool Outbox::pause(int delay_ms) {
     return !stopping_;
 }
 
-Outbox::Part Outbox::collect(std::uint64_t serial, Entry& entry, std::size_t metrics_max) {
+Outbox::Part Outbox::collect(std::uint64_t serial, Entry& entry, std::size_t values_max) {
     Part part{serial, 0, 0, {entry.id.run_id, entry.id.attempt, {}, {}}, {}, entry.files};
     ProgressRecord progress{entry.acknowledged, {}};
     // What an earlier agent sent goes alone, as it went then.
-    const std::size_t segments_max = entry.resent > 0 ? entry.resent : entry.waiting.size();
+    const std::size_t segments_max =
+        std::min(kReportSegmentsMax, entry.resent > 0 ? entry.resent : entry.waiting.size());
     for (const Segment& segment : entry.waiting) {
         const LineFindings& found = segment.findings;
-        const bool fits = part.metrics + found.metrics.size() <= metrics_max;
+        const bool fits = part.values + values_of(segment) <= values_max;
         if (part.segments == segments_max || (part.segments > 0 && !fits)) break;
         part.report.metrics.insert(part.report.metrics.end(), found.metrics.begin(),
                                    found.metrics.end());
         part.report.params.insert(part.report.params.end(), found.params.begin(),
                                   found.params.end());
-        part.metrics += found.metrics.size();
+        part.values += values_of(segment);
         ++part.segments;
         if (segment.end.offset[0] >= 0)
             progress.sent.push_back({segment.end.offset, segment.timestamp_ms});
@@ -145,12 +154,14 @@ Outbox::Part Outbox::collect(std::uint64_t serial, Entry& entry, std::size_t met
 
 std::vector<Outbox::Part> Outbox::collect_reports() {
     std::vector<Part> parts;
-    std::size_t metrics = 0;
+    std::size_t values = 0;
+    std::size_t segments = 0;
     for (auto& [serial, entry] : entries_) {
         if (entry.busy || entry.waiting.empty()) continue;
-        if (metrics >= kReportMetricsMax) break;
-        parts.push_back(collect(serial, entry, kReportMetricsMax - metrics));
-        metrics += parts.back().metrics;
+        if (values >= kReportValuesMax || segments >= kReportSegmentsMax) break;
+        parts.push_back(collect(serial, entry, kReportValuesMax - values));
+        values += parts.back().values;
+        segments += parts.back().segments;
     }
     return parts;
 }
@@ -241,10 +252,10 @@ void Outbox::send_reports(tracker::Client& client, std::vector<Part> parts) {
 void Outbox::settle(const Part& part, const tuner::ReportResult& result) {
     const bool stale = !result.ok && result.error_code == code_name(Code::kResourceConflict);
     if (!result.ok && !stale) {
-        log_warning("the server refused " + std::to_string(part.metrics) + " metrics of run " +
+        log_warning("the server refused " + std::to_string(part.values) + " values of run " +
                     part.report.run_id + ": " + result.message);
-        part.files.note("the server refused " + std::to_string(part.metrics) +
-                        " metrics: " + result.message);
+        part.files.note("the server refused " + std::to_string(part.values) +
+                        " values: " + result.message);
     }
     bool room = false;
     std::optional<ProgressRecord> progress;
@@ -259,15 +270,15 @@ void Outbox::settle(const Part& part, const tuner::ReportResult& result) {
                 entry.acknowledged = segment.end;
                 progress = ProgressRecord{segment.end, {}};
             }
-            entry.waiting_metrics -= segment.findings.metrics.size();
+            entry.waiting_values -= values_of(segment);
             if (entry.resent > 0) --entry.resent;
             entry.waiting.pop_front();
         }
         if (stale) {
             entry.waiting.clear();
-            entry.waiting_metrics = 0;
+            entry.waiting_values = 0;
         }
-        room = entry.was_full && entry.waiting_metrics < kWaitingMetricsMax / 2;
+        room = entry.was_full && entry.waiting_values < kWaitingMax / 2;
         if (room) entry.was_full = false;
     }
     if (progress) {

@@ -19,7 +19,6 @@
 #include "tracker/client/client.h"
 #include "tuner/protocol.h"
 #include "worker/agent/attempt_files.h"
-#include "worker/agent/server_link.h"
 #include "worker/agent/trial_output.h"
 
 namespace tune::worker {
@@ -39,8 +38,8 @@ struct OutboxEvents {
 /// All methods from any thread.
 class Outbox {
 public:
-    /// Metrics waiting of one attempt, beyond which its log is read no further.
-    static constexpr std::size_t kWaitingMetricsMax = 50'000;
+    /// Metrics and params waiting of one attempt, beyond which its log is read no further.
+    static constexpr std::size_t kWaitingMax = 50'000;
 
     /// `threads` send at a time, so that the server can commit several ends together.
     [[nodiscard]] static Result<std::unique_ptr<Outbox>> create(const std::string& server_url,
@@ -71,9 +70,9 @@ private:
     struct Entry {
         AttemptFiles files;
         tuner::AttemptId id;
-        std::deque<Segment> waiting;  // those with an end position are of the output
-        std::size_t waiting_metrics = 0;
-        std::size_t resent = 0;  // of the front of `waiting`
+        std::deque<Segment> waiting;     // those with an end position are of the output
+        std::size_t waiting_values = 0;  // metrics and params in `waiting`
+        std::size_t resent = 0;          // of the front of `waiting`
         OutputPosition acknowledged;
         std::optional<tuner::FinishRequest> finish;
         bool busy = false;      // a thread is sending for it
@@ -83,7 +82,7 @@ private:
     struct Part {
         std::uint64_t serial = 0;
         std::size_t segments = 0;
-        std::size_t metrics = 0;
+        std::size_t values = 0;  // metrics and params
         tuner::AttemptReport report;
         std::optional<ProgressRecord> progress;  // to be noted before it is sent
         AttemptFiles files;
@@ -93,7 +92,7 @@ private:
     void work(tracker::Client& client);
     [[nodiscard]] std::vector<Part> collect_reports();
     [[nodiscard]] std::optional<std::uint64_t> find_finish() const;
-    static Part collect(std::uint64_t serial, Entry& entry, std::size_t metrics_max);
+    static Part collect(std::uint64_t serial, Entry& entry, std::size_t values_max);
     void send_reports(tracker::Client& client, std::vector<Part> parts);
     void settle(const Part& part, const tuner::ReportResult& result);
     void send_finish(tracker::Client& client, std::uint64_t serial);

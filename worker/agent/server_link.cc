@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <utility>
 
 #include "base/clock.h"
@@ -36,13 +35,6 @@ bool is_unknown_agent(const Error& error) {
 }
 
 }  // namespace
-
-int Backoff::next_ms() {
-    thread_local std::minstd_rand random{std::random_device{}()};
-    const int delay = delay_ms_;
-    delay_ms_ = std::min(delay_ms_ * 2, kMax_ms);
-    return std::uniform_int_distribution<int>(delay * 8 / 10, delay * 12 / 10)(random);
-}
 
 Result<std::unique_ptr<ServerLink>> ServerLink::create(const std::string& server_url,
                                                        tuner::RegisterRequest registration,
