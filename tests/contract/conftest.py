@@ -1,0 +1,142 @@
+"""Fixtures of the contract tests: the real server as a process, driven by the real MLflow client."""
+
+import os
+import pathlib
+import re
+import resource
+import signal
+import subprocess
+import uuid
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN_DIR = pathlib.Path(os.environ.get("TUNE_BIN_DIR", ROOT / "build/release/bin"))
+
+# The client reads these when it is imported.
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+os.environ["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"
+os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "0"
+os.environ["GIT_PYTHON_REFRESH"] = "quiet"
+os.environ["MPLBACKEND"] = "Agg"
+
+
+def server_command(data, port):
+    """`tune server`, or the tracking part alone where `tune` is not built."""
+    tune = BIN_DIR / "tune"
+    if tune.exists():
+        return [str(tune), "server", "--data", str(data), "--port", str(port)]
+    alone = BIN_DIR / "tracking_server"
+    assert alone.exists(), f"neither tune nor tracking_server is in {BIN_DIR}; build first"
+    return [str(alone), "--data", str(data), "--port", str(port)]
+
+
+class Server:
+    """One server process on one data folder."""
+
+    def __init__(self, data, port=0, file_bytes_max=None):
+        self.data = pathlib.Path(data)
+        limit = None
+        if file_bytes_max is not None:
+            limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes_max, file_bytes_max))
+        self.log = open(self.data.parent / f"server-{uuid.uuid4().hex}.log", "w+")
+        self.process = subprocess.Popen(
+            server_command(data, port),
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            text=True,
+            preexec_fn=limit,
+        )
+        line = self.process.stdout.readline()
+        found = re.search(r"http://[^\s]+", line)
+        assert found, f"the server did not start: {line!r} {self.errors()}"
+        self.url = found.group(0)
+        self.port = int(self.url.rsplit(":", 1)[1])
+
+    def errors(self):
+        self.log.flush()
+        return pathlib.Path(self.log.name).read_text()
+
+    def is_alive(self):
+        return self.process.poll() is None
+
+    def memory_kb(self, field="VmRSS"):
+        for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith(field + ":"):
+                return int(line.split()[1])
+        raise AssertionError(field)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        if self.is_alive():
+            self.process.send_signal(signal.SIGTERM)
+            assert self.process.wait(20) == 0, self.errors()
+        self.process.stdout.close()
+        self.log.close()
+
+
+class OtherServer:
+    """A server that somebody else runs, e.g. MLflow's own, to check these tests themselves."""
+
+    def __init__(self, url):
+        self.url = url
+        self.port = int(url.rsplit(":", 1)[1])
+
+    def __getattr__(self, name):
+        pytest.skip(f"needs our own server ({name})")
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    if "TUNE_CONTRACT_URL" in os.environ:
+        yield OtherServer(os.environ["TUNE_CONTRACT_URL"])
+        return
+    running = Server(tmp_path_factory.mktemp("server") / "data")
+    yield running
+    assert running.is_alive(), f"the server died during the tests: {running.errors()}"
+    running.stop()
+
+
+@pytest.fixture
+def own_server(tmp_path):
+    """Starts servers that a test may hurt: own_server(port=0, file_bytes_max=None)."""
+    started = []
+
+    def start(**options):
+        started.append(Server(tmp_path / "data", **options))
+        return started[-1]
+
+    yield start
+    for each in started:
+        if each.is_alive():
+            each.kill()
+
+
+@pytest.fixture
+def mlflow(server):
+    import mlflow as module
+
+    module.set_tracking_uri(server.url)
+    yield module
+    while module.active_run():
+        module.end_run()
+
+
+@pytest.fixture
+def client(mlflow):
+    return mlflow.MlflowClient()
+
+
+@pytest.fixture
+def experiment(client):
+    """The id of a fresh experiment."""
+    return client.create_experiment(f"experiment-{uuid.uuid4().hex}")
+
+
+@pytest.fixture
+def run(client, experiment):
+    """The id of a fresh run."""
+    return client.create_run(experiment).info.run_id
