@@ -78,7 +78,7 @@ struct BudgetConfig {
     std::optional<std::int64_t> time_ms;  // from the first trial's start
     std::optional<int> parallel;          // none: as many as the agents have slots
     int gpus_per_trial = 0;
-    int cpus_per_trial = 1;
+    int cpus_per_trial = 0;  // 0: trials share the agent's cores; else each has so many to itself
 
     [[nodiscard]] bool operator==(const BudgetConfig&) const = default;
 };

@@ -216,7 +216,7 @@ Result<void> read_budget(const Node& node, StudyConfig& config) {
         budget.parallel = parallel;
     }
     TUNE_TRY_VOID(fields.integer("gpus_per_trial", budget.gpus_per_trial, 0, 1024));
-    TUNE_TRY_VOID(fields.integer("cpus_per_trial", budget.cpus_per_trial, 1, 4096));
+    TUNE_TRY_VOID(fields.integer("cpus_per_trial", budget.cpus_per_trial, 0, 4096));
     config.budget = budget;
     return {};
 }

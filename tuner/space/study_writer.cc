@@ -117,8 +117,8 @@ Result<void> check_study(const StudyConfig& config, bool needs_command) {
         return bad("budget.trials", "expected 1 to " + std::to_string(kTrialsMax) + " trials");
     if (config.budget.parallel && *config.budget.parallel < 1)
         return bad("budget.parallel", "expected at least 1");
-    if (config.budget.gpus_per_trial < 0 || config.budget.cpus_per_trial < 1)
-        return bad("budget", "expected gpus_per_trial >= 0 and cpus_per_trial >= 1");
+    if (config.budget.gpus_per_trial < 0 || config.budget.cpus_per_trial < 0)
+        return bad("budget", "expected gpus_per_trial >= 0 and cpus_per_trial >= 0");
     if (config.sampler.seed && *config.sampler.seed > kSeedMax)
         return bad("sampler.seed", "expected a seed of at most 2^53 - 1");
     return {};
