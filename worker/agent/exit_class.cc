@@ -134,6 +134,7 @@ tuner::FinishRequest classify(const Ending& ending) {
     if (!ending.exit) return request;
     if (ending.exit->exit_code >= 0) request.exit_code = ending.exit->exit_code;
     if (ending.exit->signal > 0) request.signal = ending.exit->signal;
+    request.timed_out = ending.exit->timed_out && request.outcome == Outcome::kFailed;
     request.max_rss_kb = ending.exit->max_rss_kb;
     request.cpu_ms = ending.exit->cpu_ms;
     request.wall_ms = ending.exit->wall_ms;

@@ -90,6 +90,9 @@ TEST(ExitClass, TimeOut) {
     ending.timeout_ms = 1500;
     EXPECT_EQ(classify(ending).outcome, Outcome::kFailed);
     EXPECT_EQ(classify(ending).reason, "ended after its time-out of 1.5 s");
+    EXPECT_TRUE(classify(ending).timed_out);
+    ending.exit->timed_out = false;
+    EXPECT_FALSE(classify(ending).timed_out);
 }
 
 TEST(ExitClass, CommandsThatCannotBeStarted) {
