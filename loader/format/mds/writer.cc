@@ -45,10 +45,21 @@ Result<void> write_pieces(const std::filesystem::path& path,
             if (written < 0) return failed("write", fd);
             piece.remove_prefix(static_cast<std::size_t>(written));
         }
-    // Before the index names it, a shard must be on the disk.
-    if (fsync(fd) != 0) return failed("write", fd);
+    // Begins to bring it to the disk; finish() waits for that before the index names it.
+    sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
     if (close(fd) != 0) return failed("write", -1);
     return {};
+}
+
+/// Waits until a file is on the disk.
+Result<void> sync_file(const std::filesystem::path& path) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const bool is_synced = fd >= 0 && fsync(fd) == 0;
+    const int reason = errno;
+    if (fd >= 0) close(fd);
+    if (is_synced) return {};
+    return Error{Code::kInternalError,
+                 "cannot write '" + path.string() + "': " + std::strerror(reason)};
 }
 
 std::string shard_name(std::size_t number) {
@@ -238,6 +249,10 @@ Result<Index> MdsWriter::finish() {
     if (!ends_.empty()) {
         TUNE_TRY_VOID(flush_shard(samples_));
         samples_.clear();
+    }
+    for (const ShardInfo& shard : index_.shards) {
+        const FileInfo& file = shard.zip_data ? *shard.zip_data : shard.raw_data;
+        TUNE_TRY_VOID(sync_file(options_.directory / file.basename));
     }
     TUNE_TRY_VOID(write_file_atomic(options_.directory / "index.json", index_text(index_)));
     return std::move(index_);

@@ -1,0 +1,145 @@
+// The loader's figures: 200,000 samples of a 28x28 uint8 image and an int label, written, iterated
+// in shuffled batches and read one by one at random; and the order of a large epoch.
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/id.h"
+#include "loader/dataset.h"
+#include "loader/format/mds/shard.h"
+#include "loader/format/mds/writer.h"
+#include "loader/order/rng.h"
+#include "loader/source/shard_store.h"
+
+namespace tune::loader {
+namespace {
+
+constexpr std::int64_t kSamples = 200'000;
+constexpr std::size_t kPixels = 28 * 28;
+constexpr std::int64_t kBatch = 256;
+
+double seconds_of(const std::function<void()>& work) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// The best of three: what the machine can do when nothing else disturbs it.
+double best_seconds_of(const std::function<void()>& work) {
+    double best = seconds_of(work);
+    for (int i = 0; i < 2; ++i) best = std::min(best, seconds_of(work));
+    return best;
+}
+
+void print_figure(const std::string& name, double value, const char* unit, const char* better,
+                  double target) {
+    const Json figure = {
+        {"name", name}, {"value", value}, {"unit", unit}, {"better", better}, {"target", target}};
+    std::printf("%s\n", figure.dump().c_str());
+    std::fflush(stdout);
+}
+
+void write_samples(const std::filesystem::path& directory) {
+    std::filesystem::remove_all(directory);
+    MdsWriter writer =
+        MdsWriter::open({.directory = directory,
+                         .columns = {{"image", "ndarray:uint8:28,28"}, {"label", "int"}}})
+            .value();
+    std::vector<std::byte> image(kPixels);
+    for (std::int64_t i = 0; i < kSamples; ++i) {
+        std::memset(image.data(), static_cast<int>(i & 255), image.size());
+        const std::int64_t label = i % 10;
+        const std::span<const std::byte> payloads[] = {image, std::as_bytes(std::span(&label, 1))};
+        writer.write_encoded(payloads).value();
+    }
+    (void)writer.finish().value();
+}
+
+/// One epoch; touches each batch as a consumer would begin to.
+std::int64_t read_epoch(Dataset& dataset) {
+    Batch batch;
+    std::int64_t samples = 0;
+    unsigned sum = 0;
+    while (dataset.next(batch).value()) {
+        samples += static_cast<std::int64_t>(batch.count);
+        sum += static_cast<unsigned>(batch.columns[0].data[0]);
+    }
+    TUNE_CHECK(samples == kSamples, "an epoch holds every sample");
+    return samples + (sum & 0);
+}
+
+void measure_iteration(const std::filesystem::path& directory) {
+    for (const int threads : {0, 1, 2}) {
+        DatasetOptions options;
+        options.directory = directory;
+        options.batch_size = kBatch;
+        options.shuffle = true;
+        options.threads = threads;
+        const auto dataset = Dataset::open(options).value();
+        read_epoch(*dataset);  // opens and checks the shards
+        const double seconds = best_seconds_of([&] {
+            for (int epoch = 0; epoch < 5; ++epoch) read_epoch(*dataset);
+        });
+        const std::string how =
+            threads == 0 ? "in the caller's thread" : std::to_string(threads) + " threads";
+        print_figure("iterate 28x28 samples, shuffled, batch 256, " + how,
+                     5.0 * static_cast<double>(kSamples) / seconds, "1/s", "higher", 3e6);
+    }
+}
+
+void measure_random_read(const std::filesystem::path& directory) {
+    ShardStore store(directory, read_index(directory).value(), true, 0);
+    std::vector<std::pair<const Shard*, std::size_t>> places;
+    for (std::size_t s = 0; s < store.index().shards.size(); ++s) {
+        const Shard* shard = store.get(s).value().get();
+        for (std::size_t i = 0; i < shard->sample_count(); ++i) places.emplace_back(shard, i);
+    }
+    const std::vector<std::int64_t> order = Rng(1).permutation(kSamples);
+    std::vector<std::byte> sample(kPixels + 8);
+    const double seconds = best_seconds_of([&] {
+        for (const std::int64_t id : order) {
+            const auto [shard, number] = places[static_cast<std::size_t>(id)];
+            const std::span<const std::byte> bytes = shard->sample(number);
+            std::memcpy(sample.data(), bytes.data(), bytes.size());
+        }
+    });
+    print_figure("random read of 28x28 samples", static_cast<double>(kSamples) / seconds, "1/s",
+                 "higher", 3e6);
+}
+
+void measure_order() {
+    const std::vector<std::int64_t> shards(1000, 10'000);
+    const double seconds = best_seconds_of([&] {
+        const auto ids = shuffle_samples(shards, {ShuffleAlgo::kPy1e, 9176, 0, 8, 1 << 18}).value();
+        TUNE_CHECK(ids.size() == 10'000'000, "every sample is in the order");
+    });
+    print_figure("order of 10,000,000 samples (py1e)", seconds, "s", "lower", 1.0);
+}
+
+int run() {
+    const std::filesystem::path directory =
+        std::filesystem::temp_directory_path() / ("tune-loader-bench-" + random_hex(4));
+    const double seconds = best_seconds_of([&] { write_samples(directory); });
+    print_figure("write 28x28 samples as MDS", static_cast<double>(kSamples) / seconds, "1/s",
+                 "higher", 1e6);
+    measure_iteration(directory);
+    measure_random_read(directory);
+    std::filesystem::remove_all(directory);
+    measure_order();
+    return 0;
+}
+
+}  // namespace
+}  // namespace tune::loader
+
+int main() {
+    return tune::loader::run();
+}
