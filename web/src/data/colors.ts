@@ -5,11 +5,13 @@
 export const kPalette = ["--c0", "--c1", "--c2", "--c3", "--c4", "--c5", "--c6"] as const;
 const kDashes: readonly (readonly number[])[] = [[], [6, 3], [2, 3], [9, 3, 2, 3]];
 
-/// FNV-1a, 32 bits.
+/// FNV-1a, 32 bits, with MurmurHash3's finish: similar ids get unrelated colours.
 export function hash(text: string): number {
     let h = 0x811c9dc5;
     for (let i = 0; i < text.length; ++i) h = Math.imul(h ^ text.charCodeAt(i), 0x01000193);
-    return h >>> 0;
+    h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
+    h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
+    return (h ^ (h >>> 16)) >>> 0;
 }
 
 export interface LineStyle {

@@ -61,22 +61,30 @@ export class EventLink {
         this.source = source;
         this.topics = topics;
         if (!previous) this.deliver({ kind: "state", state: afterFailure ? "offline" : "connecting" });
+        // Without an id to resume from, the server cannot know that something was missed.
+        let mayHaveMissed = afterFailure && resume === "";
         source.onopen = () => {
             previous?.close();
             this.retry_ms = kRetryFirst_ms;
             this.deliver({ kind: "state", state: "live" });
-            if (afterFailure && resume === "") this.deliver({ kind: "resync" });
-            afterFailure = false;
+            if (mayHaveMissed) this.deliver({ kind: "resync" });
+            mayHaveMissed = false;
             this.deliver({ kind: "opened", topics });
         };
         source.onerror = () => {
             if (source !== this.source) return;
             previous?.close();
+            mayHaveMissed = !hasId;
             this.deliver({ kind: "state", state: "offline" });
             // The browser retries by itself while the state is CONNECTING; after a refusal it does not.
             if (source.readyState === EventSource.CLOSED) this.retryLater();
         };
-        for (const type of kTypes) source.addEventListener(type, (event) => this.receive(type, event as MessageEvent<string>));
+        let hasId = resume !== "";
+        for (const type of kTypes)
+            source.addEventListener(type, (event) => {
+                hasId = true;
+                this.receive(type, event as MessageEvent<string>);
+            });
         source.addEventListener("resync", () => this.deliver({ kind: "resync" }));
     }
 

@@ -54,11 +54,15 @@ export interface Study {
     state: "running" | "paused" | "stopped" | "completed";
     metric: { name: string; goal: "min" | "max" };
     space: Record<string, SpaceEntry>;
+    /// The order of declaration, where it is not that of the alphabet.
+    space_order?: string[];
     sampler?: { type?: string; seed?: number } | null;
     pruner?: { type?: string } | null;
     budget?: { trials?: number; time?: string | number; parallel?: number } | null;
     command?: string[] | string;
     created_ms: number;
+    /// A sentence about why the study stands where it does; may be empty.
+    note?: string;
     counts: Partial<Record<TrialState, number>>;
     best: { number: number; value: WireNumber; params: Record<string, ParamValue>; run_id: string } | null;
 }
@@ -95,8 +99,9 @@ export function mergeTrial(trial: Trial | undefined, wire: WireTrial): Trial {
     next.end = wire.end_ms ?? next.end;
     next.worker = wire.worker ?? next.worker;
     if (wire.intermediate) {
-        next.steps = wire.intermediate.map(([step]) => step);
-        next.values = wire.intermediate.map(([, value]) => fromWire(value));
+        next.steps = [];
+        next.values = [];
+        for (const [step, value] of wire.intermediate) addIntermediate(next, step, fromWire(value));
     } else if (wire.intermediate_last) {
         const last = wire.intermediate_last;
         next.steps = [...next.steps];
@@ -153,7 +158,8 @@ export function topThreshold(trials: readonly Trial[], goal: "min" | "max", perc
 
 /// Names of parameters in the order of the space, then those that only trials have. Constants are left out.
 export function searchedParams(study: Study, trials: readonly Trial[]): string[] {
-    const names = Object.keys(study.space ?? {}).filter((name) => study.space[name]!.const === undefined);
+    const declared = study.space_order ?? Object.keys(study.space ?? {});
+    const names = declared.filter((name) => study.space[name]?.const === undefined);
     for (const trial of trials)
         for (const name of Object.keys(trial.params))
             if (!names.includes(name) && study.space?.[name]?.const === undefined) names.push(name);

@@ -93,9 +93,9 @@ function Toolbar({ table, columnIds, fault, rows, columns }: { table: RunTable; 
                 onChange={(g) => view.set({ g }, true)}
             />
             {state.g && (
-                <Select label="" value={state.agg} options={[["mean", "mean ± sd"], ["min", "min"], ["max", "max"]]} onChange={(agg) => view.set({ agg })} />
+                <Select label="Aggregate" isLabelHidden value={state.agg} options={[["mean", "mean ± sd"], ["min", "min"], ["max", "max"]]} onChange={(agg) => view.set({ agg })} />
             )}
-            <Select label="" value={state.view} options={[["active", "active"], ["deleted", "deleted"], ["all", "all runs"]]} onChange={(life) => view.set({ view: life }, true)} />
+            <Select label="Runs shown" isLabelHidden value={state.view} options={[["active", "active"], ["deleted", "deleted"], ["all", "all runs"]]} onChange={(life) => view.set({ view: life }, true)} />
             <Popover label={<><ColumnsIcon /> Columns</>} title="Choose columns">
                 <ColumnPicker
                     all={allColumnIds(table).filter((id) => id !== "name")}

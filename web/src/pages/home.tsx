@@ -13,8 +13,6 @@ import { usePlace } from "../parts/shell.tsx";
 
 const view = viewState({ q: "" });
 const kReread_ms = 500;
-/// Studies whose own events this page listens to; the rest follow with the next activity.
-const kStudiesLive = 40;
 
 interface Lists {
     experiments: ExperimentRow[];
@@ -29,6 +27,12 @@ async function readStudies(): Promise<Study[]> {
         if (error instanceof ApiError && error.status === 404) return [];
         throw error;
     }
+}
+
+/// `studies` with the new state of one of them; a study that was not there comes first.
+function replaced(studies: Study[], changed: Study): Study[] {
+    if (!studies.some((study) => study.name === changed.name)) return [changed, ...studies];
+    return studies.map((study) => (study.name === changed.name ? { ...study, ...changed } : study));
 }
 
 function useLists(): { lists: Lists | undefined; error: unknown; read: () => void } {
@@ -61,12 +65,11 @@ function useLists(): { lists: Lists | undefined; error: unknown; read: () => voi
         event: (type, data) => {
             if (type === "activity" || type === "experiment") work.soon();
             if (type !== "study") return;
-            const change = data as Partial<Study> & { name: string };
-            setLists((old) => old && { ...old, studies: old.studies.map((s) => (s.name === change.name ? { ...s, ...change } : s)) });
+            const changed = data as Study;
+            setLists((old) => old && { ...old, studies: replaced(old.studies, changed) });
         },
     };
-    const names = lists?.studies.slice(0, kStudiesLive).map((study) => study.name) ?? [];
-    useLive(JSON.stringify(names), ["experiments", ...names.map((name) => `study:${name}`)], listener);
+    useLive("home", ["experiments", "studies"], listener);
     return { lists, error, read: () => void work.read() };
 }
 

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { Mark } from "../charts/canvas.tsx";
 import { ago, duration, number, paramText } from "../data/format.ts";
-import { bestTrial, countStates, kTrialStates, type Study, type Trial } from "../data/study.ts";
+import { bestTrial, countStates, kTrialStates, searchedParams, type Study, type Trial } from "../data/study.ts";
 import type { StudyStore } from "../data/study_store.ts";
 import { experimentPath, runPath } from "../data/url.ts";
 import { nowMs } from "../parts/clock.ts";
@@ -63,9 +63,10 @@ export function StudyHead({ study, trials, store }: { study: Study; trials: read
                         <span>{study.metric.goal === "min" ? "minimise" : "maximise"} <b>{study.metric.name}</b></span>
                         <a href={experimentPath(study.experiment_id)}>runs of the experiment</a>
                         {study.sampler?.type && <span>sampler {study.sampler.type}{study.sampler.seed !== undefined && `, seed ${study.sampler.seed}`}</span>}
-                        {study.pruner?.type && <span>pruner {study.pruner.type}</span>}
+                        {study.pruner?.type && study.pruner.type !== "none" && <span>pruner {study.pruner.type}</span>}
                         <span>created {ago(study.created_ms, nowMs.value)}</span>
                     </div>
+                    {study.note && <p class="muted">{study.note}</p>}
                 </div>
                 <Controls study={study} store={store} />
             </div>
@@ -97,8 +98,8 @@ export function StudyHead({ study, trials, store }: { study: Study; trials: read
                     <div class="figure" style={{ gap: "6px", maxWidth: "460px" }}>
                         <span>best parameters</span>
                         <div class="chips">
-                            {Object.entries(best.params).slice(0, 12).map(([name, value]) => (
-                                <span class="chip" key={name} title={String(value)}>{name} <b>{paramText(value)}</b></span>
+                            {searchedParams(study, [best]).filter((name) => best.params[name] !== undefined).slice(0, 12).map((name) => (
+                                <span class="chip" key={name} title={String(best.params[name])}>{name} <b>{paramText(best.params[name])}</b></span>
                             ))}
                         </div>
                     </div>

@@ -37,10 +37,10 @@ export function TextFilter({ value, onInput, label, placeholder, fault, isMain =
     );
 }
 
-export function Select<T extends string>(props: { label: string; value: T; options: readonly (readonly [T, string])[]; onChange: (value: T) => void }) {
+export function Select<T extends string>(props: { label: string; isLabelHidden?: boolean; value: T; options: readonly (readonly [T, string])[]; onChange: (value: T) => void }) {
     return (
         <label class="field">
-            {props.label}
+            <span class={props.isLabelHidden ? "hidden" : ""}>{props.label}</span>
             <select value={props.value} onChange={(event) => props.onChange(event.currentTarget.value as T)}>
                 {props.options.map(([value, text]) => (
                     <option key={value} value={value} selected={value === props.value}>

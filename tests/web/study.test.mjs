@@ -1,0 +1,146 @@
+// The study page: pictures, table and counts of a real study, live; and the page through a restart of the server.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Browser, live, pixelsOf, runTrial, seedStudy, TuneServer } from "./support.mjs";
+
+const server = new TuneServer();
+const browser = new Browser();
+
+before(async () => {
+    await server.start();
+    await browser.start(server);
+    await seedStudy(server, "digits", 16, [2, 5, 9]);
+});
+after(async () => {
+    await browser.close();
+    await server.close();
+});
+
+const best = async () => (await server.call("GET", "/api/2.0/tune/studies/digits")).best;
+const shown = (value) => Number(value.toPrecision(5)).toString();
+const trials = (page) => page.getByRole("grid", { name: "Trials" });
+
+test("best value, counts and pictures agree with the server", async () => {
+    const page = await browser.open("/s/digits");
+    await page.locator("[data-best]", { hasText: shown((await best()).value) }).waitFor();
+    assert.equal(await page.locator('[data-count="complete"]').textContent(), "13");
+    assert.equal(await page.locator('[data-count="pruned"]').textContent(), "3");
+    await page.getByRole("img", { name: /^16 trials of val_loss\. Best so far/ }).waitFor();
+    await page.getByRole("img", { name: /Parallel coordinates of 16 trials over lr, momentum, optimizer, width, val_loss/ }).waitFor();
+    await page.getByRole("img", { name: /Reported values of 16 trials over steps 0 to 5; 3 were pruned/ }).waitFor();
+    assert.equal(await trials(page).getAttribute("aria-rowcount"), "17");
+    await page.context().close();
+});
+
+test("pruned trials are marked in their own colour and shape, in every theme", async () => {
+    for (const theme of ["light", "dark"]) {
+        const page = await browser.open("/s/digits", { theme });
+        const history = 'canvas[aria-label^="16 trials"]';
+        await page.locator(history).waitFor();
+        await page.waitForFunction((selector) => document.querySelector(selector).width > 100, history);
+        const before = await pixelsOf(page, history, "--pruned");
+        assert.ok(before > 20, `${before} pixels of the pruned colour in ${theme}`);
+        assert.ok((await pixelsOf(page, 'canvas[aria-label^="Reported"]', "--pruned")) > 20);
+        assert.ok((await pixelsOf(page, history, "--best")) > 100);
+        await page.getByRole("button", { name: /^pruned/ }).click();
+        await page.locator('canvas[aria-label^="13 trials"]').waitFor();
+        assert.ok((await pixelsOf(page, 'canvas[aria-label^="13 trials"]', "--pruned")) < before / 4);
+        await page.context().close();
+    }
+});
+
+test("a running study: trials start, report, are pruned and finish before the reader's eyes", async () => {
+    const page = await browser.open("/s/digits");
+    await live(page);
+    await page.locator('[data-count="complete"]', { hasText: "13" }).waitFor();
+    await page.evaluate(() => (window.sameDocument = true));
+    const asked = (await server.tune("studies/digits/ask", { count: 1 })).trials[0];
+    await page.locator('[data-count="running"]', { hasText: "1" }).waitFor();
+    await server.tune("studies/digits/report", { number: asked.number, attempt: asked.attempt, step: 0, value: 0.75 });
+    const row = trials(page).getByRole("row").filter({ has: page.getByRole("link", { name: String(asked.number), exact: true }) });
+    await row.filter({ hasText: "running" }).filter({ hasText: "0.75" }).waitFor();
+    await server.tune("studies/digits/tell", { number: asked.number, attempt: asked.attempt, state: "pruned", reason: "worse than the median" });
+    await row.filter({ hasText: "pruned" }).waitFor();
+    await page.locator('[data-count="pruned"]', { hasText: "4" }).waitFor();
+    await page.getByRole("img", { name: /; 4 were pruned/ }).waitFor();
+    const next = (await server.tune("studies/digits/ask", { count: 1 })).trials[0];
+    await server.tune("studies/digits/tell", { number: next.number, attempt: next.attempt, value: 0.0001 });
+    await page.locator("[data-best]", { hasText: "0.0001" }).waitFor();
+    await page.getByText(`trial ${next.number}`, { exact: true }).waitFor();
+    assert.equal(await page.evaluate(() => window.sameDocument), true);
+    await page.context().close();
+});
+
+test("a brush on an axis keeps its trials in every picture and in the table", async () => {
+    const page = await browser.open("/s/digits");
+    const canvas = page.locator('canvas[aria-label^="Parallel"]');
+    await canvas.scrollIntoViewIfNeeded();
+    const box = await canvas.boundingBox();
+    // The objective is the last axis; brush its lower third: the best trials.
+    const x = box.x + box.width - 58;
+    await page.mouse.move(x, box.y + box.height - 19);
+    await page.mouse.down();
+    await page.mouse.move(x, box.y + box.height * 0.7, { steps: 5 });
+    await page.mouse.up();
+    await page.getByRole("button", { name: /Remove brush val_loss/ }).waitFor();
+    const kept = Number(await trials(page).getAttribute("aria-rowcount")) - 1;
+    assert.ok(kept > 0 && kept < 18, `${kept} trials kept`);
+    assert.match(page.url(), /b=val_loss:0\.\d+:0\.\d+/);
+    await page.reload();
+    await page.getByRole("button", { name: /Remove brush val_loss/ }).click();
+    await page.waitForFunction(() => document.querySelector('[aria-label="Trials"]').getAttribute("aria-rowcount") === "19");
+    await page.context().close();
+});
+
+test("the table of trials sorts, finds and leads to the run", async () => {
+    const page = await browser.open("/s/digits?sort=value");
+    await trials(page).locator('[aria-sort="ascending"]').waitFor();
+    const firstCell = trials(page).locator("[role=row].data").first();
+    await firstCell.getByTitle("The best trial").waitFor();
+    await page.getByRole("textbox", { name: "Find trials" }).fill("pruned");
+    await page.waitForFunction(() => document.querySelector('[aria-label="Trials"]').getAttribute("aria-rowcount") === "5");
+    await firstCell.getByRole("link").click();
+    await page.locator(".title .state", { hasText: "pruned" }).waitFor();
+    await page.locator(".facts").getByRole("link", { name: "digits" }).click();
+    await page.getByRole("heading", { name: "digits" }).waitFor();
+    await page.context().close();
+});
+
+test("pause, resume and stop from the page", async () => {
+    await seedStudy(server, "steered", 1);
+    const page = await browser.open("/s/steered");
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.locator(".title .state", { hasText: "paused" }).waitFor();
+    assert.equal((await server.call("GET", "/api/2.0/tune/studies/steered")).state, "paused");
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.locator(".title .state", { hasText: "running" }).waitFor();
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.getByRole("button", { name: "Stop all trials now" }).click();
+    await page.locator(".title .state", { hasText: "stopped" }).waitFor();
+    await page.context().close();
+});
+
+test("the page survives a restart of the server: offline, then live with what it missed", async () => {
+    const page = await browser.open("/s/digits");
+    await live(page);
+    await page.evaluate(() => (window.sameDocument = true));
+    const before = browser.faults.length;
+    await server.stop();
+    await page.locator('[data-live="offline"]').waitFor();
+    await server.start(server.port);
+    const missed = await runTrial(server, "digits");
+    await live(page);
+    const link = () => trials(page).getByRole("link", { name: String(missed.number), exact: true });
+    await link().waitFor();
+    await runTrial(server, "digits", true);
+    await trials(page).getByRole("link", { name: String(missed.number + 1), exact: true }).waitFor();
+    assert.equal(await page.evaluate(() => window.sameDocument), true);
+    // While the server was away the browser itself complained; nothing else may have.
+    const during = browser.faults.splice(before);
+    assert.deepEqual(during.filter((fault) => !/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE/.test(fault)), []);
+    await page.context().close();
+});
+
+test("nothing was written to the console and no other host was asked", () => {
+    assert.deepEqual(browser.faults, []);
+});
