@@ -133,7 +133,11 @@ Result<PlannedColumn> plan_single(const std::string& text, const Names& names,
     PlannedColumn column{.name = text.substr(0, colon)};
     TUNE_TRY(number, find_column(option, column.name, names));
     column.sources = {number};
-    column.encoding = colon == std::string::npos ? natural[number] : text.substr(colon + 1);
+    if (colon == std::string::npos) {
+        column.encoding = natural[number];  // empty: the table itself says why it has none
+        return column;
+    }
+    column.encoding = text.substr(colon + 1);
     if (Result<Encoding> encoding = parse_encoding(column.encoding); !encoding)
         return invalid(option + ": " + encoding.error().message);
     return column;

@@ -114,25 +114,6 @@ Result<Source> open_source(const ConvertOptions& options) {
     return source;
 }
 
-Result<std::vector<MdsWriter>> open_writers(const ConvertOptions& options,
-                                            const std::vector<PlannedColumn>& columns,
-                                            const fs::path& directory) {
-    MdsWriterOptions writer_options;
-    for (const PlannedColumn& column : columns)
-        writer_options.columns.emplace_back(column.name, column.encoding);
-    writer_options.compression = options.compression;
-    writer_options.hashes = options.hashes;
-    writer_options.size_limit = options.size_limit;
-    std::vector<MdsWriter> writers;
-    for (std::size_t i = 0; i < std::max<std::size_t>(options.splits.size(), 1); ++i) {
-        writer_options.directory =
-            options.splits.empty() ? directory : directory / options.splits[i].name;
-        TUNE_TRY(writer, MdsWriter::open(writer_options));
-        writers.push_back(std::move(writer));
-    }
-    return writers;
-}
-
 /// Turns a row of the table into a sample: packs what is to be packed.
 class RowPacker {
 public:
@@ -176,14 +157,31 @@ private:
     std::vector<std::string> packed_;
 };
 
+Result<std::vector<MdsWriter>> open_writers(const ConvertOptions& options,
+                                            const std::vector<PlannedColumn>& columns,
+                                            const fs::path& directory) {
+    MdsWriterOptions writer_options;
+    for (const PlannedColumn& column : columns)
+        writer_options.columns.emplace_back(column.name, column.encoding);
+    writer_options.compression = options.compression;
+    writer_options.hashes = options.hashes;
+    writer_options.size_limit = options.size_limit;
+    std::vector<MdsWriter> writers;
+    for (std::size_t i = 0; i < std::max<std::size_t>(options.splits.size(), 1); ++i) {
+        writer_options.directory =
+            options.splits.empty() ? directory : directory / options.splits[i].name;
+        TUNE_TRY(writer, MdsWriter::open(writer_options));
+        writers.push_back(std::move(writer));
+    }
+    return writers;
+}
+
 constexpr std::int64_t kRowsBetweenChecks = 256;
 
 /// Reads one table into the writers. `dealer` may be nullptr: everything goes to the first.
-Result<void> convert_table(TableReader& table, const ConvertOptions& options,
-                           const std::vector<PlannedColumn>& columns, SplitDealer* dealer,
-                           std::vector<MdsWriter>& writers, Progress& progress) {
-    RowPacker packer(columns, table.column_names());
-    TUNE_TRY_VOID(table.select(packer.sources()));
+Result<void> convert_table(TableReader& table, const ConvertOptions& options, RowPacker& packer,
+                           SplitDealer* dealer, std::vector<MdsWriter>& writers,
+                           Progress& progress) {
     std::vector<Value> row;
     std::vector<Value> sample;
     for (std::int64_t rows = 0;; ++rows) {
@@ -212,12 +210,16 @@ Result<ConvertReport> convert(const ConvertOptions& options) {
     PartialOutput output(options.output);
     TUNE_TRY_VOID(output.check_target(options.overwrite));
     TUNE_TRY(source, open_source(options));
+    RowPacker packer(source.columns, source.tables.front()->column_names());
+    for (std::size_t i = 0; i < source.tables.size(); ++i)
+        if (Result<void> selected = source.tables[i]->select(packer.sources()); !selected)
+            return with_file(std::move(selected).error(), options.inputs[i]);
     TUNE_TRY(writers, open_writers(options, source.columns, output.path()));
     std::optional<SplitDealer> dealer;
     if (!options.splits.empty()) dealer.emplace(options.splits, source.row_count, options.seed);
     Progress progress;
     for (std::size_t i = 0; i < source.tables.size(); ++i) {
-        Result<void> converted = convert_table(*source.tables[i], options, source.columns,
+        Result<void> converted = convert_table(*source.tables[i], options, packer,
                                                dealer ? &*dealer : nullptr, writers, progress);
         if (!converted) return with_file(std::move(converted).error(), options.inputs[i]);
     }
