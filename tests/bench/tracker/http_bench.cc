@@ -1,0 +1,363 @@
+// Our server over HTTP with the requests that MLflow's clients send; prints JSON lines.
+//
+// The load generator is one thread on an epoll loop, so that on a small machine most of the time
+// is the server's. Every connection is kept alive and has one request under way. The data lie
+// beside the programs, on a disk: log-metric is durable (an answered write has been fsynced).
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::json;
+
+double seconds_since(Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+void report(const char* name, double value, const char* unit, const char* better, double target) {
+    const Json line = {
+        {"name", name}, {"value", value}, {"unit", unit}, {"better", better}, {"target", target}};
+    std::printf("%s\n", line.dump().c_str());
+    std::fflush(stdout);
+}
+
+sockaddr_in local_address(std::uint16_t port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+}
+
+std::uint16_t free_port() {
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address = local_address(0);
+    socklen_t length = sizeof address;
+    ::bind(fd, reinterpret_cast<sockaddr*>(&address), length);
+    ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
+    ::close(fd);
+    return ntohs(address.sin_port);
+}
+
+/// A connection that sends a request and finds the end of its answer by Content-Length.
+class Connection {
+public:
+    static int try_connect(std::uint16_t port) {
+        const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        const sockaddr_in address = local_address(port);
+        const int on = 1;
+        if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+            ::close(fd);
+            return -1;
+        }
+        ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        return fd;
+    }
+    explicit Connection(std::uint16_t port) : fd_(try_connect(port)) {
+        TUNE_CHECK(fd_ >= 0, "cannot connect to the server");
+    }
+    ~Connection() { ::close(fd_); }
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
+
+    [[nodiscard]] int fd() const { return fd_; }
+
+    void send(std::string_view request) {
+        answer_.clear();
+        while (!request.empty()) {
+            const ssize_t sent = ::send(fd_, request.data(), request.size(), MSG_NOSIGNAL);
+            TUNE_CHECK(sent > 0, "the server closed the connection");
+            request.remove_prefix(static_cast<std::size_t>(sent));
+        }
+    }
+
+    /// Reads what there is; whether the answer is whole.
+    bool receive() {
+        char piece[1 << 16];
+        const ssize_t got = ::recv(fd_, piece, sizeof piece, 0);
+        TUNE_CHECK(got > 0, "the server closed the connection");
+        answer_.append(piece, static_cast<std::size_t>(got));
+        const std::size_t head = answer_.find("\r\n\r\n");
+        if (head == std::string::npos) return false;
+        const std::size_t field = answer_.find("Content-Length: ");
+        const std::size_t length = std::strtoul(answer_.c_str() + field + 16, nullptr, 10);
+        if (answer_.size() < head + 4 + length) return false;
+        TUNE_CHECK(answer_.compare(9, 3, "200") == 0, answer_);
+        body_at_ = head + 4;
+        return true;
+    }
+
+    /// Sends and waits; the answer's body.
+    std::string exchange(std::string_view request) {
+        send(request);
+        while (!receive()) {
+        }
+        return answer_.substr(body_at_);
+    }
+
+private:
+    int fd_;
+    std::string answer_;
+    std::size_t body_at_ = 0;
+};
+
+std::string post(std::string_view path, std::string_view body) {
+    std::string text = "POST /api/2.0/mlflow/";
+    text.append(path).append(" HTTP/1.1\r\nHost: 127.0.0.1:5000\r\n");
+    // What the 3.17.2 client sends with each request.
+    text.append("User-Agent: mlflow-python-client/3.17.2\r\nX-MLflow-Client-Version: 3.17.2\r\n");
+    text.append("Accept-Encoding: gzip, deflate\r\nAccept: */*\r\nConnection: keep-alive\r\n");
+    text.append("Content-Type: application/json\r\nContent-Length: ");
+    text.append(std::to_string(body.size())).append("\r\n\r\n").append(body);
+    return text;
+}
+
+Json call(Connection& connection, std::string_view path, const Json& body) {
+    return Json::parse(connection.exchange(post(path, body.dump())));
+}
+
+std::string create_run(Connection& connection, const std::string& experiment, int start_ms = 1) {
+    return call(connection, "runs/create",
+                {{"experiment_id", experiment}, {"start_time", start_ms}})["run"]["info"]["run_id"]
+        .get<std::string>();
+}
+
+/// The server process on a folder of its own.
+class Server {
+public:
+    explicit Server(const fs::path& bin_dir)
+        : folder_(bin_dir / ("bench-data-" + std::to_string(::getpid()))), port_(free_port()) {
+        fs::remove_all(folder_);
+        fs::create_directories(folder_);
+        const bool has_tune = fs::exists(bin_dir / "tune");
+        const std::string program = (bin_dir / (has_tune ? "tune" : "tracking_server")).string();
+        const std::string data = (folder_ / "data").string();
+        const std::string port = std::to_string(port_);
+        std::vector<const char*> arguments = {program.c_str()};
+        if (has_tune) arguments.push_back("server");
+        for (const char* text : {"--data", data.c_str(), "--port", port.c_str()})
+            arguments.push_back(text);
+        arguments.push_back(nullptr);
+        const auto begin = Clock::now();
+        pid_ = ::fork();
+        if (pid_ == 0) {
+            std::freopen("/dev/null", "w", stdout);
+            ::execv(program.c_str(), const_cast<char* const*>(arguments.data()));
+            std::_Exit(127);
+        }
+        wait_for_first_answer();
+        start_ms_ = seconds_since(begin) * 1000;
+    }
+    ~Server() {
+        ::kill(pid_, SIGTERM);
+        ::waitpid(pid_, nullptr, 0);
+        fs::remove_all(folder_);
+    }
+    Server(const Server&) = delete;
+    Server& operator=(const Server&) = delete;
+
+    [[nodiscard]] std::uint16_t port() const { return port_; }
+    [[nodiscard]] double start_ms() const { return start_ms_; }
+
+    [[nodiscard]] double memory_mb() const {
+        std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+        std::string word;
+        while (status >> word)
+            if (word == "VmRSS:") break;
+        double kb = 0;
+        status >> kb;
+        return kb / 1024;
+    }
+
+private:
+    void wait_for_first_answer() {
+        for (;;) {
+            const int fd = Connection::try_connect(port_);
+            if (fd >= 0) {
+                ::close(fd);
+                Connection(port_).exchange("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+                return;
+            }
+            TUNE_CHECK(::waitpid(pid_, nullptr, WNOHANG) == 0, "the server did not start");
+            const timespec pause{0, 200'000};
+            ::nanosleep(&pause, nullptr);
+        }
+    }
+
+    fs::path folder_;
+    std::uint16_t port_;
+    pid_t pid_ = -1;
+    double start_ms_ = 0;
+};
+
+/// Keeps one request of `make(client, step)` under way on each of `client_count` connections;
+/// answers per second.
+double rate(std::uint16_t port, std::size_t client_count, double duration_s,
+            const std::function<std::string(std::size_t, int)>& make) {
+    std::vector<std::unique_ptr<Connection>> clients;
+    std::vector<int> steps(client_count, 0);
+    const int loop = ::epoll_create1(EPOLL_CLOEXEC);
+    for (std::size_t i = 0; i < client_count; ++i) {
+        clients.push_back(std::make_unique<Connection>(port));
+        epoll_event event{};
+        event.events = EPOLLIN;
+        event.data.u64 = i;
+        ::epoll_ctl(loop, EPOLL_CTL_ADD, clients[i]->fd(), &event);
+    }
+    const auto begin = Clock::now();
+    for (std::size_t i = 0; i < client_count; ++i) clients[i]->send(make(i, steps[i]++));
+    std::size_t answered = 0;
+    std::size_t under_way = client_count;
+    std::vector<epoll_event> events(client_count);
+    bool is_over = false;
+    while (under_way > 0) {
+        const int count = ::epoll_wait(loop, events.data(), static_cast<int>(client_count), -1);
+        is_over = is_over || seconds_since(begin) >= duration_s;
+        for (int k = 0; k < count; ++k) {
+            const std::size_t i = events[static_cast<std::size_t>(k)].data.u64;
+            if (!clients[i]->receive()) continue;
+            ++answered;
+            if (is_over) {
+                --under_way;
+            } else {
+                clients[i]->send(make(i, steps[i]++));
+            }
+        }
+    }
+    const double elapsed_s = seconds_since(begin);
+    ::close(loop);
+    return static_cast<double>(answered) / elapsed_s;
+}
+
+double log_metric_rate(std::uint16_t port) {
+    constexpr std::size_t kClients = 16;
+    Connection connection(port);
+    std::vector<std::string> runs;
+    for (std::size_t i = 0; i < kClients; ++i) runs.push_back(create_run(connection, "0"));
+    const auto make = [&](std::size_t client, int step) {
+        // The client names the run twice, by its old name too.
+        return post("runs/log-metric",
+                    R"({"run_uuid": ")" + runs[client] + R"(", "run_id": ")" + runs[client] +
+                        R"(", "key": "loss", "value": 0.5, "timestamp": )" +
+                        std::to_string(step + 1) + R"(, "step": )" + std::to_string(step) + "}");
+    };
+    rate(port, kClients, 0.5, make);  // warm
+    const auto later = [&](std::size_t client, int step) { return make(client, step + 1'000'000); };
+    return rate(port, kClients, 5, later);
+}
+
+double log_batch_rate(std::uint16_t port) {
+    constexpr int kRows = 1000;
+    Connection connection(port);
+    const std::string run = create_run(connection, "0");
+    const auto make = [&](std::size_t, int batch) {
+        std::string body = R"({"run_id": ")" + run + R"(", "metrics": [)";
+        for (int i = 0; i < kRows; ++i) {
+            const int step = batch * kRows + i;
+            if (i > 0) body += ", ";
+            body += R"({"key": "m)" + std::to_string(i % 10) + R"(", "value": )" +
+                    std::to_string(i * 0.5) + R"(, "timestamp": )" + std::to_string(step + 1) +
+                    R"(, "step": )" + std::to_string(step) + "}";
+        }
+        return post("runs/log-batch", body + "]}");
+    };
+    return rate(port, 1, 4, make) * kRows;
+}
+
+/// Runs with `metric_count` metrics each; the experiment's id.
+std::string make_runs(Connection& connection, const char* name, int run_count, int metric_count) {
+    const std::string experiment =
+        call(connection, "experiments/create", {{"name", name}})["experiment_id"]
+            .get<std::string>();
+    for (int i = 0; i < run_count; ++i) {
+        Json batch = {{"run_id", create_run(connection, experiment, i + 1)}};
+        batch["params"] = {{{"key", "lr"}, {"value", std::to_string(i)}}};
+        for (int k = 0; k < metric_count; ++k)
+            batch["metrics"].push_back({{"key", k == 0 ? "loss" : "m" + std::to_string(k)},
+                                        {"value", (i * 7919) % 1000 / 1000.0},
+                                        {"timestamp", 1},
+                                        {"step", 0}});
+        call(connection, "runs/log-batch", batch);
+    }
+    return experiment;
+}
+
+double median_ms(Connection& connection, const std::string& request, int repeats) {
+    std::vector<double> times;
+    for (int i = 0; i < repeats; ++i) {
+        const auto begin = Clock::now();
+        connection.exchange(request);
+        times.push_back(seconds_since(begin) * 1000);
+    }
+    std::sort(times.begin(), times.end());
+    return times[times.size() / 2];
+}
+
+double run_lives_rate(std::uint16_t port) {
+    Connection connection(port);
+    const auto begin = Clock::now();
+    int count = 0;
+    for (; seconds_since(begin) < 3; ++count) {
+        const std::string run = create_run(connection, "0");
+        call(connection, "runs/log-metric",
+             {{"run_id", run}, {"key", "loss"}, {"value", 1}, {"timestamp", 1}});
+        call(connection, "runs/update", {{"run_id", run}, {"status", "FINISHED"}, {"end_time", 2}});
+    }
+    return count / seconds_since(begin);
+}
+
+void measure(const fs::path& bin_dir) {
+    std::vector<double> starts;
+    for (int i = 0; i < 5; ++i) starts.push_back(Server(bin_dir).start_ms());
+    std::sort(starts.begin(), starts.end());
+    report("server start to first answer", starts[2], "ms", "lower", 30);
+    const Server server(bin_dir);
+    report("log-metric, 16 clients, durable", log_metric_rate(server.port()), "1/s", "higher",
+           20'000);
+    report("log-batch of 1,000 metrics, one client", log_batch_rate(server.port()), "rows/s",
+           "higher", 300'000);
+    report("create, log and finish a run (3 requests), one client", run_lives_rate(server.port()),
+           "1/s", "higher", 1'000);
+    Connection connection(server.port());
+    const Json filtered = {{"experiment_ids", {make_runs(connection, "search", 1000, 1)}},
+                           {"filter", "metrics.loss < 0.5"},
+                           {"max_results", 50},
+                           {"order_by", {"metrics.loss ASC"}}};
+    report("runs/search, filter and order, 50 of 1,000 runs, p50",
+           median_ms(connection, post("runs/search", filtered.dump()), 200), "ms", "lower", 1);
+    const Json whole = {{"experiment_ids", {make_runs(connection, "full", 1000, 10)}},
+                        {"max_results", 1000}};
+    report("runs/search, page of 1,000 full runs, p50",
+           median_ms(connection, post("runs/search", whole.dump()), 50), "ms", "lower", 15);
+    report("server memory after all of this", server.memory_mb(), "MB", "lower", 60);
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+    measure(fs::absolute(fs::path(argv[0])).parent_path());
+    return 0;
+}
