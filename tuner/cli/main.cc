@@ -1,8 +1,9 @@
 // `tune`: reads the command line and calls the verb. The only file that sees CLI11; nothing is
 // opened or started before the words are understood.
 
-#include <CLI/CLI.hpp>
+#include <signal.h>
 
+#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <vector>
@@ -167,5 +168,7 @@ int run(int argc, char** argv) {
 }  // namespace tune::cli
 
 int main(int argc, char** argv) {
+    // A file that grows beyond a limit of the system is an error of one write, as on a full disk.
+    ::signal(SIGXFSZ, SIG_IGN);
     return tune::cli::run(argc, argv);
 }
