@@ -16,8 +16,7 @@ bool is_topic(std::string_view text) {
     return true;
 }
 
-/// Topics are separated by commas; several `topics` parameters add up, and one of them may then
-/// hold a name with a comma as %2C only if it stands alone.
+/// Topics are separated by commas, which no id or study name holds; several `topics` add up.
 Result<std::vector<std::string>> read_topics(const Request& request) {
     std::vector<std::string> topics;
     for (std::string_view list : request.query_values("topics")) {
