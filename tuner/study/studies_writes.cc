@@ -79,7 +79,8 @@ void Studies::Impl::trial_written(Turn& turn, Study& study, Trial& trial, bool c
         if (creates) sync.run_confirmed = true;
         sync.unsynced = false;
         make_known(turn, study, &trial);
-        return written(turn, std::move(result));
+        if (written) written(turn, std::move(result));
+        return;
     }
     const bool is_lost_run = is_permanent(result.error()) && !creates && sync.run_confirmed;
     if (is_lost_run && !sync.detached) {
@@ -98,7 +99,7 @@ void Studies::Impl::trial_written(Turn& turn, Study& study, Trial& trial, bool c
         log_warning("study '" + study.name() + "' " + study.note());
         write_study(turn, study, {});
     }
-    written(turn, std::move(result));
+    if (written) written(turn, std::move(result));
 }
 
 void Studies::Impl::write_again_later() {
