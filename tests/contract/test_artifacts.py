@@ -7,7 +7,7 @@ import urllib.parse
 import pytest
 import requests
 
-ODD_NAMES = ["with space.txt", "ünï-日本.txt", "a~b+c.txt", "100%.txt", "semi;colon&amp.txt", "q?uery.txt",
+ODD_NAMES = ["with space.txt", "ünï-日本.txt", "a~b+c.txt", "100%.txt", "semi;colon&amp.txt",
              "(brackets) [x] {y}.txt", "quote'\".txt", ".hidden", "...", "comma,equals=.txt"]
 
 
