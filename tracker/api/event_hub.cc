@@ -72,12 +72,15 @@ EventHub::EventHub(const Clock& clock)
 EventHub::~EventHub() = default;
 
 std::uint64_t EventHub::publish(std::string_view topic, std::string_view type, const Json& data) {
+    if (!wanted(topic)) return 0;
     const std::string name(topic);
+    // Outside of the lock: the text of a busy run's points takes milliseconds.
+    const std::string text = to_text(data);
     const std::lock_guard lock(mutex_);
     const auto found = topics_.find(name);
     if (found == topics_.end()) return 0;
     const std::uint64_t id = next_id_++;
-    const Frame frame = make_frame(id, type, to_text(data));
+    const Frame frame = make_frame(id, type, text);
     ring_.push_back({id, name, frame});
     if (ring_.size() > kEventRingMax) ring_.pop_front();
     for (const auto& reader : found->second.readers) reader->add(frame, id);

@@ -15,12 +15,16 @@ Error too_busy() {
 Handler write_handler(Store& store, ParseCommand parse, RenderOutcome render) {
     return [&store, parse = std::move(parse), render = std::move(render)](
                const std::shared_ptr<Request>& request, const Responder& respond) {
-        Result<Command> command = parse(*request);
-        if (!command) return respond(error_response(command.error()));
-        store.submit(std::move(command).value(), [respond, &render](Result<Outcome> outcome) {
-            if (!outcome) return respond(error_response(outcome.error()));
-            respond(json_text_response(render ? render(*outcome) : "{}"));
-        });
+        const auto work = [&store, &parse, &render, request, respond] {
+            Result<Command> command = parse(*request);
+            if (!command) return respond(error_response(command.error()));
+            store.submit(std::move(command).value(), [respond, &render](Result<Outcome> outcome) {
+                if (!outcome) return respond(error_response(outcome.error()));
+                respond(json_text_response(render ? render(*outcome) : "{}"));
+            });
+        };
+        if (request->body.size() <= kInlineParseBytesMax) return work();
+        if (!store.post_read(work)) respond(error_response(too_busy()));
     };
 }
 

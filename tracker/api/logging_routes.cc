@@ -32,6 +32,9 @@ Result<Command> parse_log_batch(const Request& request) {
     return Command(std::move(command));
 }
 
+/// The fast parser reads this much in about 1 ms; more goes the slow way on a reader thread.
+constexpr std::size_t kFastBytesMax = 1 << 20;
+
 bool has_plain_json_type(const Request& request) {
     return request.header("Content-Type").starts_with("application/json");
 }
@@ -41,7 +44,7 @@ template <class Fast>
 Handler hot_handler(Store& store, Fast fast, ParseCommand slow) {
     return [&store, fast, slow_handler = write_handler(store, std::move(slow))](
                const std::shared_ptr<Request>& request, const Responder& respond) {
-        if (has_plain_json_type(*request)) {
+        if (has_plain_json_type(*request) && request->body.size() <= kFastBytesMax) {
             if (auto command = fast(request->body)) {
                 store.submit(std::move(*command), [respond](const Result<Outcome>& outcome) {
                     respond(outcome ? json_text_response("{}") : error_response(outcome.error()));

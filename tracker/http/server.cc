@@ -1,6 +1,7 @@
 #include "tracker/http/server.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
@@ -32,6 +33,17 @@ void raise_descriptor_limit(std::size_t connections_max) {
     if (limit.rlim_cur >= wanted) return;
     limit.rlim_cur = wanted;
     setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// A server that other machines can reach is asked for by this machine's name. A page that wants
+/// to reach it by DNS rebinding would have to be served under that very name.
+ServerOptions with_own_name(ServerOptions options) {
+    char name[256] = {};
+    const bool is_local =
+        options.host == "localhost" || options.host.starts_with("127.") || options.host == "::1";
+    if (!is_local && ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0')
+        options.allowed_hosts.emplace_back(name);
+    return options;
 }
 
 Error listen_error(const ServerOptions& options, const error_code& ec) {
@@ -151,7 +163,7 @@ Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options, const Router& router) {
     raise_descriptor_limit(options.connections_max);
-    auto state = std::make_unique<State>(options, router);
+    auto state = std::make_unique<State>(with_own_name(std::move(options)), router);
     if (Result<void> listening = state->listen(); !listening) {
         state->stopped = true;
         return std::move(listening).error();

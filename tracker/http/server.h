@@ -21,8 +21,9 @@ struct ServerOptions {
     std::uint16_t port = 5000;
     /// Network threads; each runs its own event loop, and a connection stays on one of them.
     int threads = 2;
-    /// Host headers answered besides localhost, private IP literals, `host` and the address that
-    /// was connected to: exact names, "*.suffix", or "*" for any.
+    /// Host headers answered besides localhost, private IP literals, `host`, the address that was
+    /// connected to and (unless it is bound to loopback) this machine's name: exact names,
+    /// "*.suffix", or "*" for any.
     std::vector<std::string> allowed_hosts = {};
     /// Origins (scheme://host[:port]) that may send state-changing requests besides the server's
     /// own; "*" for any.

@@ -25,7 +25,9 @@ constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
 
 /// The first read buffer; most requests fit.
 constexpr std::size_t kReadBytes = 4096;
-/// The read buffer of an upload or a large body, and the pieces in which files are sent.
+/// The read buffer of a large JSON body.
+constexpr std::size_t kBodyReadBytes = 64 << 10;
+/// The read buffer of an upload, and the pieces in which files are sent.
 constexpr std::size_t kTransferBytes = 256 << 10;
 /// A refused request's body up to this size is read and dropped, so that the connection lives on.
 constexpr std::uint64_t kDrainedBodyMax = 64 << 10;
@@ -189,9 +191,10 @@ void Session::read() {
     }
     // Headers are limited by the parser, bodies leave the buffer as they come: doubling ends soon.
     if (input_end_ == input_.size()) input_.resize(input_.size() * 2);
-    if (parser_.has_body() && input_.size() < kTransferBytes &&
-        parser_.content_length().value_or(kTransferBytes) > input_.size())
-        input_.resize(kTransferBytes);
+    const std::size_t wanted = body_mode_ == BodyMode::kStream ? kTransferBytes : kBodyReadBytes;
+    if (parser_.has_body() && input_.size() < wanted &&
+        parser_.content_length().value_or(wanted) > input_.size())
+        input_.resize(wanted);
     socket_.async_read_some(
         boost::asio::buffer(input_.data() + input_end_, input_.size() - input_end_),
         [self = shared_from_this()](const error_code& ec, std::size_t count) {
