@@ -33,7 +33,7 @@ inline constexpr std::int64_t kStopGrace_ms = 30'000;
 
 /// One try of a trial; the fencing token.
 struct AttemptId {
-    std::string run_id;
+    std::string run_id = {};
     int attempt = 0;
 
     friend bool operator==(const AttemptId&, const AttemptId&) = default;
@@ -42,70 +42,71 @@ struct AttemptId {
 /// POST agents/register. Sent at start and again whenever the server answers that it does not know
 /// the agent.
 struct RegisterRequest {
-    std::string agent_id;  ///< chosen by the agent and kept on its disk
-    std::string host;
+    std::string agent_id = {};  ///< chosen by the agent and kept on its disk
+    std::string host = {};
     std::int64_t pid = 0;
     int slots = 1;  ///< trials at once
     int cpus = 1;
-    std::vector<std::string> gpus;  ///< UUIDs
-    std::string version;
+    std::vector<std::string> gpus = {};  ///< UUIDs
+    std::string version = {};
     /// Attempts this agent still answers for: processes that run (re-adopted after a restart), and
     /// ended ones whose finish has not been acknowledged. The server ends this agent's others.
-    std::vector<AttemptId> running;
+    std::vector<AttemptId> running = {};
 };
 struct RegisterReply {
-    std::string agent_id;
+    std::string agent_id = {};
     std::int64_t heartbeat_ms = kHeartbeat_ms;
     std::int64_t lease_ttl_ms = kLeaseTtl_ms;
-    std::vector<AttemptId> lost;  ///< kill these: they are not this agent's any more
+    std::vector<AttemptId> lost = {};  ///< kill these: they are not this agent's any more
 };
 
 /// A pattern that turns a line of output into a metric: `name` absent means the pattern has the
 /// named groups itself. The agent documents its syntax.
 struct ScrapePattern {
-    std::string name;
-    std::string pattern;
+    std::string name = {};
+    std::string pattern = {};
 
     friend bool operator==(const ScrapePattern&, const ScrapePattern&) = default;
 };
 
 struct EnvironmentVariable {
-    std::string name;
-    std::string value;
+    std::string name = {};
+    std::string value = {};
 
     friend bool operator==(const EnvironmentVariable&, const EnvironmentVariable&) = default;
 };
 
 /// Everything an agent needs to run one attempt.
 struct Lease {
-    std::string study;
+    std::string study = {};
     std::int64_t number = 0;  ///< of the trial, from 0
     int attempt = 1;          ///< from 1
-    std::string run_id;
-    std::string experiment_id;
-    std::string params_json = "{}";    ///< JSON object: the active parameters, typed
-    std::uint64_t seed = 0;            ///< of this trial; the same in each attempt
-    std::vector<std::string> command;  ///< argv, placeholders already filled
-    std::vector<EnvironmentVariable> env;
-    std::string working_dir;     ///< empty: the agent's own
-    std::string checkpoint_dir;  ///< a key, the same for all attempts of the trial; the agent
-                                 ///< places it under its own state directory unless it is absolute
+    std::string run_id = {};
+    std::string experiment_id = {};
+    std::string params_json = "{}";         ///< JSON object: the active parameters, typed
+    std::uint64_t seed = 0;                 ///< of this trial; the same in each attempt
+    std::vector<std::string> command = {};  ///< argv, placeholders already filled
+    std::vector<EnvironmentVariable> env = {};
+    std::string working_dir = {};  ///< empty: the agent's own
+    std::string checkpoint_dir =
+        {};  ///< a key, the same for all attempts of the trial; the agent
+             ///< places it under its own state directory unless it is absolute
     std::int64_t grace_ms = kStopGrace_ms;
     std::int64_t timeout_ms = 0;  ///< of the attempt; 0: none
-    std::string metric;           ///< the objective's name
-    std::vector<ScrapePattern> scrape;
+    std::string metric = {};      ///< the objective's name
+    std::vector<ScrapePattern> scrape = {};
     double cpus_per_trial = 0;  ///< 0: the agent's cores divided by its slots
     double gpus_per_trial = 0;
 };
 
 /// POST agents/{id}/lease: long-poll until a trial is there or `wait_ms` is over.
 struct LeaseRequest {
-    std::string request_id;
+    std::string request_id = {};
     int free_slots = 1;
     std::int64_t wait_ms = 0;
 };
 struct LeaseReply {
-    std::vector<Lease> leases;
+    std::vector<Lease> leases = {};
 };
 
 enum class Action { kPrune, kStop, kCheckpointStop };
@@ -113,54 +114,54 @@ enum class Action { kPrune, kStop, kCheckpointStop };
 /// What the server wants done with a running attempt. The agent ends the process group and then
 /// calls finish with `pruned` (kPrune), `cancelled` (kStop) or `preempted` (kCheckpointStop).
 struct Directive {
-    std::string run_id;
+    std::string run_id = {};
     int attempt = 0;
     Action action = Action::kStop;
-    std::string reason;
+    std::string reason = {};
 };
 
 /// POST agents/{id}/heartbeat: long-poll; extends the leases of `running`. A directive is repeated
 /// in each reply until the attempt is finished.
 struct HeartbeatRequest {
     std::int64_t wait_ms = 0;
-    std::vector<AttemptId> running;
+    std::vector<AttemptId> running = {};
 };
 struct HeartbeatReply {
-    std::vector<Directive> directives;
-    std::vector<AttemptId> lost;  ///< kill these: they are not this agent's any more
-    bool draining = false;        ///< the server is stopping: ask for no more leases
+    std::vector<Directive> directives = {};
+    std::vector<AttemptId> lost = {};  ///< kill these: they are not this agent's any more
+    bool draining = false;             ///< the server is stopping: ask for no more leases
 };
 
 struct ReportedMetric {
-    std::string key;
+    std::string key = {};
     double value = 0;
     std::int64_t step = 0;
     std::int64_t timestamp_ms = 0;
 };
 struct ReportedParam {
-    std::string key;
-    std::string value;
+    std::string key = {};
+    std::string value = {};
 };
 
 /// POST agents/{id}/report: metrics read from the output of trials.
 struct AttemptReport {
-    std::string run_id;
+    std::string run_id = {};
     int attempt = 0;
-    std::vector<ReportedMetric> metrics;
-    std::vector<ReportedParam> params;
+    std::vector<ReportedMetric> metrics = {};
+    std::vector<ReportedParam> params = {};
 };
 struct ReportRequest {
-    std::vector<AttemptReport> reports;
+    std::vector<AttemptReport> reports = {};
 };
 struct ReportResult {
-    std::string run_id;
+    std::string run_id = {};
     int attempt = 0;
     bool ok = true;
-    std::string error_code;  ///< RESOURCE_CONFLICT for a stale attempt; empty when ok
-    std::string message;
+    std::string error_code = {};  ///< RESOURCE_CONFLICT for a stale attempt; empty when ok
+    std::string message = {};
 };
 struct ReportReply {
-    std::vector<ReportResult> results;  ///< one for each report, in order
+    std::vector<ReportResult> results = {};  ///< one for each report, in order
 };
 
 /// How an attempt ended. Exit codes: 0 done, 10 pruned, 11 preempted, 12 oom, 13 bad_config, other
@@ -170,12 +171,12 @@ enum class Outcome { kDone, kPruned, kPreempted, kOom, kBadConfig, kFailed, kLos
 /// POST agents/{id}/attempts/{run_id}/{attempt}/finish. All metrics of the attempt were reported
 /// before this call.
 struct FinishRequest {
-    std::string request_id;
+    std::string request_id = {};
     Outcome outcome = Outcome::kDone;
     std::optional<int> exit_code = {};  ///< absent when a signal ended it or it never started
     std::optional<int> signal = {};
-    bool timed_out = false;  ///< `failed` because the lease's timeout_ms was over
-    std::string reason;      ///< one sentence for the user; empty when done
+    bool timed_out = false;   ///< `failed` because the lease's timeout_ms was over
+    std::string reason = {};  ///< one sentence for the user; empty when done
     std::int64_t max_rss_kb = 0;
     std::int64_t cpu_ms = 0;
     std::int64_t wall_ms = 0;

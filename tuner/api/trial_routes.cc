@@ -244,8 +244,12 @@ Result<void> add_intermediate(const tracker::Store& store, TrialPage& page) {
         TUNE_TRY(all, store.series(run_ids, page.metric, kIntermediatePoints));
         for (const tracker::Series& series : all) {
             Json points = Json::array();
-            for (const tracker::SeriesBucket& bucket : series.buckets)
+            for (const tracker::SeriesBucket& bucket : series.buckets) {
+                // Of several rows of one step the last one counts.
+                if (!points.empty() && points.back()[0] == bucket.last_step)
+                    points.erase(points.size() - 1);
                 points.push_back(Json::array({bucket.last_step, json_number(bucket.last)}));
+            }
             by_run[series.run_id] = std::move(points);
         }
         run_ids.clear();

@@ -1,7 +1,7 @@
 #pragma once
 // All studies of a server: the one place where trials are handed out, reported on and ended.
 //
-//   agents, REST clients ──> Studies ──> Store (documents and runs in one transaction)
+//   agents, REST clients --> Studies --> Store (documents and runs in one transaction)
 //                               ^          |
 //                               └ on_commit ┘  metrics of trials -> objective, pruner -> directives
 //
@@ -57,7 +57,7 @@ struct StudiesOptions {
 };
 
 struct AskRequest {
-    std::string study;
+    std::string study = {};
     int count = 1;
     std::string request_id = {};
     std::string worker = {};        ///< what the client calls itself; shown to the user
@@ -67,27 +67,27 @@ struct AskRequest {
 struct AskedTrial {
     std::uint64_t number = 0;
     int attempt = 0;
-    std::string run_id;
+    std::string run_id = {};
     std::int64_t experiment_id = 0;
-    std::string params_json;
+    std::string params_json = {};
     std::uint64_t seed = 0;
 };
 
 /// Names a trial of a study to REST clients. `attempt` 0: the current one.
 struct TrialName {
-    std::string study;
+    std::string study = {};
     std::uint64_t number = 0;
     int attempt = 0;
 };
 
 struct ClientReport {
-    TrialName trial;
+    TrialName trial = {};
     std::int64_t step = 0;
     double value = 0;
 };
 
 struct TellRequest {
-    TrialName trial;
+    TrialName trial = {};
     std::string request_id = {};
     /// complete, pruned, failed or cancelled; nothing: complete.
     std::optional<TrialState> state = {};

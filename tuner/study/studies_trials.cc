@@ -250,11 +250,13 @@ Result<void> Studies::Impl::apply_told(Turn& turn, const TrialRef& ref,
     trial.finish_request = request.request_id;
     trial.finish_attempt = trial.attempt;
     if (request.value) {
+        // Later than what was reported, so that MLflow shows it as the latest value.
         const auto last = trial.progress->objective.last();
+        const std::int64_t told_ms = last ? std::max(now_ms(), last->timestamp_ms + 1) : now_ms();
         tracker::LogBatch batch{.run_id = trial.run_id};
         batch.metrics.push_back({.key = study.config().metric.name,
                                  .value = *request.value,
-                                 .timestamp_ms = now_ms(),
+                                 .timestamp_ms = told_ms,
                                  .step = last ? last->step : 0});
         std::vector<tracker::Command> commands;
         commands.push_back(std::move(batch));

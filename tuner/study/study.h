@@ -41,18 +41,18 @@ inline constexpr int kLostAttemptsMax = 10;
 
 /// What a study is born with.
 struct StudyIdentity {
-    std::string name;
-    std::string id;      ///< 16 hex digits; part of document keys and checkpoint folders
-    std::string run_id;  ///< the MLflow parent run
+    std::string name = {};
+    std::string id = {};      ///< 16 hex digits; part of document keys and checkpoint folders
+    std::string run_id = {};  ///< the MLflow parent run
     std::int64_t experiment_id = 0;
     std::uint64_t seed = 0;
     std::int64_t created_ms = 0;
 };
 
 struct TrialStart {
-    Holder holder;
-    std::string worker;
-    std::string ask_request;
+    Holder holder = {};
+    std::string worker = {};
+    std::string ask_request = {};
     std::int64_t now_ms = 0;
 };
 

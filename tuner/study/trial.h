@@ -37,8 +37,8 @@ inline constexpr std::size_t kTrialStateCount = 6;
 
 /// Who holds the running attempt, and until when.
 struct Holder {
-    std::string agent_id;         ///< empty: a client that asked over REST
-    std::string request_id;       ///< of the lease or ask that started the attempt
+    std::string agent_id = {};    ///< empty: a client that asked over REST
+    std::string request_id = {};  ///< of the lease or ask that started the attempt
     std::int64_t ttl_ms = 0;      ///< 0: the lease has no end
     std::int64_t expires_ms = 0;  ///< monotonic clock
 };

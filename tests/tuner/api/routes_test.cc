@@ -1,0 +1,192 @@
+// The REST API through its router, over a real store: shapes, statuses and bad input.
+
+#include "tuner/api/routes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <nlohmann/json.hpp>
+
+#include "tests/tuner/study/world.h"
+#include "tracker/api/url.h"
+
+namespace tune::tuner {
+namespace {
+
+using ::testing::HasSubstr;
+
+class RoutesTest : public ::testing::Test {
+protected:
+    RoutesTest() { add_tuning_routes(router_, {world_.studies(), world_.store()}); }
+    ~RoutesTest() override { world_.close(); }
+
+    struct Answered {
+        int status = 0;
+        Json body;
+    };
+    Answered call(tracker::Method method, const std::string& path, const std::string& body) {
+        auto request = std::make_shared<tracker::Request>();
+        const std::size_t query = path.find('?');
+        request->method = method;
+        request->raw_path = "/api/2.0/tune/" + path.substr(0, query);
+        request->path = tracker::percent_decode(request->raw_path);
+        if (query != std::string::npos)
+            request->query = tracker::parse_query(path.substr(query + 1));
+        request->headers.emplace_back("Content-Type", "application/json");
+        request->body = body;
+        auto promise = std::make_shared<std::promise<tracker::Response>>();
+        auto future = promise->get_future();
+        router_.dispatch(request,
+                         [promise](tracker::Response response) { promise->set_value(response); });
+        const tracker::Response response = future.get();
+        const Result<Json> json = parse_json(response.body);
+        EXPECT_TRUE(json.has_value()) << response.body;
+        return {response.status, json ? *json : Json()};
+    }
+    Answered get(const std::string& path) { return call(tracker::Method::kGet, path, ""); }
+    Answered post(const std::string& path, const std::string& body = "{}") {
+        return call(tracker::Method::kPost, path, body);
+    }
+    void create() {
+        const auto created = post("studies", R"({"name": "s", "metric": {"name": "loss"},
+            "space": {"x": {"float": [0, 1]}}, "sampler": {"type": "random", "seed": 1},
+            "budget": {"trials": 5}, "command": ["run", "{x}"]})");
+        ASSERT_EQ(created.status, 200) << created.body;
+    }
+
+    World world_;
+    tracker::Router router_;
+};
+
+TEST_F(RoutesTest, AskTrainTellWithNothingButHttp) {
+    create();
+    const auto asked = post("studies/s/ask", R"({"count": 2, "worker": "me"})");
+    ASSERT_EQ(asked.status, 200) << asked.body;
+    const Json& trial = asked.body["trials"][0];
+    EXPECT_EQ(trial["number"], 0);
+    EXPECT_EQ(trial["attempt"], 1);
+    EXPECT_EQ(trial["run_id"].get<std::string>().size(), 32u);
+    EXPECT_TRUE(trial["params"]["x"].is_number());
+    EXPECT_EQ(asked.body["state"], "running");
+    const auto reported =
+        post("studies/s/report", R"({"number": 0, "attempt": 1, "step": 1, "value": 0.5})");
+    EXPECT_EQ(reported.body["action"], "continue");
+    const auto told = post("studies/s/tell", R"({"number": 0, "attempt": 1, "value": 0.25})");
+    ASSERT_EQ(told.status, 200) << told.body;
+    EXPECT_EQ(told.body["state"], "complete");
+    EXPECT_EQ(told.body["value"], 0.25);
+
+    const auto study = get("studies/s").body;
+    EXPECT_EQ(study["name"], "s");
+    EXPECT_EQ(study["state"], "running");
+    EXPECT_EQ(study["metric"]["goal"], "min");
+    EXPECT_EQ(study["counts"]["complete"], 1);
+    EXPECT_EQ(study["counts"]["running"], 1);
+    EXPECT_EQ(study["best"]["number"], 0);
+    EXPECT_EQ(study["budget"]["trials"], 5);
+    EXPECT_EQ(get("studies").body["studies"].size(), 1u);
+}
+
+TEST_F(RoutesTest, TrialsComeInPagesWithTheirIntermediateValues) {
+    create();
+    static_cast<void>(post("studies/s/ask", R"({"count": 5})"));
+    for (const int step : {1, 2, 3})
+        static_cast<void>(
+            post("studies/s/report",
+                 R"({"number": 1, "step": )" + std::to_string(step) + R"(, "value": 0.5})"));
+    static_cast<void>(post("studies/s/tell", R"({"number": 1, "value": "NaN"})"));
+    const auto first = get("studies/s/trials?max_results=3&fields=intermediate").body;
+    ASSERT_EQ(first["trials"].size(), 3u);
+    EXPECT_EQ(first["trials"][1]["intermediate"].size(), 3u);
+    EXPECT_EQ(first["trials"][1]["intermediate"][2][0], 3);
+    EXPECT_EQ(first["trials"][0]["intermediate"], Json::array());
+    EXPECT_EQ(first["trials"][1]["state"], "failed");
+    EXPECT_EQ(first["trials"][1]["value"], Json(nullptr));
+    const auto second =
+        get("studies/s/trials?page_token=" + first["next_page_token"].get<std::string>()).body;
+    EXPECT_EQ(second["trials"].size(), 2u);
+    EXPECT_FALSE(second.contains("next_page_token"));
+    EXPECT_EQ(get("studies/s/trials?state=running").body["trials"].size(), 4u);
+    EXPECT_EQ(get("studies/s/trials/2").body["number"], 2);
+    EXPECT_EQ(get("studies/s/trials/9").status, 404);
+}
+
+TEST_F(RoutesTest, PauseResumeStopAnswerTheStudy) {
+    create();
+    EXPECT_EQ(post("studies/s/pause").body["state"], "paused");
+    EXPECT_EQ(post("studies/s/resume").body["state"], "running");
+    EXPECT_EQ(post("studies/s/stop").body["state"], "stopped");
+}
+
+TEST_F(RoutesTest, AStudyCanBeWaitedFor) {
+    create();
+    const Json study = get("studies/s").body;
+    const auto at_once = get("studies/s?version=-1&wait_ms=30000");
+    EXPECT_EQ(at_once.body["version"], study["version"]);
+}
+
+TEST_F(RoutesTest, AgentsSpeakTheProtocol) {
+    create();
+    const auto registered =
+        post("agents/register", R"({"agent_id": "a", "host": "h", "slots": 1})");
+    ASSERT_EQ(registered.status, 200) << registered.body;
+    EXPECT_EQ(registered.body["lease_ttl_ms"], World::kTtl_ms);
+    const auto leased = post("agents/a/lease", R"({"request_id": "r", "free_slots": 1})");
+    const Json lease = leased.body["leases"][0];
+    EXPECT_EQ(lease["command"][0], "run");
+    const std::string run_id = lease["run_id"];
+    const auto reported =
+        post("agents/a/report",
+             R"({"reports": [{"run_id": ")" + run_id +
+                 R"(", "attempt": 1, "metrics": [{"key": "loss", "value": 0.5, "step": 0}]}]})");
+    EXPECT_EQ(reported.body["results"][0]["ok"], true);
+    EXPECT_EQ(post("agents/a/heartbeat", R"({"running": []})").body["draining"], false);
+    const std::string end = "agents/a/attempts/" + run_id;
+    EXPECT_EQ(post(end + "/2/finish", R"({"outcome": "done"})").status, 409);
+    EXPECT_EQ(post(end + "/x/finish", R"({"outcome": "done"})").status, 400);
+    EXPECT_EQ(post(end + "/1/finish", R"({"outcome": "done", "request_id": "f"})").body,
+              Json::object());
+    EXPECT_EQ(get("studies/s/trials/0").body["value"], 0.5);
+    EXPECT_EQ(post("agents/x/lease").status, 404);
+}
+
+TEST_F(RoutesTest, BadInputIsAnErrorThatSaysWhat) {
+    create();
+    const auto refused = [this](const std::string& path, const std::string& body, int status,
+                                const char* words) {
+        const auto answer = post(path, body);
+        EXPECT_EQ(answer.status, status) << path << " " << body << " " << answer.body;
+        EXPECT_THAT(answer.body.value("message", ""), HasSubstr(words)) << path << " " << body;
+    };
+    refused("studies", "{", 400, "invalid JSON");
+    refused("studies", "[]", 400, "must be a JSON object");
+    refused("studies", R"({"name": "t", "space": {"x": {"float": [1, 0]}}})", 400, "space.x");
+    refused("studies", R"({"name": "t", "spice": {}})", 400, "spice");
+    refused("studies", R"({"name": "t", "study": "u"})", 400, "give one of them");
+    refused("studies", R"({"name": "s", "metric": {"name": "loss"},
+                           "space": {"x": {"float": [0, 2]}}})",
+            409, "space.x is");
+    refused("studies/none/ask", "{}", 404, "'none'");
+    refused("studies/s/ask", R"({"count": 0})", 400, "count");
+    refused("studies/s/ask", R"({"count": "many"})", 400, "count");
+    refused("studies/s/report", R"({"number": 0, "value": 1})", 404, "no trial 0");
+    refused("studies/s/report", R"({"number": 0})", 400, "value");
+    refused("studies/s/tell", R"({"number": -1, "value": 1})", 400, "number");
+    static_cast<void>(post("studies/s/ask"));
+    refused("studies/s/tell", R"({"number": 0, "values": [1, 2]})", 501, "one 'value'");
+    refused("studies/s/tell", R"({"number": 0, "state": "great"})", 400, "great");
+    refused("studies/s/tell", R"({"number": 0, "state": "running"})", 400, "ends as");
+    refused("studies/s/tell", R"({"number": 0, "attempt": 7, "value": 1})", 409, "attempt 7");
+    refused("studies/s/enqueue", R"({"x": 1})", 400, "params");
+    refused("studies/s/enqueue", R"({"params": {"x": 7}})", 400, "x");
+    EXPECT_EQ(get("studies/s/trials?fields=all").status, 400);
+    EXPECT_EQ(get("studies/s/trials?max_results=0").status, 400);
+    EXPECT_EQ(get("studies/s/trials?page_token=zz").status, 400);
+    EXPECT_EQ(get("studies/s/trials?state=bad").status, 400);
+    EXPECT_EQ(get("studies/s/trials/-1").status, 400);
+    EXPECT_EQ(get("studies/none").status, 404);
+}
+
+}  // namespace
+}  // namespace tune::tuner

@@ -1,0 +1,149 @@
+#include "tuner/protocol.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace tune::tuner {
+namespace {
+
+template <class T>
+T through_json(const T& value) {
+    const Result<Json> json = parse_json(to_text(to_json(value)));
+    EXPECT_TRUE(json.has_value());
+    Result<T> read = from_json<T>(*json);
+    EXPECT_TRUE(read.has_value()) << (read ? "" : read.error().text());
+    return std::move(read).value();
+}
+
+template <class T>
+std::string fault_of(const char* text) {
+    const Result<Json> json = parse_json(text);
+    EXPECT_TRUE(json.has_value());
+    const Result<T> read = from_json<T>(*json);
+    return read ? std::string() : read.error().message;
+}
+
+Lease sample_lease() {
+    Lease lease;
+    lease.study = "digits";
+    lease.number = 7;
+    lease.attempt = 2;
+    lease.run_id = "0123456789abcdef0123456789abcdef";
+    lease.experiment_id = "12";
+    lease.params_json = R"({"lr":0.1,"opt":"adamw"})";
+    lease.seed = 1234567;
+    lease.command = {"python", "train.py", "--lr=0.1"};
+    lease.env = {{"A", "1"}, {"B", "two words"}};
+    lease.working_dir = "/srv";
+    lease.checkpoint_dir = "abc/00000007";
+    lease.grace_ms = 5;
+    lease.timeout_ms = 6;
+    lease.metric = "loss";
+    lease.scrape = {{"loss", "loss=(.*)"}, {"", "(.*)=(.*)"}};
+    lease.cpus_per_trial = 1.5;
+    lease.gpus_per_trial = 0.5;
+    return lease;
+}
+
+TEST(Protocol, LeaseSurvivesTheWire) {
+    const Lease lease = sample_lease();
+    const Lease read = through_json(LeaseReply{{lease}}).leases.at(0);
+    EXPECT_EQ(to_json(read), to_json(lease));
+    EXPECT_EQ(read.env, lease.env);
+    EXPECT_EQ(read.scrape, lease.scrape);
+    EXPECT_EQ(read.seed, lease.seed);
+}
+
+TEST(Protocol, RegistrationSurvivesTheWire) {
+    const RegisterRequest request{.agent_id = "a",
+                                  .host = "h",
+                                  .pid = 12,
+                                  .slots = 3,
+                                  .cpus = 4,
+                                  .gpus = {"GPU-1", "GPU-2"},
+                                  .version = "0.1",
+                                  .running = {{"r", 1}, {"s", 2}}};
+    EXPECT_EQ(to_json(through_json(request)), to_json(request));
+    const RegisterReply reply{
+        .agent_id = "a", .heartbeat_ms = 5, .lease_ttl_ms = 20, .lost = {{"r", 1}}};
+    EXPECT_EQ(to_json(through_json(reply)), to_json(reply));
+}
+
+TEST(Protocol, HeartbeatSurvivesTheWire) {
+    for (const Action action : {Action::kPrune, Action::kStop, Action::kCheckpointStop}) {
+        const HeartbeatReply reply{
+            .directives = {{.run_id = "r", .attempt = 3, .action = action, .reason = "why"}},
+            .lost = {{"s", 1}},
+            .draining = true};
+        const HeartbeatReply read = through_json(reply);
+        EXPECT_EQ(read.directives.at(0).action, action);
+        EXPECT_EQ(to_json(read), to_json(reply));
+    }
+}
+
+TEST(Protocol, NumbersThatAreNotFiniteSurviveTheWire) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    ReportRequest request;
+    request.reports = {{.run_id = "r",
+                        .attempt = 1,
+                        .metrics = {{"a", std::nan(""), 1, 2},
+                                    {"b", infinity, 3, 4},
+                                    {"c", -infinity, 5, 6},
+                                    {"d", 0.1, 7, 8}},
+                        .params = {{"p", "v"}}}};
+    const AttemptReport read = through_json(request).reports.at(0);
+    EXPECT_TRUE(std::isnan(read.metrics.at(0).value));
+    EXPECT_EQ(read.metrics.at(1).value, infinity);
+    EXPECT_EQ(read.metrics.at(2).value, -infinity);
+    EXPECT_EQ(read.metrics.at(3).value, 0.1);
+    EXPECT_EQ(read.params.at(0).value, "v");
+}
+
+TEST(Protocol, EveryOutcomeSurvivesTheWire) {
+    for (const Outcome outcome :
+         {Outcome::kDone, Outcome::kPruned, Outcome::kPreempted, Outcome::kOom, Outcome::kBadConfig,
+          Outcome::kFailed, Outcome::kLost, Outcome::kCancelled}) {
+        const FinishRequest request{
+            .request_id = "q", .outcome = outcome, .exit_code = 3, .timed_out = true};
+        const FinishRequest read = through_json(request);
+        EXPECT_EQ(read.outcome, outcome);
+        EXPECT_EQ(read.exit_code, 3);
+        EXPECT_FALSE(read.signal.has_value());
+        EXPECT_TRUE(read.timed_out);
+    }
+}
+
+TEST(Protocol, UnknownFieldsAreIgnoredAndAbsentOnesTakeDefaults) {
+    const Result<Json> json = parse_json(R"({"free_slots": 2, "from_the_future": [1]})");
+    const Result<LeaseRequest> read = from_json<LeaseRequest>(*json);
+    ASSERT_TRUE(read.has_value());
+    EXPECT_EQ(read->free_slots, 2);
+    EXPECT_EQ(read->wait_ms, 0);
+}
+
+TEST(Protocol, FaultsNameTheField) {
+    EXPECT_EQ(fault_of<LeaseRequest>(R"({"free_slots": "two"})"),
+              "field 'free_slots' must be an integer");
+    EXPECT_EQ(fault_of<LeaseRequest>(R"({"free_slots": 99999999999})"),
+              "field 'free_slots' must be an integer of 32 bits");
+    EXPECT_EQ(fault_of<LeaseRequest>("[]"), "the body must be a JSON object");
+    EXPECT_EQ(fault_of<RegisterRequest>("{}"),
+              "field 'agent_id' must be a string, but it is missing");
+    EXPECT_EQ(fault_of<RegisterRequest>(R"({"agent_id": "a", "gpus": [1]})"),
+              "field 'gpus' must be a list of strings");
+    EXPECT_EQ(fault_of<HeartbeatRequest>(R"({"running": {}})"), "field 'running' must be a list");
+    EXPECT_EQ(fault_of<HeartbeatRequest>(R"({"running": [{"attempt": 1}]})"),
+              "field 'run_id' must be a string, but it is missing");
+    EXPECT_NE(fault_of<FinishRequest>(R"({"outcome": "gone"})").find("unknown outcome 'gone'"),
+              std::string::npos);
+    EXPECT_NE(fault_of<ReportRequest>(
+                  R"({"reports": [{"run_id": "r", "metrics": [{"key": "k", "value": "big"}]}]})")
+                  .find("field 'value' must be a number"),
+              std::string::npos);
+}
+
+}  // namespace
+}  // namespace tune::tuner

@@ -1,0 +1,235 @@
+#pragma once
+// A real store in a scratch folder, a clock that is moved by hand, Studies, and calls that wait for
+// their completion.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "tracker/store/store.h"
+#include "tuner/study/studies.h"
+
+namespace tune::tuner {
+
+/// What a call with a completion answered; gives up after a minute.
+template <class T>
+class Answer {
+public:
+    [[nodiscard]] Done<T> done() {
+        return [promise = promise_](Result<T> result) { promise->set_value(std::move(result)); };
+    }
+    [[nodiscard]] bool is_there() {
+        return future_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    }
+    [[nodiscard]] Result<T> get() {
+        if (future_.wait_for(std::chrono::minutes(1)) != std::future_status::ready)
+            return Error{Code::kDeadlineExceeded, "no answer in a minute"};
+        return future_.get();
+    }
+
+private:
+    std::shared_ptr<std::promise<Result<T>>> promise_ = std::make_shared<std::promise<Result<T>>>();
+    std::future<Result<T>> future_ = promise_->get_future();
+};
+
+struct TrialView {
+    TrialState state = TrialState::kQueued;
+    int attempt = 0;
+    std::string run_id;
+    std::optional<double> value;
+    std::string reason;
+    int user_failures = 0;
+    int lost_attempts = 0;
+};
+
+class World {
+public:
+    static constexpr std::int64_t kTtl_ms = 40'000;
+
+    World() : folder_(std::filesystem::temp_directory_path() / ("tune-study-" + random_hex(8))) {
+        open();
+    }
+    ~World() {
+        close();
+        std::filesystem::remove_all(folder_);
+    }
+    World(const World&) = delete;
+    World& operator=(const World&) = delete;
+
+    void open() {
+        auto store = tracker::Store::open(
+            {.directory = folder_, .clock = &clock_, .database_bytes_max = database_bytes_max_});
+        ASSERT_TRUE(store.has_value()) << store.error().text();
+        store_ = std::move(store).value();
+        auto studies = Studies::open(
+            {.store = store_.get(), .clock = &clock_, .lease_ttl_ms = kTtl_ms, .ticker = false});
+        ASSERT_TRUE(studies.has_value()) << studies.error().text();
+        studies_ = std::move(studies).value();
+    }
+    void close() {
+        if (studies_) studies_->drain();
+        if (store_) store_->stop();
+        studies_.reset();
+        store_.reset();
+    }
+    void reopen() {
+        close();
+        open();
+    }
+    void set_database_bytes_max(std::int64_t bytes) { database_bytes_max_ = bytes; }
+
+    [[nodiscard]] tracker::Store& store() { return *store_; }
+    [[nodiscard]] Studies& studies() { return *studies_; }
+
+    void advance_ms(std::int64_t by_ms) {
+        clock_.advance_ms(by_ms);
+        studies_->tick();
+    }
+
+    // --- studies ---
+
+    static StudyConfig config(const std::string& fields) {
+        const Result<Json> json = parse_json(
+            "{\"study\": \"s\", \"metric\": {\"name\": \"loss\"}, "
+            "\"space\": {\"x\": {\"float\": [0, 1]}}, "
+            "\"sampler\": {\"type\": \"random\", \"seed\": 1}, "
+            "\"command\": [\"run\", \"{x}\"]" +
+            (fields.empty() ? "" : ", " + fields) + "}");
+        EXPECT_TRUE(json.has_value());
+        Result<StudyConfig> read = study_config_from_json(*json);
+        EXPECT_TRUE(read.has_value()) << read.error().text();
+        return std::move(read).value();
+    }
+    Result<Studies::Created> create(const std::string& fields = "") {
+        Answer<Studies::Created> answer;
+        studies_->create(config(fields), answer.done());
+        return answer.get();
+    }
+    Result<void> change(Studies::Change change) {
+        Answer<void> answer;
+        studies_->change("s", change, answer.done());
+        return answer.get();
+    }
+    StudyState state() {
+        StudyState state = StudyState::kRunning;
+        EXPECT_TRUE(
+            studies_->read("s", [&](const Study& study) { state = study.state(); }).has_value());
+        return state;
+    }
+    std::size_t count(TrialState state) {
+        std::size_t count = 0;
+        EXPECT_TRUE(studies_->read("s", [&](const Study& study) { count = study.count(state); })
+                        .has_value());
+        return count;
+    }
+    TrialView trial(std::uint64_t number) {
+        TrialView facts;
+        EXPECT_TRUE(studies_
+                        ->read("s",
+                               [&](const Study& study) {
+                                   const Trial* trial = study.find(number);
+                                   ASSERT_NE(trial, nullptr);
+                                   facts = {trial->state,        trial->attempt,
+                                            trial->run_id,       trial->value,
+                                            trial->reason,       trial->user_failures,
+                                            trial->lost_attempts};
+                               })
+                        .has_value());
+        return facts;
+    }
+    /// All documents of the tuner, as the journal holds them.
+    std::string journal() {
+        std::string text;
+        for (const char* collection : {"tune.studies", "tune.trials"}) {
+            const auto documents = store_->list_documents(collection);
+            EXPECT_TRUE(documents.has_value());
+            for (const auto& document : *documents) text += document.json_text + "\n";
+        }
+        return text;
+    }
+
+    // --- clients ---
+
+    Result<std::vector<AskedTrial>> ask(int count = 1, std::string request_id = "",
+                                        std::int64_t ttl_ms = 0) {
+        Answer<std::vector<AskedTrial>> answer;
+        studies_->ask({.study = "s",
+                       .count = count,
+                       .request_id = std::move(request_id),
+                       .worker = "client",
+                       .lease_ttl_ms = ttl_ms},
+                      answer.done());
+        return answer.get();
+    }
+    Result<std::optional<Action>> report(std::uint64_t number, int attempt, std::int64_t step,
+                                         double value) {
+        Answer<std::optional<Action>> answer;
+        studies_->report({.trial = {"s", number, attempt}, .step = step, .value = value},
+                         answer.done());
+        return answer.get();
+    }
+    Result<void> tell(TellRequest request) {
+        Answer<void> answer;
+        studies_->tell(std::move(request), answer.done());
+        return answer.get();
+    }
+    Result<void> tell(std::uint64_t number, double value) {
+        return tell({.trial = {"s", number, 0}, .value = value});
+    }
+
+    // --- agents ---
+
+    Result<RegisterReply> register_agent(const std::string& id, std::vector<AttemptId> running = {},
+                                         int slots = 4) {
+        Answer<RegisterReply> answer;
+        studies_->register_agent(
+            {.agent_id = id, .host = "host-" + id, .slots = slots, .running = std::move(running)},
+            answer.done());
+        return answer.get();
+    }
+    Result<LeaseReply> lease(const std::string& id, int slots = 1, std::string request_id = "") {
+        Answer<LeaseReply> answer;
+        studies_->lease(id, {.request_id = std::move(request_id), .free_slots = slots},
+                        answer.done());
+        return answer.get();
+    }
+    Result<HeartbeatReply> heartbeat(const std::string& id, std::vector<AttemptId> running) {
+        Answer<HeartbeatReply> answer;
+        studies_->heartbeat(id, {.wait_ms = 0, .running = std::move(running)}, answer.done());
+        return answer.get();
+    }
+    Result<void> finish(const std::string& id, const AttemptId& attempt, FinishRequest request) {
+        Answer<void> answer;
+        studies_->finish(id, attempt, std::move(request), answer.done());
+        return answer.get();
+    }
+    /// As an MLflow client would, whoever holds the trial.
+    void log(const std::string& run_id, const std::string& key, std::int64_t step, double value) {
+        tracker::LogBatch batch{.run_id = run_id};
+        batch.metrics.push_back(
+            {.key = key, .value = value, .timestamp_ms = clock_.now_ms(), .step = step});
+        const auto logged = store_->execute(std::move(batch));
+        ASSERT_TRUE(logged.has_value()) << logged.error().text();
+    }
+
+private:
+    std::filesystem::path folder_;
+    ManualClock clock_{1'700'000'000'000};
+    std::int64_t database_bytes_max_ = 0;
+    std::unique_ptr<tracker::Store> store_;
+    std::unique_ptr<Studies> studies_;
+};
+
+inline AttemptId token(const Lease& lease) {
+    return {lease.run_id, lease.attempt};
+}
+
+}  // namespace tune::tuner
