@@ -68,7 +68,7 @@ struct SearchExperiments {
 };
 
 struct SearchRuns {
-    std::vector<ExperimentId> experiment_ids;
+    std::vector<ExperimentId> experiment_ids = {};
     std::string filter = {};
     std::vector<std::string> order_by = {};
     ViewType view_type = ViewType::kActiveOnly;
@@ -91,7 +91,7 @@ struct DatasetFilter {
 };
 
 struct SearchLoggedModels {
-    std::vector<ExperimentId> experiment_ids;
+    std::vector<ExperimentId> experiment_ids = {};
     std::string filter = {};
     std::vector<DatasetFilter> datasets = {};
     std::vector<LoggedModelOrder> order_by = {};

@@ -91,12 +91,12 @@ struct RunInfo {
 };
 
 struct Dataset {
-    std::string name;
-    std::string digest;
-    std::string source_type;
-    std::string source;
-    std::optional<std::string> schema;
-    std::optional<std::string> profile;
+    std::string name = {};
+    std::string digest = {};
+    std::string source_type = {};
+    std::string source = {};
+    std::optional<std::string> schema = {};
+    std::optional<std::string> profile = {};
 };
 
 /// A dataset as the input of a run. The tag `mlflow.data.context` says what for.
