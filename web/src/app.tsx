@@ -1,5 +1,6 @@
 import "./app.css";
 import { render } from "preact";
+import { useLive } from "./data/live.ts";
 import { route } from "./data/router.ts";
 import { ExperimentPage } from "./pages/experiment.tsx";
 import { HomePage } from "./pages/home.tsx";
@@ -10,8 +11,9 @@ import { Shell, usePlace } from "./parts/shell.tsx";
 
 function LostPage({ path }: { path: string }) {
     usePlace({ text: "not found" });
+    useLive("lost", ["experiments"], { read: () => {}, event: () => {} });
     return (
-        <Empty title="There is no such page">
+        <Empty isPage title="There is no such page">
             <p><code>{path}</code></p>
             <a href="/">All experiments</a>
         </Empty>

@@ -89,6 +89,9 @@ export interface ParamsEvent {
     params: Record<string, string>;
 }
 
+/// Params read as numbers; forgotten when the column changes.
+const numbersOf = new WeakMap<Column<string>, (number | undefined)[] | "text">();
+
 function put<T>(columns: Map<string, Column<T>>, key: string, row: number, value: T, count: number): void {
     let column = columns.get(key);
     if (!column) {
@@ -96,6 +99,7 @@ function put<T>(columns: Map<string, Column<T>>, key: string, row: number, value
         columns.set(key, column);
     }
     column[row] = value;
+    numbersOf.delete(column as Column<string>);
 }
 
 function addRow(table: RunTable, id: string): number {
@@ -160,17 +164,26 @@ export function parseNumber(text: string): number | undefined {
     return Number(text);
 }
 
-function paramSpec(table: RunTable, key: string): ColumnSpec {
-    const column = table.params.get(key) ?? [];
-    const numbers: (number | undefined)[] = [];
+/// The numbers of a column, or "text" if one of its values is none.
+function readNumbers(column: Column<string>): (number | undefined)[] | "text" {
+    const numbers: (number | undefined)[] = new Array(column.length);
     for (let row = 0; row < column.length; ++row) {
         const text = column[row];
         if (text === undefined) continue;
         const value = parseNumber(text);
-        if (value === undefined) return { id: `params.${key}`, title: key, kind: "text", get: (r) => column[r] };
+        if (value === undefined) return "text";
         numbers[row] = value;
     }
-    return { id: `params.${key}`, title: key, kind: "number", get: (r) => numbers[r] };
+    return numbers;
+}
+
+function paramSpec(table: RunTable, key: string): ColumnSpec {
+    const column = table.params.get(key) ?? [];
+    let numbers = numbersOf.get(column);
+    if (!numbers) numbersOf.set(column, (numbers = readNumbers(column)));
+    const known = numbers;
+    if (known === "text") return { id: `params.${key}`, title: key, kind: "text", get: (r) => column[r] };
+    return { id: `params.${key}`, title: key, kind: "number", get: (r) => known[r] };
 }
 
 const kAttributes: Record<string, (table: RunTable, nowMs: number) => ColumnSpec> = {

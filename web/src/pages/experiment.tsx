@@ -144,7 +144,7 @@ export function ExperimentPage({ id }: { id: string }) {
     const table = store.table.value;
     usePlace({ text: table?.experiment.name ?? `Experiment ${id}` });
     if (!table) {
-        if (isMissing(store.error.value)) return <Empty title={`There is no experiment ${id}`}><a href="/">All experiments</a></Empty>;
+        if (isMissing(store.error.value)) return <Empty isPage title={`There is no experiment ${id}`}><a href="/">All experiments</a></Empty>;
         return store.error.value ? <Fault error={store.error.value} retry={() => void store.read()} /> : <Loading />;
     }
     return <Runs table={table} store={store} studies={studies} />;
@@ -158,10 +158,12 @@ function Runs({ table, store, studies }: { table: RunTable; store: RunStore; stu
     const { clauses, fault } = useMemo(() => readFilter(state.f), [state.f]);
     const columnIds = state.cols.length > 0 ? state.cols.filter((column) => column !== "-") : defaultColumnIds(table);
     const columnKey = columnIds.join("\n");
-    const now = nowMs.value;
+    const running = table.status.filter((status) => status === "RUNNING").length;
+    // Only the durations of running runs move with the clock.
+    const now = running > 0 ? nowMs.value : nowMs.peek();
     const columns = useMemo(
         () => columnIds.map((column) => columnSpec(table, column, now)).filter((column) => column !== undefined),
-        [table, version, columnKey, now],
+        [table, version, columnKey, running > 0 ? now : 0],
     );
     const { rows, items } = useMemo(
         () => arrange(table, columns, clauses, now, openGroups),
@@ -171,7 +173,6 @@ function Runs({ table, store, studies }: { table: RunTable; store: RunStore; stu
         const picked = selection.size > 0 ? rows.filter((row) => selection.has(table.ids[row]!)) : rows.slice(0, kRunsDrawn);
         return picked.slice(0, kRunsDrawnMax).map((row) => ({ id: table.ids[row]!, label: table.name[row] || table.ids[row]!.slice(0, 8) }));
     }, [rows, selection, table]);
-    const running = table.status.filter((status) => status === "RUNNING").length;
     const sortBy = (column: string) => view.set({ sort: state.sort === `-${column}` ? column : state.sort === column ? `-${column}` : `-${column}` }, true);
     return (
         <>

@@ -172,7 +172,7 @@ export function RunPage({ id }: { id: string }) {
         { text: run?.name || id.slice(0, 12) },
     );
     if (!run) {
-        if (isMissing(state.error.value)) return <Empty title={`There is no run ${id}`}><a href="/">All experiments</a></Empty>;
+        if (isMissing(state.error.value)) return <Empty isPage title={`There is no run ${id}`}><a href="/">All experiments</a></Empty>;
         return state.error.value ? <Fault error={state.error.value} retry={() => void state.read()} /> : <Loading />;
     }
     const { tab, path, log } = view.current.value;

@@ -202,7 +202,7 @@ export function StudyPage({ name }: { name: string }) {
     const study = store.study.value;
     const trials = store.trials.value;
     if (!study) {
-        if (isMissing(store.error.value)) return <Empty title={`There is no study “${name}”`}><a href="/">All studies</a></Empty>;
+        if (isMissing(store.error.value)) return <Empty isPage title={`There is no study “${name}”`}><a href="/">All studies</a></Empty>;
         return store.error.value ? <Fault error={store.error.value} retry={() => void store.read()} /> : <Loading />;
     }
     return (

@@ -13,11 +13,11 @@ export function State({ name, pill = false }: { name: string; pill?: boolean }) 
     );
 }
 
-/// An empty list says why it is empty and what to type next.
-export function Empty({ title, children, command }: { title: string; children?: ComponentChildren; command?: string }) {
+/// An empty list says why it is empty and what to type next. `isPage`: there is nothing else on the page.
+export function Empty({ title, children, command, isPage = false }: { title: string; children?: ComponentChildren; command?: string; isPage?: boolean }) {
     return (
         <div class="empty">
-            <strong>{title}</strong>
+            {isPage ? <h1>{title}</h1> : <strong>{title}</strong>}
             {children && <div>{children}</div>}
             {command && <pre tabIndex={0}>{command}</pre>}
         </div>
