@@ -29,8 +29,8 @@ def files(directory):
 
 
 def start(data, directory, parameters):
-    return subprocess.Popen(command(data=data, checkpoint_dir=directory, **COMMON, **parameters), env=clean_environment(),
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command(data=data, checkpoint_dir=directory, **COMMON, **parameters),
+                            env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def end_at_random(process, rng, number, lines_max):

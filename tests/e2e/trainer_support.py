@@ -7,12 +7,16 @@ import struct
 import subprocess
 
 import numpy as np
+import pytest
 from sklearn.datasets import load_digits
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN_DIR = pathlib.Path(os.environ.get("TUNE_BIN_DIR", ROOT / "build" / "release" / "bin"))
 TRAINER = BIN_DIR / "tune-trainer"
 TIMEOUT_S = 120
+
+if not TRAINER.exists():
+    pytest.skip(f"there is no {TRAINER}: built without LibTorch", allow_module_level=True)
 
 DONE, FAILED, PREEMPTED, OUT_OF_MEMORY, BAD_CONFIG = 0, 1, 11, 12, 13
 

@@ -27,15 +27,16 @@ using tune::train::TrainConfig;
 
 constexpr const char* kExamples = R"(
 Examples:
-  tune-data convert digits.csv --out digits ...        a data set with the splits train and val
+  tune-data convert digits.csv digits --split train=0.8,val=0.2 ...
   tune-trainer train --data=digits                     an mlp with the defaults
   tune-trainer train --data=digits --model=cnn --width=16 --lr=3e-3 --batch-size=64 \
       --base-batch-size=32 --patience=5 --checkpoint-dir=run1
   tune-trainer train --config=run.yaml --lr=0.1        lines `parameter: value`; flags win
   tune run -m val_accuracy:max lr=1e-4..1e-1:log -- tune-trainer train --data=digits {args}
 
-Metrics: a line `tune: {"train_loss": ..., "val_loss": ..., "step": EPOCH}` on stdout for each epoch.
-Stop: on SIGTERM the step in progress is finished and a checkpoint written; the same command goes on.
+Metrics: for each epoch a line on stdout, tune: {"train_loss": ..., "val_loss": ..., "step": EPOCH}.
+Stop: on SIGTERM the step in progress is finished and a checkpoint written; the same command goes
+on from there.
 Exit codes: 0 done, 11 stopped by a signal, 12 out of memory, 13 bad configuration, 1 anything else.
 )";
 

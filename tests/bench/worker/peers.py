@@ -1,4 +1,4 @@
-"""The work of train_bench.cc in PyTorch eager mode, as its users write it: one thread, zero_grad, forward, backward, step."""
+"""The work of train_bench.cc in PyTorch eager mode, as its users write it: zero_grad, forward, backward, step."""
 
 import json
 import statistics
