@@ -189,7 +189,8 @@ Result<std::vector<Point>> MetricSeries::points_within(sqlite::Connection& conne
     std::erase_if(points, [&](const Point& point) {
         return point.step < range.first || point.step > range.last;
     });
-    std::sort(points.begin(), points.end(), is_before_in_steps);
+    if (!std::is_sorted(points.begin(), points.end(), is_before_in_steps))
+        std::sort(points.begin(), points.end(), is_before_in_steps);
     return points;
 }
 

@@ -29,19 +29,6 @@ Result<RunInfo> read_info(sqlite::Statement& select, std::int64_t run_row) {
     return info;
 }
 
-template <class Item>
-Result<void> read_pairs(sqlite::Statement& select, std::int64_t owner, std::vector<Item>& items) {
-    select.reset();
-    select.with(owner);
-    for (;;) {
-        TUNE_TRY(has_row, select.step());
-        if (!has_row) break;
-        items.push_back({std::string(select.text(0)), std::string(select.text(1))});
-    }
-    sort_by_key(items);
-    return {};
-}
-
 }  // namespace
 
 Result<RunInfo> load_run_info(sqlite::Connection& connection, std::int64_t run_row) {
@@ -51,13 +38,11 @@ Result<RunInfo> load_run_info(sqlite::Connection& connection, std::int64_t run_r
 
 Result<RunLoader> RunLoader::prepare(sqlite::Connection& connection) {
     TUNE_TRY(info, connection.prepare(kInfoSql));
-    TUNE_TRY(metrics, connection.prepare("SELECT k.name, m.value, m.is_nan, m.timestamp_ms, m.step "
-                                         "FROM latest_metrics m JOIN keys k USING (key_id) "
-                                         "WHERE m.run_row = ?"));
-    TUNE_TRY(params, connection.prepare("SELECT k.name, p.value FROM params p "
-                                        "JOIN keys k USING (key_id) WHERE p.run_row = ?"));
-    TUNE_TRY(tags, connection.prepare("SELECT k.name, t.value FROM tags t "
-                                      "JOIN keys k USING (key_id) WHERE t.run_row = ?"));
+    TUNE_TRY(key, connection.prepare("SELECT name FROM keys WHERE key_id = ?"));
+    TUNE_TRY(metrics, connection.prepare("SELECT key_id, value, is_nan, timestamp_ms, step "
+                                         "FROM latest_metrics WHERE run_row = ?"));
+    TUNE_TRY(params, connection.prepare("SELECT key_id, value FROM params WHERE run_row = ?"));
+    TUNE_TRY(tags, connection.prepare("SELECT key_id, value FROM tags WHERE run_row = ?"));
     TUNE_TRY(datasets,
              connection.prepare("SELECT i.input_row, d.name, d.digest, d.source_type, d.source, "
                                 "d.schema, d.profile FROM dataset_inputs i "
@@ -67,9 +52,9 @@ Result<RunLoader> RunLoader::prepare(sqlite::Connection& connection) {
              connection.prepare("SELECT key, value FROM input_tags WHERE input_row = ?"));
     TUNE_TRY(models, connection.prepare("SELECT is_output, model_id, step FROM run_models "
                                         "WHERE run_row = ? ORDER BY is_output, position"));
-    return RunLoader(Statements{std::move(info), std::move(metrics), std::move(params),
-                                std::move(tags), std::move(datasets), std::move(input_tags),
-                                std::move(models)});
+    return RunLoader(Statements{std::move(info), std::move(key), std::move(metrics),
+                                std::move(params), std::move(tags), std::move(datasets),
+                                std::move(input_tags), std::move(models)});
 }
 
 Result<Run> RunLoader::load(std::int64_t run_row) {
@@ -77,11 +62,37 @@ Result<Run> RunLoader::load(std::int64_t run_row) {
     TUNE_TRY(info, read_info(statements_.info, run_row));
     run.info = std::move(info);
     TUNE_TRY_VOID(load_metrics(run_row, run));
-    TUNE_TRY_VOID(read_pairs(statements_.params, run_row, run.params));
-    TUNE_TRY_VOID(read_pairs(statements_.tags, run_row, run.tags));
+    TUNE_TRY_VOID(load_pairs(statements_.params, run_row, run.params));
+    TUNE_TRY_VOID(load_pairs(statements_.tags, run_row, run.tags));
     TUNE_TRY_VOID(load_datasets(run_row, run));
     TUNE_TRY_VOID(load_models(run_row, run));
     return run;
+}
+
+Result<const std::string*> RunLoader::name_of(std::int64_t key_id) {
+    const auto [place, is_new] = names_.try_emplace(key_id);
+    if (is_new) {
+        statements_.key.reset();
+        TUNE_TRY(has_row, statements_.key.with(key_id).step());
+        if (!has_row) return Error{Code::kDataLoss, "A key's name is missing in the data base."};
+        place->second = statements_.key.text(0);
+    }
+    return &place->second;
+}
+
+template <class Item>
+Result<void> RunLoader::load_pairs(sqlite::Statement& select, std::int64_t run_row,
+                                   std::vector<Item>& items) {
+    select.reset();
+    select.with(run_row);
+    for (;;) {
+        TUNE_TRY(has_row, select.step());
+        if (!has_row) break;
+        TUNE_TRY(name, name_of(select.integer(0)));
+        items.push_back({*name, std::string(select.text(1))});
+    }
+    sort_by_key(items);
+    return {};
 }
 
 Result<void> RunLoader::load_metrics(std::int64_t run_row, Run& run) {
@@ -92,7 +103,8 @@ Result<void> RunLoader::load_metrics(std::int64_t run_row, Run& run) {
         TUNE_TRY(has_row, select.step());
         if (!has_row) break;
         Metric metric;
-        metric.key = select.text(0);
+        TUNE_TRY(name, name_of(select.integer(0)));
+        metric.key = *name;
         metric.value = select.integer(2) != 0 ? std::nan("") : select.real(1);
         metric.timestamp_ms = select.integer(3);
         metric.step = select.integer(4);
@@ -116,8 +128,19 @@ Result<void> RunLoader::load_datasets(std::int64_t run_row, Run& run) {
         input.dataset.source = select.text(4);
         if (!select.is_null(5)) input.dataset.schema = select.text(5);
         if (!select.is_null(6)) input.dataset.profile = select.text(6);
-        TUNE_TRY_VOID(read_pairs(statements_.input_tags, select.integer(0), input.tags));
+        TUNE_TRY_VOID(load_input_tags(select.integer(0), input.tags));
         run.dataset_inputs.push_back(std::move(input));
+    }
+}
+
+Result<void> RunLoader::load_input_tags(std::int64_t input_row, std::vector<Tag>& tags) {
+    sqlite::Statement& select = statements_.input_tags;
+    select.reset();
+    select.with(input_row);
+    for (;;) {
+        TUNE_TRY(has_row, select.step());
+        if (!has_row) return {};
+        tags.push_back({std::string(select.text(0)), std::string(select.text(1))});
     }
 }
 
