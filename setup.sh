@@ -24,7 +24,8 @@ as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 packages=(
     g++ cmake ninja-build ccache git curl ca-certificates python3 python3-venv
     libboost1.81-dev libsqlite3-dev nlohmann-json3-dev libsimdjson-dev libcli11-dev libyaml-cpp-dev
-    libeigen3-dev libspdlog-dev libssl-dev zlib1g-dev libxxhash-dev libzstd-dev libre2-dev libgtest-dev libgmock-dev libbenchmark-dev
+    libeigen3-dev libspdlog-dev libssl-dev zlib1g-dev libxxhash-dev libzstd-dev libre2-dev libgtest-dev libgmock-dev
+    libbenchmark-dev
 )
 command -v node >/dev/null && command -v npm >/dev/null || packages+=(nodejs npm)
 [ $with_tests = 0 ] || packages+=(chromium sqlite3 clang-format-14)
@@ -44,22 +45,28 @@ if [ ! -x .venv/bin/python ]; then
     python3 -m venv .venv
 fi
 
-# Installs a requirements file once; a changed file is installed anew.
-pip_install() { # FILE OPTION...
-    local file=$1 stamp
+# Installs packages once; a change of any of the files installs them anew.
+pip_install() { # "FILE..." OPTION...
+    local files=$1 stamp
     shift
-    stamp=.venv/.installed-$(sha256sum "$file" | cut -c1-16)
+    # shellcheck disable=SC2086
+    stamp=.venv/.installed-$(cat $files | sha256sum | cut -c1-16)
     [ -e "$stamp" ] && return
-    say "Python packages of $file"
+    say "Python packages of $files"
     .venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"
     touch "$stamp"
 }
-if [ $with_torch = 1 ]; then
-    pip_install requirements.txt --no-deps -r requirements.txt
-fi
+libraries=requirements.txt
 if [ $with_tests = 1 ]; then
     pip_install tests/requirements.txt -r tests/requirements.txt
     pip_install tests/contract/loader/requirements.txt --no-deps -r tests/contract/loader/requirements.txt
+    # Again after the tests' packages: MLflow asks for a pyarrow below 26, but works with it.
+    libraries="requirements.txt tests/requirements.txt"
+fi
+if [ $with_torch = 1 ]; then
+    pip_install "$libraries" --no-deps -r requirements.txt
+else
+    pip_install "$libraries" --no-deps "$(grep '^pyarrow' requirements.txt)"
 fi
 
 if [ -f web/package-lock.json ]; then
