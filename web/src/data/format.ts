@@ -3,6 +3,9 @@
 /// MLflow clamps infinities to the largest double; shown as what they were.
 const kLargest = 1.7976931348623157e308;
 
+/// toLocaleString would make a formatter for every cell.
+const grouped = new Intl.NumberFormat("en-US");
+
 /// Four significant digits: "0.03163", "1,797", "2.5e-7". "NaN", "∞" and "−∞" as such.
 export function number(value: number, digits = 4): string {
     if (Number.isNaN(value)) return "NaN";
@@ -10,10 +13,10 @@ export function number(value: number, digits = 4): string {
     if (value <= -kLargest) return "−∞";
     if (value === 0) return "0";
     const size = Math.abs(value);
-    if (Number.isInteger(value) && size < 1e7) return value.toLocaleString("en-US");
+    if (Number.isInteger(value) && size < 1e7) return grouped.format(value);
     if (size < 1e-4 || size >= 1e7) return value.toExponential(digits - 1).replace(/\.?0+e/, "e").replace("e+", "e");
     const text = value.toPrecision(digits);
-    if (text.includes("e")) return Math.round(value).toLocaleString("en-US");
+    if (text.includes("e")) return grouped.format(Math.round(value));
     return text.includes(".") ? text.replace(/0+$/, "").replace(/\.$/, "") : text;
 }
 
@@ -70,7 +73,7 @@ export function bytes(count: number): string {
 
 /// "1 run", "2 runs".
 export function count(n: number, noun: string, plural = `${noun}s`): string {
-    return `${n.toLocaleString("en-US")} ${n === 1 ? noun : plural}`;
+    return `${grouped.format(n)} ${n === 1 ? noun : plural}`;
 }
 
 /// A JSON value of a parameter as one short text.

@@ -137,7 +137,6 @@ export function RunsGrid(props: Props) {
             columns={columns}
             rowCount={items.length}
             rowsKey={props.rowsKey}
-            rowId={(i) => (items[i]!.group ? `g:${items[i]!.group!.label}` : table.ids[items[i]!.row!]!)}
             rowClass={(i) => (items[i]!.group ? "group" : "")}
             sort={{ id: props.sort.replace(/^-/, ""), isDescending: props.sort.startsWith("-") }}
             onSort={props.onSort}

@@ -117,7 +117,6 @@ export function TrialsTable(props: Props) {
                 columns={gridColumns}
                 rowCount={rows.length}
                 rowsKey={`${props.sort}|${props.find}`}
-                rowId={(i) => String(trials[rows[i]!]!.number)}
                 sort={{ id: sortId, isDescending }}
                 onSort={(id) => props.onSort(props.sort === `-${id}` ? id : props.sort === id ? `-${id}` : id === "value" && study.metric.goal === "min" ? id : `-${id}`)}
                 onOpen={(i) => {

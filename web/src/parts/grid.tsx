@@ -21,7 +21,6 @@ export interface GridProps {
     rowCount: number;
     /// Changes when rows mean others (filter, sort): the cursor goes back to the top.
     rowsKey: string;
-    rowId: (row: number) => string;
     rowClass?: (row: number) => string;
     sort?: { id: string; isDescending: boolean };
     onSort?: (id: string) => void;
@@ -148,6 +147,8 @@ export function Grid(props: GridProps) {
     const lastPin = columns.map((column) => column.isPinned === true).lastIndexOf(true);
     const first = Math.max(0, Math.floor(top / kRow_px) - kOverscan);
     const last = Math.min(rowCount, Math.ceil((top + height) / kRow_px) + kOverscan);
+    // Rows that scroll out give their elements to those that scroll in.
+    const slots = Math.ceil(height / kRow_px) + 2 * kOverscan + 2;
     const cellId = (row: number, column: number) => `cell-${row}-${column}`;
 
     const onKeyDown = (event: KeyboardEvent) => {
@@ -174,7 +175,7 @@ export function Grid(props: GridProps) {
         const isSelected = props.isSelected?.(row) ?? false;
         rows.push(
             <div
-                key={props.rowId(row)}
+                key={row % slots}
                 role="row"
                 aria-rowindex={row + 2}
                 aria-selected={props.onSelect ? isSelected : undefined}
