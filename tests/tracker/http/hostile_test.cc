@@ -101,15 +101,16 @@ TEST(HostileClient, ThatIsIdleIsClosed) {
 TEST(HostileClient, ThatDoesNotReadIsClosed) {
     ServerOptions options;
     options.request_timeout_ms = 100;
+    options.connections_max = 1;
     TestServer server(options);
     server.large_body.assign(64 << 20, 'j');
     RawClient client(server.port());
     client.send(get("/large"));
-    // Nothing is read until the server has given up; then what was in flight ends early.
-    RawClient watcher(server.port());
-    watcher.send("GET /hello/x HTTP/1.1\r\nHost: loc");
-    EXPECT_EQ(watcher.read_response().status, 408) << "a whole time-out has passed";
     client.read_until("\r\n\r\n");
+    for (;;) {  // its place is free again only when the server has given it up
+        RawClient next(server.port());
+        if (next.exchange(get("/hello/x")).status == 200) break;
+    }
     EXPECT_LT(client.read_bytes(64 << 20).size(), 64u << 20);
 }
 
