@@ -2,13 +2,13 @@
 //
 //   node web/screenshot.mjs URL STUDY [OUT_DIR]      writes OUT_DIR/page-light.png and page-dark.png (default: docs)
 //   --path /e/1                                      another page instead of the study's
-//   --width 1440 --height 1180                       in CSS pixels; the pictures have twice as many
+//   --width 1440 --height 1500                       in CSS pixels; the pictures have twice as many
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { chromium } from "playwright-core";
 
 function options(argv) {
-    const named = { path: undefined, width: "1440", height: "1180" };
+    const named = { path: undefined, width: "1440", height: "1500" };
     const words = [];
     for (let i = 0; i < argv.length; ++i) {
         const name = argv[i].replace(/^--/, "");

@@ -7,7 +7,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import os from "node:os";
 import path from "node:path";
-import readline from "node:readline";
 import { fileURLToPath } from "node:url";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -15,6 +14,17 @@ const require = createRequire(path.join(here, "../../web/package.json"));
 const { chromium } = require("playwright-core");
 
 const binaries = process.env.TUNE_BIN_DIR ?? path.join(here, "../../build/release/bin");
+
+/// The address in the JSON that the server prints when it listens; the pipe is emptied for as long as it is open.
+function readUrl(stdout) {
+    let text = "";
+    return new Promise((resolve) => {
+        stdout.on("data", (piece) => {
+            text += piece;
+            if (text.trimEnd().endsWith("}")) resolve(JSON.parse(text).url);
+        });
+    });
+}
 
 /// `tune server` on a free port with its own data directory.
 export class TuneServer {
@@ -26,12 +36,10 @@ export class TuneServer {
         this.process = spawn(path.join(binaries, "tune"), words, { stdio: ["ignore", "pipe", "pipe"] });
         let complaint = "";
         this.process.stderr.on("data", (text) => (complaint += text));
-        const lines = readline.createInterface({ input: this.process.stdout });
-        const [first] = await Promise.race([
-            once(lines, "line"),
+        this.url = await Promise.race([
+            readUrl(this.process.stdout),
             once(this.process, "exit").then(() => Promise.reject(new Error(`tune server ended: ${complaint}`))),
         ]);
-        this.url = JSON.parse(first).url;
         this.port = Number(new URL(this.url).port);
         return this;
     }

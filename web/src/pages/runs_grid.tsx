@@ -29,9 +29,13 @@ interface Props {
 
 const kWidths: Record<ColumnSpec["kind"], number> = { text: 128, number: 104, time: 108, duration: 104, status: 108 };
 
+/// "0.2924 ±0.045" needs more room than a number.
+const kDeviationWidth = 44;
+
 /// Wide enough for its title, within reason.
-function widthOf(column: ColumnSpec): number {
-    return Math.min(230, Math.max(kWidths[column.kind], column.title.length * 8 + 48));
+function widthOf(column: ColumnSpec, isMean: boolean): number {
+    const width = Math.min(230, Math.max(kWidths[column.kind], column.title.length * 8 + 48));
+    return isMean && column.kind === "number" ? Math.max(width, kWidths.number + kDeviationWidth) : width;
 }
 
 function Cell({ column, row }: { column: ColumnSpec; row: number }) {
@@ -95,6 +99,7 @@ export function RunsGrid(props: Props) {
             </>
         );
     };
+    const isMean = props.aggregate === "mean" && items[0]?.group !== undefined;
     const columns = useMemo((): GridColumn[] => {
         const check: GridColumn = {
             id: "check",
@@ -116,7 +121,7 @@ export function RunsGrid(props: Props) {
             id: column.id,
             title: column.title,
             kind: column.id.split(".")[0],
-            width_px: widthOf(column),
+            width_px: widthOf(column, isMean),
             isRight: column.kind !== "text" && column.kind !== "status",
             isSortable: true,
             render: (i) => {
