@@ -1,7 +1,9 @@
 #include "base/id.h"
+#include "base/limits.h"
 #include "tracker/store/apply.h"
 #include "tracker/store/read_runs.h"
 #include "tracker/store/run_name.h"
+#include "tracker/store/utf8.h"
 #include "tracker/store/validation.h"
 
 namespace tune::tracker {
@@ -32,6 +34,15 @@ Result<void> check_new_run(WriteContext& context, const CreateRun& command) {
     if (!other) return {};
     return Error{Code::kResourceAlreadyExists,
                  "Run with id=" + command.run_id + " already exists."};
+}
+
+/// MLflow takes any key here, also those that set-tag refuses; only lengths are kept in bounds.
+Result<void> fit_tags(std::vector<Tag>& tags) {
+    for (Tag& tag : tags) {
+        if (count_characters(tag.key) > kKeyCharsMax) return too_long("key", kKeyCharsMax);
+        cut_to_characters(tag.value, kRunTagValueCharsMax);
+    }
+    return {};
 }
 
 Result<std::int64_t> insert_run(WriteContext& context, const RunInfo& info) {
@@ -85,7 +96,7 @@ Result<Outcome> apply(WriteContext& context, CreateRun& command) {
     TUNE_TRY(experiment, require_active_experiment(context, command.experiment_id));
     TUNE_TRY_VOID(check_new_run(context, command));
     TUNE_TRY(name, settle_name(context, command));
-    for (Tag& tag : command.tags) TUNE_TRY_VOID(validate_tag(tag, "", true));
+    TUNE_TRY_VOID(fit_tags(command.tags));
     Run run;
     run.info.run_id = command.run_id.empty() ? random_hex(kRunIdBytes) : command.run_id;
     run.info.experiment_id = command.experiment_id;
