@@ -8,7 +8,6 @@ import json
 import math
 import os
 import pathlib
-import struct
 import subprocess
 
 import numpy as np
@@ -184,6 +183,30 @@ def test_splits_are_exact_and_repeatable(tmp_path):
     assert sorted(sum(first.values(), [])) == list(range(1003))
     assert first == again and first != other
     assert all(part == sorted(part) for part in first.values())
+
+
+def test_usage_and_faults_have_their_exit_codes(tmp_path):
+    tune_data("convert", tmp_path / "only-one-path", expect=2)
+    tune_data("convert", expect=2)
+    tune_data("explode", expect=2)
+    assert "is not a number of bytes" in tune_data("convert", "a.csv", tmp_path / "o", "--size-limit", "big", expect=1)
+    assert "holds no data set" in tune_data("verify", tmp_path, expect=1)
+    assert tune_data("--version").startswith("tune-data ")
+
+
+def test_a_damaged_shard_is_named_with_both_hashes(tmp_path):
+    write_csv(tmp_path / "t.csv", ["x"], [[i] for i in range(100)])
+    tune_data("convert", tmp_path / "t.csv", tmp_path / "o", "--size-limit", 400, "--hashes", "sha1,xxh64")
+    shard = tmp_path / "o" / "shard.00001.mds"
+    data = bytearray(shard.read_bytes())
+    stored = hashlib.sha1(data).hexdigest()
+    data[-1] ^= 1
+    shard.write_bytes(data)
+    message = tune_data("verify", tmp_path / "o", expect=1)
+    assert "shard.00001.mds" in message and stored in message and hashlib.sha1(data).hexdigest() in message
+    shard.write_bytes(data[:-3])
+    message = tune_data("bench", tmp_path / "o", expect=1)
+    assert "shard.00001.mds" in message and f"it has {len(data) - 3} bytes, the index states {len(data)}" in message
 
 
 def has_parquet():
