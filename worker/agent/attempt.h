@@ -1,5 +1,5 @@
 #pragma once
-// One attempt in memory; used by the two files of class Attempts only.
+// One attempt in memory; used by the files of class Attempts only.
 
 #include "worker/agent/attempts.h"
 
