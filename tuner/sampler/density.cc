@@ -11,7 +11,7 @@ namespace {
 
 ScoreView view_of(const ParzenEstimator& estimator) {
     ScoreView view;
-    view.estimator = &estimator;
+
     view.base = estimator.base().data();
     view.weights = estimator.weights().data();
     view.rows = estimator.size();
@@ -29,7 +29,9 @@ ScoreView view_of(const ParzenEstimator& estimator) {
                 break;
             case Axis::Kind::kStepped: {
                 const KernelColumns& kernel = estimator.kernel(j);
-                view.stepped.push_back({kernel.mu.data(), kernel.inverse.data(), j});
+                kernel.cells->trim();
+                view.stepped.push_back({kernel.mu.data(), kernel.inverse.data(),
+                                        kernel.classes.data(), kernel.cells.get()});
                 break;
             }
         }
@@ -37,18 +39,20 @@ ScoreView view_of(const ParzenEstimator& estimator) {
     return view;
 }
 
-/// One point in the kernel's order.
-void lay_out(std::span<const Axis> axes, const double* point, std::vector<double>& out) {
+/// One point in the kernel's order, and the tables of its cells.
+void lay_out(const ParzenEstimator& estimator, const double* point, std::vector<double>& out,
+             std::vector<CellTable*>& tables) {
+    const std::span<const Axis> axes = estimator.axes();
     for (std::size_t j = 0; j < axes.size(); ++j)
         if (axes[j].kind == Axis::Kind::kContinuous) out.push_back(point[j]);
     for (std::size_t j = 0; j < axes.size(); ++j)
         if (axes[j].kind == Axis::Kind::kCategory) out.push_back(point[j]);
     for (std::size_t j = 0; j < axes.size(); ++j) {
         if (axes[j].kind != Axis::Kind::kStepped) continue;
-        const double value = axes[j].log ? std::exp(point[j]) : point[j];
-        out.push_back(axes[j].cell_low(value));
-        out.push_back(axes[j].cell_high(value));
-        out.push_back(point[j]);
+        CellTable* table = estimator.kernel(j).cells->table(point[j]);
+        tables.push_back(table);
+        out.push_back(table->low);
+        out.push_back(table->high);
     }
 }
 
@@ -58,15 +62,16 @@ void ParzenEstimator::log_density(std::span<const double> points, std::span<doub
     const ScoreView view = view_of(*this);
     std::vector<double> laid_out;
     laid_out.reserve(out.size() * view.stride());
+    std::vector<CellTable*> tables;
     std::vector<LogSum> sums(out.size());
     for (std::size_t c = 0; c < out.size(); ++c) {
         const double* point = points.data() + c * axes_.size();
-        lay_out(axes_, point, laid_out);
+        lay_out(*this, point, laid_out, tables);
         // The prior is the last component; it is counted first, as a first bound.
         sums[c].max = log_prior({point, axes_.size()});
         sums[c].lanes[0] = 1;
     }
-    add_kernels(view, laid_out, sums);
+    add_kernels(view, laid_out, tables, sums);
     const double log_weight_sum = std::log(weight_sum_);
     for (std::size_t c = 0; c < out.size(); ++c) {
         double total = 0;

@@ -32,8 +32,7 @@ namespace {
 
 constexpr double kSqrtTau = 2.50662827463100050242;
 constexpr double kSqrtHalf = 0.70710678118654752440;
-constexpr std::size_t kFullWeights = 25;     // the newest so many observations weigh 1
-constexpr std::size_t kCellTableMax = 4096;  // grid values; beyond, masses are computed each time
+constexpr std::size_t kFullWeights = 25;  // the newest so many observations weigh 1
 
 double smallest_bandwidth(const Axis& axis, std::size_t count) {
     return axis.range / std::min(100.0, static_cast<double>(count) + 2.0);
@@ -56,6 +55,7 @@ ParzenEstimator::ParzenEstimator(std::vector<Axis> axes)
         kernel.prior_log_norm =
             log_z + (axis.kind == Axis::Kind::kContinuous ? std::log(axis.range * kSqrtTau) : 0);
         kernel.floor = smallest_bandwidth(axis, 0);
+        if (axis.kind == Axis::Kind::kStepped) kernel.cells = std::make_unique<CellTables>(axis);
         kernels_.push_back(std::move(kernel));
     }
 }
@@ -77,7 +77,10 @@ void ParzenEstimator::insert(std::uint64_t number, std::span<const double> posit
         }
     }
     settle_weights();
-    for (std::size_t j = 0; j < axes_.size(); ++j) settle_floor(j, count + 1);
+    for (std::size_t j = 0; j < axes_.size(); ++j) {
+        settle_floor(j, count + 1);
+        settle_classes(j, count + 1);
+    }
     if (all_touched_) {
         for (std::size_t i = 0; i <= count; ++i) settle_base(i);
     } else {
@@ -103,7 +106,10 @@ void ParzenEstimator::erase(std::uint64_t number) {
     base_.erase(row, count);
     weights_.erase(row, count);
     settle_weights();
-    for (std::size_t j = 0; j < axes_.size(); ++j) settle_floor(j, count - 1);
+    for (std::size_t j = 0; j < axes_.size(); ++j) {
+        settle_floor(j, count - 1);
+        settle_classes(j, count - 1);
+    }
     if (all_touched_) {
         for (std::size_t i = 0; i + 1 < count; ++i) settle_base(i);
     } else {
@@ -123,6 +129,15 @@ void ParzenEstimator::insert_axis(std::size_t axis_index, std::size_t row, doubl
     kernel.log_norm.insert(row, count, 0);
     kernel.low_tail.insert(row, count, 0);
     kernel.high_tail.insert(row, count, 0);
+    if (kernel.cells) {
+        // Padded to whole blocks, as the columns are.
+        if (count + 1 > kernel.classes.size())
+            kernel.classes.resize(kernel.classes.size() + 16 * kLaneCount, 0);
+        const auto begin = kernel.classes.begin();
+        std::move_backward(begin + static_cast<std::ptrdiff_t>(row),
+                           begin + static_cast<std::ptrdiff_t>(count),
+                           begin + static_cast<std::ptrdiff_t>(count) + 1);
+    }
     const auto new_row = static_cast<std::uint32_t>(row);
     if (row != count)
         for (std::uint32_t& other : kernel.order) other += other >= new_row ? 1 : 0;
@@ -152,6 +167,13 @@ void ParzenEstimator::erase_axis(std::size_t axis_index, std::size_t row) {
     for (Column* column : {&kernel.mu, &kernel.raw, &kernel.sigma, &kernel.inverse,
                            &kernel.log_norm, &kernel.low_tail, &kernel.high_tail})
         column->erase(row, count);
+    if (kernel.cells) {
+        const auto begin = kernel.classes.begin();
+        std::move(begin + static_cast<std::ptrdiff_t>(row) + 1,
+                  begin + static_cast<std::ptrdiff_t>(count),
+                  begin + static_cast<std::ptrdiff_t>(row));
+        kernel.classes[count - 1] = 0;
+    }
     kernel.floor = smallest_bandwidth(axis, count - 1);
     for (std::size_t i = index == 0 ? 0 : index - 1; i <= index && i + 1 < count; ++i)
         refresh_raw(axis, kernel, i);
@@ -190,6 +212,17 @@ void ParzenEstimator::settle_row(const Axis& axis, KernelColumns& kernel, std::s
     kernel.high_tail[row] = high_tail;
     kernel.log_norm[row] =
         log_z + (axis.kind == Axis::Kind::kContinuous ? std::log(sigma * kSqrtTau) : 0);
+    if (kernel.cells) kernel.classes[row] = kernel.cells->class_of(mu, sigma);
+}
+
+/// Classes that no row has any more are dropped when they outnumber the others.
+void ParzenEstimator::settle_classes(std::size_t axis_index, std::size_t count) {
+    if (axes_[axis_index].kind != Axis::Kind::kStepped) return;
+    KernelColumns& kernel = kernels_[slot_[axis_index]];
+    if (kernel.cells->class_count() <= 4 * count + 64) return;
+    kernel.cells->clear();
+    for (std::size_t row = 0; row < count; ++row)
+        kernel.classes[row] = kernel.cells->class_of(kernel.mu[row], kernel.sigma[row]);
 }
 
 /// While n < 98 the smallest bandwidth moves with n, and with it every row that sits on it.
@@ -277,38 +310,6 @@ double ParzenEstimator::log_other_category(std::size_t axis) const {
     return std::log(smoothing / (1 + axes_[axis].categories * smoothing));
 }
 
-double ParzenEstimator::log_cell_mass(std::size_t axis_index, std::size_t row,
-                                      double position) const {
-    const Axis& axis = axes_[axis_index];
-    const KernelColumns& kernel = kernels_[slot_[axis_index]];
-    const bool is_prior = row == numbers_.size();
-    const double mu = is_prior ? 0.5 * (axis.low + axis.high) : kernel.mu[row];
-    const double sigma = is_prior ? axis.range : kernel.sigma[row];
-    if (axis.log) {
-        const double value = std::exp(position);
-        return log_normal_mass((axis.cell_low(value) - mu) / sigma,
-                               (axis.cell_high(value) - mu) / sigma);
-    }
-    const double half = axis.step / 2;
-    // On a linear grid the mass depends on the distance only; most rows share the smallest
-    // bandwidth, for which it is kept by distance in steps.
-    const double distance = std::abs(position - mu);
-    const auto steps = static_cast<std::size_t>(std::rint(distance / axis.step));
-    if (is_prior || sigma != kernel.floor || steps >= kCellTableMax)
-        return log_normal_mass((distance - half) / sigma, (distance + half) / sigma);
-    if (kernel.cell_mass_floor != kernel.floor) {
-        kernel.cell_mass.clear();
-        kernel.cell_mass_floor = kernel.floor;
-    }
-    if (steps >= kernel.cell_mass.size()) kernel.cell_mass.resize(steps + 1, 1);
-    double& known = kernel.cell_mass[steps];
-    if (known > 0) {
-        const double exact = static_cast<double>(steps) * axis.step;
-        known = log_normal_mass((exact - half) / sigma, (exact + half) / sigma);
-    }
-    return known;
-}
-
 double ParzenEstimator::log_prior(std::span<const double> point) const {
     double sum = 0;
     for (std::size_t j = 0; j < axes_.size(); ++j) {
@@ -316,7 +317,11 @@ double ParzenEstimator::log_prior(std::span<const double> point) const {
         if (axis.kind == Axis::Kind::kCategory) {
             sum -= std::log(axis.categories);
         } else if (axis.kind == Axis::Kind::kStepped) {
-            sum += log_cell_mass(j, numbers_.size(), point[j]) - kernels_[slot_[j]].prior_log_norm;
+            const double value = axis.log ? std::exp(point[j]) : point[j];
+            const double middle = 0.5 * (axis.low + axis.high);
+            sum += log_normal_mass((axis.cell_low(value) - middle) / axis.range,
+                                   (axis.cell_high(value) - middle) / axis.range) -
+                   kernels_[slot_[j]].prior_log_norm;
         } else {
             const double z = (point[j] - 0.5 * (axis.low + axis.high)) / axis.range;
             sum += -0.5 * z * z - kernels_[slot_[j]].prior_log_norm;

@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "tuner/sampler/axis.h"
+#include "tuner/sampler/cell_tables.h"
 #include "tuner/sampler/columns.h"
 
 namespace tune::tuner {
@@ -23,9 +25,10 @@ struct KernelColumns {
     Column high_tail{0};  // and above it
     std::vector<std::uint32_t> order;  // rows by (mu, row)
     double prior_log_norm = 0;
-    double floor = 0;                       // smallest bandwidth at this size
-    mutable std::vector<double> cell_mass;  // stepped, linear: see ParzenEstimator::log_cell_mass
-    mutable double cell_mass_floor = -1;
+    double floor = 0;  // smallest bandwidth at this size
+    // Stepped axes only: rows with equal mu and sigma share a class, and its masses.
+    std::vector<std::uint32_t> classes;
+    std::unique_ptr<CellTables> cells;
 };
 
 /// Rows are observations in order of trial number; row size() stands for the prior.
@@ -65,10 +68,6 @@ public:
     [[nodiscard]] double log_own_category(std::size_t axis) const;
     [[nodiscard]] double log_other_category(std::size_t axis) const;
 
-    /// ln of the kernel mass of `row` in the cell of the grid value at `position`, before
-    /// truncation.
-    [[nodiscard]] double log_cell_mass(std::size_t axis, std::size_t row, double position) const;
-
     /// ln of the prior kernel at one point.
     [[nodiscard]] double log_prior(std::span<const double> point) const;
 
@@ -78,6 +77,7 @@ private:
     void refresh_raw(const Axis& axis, KernelColumns& kernel, std::size_t place);
     void settle_row(const Axis& axis, KernelColumns& kernel, std::size_t row);
     void settle_floor(std::size_t axis, std::size_t count);
+    void settle_classes(std::size_t axis, std::size_t count);
     void settle_base(std::size_t row);
     void settle_weights();
 

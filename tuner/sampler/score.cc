@@ -35,21 +35,17 @@ constexpr double kNegligible = 40;
 /// Axes between two looks at whether a tile still matters.
 constexpr std::size_t kCheckEvery = 3;
 
-/// Adds the exact cell masses to the terms that still matter; the others are set to -inf.
-void add_cell_masses(const ScoreView& view, std::size_t first, const double* point, double limit,
-                     const double* bound, double* terms) {
+/// Computes the masses that are NaN: not in the table yet.
+void fill_missing(const CellTables& cells, CellTable& table, const std::uint32_t* classes,
+                  double* masses) {
     for (std::size_t k = 0; k < kLaneCount; ++k) {
-        if (!(bound[k] > limit)) {
-            terms[k] = -1e300;
-            continue;
-        }
-        for (std::size_t j = 0; j < view.stepped.size(); ++j)
-            terms[k] +=
-                view.estimator->log_cell_mass(view.stepped[j].axis, first + k, point[3 * j + 2]);
+        if (masses[k] == masses[k]) continue;
+        cells.fill(table, classes[k]);
+        masses[k] = table.log_mass[classes[k]];
     }
 }
 
-using AddAll = void (*)(const ScoreView&, const double*, std::size_t, std::span<LogSum>);
+using AddAll = void (*)(const ScoreView&, const double*, CellTable* const*, std::span<LogSum>);
 
 #if defined(__clang__)
 #define TUNE_TARGET_BEGIN(text) \
@@ -74,6 +70,11 @@ template <class Mask>
 static inline __attribute__((always_inline)) bool any_negative(const Mask& bits) {
     return (bits[0] | bits[1]) < 0;
 }
+template <class Pack>
+static inline __attribute__((always_inline)) Pack gather(const double* from,
+                                                         const std::uint32_t* at) {
+    return Pack{from[at[0]], from[at[1]]};
+}
 #include "tuner/sampler/score_kernel.inc"
 #undef TUNE_LANES
 }  // namespace base
@@ -86,6 +87,13 @@ template <class Mask>
 static inline __attribute__((always_inline)) bool any_negative(const Mask& bits) {
     return _mm256_movemask_pd(reinterpret_cast<__m256d>(bits)) != 0;
 }
+template <class Pack>
+static inline __attribute__((always_inline)) Pack gather(const double* from,
+                                                         const std::uint32_t* at) {
+    return reinterpret_cast<Pack>(_mm256_mask_i32gather_pd(
+        _mm256_setzero_pd(), from, _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)),
+        _mm256_castsi256_pd(_mm256_set1_epi64x(-1)), sizeof(double)));
+}
 #include "tuner/sampler/score_kernel.inc"
 #undef TUNE_LANES
 }  // namespace avx2
@@ -97,6 +105,13 @@ namespace avx512 {
 template <class Mask>
 static inline __attribute__((always_inline)) bool any_negative(const Mask& bits) {
     return _mm512_movepi64_mask(reinterpret_cast<__m512i>(bits)) != 0;
+}
+template <class Pack>
+static inline __attribute__((always_inline)) Pack gather(const double* from,
+                                                         const std::uint32_t* at) {
+    return reinterpret_cast<Pack>(_mm512_mask_i32gather_pd(
+        _mm512_setzero_pd(), 0xFF, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)), from,
+        sizeof(double)));
 }
 #include "tuner/sampler/score_kernel.inc"
 #undef TUNE_LANES
@@ -127,8 +142,9 @@ AddAll& chosen() {
 
 }  // namespace
 
-void add_kernels(const ScoreView& view, std::span<const double> points, std::span<LogSum> sums) {
-    chosen()(view, points.data(), view.stride(), sums);
+void add_kernels(const ScoreView& view, std::span<const double> points,
+                 std::span<CellTable* const> tables, std::span<LogSum> sums) {
+    chosen()(view, points.data(), tables.data(), sums);
 }
 
 std::vector<const char*> score_variants() {

@@ -3,6 +3,7 @@
 // many kernels. Private to tuner/sampler.
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -30,13 +31,13 @@ struct CategoryView {
 struct SteppedView {
     const double* mu;
     const double* inverse;
-    std::size_t axis;
+    const std::uint32_t* classes;
+    const CellTables* cells;
 };
 
 /// An estimator's columns by kind of axis. A point is given in the order continuous, categories,
-/// and three numbers a stepped axis: its cell's ends and its position.
+/// and the two ends of its cell on each stepped axis.
 struct ScoreView {
-    const ParzenEstimator* estimator = nullptr;
     const double* base = nullptr;
     const double* weights = nullptr;
     std::size_t rows = 0;
@@ -45,13 +46,15 @@ struct ScoreView {
     std::vector<SteppedView> stepped;
 
     [[nodiscard]] std::size_t stride() const {
-        return continuous.size() + categories.size() + 3 * stepped.size();
+        return continuous.size() + categories.size() + 2 * stepped.size();
     }
 };
 
 /// Adds all kernels to the sums of `points` ([sums.size()][stride]). Kernels that are below
 /// exp(-44) of a point's sum are left out: together less than 1e-14 of it for 10^5 kernels.
-void add_kernels(const ScoreView& view, std::span<const double> points, std::span<LogSum> sums);
+/// `tables`: of each point's cells, [sums.size()][stepped].
+void add_kernels(const ScoreView& view, std::span<const double> points,
+                 std::span<CellTable* const> tables, std::span<LogSum> sums);
 
 /// The instruction sets this machine can run, for tests: each gives the same bits. "avx512",
 /// "avx2", "base".
