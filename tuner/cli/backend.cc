@@ -107,6 +107,7 @@ bool answers(const std::string& url) {
 
 Result<std::unique_ptr<Backend>> find_backend(const std::optional<std::string>& server,
                                               const std::optional<std::string>& data) {
+    if (server && !answers(*server)) return no_answer(*server);
     if (server) return remote_backend(*server);
     if (data) return folder_backend(*data);
     if (answers(kDefaultServer)) return remote_backend(kDefaultServer);
@@ -115,6 +116,12 @@ Result<std::unique_ptr<Backend>> find_backend(const std::optional<std::string>& 
                                                   kDefaultServer + " and there is no folder " +
                                                   kDefaultData +
                                                   "; name one with --server URL or --data DIR"};
+}
+
+Error no_answer(const std::string& url) {
+    return {Code::kTemporarilyUnavailable,
+            "no tune server answers at " + url +
+                "; start it with `tune server`, or leave --server out"};
 }
 
 std::string study_path(std::string_view study, std::string_view rest) {

@@ -33,6 +33,9 @@ public:
 /// Whether a `tune` server answers there, within about two seconds.
 [[nodiscard]] bool answers(const std::string& url);
 
+/// The error for a server that was named and does not answer.
+[[nodiscard]] Error no_answer(const std::string& url);
+
 /// For ls, show and so on: the server that is named; else the one that holds the folder that is
 /// named; else the default server if it answers; else the default folder. Errors: one sentence that
 /// says what was looked for and what to do.

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ constexpr const char* kRunExamples =
     "A trial reports its metric with an MLflow client, or with a line  tune: {\"loss\": 0.31}  on\n"
     "stdout, or through --scrape. The same command again goes on with the same study.\n";
 
+constexpr int kTrialsMax = 10'000'000;
+constexpr int kParallelMax = 100'000;
+
 /// What the parser fills; lives as long as the program.
 struct Words {
     ServerCommand server;
@@ -38,16 +42,19 @@ struct Words {
 
 void add_study_flags(CLI::App& app, StudyFlags& flags) {
     app.add_option("words", flags.words, "study.yaml and/or parameters NAME=SPEC");
-    app.add_option("-n,--trials", flags.trials, "trials in all")->check(CLI::PositiveNumber);
+    app.add_option("-n,--trials", flags.trials, "trials in all")->check(CLI::Range(1, kTrialsMax));
     app.add_option("-m,--metric", flags.metric, "the objective, METRIC[:min|max]");
-    app.add_option("-j,--parallel", flags.parallel, "trials at a time")->check(CLI::PositiveNumber);
+    app.add_option("-j,--parallel", flags.parallel, "trials at a time")
+        ->check(CLI::Range(1, kParallelMax));
     app.add_option("--study", flags.study, "name of the study (default: from the file or command)");
     app.add_option("--time", flags.time, "end after this time, e.g. 90s, 2h30m");
     app.add_option("--seed", flags.seed, "seed of all random choices");
     app.add_option("--sampler", flags.sampler, "tpe or random");
     app.add_option("--pruner", flags.pruner, "none, median, asha; or asha,min=1,max=90,eta=3");
-    app.add_option("--scrape", flags.scrape,
-                   "a metric's name, or a pattern with a group: 'loss=([0-9.e+-]+)'");
+    app.add_option(
+           "--scrape", flags.scrape,
+           "a metric's name, or a pattern with a group: 'loss=([0-9.e+-]+)'; may be repeated")
+        ->allow_extra_args(false);
 }
 
 void add_server(CLI::App& app, Words& words) {
@@ -132,6 +139,18 @@ std::vector<std::string> split_command(int argc, char** argv, std::vector<std::s
     return words;
 }
 
+/// CLI11 would only say that a subcommand is missing.
+std::string verb_fault(const CLI::App& app, const std::vector<std::string>& arguments) {
+    std::string known;
+    for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+        if (!arguments.empty() && verb->get_name() == arguments[0]) return {};
+        known += (known.empty() ? "" : ", ") + verb->get_name();
+    }
+    if (arguments.empty()) return "what to do? Known: " + known + " (tune --help)";
+    if (arguments[0].starts_with("-")) return {};
+    return "unknown verb '" + arguments[0] + "'; known: " + known + " (tune --help)";
+}
+
 int run(int argc, char** argv) {
     CLI::App app("Hyperparameter tuning and experiment tracking in one program.", "tune");
     app.set_version_flag("--version", std::string("tune ") + kVersion);
@@ -153,6 +172,10 @@ int run(int argc, char** argv) {
                    [&] { return run_change(words.study, "stop"); });
     std::vector<std::string> command;
     std::vector<std::string> arguments = split_command(argc, argv, command);
+    if (const std::string fault = verb_fault(app, arguments); !fault.empty()) {
+        std::fprintf(stderr, "tune: %s\n", fault.c_str());
+        return kExitUsage;
+    }
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     try {
         app.parse(std::move(arguments));

@@ -24,8 +24,8 @@ struct ServerCommand {
     std::string host = "127.0.0.1";
     std::uint16_t port = 5000;
     std::string data = kDefaultData;
-    std::vector<std::string> allowed_hosts;
-    std::vector<std::string> allowed_origins;
+    std::vector<std::string> allowed_hosts = {};
+    std::vector<std::string> allowed_origins = {};
     int threads = 2;
     std::string heartbeat = "10s";
     std::string lease_ttl = "40s";
@@ -34,24 +34,24 @@ struct ServerCommand {
 
 /// What describes a study: file, inline parameters and flags; for `run` and `plan`.
 struct StudyFlags {
-    std::vector<std::string> words;  ///< a file and NAME=SPEC, in any order
-    std::vector<std::string> command;
-    std::optional<std::string> study;
-    std::optional<std::uint64_t> trials;
-    std::optional<std::string> metric;
-    std::optional<int> parallel;
-    std::optional<std::string> time;
-    std::optional<std::uint64_t> seed;
-    std::optional<std::string> sampler;
-    std::optional<std::string> pruner;
-    std::vector<std::string> scrape;
+    std::vector<std::string> words = {};  ///< a file and NAME=SPEC, in any order
+    std::vector<std::string> command = {};
+    std::optional<std::string> study = {};
+    std::optional<std::uint64_t> trials = {};
+    std::optional<std::string> metric = {};
+    std::optional<int> parallel = {};
+    std::optional<std::string> time = {};
+    std::optional<std::uint64_t> seed = {};
+    std::optional<std::string> sampler = {};
+    std::optional<std::string> pruner = {};
+    std::vector<std::string> scrape = {};
 };
 
 struct RunCommand {
-    StudyFlags study;
-    std::optional<std::string> server;
+    StudyFlags study = {};
+    std::optional<std::string> server = {};
     std::string host = "127.0.0.1";
-    std::optional<std::uint16_t> port;
+    std::optional<std::uint16_t> port = {};
     std::string data = kDefaultData;
     bool no_agent = false;
     bool quiet = false;
@@ -59,7 +59,7 @@ struct RunCommand {
 };
 
 struct PlanCommand {
-    StudyFlags study;
+    StudyFlags study = {};
     bool json = false;
 };
 
@@ -73,9 +73,9 @@ struct AgentCommand {
 
 /// ls, show, best, pause, resume, stop.
 struct StudyCommand {
-    std::optional<std::string> server;
-    std::optional<std::string> data;
-    std::string study;
+    std::optional<std::string> server = {};
+    std::optional<std::string> data = {};
+    std::string study = {};
     bool json = false;
 };
 

@@ -15,6 +15,7 @@
 #include "tuner/cli/local_server.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/output.h"
+#include "tuner/cli/program_check.h"
 #include "tuner/cli/progress.h"
 #include "tuner/cli/study_flags.h"
 #include "tuner/cli/study_text.h"
@@ -50,10 +51,7 @@ Result<void> listen(LocalServer& local, const RunCommand& options) {
 
 Result<Place> find_place(const RunCommand& options, const std::string& study) {
     if (options.server) {
-        if (!answers(*options.server))
-            return Error{Code::kTemporarilyUnavailable,
-                         "no tune server answers at " + *options.server +
-                             "; start it with `tune server`, or leave --server out"};
+        if (!answers(*options.server)) return no_answer(*options.server);
         return Place{.local = nullptr, .url = *options.server};
     }
     Result<std::unique_ptr<LocalServer>> local =
@@ -203,11 +201,10 @@ private:
 int exit_code_of(const Json& study, bool interrupted) {
     if (interrupted) return kExitInterrupted;
     if (!study["best"].is_object()) return kExitNoTrial;
-    const Json& budget = study["budget"];
-    const bool has_all = !budget.contains("trials") || !budget["trials"].is_number() ||
-                         ended_count(study) >= budget["trials"].get<std::int64_t>();
-    const bool has_time = budget.contains("time") && !budget["time"].is_null();
-    return has_all && !(has_time && !budget.contains("trials")) ? kExitOk : kExitTime;
+    // A completed study has something to note only when its time was over before its trials.
+    const bool out_of_time =
+        text_of(study, "state") == "completed" && !text_of(study, "note").empty();
+    return out_of_time ? kExitTime : kExitOk;
 }
 
 /// Why no trial is complete: the reason of the last one, which is mostly that of all.
@@ -243,6 +240,7 @@ void print_end(const RunCommand& options, Backend& backend, const Json& study, b
 
 Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
     TUNE_TRY(config, study_from_flags(options.study, true));
+    if (!options.no_agent) TUNE_TRY_VOID(check_program(config));
     TUNE_TRY(place, find_place(options, config.study));
     TUNE_TRY(backend, remote_backend(place.url));
     TUNE_TRY(study, backend->post("/api/2.0/tune/studies", to_json(config)));

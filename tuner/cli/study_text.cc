@@ -12,6 +12,7 @@ namespace tune::cli {
 namespace {
 
 constexpr std::size_t kParamColumnsMax = 12;
+constexpr std::size_t kReasonColumns = 90;
 
 std::int64_t integer_of(const Json& object, const char* name) {
     const auto at = object.find(name);
@@ -100,7 +101,7 @@ std::string trial_line(const Json& trial, const Json& study) {
     if (const std::string time = duration_cell(trial); !time.empty())
         line += "  " + styled(time, Tone::kDim);
     if (const std::string reason = text_of(trial, "reason"); state != "complete" && !reason.empty())
-        line += styled("  (" + printable(reason) + ")", Tone::kDim);
+        line += styled("  (" + clipped(printable(reason), kReasonColumns) + ")", Tone::kDim);
     return line;
 }
 

@@ -2,8 +2,8 @@
 // All studies of a server: the one place where trials are handed out, reported on and ended.
 //
 //   agents, REST clients --> Studies --> Store (documents and runs in one transaction)
-//                               ^          |
-//                               └ on_commit ┘  metrics of trials -> objective, pruner -> directives
+//                            ^            |
+//                            +- on_commit +  metrics of trials -> objective, pruner -> directives
 //
 // Concurrency: thread-safe; one mutex, held for computing only. Calls that change something answer
 // through a completion after the change is on disk; the completion runs on any thread, without the

@@ -1,0 +1,116 @@
+"""Real `tune` processes in scratch folders, for test_study_*.py."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN_DIR = pathlib.Path(os.environ.get("TUNE_BIN_DIR", ROOT / "build" / "release" / "bin"))
+TUNE = BIN_DIR / "tune"
+TIMEOUT_S = 120
+
+OK, FAILED, USAGE, NO_TRIAL, TIME, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+# One trial: reports its parameter.
+REPORT = ["echo", 'tune: {"loss": {x}}']
+
+
+def tune(*arguments, cwd, timeout=TIMEOUT_S, **more):
+    """Runs tune to its end."""
+    return subprocess.run([TUNE, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=timeout,
+                          **more)
+
+
+def tune_json(*arguments, cwd, code=OK):
+    done = tune(*arguments, "--json", cwd=cwd)
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout)
+
+
+def start(*arguments, cwd):
+    """Starts tune in a session of its own, so that signals reach it alone."""
+    return subprocess.Popen([TUNE, *map(str, arguments)], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, start_new_session=True)
+
+
+def run_arguments(command, trials=20, study="s", parameters=("x=0..1",), jobs=2):
+    return ["run", "-n", trials, "-m", "loss:min", "-j", jobs, "--port", 0, "--study", study, "--seed", 7, *parameters,
+            "--", *command]
+
+
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+@contextlib.contextmanager
+def server(cwd, *arguments, port=0):
+    """A `tune server`; gives (process, url). It is stopped by SIGTERM and must end well."""
+    process = start("server", "--port", port, *arguments, cwd=cwd)
+    try:
+        line = process.stdout.readline()
+        assert "listening on" in line, line + process.stderr.read()
+        yield process, line.split("listening on ")[1].split()[0]
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=30)
+            assert process.returncode == OK
+
+
+def call(url, path, body=None):
+    """One REST call; (status, JSON)."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url + path, data=data, headers={"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def study_of(url, name="s"):
+    return call(url, f"/api/2.0/tune/studies/{name}")[1]
+
+
+def wait_until(condition, what, timeout_s=60):
+    """Looks until `condition` gives something true, which is returned; for states of other processes."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"not in {timeout_s} s: {what}")
+
+
+def read_lines_until(process, words, stream="stderr"):
+    """Reads lines of the process until one holds `words`; all of them."""
+    lines = []
+    for line in getattr(process, stream):
+        lines.append(line)
+        if words in line:
+            return lines
+    raise AssertionError(f"never said {words!r}: {lines}")
+
+
+def trials_of(cwd, study="s", *more):
+    return tune_json("show", study, "--data", "tune-data", *more, cwd=cwd)["trials"]
+
+
+def end_all_of(folder):
+    """Kills what still runs with this folder as its working directory: trials that a kill -9 left."""
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            if pathlib.Path(os.readlink(entry / "cwd")) == pathlib.Path(folder):
+                os.kill(int(entry.name), signal.SIGKILL)

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "base/result.h"
+#include "tuner/space/study_config.h"
+
+namespace tune::cli {
+
+/// Whether an agent on this machine would find the command's program: in the folder of `tune`, then
+/// in PATH, or at its path. Saves a study of trials that all fail. Errors: kInvalidParameterValue
+/// naming the program. A program whose name is a placeholder is not checked.
+[[nodiscard]] Result<void> check_program(const tuner::StudyConfig& config);
+
+}  // namespace tune::cli
