@@ -6,6 +6,7 @@ import { Browser, live, seedStudy, TuneServer } from "./support.mjs";
 const server = new TuneServer();
 const browser = new Browser();
 let digits;
+const runIds = [];
 
 before(async () => {
     await server.start();
@@ -13,12 +14,12 @@ before(async () => {
     digits = await server.experiment("digits");
     await server.experiment("other");
     for (let i = 0; i < 30; ++i)
-        await server.run(digits, `run-${String(i).padStart(2, "0")}`, {
+        runIds.push((await server.run(digits, `run-${String(i).padStart(2, "0")}`, {
             params: { lr: 10 ** -(1 + (i % 3)), optimizer: i % 2 ? "adamw" : "sgd", constant: 1 },
             tags: { team: i < 10 ? "vision" : "nlp" },
             metrics: [["loss", 1 / (i + 1), 0], ["accuracy", i / 30, 0]],
             status: i < 28 ? (i === 5 ? "FAILED" : "FINISHED") : undefined,
-        });
+        })).id);
     await seedStudy(server, "sweep", 3);
 });
 after(async () => {
@@ -69,7 +70,7 @@ test("MLflow's filter keeps the runs that the server's search finds", async () =
     await rowCount(page, "30 runs");
     const filters = [
         "metrics.loss < 0.1", "metrics.accuracy >= 0.5 AND params.optimizer = 'sgd'", "tags.team LIKE 'vis%'",
-        "status = 'FAILED'", "status IN ('FAILED', 'RUNNING') and metrics.loss < 0.9", "attributes.run_name ILIKE 'RUN-1%'",
+        "status = 'FAILED'", `run_id IN ('${runIds[3]}', '${runIds[4]}') and metrics.loss < 0.9`, "attributes.run_name ILIKE 'RUN-1%'",
         "params.lr != '0.1'", "tags.team IS NULL",
     ];
     for (const filter of filters) {

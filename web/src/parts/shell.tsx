@@ -69,7 +69,7 @@ const kFilterExamples: [string, string][] = [
     ["metrics.val_loss < 0.3", "the latest value of a metric"],
     ["params.optimizer = 'adamw' AND params.lr < 0.01", "conditions are joined by AND; numbers need no quotes"],
     ["tags.team LIKE 'vision%'", "% stands for any text; ILIKE ignores case"],
-    ["status IN ('FAILED', 'KILLED')", "attributes need no prefix"],
+    ["status != 'FINISHED'", "attributes need no prefix"],
 ];
 
 const isHelpOpen = signal(false);
