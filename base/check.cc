@@ -5,10 +5,10 @@
 
 namespace tune {
 
-void check_failed(std::string_view condition, std::string_view message,
-                  std::source_location where) {
-    std::fprintf(stderr, "%s:%u: %s: check failed: %.*s (%.*s)\n", where.file_name(), where.line(),
-                 where.function_name(), static_cast<int>(message.size()), message.data(),
+void check_failed(std::string_view condition, std::string_view message, const char* file, int line,
+                  const char* function) {
+    std::fprintf(stderr, "%s:%d: %s: check failed: %.*s (%.*s)\n", file, line, function,
+                 static_cast<int>(message.size()), message.data(),
                  static_cast<int>(condition.size()), condition.data());
     std::abort();
 }

@@ -2,14 +2,14 @@
 // TUNE_CHECK: for programmer errors only; always on. Anything a user or a machine can cause is a
 // Result instead.
 
-#include <source_location>
 #include <string_view>
 
 namespace tune {
 
 /// Prints the message with its place and aborts.
 [[noreturn]] void check_failed(std::string_view condition, std::string_view message,
-                               std::source_location where = std::source_location::current());
+                               const char* file = __builtin_FILE(), int line = __builtin_LINE(),
+                               const char* function = __builtin_FUNCTION());
 
 }  // namespace tune
 

@@ -128,6 +128,24 @@ bool HostCheck::origin_allowed(std::string_view origin, std::string_view fetch_s
     return from_port == to_port;
 }
 
+std::optional<Response> HostCheck::objection(const Request& request,
+                                             std::string_view local_address) const {
+    const std::string& path = request.path;
+    if (path == "/health" || path == "/version") return std::nullopt;
+    const std::string_view host = request.header("Host");
+    if (!host_allowed(host, local_address))
+        return error_response(
+            {Code::kPermissionDenied,
+             "Invalid Host header - possible DNS rebinding attack detected. Use localhost or the "
+             "server's address, or start the server with this host allowed."});
+    if (changes_state(request.method) &&
+        !origin_allowed(request.header("Origin"), request.header("Sec-Fetch-Site"), host))
+        return error_response({Code::kPermissionDenied,
+                               "Cross-origin request blocked: a page of another site may not "
+                               "change anything here."});
+    return std::nullopt;
+}
+
 bool changes_state(Method method) {
     return method != Method::kGet && method != Method::kHead && method != Method::kOptions;
 }

@@ -2,6 +2,7 @@
 // Who may talk to the server through a browser: the Host check stops DNS rebinding, the Origin
 // check stops other sites' pages from sending requests that change something.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,11 @@ public:
     /// also where they leave Origin out.
     [[nodiscard]] bool origin_allowed(std::string_view origin, std::string_view fetch_site,
                                       std::string_view host) const;
+
+    /// The refusal of a request that breaks one of the rules above; nothing: it may go on. /health
+    /// and /version are answered to everybody.
+    [[nodiscard]] std::optional<Response> objection(const Request& request,
+                                                    std::string_view local_address) const;
 
 private:
     std::string bound_host_;

@@ -68,7 +68,6 @@ private:
     void stream(std::string_view chunk);
     void decompress_then_dispatch();
     void dispatch();
-    [[nodiscard]] std::optional<Response> objection() const;
     [[nodiscard]] bool body_is_small() const;
     bool refuse(Response response);
     void refuse_and_close(Response response);
@@ -239,7 +238,8 @@ bool Session::on_header() {
     request_ = parser_.request();
     request_->remote_address = remote_address_;
     if (!parser_.keep_alive()) close_after_ = true;
-    if (std::optional<Response> answer = objection()) return refuse(std::move(*answer));
+    if (auto answer = context_->host_check.objection(*request_, local_address_))
+        return refuse(std::move(*answer));
     Response refusal;
     route_ = context_->router.resolve(*request_, refusal);
     if (!route_) return refuse(std::move(refusal));
@@ -279,25 +279,6 @@ bool Session::on_header() {
                                  self->process();
                              });
     return false;
-}
-
-/// What is wrong with the request before any route is asked.
-std::optional<Response> Session::objection() const {
-    const std::string& path = request_->path;
-    if (path == "/health" || path == "/version") return std::nullopt;
-    const std::string_view host = request_->header("Host");
-    if (!context_->host_check.host_allowed(host, local_address_))
-        return error_response(
-            {Code::kPermissionDenied,
-             "Invalid Host header - possible DNS rebinding attack detected. Use localhost or the "
-             "server's address, or start the server with this host allowed."});
-    if (changes_state(request_->method) &&
-        !context_->host_check.origin_allowed(request_->header("Origin"),
-                                             request_->header("Sec-Fetch-Site"), host))
-        return error_response({Code::kPermissionDenied,
-                               "Cross-origin request blocked: a page of another site may not "
-                               "change anything here."});
-    return std::nullopt;
 }
 
 bool Session::body_is_small() const {

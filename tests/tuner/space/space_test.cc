@@ -91,7 +91,8 @@ TEST(Space, ConditionsSwitchParametersOnAndOff) {
 
 TEST(Space, ParentsComeFirst) {
     const Space one = space(R"({"a": {"float": [0, 1], "when": {"b": 1}},
-                                "b": {"int": [0, 1], "when": {"c": "x"}}, "c": {"choice": ["x", "y"]}})");
+                                "b": {"int": [0, 1], "when": {"c": "x"}},
+                                "c": {"choice": ["x", "y"]}})");
     EXPECT_EQ(one.parents_first(), (std::vector<std::size_t>{2, 1, 0}));
 }
 

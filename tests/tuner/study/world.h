@@ -146,7 +146,9 @@ public:
         return facts;
     }
     /// All documents of the tuner, as the journal holds them.
+    /// What is on disk of the studies, once everything submitted before is.
     std::string journal() {
+        EXPECT_TRUE(store_->execute(tracker::PutDocument{"world", "settled", "{}"}).has_value());
         std::string text;
         for (const char* collection : {"tune.studies", "tune.trials"}) {
             const auto documents = store_->list_documents(collection);
