@@ -162,11 +162,12 @@ TEST_F(LoggingTest, LegacyModelsAreAppendedToATag) {
     };
     run(RecordLoggedModel{id_, model("a")});
     run(RecordLoggedModel{id_, model("b")});
-    EXPECT_NE(
-        pairs(get(id_).tags)
-            .find(
-                R"(mlflow.log-model.history=[{"artifact_path":"a","flavors":{"python":{"v":2}},"run_id":"r","utc_time_created":"t"},{"artifact_path":"b")"),
-        std::string::npos);
+    const std::string entry =
+        R"("flavors":{"python":{"v":2}},"run_id":"r","utc_time_created":"t"})";
+    EXPECT_NE(pairs(get(id_).tags)
+                  .find(R"(mlflow.log-model.history=[{"artifact_path":"a",)" + entry +
+                        R"(,{"artifact_path":"b",)" + entry + "]"),
+              std::string::npos);
     EXPECT_EQ(refusal(RecordLoggedModel{id_, "{}"}),
               "INVALID_PARAMETER_VALUE: Model json is missing mandatory fields: {'artifact_path', "
               "'flavors', 'run_id', 'utc_time_created'}");
