@@ -163,6 +163,7 @@ test("the grid by keyboard alone: move, select a range, open", async () => {
 
 test("the help opens with ?, names the keys and closes", async () => {
     const page = await browser.open("/");
+    await page.getByText("Live", { exact: true }).waitFor(); // the page listens to keys from here on
     await page.keyboard.press("?");
     await page.getByRole("dialog", { name: "Keys and filters" }).waitFor();
     await page.keyboard.press("Escape");
