@@ -49,9 +49,11 @@ std::string compare(const std::string& left, const Clause& clause, bool as_integ
 
 /// A NaN satisfies != and nothing else.
 std::string compare_with_nan(const Facet& facet, const Clause& clause, Binder& binder) {
-    const std::string plain = compare(facet.value, clause, false, binder);
+    const std::string value = "f." + facet.value;
+    const std::string plain = compare(value, clause, false, binder);
     if (clause.entity != Entity::kMetric) return plain;
-    const std::string nan = facet.is_nan.empty() ? facet.value + " IS NULL" : facet.is_nan + " = 1";
+    const std::string nan =
+        facet.is_nan.empty() ? value + " IS NULL" : "f." + facet.is_nan + " = 1";
     if (clause.comparator == Comparator::kNotEqual) return "(" + plain + " OR " + nan + ")";
     return facet.is_nan.empty() ? plain : "(" + plain + " AND NOT " + nan + ")";
 }
@@ -71,7 +73,7 @@ std::string compile_clause(const SqlSchema& schema, const Clause& clause, Binder
         return compare(schema.attribute(clause.key), clause, as_integer, binder);
     }
     const Facet facet = facet_of(schema, clause.entity, clause.key);
-    const std::string from = facet.from_of(binder.bind(clause.key));
+    const std::string from = facet.table + " f WHERE " + facet.on("f", binder.bind(clause.key));
     if (clause.comparator == Comparator::kIsNull) return "NOT EXISTS (SELECT 1 FROM " + from + ")";
     if (clause.comparator == Comparator::kIsNotNull) return "EXISTS (SELECT 1 FROM " + from + ")";
     return "EXISTS (SELECT 1 FROM " + from + " AND " + compare_with_nan(facet, clause, binder) +
@@ -148,7 +150,8 @@ std::string compile_filter(const SqlSchema& schema, std::span<const Clause> clau
     return condition.empty() ? "1" : condition;
 }
 
-SortColumn compile_order_key(const SqlSchema& schema, const OrderKey& key, Binder& binder) {
+SortColumn compile_order_key(const SqlSchema& schema, const OrderKey& key, std::size_t index,
+                             Binder& binder) {
     SortColumn column;
     column.is_ascending = key.is_ascending;
     if (key.entity == Entity::kAttribute) {
@@ -156,12 +159,15 @@ SortColumn compile_order_key(const SqlSchema& schema, const OrderKey& key, Binde
         return column;
     }
     const Facet facet = facet_of(schema, key.entity, key.key);
-    const std::string from = facet.from_of(binder.bind(key.key));
+    const std::string alias = "o" + std::to_string(index);
+    // A join, not a subquery in its place: SQLite would evaluate that once a use.
+    column.join =
+        " LEFT JOIN " + facet.table + " " + alias + " ON " + facet.on(alias, binder.bind(key.key));
+    column.value = alias + "." + facet.value;
     column.has_nan = !facet.is_nan.empty();
-    const std::string value =
-        column.has_nan ? "CASE " + facet.is_nan + " WHEN 1 THEN 'NaN' ELSE " + facet.value + " END"
-                       : facet.value;
-    column.value = "(SELECT " + value + " FROM " + from + ")";
+    if (column.has_nan)
+        column.value = "CASE " + alias + "." + facet.is_nan + " WHEN 1 THEN 'NaN' ELSE " +
+                       column.value + " END";
     return column;
 }
 
@@ -175,7 +181,9 @@ std::string compile_page(const PageQuery& query, std::span<const SqlValue> after
     for (std::size_t i = 0; i < query.columns.size(); ++i) {
         inner += ", " + query.columns[i].value + " AS " + column_name(i);
     }
-    inner += " FROM " + query.from + " WHERE " + query.where;
+    inner += " FROM " + query.from;
+    for (const SortColumn& column : query.columns) inner += column.join;
+    inner += " WHERE " + query.where;
     const std::vector<OrderTerm> terms = order_terms(query);
     std::string outer = "SELECT page_row";
     std::string order;

@@ -31,13 +31,13 @@ private:
     std::vector<SqlValue> values_;
 };
 
-/// How the values of an entity (metrics, params, ...) of the row at hand are reached.
+/// How the values of an entity (metrics, params, ...) of the row at hand are reached: rows of
+/// `table` for which on(alias, key) holds; `key` is a bound parameter's name.
 struct Facet {
-    /// "table f WHERE f.owner = r.row AND f.key = <key>"; `key` is a bound parameter's name. More
-    /// conditions are added with AND.
-    std::function<std::string(const std::string& key)> from_of;
-    std::string value;        // column of the value
-    std::string is_nan = {};  // column that says NaN; empty if NaN is stored as NULL or impossible
+    std::string table;
+    std::function<std::string(const std::string& alias, const std::string& key)> on;
+    std::string value = "value";  // column of the value
+    std::string is_nan = {};      // column that says NaN; empty if NaN is NULL or impossible
 };
 
 struct SqlSchema {
@@ -46,7 +46,7 @@ struct SqlSchema {
     Facet metric;
     Facet param;
     Facet tag;
-    /// Facet of datasets by key (name, digest, context); its from_of ignores the key.
+    /// Facet of datasets by key (name, digest, context); its `on` ignores the key.
     std::function<Facet(std::string_view key)> dataset;
     /// True for attributes whose bound values are integers although the filter quotes them.
     std::function<bool(std::string_view key)> is_integer_text;
@@ -56,16 +56,18 @@ struct SqlSchema {
 [[nodiscard]] std::string compile_filter(const SqlSchema& schema, std::span<const Clause> clauses,
                                          Binder& binder);
 
-/// One column to sort by; `value` may be any expression, evaluated once a row.
+/// One column to sort by. `join` brings in the table that `value` reads, at most one row each.
 struct SortColumn {
     std::string value;     // of a metric, the text 'NaN' stands for NaN
     bool has_nan = false;  // NaN sorts after numbers, in both directions
     bool is_ascending = true;
     bool is_nullable = true;  // NULL sorts last, in both directions
+    std::string join = {};    // "LEFT JOIN ... ON ..."
 };
 
+/// REQUIRES: the key's facet has at most one row a key. `index` makes the join's alias unique.
 [[nodiscard]] SortColumn compile_order_key(const SqlSchema& schema, const OrderKey& key,
-                                           Binder& binder);
+                                           std::size_t index, Binder& binder);
 
 /// SELECT row, sort values ... in order, behind `after` (empty: from the start).
 struct PageQuery {

@@ -94,7 +94,7 @@ void CommitThread::submit(Command command, Store::Completion completion) {
                                                         std::to_string(queue_.size()) +
                                                         "); try again later."};
     }
-    completion(std::move(refusal));
+    if (completion) completion(std::move(refusal));
 }
 
 void CommitThread::stop() {
@@ -184,7 +184,8 @@ void CommitThread::answer(std::span<Pending> group, Outcomes outcomes) {
         position_.fetch_add(1);
         observers_.announce();
     }
-    for (std::size_t i = 0; i < group.size(); ++i) group[i].completion(std::move(outcomes[i]));
+    for (std::size_t i = 0; i < group.size(); ++i)
+        if (group[i].completion) group[i].completion(std::move(outcomes[i]));
     if (has_events) observers_.deliver(position_.load(), std::exchange(context_.events, {}));
     context_.metrics.trim();
 }

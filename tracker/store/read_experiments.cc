@@ -48,10 +48,10 @@ std::string attribute(std::string_view key) {
 search::SqlSchema experiment_schema() {
     search::SqlSchema schema;
     schema.attribute = &attribute;
-    schema.tag.from_of = [](const std::string& key) {
-        return "experiment_tags f WHERE f.experiment_id = e.experiment_id AND f.key = " + key;
+    schema.tag.table = "experiment_tags";
+    schema.tag.on = [](const std::string& alias, const std::string& key) {
+        return alias + ".experiment_id = e.experiment_id AND " + alias + ".key = " + key;
     };
-    schema.tag.value = "f.value";
     schema.is_integer_text = [](std::string_view key) { return key == "experiment_id"; };
     return schema;
 }

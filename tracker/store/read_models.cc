@@ -74,11 +74,10 @@ std::string dataset_condition(const std::vector<DatasetFilter>& datasets, search
 
 search::Facet keyed_facet(const char* table, const std::string& condition) {
     search::Facet facet;
-    facet.from_of = [table, condition](const std::string& key) {
-        return std::string(table) + " f WHERE f.model_row = m.model_row AND f.key = " + key +
-               condition;
+    facet.table = table;
+    facet.on = [condition](const std::string& alias, const std::string& key) {
+        return alias + ".model_row = m.model_row AND " + alias + ".key = " + key + condition;
     };
-    facet.value = "f.value";
     return facet;
 }
 

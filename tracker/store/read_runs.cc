@@ -28,26 +28,24 @@ std::string attribute(std::string_view key) {
 /// A table of (run_row, key_id, value).
 search::Facet keyed_facet(const char* table) {
     search::Facet facet;
-    facet.from_of = [table](const std::string& key) {
-        return std::string(table) +
-               " f WHERE f.run_row = r.run_row AND f.key_id = (SELECT key_id FROM keys WHERE "
-               "name = " +
-               key + ")";
+    facet.table = table;
+    facet.on = [](const std::string& alias, const std::string& key) {
+        return alias + ".run_row = r.run_row AND " + alias +
+               ".key_id = (SELECT key_id FROM keys WHERE name = " + key + ")";
     };
-    facet.value = "f.value";
     return facet;
 }
 
 search::Facet dataset_facet(std::string_view key) {
-    const bool is_context = key == "context";
-    const std::string from =
-        is_context ? "dataset_inputs f JOIN input_tags t ON t.input_row = f.input_row AND "
-                     "t.key = 'mlflow.data.context' WHERE f.run_row = r.run_row"
-                   : "dataset_inputs f JOIN datasets d ON d.dataset_row = f.dataset_row "
-                     "WHERE f.run_row = r.run_row";
     search::Facet facet;
-    facet.from_of = [from](const std::string&) { return from; };
-    facet.value = is_context ? "t.value" : key == "digest" ? "d.digest" : "d.name";
+    facet.table = key == "context"
+                      ? "(SELECT i.run_row, t.value FROM dataset_inputs i JOIN input_tags t ON "
+                        "t.input_row = i.input_row AND t.key = 'mlflow.data.context')"
+                      : "(SELECT i.run_row, d." + std::string(key == "digest" ? key : "name") +
+                            " AS value FROM dataset_inputs i JOIN datasets d USING (dataset_row))";
+    facet.on = [](const std::string& alias, const std::string&) {
+        return alias + ".run_row = r.run_row";
+    };
     return facet;
 }
 
@@ -55,7 +53,7 @@ search::SqlSchema run_schema() {
     search::SqlSchema schema;
     schema.attribute = &attribute;
     schema.metric = keyed_facet("latest_metrics");
-    schema.metric.is_nan = "f.is_nan";
+    schema.metric.is_nan = "is_nan";
     schema.param = keyed_facet("params");
     schema.tag = keyed_facet("tags");
     schema.dataset = &dataset_facet;
@@ -69,7 +67,7 @@ std::vector<search::SortColumn> sort_columns(const search::SqlSchema& schema,
     bool has_start_time = false;
     bool has_run_id = false;
     for (const search::OrderKey& key : keys) {
-        columns.push_back(search::compile_order_key(schema, key, binder));
+        columns.push_back(search::compile_order_key(schema, key, columns.size(), binder));
         if (key.entity != search::Entity::kAttribute) continue;
         columns.back().is_nullable = key.key == "end_time";
         has_start_time = has_start_time || key.key == "start_time";

@@ -14,6 +14,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -21,6 +23,10 @@
 #include "tracker/store/commands.h"
 #include "tracker/store/events.h"
 #include "tracker/store/types.h"
+
+namespace tune::tracker::sqlite {
+class Connection;
+}
 
 namespace tune::tracker {
 
@@ -153,6 +159,11 @@ public:
     /// the store is stopping.
     [[nodiscard]] bool post_read(std::function<void()> job);
 
+    /// Runs `read`, a function from sqlite::Connection& to a Result, on a pooled connection in one
+    /// snapshot. For the other headers of this folder (all SQL lies here).
+    template <class Read>
+    [[nodiscard]] auto snapshot(Read read) const -> std::invoke_result_t<Read, sqlite::Connection&>;
+
     /// Deleted ones too. Errors: kResourceDoesNotExist "No Experiment with id=999 exists".
     [[nodiscard]] Result<Experiment> get_experiment(ExperimentId experiment_id) const;
     /// Deleted ones too. Errors: kResourceDoesNotExist "Could not find experiment with name 'x'".
@@ -209,7 +220,21 @@ public:
 private:
     struct Parts;
     explicit Store(std::unique_ptr<Parts> parts);
+    [[nodiscard]] Result<void> with_snapshot(
+        const std::function<Result<void>(sqlite::Connection&)>& read) const;
     std::unique_ptr<Parts> parts_;
 };
+
+template <class Read>
+auto Store::snapshot(Read read) const -> std::invoke_result_t<Read, sqlite::Connection&> {
+    std::optional<std::invoke_result_t<Read, sqlite::Connection&>> answer;
+    Result<void> done = with_snapshot([&](sqlite::Connection& connection) -> Result<void> {
+        answer.emplace(read(connection));
+        if (!*answer) return answer->error();
+        return {};
+    });
+    if (!done) return std::move(done).error();
+    return std::move(*answer);
+}
 
 }  // namespace tune::tracker

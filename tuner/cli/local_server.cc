@@ -57,6 +57,7 @@ Result<void> LocalServer::listen(tracker::ServerOptions options) {
     const Result<void> written = write_file_atomic(address_file(options_.data), to_text(address));
     if (!written) log_warning("other programs cannot find this server: " + written.error().text());
     announced_ = written.has_value();
+    studies_->warm_up();
     return {};
 }
 

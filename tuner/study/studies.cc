@@ -86,7 +86,6 @@ Result<void> Studies::Impl::load_trials(Study& study) {
         index_run(study, trial);
         if (!is_ended(trial.state)) TUNE_TRY_VOID(load_progress(study, trial));
     }
-    if (study.state() == StudyState::kRunning) study.warm_up();
     if (study.state() == StudyState::kRunning || !study.running().empty()) load_history(study);
     study.complete_if_done(now_ms());
     return {};
@@ -101,6 +100,23 @@ Result<void> Studies::Impl::load_progress(Study& study, Trial& trial) {
     for (const tracker::Metric& metric : history.items)
         trial.progress->objective.add({metric.step, metric.timestamp_ms, metric.value});
     return {};
+}
+
+/// On a reader thread, in slices, so that calls get their turn.
+void Studies::Impl::warm_up() {
+    constexpr std::size_t kSlice = 500;
+    std::vector<Study*> running;
+    {
+        const Turn turn(*this);
+        for (const auto& [name, study] : studies_)
+            if (study->state() == StudyState::kRunning) running.push_back(study.get());
+    }
+    for (Study* study : running) {
+        for (bool is_warm = false; !is_warm;) {
+            const Turn turn(*this);
+            is_warm = stopping_ || study->warm_up(kSlice);
+        }
+    }
 }
 
 /// Tells the pruner what was reported before.
@@ -336,6 +352,9 @@ Result<std::unique_ptr<Studies>> Studies::open(StudiesOptions options) {
     return std::unique_ptr<Studies>(new Studies(std::move(impl)));
 }
 
+void Studies::warm_up() {
+    if (!impl_->start_warming_up()) log_warning("the first suggestions take longer: busy");
+}
 void Studies::drain() {
     impl_->drain();
 }

@@ -109,6 +109,9 @@ public:
     Studies(const Studies&) = delete;
     Studies& operator=(const Studies&) = delete;
 
+    /// Makes the samplers of running studies ready in the background, so that the first suggestion
+    /// after a start is as fast as the others. For servers; a program that only looks needs none.
+    void warm_up();
     /// No more trials start; waiting polls are answered (heartbeats with `draining`).
     void drain();
     /// drain, and the ticker ends. Idempotent. Completions of running writes still come.

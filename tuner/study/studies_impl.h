@@ -44,6 +44,9 @@ public:
     Result<void> load();
     void observe_store() { store_.add_observer(this); }
     void start_ticker();
+    [[nodiscard]] bool start_warming_up() {
+        return store_.post_read([this] { warm_up(); });
+    }
     void drain();
     void stop();
     void on_commit(const tracker::Commit& commit) override;
@@ -105,6 +108,7 @@ private:
     Result<void> load_trials(Study& study);
     Result<void> load_progress(Study& study, Trial& trial);
     void load_history(Study& study);
+    void warm_up();
     void create_in_experiment(StudyConfig config, std::int64_t experiment_id, Done<Created> done);
     void find_experiment(StudyConfig config, Done<Created> done);
     void go_on(Turn& turn, Study& study, StudyConfig config, Done<Created> done);

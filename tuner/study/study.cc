@@ -136,7 +136,7 @@ Trial& Study::add_trial(Point point, std::string ask_request, std::int64_t now_m
     trial.ask_request = std::move(ask_request);
     ++counts_[static_cast<std::size_t>(TrialState::kQueued)];
     queued_.insert(trial.number);
-    tell_sampler(trial);
+    if (sampler_) warm_up(1);
     return trial;
 }
 
@@ -330,10 +330,22 @@ std::vector<std::string> Study::differences(const StudyConfig& config) const {
 // --- sampler and pruner --------------------------------------------------------------------------
 
 Sampler& Study::sampler() {
-    if (sampler_) return *sampler_;
-    sampler_ = make_sampler(config_.space, config_.sampler, config_.metric.goal, identity_.seed);
-    for (const Trial& trial : trials_) tell_sampler(trial);
+    warm_up(trials_.size());
     return *sampler_;
+}
+
+bool Study::warm_up(std::size_t trials_max) {
+    if (!sampler_) {
+        sampler_ =
+            make_sampler(config_.space, config_.sampler, config_.metric.goal, identity_.seed);
+        sampler_knows_ = 0;
+    }
+    const std::size_t end = std::min(trials_.size(), sampler_knows_ + trials_max);
+    while (sampler_knows_ < end) {
+        const Trial& trial = trials_[sampler_knows_++];
+        tell_sampler(trial);
+    }
+    return sampler_knows_ == trials_.size();
 }
 
 Observation Study::observation_of(const Trial& trial) const {
@@ -359,7 +371,8 @@ Observation Study::observation_of(const Trial& trial) const {
 }
 
 void Study::tell_sampler(const Trial& trial) {
-    if (!sampler_) return;  // it is built from the trials when it is first needed
+    // What it does not know yet it is told by warm_up, as it is then.
+    if (!sampler_ || trial.number >= sampler_knows_) return;
     const Result<void> told = sampler_->observe(observation_of(trial));
     TUNE_CHECK(told.has_value(), "points of a study lie in its space");
 }

@@ -166,8 +166,9 @@ public:
     /// All trials have been replayed.
     void history_complete();
 
-    /// Builds the sampler now (O(trials)), which otherwise happens at the first suggestion.
-    void warm_up() { static_cast<void>(sampler()); }
+    /// Tells the sampler up to `trials_max` more of the trials it does not know yet, which
+    /// otherwise happens all at once at the first suggestion. True once it knows all.
+    bool warm_up(std::size_t trials_max);
 
 private:
     Sampler& sampler();
@@ -195,6 +196,7 @@ private:
     std::optional<std::uint64_t> best_;
     std::unordered_map<std::string, std::vector<std::uint64_t>> by_request_;
     std::unique_ptr<Sampler> sampler_;
+    std::size_t sampler_knows_ = 0;  // this many of the first trials
     std::unique_ptr<Pruner> pruner_;
     bool history_known_ = true;
     std::vector<std::pair<std::uint64_t, Objective::Row>> reports_waiting_;

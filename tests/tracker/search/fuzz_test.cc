@@ -24,8 +24,9 @@ const char* const kPieces[] = {
     "-1.5e9",   "0x1",     "\\",    "\n",         "\xc3",     "a b",   "'x'",    "('a','b')"};
 
 SqlSchema any_schema() {
-    const Facet facet{[](const std::string& key) { return "t f WHERE f.k = " + key; }, "f.v",
-                      "f.n"};
+    const Facet facet{
+        "t", [](const std::string& alias, const std::string& key) { return alias + ".k = " + key; },
+        "v", "n"};
     SqlSchema schema;
     schema.attribute = [](std::string_view) { return std::string("a"); };
     schema.metric = schema.param = schema.tag = facet;

@@ -60,7 +60,7 @@ export function History(props: Props) {
     const shown = useMemo(() => trials.filter((trial) => Number.isFinite(shownValue(trial))), [trials]);
     const values = shown.map(shownValue);
     const yScale = fitScale(props.isLog ? values : fence(values, goal), props.isLog, 0.06);
-    const last = Math.max(1, ...trials.map((trial) => trial.number));
+    const last = Math.max(1, trials.at(-1)?.number ?? 1);
     const clamp = (y: number, f: Frame) => Math.min(f.area.top + f.area.height, Math.max(f.area.top, y));
 
     const draw = (pen: Pen) => {

@@ -45,9 +45,8 @@ export function Intermediate(props: Props) {
     const frame = useRef<Frame | undefined>(undefined);
     const [tip, setTip] = useState<{ trial: Trial; index: number; x: number; y: number; width: number }>();
     const shown = useMemo(() => props.trials.filter((trial) => trial.steps.length > 0), [props.trials]);
-    const steps = shown.flatMap((trial) => [trial.steps[0]!, trial.steps.at(-1)!]);
-    const low = Math.min(0, ...steps);
-    const high = Math.max(low + 1, ...steps);
+    const low = shown.reduce((least, trial) => Math.min(least, trial.steps[0]!), 0);
+    const high = shown.reduce((most, trial) => Math.max(most, trial.steps.at(-1)!), low + 1);
     const yScale = useMemo(
         () => fitScale(props.isLog ? shown.flatMap((t) => t.values) : robust(shown), props.isLog, 0.05),
         [shown, props.isLog],

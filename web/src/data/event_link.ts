@@ -14,6 +14,8 @@ export type LinkMessage =
 const kTypes = ["run", "metrics", "params", "artifacts", "trial", "study", "experiment", "activity"];
 const kRetryFirst_ms = 1000;
 const kRetryMax_ms = 10_000;
+/// The server refuses more. Only a browser with dozens of open tabs gets there; the tabs that come last are not live.
+const kTopicsMax = 64;
 /// Ids remembered to drop what two overlapping connections both delivered.
 const kSeenMax = 1024;
 
@@ -31,7 +33,7 @@ export class EventLink {
 
     /// Topics may change many times in one turn; the connection follows once, after it.
     setTopics(topics: readonly string[]): void {
-        this.wanted = [...new Set(topics)].sort();
+        this.wanted = [...new Set(topics)].slice(0, kTopicsMax);
         if (this.scheduled) return;
         this.scheduled = true;
         queueMicrotask(() => {

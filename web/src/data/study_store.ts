@@ -76,9 +76,8 @@ export class StudyStore {
         const next = mergeTrial(old, wire);
         const copy = [...trials];
         if (at >= 0) copy[at] = next;
-        else copy.splice(trials.findIndex((trial) => trial.number > wire.number) + 1 || trials.length, 0, next);
-        if (at < 0) copy.sort((a, b) => a.number - b.number);
-        this.trials.value = copy;
+        else copy.push(next);
+        this.trials.value = at >= 0 ? copy : copy.sort((a, b) => a.number - b.number);
         // Events are coalesced, so the steps between two of them may be missing here.
         const hasEnded = next.state !== "running" && next.state !== "queued";
         const before = old?.steps.length ?? 0;

@@ -42,11 +42,11 @@ function Controls({ study, store }: { study: Study; store: StudyStore }) {
 
 /// Time from the first start to now, or to the last end once nothing runs.
 function elapsed(study: Study, trials: readonly Trial[]): number {
-    const starts = trials.map((trial) => trial.start).filter((ms) => ms > 0);
-    if (starts.length === 0) return NaN;
+    const first = trials.reduce((least, trial) => (trial.start > 0 ? Math.min(least, trial.start) : least), Infinity);
+    if (first === Infinity) return NaN;
     const isRunning = trials.some((trial) => trial.state === "running") || study.state === "running";
-    const end = isRunning ? nowMs.value : Math.max(...trials.map((trial) => trial.end));
-    return end - Math.min(...starts);
+    const last = isRunning ? nowMs.value : trials.reduce((most, trial) => Math.max(most, trial.end), first);
+    return last - first;
 }
 
 export function StudyHead({ study, trials, store }: { study: Study; trials: readonly Trial[]; store: StudyStore }) {
