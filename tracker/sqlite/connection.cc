@@ -32,15 +32,38 @@ void call_predicate(sqlite3_context* context, int, sqlite3_value** values) {
     sqlite3_result_int(context, function(left, right) ? 1 : 0);
 }
 
+/// `path` as a URI in which nothing of it can be taken for an option.
+std::string immutable_uri(const std::string& path) {
+    constexpr std::string_view kHex = "0123456789abcdef";
+    std::string uri = "file:";
+    for (const char c : path) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (c == '?' || c == '#' || c == '%') {
+            uri += '%';
+            uri += kHex[byte >> 4];
+            uri += kHex[byte & 15];
+        } else {
+            uri += c;
+        }
+    }
+    return uri + "?immutable=1";
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Connection>> Connection::open(const std::string& path,
                                                      ConnectionOptions options) {
     std::unique_ptr<Connection> connection(new Connection(path));
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-    flags |= options.access == Access::kReadOnly ? SQLITE_OPEN_READONLY
-                                                 : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-    const int code = sqlite3_open_v2(path.c_str(), &connection->database_, flags, nullptr);
+    const bool is_reader =
+        options.access == Access::kReadOnly || options.access == Access::kReadImmutable;
+    flags |= is_reader ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    std::string name = path;
+    if (options.access == Access::kReadImmutable) {
+        flags |= SQLITE_OPEN_URI;
+        name = immutable_uri(path);
+    }
+    const int code = sqlite3_open_v2(name.c_str(), &connection->database_, flags, nullptr);
     if (code != SQLITE_OK) return connection->last_error(code);
     TUNE_TRY_VOID(connection->configure(options));
     return connection;
@@ -53,8 +76,13 @@ Result<void> Connection::configure(const ConnectionOptions& options) {
     sqlite3_db_config(database_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     sqlite3_db_config(database_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     sqlite3_wal_hook(database_, &remember_wal_pages, &wal_pages_);
-    std::string script =
-        "PRAGMA cache_size=-" + std::to_string(options.cache_kib) + ";PRAGMA temp_store=MEMORY;";
+    std::string script = "PRAGMA cache_size=-" + std::to_string(options.cache_kib) + ";";
+    if (options.is_foreign)
+        sqlite3_limit(database_, SQLITE_LIMIT_LENGTH, kForeignValueBytesMax);
+    else
+        script += "PRAGMA temp_store=MEMORY;";
+    if (options.access == Access::kWriteOnce)
+        script += "PRAGMA journal_mode=MEMORY;PRAGMA synchronous=OFF;";
     if (options.access == Access::kReadWriteCreate) {
         // The hook above replaces SQLite's own checkpoints; the owner calls checkpoint().
         script += "PRAGMA journal_mode=WAL;PRAGMA synchronous=FULL;";

@@ -19,7 +19,20 @@ struct sqlite3_stmt;
 
 namespace tune::tracker::sqlite {
 
-enum class Access { kReadWriteCreate, kReadOnly };
+enum class Access {
+    kReadWriteCreate,
+    kReadOnly,
+    /// For a file that nobody else has open: no locks, no -shm or -wal beside it, and a log that is
+    /// there is not looked at.
+    kReadImmutable,
+    /// A new file for another program: rollback journal in memory and no fsync, so a crash leaves
+    /// rubbish. The owner writes under a temporary name and syncs at the end.
+    kWriteOnce,
+};
+
+/// The largest value that is read from a file of another program (a dataset's profile has at most
+/// 16 MB in MLflow); a hostile file could otherwise hold a value of 1 GB.
+inline constexpr int kForeignValueBytesMax = 64 << 20;
 
 struct ConnectionOptions {
     Access access = Access::kReadWriteCreate;
@@ -29,6 +42,9 @@ struct ConnectionOptions {
     std::int64_t database_bytes_max = 0;
     /// How long to wait for a lock of another connection.
     int busy_timeout_ms = 10'000;
+    /// A file of another program: values over kForeignValueBytesMax are errors, and large sorts go
+    /// to disk.
+    bool is_foreign = false;
 };
 
 /// Prepared statements kept by a connection; the least recently used goes. The store's fixed

@@ -48,6 +48,15 @@ namespace tune::tracker {
 [[nodiscard]] Result<Outcome> apply(WriteContext& context, LogLoggedModelParams& command);
 [[nodiscard]] Result<Outcome> apply(WriteContext& context, DeleteLoggedModel& command);
 
+// apply_import.cc
+[[nodiscard]] Result<Outcome> apply(WriteContext& context, ImportRows& command);
+
+/// Links that keep the order in which they are made; true if the edge is new (apply_links.cc).
+[[nodiscard]] Result<bool> link_dataset(WriteContext& context, const RunRow& run,
+                                        const DatasetInput& input);
+[[nodiscard]] Result<bool> link_model(WriteContext& context, const RunRow& run, bool is_output,
+                                      const ModelOutput& model);
+
 /// Adds `metrics` (those with a model_id) to their models. `model_rows`: as from find_model_rows.
 [[nodiscard]] Result<void> log_model_metrics(WriteContext& context, std::string_view run_id,
                                              const std::vector<Metric>& metrics);

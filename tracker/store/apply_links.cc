@@ -21,7 +21,8 @@ Result<std::int64_t> dataset_row(WriteContext& context, ExperimentId experiment_
     return context.connection.last_insert_row();
 }
 
-/// True if the edge is new.
+}  // namespace
+
 Result<bool> link_dataset(WriteContext& context, const RunRow& run, const DatasetInput& input) {
     TUNE_TRY(dataset, dataset_row(context, run.experiment_id, input.dataset));
     TUNE_TRY(insert, context.connection.prepare("INSERT INTO dataset_inputs (run_row, dataset_row) "
@@ -38,7 +39,6 @@ Result<bool> link_dataset(WriteContext& context, const RunRow& run, const Datase
     return true;
 }
 
-/// True if the edge is new. Edges keep the order in which they were made.
 Result<bool> link_model(WriteContext& context, const RunRow& run, bool is_output,
                         const ModelOutput& model) {
     TUNE_TRY(insert, context.connection.prepare(
@@ -50,6 +50,8 @@ Result<bool> link_model(WriteContext& context, const RunRow& run, bool is_output
     TUNE_TRY_VOID(insert.run());
     return context.connection.changed_rows() > 0;
 }
+
+namespace {
 
 void announce(WriteContext& context, const std::string& run_id, const RunRow& run, bool changed) {
     if (changed) context.events.push_back(RunLinksChanged{run_id, run.experiment_id});

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "tracker/store/import_commands.h"
 #include "tracker/store/types.h"
 
 namespace tune::tracker {
@@ -224,7 +225,7 @@ using CommandVariant =
                  LogMetric, LogParam, SetTag, DeleteTag, LogBatch, LogInputs, LogOutputs,
                  RecordLoggedModel, CreateLoggedModel, FinalizeLoggedModel, SetLoggedModelTags,
                  DeleteLoggedModelTag, LogLoggedModelParams, DeleteLoggedModel, PutDocument,
-                 DeleteDocument, Atomic>;
+                 DeleteDocument, ImportRows, Atomic>;
 
 /// One change. Converts implicitly from each struct above.
 struct Command : CommandVariant {

@@ -51,6 +51,29 @@ struct ByteCounter {
         return pairs(command.params);
     }
     std::size_t operator()(const PutDocument& command) const { return command.json_text.size(); }
+    std::size_t operator()(const ImportRows& command) const {
+        return std::visit(*this, static_cast<const ImportVariant&>(command));
+    }
+    std::size_t operator()(const ImportExperiment& command) const {
+        return pairs(command.experiment.tags);
+    }
+    std::size_t operator()(const ImportRun& command) const {
+        std::size_t bytes = pairs(command.run.params) + pairs(command.run.tags);
+        for (const DatasetInput& input : command.run.dataset_inputs)
+            bytes += sizeof(DatasetInput) + input.dataset.source.size() +
+                     input.dataset.profile.value_or("").size();
+        return bytes;
+    }
+    std::size_t operator()(const ImportMetrics& command) const {
+        std::size_t bytes = 0;
+        for (const ImportedSeries& series : command.series)
+            bytes += sizeof(series) + series.points.size() * sizeof(Point);
+        return bytes;
+    }
+    std::size_t operator()(const ImportLoggedModel& command) const {
+        return pairs(command.model.params) + pairs(command.model.tags) +
+               command.model.metrics.size() * sizeof(Metric);
+    }
     std::size_t operator()(const Atomic& command) const {
         std::size_t bytes = 0;
         for (const Command& one : command.commands) bytes += approximate_bytes(one);
