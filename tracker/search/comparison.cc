@@ -21,22 +21,6 @@ bool is_operand(TokenKind kind) {
     }
 }
 
-/// The comparison that begins at tokens[i], and how many tokens it takes; 0 if there is none.
-std::size_t take_comparison(const std::vector<Token>& tokens, std::size_t i, Comparison& out) {
-    const std::size_t left = tokens.size() - i;
-    if (left < 2 || !is_operand(tokens[i].kind)) return 0;
-    out = {tokens[i], tokens[i + 1], std::nullopt};
-    const bool is_name = tokens[i].kind == TokenKind::kName;
-    const TokenKind comparator = tokens[i + 1].kind;
-    if (comparator == TokenKind::kIsNull || comparator == TokenKind::kIsNotNull)
-        return is_name ? 2 : 0;
-    if (left < 3) return 0;
-    out.right = tokens[i + 2];
-    if (comparator == TokenKind::kComparison) return is_operand(tokens[i + 2].kind) ? 3 : 0;
-    const bool is_in = comparator == TokenKind::kIn || comparator == TokenKind::kNotIn;
-    return is_name && is_in && tokens[i + 2].kind == TokenKind::kList ? 3 : 0;
-}
-
 Error invalid_clauses(Subject subject, std::string_view filter,
                       const std::vector<std::string_view>& invalid) {
     if (subject == Subject::kLoggedModels)
@@ -53,6 +37,21 @@ Error invalid_clauses(Subject subject, std::string_view filter,
 }
 
 }  // namespace
+
+std::size_t take_comparison(std::span<const Token> tokens, std::size_t i, Comparison& out) {
+    const std::size_t left = tokens.size() - i;
+    if (left < 2 || !is_operand(tokens[i].kind)) return 0;
+    out = {tokens[i], tokens[i + 1], std::nullopt};
+    const bool is_name = tokens[i].kind == TokenKind::kName;
+    const TokenKind comparator = tokens[i + 1].kind;
+    if (comparator == TokenKind::kIsNull || comparator == TokenKind::kIsNotNull)
+        return is_name ? 2 : 0;
+    if (left < 3) return 0;
+    out.right = tokens[i + 2];
+    if (comparator == TokenKind::kComparison) return is_operand(tokens[i + 2].kind) ? 3 : 0;
+    const bool is_in = comparator == TokenKind::kIn || comparator == TokenKind::kNotIn;
+    return is_name && is_in && tokens[i + 2].kind == TokenKind::kList ? 3 : 0;
+}
 
 Result<std::vector<Comparison>> take_comparisons(Subject subject, std::string_view filter) {
     const std::vector<Token> tokens = scan(filter);

@@ -2,6 +2,7 @@
 // The shape of a filter: its comparisons as tokens, before a subject judges them.
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,8 +20,12 @@ struct Comparison {
     std::optional<Token> right;
 };
 
-/// The comparisons of `filter`; views into it. Errors: kInvalidParameterValue naming what is no
-/// comparison.
+/// The comparison that begins at tokens[i], and how many tokens it takes; 0 if there is none.
+[[nodiscard]] std::size_t take_comparison(std::span<const Token> tokens, std::size_t i,
+                                          Comparison& out);
+
+/// The comparisons of `filter`, a filter of MLflow's kind; views into it. Errors:
+/// kInvalidParameterValue naming what is no comparison.
 [[nodiscard]] Result<std::vector<Comparison>> take_comparisons(Subject subject,
                                                                std::string_view filter);
 

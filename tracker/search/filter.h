@@ -1,12 +1,18 @@
 #pragma once
-// The filter grammar of MLflow's searches: text -> clauses. MLflow 3.17.2 tokenises with sqlparse
-// and judges the tokens; we read the same language with a hand-written scanner and answer with
-// MLflow's sentences. Pure functions: no I/O, no recursion, bounded by kFilterBytesMax and
-// kFilterClausesMax; any bytes are safe input.
+// The filter grammar of MLflow's searches and more: text -> a tree of clauses. MLflow 3.17.2
+// tokenises with sqlparse and judges the tokens; we read the same language with a hand-written
+// scanner and answer with MLflow's sentences. Pure functions: no I/O, recursion no deeper than
+// kFilterDepthMax, bounded by kFilterBytesMax and kFilterClausesMax; any bytes are safe input.
 //
-//   filter := clause { AND clause } [AND]
+//   filter := clause { [AND] clause } [AND]        MLflow's: joined by AND, which may be left out
+//           | either                               with OR, NOT or parentheses: ours
+//   either := both { OR both }
+//   both   := one { AND one }
+//   one    := NOT one | '(' either ')' | clause
 //   clause := ident cmp value | ident [NOT] IN '(' str {, str} [,] ')' | ident IS [NOT] NULL
 //   ident  := [entity '.'] key        (split at the first dot; key bare, "..." or `...`)
+//
+// A clause on something that is missing is false, so NOT of it is true.
 
 #include <cstddef>
 #include <optional>
@@ -23,6 +29,8 @@ namespace tune::tracker::search {
 inline constexpr std::size_t kFilterBytesMax = 256u << 10;
 /// Each clause is a look-up in the query; SQLite's expression depth allows 1,000.
 inline constexpr std::size_t kFilterClausesMax = 200;
+/// Levels of parentheses and NOT. A person writes two; SQLite's parser has a stack of 100.
+inline constexpr int kFilterDepthMax = 16;
 /// Longest LIKE pattern: matching costs up to (value bytes) x (pattern bytes), and no value that
 /// can be tagged is longer.
 inline constexpr std::size_t kLikePatternBytesMax = 8'192;
@@ -47,13 +55,16 @@ enum class Comparator {
 };
 
 /// What is searched; decides entities, attributes and sentences. Another subject is another
-/// function in filter.cc that judges a comparison.
+/// function that judges a comparison (judge.h).
 enum class Subject { kRuns, kExperiments, kLoggedModels };
 
 using FilterValue =
     std::variant<std::monostate, std::int64_t, double, std::string, std::vector<std::string>>;
 
-/// One comparison; clauses are joined by AND. `key` of an attribute is its canonical name
+/// Which number of a metric is meant. Only searches of runs know more than the latest.
+enum class Aggregate { kLatest, kMin, kMax, kBest };
+
+/// One comparison. `key` of an attribute is its canonical name
 /// ("start_time" for "created"). A run's name is filtered through its tag mlflow.runName, as in
 /// MLflow.
 struct Clause {
@@ -61,10 +72,30 @@ struct Clause {
     std::string key;
     Comparator comparator = Comparator::kEqual;
     FilterValue value;
+    Aggregate aggregate = Aggregate::kLatest;
+    /// The key stood in quotes: it is a literal name, whatever it ends with.
+    bool is_quoted = false;
 };
 
-/// The clauses of `text` (none for an empty text). Errors: kInvalidParameterValue with MLflow's
-/// sentence.
-[[nodiscard]] Result<std::vector<Clause>> parse_filter(Subject subject, std::string_view text);
+/// A filter as a tree: a clause, or AND or OR of parts, or NOT of one part. An AND without parts is
+/// true.
+struct Condition {
+    enum class Kind { kClause, kAnd, kOr, kNot };
+    Kind kind = Kind::kAnd;
+    Clause clause = {};
+    std::vector<Condition> parts = {};
+};
+
+/// The tree of `text`; an empty AND for an empty text; AND in AND and OR in OR are joined. Errors:
+/// kInvalidParameterValue with MLflow's sentence; for what MLflow has not, one that names the
+/// character.
+[[nodiscard]] Result<Condition> parse_filter(Subject subject, std::string_view text);
+
+/// Calls `visit` with each clause, in the order of the text. `Tree` is Condition or const.
+template <class Tree, class Visit>
+void for_each_clause(Tree& condition, const Visit& visit) {
+    if (condition.kind == Condition::Kind::kClause) visit(condition.clause);
+    for (auto& part : condition.parts) for_each_clause(part, visit);
+}
 
 }  // namespace tune::tracker::search

@@ -188,8 +188,8 @@ Result<Identifier> parse_identifier(Subject subject, std::string_view text,
         identifier.entity = entity;
         key = text.substr(dot + 1);
     }
-    strip_quotes(key, "'\"");
-    strip_quotes(key, "`");
+    const bool is_in_quotes = strip_quotes(key, "'\"");
+    identifier.is_quoted = strip_quotes(key, "`") || is_in_quotes;
     identifier.key = key;
     if (identifier.entity == Entity::kAttribute && find_attribute(attributes, key) == nullptr)
         return invalid_parameter("Invalid attribute key '" + shorten(key) +

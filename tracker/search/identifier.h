@@ -13,6 +13,7 @@ namespace tune::tracker::search {
 struct Identifier {
     Entity entity = Entity::kAttribute;
     std::string key;  // without quotes, as written (not canonical)
+    bool is_quoted = false;
 };
 
 /// An attribute that a subject can be searched or ordered by.

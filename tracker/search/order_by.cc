@@ -32,7 +32,11 @@ Result<OrderKey> parse_one(Subject subject, std::string_view text) {
     if (subject == Subject::kExperiments && identifier.entity != Entity::kAttribute)
         return invalid_parameter("Invalid order_by entity: " +
                                  std::string(entity_name(identifier.entity)));
-    OrderKey key{identifier.entity, std::move(identifier.key), ascending};
+    OrderKey key;
+    key.entity = identifier.entity;
+    key.key = std::move(identifier.key);
+    key.is_ascending = ascending;
+    key.is_quoted = identifier.is_quoted;
     if (key.entity == Entity::kAttribute) key.key = find_attribute(attributes, key.key)->canonical;
     return key;
 }

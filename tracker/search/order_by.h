@@ -19,6 +19,8 @@ struct OrderKey {
     Entity entity = Entity::kAttribute;
     std::string key;  // canonical, as in Clause
     bool is_ascending = true;
+    Aggregate aggregate = Aggregate::kLatest;
+    bool is_quoted = false;  // as in Clause
 };
 
 /// The sort keys of `texts`, without tie-breakers. Errors: kInvalidParameterValue with MLflow's

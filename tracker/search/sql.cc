@@ -142,12 +142,21 @@ std::string Binder::bind(std::string value) {
     return bind(SqlValue(std::move(value)));
 }
 
-std::string compile_filter(const SqlSchema& schema, std::span<const Clause> clauses,
-                           Binder& binder) {
-    std::string condition;
-    for (const Clause& clause : clauses)
-        condition += (condition.empty() ? "" : " AND ") + compile_clause(schema, clause, binder);
-    return condition.empty() ? "1" : condition;
+std::string compile_filter(const SqlSchema& schema, const Condition& condition, Binder& binder) {
+    using Kind = Condition::Kind;
+    if (condition.kind == Kind::kClause) return compile_clause(schema, condition.clause, binder);
+    // Not "NOT (x)": that is NULL where x is, and a comparison with nothing must become true.
+    if (condition.kind == Kind::kNot)
+        return "(" + compile_filter(schema, condition.parts.front(), binder) + ") IS NOT TRUE";
+    const bool is_or = condition.kind == Kind::kOr;
+    std::string text;
+    for (const Condition& part : condition.parts)
+        text += (text.empty() ? ""
+                 : is_or      ? " OR "
+                              : " AND ") +
+                compile_filter(schema, part, binder);
+    if (text.empty()) return "1";
+    return is_or ? "(" + text + ")" : text;
 }
 
 SortColumn compile_order_key(const SqlSchema& schema, const OrderKey& key, std::size_t index,

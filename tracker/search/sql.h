@@ -52,8 +52,9 @@ struct SqlSchema {
     std::function<bool(std::string_view key)> is_integer_text;
 };
 
-/// "a AND b AND c", or "1" without clauses.
-[[nodiscard]] std::string compile_filter(const SqlSchema& schema, std::span<const Clause> clauses,
+/// The condition as SQL, complete to stand beside AND; "1" for an empty one. NULL counts as false,
+/// also beneath NOT.
+[[nodiscard]] std::string compile_filter(const SqlSchema& schema, const Condition& condition,
                                          Binder& binder);
 
 /// One column to sort by. `join` brings in the table that `value` reads, at most one row each.

@@ -195,6 +195,7 @@ private:
     bool scan_keyword(std::string_view word) {
         const std::size_t end = at_ + word.size();
         if (is_word(word, "AND")) return add(TokenKind::kAnd, end), true;
+        if (is_word(word, "OR")) return add(TokenKind::kOr, end), true;
         if (is_word(word, "IN")) return add(TokenKind::kIn, end), true;
         for (const char* like : {"LIKE", "ILIKE", "RLIKE"}) {
             if (is_word(word, like)) return add(TokenKind::kComparison, end), true;
@@ -204,6 +205,7 @@ private:
         }
         if (is_word(word, "NOT")) {
             if (const auto in = end_of_word(end, "IN")) return add(TokenKind::kNotIn, *in), true;
+            return add(TokenKind::kNot, end), true;
         }
         if (!is_word(word, "IS")) return false;
         if (const auto null = end_of_word(end, "NULL")) return add(TokenKind::kIsNull, *null), true;
@@ -217,7 +219,7 @@ private:
         std::size_t depth = 0;
         for (std::size_t i = at_; i < text_.size(); ++i) {
             const char c = text_[i];
-            if (c == '\'' || c == '"') {
+            if (c == '\'' || c == '"' || c == '`') {
                 const auto end = end_of_quoted(i);
                 if (!end) break;
                 i = *end - 1;

@@ -15,6 +15,8 @@ enum class TokenKind : std::uint8_t {
     kFloat,       // -1.5e3
     kComparison,  // = != <= like "not like"
     kAnd,
+    kOr,
+    kNot,
     kIn,
     kNotIn,
     kIsNull,

@@ -106,7 +106,7 @@ Result<std::optional<Experiment>> find_experiment_by_name(sqlite::Connection& co
 Result<Page<Experiment>> search_experiments(sqlite::Connection& connection,
                                             const SearchExperiments& query) {
     TUNE_TRY_VOID(check_max_results(query.max_results, kSearchResultsMax));
-    TUNE_TRY(clauses, search::parse_filter(search::Subject::kExperiments, query.filter));
+    TUNE_TRY(filter, search::parse_filter(search::Subject::kExperiments, query.filter));
     TUNE_TRY(keys, search::parse_order_by(search::Subject::kExperiments, query.order_by));
     search::Binder binder;
     search::PageQuery page_query;
@@ -114,7 +114,7 @@ Result<Page<Experiment>> search_experiments(sqlite::Connection& connection,
     page_query.from = "experiments e";
     page_query.columns = sort_columns(keys);
     page_query.where = life_condition(query.view_type) + " AND " +
-                       search::compile_filter(experiment_schema(), clauses, binder);
+                       search::compile_filter(experiment_schema(), filter, binder);
     TUNE_TRY(rows, fetch_page(connection, page_query, std::move(binder), canonical(query),
                               query.page_token, query.max_results));
     Page<Experiment> page;

@@ -136,24 +136,18 @@ Result<std::vector<search::SortColumn>> sort_columns(const std::vector<LoggedMod
     return columns;
 }
 
-bool has_metric(const std::vector<search::Clause>& clauses) {
-    for (const search::Clause& clause : clauses)
-        if (clause.entity == search::Entity::kMetric) return true;
-    return false;
-}
-
 /// Statuses are written READY or LOGGED_MODEL_READY.
-void shorten_statuses(std::vector<search::Clause>& clauses) {
+void shorten_statuses(search::Condition& filter) {
     constexpr std::string_view kPrefix = "LOGGED_MODEL_";
     const auto shorten = [&](std::string& text) {
         if (text.starts_with(kPrefix)) text.erase(0, kPrefix.size());
     };
-    for (search::Clause& clause : clauses) {
-        if (clause.entity != search::Entity::kAttribute || clause.key != "status") continue;
+    search::for_each_clause(filter, [&shorten](search::Clause& clause) {
+        if (clause.entity != search::Entity::kAttribute || clause.key != "status") return;
         if (auto* text = std::get_if<std::string>(&clause.value)) shorten(*text);
         if (auto* list = std::get_if<std::vector<std::string>>(&clause.value))
             for (std::string& text : *list) shorten(text);
-    }
+    });
 }
 
 std::string canonical(const SearchLoggedModels& query) {
@@ -216,8 +210,8 @@ Result<Page<LoggedModel>> search_logged_models(sqlite::Connection& connection,
     for (const DatasetFilter& dataset : query.datasets)
         if (dataset.dataset_name.empty())
             return invalid("`dataset_name` in the `datasets` clause must be specified.");
-    TUNE_TRY(clauses, search::parse_filter(search::Subject::kLoggedModels, query.filter));
-    shorten_statuses(clauses);
+    TUNE_TRY(filter, search::parse_filter(search::Subject::kLoggedModels, query.filter));
+    shorten_statuses(filter);
     Page<LoggedModel> page;
     search::Binder binder;
     TUNE_TRY(columns, sort_columns(query.order_by, binder));
@@ -229,8 +223,8 @@ Result<Page<LoggedModel>> search_logged_models(sqlite::Connection& connection,
     page_query.columns = std::move(columns);
     page_query.where = "m.experiment_id IN " + bind_ids(query.experiment_ids, binder) +
                        " AND m.life = 0 AND " +
-                       search::compile_filter(model_schema(datasets), clauses, binder);
-    if (!datasets.empty() && !has_metric(clauses))
+                       search::compile_filter(model_schema(datasets), filter, binder);
+    if (!datasets.empty())
         page_query.where +=
             " AND EXISTS (SELECT 1 FROM logged_model_metrics f "
             "WHERE f.model_row = m.model_row" +

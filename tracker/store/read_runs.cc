@@ -121,7 +121,7 @@ Result<Run> load_run(sqlite::Connection& connection, std::string_view run_id) {
 
 Result<Page<Run>> search_runs(sqlite::Connection& connection, const SearchRuns& query) {
     TUNE_TRY_VOID(check_max_results(query.max_results, kSearchResultsMax));
-    TUNE_TRY(clauses, search::parse_filter(search::Subject::kRuns, query.filter));
+    TUNE_TRY(filter, search::parse_filter(search::Subject::kRuns, query.filter));
     TUNE_TRY(keys, search::parse_order_by(search::Subject::kRuns, query.order_by));
     Page<Run> page;
     if (query.experiment_ids.empty()) return page;
@@ -133,7 +133,7 @@ Result<Page<Run>> search_runs(sqlite::Connection& connection, const SearchRuns& 
     page_query.columns = sort_columns(schema, keys, binder);
     page_query.where = "r.experiment_id IN " + bind_ids(query.experiment_ids, binder) + " AND " +
                        life_condition(query.view_type) + " AND " +
-                       search::compile_filter(schema, clauses, binder);
+                       search::compile_filter(schema, filter, binder);
     TUNE_TRY(rows, fetch_page(connection, page_query, std::move(binder), canonical(query),
                               query.page_token, query.max_results));
     page.next_page_token = std::move(rows.next_page_token);

@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "tracker/search/python_text.h"
 
@@ -29,19 +31,29 @@ constexpr const char* kEntities[] = {"attribute", "metric", "param", "tag", "dat
 constexpr const char* kComparators[] = {
     "=", "!=", "<", "<=", ">", ">=", "LIKE", "ILIKE", "IN", "NOT IN", "IS NULL", "IS NOT NULL"};
 
-/// "metric a > 1.0 & tag b = 'x'", or the error's sentence.
-std::string parsed(Subject subject, const std::string& filter) {
-    const auto clauses = parse_filter(subject, filter);
-    if (!clauses) {
-        EXPECT_EQ(clauses.error().code, Code::kInvalidParameterValue);
-        return clauses.error().message;
-    }
-    std::string out;
-    for (const Clause& clause : *clauses)
-        out += (out.empty() ? "" : " & ") +
-               std::string(kEntities[static_cast<int>(clause.entity)]) + " " + clause.key + " " +
+std::string text_of(const Condition& condition, bool is_inner) {
+    using Kind = Condition::Kind;
+    if (condition.kind == Kind::kClause) {
+        const Clause& clause = condition.clause;
+        return std::string(kEntities[static_cast<int>(clause.entity)]) + " " + clause.key + " " +
                kComparators[static_cast<int>(clause.comparator)] + " " + text_of(clause.value);
-    return out;
+    }
+    if (condition.kind == Kind::kNot) return "!" + text_of(condition.parts.front(), true);
+    std::string out;
+    for (const Condition& part : condition.parts)
+        out += (out.empty()                   ? ""
+                : condition.kind == Kind::kOr ? " | "
+                                              : " & ") +
+               text_of(part, true);
+    return is_inner ? "[" + out + "]" : out;
+}
+
+/// "metric a > 1.0 & [tag b = 'x' | !tag c = 'y']", or the error's sentence.
+std::string parsed(Subject subject, const std::string& filter) {
+    const auto condition = parse_filter(subject, filter);
+    if (condition) return text_of(*condition, false);
+    EXPECT_EQ(condition.error().code, Code::kInvalidParameterValue);
+    return condition.error().message;
 }
 
 struct Case {
@@ -116,9 +128,7 @@ TEST(RunFilter, RefusesWithMlflowsSentence) {
         {"a", "Invalid clause(s) in filter string: 'a'"},
         {"metrics.a >", "Invalid clause(s) in filter string: 'metrics.a', '>'"},
         {"> 1", "Invalid clause(s) in filter string: '>', '1'"},
-        {"metrics.a > 1 OR metrics.b>2", "Invalid clause(s) in filter string: 'OR'"},
-        {"NOT tags.a = 'x'", "Invalid clause(s) in filter string: 'NOT'"},
-        {"(metrics.a > 1)", "Invalid clause(s) in filter string: '(metrics.a > 1)'"},
+        {"('a') = 'b'", "Invalid comparison clause. Expected 'Identifier' found '('a')'"},
         {"metrics.a > '1'", "Expected numeric value type for metric. Found '1'"},
         {"metrics.a > nan", "Expected numeric value type for metric. Found nan"},
         {"metrics.a > 1_000", "Expected numeric value type for metric. Found 1_000"},
@@ -196,6 +206,117 @@ TEST(RunFilter, RefusesWithMlflowsSentence) {
     expect_all(Subject::kRuns, cases);
 }
 
+TEST(BooleanFilter, AndBindsTighterThanOrAndNotTighterThanBoth) {
+    const std::string a = "tag a = 'x'";
+    const std::string b = "tag b = 'x'";
+    const std::string c = "tag c = 'x'";
+    const std::pair<const char*, std::string> cases[] = {
+        {"A OR B", a + " | " + b},
+        {"A or B Or C", a + " | " + b + " | " + c},
+        {"A AND B OR C", "[" + a + " & " + b + "] | " + c},
+        {"A OR B AND C", a + " | [" + b + " & " + c + "]"},
+        {"(A OR B) AND C", "[" + a + " | " + b + "] & " + c},
+        {"A AND (B OR C)", a + " & [" + b + " | " + c + "]"},
+        {"(A)", a},
+        {"((A))", a},
+        {"A AND (B AND C)", a + " & " + b + " & " + c},
+        {"(A OR B) OR C", a + " | " + b + " | " + c},
+        {"NOT A", "!" + a},
+        {"not A AND B", "!" + a + " & " + b},
+        {"NOT (A AND B)", "![" + a + " & " + b + "]"},
+        {"NOT NOT A", "!!" + a},
+        {"NOT(A)OR(B)", "!" + a + " | " + b},
+        {"A\tOR\n(B)", a + " | " + b},
+    };
+    for (const auto& [text, expected] : cases) {
+        std::string filter;
+        for (const char* c_ = text; *c_ != '\0'; ++c_) {
+            const bool is_name = std::string_view("ABC").find(*c_) != std::string_view::npos &&
+                                 !std::isalpha(static_cast<unsigned char>(c_[1])) &&
+                                 (c_ == text || !std::isalpha(static_cast<unsigned char>(c_[-1])));
+            if (is_name)
+                filter += std::string("tags.") + static_cast<char>(*c_ - 'A' + 'a') + " = 'x'";
+            else
+                filter += *c_;
+        }
+        EXPECT_EQ(parsed(Subject::kRuns, filter), expected) << filter;
+    }
+}
+
+TEST(BooleanFilter, GoesWithAllClauses) {
+    const Case cases[] = {
+        {"run_id IN ('a') OR run_id NOT IN ('b')",
+         "attribute run_id IN ('a',) | attribute run_id NOT IN ('b',)"},
+        {"NOT run_id IN ('a')", "!attribute run_id IN ('a',)"},
+        {"(tags.`a)b` = ')' OR tags.a = \"(\")", "tag a)b = ')' | tag a = '('"},
+        {"tags.a IS NULL OR NOT tags.b IS NOT NULL", "tag a IS NULL - | !tag b IS NOT NULL -"},
+        {"params.or = 'OR' OR params.not = 'NOT'", "param or = 'OR' | param not = 'NOT'"},
+        {"(metrics.a>1)AND(metrics.b<2)", "metric a > 1.0 & metric b < 2.0"},
+    };
+    expect_all(Subject::kRuns, cases);
+    EXPECT_EQ(parsed(Subject::kExperiments, "name = 'a' OR NOT tags.b = 'c'"),
+              "attribute name = 'a' | !tag b = 'c'");
+    EXPECT_EQ(parsed(Subject::kLoggedModels, "name = 'a' OR (metrics.b > 1 AND name = 'c')"),
+              "attribute name = 'a' | [metric b > 1.0 & attribute name = 'c']");
+}
+
+TEST(BooleanFilter, ErrorsNameTheCharacter) {
+    const Case cases[] = {
+        {"metrics.a > 1 OR",
+         "Invalid filter string: at character 17 a comparison such as metrics.loss < 0.1 is "
+         "missing."},
+        {"OR metrics.a > 1",
+         "Invalid clause(s) in filter string: 'OR' at character 1. Expected a comparison such as "
+         "metrics.loss < 0.1."},
+        {"tags.ä = 'ü' OR AND tags.b = 'x'",
+         "Invalid clause(s) in filter string: 'AND' at character 17. Expected a comparison such "
+         "as metrics.loss < 0.1."},
+        {"metrics.a > 1 OR metrics.b > 2 AND",
+         "Invalid filter string: at character 35 a comparison such as metrics.loss < 0.1 is "
+         "missing."},
+        {"metrics.a > 1 (metrics.b > 2)",
+         "Invalid clause(s) in filter string: '(metrics.b > 2)' at character 15. Expected AND, OR "
+         "or the end."},
+        {"(metrics.a > 1 metrics.b > 2)",
+         "Invalid clause(s) in filter string: 'metrics.b' at character 16. Expected AND, OR or "
+         "the end."},
+        {"metrics.a > 1 AND ()",
+         "Invalid filter string: at character 20 a comparison such as metrics.loss < 0.1 is "
+         "missing."},
+        {"NOT",
+         "Invalid filter string: at character 4 a comparison such as metrics.loss < 0.1 is "
+         "missing."},
+        {"(metrics.a > 1 OR bogus)",
+         "Invalid clause(s) in filter string: 'bogus' at character 19. Expected a comparison such "
+         "as metrics.loss < 0.1."},
+        {"NOT (metrics.a > 1", "Invalid filter string: the '(' at character 5 is not closed."},
+        {"NOT metrics.a > 1)", "Invalid filter string: the ')' at character 18 closes nothing."},
+        {"metrics.a > 1 OR foo.a = 'x'",
+         "Invalid entity type 'foo'. Valid values are ['metric', 'parameter', 'tag', 'attribute', "
+         "'dataset']"},
+    };
+    expect_all(Subject::kRuns, cases);
+}
+
+TEST(BooleanFilter, HasLimits) {
+    const auto nested = [](int levels, const char* opening, const char* closing) {
+        std::string text;
+        for (int i = 0; i < levels; ++i) text += opening;
+        text += "metrics.a > 1";
+        for (int i = 0; i < levels; ++i) text += closing;
+        return parsed(Subject::kRuns, text);
+    };
+    EXPECT_EQ(nested(kFilterDepthMax, "(", ")"), "metric a > 1.0");
+    EXPECT_EQ(nested(kFilterDepthMax + 1, "(", ")"),
+              "The filter nests deeper than 16 levels of parentheses and NOT, at character 18.");
+    EXPECT_EQ(nested(kFilterDepthMax, "NOT ", "").substr(0, 3), "!!!");
+    EXPECT_EQ(nested(100'000 / 4, "NOT ", "").substr(0, 31), "The filter nests deeper than 16");
+    EXPECT_EQ(nested(50'000, "(", ")").substr(0, 31), "The filter nests deeper than 16");
+    std::string many = "metrics.a > 1";
+    for (std::size_t i = 0; i < kFilterClausesMax; ++i) many += " OR metrics.a > 1";
+    EXPECT_EQ(parsed(Subject::kRuns, many), "The filter has more than 200 clauses.");
+}
+
 TEST(ExperimentFilter, ReadsTheWholeGrammar) {
     const Case cases[] = {
         {"name = 'a'", "attribute name = 'a'"},
@@ -264,8 +385,8 @@ TEST(LoggedModelFilter, RefusesWithMlflowsSentence) {
         {"name > 'a'",
          "Invalid comparison operator for attributes.name: '>'. Expected one of ('=', '!=', "
          "'LIKE', 'ILIKE', 'IN', 'NOT IN')."},
-        {"name = 'a' OR name='b'",
-         "Invalid filter string: \"name = 'a' OR name='b'\". Expected a list of comparisons "
+        {"name = 'a', name='b'",
+         "Invalid filter string: \"name = 'a', name='b'\". Expected a list of comparisons "
          "separated by 'AND' (e.g. 'metrics.loss > 0.1 AND params.lr = 0.01')."},
         {"a; b", "Invalid filter string: 'a; b'. Expected a single SQL expression."},
         {"tags.a IS NULL",

@@ -36,15 +36,15 @@ SqlSchema any_schema() {
 
 void try_all(const std::string& text) {
     for (const Subject subject : kSubjects) {
-        const auto clauses = parse_filter(subject, text);
-        if (clauses) {
+        const auto condition = parse_filter(subject, text);
+        if (condition) {
             Binder binder;
-            const std::string sql = compile_filter(any_schema(), *clauses, binder);
+            const std::string sql = compile_filter(any_schema(), *condition, binder);
             // Nothing of the user's text may become SQL: ours has no quotes at all.
             EXPECT_EQ(sql.find_first_of("'\"`;"), std::string::npos) << text;
         } else {
-            EXPECT_EQ(clauses.error().code, Code::kInvalidParameterValue);
-            EXPECT_FALSE(clauses.error().message.empty());
+            EXPECT_EQ(condition.error().code, Code::kInvalidParameterValue);
+            EXPECT_FALSE(condition.error().message.empty());
         }
         const std::vector<std::string> order = {text};
         const auto keys = parse_order_by(subject, order);
@@ -75,8 +75,8 @@ TEST(SearchFuzz, AnyBytes) {
 
 TEST(SearchFuzz, DeepAndLongInputEndsSoon) {
     const std::size_t length = kFilterBytesMax;
-    for (const char* piece : {"(", ")", "'", "`", "\"", "a.", "a-", "NOT ", "IS NOT ", "\\'", "%",
-                              "AND ", "1", "-", "/*", "''"}) {
+    for (const char* piece : {"(", ")", "'", "`", "\"", "a.", "a-", "NOT ", "IS NOT ", "NOT (",
+                              "OR ", "(NOT ", "\\'", "%", "AND ", "1", "-", "/*", "''"}) {
         std::string text;
         while (text.size() + 8 < length) text += piece;
         try_all(text);

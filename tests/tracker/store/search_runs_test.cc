@@ -3,6 +3,7 @@
 #include <random>
 
 #include "tests/tracker/store/store_fixture.h"
+#include "tracker/search/filter.h"
 
 namespace tune::tracker {
 namespace {
@@ -124,6 +125,46 @@ TEST_F(SearchRunsTest, FiltersByDatasets) {
     EXPECT_EQ(where("dataset.context IN ('eval', 'test')"), "a b");
     EXPECT_EQ(where("dataset.name LIKE 'e%'"), "a");
     EXPECT_EQ(where("dataset.name NOT IN ('d')"), "a");
+}
+
+TEST_F(SearchRunsTest, OrNotAndParenthesesJoinClausesOfAllKinds) {
+    for (const char* id : {"a", "b", "c"}) create(id);
+    log("a", "m", 1);
+    log("b", "m", kNan);
+    run(LogParam{"a", {"p", "x"}});
+    run(LogParam{"c", {"p", "y"}});
+    run<RunInfo>(UpdateRun{.run_id = "b", .end_time_ms = 30});
+    EXPECT_EQ(where("metrics.m = 1 OR params.p = 'y'"), "a c");
+    EXPECT_EQ(where("NOT (metrics.m = 1 OR params.p = 'y')"), "b");
+    EXPECT_EQ(where("NOT metrics.m < 5"), "b c");    // NaN is not below, nor is nothing
+    EXPECT_EQ(where("NOT end_time > 99"), "a b c");  // nor a time that is not there
+    EXPECT_EQ(where("NOT (end_time > 1 AND params.p = 'x')"), "a b c");
+    EXPECT_EQ(where("(params.p = 'x' OR params.p = 'y') AND NOT run_id IN ('a')"), "c");
+    EXPECT_EQ(where("params.p = 'x' OR params.p = 'y' AND run_id = 'b'"), "a");
+    EXPECT_EQ(where("NOT params.p IS NULL AND NOT (NOT run_id = 'c')"), "c");
+}
+
+/// SQLite's parser has a stack of its own; what the grammar allows must fit.
+TEST_F(SearchRunsTest, TheDeepestFiltersFitSqlite) {
+    create("a");
+    run(SetTag{"a", {"t", "x"}});
+    std::string nots;
+    std::string groups;
+    std::string mixed;
+    std::string closing;
+    for (int i = 0; i < search::kFilterDepthMax; ++i) {
+        nots += "NOT ";
+        groups += i % 2 == 0 ? "tags.t = 'x' AND (" : "tags.t = 'y' OR (";
+        if (i < search::kFilterDepthMax / 2) mixed += "tags.t = 'y' OR NOT (";
+        closing += ")";
+    }
+    EXPECT_EQ(where(nots + "tags.t = 'x'"), "a");
+    EXPECT_EQ(where(groups + "dataset.context = 'x' OR tags.t = 'x'" + closing), "a");
+    closing.resize(closing.size() / 2);
+    EXPECT_EQ(where(mixed + "dataset.context = 'x'" + closing), "");
+    std::string wide = "tags.t = 'y'";
+    for (std::size_t i = 2; i < search::kFilterClausesMax; ++i) wide += " OR dataset.name = 'y'";
+    EXPECT_EQ(where(wide + " OR tags.t = 'x'"), "a");
 }
 
 TEST_F(SearchRunsTest, ExperimentsAndViewsBoundTheSearch) {
