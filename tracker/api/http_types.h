@@ -18,6 +18,7 @@
 
 namespace tune::tracker {
 
+class BodySource;
 class EventSubscription;
 
 enum class Method { kGet, kPost, kPut, kPatch, kDelete, kHead, kOptions };
@@ -74,6 +75,12 @@ struct EventStreamBody {
     std::shared_ptr<EventSubscription> subscription;
 };
 
+/// A body of unknown length, sent in chunks as the client takes them (body_source.h); the
+/// connection ends with it.
+struct StreamBody {
+    std::shared_ptr<BodySource> source;
+};
+
 struct Response {
     int status = 200;
     /// Empty: no Content-Type is sent.
@@ -84,7 +91,7 @@ struct Response {
     Fields headers;
     /// Quoted, e.g. "\"a1b2\""; empty: none. If-None-Match is answered from it.
     std::string etag;
-    std::variant<std::monostate, StaticBody, FileBody, EventStreamBody> special;
+    std::variant<std::monostate, StaticBody, FileBody, EventStreamBody, StreamBody> special;
 };
 
 /// Gives the answer. Call it exactly once, from any thread, now or later (long-poll). The answer of

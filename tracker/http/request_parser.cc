@@ -43,10 +43,12 @@ public:
     std::string_view chunk_;
     bool header_done_ = false;
     bool expects_continue_ = false;
+    int version_ = 11;
     Fault fault_;
 
 private:
-    void on_request_impl(http::verb verb, Text, Text target, int, ErrorCode& ec) override {
+    void on_request_impl(http::verb verb, Text, Text target, int version, ErrorCode& ec) override {
+        version_ = version;
         const std::optional<Method> method = method_of(verb);
         std::string_view text = view(target);
         if (!method) return refuse(ec, 501, "This method is not one that the server knows.");
@@ -178,6 +180,10 @@ const std::shared_ptr<Request>& RequestParser::request() const {
 
 std::string_view RequestParser::chunk() const {
     return state_->parser->chunk_;
+}
+
+bool RequestParser::understands_chunks() const {
+    return state_->parser->version_ >= 11;
 }
 
 bool RequestParser::keep_alive() const {

@@ -42,6 +42,8 @@ public:
     [[nodiscard]] const std::shared_ptr<Request>& request() const;
     [[nodiscard]] std::string_view chunk() const;
     [[nodiscard]] bool keep_alive() const;
+    /// The client speaks HTTP/1.1. After the header.
+    [[nodiscard]] bool understands_chunks() const;
     [[nodiscard]] bool has_body() const;
     [[nodiscard]] bool expects_continue() const;
     /// Whether any byte of a request has been seen since reset().

@@ -9,6 +9,7 @@
 
 #include "tracker/api/event_hub.h"
 #include "tracker/http/answer.h"
+#include "tracker/http/body_stream.h"
 #include "tracker/http/byte_range.h"
 #include "tracker/http/content_coding.h"
 #include "tracker/http/event_stream.h"
@@ -75,6 +76,8 @@ private:
     void write_response(Response response);
     void write_file(const FileBody& file, Response& response, HeadOptions& head);
     void write_event_stream(const EventStreamBody& body, const Response& response);
+    void write_stream(const StreamBody& body, Response& response);
+    tcp::socket let_go();
     void write_more();
     void on_written(const error_code& ec, std::size_t count);
     void read_file_piece();
@@ -414,6 +417,8 @@ void Session::write_response(Response response) {
     if (const auto* stream = std::get_if<EventStreamBody>(&response.special);
         stream && request_->method == Method::kGet)
         return write_event_stream(*stream, response);
+    if (const auto* stream = std::get_if<StreamBody>(&response.special); stream && !is_head())
+        return write_stream(*stream, response);
     HeadOptions head;
     head.status = response.status;
     head.keep_alive = !close_after_;
@@ -473,15 +478,26 @@ void Session::write_event_stream(const EventStreamBody& body, const Response& re
     head.keep_alive = false;
     std::string text;
     append_head(text, response, head);
-    auto worker = worker_;
-    auto context = context_;
+    serve_event_stream(let_go(), worker_, context_, body.subscription, std::move(text));
+}
+
+void Session::write_stream(const StreamBody& body, Response& response) {
+    HeadOptions head{response.status, {}, false};
+    const bool is_chunked = parser_.understands_chunks();
+    if (is_chunked) response.headers.emplace_back("Transfer-Encoding", "chunked");
+    std::string text;
+    append_head(text, response, head);
+    serve_body_stream(let_go(), worker_, context_, {body.source, std::move(text), is_chunked});
+}
+
+/// The connection goes on as a stream, still counted; the session ends.
+tcp::socket Session::let_go() {
     tcp::socket socket = std::move(socket_);
-    state_ = State::kClosed;  // the connection goes on as an event stream, still counted
+    state_ = State::kClosed;
     release_body_budget();
     const auto self = shared_from_this();
-    worker->remove(this);
-    serve_event_stream(std::move(socket), std::move(worker), std::move(context), body.subscription,
-                       std::move(text));
+    worker_->remove(this);
+    return socket;
 }
 
 void Session::write_more() {

@@ -1,0 +1,138 @@
+#include "tracker/http/body_stream.h"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <cstdio>
+#include <limits>
+
+namespace tune::tracker {
+namespace {
+
+using boost::asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
+/// How long the client may take to close after the end; closing first, with something of its
+/// unread, would reset the connection and could destroy the body's end on its way.
+constexpr int kLinger_ms = 2000;
+
+class BodyStream final : public Connection, public std::enable_shared_from_this<BodyStream> {
+public:
+    BodyStream(tcp::socket socket, std::shared_ptr<Worker> worker,
+               std::shared_ptr<ServerContext> context, StreamAnswer answer)
+        : socket_(std::move(socket)),
+          worker_(std::move(worker)),
+          context_(std::move(context)),
+          source_(std::move(answer.source)),
+          out_(std::move(answer.head)),
+          is_chunked_(answer.is_chunked) {}
+
+    void start() {
+        worker_->add(shared_from_this());
+        rest_ = out_;
+        write();
+    }
+
+    void tick(std::int64_t now_ms) override {
+        if (now_ms >= deadline_ms_) close();
+    }
+
+    void drain() override {}  // the answer is under way
+
+    void close() override {
+        if (is_closed_) return;
+        is_closed_ = true;
+        source_.reset();
+        error_code ignored;
+        socket_.shutdown(tcp::socket::shutdown_both, ignored);
+        socket_.close(ignored);
+        context_->connection_closed();
+        worker_->remove(this);
+    }
+
+private:
+    void ask() {
+        deadline_ms_ = kNoDeadline;  // the source has limits of its own
+        source_->read([self = shared_from_this()](Result<std::string> piece) {
+            self->worker_->post([self, piece = std::move(piece)]() mutable {
+                if (!self->is_closed_) self->on_piece(std::move(piece));
+            });
+        });
+    }
+
+    void on_piece(Result<std::string> piece) {
+        if (!piece) return close();
+        is_last_ = piece->empty();
+        out_.clear();
+        if (is_chunked_) {
+            std::array<char, 24> size{};
+            std::snprintf(size.data(), size.size(), "%zx\r\n", piece->size());
+            out_ = size.data();
+        }
+        out_ += *piece;
+        if (is_chunked_) out_ += "\r\n";
+        rest_ = out_;
+        if (rest_.empty()) return finish();
+        write();
+    }
+
+    void write() {
+        deadline_ms_ = Worker::now_ms() + context_->options.request_timeout_ms;
+        socket_.async_write_some(
+            boost::asio::buffer(rest_.data(), rest_.size()),
+            [self = shared_from_this()](const error_code& ec, std::size_t count) {
+                self->on_written(ec, count);
+            });
+    }
+
+    void on_written(const error_code& ec, std::size_t count) {
+        if (is_closed_) return;
+        if (ec) return close();
+        rest_.remove_prefix(count);
+        if (!rest_.empty()) return write();
+        if (is_last_) return finish();
+        ask();
+    }
+
+    void finish() {
+        source_.reset();
+        error_code ignored;
+        socket_.shutdown(tcp::socket::shutdown_send, ignored);
+        deadline_ms_ = Worker::now_ms() + kLinger_ms;
+        wait_for_end();
+    }
+
+    void wait_for_end() {
+        socket_.async_read_some(boost::asio::buffer(scratch_),
+                                [self = shared_from_this()](const error_code& ec, std::size_t) {
+                                    if (self->is_closed_) return;
+                                    if (ec) return self->close();
+                                    self->wait_for_end();
+                                });
+    }
+
+    tcp::socket socket_;
+    std::shared_ptr<Worker> worker_;
+    std::shared_ptr<ServerContext> context_;
+    std::shared_ptr<BodySource> source_;
+    std::string out_;
+    std::string_view rest_;  // of out_
+    const bool is_chunked_;
+    std::array<char, 256> scratch_{};
+    bool is_last_ = false;
+    bool is_closed_ = false;
+    std::int64_t deadline_ms_ = kNoDeadline;
+};
+
+}  // namespace
+
+void serve_body_stream(tcp::socket socket, std::shared_ptr<Worker> worker,
+                       std::shared_ptr<ServerContext> context, StreamAnswer answer) {
+    std::make_shared<BodyStream>(std::move(socket), std::move(worker), std::move(context),
+                                 std::move(answer))
+        ->start();
+}
+
+}  // namespace tune::tracker

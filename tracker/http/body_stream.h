@@ -1,0 +1,26 @@
+#pragma once
+// A connection whose last answer is a body that is made while it is sent.
+
+#include <boost/asio/ip/tcp.hpp>
+#include <memory>
+#include <string>
+
+#include "tracker/api/body_source.h"
+#include "tracker/http/worker.h"
+
+namespace tune::tracker {
+
+struct StreamAnswer {
+    std::shared_ptr<BodySource> source;
+    std::string head;
+    /// Chunked transfer coding; else the body ends with the connection.
+    bool is_chunked = true;
+};
+
+/// Sends `answer` and closes. A piece is asked for when the last one is with the kernel, so a slow
+/// client holds one piece; one that takes nothing for request_timeout_ms is cut off. Call it on the
+/// worker's thread; takes over the connection, which stays counted in `context`.
+void serve_body_stream(boost::asio::ip::tcp::socket socket, std::shared_ptr<Worker> worker,
+                       std::shared_ptr<ServerContext> context, StreamAnswer answer);
+
+}  // namespace tune::tracker
