@@ -28,10 +28,14 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 AshaPruner::AshaPruner(const PrunerConfig& config, Goal goal)
     : config_(config), sign_(goal == Goal::kMinimize ? 1 : -1), min_(config.min) {}
 
-Verdict AshaPruner::report(std::uint64_t number, std::int64_t step, double value) {
+void AshaPruner::note(std::uint64_t number, std::int64_t step, double value) {
     Trial& trial = trials_[number];
-    if (trial.has_ended) return Verdict::kKeep;
-    trial.reports.add(step, sign_ * value);
+    if (!trial.has_ended) trial.reports.add(step, sign_ * value);
+}
+
+Verdict AshaPruner::judge(std::uint64_t number) {
+    Trial& trial = trials_[number];
+    if (trial.reports.empty()) return Verdict::kKeep;
     if (min_ == 0) {
         if (longest_complete_ < 0) return Verdict::kKeep;
         min_ = std::max<std::int64_t>(longest_complete_ / 100, 1);
@@ -73,7 +77,7 @@ void AshaPruner::restart(std::uint64_t number) {
     trial = Trial{};
 }
 
-void AshaPruner::finish(std::uint64_t number, End end) {
+void AshaPruner::finish(std::uint64_t number, End end, double) {
     Trial& trial = trials_[number];
     if (trial.has_ended) return;
     trial.has_ended = true;

@@ -14,9 +14,10 @@ class AshaPruner final : public Pruner {
 public:
     AshaPruner(const PrunerConfig& config, Goal goal);
 
-    [[nodiscard]] Verdict report(std::uint64_t number, std::int64_t step, double value) override;
+    void note(std::uint64_t number, std::int64_t step, double value) override;
+    [[nodiscard]] Verdict judge(std::uint64_t number) override;
     void restart(std::uint64_t number) override;
-    void finish(std::uint64_t number, End end) override;
+    void finish(std::uint64_t number, End end, double value) override;
 
 private:
     struct Trial {

@@ -19,18 +19,23 @@ namespace tune::tuner {
 PercentilePruner::PercentilePruner(const PrunerConfig& config, double percentile, Goal goal)
     : config_(config), percentile_(percentile), sign_(goal == Goal::kMinimize ? 1 : -1) {}
 
-Verdict PercentilePruner::report(std::uint64_t number, std::int64_t step, double value) {
+void PercentilePruner::note(std::uint64_t number, std::int64_t step, double value) {
     Trial& trial = trials_[number];
-    if (trial.has_ended) return Verdict::kKeep;
+    if (trial.has_ended) return;
     const double signed_value = sign_ * value;
     const bool is_first = trial.reports.empty();
     if (trial.reports.add(step, signed_value)) {
         // fmin takes the number where one of the two is NaN.
         trial.best = is_first ? signed_value : std::fmin(trial.best, signed_value);
     }
+}
+
+Verdict PercentilePruner::judge(std::uint64_t number) {
+    const Trial& trial = trials_[number];
+    if (trial.reports.empty()) return Verdict::kKeep;
     if (complete_ == 0 || complete_ < static_cast<std::size_t>(config_.startup))
         return Verdict::kKeep;
-    if (!is_checked(trial.reports)) return Verdict::kKeep;
+    if (!trial.reports.is_check_due(config_.warmup, config_.interval)) return Verdict::kKeep;
     if (std::isnan(trial.best)) return Verdict::kPrune;
     const auto at = steps_.find(trial.reports.last().step);
     if (at == steps_.end() || at->second.count < static_cast<std::size_t>(config_.min_trials))
@@ -40,20 +45,11 @@ Verdict PercentilePruner::report(std::uint64_t number, std::int64_t step, double
                                                                   : Verdict::kKeep;
 }
 
-/// True if the highest step is the first report of its interval.
-bool PercentilePruner::is_checked(const Reports& reports) const {
-    const std::int64_t step = reports.last().step;
-    if (step < config_.warmup) return false;
-    const std::int64_t begin =
-        (step - config_.warmup) / config_.interval * config_.interval + config_.warmup;
-    return reports.step_before_last() < begin;
-}
-
 void PercentilePruner::restart(std::uint64_t number) {
     trials_[number] = Trial{};
 }
 
-void PercentilePruner::finish(std::uint64_t number, End end) {
+void PercentilePruner::finish(std::uint64_t number, End end, double) {
     Trial& trial = trials_[number];
     if (trial.has_ended) return;
     trial.has_ended = true;

@@ -14,9 +14,10 @@ public:
     /// `percentile`: the share of trials that is kept, 50 for the median.
     PercentilePruner(const PrunerConfig& config, double percentile, Goal goal);
 
-    [[nodiscard]] Verdict report(std::uint64_t number, std::int64_t step, double value) override;
+    void note(std::uint64_t number, std::int64_t step, double value) override;
+    [[nodiscard]] Verdict judge(std::uint64_t number) override;
     void restart(std::uint64_t number) override;
-    void finish(std::uint64_t number, End end) override;
+    void finish(std::uint64_t number, End end, double value) override;
 
 private:
     struct Trial {
@@ -30,8 +31,6 @@ private:
         SortedValues values;    // lower is better
         std::size_t count = 0;  // with NaN
     };
-
-    [[nodiscard]] bool is_checked(const Reports& reports) const;
 
     PrunerConfig config_;
     double percentile_;

@@ -5,7 +5,9 @@
 // order of calls; resuming = the same calls in the same order, verdicts ignored.
 
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <string_view>
 
 #include "tuner/space/study_config.h"
 
@@ -26,16 +28,33 @@ public:
 
     /// A running trial reports. The first report of a step counts, later ones of the same step are
     /// ignored. NaN is a value that is worse than all others. O(log n).
-    [[nodiscard]] virtual Verdict report(std::uint64_t number, std::int64_t step, double value) = 0;
+    virtual void note(std::uint64_t number, std::int64_t step, double value) = 0;
+
+    /// Whether to stop the trial, by what it has reported up to its highest step. A trial that has
+    /// reported nothing, or has ended, is kept. O(log n) unless the pruner says otherwise.
+    [[nodiscard]] virtual Verdict judge(std::uint64_t number) = 0;
+
+    /// Both, as every report does.
+    [[nodiscard]] Verdict report(std::uint64_t number, std::int64_t step, double value) {
+        note(number, step, value);
+        return judge(number);
+    }
 
     /// The trial starts again from its first step (a retry without checkpoint): its reports are
     /// forgotten.
     virtual void restart(std::uint64_t number) = 0;
 
-    /// The trial has ended; later reports of it are ignored. Idempotent.
-    virtual void finish(std::uint64_t number, End end) = 0;
+    /// The trial has ended; later reports of it are ignored. Idempotent. `value`: of a complete
+    /// trial, what the study counts.
+    virtual void finish(std::uint64_t number, End end, double value) = 0;
+    void finish(std::uint64_t number, End end) {
+        finish(number, end, std::numeric_limits<double>::quiet_NaN());
+    }
 };
 
-[[nodiscard]] std::unique_ptr<Pruner> make_pruner(const PrunerConfig& config, Goal goal);
+/// `study`: hyperband draws a trial's bracket from the study's name and the trial's number, as
+/// Optuna does.
+[[nodiscard]] std::unique_ptr<Pruner> make_pruner(const PrunerConfig& config, Goal goal,
+                                                  std::string_view study = {});
 
 }  // namespace tune::tuner

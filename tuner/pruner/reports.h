@@ -45,6 +45,14 @@ public:
         return reports_.size() < 2 ? -1 : reports_[reports_.size() - 2].step;
     }
 
+    /// True if the highest step is past the warm-up and the first report of its interval; the rule
+    /// of Optuna's pruners.
+    [[nodiscard]] bool is_check_due(std::int64_t warmup, std::int64_t interval) const {
+        const std::int64_t step = last().step;
+        if (step < warmup) return false;
+        return step_before_last() < (step - warmup) / interval * interval + warmup;
+    }
+
 private:
     std::vector<Report> reports_;  // ascending steps
 };
@@ -61,6 +69,10 @@ public:
         if (at != values_.end() && *at == value) values_.erase(at);
     }
     [[nodiscard]] std::size_t size() const { return values_.size(); }
+    [[nodiscard]] std::size_t count_below(double value) const {
+        return static_cast<std::size_t>(std::lower_bound(values_.begin(), values_.end(), value) -
+                                        values_.begin());
+    }
     [[nodiscard]] double operator[](std::size_t index) const { return values_[index]; }
 
     /// The percentile by linear interpolation between neighbours, as numpy.percentile; NaN if

@@ -53,22 +53,53 @@ struct SamplerConfig {
     [[nodiscard]] bool operator==(const SamplerConfig&) const = default;
 };
 
-enum class PrunerType { kNone, kMedian, kPercentile, kAsha };
+enum class PrunerType {
+    kNone,
+    kMedian,
+    kPercentile,
+    kRunningPercentile,  // against running trials too, with guards, as in Ax
+    kAsha,
+    kHyperband,
+    kThreshold,
+    kWilcoxon,
+    kPatience,  // its one part decides, once a trial has stopped improving
+    kAny,       // one of its parts says prune
+    kAll        // each of its parts does
+};
+
+/// Pruners within pruners, counted from the outermost.
+inline constexpr int kPrunerDepthMax = 4;
+/// Parts of one any or all.
+inline constexpr std::size_t kPrunerPartsMax = 8;
 
 struct PrunerConfig {
     PrunerType type = PrunerType::kNone;
-    // median, percentile
-    double percentile = 50;     // percentile: the share of trials kept, 0..100
+    // median, percentile, running_percentile, threshold
+    double percentile = 50;     // percentiles: the share of trials kept, 0..100
     int startup = 5;            // complete trials before anything is pruned
     std::int64_t warmup = 0;    // no trial is pruned at a step below this
     std::int64_t interval = 1;  // steps between two checks
     int min_trials = 1;         // values at a step below which nothing is pruned there
-    // asha
+    // asha, hyperband
     std::int64_t min = 0;  // first rung in steps; 0: from the longest complete trial ("auto")
-    std::int64_t max = 0;  // no rung at or above this step; 0: no end
+    std::int64_t max = 0;  // no rung at or above this step; 0: no end (hyperband: auto)
     int eta = 4;           // each rung keeps one of eta
     int rate = 0;          // early stopping rate: the first rung is at min * eta^rate
     int bootstrap = 0;     // values a rung needs before it promotes
+    // running_percentile
+    std::int64_t until = 0;  // no trial is pruned above this step; 0: no end
+    int keep_best = 1;       // trials among the best so many at a step are never pruned there
+    // threshold: values outside are pruned
+    std::optional<double> lower = {};
+    std::optional<double> upper = {};
+    // wilcoxon
+    double p = 0.1;         // pruned when "no worse than the best trial" is less probable
+    int startup_steps = 2;  // steps shared with the best trial before anything is pruned
+    // patience
+    int wait = 0;  // reports without improvement
+    double min_delta = 0;
+    // patience: at most one; any, all: at least one
+    std::vector<PrunerConfig> of = {};
 
     [[nodiscard]] bool operator==(const PrunerConfig&) const = default;
 };

@@ -11,29 +11,8 @@
 namespace tune::tuner {
 namespace {
 
-constexpr std::int64_t kStepMax = std::int64_t{1} << 53;
 constexpr std::size_t kPatternBytesMax = 1000;
 constexpr std::size_t kPatternsMax = 100;
-
-/// `sampler: tpe` is short for `sampler: {type: tpe}`.
-Result<std::string> type_of(const Node& node, const std::string& path,
-                            const std::vector<std::string>& known) {
-    const Node* type = &node;
-    if (node.type == Node::Type::kMap) type = node.find("type");
-    if (type == nullptr)
-        return fault_at(node.place, path, "'type' is missing; expected one of " + listed(known));
-    if (type->type == Node::Type::kNull &&
-        std::find(known.begin(), known.end(), "none") != known.end())
-        return std::string("none");
-    if (type->type != Node::Type::kString)
-        return fault_at(type->place, path + ".type",
-                        "expected one of " + listed(known) + ", found " + describe(*type));
-    if (std::find(known.begin(), known.end(), type->text) == known.end())
-        return fault_at(
-            type->place, path + ".type",
-            "unknown " + path + " " + in_quotes(type->text) + known_words(type->text, known));
-    return type->text;
-}
 
 Result<void> read_goal(const Fields& fields, MetricConfig& metric) {
     const Node* goal = fields.find("goal");
@@ -44,35 +23,6 @@ Result<void> read_goal(const Fields& fields, MetricConfig& metric) {
         return fault_at(goal->place, fields.path_of("goal"),
                         "expected min or max, found " + describe(*goal));
     metric.goal = *parsed;
-    return {};
-}
-
-Result<void> read_median(const Fields& fields, PrunerConfig& pruner) {
-    TUNE_TRY_VOID(fields.number("percentile", pruner.percentile, 0, 100));
-    TUNE_TRY_VOID(fields.integer("startup", pruner.startup, 0, 1'000'000));
-    TUNE_TRY_VOID(fields.integer("warmup", pruner.warmup, 0, kStepMax));
-    TUNE_TRY_VOID(fields.integer("interval", pruner.interval, 1, kStepMax));
-    return fields.integer("min_trials", pruner.min_trials, 1, 1'000'000);
-}
-
-Result<void> read_asha(const Fields& fields, PrunerConfig& pruner) {
-    const Node* min = fields.find("min");
-    if (min != nullptr && min->type == Node::Type::kString && min->text == "auto") {
-        pruner.min = 0;
-    } else {
-        TUNE_TRY_VOID(fields.integer("min", pruner.min, 1, kStepMax));
-    }
-    TUNE_TRY_VOID(fields.integer("max", pruner.max, 1, kStepMax));
-    TUNE_TRY_VOID(fields.integer("eta", pruner.eta, 2, 1000));
-    TUNE_TRY_VOID(fields.integer("rate", pruner.rate, 0, 50));
-    TUNE_TRY_VOID(fields.integer("bootstrap", pruner.bootstrap, 0, 1'000'000));
-    if (pruner.bootstrap > 0 && pruner.min == 0)
-        return fault_at(fields.node().place, fields.path(),
-                        "'bootstrap' needs a fixed 'min', not auto");
-    if (pruner.max != 0 && pruner.max <= pruner.min)
-        return fault_at(fields.find("max")->place, fields.path_of("max"),
-                        "max " + std::to_string(pruner.max) + " is not above min " +
-                            std::to_string(pruner.min) + ", so there would be no rung");
     return {};
 }
 
@@ -116,6 +66,25 @@ Result<ScrapeConfig> read_pattern(const Node& node, const std::string& path) {
 }
 
 }  // namespace
+
+Result<std::string> type_of(const Node& node, const std::string& path,
+                            const std::vector<std::string>& known) {
+    const Node* type = &node;
+    if (node.type == Node::Type::kMap) type = node.find("type");
+    if (type == nullptr)
+        return fault_at(node.place, path, "'type' is missing; expected one of " + listed(known));
+    if (type->type == Node::Type::kNull &&
+        std::find(known.begin(), known.end(), "none") != known.end())
+        return std::string("none");
+    if (type->type != Node::Type::kString)
+        return fault_at(type->place, path + ".type",
+                        "expected one of " + listed(known) + ", found " + describe(*type));
+    if (std::find(known.begin(), known.end(), type->text) == known.end())
+        return fault_at(
+            type->place, path + ".type",
+            "unknown " + path + " " + in_quotes(type->text) + known_words(type->text, known));
+    return type->text;
+}
 
 Result<void> read_metric(const Node& node, StudyConfig& config) {
     MetricConfig metric;
@@ -163,34 +132,6 @@ Result<void> read_sampler(const Node& node, StudyConfig& config) {
         TUNE_TRY_VOID(fields.integer("candidates", sampler.candidates, 1, 1000));
     }
     config.sampler = sampler;
-    return {};
-}
-
-Result<void> read_pruner(const Node& node, StudyConfig& config) {
-    TUNE_TRY(type, type_of(node, "pruner", {"none", "median", "percentile", "asha"}));
-    PrunerConfig pruner;
-    std::vector<std::string> known = {"type"};
-    if (type == "median" || type == "percentile") {
-        pruner.type = type == "median" ? PrunerType::kMedian : PrunerType::kPercentile;
-        known.insert(known.end(), {"startup", "warmup", "interval", "min_trials"});
-        if (type == "percentile") known.push_back("percentile");
-    } else if (type == "asha") {
-        pruner.type = PrunerType::kAsha;
-        known.insert(known.end(), {"min", "max", "eta", "rate", "bootstrap"});
-    }
-    const bool has_map = node.type == Node::Type::kMap;
-    if (type == "percentile" && (!has_map || node.find("percentile") == nullptr))
-        return fault_at(node.place, "pruner",
-                        "'percentile' is missing: the share of trials to keep, 0 to 100");
-    if (has_map) {
-        TUNE_TRY(fields, Fields::open(node, "pruner", known));
-        if (pruner.type == PrunerType::kAsha) {
-            TUNE_TRY_VOID(read_asha(fields, pruner));
-        } else {
-            TUNE_TRY_VOID(read_median(fields, pruner));
-        }
-    }
-    config.pruner = pruner;
     return {};
 }
 

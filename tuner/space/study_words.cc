@@ -119,7 +119,14 @@ std::string_view pruner_name(PrunerType type) {
         case PrunerType::kNone: return "none";
         case PrunerType::kMedian: return "median";
         case PrunerType::kPercentile: return "percentile";
+        case PrunerType::kRunningPercentile: return "running_percentile";
         case PrunerType::kAsha: return "asha";
+        case PrunerType::kHyperband: return "hyperband";
+        case PrunerType::kThreshold: return "threshold";
+        case PrunerType::kWilcoxon: return "wilcoxon";
+        case PrunerType::kPatience: return "patience";
+        case PrunerType::kAny: return "any";
+        case PrunerType::kAll: return "all";
     }
     return "?";
 }

@@ -27,24 +27,6 @@ Json to_json(const SamplerConfig& sampler) {
     return json;
 }
 
-Json to_json(const PrunerConfig& pruner) {
-    Json json = {{"type", std::string(pruner_name(pruner.type))}};
-    if (pruner.type == PrunerType::kMedian || pruner.type == PrunerType::kPercentile) {
-        if (pruner.type == PrunerType::kPercentile) json["percentile"] = pruner.percentile;
-        json["startup"] = pruner.startup;
-        json["warmup"] = pruner.warmup;
-        json["interval"] = pruner.interval;
-        json["min_trials"] = pruner.min_trials;
-    } else if (pruner.type == PrunerType::kAsha) {
-        json["min"] = pruner.min == 0 ? Json("auto") : Json(pruner.min);
-        if (pruner.max != 0) json["max"] = pruner.max;
-        json["eta"] = pruner.eta;
-        json["rate"] = pruner.rate;
-        json["bootstrap"] = pruner.bootstrap;
-    }
-    return json;
-}
-
 Json to_json(const BudgetConfig& budget) {
     Json json = {{"gpus_per_trial", budget.gpus_per_trial},
                  {"cpus_per_trial", budget.cpus_per_trial}};

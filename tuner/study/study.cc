@@ -55,7 +55,7 @@ std::string metric_never_arrived(const std::string& metric,
 Study::Study(StudyIdentity identity, StudyConfig config)
     : identity_(std::move(identity)),
       config_(std::move(config)),
-      pruner_(make_pruner(config_.pruner, config_.metric.goal)) {}
+      pruner_(make_pruner(config_.pruner, config_.metric.goal, config_.study)) {}
 
 const Trial* Study::best() const {
     return best_ ? &trials_[*best_] : nullptr;
@@ -175,7 +175,7 @@ void Study::finish(Trial& trial, TrialEnd end) {
     trial.progress.reset();
     consider_best(trial);
     tell_sampler(trial);
-    pruner_->finish(trial.number, pruner_end(trial.state));
+    pruner_->finish(trial.number, pruner_end(trial.state), trial.value.value_or(std::nan("")));
 }
 
 void Study::consider_best(const Trial& trial) {
@@ -294,7 +294,7 @@ void Study::reconfigure(StudyConfig config) {
     config_.sampler.seed = identity_.seed;
     if (other_sampler) sampler_.reset();
     if (!other_pruner) return;
-    pruner_ = make_pruner(config_.pruner, config_.metric.goal);
+    pruner_ = make_pruner(config_.pruner, config_.metric.goal, config_.study);
     history_known_ = trials_.empty() || config_.pruner.type == PrunerType::kNone;
     reports_waiting_.clear();
 }
@@ -436,7 +436,9 @@ void Study::history_complete() {
         static_cast<void>(pruner_->report(number, row.step, row.value));
     reports_waiting_.clear();
     for (const Trial& trial : trials_)
-        if (is_ended(trial.state)) pruner_->finish(trial.number, pruner_end(trial.state));
+        if (is_ended(trial.state))
+            pruner_->finish(trial.number, pruner_end(trial.state),
+                            trial.value.value_or(std::nan("")));
     history_known_ = true;
 }
 

@@ -2,7 +2,7 @@
 
     /tmp/optuna/bin/python tests/tuner/golden/make_pruner_golden.py
 
-An event is ["report", trial, step, value, pruned] or ["end", trial, how].
+An event is ["report", trial, step, value, pruned] or ["end", trial, how[, value]].
 """
 
 import json
@@ -36,13 +36,47 @@ CASES = [
         {"min": 2, "eta": 3, "rate": 1, "bootstrap": 2},
         lambda: optuna.pruners.SuccessiveHalvingPruner(2, 3, 1, 2),
     ),
+    ("hyperband", {}, lambda: optuna.pruners.HyperbandPruner()),
+    ("hyperband", {"max": 20, "eta": 2}, lambda: optuna.pruners.HyperbandPruner(1, 20, 2)),
+    (
+        "hyperband",
+        {"min": 2, "max": 16, "eta": 2, "bootstrap": 2},
+        lambda: optuna.pruners.HyperbandPruner(2, 16, 2, 2),
+    ),
+    ("threshold", {"upper": 1.5}, lambda: optuna.pruners.ThresholdPruner(upper=1.5)),
+    (
+        "threshold",
+        {"lower": 0.1, "upper": 1.2, "warmup": 3, "interval": 2},
+        lambda: optuna.pruners.ThresholdPruner(0.1, 1.2, 3, 2),
+    ),
+    ("wilcoxon", {}, lambda: optuna.pruners.WilcoxonPruner()),
+    (
+        "wilcoxon",
+        {"p": 0.3, "startup_steps": 4},
+        lambda: optuna.pruners.WilcoxonPruner(p_threshold=0.3, n_startup_steps=4),
+    ),
+    ("patience", {"wait": 2}, lambda: optuna.pruners.PatientPruner(None, 2)),
+    (
+        "patience",
+        {"wait": 1, "min_delta": 0.05, "of": ["median"]},
+        lambda: optuna.pruners.PatientPruner(optuna.pruners.MedianPruner(), 1, 0.05),
+    ),
+    (
+        "patience",
+        {"wait": 1, "of": [{"type": "asha", "min": 1, "eta": 2}]},
+        lambda: optuna.pruners.PatientPruner(
+            optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=2), 1
+        ),
+    ),
 ]
 
 
 def run(pruner, goal, seed, trials=30, outstanding=4, nan_share=0.06):
     rng = random.Random(seed)
     study = optuna.create_study(
-        direction="minimize" if goal == "min" else "maximize", pruner=pruner
+        direction="minimize" if goal == "min" else "maximize",
+        pruner=pruner,
+        study_name="golden",
     )
     events, running = [], []
     started = 0
@@ -70,9 +104,10 @@ def run(pruner, goal, seed, trials=30, outstanding=4, nan_share=0.06):
             study.tell(trial, state=TrialState.FAIL)
         elif entry[1] >= length:
             how = "complete"
-            study.tell(trial, 0.0)
+            told = 0.0 if math.isnan(value) else value
+            study.tell(trial, told)
         if how:
-            events.append(["end", trial.number, how])
+            events.append(["end", trial.number, how] + ([told] if how == "complete" else []))
             running.remove(entry)
     return events
 

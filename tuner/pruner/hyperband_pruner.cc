@@ -1,0 +1,100 @@
+// Hyperband (Li et al., JMLR 18, 2018) in the asynchronous form and with the semantics of Optuna
+// 5.0.0 (optuna/pruners/_hyperband.py).
+//
+// The idea. How early may one stop? Successive halving needs an answer; hyperband runs one bracket
+// for each: bracket b has its first rung at min * eta^b, and the brackets share the trials so that
+// each may spend about the same. Trials are compared within their bracket only.
+//
+// A trial's bracket is drawn from a checksum of the study's name and the trial's number, so that it
+// needs no memory and survives a restart. With `max` "auto" the brackets are made at the first
+// verdict after a trial has completed; until then nothing is pruned.
+
+#include "tuner/pruner/hyperband_pruner.h"
+
+#include <cmath>
+
+namespace tune::tuner {
+namespace {
+
+/// CRC-32 of ISO 3309, as zlib and Python's binascii compute it.
+std::uint32_t crc32(std::string_view text) {
+    std::uint32_t crc = 0xffffffffu;
+    for (const char c : text) {
+        crc ^= static_cast<unsigned char>(c);
+        for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0xedb88320u : 0);
+    }
+    return ~crc;
+}
+
+}  // namespace
+
+HyperbandPruner::HyperbandPruner(const PrunerConfig& config, Goal goal, std::string_view study)
+    : config_(config), goal_(goal), study_(study) {}
+
+void HyperbandPruner::make_brackets() {
+    const std::int64_t max = config_.max != 0 ? config_.max : longest_complete_ + 1;
+    const double ratio = static_cast<double>(max) / static_cast<double>(config_.min);
+    const double eta = config_.eta;
+    // Rounded as Optuna rounds it: log(243, 3) is just below 5 there.
+    const int count =
+        std::max(0, static_cast<int>(std::floor(std::log(ratio) / std::log(eta)))) + 1;
+    for (int i = 0; i < count; ++i) {
+        PrunerConfig halving;
+        halving.type = PrunerType::kAsha;
+        halving.min = config_.min;
+        halving.eta = config_.eta;
+        halving.bootstrap = config_.bootstrap;
+        halving.rate = i;
+        const int s = count - 1 - i;
+        const auto share =
+            static_cast<std::uint64_t>(std::ceil(count * std::pow(eta, s) / (s + 1)));
+        brackets_.push_back({AshaPruner(halving, goal_), share});
+        share_sum_ += share;
+    }
+    for (const auto& [number, reports] : waiting_)
+        for (const Reports::Report& report : reports.all())
+            bracket_of(number).note(number, report.step, report.value);
+    waiting_.clear();
+}
+
+/// REQUIRES: the brackets are made.
+AshaPruner& HyperbandPruner::bracket_of(std::uint64_t number) {
+    std::uint64_t at = crc32(study_ + "_" + std::to_string(number)) % share_sum_;
+    for (Bracket& bracket : brackets_) {
+        if (at < bracket.share) return bracket.pruner;
+        at -= bracket.share;
+    }
+    return brackets_.back().pruner;
+}
+
+void HyperbandPruner::note(std::uint64_t number, std::int64_t step, double value) {
+    if (brackets_.empty()) {
+        waiting_[number].add(step, value);
+    } else {
+        bracket_of(number).note(number, step, value);
+    }
+}
+
+Verdict HyperbandPruner::judge(std::uint64_t number) {
+    if (brackets_.empty()) {
+        if (config_.max == 0 && longest_complete_ < 0) return Verdict::kKeep;
+        make_brackets();
+    }
+    return bracket_of(number).judge(number);
+}
+
+void HyperbandPruner::restart(std::uint64_t number) {
+    waiting_.erase(number);
+    if (!brackets_.empty()) bracket_of(number).restart(number);
+}
+
+void HyperbandPruner::finish(std::uint64_t number, End end, double value) {
+    if (!brackets_.empty()) return bracket_of(number).finish(number, end, value);
+    const auto at = waiting_.find(number);
+    if (at == waiting_.end()) return;
+    if (end == End::kComplete)
+        longest_complete_ = std::max(longest_complete_, at->second.last().step);
+    waiting_.erase(at);
+}
+
+}  // namespace tune::tuner

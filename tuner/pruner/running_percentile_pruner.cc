@@ -1,0 +1,62 @@
+// Percentile pruning that does not wait for complete trials, after the early stopping strategy of
+// Ax (ax/early_stopping/strategies/percentile.py): a trial is compared, at its latest step, with
+// all trials that got there, running and pruned ones too.
+//
+// The guards, since such a comparison is weaker than one with complete trials:
+//   min_trials      values needed at the step before anything is pruned there
+//   warmup, until   only between these steps: early values say little, late ones cost little to
+//   wait keep_best       trials among the best so many at the step go on, whatever the percentile
+//   interval        as in the other percentile pruners
+//
+// Ax compares interpolated curves; here only trials that reported this very step count. NaN is
+// worse than every number and is never among the best.
+
+#include "tuner/pruner/running_percentile_pruner.h"
+
+namespace tune::tuner {
+
+void RunningPercentilePruner::note(std::uint64_t number, std::int64_t step, double value) {
+    Trial& trial = trials_[number];
+    if (trial.has_ended || !trial.reports.add(step, sign_ * value)) return;
+    if (!std::isnan(value)) steps_[step].insert(sign_ * value);
+}
+
+Verdict RunningPercentilePruner::judge(std::uint64_t number) {
+    const Trial& trial = trials_[number];
+    if (trial.has_ended || trial.reports.empty()) return Verdict::kKeep;
+    const Reports::Report last = trial.reports.last();
+    if (config_.until != 0 && last.step > config_.until) return Verdict::kKeep;
+    if (!trial.reports.is_check_due(config_.warmup, config_.interval)) return Verdict::kKeep;
+    const auto at = steps_.find(last.step);
+    if (at == steps_.end() || at->second.size() < static_cast<std::size_t>(config_.min_trials))
+        return Verdict::kKeep;
+    if (std::isnan(last.value)) return Verdict::kPrune;
+    if (at->second.count_below(last.value) < static_cast<std::size_t>(config_.keep_best))
+        return Verdict::kKeep;
+    return last.value > at->second.percentile(config_.percentile) ? Verdict::kPrune
+                                                                  : Verdict::kKeep;
+}
+
+void RunningPercentilePruner::remove_values(const Trial& trial) {
+    for (const Reports::Report& report : trial.reports.all()) {
+        const auto at = steps_.find(report.step);
+        if (at != steps_.end() && !std::isnan(report.value)) at->second.erase(report.value);
+    }
+}
+
+void RunningPercentilePruner::restart(std::uint64_t number) {
+    Trial& trial = trials_[number];
+    remove_values(trial);
+    trial = Trial{};
+}
+
+void RunningPercentilePruner::finish(std::uint64_t number, End end, double) {
+    Trial& trial = trials_[number];
+    if (trial.has_ended) return;
+    trial.has_ended = true;
+    if (end == End::kGone) remove_values(trial);
+    // The values stay where they measure the others; the trial itself needs them no more.
+    trial.reports.clear();
+}
+
+}  // namespace tune::tuner
