@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "tracker/api/app.h"
 #include "tracker/api/live_events.h"
+#include "tracker/api/openapi.h"
 #include "tracker/http/server.h"
 
 namespace {
@@ -38,6 +39,7 @@ int serve(const std::string& data, const ServerOptions& options) {
     (*store)->add_observer(&live);
     Router router;
     add_tracking_routes(router, {**store, **artifacts, hub}, {});
+    add_openapi_routes(router, {tracking_openapi()});
     auto server = Server::start(options, router);
     if (!server) return fail(server.error());
     std::printf("Listening on %s\n", (*server)->url().c_str());

@@ -20,6 +20,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"loader", {"base"}},
     {"loader/tools", {"base", "loader"}},
     {"loader/python", {"base", "loader"}},
+    {"tracker/openapi", {}},
     {"tracker/sqlite", {"base"}},
     {"tracker/search", {"base"}},
     {"tracker/artifacts", {"base"}},
@@ -51,7 +52,7 @@ const std::map<std::string, std::set<std::string>> kLibraryHomes = {
     {"sqlite3.h", {"tracker/sqlite"}},
     {"arrow/", {"loader"}},
     {"parquet/", {"loader"}},
-    {"yaml-cpp/", {"tuner/space", "worker/train", "loader"}},
+    {"yaml-cpp/", {"tracker/openapi", "tuner/space", "worker/train", "loader"}},
     {"CLI/", {"tuner/cli", "worker/train", "loader/tools"}},
 };
 

@@ -17,6 +17,7 @@
 //
 // Errors: Studies' own, as MLflow's error body.
 
+#include "tracker/api/openapi.h"
 #include "tracker/api/router.h"
 #include "tracker/store/store.h"
 #include "tuner/study/studies.h"
@@ -36,6 +37,9 @@ struct TuningParts {
 };
 
 void add_tuning_routes(tracker::Router& router, TuningParts parts);
+
+/// The description of these routes, for add_openapi_routes().
+[[nodiscard]] const tracker::OpenApiPart& tuning_openapi();
 
 // The groups of it, each in its own file.
 void add_study_routes(tracker::Router& router, Studies& studies);

@@ -47,6 +47,8 @@ Result<std::unique_ptr<LocalServer>> LocalServer::open(LocalServerOptions option
     tuner::add_tuning_routes(local->router_, {*local->studies_, *local->store_});
     tracker::add_tracking_routes(local->router_, {*local->store_, *local->artifacts_, local->hub_},
                                  {.assets = page()});
+    tracker::add_openapi_routes(local->router_,
+                                {tracker::tracking_openapi(), tuner::tuning_openapi()});
     return local;
 }
 

@@ -1,0 +1,135 @@
+// The OpenAPI description against the route table: every route has one operation, every operation
+// a route.
+
+#include "tracker/api/openapi.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "tests/tuner/study/world.h"
+#include "tracker/api/app.h"
+#include "tracker/artifacts/artifact_store.h"
+#include "tuner/api/routes.h"
+
+namespace tune::tuner {
+namespace {
+
+class OpenApiTest : public ::testing::Test {
+protected:
+    OpenApiTest() {
+        folder_ = std::filesystem::temp_directory_path() / ("openapi-" + random_hex(8));
+        artifacts_ = tracker::ArtifactStore::open(folder_).value();
+        add_tuning_routes(router_, {world_.studies(), world_.store()});
+        tracker::add_tracking_routes(router_, {world_.store(), *artifacts_, hub_}, {});
+        tracker::add_openapi_routes(router_, parts_);
+        document_ = parse_json(tracker::openapi_document(parts_)).value();
+    }
+    ~OpenApiTest() override {
+        world_.close();
+        artifacts_.reset();
+        std::filesystem::remove_all(folder_);
+    }
+
+    World world_;
+    SystemClock clock_;
+    tracker::EventHub hub_{clock_};
+    std::filesystem::path folder_;
+    std::unique_ptr<tracker::ArtifactStore> artifacts_;
+    tracker::Router router_;
+    std::vector<tracker::OpenApiPart> parts_ = {tracker::tracking_openapi(), tuning_openapi()};
+    Json document_;
+};
+
+/// "{path...}" is "{path}" in OpenAPI, which has no word for it.
+std::string without_dots(std::string pattern) {
+    if (const std::size_t dots = pattern.find("...}"); dots != std::string::npos)
+        pattern.erase(dots, 3);
+    return pattern;
+}
+
+std::string lower(std::string_view name) {
+    std::string out(name);
+    for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return out;
+}
+
+std::string operation_of(tracker::Method method, const std::string& pattern) {
+    return lower(tracker::method_name(method)) + " " + without_dots(pattern);
+}
+
+bool has_two_prefixes(const std::string& operation) {
+    return operation.find(" /api/2.0/") != std::string::npos ||
+           operation.find(" /api/3.0/") != std::string::npos;
+}
+
+std::string with_ajax_prefix(std::string operation) {
+    return operation.replace(operation.find("/api/"), 5, "/ajax-api/");
+}
+
+std::set<std::string> operations_of(const Json& document) {
+    std::set<std::string> found;
+    for (const auto& [path, methods] : document["paths"].items())
+        for (const auto& [method, operation] : methods.items()) found.insert(method + " " + path);
+    return found;
+}
+
+TEST_F(OpenApiTest, EveryRouteHasOneOperationAndEveryOperationARoute) {
+    std::set<std::string> routes;
+    for (const tracker::Route& route : router_.routes())
+        routes.insert(operation_of(route.method, route.pattern));
+    const std::set<std::string> operations = operations_of(document_);
+    std::set<std::string> described;
+    for (const std::string& operation : operations) {
+        described.insert(operation);
+        if (has_two_prefixes(operation)) described.insert(with_ajax_prefix(operation));
+    }
+    for (const std::string& route : routes)
+        EXPECT_TRUE(described.contains(route))
+            << "no operation for " << route << ": describe it in the openapi/ folder beside it";
+    for (const std::string& operation : described)
+        EXPECT_TRUE(routes.contains(operation)) << "no route for the operation " << operation;
+    EXPECT_GT(routes.size(), 100u);
+}
+
+void collect_references(const Json& value, std::set<std::string>& found) {
+    if (value.is_object() && value.contains("$ref")) found.insert(value["$ref"].get<std::string>());
+    for (const Json& child : value)
+        if (child.is_structured()) collect_references(child, found);
+}
+
+TEST_F(OpenApiTest, EveryReferenceLeadsToAComponentAndEveryComponentIsUsed) {
+    std::set<std::string> references;
+    collect_references(document_, references);
+    std::set<std::string> components;
+    for (const auto& [kind, entries] : document_["components"].items())
+        for (const auto& [name, entry] : entries.items())
+            components.insert("#/components/" + std::string(kind) + "/" + name);
+    for (const std::string& reference : references)
+        EXPECT_TRUE(components.contains(reference)) << reference;
+    for (const std::string& component : components) {
+        if (component.find("/schemas/") == std::string::npos) continue;
+        EXPECT_TRUE(references.contains(component)) << component << " is used nowhere";
+    }
+}
+
+TEST_F(OpenApiTest, OperationIdsAreUnique) {
+    std::set<std::string> ids;
+    for (const auto& [path, methods] : document_["paths"].items())
+        for (const auto& [method, operation] : methods.items())
+            EXPECT_TRUE(ids.insert(operation["operationId"].get<std::string>()).second)
+                << operation["operationId"];
+}
+
+TEST_F(OpenApiTest, ThePageNamesEveryPath) {
+    const std::string page = tracker::openapi_page(parts_);
+    for (const auto& [path, methods] : document_["paths"].items())
+        EXPECT_NE(page.find(path), std::string::npos) << path;
+    EXPECT_EQ(page.find("<script"), std::string::npos);
+    EXPECT_NE(page.find("prefers-color-scheme:dark"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tune::tuner
