@@ -52,17 +52,24 @@ std::string compare_with_nan(const Facet& facet, const Clause& clause, Binder& b
     const std::string value = "f." + facet.value;
     const std::string plain = compare(value, clause, false, binder);
     if (clause.entity != Entity::kMetric) return plain;
-    const std::string nan =
-        facet.is_nan.empty() ? value + " IS NULL" : "f." + facet.is_nan + " = 1";
+    const std::string nan = facet.is_nan ? facet.is_nan("f") : value + " IS NULL";
     if (clause.comparator == Comparator::kNotEqual) return "(" + plain + " OR " + nan + ")";
-    return facet.is_nan.empty() ? plain : "(" + plain + " AND NOT " + nan + ")";
+    return facet.is_nan ? "(" + plain + " AND NOT " + nan + ")" : plain;
 }
 
-Facet facet_of(const SqlSchema& schema, Entity entity, std::string_view key) {
-    switch (entity) {
-        case Entity::kMetric: return schema.metric;
+Facet metric_facet(const SqlSchema& schema, Aggregate aggregate) {
+    if (aggregate == Aggregate::kMin) return schema.metric_min;
+    if (aggregate == Aggregate::kMax) return schema.metric_max;
+    return schema.metric;
+}
+
+/// `Item`: a Clause or an OrderKey.
+template <class Item>
+Facet facet_of(const SqlSchema& schema, const Item& item) {
+    switch (item.entity) {
+        case Entity::kMetric: return metric_facet(schema, item.aggregate);
         case Entity::kParam: return schema.param;
-        case Entity::kDataset: return schema.dataset(key);
+        case Entity::kDataset: return schema.dataset(item.key);
         default: return schema.tag;
     }
 }
@@ -72,7 +79,7 @@ std::string compile_clause(const SqlSchema& schema, const Clause& clause, Binder
         const bool as_integer = schema.is_integer_text && schema.is_integer_text(clause.key);
         return compare(schema.attribute(clause.key), clause, as_integer, binder);
     }
-    const Facet facet = facet_of(schema, clause.entity, clause.key);
+    const Facet facet = facet_of(schema, clause);
     const std::string from = facet.table + " f WHERE " + facet.on("f", binder.bind(clause.key));
     if (clause.comparator == Comparator::kIsNull) return "NOT EXISTS (SELECT 1 FROM " + from + ")";
     if (clause.comparator == Comparator::kIsNotNull) return "EXISTS (SELECT 1 FROM " + from + ")";
@@ -167,16 +174,16 @@ SortColumn compile_order_key(const SqlSchema& schema, const OrderKey& key, std::
         column.value = schema.attribute(key.key);
         return column;
     }
-    const Facet facet = facet_of(schema, key.entity, key.key);
+    const Facet facet = facet_of(schema, key);
     const std::string alias = "o" + std::to_string(index);
     // A join, not a subquery in its place: SQLite would evaluate that once a use.
     column.join =
         " LEFT JOIN " + facet.table + " " + alias + " ON " + facet.on(alias, binder.bind(key.key));
     column.value = alias + "." + facet.value;
-    column.has_nan = !facet.is_nan.empty();
+    column.has_nan = facet.is_nan != nullptr;
     if (column.has_nan)
-        column.value = "CASE " + alias + "." + facet.is_nan + " WHEN 1 THEN 'NaN' ELSE " +
-                       column.value + " END";
+        column.value =
+            "CASE WHEN " + facet.is_nan(alias) + " THEN 'NaN' ELSE " + column.value + " END";
     return column;
 }
 

@@ -37,13 +37,17 @@ struct Facet {
     std::string table;
     std::function<std::string(const std::string& alias, const std::string& key)> on;
     std::string value = "value";  // column of the value
-    std::string is_nan = {};      // column that says NaN; empty if NaN is NULL or impossible
+    /// Condition on a row that is there: its value is NaN. None if NaN is NULL or impossible.
+    std::function<std::string(const std::string& alias)> is_nan = {};
 };
 
+/// REQUIRES for compile_*: every Aggregate::kBest has become kMin or kMax.
 struct SqlSchema {
     /// Expression of an attribute by its canonical name. Empty = unknown (a programmer's error).
     std::function<std::string(std::string_view key)> attribute;
     Facet metric;
+    Facet metric_min = {};  // Aggregate::kMin, where a subject has it
+    Facet metric_max = {};
     Facet param;
     Facet tag;
     /// Facet of datasets by key (name, digest, context); its `on` ignores the key.

@@ -50,7 +50,8 @@ Result<MetricLog::Head*> MetricLog::head_of(SeriesKey key) {
 
 Result<void> MetricLog::load(SeriesKey key, Head& head) {
     TUNE_TRY(select, connection_.prepare("SELECT value, is_nan, timestamp_ms, step, row_count, "
-                                         "tail_count, tail FROM latest_metrics "
+                                         "tail_count, tail, min_value, max_value "
+                                         "FROM latest_metrics "
                                          "WHERE run_row = ? AND key_id = ?"));
     TUNE_TRY(has_row, select.with(key.run_row, key.key_id).step());
     if (!has_row) return {};
@@ -58,6 +59,8 @@ Result<void> MetricLog::load(SeriesKey key, Head& head) {
     head.latest = {select.integer(2), select.integer(3),
                    select.integer(1) != 0 ? std::nan("") : select.real(0)};
     head.row_count = select.integer(4);
+    if (!select.is_null(7)) head.min_value = select.real(7);
+    if (!select.is_null(8)) head.max_value = select.real(8);
     const auto tail_count = static_cast<std::size_t>(select.integer(5));
     TUNE_TRY_VOID(decode_points(select.blob(6), tail_count, head.tail));
     if (head.row_count > select.integer(5)) TUNE_TRY_VOID(load_last_block(key, head));
@@ -99,6 +102,9 @@ Result<bool> MetricLog::add(SeriesKey key, const Point& point) {
     if (known) return false;
     if (head->row_count == 0 || is_later(point, head->latest)) head->latest = point;
     if (head->row_count == 0 || is_before(head->greatest, point)) head->greatest = point;
+    // fmin and fmax ignore a NaN on one side.
+    head->min_value = std::fmin(head->min_value, point.value);
+    head->max_value = std::fmax(head->max_value, point.value);
     head->row_count += 1;
     head->tail.push_back(point);
     if (!head->is_changed) {
@@ -126,13 +132,17 @@ Result<void> MetricLog::store(SeriesKey key, Head& head) {
     const char* sql =
         head.is_stored
             ? "UPDATE latest_metrics SET value = ?3, is_nan = ?4, timestamp_ms = ?5, step = ?6, "
-              "row_count = ?7, tail_count = ?8, tail = ?9 WHERE run_row = ?1 AND key_id = ?2"
+              "row_count = ?7, tail_count = ?8, tail = ?9, min_value = ?10, max_value = ?11 WHERE "
+              "run_row = ?1 AND key_id = ?2"
             : "INSERT INTO latest_metrics (run_row, key_id, value, is_nan, timestamp_ms, step, "
-              "row_count, tail_count, tail) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+              "row_count, tail_count, tail, min_value, max_value) VALUES (?1, ?2, ?3, ?4, ?5, ?6, "
+              "?7, ?8, ?9, ?10, ?11)";
     TUNE_TRY(write, connection_.prepare(sql));
     write.with(key.run_row, key.key_id, value, std::int64_t{is_nan}, head.latest.timestamp_ms,
                head.latest.step, head.row_count, static_cast<std::int64_t>(head.tail.size()));
     write.bind_blob(9, bytes_of(tail));
+    write.bind(10, head.min_value);  // NaN becomes NULL
+    write.bind(11, head.max_value);
     TUNE_TRY_VOID(write.run());
     head.is_stored = true;
     return {};

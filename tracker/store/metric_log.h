@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -19,6 +20,9 @@ namespace tune::tracker {
 inline constexpr std::size_t kSeriesCacheMax = 12'288;
 /// Points a head may hold inside a transaction before they go to blocks.
 inline constexpr std::size_t kHeadPointsMax = 512;
+
+/// The extrema of a series without a number.
+inline constexpr double kNoExtremum = std::numeric_limits<double>::quiet_NaN();
 
 struct SeriesKey {
     std::int64_t run_row = 0;
@@ -58,6 +62,8 @@ private:
         Point latest;          // valid if row_count > 0
         Point greatest;        // by compare_in_time, of all points; valid if row_count > 0
         Point block_greatest;  // of the points in blocks; valid if has_blocks
+        double min_value = kNoExtremum;  // of all points that are not NaN
+        double max_value = kNoExtremum;
         std::int64_t row_count = 0;
         std::int64_t last_block_id = 0;
         std::int64_t last_block_count = 0;

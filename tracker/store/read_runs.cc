@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "tracker/search/filter.h"
 #include "tracker/search/order_by.h"
+#include "tracker/store/metric_aggregates.h"
 #include "tracker/store/run_loader.h"
 #include "tracker/store/search_page.h"
 
@@ -36,6 +37,16 @@ search::Facet keyed_facet(const char* table) {
     return facet;
 }
 
+/// min_value or max_value of the metrics, which is NULL when all values are NaN.
+search::Facet extremum_facet(const char* column) {
+    search::Facet facet = keyed_facet("latest_metrics");
+    facet.value = column;
+    facet.is_nan = [value = facet.value](const std::string& alias) {
+        return "(" + alias + "." + value + " IS NULL AND " + alias + ".run_row IS NOT NULL)";
+    };
+    return facet;
+}
+
 search::Facet dataset_facet(std::string_view key) {
     search::Facet facet;
     facet.table = key == "context"
@@ -53,7 +64,9 @@ search::SqlSchema run_schema() {
     search::SqlSchema schema;
     schema.attribute = &attribute;
     schema.metric = keyed_facet("latest_metrics");
-    schema.metric.is_nan = "is_nan";
+    schema.metric.is_nan = [](const std::string& alias) { return alias + ".is_nan = 1"; };
+    schema.metric_min = extremum_facet("min_value");
+    schema.metric_max = extremum_facet("max_value");
     schema.param = keyed_facet("params");
     schema.tag = keyed_facet("tags");
     schema.dataset = &dataset_facet;
@@ -125,6 +138,7 @@ Result<Page<Run>> search_runs(sqlite::Connection& connection, const SearchRuns& 
     TUNE_TRY(keys, search::parse_order_by(search::Subject::kRuns, query.order_by));
     Page<Run> page;
     if (query.experiment_ids.empty()) return page;
+    TUNE_TRY_VOID(resolve_aggregates(connection, query.experiment_ids, filter, keys));
     const search::SqlSchema schema = run_schema();
     search::Binder binder;
     search::PageQuery page_query;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tracker/sqlite/transaction.h"
+#include "tracker/store/metric_extrema.h"
 
 namespace tune::tracker {
 namespace {
@@ -49,6 +50,8 @@ Result<void> apply(sqlite::Connection& connection, const Migration& migration, c
     if (migration.version == 1) {
         TUNE_TRY_VOID(connection.execute("INSERT INTO commit_position VALUES (1, 0)"));
     }
+    if (std::string_view(migration.file_name).ends_with("_metric_extrema.sql"))
+        TUNE_TRY_VOID(fill_extrema(connection));
     return transaction.commit();
 }
 

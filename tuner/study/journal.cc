@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "tracker/store/metric_goal.h"
 
 namespace tune::tuner {
 namespace {
@@ -107,13 +108,20 @@ std::string trial_key(const StudyIdentity& study, std::uint64_t number) {
 
 std::vector<Command> create_study_commands(const Study& study) {
     const StudyIdentity& identity = study.identity();
-    return {tracker::CreateRun{.experiment_id = identity.experiment_id,
-                               .run_id = identity.run_id,
-                               .run_name = identity.name,
-                               .start_time_ms = identity.created_ms,
-                               .tags = study_tags(study),
-                               .status = run_status(study.state())},
-            study_document_command(study)};
+    std::vector<Command> commands = {tracker::CreateRun{.experiment_id = identity.experiment_id,
+                                                        .run_id = identity.run_id,
+                                                        .run_name = identity.name,
+                                                        .start_time_ms = identity.created_ms,
+                                                        .tags = study_tags(study),
+                                                        .status = run_status(study.state())}};
+    // What `metrics.<objective>.best` means in searches of the experiment.
+    const MetricConfig& metric = study.config().metric;
+    std::string goal_tag = std::string(tracker::kMetricGoalTag) + metric.name;
+    if (goal_tag.size() <= kKeyCharsMax)
+        commands.push_back(tracker::SetExperimentTag{
+            identity.experiment_id, {std::move(goal_tag), std::string(goal_name(metric.goal))}});
+    commands.push_back(study_document_command(study));
+    return commands;
 }
 
 std::vector<Command> update_study_commands(const Study& study, std::int64_t now_ms) {

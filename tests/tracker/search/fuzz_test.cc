@@ -26,7 +26,7 @@ const char* const kPieces[] = {
 SqlSchema any_schema() {
     const Facet facet{
         "t", [](const std::string& alias, const std::string& key) { return alias + ".k = " + key; },
-        "v", "n"};
+        "v", [](const std::string& alias) { return alias + ".n = 1"; }};
     SqlSchema schema;
     schema.attribute = [](std::string_view) { return std::string("a"); };
     schema.metric = schema.param = schema.tag = facet;
