@@ -57,6 +57,9 @@ namespace tune::tracker {
 [[nodiscard]] Result<bool> link_model(WriteContext& context, const RunRow& run, bool is_output,
                                       const ModelOutput& model);
 
+// apply_registered_models.cc
+[[nodiscard]] Result<Outcome> apply(WriteContext& context, RegistryCommand& command);
+
 /// Adds `metrics` (those with a model_id) to their models. `model_rows`: as from find_model_rows.
 [[nodiscard]] Result<void> log_model_metrics(WriteContext& context, std::string_view run_id,
                                              const std::vector<Metric>& metrics);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tracker/store/import_commands.h"
+#include "tracker/store/registry_commands.h"
 #include "tracker/store/types.h"
 
 namespace tune::tracker {
@@ -225,7 +226,7 @@ using CommandVariant =
                  LogMetric, LogParam, SetTag, DeleteTag, LogBatch, LogInputs, LogOutputs,
                  RecordLoggedModel, CreateLoggedModel, FinalizeLoggedModel, SetLoggedModelTags,
                  DeleteLoggedModelTag, LogLoggedModelParams, DeleteLoggedModel, PutDocument,
-                 DeleteDocument, ImportRows, Atomic>;
+                 DeleteDocument, ImportRows, RegistryCommand, Atomic>;
 
 /// One change. Converts implicitly from each struct above.
 struct Command : CommandVariant {
@@ -238,8 +239,8 @@ struct AtomicOutcome {
     std::vector<Outcome> outcomes;
 };
 
-using OutcomeVariant =
-    std::variant<std::monostate, ExperimentId, RunInfo, Run, LoggedModel, AtomicOutcome>;
+using OutcomeVariant = std::variant<std::monostate, ExperimentId, RunInfo, Run, LoggedModel,
+                                    RegisteredModel, ModelVersion, AtomicOutcome>;
 
 /// What a command answers: std::monostate unless the command's comment names a type.
 struct Outcome : OutcomeVariant {

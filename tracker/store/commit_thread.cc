@@ -79,6 +79,28 @@ struct ByteCounter {
         for (const Command& one : command.commands) bytes += approximate_bytes(one);
         return bytes;
     }
+    std::size_t operator()(const RegistryCommand& command) const {
+        return std::visit(*this, static_cast<const RegistryCommandVariant&>(command));
+    }
+    std::size_t operator()(const CreateRegisteredModel& command) const {
+        return pairs(command.tags) + command.description.size();
+    }
+    std::size_t operator()(const CreateModelVersion& command) const {
+        return pairs(command.tags) + command.description.size() + command.source.size() +
+               command.run_link.size();
+    }
+    std::size_t operator()(const UpdateRegisteredModel& command) const {
+        return command.description.size();
+    }
+    std::size_t operator()(const UpdateModelVersion& command) const {
+        return command.description.value_or("").size();
+    }
+    std::size_t operator()(const SetRegisteredModelTag& command) const {
+        return command.tag.value.size();
+    }
+    std::size_t operator()(const SetModelVersionTag& command) const {
+        return command.tag.value.size();
+    }
     template <class Small>
     std::size_t operator()(const Small&) const {
         return 0;

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "tracker/store/registry_events.h"
 #include "tracker/store/types.h"
 
 namespace tune::tracker {
@@ -77,7 +78,7 @@ struct DocumentDeleted {
 
 using Event = std::variant<RunCreated, RunUpdated, MetricsLogged, ParamsLogged, TagsSet, TagDeleted,
                            RunLinksChanged, ExperimentChanged, LoggedModelChanged, DocumentPut,
-                           DocumentDeleted>;
+                           DocumentDeleted, RegistryChanged>;
 
 /// One transaction that is on disk. `position` grows by one a commit that has events, and goes on
 /// after a restart. Events are in the order in which the commands were applied.

@@ -74,18 +74,6 @@ std::string normal_path(std::string_view name) {
     return path.empty() ? "." : path;
 }
 
-Result<void> validate_key(std::string_view key, const std::string& path) {
-    if (!is_of_word_characters(key, kNameCharacters))
-        return invalid_value(path, json_text(key), kBadCharacters);
-    const std::string normal = normal_path(key);
-    if (normal != key || normal == "." || normal.starts_with("..") || normal.starts_with("/"))
-        return invalid_value(path, json_text(key),
-                             "Names may be treated as files in certain cases, and must not resolve "
-                             "to other names when treated as such. This name would resolve to " +
-                                 python_repr(normal));
-    return {};
-}
-
 bool is_longer(std::string_view text, std::size_t characters_max) {
     return text.size() > characters_max && count_characters(text) > characters_max;
 }
@@ -157,6 +145,34 @@ std::string unquote_fully(std::string text) {
 
 }  // namespace
 
+Error missing_value(std::string_view name) {
+    return invalid("Missing value for required parameter '" + std::string(name) + "'.");
+}
+
+Result<void> validate_unique_path(std::string_view name, const std::string& path) {
+    const std::string normal = normal_path(name);
+    if (normal != name || normal == "." || normal.starts_with("..") || normal.starts_with("/"))
+        return invalid_value(path, json_text(name),
+                             "Names may be treated as files in certain cases, and must not resolve "
+                             "to other names when treated as such. This name would resolve to " +
+                                 python_repr(normal));
+    return {};
+}
+
+Result<void> validate_key(std::string_view key, const std::string& path) {
+    if (!is_of_word_characters(key, kNameCharacters))
+        return invalid_value(path, json_text(key), kBadCharacters);
+    return validate_unique_path(key, path);
+}
+
+Result<void> validate_uri_names_no_host(std::string_view uri, const std::string& field) {
+    const std::string scheme = lower_scheme(uri);
+    if (!names_a_host(uri, scheme)) return {};
+    return invalid("'" + field + "' cannot use the '" + scheme + "' scheme: the '" + scheme +
+                   "' scheme addresses a host other than the tracking server's configured "
+                   "artifact storage, so the server would connect to the host named in the URI.");
+}
+
 Error too_long(std::string_view name, std::size_t characters_max) {
     return invalid("'" + std::string(name) + "' exceeds the maximum length of " +
                    std::to_string(characters_max) + " characters");
@@ -209,12 +225,7 @@ Result<void> validate_artifact_location(std::string_view location) {
     if (query != std::string_view::npos &&
         unquote_fully(std::string(location.substr(query))).find("..") != std::string::npos)
         return invalid("Invalid query string");
-    if (names_a_host(location, scheme))
-        return invalid("'artifact_location' cannot use the '" + scheme + "' scheme: the '" +
-                       scheme +
-                       "' scheme addresses a host other than the tracking server's configured "
-                       "artifact storage, so the server would connect to the host named in the "
-                       "URI.");
+    TUNE_TRY_VOID(validate_uri_names_no_host(location, name));
     if (scheme == "runs")
         return invalid("Artifact location cannot be a runs:/ URI. Given: '" +
                        std::string(location) + "'");

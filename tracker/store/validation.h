@@ -27,6 +27,18 @@ inline constexpr std::size_t kCustomViewsMax = 50;
 /// "'x' exceeds the maximum length of n characters".
 [[nodiscard]] Error too_long(std::string_view name, std::size_t characters_max);
 
+/// "Missing value for required parameter 'x'."
+[[nodiscard]] Error missing_value(std::string_view name);
+
+/// Characters and path of a key; `path` is the parameter's name in the sentence.
+[[nodiscard]] Result<void> validate_key(std::string_view key, const std::string& path);
+/// Errors: `name`, taken for a path, is another one: "Invalid value ... for parameter 'path' ...".
+[[nodiscard]] Result<void> validate_unique_path(std::string_view name, const std::string& path);
+
+/// Refuses URIs that name a host to connect to; `field` is the parameter's name in the sentence.
+[[nodiscard]] Result<void> validate_uri_names_no_host(std::string_view uri,
+                                                      const std::string& field);
+
 [[nodiscard]] Result<void> validate_run_id(std::string_view run_id);
 [[nodiscard]] Result<void> validate_experiment_name(std::string_view name);
 [[nodiscard]] Result<void> validate_experiment_tag(const Tag& tag);
