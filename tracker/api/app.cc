@@ -1,5 +1,6 @@
 #include "tracker/api/app.h"
 
+#include "tracker/api/multipart_routes.h"
 #include "tracker/api/ui.h"
 
 namespace tune::tracker {
@@ -12,6 +13,7 @@ void add_tracking_routes(Router& router, TrackingParts parts, const TrackingOpti
     add_metric_routes(router, parts.store);
     add_logged_model_routes(router, parts.store);
     add_artifact_routes(router, parts);
+    add_multipart_routes(router, parts, options.static_prefix);
     add_event_routes(router, parts.hub);
     add_ui_routes(router, parts.store);
     add_web_routes(router, options.assets);

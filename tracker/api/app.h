@@ -9,6 +9,7 @@
 //   auto server = Server::start(options, router);
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "tracker/api/event_hub.h"
@@ -41,6 +42,8 @@ struct TrackingParts {
 struct TrackingOptions {
     /// The web page; without "/index.html" page paths are 404.
     std::span<const WebAsset> assets = {};
+    /// "/tracking": stands before every path (Router::set_prefix); empty: none.
+    std::string static_prefix = {};
 };
 
 /// Adds MLflow's tracking and artifact routes (under /api and /ajax-api), /health, /version,

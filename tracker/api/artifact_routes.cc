@@ -5,6 +5,7 @@
 
 #include "tracker/api/answers.h"
 #include "tracker/api/app.h"
+#include "tracker/api/artifact_handlers.h"
 #include "tracker/api/artifact_upload.h"
 #include "tracker/api/file_answers.h"
 #include "tracker/api/handlers.h"
@@ -35,17 +36,6 @@ Result<std::string> path_in(std::string_view artifact_uri, std::string_view path
     return join_artifact_path(base, relative);
 }
 
-/// Runs `work` on the artifact pool and answers with what it gives.
-template <class Work>
-Handler pool_handler(ArtifactStore& artifacts, Work work) {
-    return [&artifacts, work](const std::shared_ptr<Request>& request, const Responder& respond) {
-        artifacts.pool().post([work, request, respond] {
-            Result<Response> response = work(*request);
-            respond(response ? std::move(response).value() : error_response(response.error()));
-        });
-    };
-}
-
 Handler fixed_error_handler(Code code, std::string message) {
     return [error = Error{code, std::move(message)}](const std::shared_ptr<Request>&,
                                                      const Responder& respond) {
@@ -73,26 +63,12 @@ Result<Response> remove(const ArtifactStore& artifacts, const Request& request) 
     return json_text_response("{}");
 }
 
-/// "3/0f..a1/artifacts/plots/roc.png" -> the page of run 0f..a1 hears of plots/roc.png.
-void announce(EventHub& hub, std::string_view path) {
-    constexpr std::string_view kFolder = "/artifacts/";
-    const std::size_t run_begin = path.find('/') + 1;
-    const std::size_t run_end = path.find('/', run_begin);
-    if (run_begin == 0 || run_end == std::string_view::npos) return;
-    if (!path.substr(run_end).starts_with(kFolder)) return;
-    const std::string run_id(path.substr(run_begin, run_end - run_begin));
-    const std::string topic = "run:" + run_id;
-    if (!hub.wanted(topic)) return;
-    hub.publish(topic, "artifacts",
-                {{"run_id", run_id}, {"path", path.substr(run_end + kFolder.size())}});
-}
-
 Result<std::unique_ptr<BodySink>> open_proxy_upload(TrackingParts parts, const Request& request) {
     const std::string& path = request.parameter("path");
     TUNE_TRY(checked, artifact_file_path(path));
     UploadTarget target;
     target.resolve_path = [checked]() -> Result<std::string> { return checked; };
-    target.on_done = [&hub = parts.hub](const std::string& done) { announce(hub, done); };
+    target.on_done = [&hub = parts.hub](const std::string& done) { announce_artifact(hub, done); };
     return make_upload_sink(parts.artifacts, std::move(target));
 }
 
@@ -157,7 +133,7 @@ Result<std::unique_ptr<BodySink>> open_run_upload(TrackingParts parts, const Req
         TUNE_TRY(info, store.get_run_info(run_id));
         return path_in(info.artifact_uri, checked);
     };
-    target.on_done = [&hub = parts.hub](const std::string& done) { announce(hub, done); };
+    target.on_done = [&hub = parts.hub](const std::string& done) { announce_artifact(hub, done); };
     return make_upload_sink(parts.artifacts, std::move(target));
 }
 
@@ -231,13 +207,6 @@ void add_proxy_routes(Router& router, TrackingParts parts) {
         2,
         {Method::kDelete, base + "/artifacts/{path...}", Body::kNone, "Delete",
          pool_handler(store, [&store](const Request& request) { return remove(store, request); })});
-    // The client reads the answer of mpu/create as JSON and falls back on this text.
-    for (const char* call : {"create", "complete", "abort"})
-        router.add_api(
-            2, {Method::kPost, base + "/mpu/" + call + "/{path...}", Body::kJson, "Not supported",
-                fixed_error_handler(Code::kNotImplemented,
-                                    "Multipart upload is not supported for the current "
-                                    "artifact repository")});
     router.add_api(2, {Method::kGet, base + "/presigned/{path...}", Body::kNone, "Not supported",
                        fixed_error_handler(Code::kNotImplemented,
                                            "Multipart download is not supported for the current "
@@ -245,6 +214,19 @@ void add_proxy_routes(Router& router, TrackingParts parts) {
 }
 
 }  // namespace
+
+void announce_artifact(EventHub& hub, std::string_view path) {
+    constexpr std::string_view kFolder = "/artifacts/";
+    const std::size_t run_begin = path.find('/') + 1;
+    const std::size_t run_end = path.find('/', run_begin);
+    if (run_begin == 0 || run_end == std::string_view::npos) return;
+    if (!path.substr(run_end).starts_with(kFolder)) return;
+    const std::string run_id(path.substr(run_begin, run_end - run_begin));
+    const std::string topic = "run:" + run_id;
+    if (!hub.wanted(topic)) return;
+    hub.publish(topic, "artifacts",
+                {{"run_id", run_id}, {"path", path.substr(run_end + kFolder.size())}});
+}
 
 void add_artifact_routes(Router& router, TrackingParts parts) {
     add_proxy_routes(router, parts);

@@ -17,7 +17,7 @@ Json server_info() {
     return {{"store_type", "SqlStore"},
             {"workspaces_enabled", false},
             {"trace_archival_enabled", false},
-            {"multipart_uploads_enabled", false},
+            {"multipart_uploads_enabled", true},
             {"multipart_downloads_enabled", false},
             {"presigned_upload_run_id_supported", true},
             {"presigned_upload_model_id_supported", true},

@@ -15,6 +15,10 @@ inline constexpr std::size_t kArtifactPathBytesMax = 2048;
 /// Uploads in progress may have such names; clients may not use them.
 inline constexpr std::string_view kUploadPrefix = ".artifact.uploading.";
 
+/// The folder in the root where what is not whole yet lies: emptied at the next start, except for
+/// multipart uploads that can go on.
+inline constexpr const char* kStagingFolder = ".artifact.uploading.parts";
+
 /// The path in its normal form: segments joined by single slashes, no "." segments, no slash at
 /// either end; empty for the root. `path` has been percent-decoded once; since other systems decode
 /// again, it must also be harmless after every further decoding (MLflow's rule): no ".." segment,

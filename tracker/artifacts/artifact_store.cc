@@ -12,6 +12,7 @@
 #include "base/id.h"
 #include "tracker/artifacts/artifact_path.h"
 #include "tracker/artifacts/beneath.h"
+#include "tracker/artifacts/multipart_uploads.h"
 
 namespace tune::tracker {
 namespace {
@@ -30,14 +31,25 @@ std::string etag_of(const struct stat& status) {
            "\"";
 }
 
-/// The file under no name yet, or under a temporary one where the file system cannot do that.
-Result<UniqueFd> open_unnamed(int directory, std::string& temporary_name) {
+/// The folder for names that a file has before it is whole: `staging`, which the next start
+/// empties, unless `directory` lies on another disk.
+int folder_for_names(int staging, int directory) {
+    struct stat a {};
+    struct stat b {};
+    const bool is_same =
+        ::fstat(staging, &a) == 0 && ::fstat(directory, &b) == 0 && a.st_dev == b.st_dev;
+    return is_same ? staging : directory;
+}
+
+/// The file under no name yet, or under a temporary one in `names` where the file system cannot do
+/// that.
+Result<UniqueFd> open_unnamed(int directory, int names, std::string& temporary_name) {
     UniqueFd file(::openat(directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, kFileMode));
     if (file) return file;
     if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)
         return disk_error("upload", errno);
     temporary_name = std::string(kUploadPrefix) + random_hex(8);
-    file = UniqueFd(::openat(directory, temporary_name.c_str(),
+    file = UniqueFd(::openat(names, temporary_name.c_str(),
                              O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, kFileMode));
     if (file) return file;
     const int reason = errno;
@@ -50,48 +62,48 @@ Result<UniqueFd> open_unnamed(int directory, std::string& temporary_name) {
 // --- uploads -------------------------------------------------------------------------------------
 
 ArtifactUpload::~ArtifactUpload() {
-    if (!temporary_name_.empty()) ::unlinkat(directory_.get(), temporary_name_.c_str(), 0);
+    if (!temporary_name_.empty()) ::unlinkat(temporary_directory_, temporary_name_.c_str(), 0);
 }
 
 Result<void> ArtifactUpload::write(std::string_view bytes) {
     while (!bytes.empty()) {
         const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
         if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return disk_error(name_, errno);
+        if (written < 0) return disk_error(path_, errno);
         bytes.remove_prefix(static_cast<std::size_t>(written));
     }
     return {};
 }
 
 Result<void> ArtifactUpload::commit() {
-    if (::fsync(file_.get()) != 0) return disk_error(name_, errno);
+    if (::fsync(file_.get()) != 0) return disk_error(path_, errno);
     if (temporary_name_.empty()) {
         // A file without a name gets one through /proc; linkat never replaces, so the rename does.
         const std::string self = "/proc/self/fd/" + std::to_string(file_.get());
         std::string name = std::string(kUploadPrefix) + random_hex(8);
-        if (::linkat(AT_FDCWD, self.c_str(), directory_.get(), name.c_str(), AT_SYMLINK_FOLLOW) !=
-            0)
-            return disk_error(name_, errno);
+        if (::linkat(AT_FDCWD, self.c_str(), temporary_directory_, name.c_str(),
+                     AT_SYMLINK_FOLLOW) != 0)
+            return disk_error(path_, errno);
         temporary_name_ = std::move(name);
     }
-    if (::renameat(directory_.get(), temporary_name_.c_str(), directory_.get(), name_.c_str()) !=
-        0) {
-        if (errno == EISDIR)
-            return Error{Code::kInvalidParameterValue,
-                         "Artifact path refers to a directory, not a file: '" + name_ + "'"};
-        return disk_error(name_, errno);
-    }
+    TUNE_TRY(directory, make_directories(root_, parent_path(path_)));
+    TUNE_TRY_VOID(move_into_place(temporary_directory_, temporary_name_, directory.get(),
+                                  std::string(artifact_name(path_))));
     temporary_name_.clear();
-    if (::fsync(directory_.get()) != 0) return disk_error(name_, errno);
     return {};
 }
 
 // --- the store -----------------------------------------------------------------------------------
 
-ArtifactStore::ArtifactStore(UniqueFd root)
-    : root_(std::move(root)), pool_(std::make_unique<WorkPool>(kPoolThreads)) {}
+ArtifactStore::ArtifactStore(UniqueFd root, UniqueFd staging)
+    : root_(std::move(root)),
+      staging_(std::move(staging)),
+      pool_(std::make_unique<WorkPool>(kPoolThreads)) {}
 
-Result<std::unique_ptr<ArtifactStore>> ArtifactStore::open(const std::filesystem::path& root) {
+ArtifactStore::~ArtifactStore() = default;
+
+Result<std::unique_ptr<ArtifactStore>> ArtifactStore::open(const std::filesystem::path& root,
+                                                           const Clock* clock) {
     std::error_code failed;
     std::filesystem::create_directories(root, failed);
     UniqueFd fd(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -106,7 +118,13 @@ Result<std::unique_ptr<ArtifactStore>> ArtifactStore::open(const std::filesystem
                      "This kernel has no openat2, without which artifacts cannot be kept inside "
                      "their folder. Linux 5.6 or newer is needed."};
     if (!probe) return disk_error(root.string(), errno);
-    return std::unique_ptr<ArtifactStore>(new ArtifactStore(std::move(fd)));
+    TUNE_TRY(staging, make_directories(fd.get(), kStagingFolder));
+    std::unique_ptr<ArtifactStore> store(new ArtifactStore(std::move(fd), std::move(staging)));
+    static const SystemClock system_clock;
+    TUNE_TRY(multipart, MultipartUploads::open(store->root_.get(), store->staging_.get(),
+                                               clock ? *clock : system_clock));
+    store->multipart_ = std::move(multipart);
+    return store;
 }
 
 Result<OpenArtifact> ArtifactStore::open_file(std::string_view path) const {
@@ -160,10 +178,10 @@ Result<void> ArtifactStore::remove(std::string_view path) const {
     TUNE_TRY(normal, normal_artifact_path(path));
     if (normal.empty())
         return Error{Code::kInvalidParameterValue, "The artifact root cannot be deleted."};
-    const std::size_t slash = normal.rfind('/');
-    const std::string parent = slash == std::string::npos ? "." : normal.substr(0, slash);
+    const std::string folder = parent_path(normal);
     const std::string name(artifact_name(normal));
-    const UniqueFd directory = open_beneath(root_.get(), parent, O_RDONLY | O_DIRECTORY);
+    const UniqueFd directory =
+        open_beneath(root_.get(), folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
     if (!directory) {
         if (is_missing(errno)) return {};
         return disk_error(normal, errno);
@@ -174,19 +192,13 @@ Result<void> ArtifactStore::remove(std::string_view path) const {
 Result<std::unique_ptr<ArtifactUpload>> ArtifactStore::begin_upload(std::string_view path) const {
     TUNE_TRY(normal, artifact_file_path(path));
     std::unique_ptr<ArtifactUpload> upload(new ArtifactUpload);
-    upload->name_ = std::string(artifact_name(normal));
-    const std::size_t slash = normal.rfind('/');
-    TUNE_TRY(
-        directory,
-        make_directories(root_.get(), slash == std::string::npos ? "" : normal.substr(0, slash)));
-    upload->directory_ = std::move(directory);
-    struct stat status {};
-    if (::fstatat(upload->directory_.get(), upload->name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) ==
-            0 &&
-        S_ISDIR(status.st_mode))
-        return Error{Code::kInvalidParameterValue,
-                     "Artifact path refers to a directory, not a file: '" + normal + "'"};
-    TUNE_TRY(file, open_unnamed(upload->directory_.get(), upload->temporary_name_));
+    TUNE_TRY(nearest, nearest_folder(root_.get(), normal));
+    upload->root_ = root_.get();
+    upload->path_ = std::move(normal);
+    upload->nearest_ = std::move(nearest);
+    upload->temporary_directory_ = folder_for_names(staging_.get(), upload->nearest_.get());
+    TUNE_TRY(file, open_unnamed(upload->nearest_.get(), upload->temporary_directory_,
+                                upload->temporary_name_));
     upload->file_ = std::move(file);
     return upload;
 }

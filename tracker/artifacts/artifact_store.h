@@ -10,11 +10,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "tracker/artifacts/unique_fd.h"
 #include "tracker/artifacts/work_pool.h"
 
 namespace tune::tracker {
+
+class MultipartUploads;
 
 /// A file of the store, open for reading. Stays readable when it is replaced or deleted.
 struct OpenArtifact {
@@ -42,18 +45,21 @@ public:
     /// Errors: kResourceExhausted when the disk (or a quota) is full, kInternalError otherwise.
     [[nodiscard]] Result<void> write(std::string_view bytes);
 
-    /// Makes the file visible under its name, replacing an older one at once; on disk when it
-    /// returns. Errors: as write(), and kInvalidParameterValue if a folder has the name.
+    /// Makes the folders and the file visible under its name, replacing an older one at once; on
+    /// disk when it returns. Errors: as write(), and kInvalidParameterValue if a folder has the
+    /// name.
     [[nodiscard]] Result<void> commit();
 
 private:
     friend class ArtifactStore;
     ArtifactUpload() = default;
 
-    UniqueFd directory_;
+    int root_ = -1;     // the store's
+    std::string path_;  // in normal form
+    UniqueFd nearest_;  // the deepest folder on the way that was there at the begin
     UniqueFd file_;
-    std::string name_;
-    std::string temporary_name_;  // empty while the file has no name at all
+    int temporary_directory_ = -1;  // the staging folder, or nearest_ if that is another disk
+    std::string temporary_name_;    // empty while the file has no name at all
 };
 
 /// Thread-safe; calls block on the disk, so network threads go through pool(). Paths are what
@@ -61,10 +67,13 @@ private:
 /// to all: kInvalidParameterValue "Invalid path", kInternalError with path and reason.
 class ArtifactStore {
 public:
-    /// Makes `root` if missing. Errors: kPermissionDenied if it cannot be made or written;
-    /// kNotImplemented where the kernel has no openat2 (Linux before 5.6).
+    /// Makes `root` if missing, and deletes what uploads of a process that was killed have left;
+    /// multipart uploads that can go on stay. One store a folder at a time. `clock` (of the machine
+    /// when null) outlives the store. Errors: kPermissionDenied if the folder cannot be made or
+    /// written; kNotImplemented where the kernel has no openat2 (Linux before 5.6).
     [[nodiscard]] static Result<std::unique_ptr<ArtifactStore>> open(
-        const std::filesystem::path& root);
+        const std::filesystem::path& root, const Clock* clock = nullptr);
+    ~ArtifactStore();
 
     /// Errors: kResourceDoesNotExist "No such artifact: 'path'" (also for links and special
     /// files); kBadRequest for a folder.
@@ -77,20 +86,25 @@ public:
     /// kInvalidParameterValue for the root.
     [[nodiscard]] Result<void> remove(std::string_view path) const;
 
-    /// Makes the folders that lead to `path`. Errors: kInvalidParameterValue if one of them is a
-    /// file; kResourceExhausted.
+    /// The folders that lead to `path` are made by commit(). Errors: kInvalidParameterValue if one
+    /// of them is a file, or `path` a folder; kResourceExhausted.
     [[nodiscard]] Result<std::unique_ptr<ArtifactUpload>> begin_upload(std::string_view path) const;
 
     /// A small artifact that is in memory.
     [[nodiscard]] Result<void> put(std::string_view path, std::string_view content) const;
 
+    /// Files that come in parts.
+    [[nodiscard]] MultipartUploads& multipart() const { return *multipart_; }
+
     /// Threads for the calls above.
     [[nodiscard]] WorkPool& pool() const { return *pool_; }
 
 private:
-    explicit ArtifactStore(UniqueFd root);
+    ArtifactStore(UniqueFd root, UniqueFd staging);
 
     UniqueFd root_;
+    UniqueFd staging_;
+    std::unique_ptr<MultipartUploads> multipart_;
     std::unique_ptr<WorkPool> pool_;
 };
 

@@ -84,6 +84,23 @@ Result<UniqueFd> make_directories(int root, std::string_view path) {
     return current;
 }
 
+Result<UniqueFd> nearest_folder(int root, const std::string& path) {
+    if (open_beneath(root, path, O_PATH | O_DIRECTORY)) return is_a_directory(path);
+    for (std::string folder = parent_path(path);; folder = parent_path(folder)) {
+        UniqueFd fd = open_beneath(root, folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
+        if (fd) return fd;
+        if (errno == ENOTDIR || errno == ELOOP)
+            return Error{Code::kInvalidParameterValue,
+                         "Invalid path: '" + folder + "' is a file, not a directory"};
+        if (errno != ENOENT || folder.empty()) return disk_error(path, errno);
+    }
+}
+
+std::string parent_path(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
 Result<std::vector<std::string>> names_in(int directory) {
     const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (copy < 0) return disk_error("folder", errno);
@@ -103,6 +120,21 @@ Result<std::vector<std::string>> names_in(int directory) {
 
 Result<void> remove_tree(int directory, const std::string& name) {
     return remove_tree_at(directory, name, 0);
+}
+
+Result<void> move_into_place(int from_directory, const std::string& from, int directory,
+                             const std::string& name) {
+    if (::renameat(from_directory, from.c_str(), directory, name.c_str()) != 0) {
+        if (errno == EISDIR) return is_a_directory(name);
+        return disk_error(name, errno);
+    }
+    if (::fsync(directory) != 0) return disk_error(name, errno);
+    return {};
+}
+
+Error is_a_directory(std::string_view path) {
+    return {Code::kInvalidParameterValue,
+            "Artifact path refers to a directory, not a file: '" + std::string(path) + "'"};
 }
 
 Error disk_error(std::string_view path, int reason) {

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "base/id.h"
+#include "tracker/artifacts/artifact_path.h"
 
 namespace tune::tracker {
 namespace {
@@ -77,7 +78,8 @@ TEST_F(ArtifactStoreTest, ShowsNothingOfAnUnfinishedUpload) {
     EXPECT_THAT(names("d"), testing::IsEmpty());
     upload.reset();
     EXPECT_THAT(names("d"), testing::IsEmpty());
-    EXPECT_TRUE(fs::is_empty(root_ / "d")) << "also no temporary file";
+    EXPECT_FALSE(fs::exists(root_ / "d"));
+    EXPECT_TRUE(fs::is_empty(root_ / kStagingFolder)) << "also no temporary file";
 }
 
 TEST_F(ArtifactStoreTest, KeepsAnOpenFileReadableWhileItIsReplaced) {
