@@ -26,7 +26,7 @@ TEST_F(RoutesTest, AnswerProbes) {
     const Json info = api_.call(Method::kGet, "/api/3.0/mlflow/server-info").json;
     EXPECT_EQ(info["store_type"], "SqlStore");
     EXPECT_EQ(info["workspaces_enabled"], false);
-    EXPECT_EQ(info["multipart_uploads_enabled"], false);
+    EXPECT_EQ(info["multipart_uploads_enabled"], true);
     EXPECT_EQ(api_.get("registered-models/get?name=x").status, 404);
     EXPECT_EQ(api_.call(Method::kGet, "/api/3.0/mlflow/server-features").status, 404);
 }
@@ -303,7 +303,8 @@ TEST_F(RoutesTest, ListAndServeArtifacts) {
 
 TEST_F(RoutesTest, RefuseWhatTheArtifactStoreCannotDo) {
     const std::string base = "/api/2.0/mlflow-artifacts/";
-    const Answer mpu = api_.call(Method::kPost, base + "mpu/create/0/x", R"({"path": "f"})");
+    const Answer mpu = api_.call(Method::kPost, base + "mpu/create/0/x",
+                                 R"({"path": "f", "num_parts": 10001})");
     EXPECT_EQ(mpu.status, 501);
     EXPECT_THAT(
         mpu.message(),
