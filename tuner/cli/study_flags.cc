@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "tuner/sampler/sampler.h"
 
 namespace tune::cli {
 namespace {
@@ -117,6 +118,7 @@ Result<StudyConfig> study_from_flags(const StudyFlags& flags, bool needs_command
         whole.study = flags.study ? *flags.study : name_from_command(whole.command);
     Result<void> checked = tuner::check_study(whole, needs_command);
     if (!checked && whole.metric.name.empty()) return explain_metric(checked.error());
+    if (checked) checked = tuner::check_sampler(whole.space, whole.sampler);
     if (!checked) return checked.error();
     return whole;
 }

@@ -1,17 +1,81 @@
 #include "tuner/sampler/sampler.h"
 
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+#include "tuner/sampler/distinct_sampler.h"
+#include "tuner/sampler/grid_sampler.h"
+#include "tuner/sampler/qmc_sampler.h"
 #include "tuner/sampler/random_sampler.h"
 #include "tuner/sampler/tpe_sampler.h"
 
 namespace tune::tuner {
+namespace {
+
+Result<std::vector<Point>> grid_points(const Space& space, const SamplerConfig& config) {
+    std::vector<std::vector<double>> levels;
+    for (const Parameter& parameter : space.parameters()) {
+        levels.push_back(levels_of(parameter, static_cast<std::size_t>(config.points)));
+        if (levels.back().empty())
+            return Error{Code::kInvalidParameterValue,
+                         "sampler: a grid needs finitely many values, and '" + parameter.name +
+                             (parameter.count() == 0
+                                  ? "' is continuous; give it a step, or the sampler 'points' (a "
+                                    "continuous parameter then has so many values)"
+                                  : "' has too many; use random or qmc")};
+    }
+    std::optional<std::vector<Point>> points = list_points(space, levels);
+    if (points) return std::move(*points);
+    return Error{Code::kInvalidParameterValue,
+                 "sampler: the grid has more than " + std::to_string(kListedPointsMax) +
+                     " points; give coarser steps, or use random or qmc"};
+}
+
+/// Keeps trials from repeating each other where the space is finite.
+std::unique_ptr<Sampler> make_distinct(const Space& space, std::unique_ptr<Sampler> inner,
+                                       std::uint64_t seed) {
+    std::vector<std::vector<double>> levels;
+    bool are_listed = true;
+    for (const Parameter& parameter : space.parameters()) {
+        levels.push_back(levels_of(parameter, 0));
+        are_listed = are_listed && !levels.back().empty();
+    }
+    return std::make_unique<DistinctSampler>(
+        space, are_listed ? list_points(space, levels) : std::nullopt, std::move(inner), seed);
+}
+
+std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& config, Goal goal,
+                                    std::uint64_t seed) {
+    switch (config.type) {
+        case SamplerType::kRandom:
+            return std::make_unique<RandomSampler>(space, std::make_unique<CounterSource>(seed));
+        case SamplerType::kGrid:
+            return std::make_unique<GridSampler>(space, grid_points(space, config).value(), seed);
+        case SamplerType::kQmc: return std::make_unique<QmcSampler>(space, seed);
+        case SamplerType::kTpe:
+            return std::make_unique<TpeSampler>(space, config, goal,
+                                                TpeSources{std::make_unique<CounterSource>(seed),
+                                                           std::make_unique<CounterSource>(seed)});
+    }
+    TUNE_CHECK(false, "an unknown sampler");
+    return nullptr;
+}
+
+}  // namespace
 
 std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& config, Goal goal,
                                       std::uint64_t seed) {
-    if (config.type == SamplerType::kRandom)
-        return std::make_unique<RandomSampler>(space, std::make_unique<CounterSource>(seed));
-    return std::make_unique<TpeSampler>(
-        space, config, goal,
-        TpeSources{std::make_unique<CounterSource>(seed), std::make_unique<CounterSource>(seed)});
+    std::unique_ptr<Sampler> sampler = make_plain(space, config, goal, seed);
+    const bool is_distinct = config.type != SamplerType::kGrid &&
+                             config.duplicates == Duplicates::kResample && is_finite_space(space);
+    return is_distinct ? make_distinct(space, std::move(sampler), seed) : std::move(sampler);
+}
+
+Result<void> check_sampler(const Space& space, const SamplerConfig& config) {
+    if (config.type != SamplerType::kGrid) return {};
+    TUNE_TRY(points, grid_points(space, config));
+    return {};
 }
 
 }  // namespace tune::tuner

@@ -30,7 +30,7 @@ struct Observation {
     };
     std::uint64_t number = 0;  // < kTrialsMax
     State state = State::kRunning;
-    Point point;       // ignored for kGone
+    Point point;       // kGone: what it had, if known; empty otherwise
     double value = 0;  // kComplete: as the user sees it, not negated; may be infinite
     std::optional<std::int64_t> last_step = {};  // kPruned: the highest step reported
     double last_value = 0;                       // kPruned: the value at last_step; may be NaN
@@ -49,10 +49,18 @@ public:
     /// none); the rest is suggested, and what the conditions switch off is dropped. With no
     /// `fixed`, trial 0 takes the space's `init` values. Does not record the trial: observe() does.
     [[nodiscard]] virtual Point suggest(std::uint64_t number, const Point& fixed = {}) = 0;
+
+    /// True when every point that it would propose was had by a trial: nothing is left to try.
+    [[nodiscard]] virtual bool is_exhausted() const { return false; }
 };
 
+/// REQUIRES: check_sampler(space, config).
 /// `seed`: the study's recorded seed (config.seed is not read). Keeps its own copy of `space`.
 [[nodiscard]] std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& config,
                                                     Goal goal, std::uint64_t seed);
+
+/// Whether the sampler can search this space. Errors: kInvalidParameterValue saying what to change
+/// (a grid over a continuous parameter, or of too many points).
+[[nodiscard]] Result<void> check_sampler(const Space& space, const SamplerConfig& config);
 
 }  // namespace tune::tuner

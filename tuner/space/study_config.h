@@ -42,13 +42,21 @@ struct MetricConfig {
     [[nodiscard]] bool operator==(const MetricConfig&) const = default;
 };
 
-enum class SamplerType { kRandom, kTpe };
+enum class SamplerType { kRandom, kGrid, kQmc, kTpe };
+
+/// What happens when a sampler proposes a point of a finite space that a trial has had.
+enum class Duplicates {
+    kResample,  // another one is drawn; the study ends when there is none
+    kAllow      // it is run again: for noisy objectives
+};
 
 struct SamplerConfig {
     SamplerType type = SamplerType::kTpe;
     std::optional<std::uint64_t> seed;  // none: the study draws one and records it
     int startup = 10;                   // tpe: random trials before the model is used
     int candidates = 24;                // tpe: points drawn a suggestion
+    int points = 0;                     // grid: values of a continuous parameter; 0: refuse it
+    Duplicates duplicates = Duplicates::kResample;
 
     [[nodiscard]] bool operator==(const SamplerConfig&) const = default;
 };
@@ -194,7 +202,8 @@ struct StudySource {
 [[nodiscard]] std::string_view goal_name(Goal goal);              // "min", "max"
 [[nodiscard]] std::string take_name(const MetricConfig& metric);  // "best", "last", "mean_last_5"
 [[nodiscard]] std::string_view sampler_name(SamplerType type);    // "random", "tpe"
-[[nodiscard]] std::string_view pruner_name(PrunerType type);      // "none", "median", ...
-[[nodiscard]] std::string_view retry_name(RetryOn end);           // "preempted", "oom", ...
+[[nodiscard]] std::string_view duplicates_name(Duplicates duplicates);  // "resample", "allow"
+[[nodiscard]] std::string_view pruner_name(PrunerType type);            // "none", "median", ...
+[[nodiscard]] std::string_view retry_name(RetryOn end);                 // "preempted", "oom", ...
 
 }  // namespace tune::tuner

@@ -26,6 +26,19 @@ Result<void> read_goal(const Fields& fields, MetricConfig& metric) {
     return {};
 }
 
+Result<void> read_duplicates(const Fields& fields, SamplerConfig& sampler) {
+    const Node* node = fields.find("duplicates");
+    if (node == nullptr) return {};
+    for (const Duplicates duplicates : {Duplicates::kResample, Duplicates::kAllow}) {
+        if (node->type != Node::Type::kString || node->text != duplicates_name(duplicates))
+            continue;
+        sampler.duplicates = duplicates;
+        return {};
+    }
+    return fault_at(node->place, fields.path_of("duplicates"),
+                    "expected resample or allow, found " + describe(*node));
+}
+
 bool is_plain_name(std::string_view text) {
     return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -116,12 +129,18 @@ Result<void> read_metric(const Node& node, StudyConfig& config) {
 }
 
 Result<void> read_sampler(const Node& node, StudyConfig& config) {
-    TUNE_TRY(type, type_of(node, "sampler", {"tpe", "random"}));
+    constexpr SamplerType kTypes[] = {SamplerType::kTpe, SamplerType::kRandom, SamplerType::kQmc,
+                                      SamplerType::kGrid};
+    std::vector<std::string> names;
+    for (const SamplerType type : kTypes) names.emplace_back(sampler_name(type));
+    TUNE_TRY(name, type_of(node, "sampler", names));
     SamplerConfig sampler;
-    sampler.type = type == "tpe" ? SamplerType::kTpe : SamplerType::kRandom;
+    for (const SamplerType type : kTypes)
+        if (sampler_name(type) == name) sampler.type = type;
     if (node.type == Node::Type::kMap) {
         std::vector<std::string> known = {"type", "seed"};
         if (sampler.type == SamplerType::kTpe) known.insert(known.end(), {"startup", "candidates"});
+        known.push_back(sampler.type == SamplerType::kGrid ? "points" : "duplicates");
         TUNE_TRY(fields, Fields::open(node, "sampler", known));
         if (fields.find("seed") != nullptr) {
             std::int64_t seed = 0;
@@ -130,6 +149,8 @@ Result<void> read_sampler(const Node& node, StudyConfig& config) {
         }
         TUNE_TRY_VOID(fields.integer("startup", sampler.startup, 0, 1'000'000));
         TUNE_TRY_VOID(fields.integer("candidates", sampler.candidates, 1, 1000));
+        TUNE_TRY_VOID(fields.integer("points", sampler.points, 1, 100'000));
+        TUNE_TRY_VOID(read_duplicates(fields, sampler));
     }
     config.sampler = sampler;
     return {};

@@ -111,7 +111,17 @@ bool take_from_name(std::string_view name, MetricConfig& metric) {
 }
 
 std::string_view sampler_name(SamplerType type) {
-    return type == SamplerType::kRandom ? "random" : "tpe";
+    switch (type) {
+        case SamplerType::kRandom: return "random";
+        case SamplerType::kGrid: return "grid";
+        case SamplerType::kQmc: return "qmc";
+        case SamplerType::kTpe: return "tpe";
+    }
+    return "?";
+}
+
+std::string_view duplicates_name(Duplicates duplicates) {
+    return duplicates == Duplicates::kResample ? "resample" : "allow";
 }
 
 std::string_view pruner_name(PrunerType type) {

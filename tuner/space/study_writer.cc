@@ -24,6 +24,11 @@ Json to_json(const SamplerConfig& sampler) {
         json["startup"] = sampler.startup;
         json["candidates"] = sampler.candidates;
     }
+    if (sampler.type == SamplerType::kGrid) {
+        if (sampler.points != 0) json["points"] = sampler.points;
+    } else {
+        json["duplicates"] = std::string(duplicates_name(sampler.duplicates));
+    }
     return json;
 }
 

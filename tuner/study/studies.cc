@@ -157,6 +157,7 @@ Error Studies::Impl::no_such_study(std::string_view name) {
 void Studies::Impl::create(StudyConfig config, Done<Created> done) {
     Result<void> checked = check_name(config.study);
     if (checked) checked = check_study(config, false);
+    if (checked) checked = check_sampler(config.space, config.sampler);
     if (!checked) return done(checked.error());
     Turn turn(*this);
     if (Study* study = find_study(config.study))

@@ -83,12 +83,19 @@ std::uint64_t Study::trial_seed(std::uint64_t number) const {
 
 // --- trials --------------------------------------------------------------------------------------
 
-bool Study::may_start(std::int64_t now_ms) const {
+bool Study::may_start(std::int64_t now_ms) {
     if (state_ != StudyState::kRunning || out_of_time(now_ms)) return false;
     if (config_.budget.parallel &&
         running_.size() >= static_cast<std::size_t>(*config_.budget.parallel))
         return false;
-    return !queued_.empty() || !config_.budget.trials || trials_.size() < *config_.budget.trials;
+    if (!queued_.empty()) return true;
+    if (config_.budget.trials && trials_.size() >= *config_.budget.trials) return false;
+    return !is_space_used();
+}
+
+/// A study without trials has used nothing, and need not build its sampler to know.
+bool Study::is_space_used() {
+    return !trials_.empty() && sampler().is_exhausted();
 }
 
 Trial& Study::start(TrialStart start) {
@@ -279,6 +286,11 @@ bool Study::complete_if_done(std::int64_t now_ms) {
         config_.budget.trials && trials_.size() >= *config_.budget.trials && queued_.empty();
     if (trials_used) {
         set_state(StudyState::kCompleted);
+        return true;
+    }
+    // Not before a sampler is there: after a restart it is built beside the answers.
+    if (queued_.empty() && sampler_ && is_space_used()) {
+        set_state(StudyState::kCompleted, "every point of the space was tried");
         return true;
     }
     if (!out_of_time(now_ms)) return false;

@@ -31,7 +31,7 @@
 namespace tune::tuner {
 
 /// running: trials may start. paused: none start, running ones go on. stopped: ended by the user;
-/// may be resumed. completed: the budget is used.
+/// may be resumed. completed: the budget is used, or every point of a finite space.
 enum class StudyState { kRunning, kPaused, kStopped, kCompleted };
 [[nodiscard]] std::string_view study_state_name(StudyState state);
 [[nodiscard]] Result<StudyState> study_state_from_name(std::string_view name);
@@ -98,8 +98,9 @@ public:
 
     // --- trials ---
 
-    /// Whether a trial may start now: the study runs, has time, a free place and a trial left.
-    [[nodiscard]] bool may_start(std::int64_t now_ms) const;
+    /// Whether a trial may start now: the study runs, has time, a free place, and a trial or a
+    /// point left.
+    [[nodiscard]] bool may_start(std::int64_t now_ms);
 
     /// Starts the oldest queued trial, or a new one with the sampler's suggestion. REQUIRES:
     /// may_start(now_ms). Cost: one suggestion.
@@ -147,7 +148,8 @@ public:
     /// When the time budget ends; nothing: it has none or has not started.
     [[nodiscard]] std::optional<std::int64_t> deadline_ms() const;
 
-    /// Moves a running study whose budget is used and whose trials have all ended to completed.
+    /// Moves a running study whose budget or space is used and whose trials have all ended to
+    /// completed.
     /// True if it did.
     bool complete_if_done(std::int64_t now_ms);
 
@@ -171,6 +173,7 @@ public:
     bool warm_up(std::size_t trials_max);
 
 private:
+    [[nodiscard]] bool is_space_used();
     Sampler& sampler();
     [[nodiscard]] Observation observation_of(const Trial& trial) const;
     void tell_sampler(const Trial& trial);

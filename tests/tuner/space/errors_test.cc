@@ -211,7 +211,7 @@ TEST(Errors, Settings) {
          "line 1, column 10: sampler.type: unknown sampler 'tpee'; did you mean 'tpe'? Known: tpe, "
          "random"},
         {"sampler: {type: random, startup: 3}",
-         "line 1, column 25: sampler: unknown key 'startup'; known: type, seed"},
+         "line 1, column 25: sampler: unknown key 'startup'; known: type, seed, duplicates"},
         {"sampler: {type: tpe, seed: -1}",
          "line 1, column 28: sampler.seed: expected an integer from 0 to 9007199254740991, found "
          "the "
