@@ -197,6 +197,19 @@ def test_more_trials_go_on_with_the_same_study(tmp_path):
     assert len(trials_of(tmp_path)) == 5
 
 
+@pytest.mark.parametrize("sampler", ["grid", "tpe", "qmc"])
+def test_a_finite_space_is_tried_once_and_then_the_study_ends(tmp_path, sampler):
+    script = ("sh", "-c", "echo 'tune: {\"loss\": {a}}'")
+    arguments = ("run", "--study", "s", "-m", "loss:min", "-j", "2", "--sampler", sampler, "a=1..3:int", "b=u,v")
+    done = tune(*arguments, "-n", "50", "--", *script, cwd=tmp_path)
+    assert done.returncode == OK, done.stderr
+    assert "6/50 trials (every point of the space was tried)" in done.stdout
+    points = [(t["params"]["a"], t["params"]["b"]) for t in trials_of(tmp_path)]
+    assert sorted(points) == [(a, b) for a in (1, 2, 3) for b in "uv"]
+    again = tune(*arguments, "-n", "60", "--", *script, cwd=tmp_path)
+    assert again.returncode == OK and len(trials_of(tmp_path)) == 6, "after a restart too"
+
+
 def test_run_uses_the_server_that_has_the_folder_open(tmp_path):
     with server(tmp_path) as (_, url):
         done = tune(*run_arguments(REPORT, trials=3), cwd=tmp_path)

@@ -21,6 +21,7 @@
 #include "tuner/cli/study_text.h"
 #include "tuner/cli/study_watch.h"
 #include "tuner/cli/terminal.h"
+#include "tuner/study/study.h"
 #include "worker/agent/agent.h"
 
 namespace tune::cli {
@@ -201,9 +202,10 @@ private:
 int exit_code_of(const Json& study, bool interrupted) {
     if (interrupted) return kExitInterrupted;
     if (!study["best"].is_object()) return kExitNoTrial;
-    // A completed study has something to note only when its time was over before its trials.
+    // A completed study has nothing else to note than that its time was over before its trials.
+    const std::string note = text_of(study, "note");
     const bool out_of_time =
-        text_of(study, "state") == "completed" && !text_of(study, "note").empty();
+        text_of(study, "state") == "completed" && !note.empty() && note != tuner::kSpaceUsed;
     return out_of_time ? kExitTime : kExitOk;
 }
 

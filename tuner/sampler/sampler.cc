@@ -67,9 +67,13 @@ std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& con
 std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& config, Goal goal,
                                       std::uint64_t seed) {
     std::unique_ptr<Sampler> sampler = make_plain(space, config, goal, seed);
-    const bool is_distinct = config.type != SamplerType::kGrid &&
-                             config.duplicates == Duplicates::kResample && is_finite_space(space);
+    const bool is_distinct = config.type != SamplerType::kGrid && can_be_exhausted(space, config);
     return is_distinct ? make_distinct(space, std::move(sampler), seed) : std::move(sampler);
+}
+
+bool can_be_exhausted(const Space& space, const SamplerConfig& config) {
+    if (config.type == SamplerType::kGrid) return true;
+    return config.duplicates == Duplicates::kResample && is_finite_space(space);
 }
 
 Result<void> check_sampler(const Space& space, const SamplerConfig& config) {

@@ -59,6 +59,9 @@ public:
 [[nodiscard]] std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& config,
                                                     Goal goal, std::uint64_t seed);
 
+/// False when is_exhausted() of such a sampler never holds.
+[[nodiscard]] bool can_be_exhausted(const Space& space, const SamplerConfig& config);
+
 /// Whether the sampler can search this space. Errors: kInvalidParameterValue saying what to change
 /// (a grid over a continuous parameter, or of too many points).
 [[nodiscard]] Result<void> check_sampler(const Space& space, const SamplerConfig& config);

@@ -93,9 +93,10 @@ bool Study::may_start(std::int64_t now_ms) {
     return !is_space_used();
 }
 
-/// A study without trials has used nothing, and need not build its sampler to know.
+/// Most studies know the answer without building their sampler.
 bool Study::is_space_used() {
-    return !trials_.empty() && sampler().is_exhausted();
+    return !trials_.empty() && can_be_exhausted(config_.space, config_.sampler) &&
+           sampler().is_exhausted();
 }
 
 Trial& Study::start(TrialStart start) {
@@ -288,9 +289,8 @@ bool Study::complete_if_done(std::int64_t now_ms) {
         set_state(StudyState::kCompleted);
         return true;
     }
-    // Not before a sampler is there: after a restart it is built beside the answers.
-    if (queued_.empty() && sampler_ && is_space_used()) {
-        set_state(StudyState::kCompleted, "every point of the space was tried");
+    if (queued_.empty() && is_space_used()) {
+        set_state(StudyState::kCompleted, std::string(kSpaceUsed));
         return true;
     }
     if (!out_of_time(now_ms)) return false;

@@ -63,6 +63,9 @@ struct TrialEnd {
     std::int64_t now_ms = 0;
 };
 
+/// The note of a study that completed because no point of its finite space is left.
+inline constexpr std::string_view kSpaceUsed = "every point of the space was tried";
+
 class Study {
 public:
     using Counts = std::array<std::size_t, kTrialStateCount>;
