@@ -5,15 +5,6 @@
 namespace tune::tracker {
 namespace {
 
-template <class Pair>
-void write_pairs(JsonWriter& out, std::string_view name, const std::vector<Pair>& pairs) {
-    if (pairs.empty()) return;
-    out.key(name).begin_array();
-    for (const Pair& pair : pairs)
-        out.begin_object().field("key", pair.key).field("value", pair.value).end_object();
-    out.end_array();
-}
-
 void write_metric_fields(JsonWriter& out, const Metric& metric) {
     out.field("key", metric.key);
     out.key("value").real(metric.value);
@@ -29,42 +20,6 @@ void write_model_metric(JsonWriter& out, const Metric& metric) {
     if (!metric.model_id.empty()) out.field("model_id", metric.model_id);
     if (!metric.run_id.empty()) out.field("run_id", metric.run_id);
     out.end_object();
-}
-
-void write_dataset_input(JsonWriter& out, const DatasetInput& input) {
-    out.begin_object();
-    write_pairs(out, "tags", input.tags);
-    const Dataset& dataset = input.dataset;
-    out.key("dataset").begin_object();
-    out.field("name", dataset.name).field("digest", dataset.digest);
-    out.field("source_type", dataset.source_type).field("source", dataset.source);
-    if (dataset.schema) out.field("schema", *dataset.schema);
-    if (dataset.profile) out.field("profile", *dataset.profile);
-    out.end_object().end_object();
-}
-
-void write_run_links(JsonWriter& out, const Run& run) {
-    out.key("inputs").begin_object();
-    if (!run.dataset_inputs.empty()) {
-        out.key("dataset_inputs").begin_array();
-        for (const DatasetInput& input : run.dataset_inputs) write_dataset_input(out, input);
-        out.end_array();
-    }
-    if (!run.model_inputs.empty()) {
-        out.key("model_inputs").begin_array();
-        for (const ModelInput& input : run.model_inputs)
-            out.begin_object().field("model_id", input.model_id).end_object();
-        out.end_array();
-    }
-    out.end_object();
-    if (run.model_outputs.empty()) return;
-    out.key("outputs").begin_object().key("model_outputs").begin_array();
-    for (const ModelOutput& output : run.model_outputs)
-        out.begin_object()
-            .field("model_id", output.model_id)
-            .field("step", output.step)
-            .end_object();
-    out.end_array().end_object();
 }
 
 /// {"name": [...], "next_page_token"}, as MLflow leaves out an empty list.
@@ -98,40 +53,9 @@ void write_experiment(JsonWriter& out, const Experiment& experiment) {
     out.end_object();
 }
 
-void write_run_info(JsonWriter& out, const RunInfo& info) {
-    out.begin_object();
-    out.field("run_uuid", info.run_id);
-    out.field("experiment_id", std::to_string(info.experiment_id));
-    out.field("run_name", info.run_name);
-    out.field("user_id", info.user_id);
-    out.field("status", status_name(info.status));
-    out.field("start_time", info.start_time_ms);
-    if (info.end_time_ms) out.field("end_time", *info.end_time_ms);
-    out.field("artifact_uri", info.artifact_uri);
-    out.field("lifecycle_stage", lifecycle_name(info.lifecycle_stage));
-    out.field("run_id", info.run_id);
-    out.end_object();
-}
-
 void write_metric(JsonWriter& out, const Metric& metric) {
     out.begin_object();
     write_metric_fields(out, metric);
-    out.end_object();
-}
-
-void write_run(JsonWriter& out, const Run& run) {
-    out.begin_object().key("info");
-    write_run_info(out, run.info);
-    out.key("data").begin_object();
-    if (!run.metrics.empty()) {
-        out.key("metrics").begin_array();
-        for (const Metric& metric : run.metrics) write_metric(out, metric);
-        out.end_array();
-    }
-    write_pairs(out, "params", run.params);
-    write_pairs(out, "tags", run.tags);
-    out.end_object();
-    write_run_links(out, run);
     out.end_object();
 }
 
@@ -160,10 +84,6 @@ void write_logged_model(JsonWriter& out, const LoggedModel& model) {
 
 std::string experiments_answer(const Page<Experiment>& page) {
     return page_answer("experiments", page, write_experiment);
-}
-
-std::string runs_answer(const Page<Run>& page) {
-    return page_answer("runs", page, write_run);
 }
 
 std::string metrics_answer(const Page<Metric>& page) {

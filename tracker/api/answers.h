@@ -12,15 +12,12 @@ namespace tune::tracker {
 
 // Each appends one JSON object.
 void write_experiment(JsonWriter& out, const Experiment& experiment);
-void write_run_info(JsonWriter& out, const RunInfo& info);
-void write_run(JsonWriter& out, const Run& run);
 /// `with_run_id`: as the bulk routes answer.
 void write_metric(JsonWriter& out, const Metric& metric);
 void write_logged_model(JsonWriter& out, const LoggedModel& model);
 
 // Whole answers.
 [[nodiscard]] std::string experiments_answer(const Page<Experiment>& page);
-[[nodiscard]] std::string runs_answer(const Page<Run>& page);
 [[nodiscard]] std::string metrics_answer(const Page<Metric>& page);
 [[nodiscard]] std::string histories_answer(const std::vector<RunHistory>& histories,
                                            bool always_list);
@@ -30,6 +27,16 @@ void write_logged_model(JsonWriter& out, const LoggedModel& model);
 /// `root_uri` is left out.
 [[nodiscard]] std::string files_answer(std::string_view root_uri, std::string_view folder,
                                        const std::vector<ArtifactEntry>& entries);
+
+/// "name": [{key, value}, ...], left out when there are none. `Pair`: Tag or Param.
+template <class Pair>
+void write_pairs(JsonWriter& out, std::string_view name, const std::vector<Pair>& pairs) {
+    if (pairs.empty()) return;
+    out.key(name).begin_array();
+    for (const Pair& pair : pairs)
+        out.begin_object().field("key", pair.key).field("value", pair.value).end_object();
+    out.end_array();
+}
 
 /// {"name": <object>}
 template <class Value>

@@ -84,6 +84,12 @@ void JsonWriter::quote(std::string_view text) {
     out_.push_back('"');
 }
 
+JsonWriter& JsonWriter::end_line() {
+    out_.push_back('\n');
+    needs_comma_ = false;
+    return *this;
+}
+
 JsonWriter& JsonWriter::begin_object() {
     separate();
     out_.push_back('{');

@@ -2,6 +2,7 @@
 // JSON text written straight into a string: large answers (a page of 1,000 runs) would cost several
 // times more through a tree of values.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -30,6 +31,10 @@ public:
         return key(name).integer(value);
     }
 
+    /// Ends a line of JSON lines: the next value begins anew.
+    JsonWriter& end_line();
+
+    [[nodiscard]] std::size_t size() const { return out_.size(); }
     /// The text so far; the writer is empty afterwards.
     [[nodiscard]] std::string take() { return std::move(out_); }
 

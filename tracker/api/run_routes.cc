@@ -4,6 +4,8 @@
 #include "tracker/api/app.h"
 #include "tracker/api/handlers.h"
 #include "tracker/api/message.h"
+#include "tracker/api/run_answers.h"
+#include "tracker/api/run_search.h"
 
 namespace tune::tracker {
 namespace {
@@ -25,7 +27,7 @@ Result<Command> parse_create(const Request& request) {
 }
 
 std::string render_run(const Outcome& outcome) {
-    return object_answer("run", std::get<Run>(outcome), write_run);
+    return object_answer("run", std::get<Run>(outcome), write_new_run);
 }
 
 Result<Command> parse_update(const Request& request) {
@@ -53,32 +55,6 @@ Result<Command> parse_id(const Request& request) {
     return Command(CommandOfId{std::move(run_id)});
 }
 
-Result<std::string> get_run(const Store& store, const Request& request) {
-    TUNE_TRY(message, Message::read(request));
-    TUNE_TRY(run_id, message.run_id());
-    TUNE_TRY(run, store.get_run(run_id));
-    return object_answer("run", run, write_run);
-}
-
-Result<std::string> search(const Store& store, const Request& request) {
-    TUNE_TRY(message, Message::read(request));
-    SearchRuns query;
-    TUNE_TRY(experiment_ids, message.experiment_ids());
-    TUNE_TRY(filter, message.text("filter"));
-    TUNE_TRY(view_type, message.view_type("run_view_type"));
-    TUNE_TRY(max_results, message.integer("max_results"));
-    TUNE_TRY(order_by, message.texts("order_by"));
-    TUNE_TRY(page_token, message.text("page_token"));
-    query.experiment_ids = std::move(experiment_ids);
-    query.filter = std::move(filter);
-    query.view_type = view_type.value_or(ViewType::kActiveOnly);
-    query.max_results = max_results.value_or(query.max_results);
-    query.order_by = std::move(order_by);
-    query.page_token = std::move(page_token);
-    TUNE_TRY(page, store.search_runs(query));
-    return runs_answer(page);
-}
-
 }  // namespace
 
 void add_run_routes(Router& router, Store& store) {
@@ -94,11 +70,12 @@ void add_run_routes(Router& router, Store& store) {
         write_handler(store, parse_update, render_run_info));
     add(Method::kPost, "delete", "run_id!", write_handler(store, parse_id<DeleteRun>));
     add(Method::kPost, "restore", "run_id!", write_handler(store, parse_id<RestoreRun>));
-    add(Method::kGet, "get", "run_id!",
-        read_handler(store, [&store](const Request& request) { return get_run(store, request); }));
+    add(Method::kGet, "get", "run_id!, fields",
+        read_handler(store,
+                     [&store](const Request& request) { return get_run_answer(store, request); }));
     add(Method::kPost, "search",
-        "experiment_ids, filter, run_view_type, max_results, order_by, page_token",
-        read_handler(store, [&store](const Request& request) { return search(store, request); }));
+        "experiment_ids, filter, run_view_type, max_results, order_by, page_token, fields",
+        search_runs_handler(store));
 }
 
 }  // namespace tune::tracker

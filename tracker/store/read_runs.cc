@@ -6,7 +6,6 @@
 #include "tracker/search/filter.h"
 #include "tracker/search/order_by.h"
 #include "tracker/store/metric_aggregates.h"
-#include "tracker/store/run_loader.h"
 #include "tracker/store/search_page.h"
 
 namespace tune::tracker {
@@ -105,6 +104,25 @@ std::string canonical(const SearchRuns& query) {
     return text;
 }
 
+Result<RunRows> find_rows(sqlite::Connection& connection, const SearchRuns& query) {
+    TUNE_TRY(filter, search::parse_filter(search::Subject::kRuns, query.filter));
+    TUNE_TRY(keys, search::parse_order_by(search::Subject::kRuns, query.order_by));
+    if (query.experiment_ids.empty()) return RunRows{};
+    TUNE_TRY_VOID(resolve_aggregates(connection, query.experiment_ids, filter, keys));
+    const search::SqlSchema schema = run_schema();
+    search::Binder binder;
+    search::PageQuery page;
+    page.row = "r.run_row";
+    page.from = "runs r";
+    page.columns = sort_columns(schema, keys, binder);
+    page.where = "r.experiment_id IN " + bind_ids(query.experiment_ids, binder) + " AND " +
+                 life_condition(query.view_type) + " AND " +
+                 search::compile_filter(schema, filter, binder);
+    TUNE_TRY(found, fetch_page(connection, page, std::move(binder), canonical(query),
+                               query.page_token, query.max_results));
+    return RunRows{std::move(found.rows), std::move(found.next_page_token)};
+}
+
 }  // namespace
 
 Error no_run(std::string_view run_id) {
@@ -128,35 +146,46 @@ Result<std::optional<RunInfo>> find_run_info(sqlite::Connection& connection,
 Result<Run> load_run(sqlite::Connection& connection, std::string_view run_id) {
     TUNE_TRY(run_row, find_run_row(connection, run_id));
     if (run_row == 0) return no_run(run_id);
-    TUNE_TRY(loader, RunLoader::prepare(connection));
-    return loader.load(run_row);
+    const RunFields everything;
+    TUNE_TRY(loader, RunLoader::prepare(connection, everything));
+    TUNE_TRY(view, loader.load(run_row));
+    return RunLoader::copy(*view);
+}
+
+Result<RunRows> find_runs(sqlite::Connection& connection, const SearchRuns& query) {
+    TUNE_TRY_VOID(check_max_results(query.max_results, kSearchResultsMax));
+    return find_rows(connection, query);
+}
+
+Result<std::vector<std::int64_t>> find_all_runs(sqlite::Connection& connection, SearchRuns query,
+                                                std::int64_t limit) {
+    query.max_results = limit;
+    query.page_token.clear();
+    TUNE_TRY(found, find_rows(connection, query));
+    return std::move(found.rows);
+}
+
+Result<void> visit_runs(sqlite::Connection& connection, std::span<const std::int64_t> rows,
+                        const RunFields& fields, const VisitRun& visit) {
+    TUNE_TRY(loader, RunLoader::prepare(connection, fields));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const Result<const RunView*> view = loader.load(rows[i]);
+        if (!view && view.error().code == Code::kResourceDoesNotExist) continue;
+        if (!view) return view.error();
+        if (!visit(i, **view)) break;
+    }
+    return {};
 }
 
 Result<Page<Run>> search_runs(sqlite::Connection& connection, const SearchRuns& query) {
-    TUNE_TRY_VOID(check_max_results(query.max_results, kSearchResultsMax));
-    TUNE_TRY(filter, search::parse_filter(search::Subject::kRuns, query.filter));
-    TUNE_TRY(keys, search::parse_order_by(search::Subject::kRuns, query.order_by));
+    TUNE_TRY(found, find_runs(connection, query));
     Page<Run> page;
-    if (query.experiment_ids.empty()) return page;
-    TUNE_TRY_VOID(resolve_aggregates(connection, query.experiment_ids, filter, keys));
-    const search::SqlSchema schema = run_schema();
-    search::Binder binder;
-    search::PageQuery page_query;
-    page_query.row = "r.run_row";
-    page_query.from = "runs r";
-    page_query.columns = sort_columns(schema, keys, binder);
-    page_query.where = "r.experiment_id IN " + bind_ids(query.experiment_ids, binder) + " AND " +
-                       life_condition(query.view_type) + " AND " +
-                       search::compile_filter(schema, filter, binder);
-    TUNE_TRY(rows, fetch_page(connection, page_query, std::move(binder), canonical(query),
-                              query.page_token, query.max_results));
-    page.next_page_token = std::move(rows.next_page_token);
-    page.items.reserve(rows.rows.size());
-    TUNE_TRY(loader, RunLoader::prepare(connection));
-    for (const std::int64_t row : rows.rows) {
-        TUNE_TRY(run, loader.load(row));
-        page.items.push_back(std::move(run));
-    }
+    page.next_page_token = std::move(found.next_page_token);
+    page.items.reserve(found.rows.size());
+    TUNE_TRY_VOID(visit_runs(connection, found.rows, {}, [&page](std::size_t, const RunView& view) {
+        page.items.push_back(RunLoader::copy(view));
+        return true;
+    }));
     return page;
 }
 

@@ -2,13 +2,17 @@
 // Reads of runs on a connection: shared by the writer and the store's readers.
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "tracker/sqlite/connection.h"
+#include "tracker/store/run_loader.h"
 #include "tracker/store/store.h"
 
 namespace tune::tracker {
@@ -24,6 +28,26 @@ namespace tune::tracker {
 [[nodiscard]] Result<Run> load_run(sqlite::Connection& connection, std::string_view run_id);
 [[nodiscard]] Result<Page<Run>> search_runs(sqlite::Connection& connection,
                                             const SearchRuns& query);
+
+/// A page of a search, without what is in the runs.
+struct RunRows {
+    std::vector<std::int64_t> rows;
+    std::string next_page_token;
+};
+/// As Store::search_runs.
+[[nodiscard]] Result<RunRows> find_runs(sqlite::Connection& connection, const SearchRuns& query);
+/// All that match, at most `limit`; token and max_results of the query are ignored.
+[[nodiscard]] Result<std::vector<std::int64_t>> find_all_runs(sqlite::Connection& connection,
+                                                              SearchRuns query, std::int64_t limit);
+using VisitRun = std::function<bool(std::size_t index, const RunView& run)>;
+
+/// Calls `visit` with the runs of `rows` and their indexes, in order; rows that are no more are
+/// left out. False from `visit` ends it. The view is valid during the call only. Cost: one run in
+/// memory.
+[[nodiscard]] Result<void> visit_runs(sqlite::Connection& connection,
+                                      std::span<const std::int64_t> rows, const RunFields& fields,
+                                      const VisitRun& visit);
+
 [[nodiscard]] Result<std::vector<DatasetSummary>> search_datasets(
     sqlite::Connection& connection, std::span<const ExperimentId> experiment_ids);
 
