@@ -1,0 +1,153 @@
+"""clients/python/tune_client.py against a real server."""
+
+import math
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from study_support import OK, ROOT, server, start, study_of
+
+sys.path.insert(0, str(ROOT / "clients" / "python"))
+import tune_client as tune  # noqa: E402
+
+SPACE = {"x": {"float": [-1, 1]}, "k": {"choice": ["a", "b"]}}
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    with server(tmp_path_factory.mktemp("server")) as (_, address):
+        yield address
+
+
+def create(url, name, trials=10, **more):
+    return tune.create_study(name, space=SPACE, metric="loss", trials=trials, server=url, **more)
+
+
+def test_optimize_runs_the_budget_and_knows_the_best(url):
+    study = create(url, "optimize", 12)
+    study.optimize(lambda trial: trial.params["x"] ** 2)
+    info = study.info()
+    assert info["state"] == "completed" and info["counts"]["complete"] == 12
+    trials = list(study.trials())
+    assert [t["number"] for t in trials] == list(range(12))
+    assert study.best_value == min(t["value"] for t in trials)
+    assert study.best_params["x"] ** 2 == study.best_value
+    assert study.ask() is None
+
+
+def test_threads_share_the_budget(url):
+    study = create(url, "threads", 20)
+    gate = threading.Barrier(4, timeout=30)
+
+    def objective(trial):
+        if trial.number < 4:
+            gate.wait()  # four at once, or the test fails
+        return trial.params["x"]
+
+    study.optimize(objective, jobs=4)
+    assert study.info()["counts"]["complete"] == 20
+
+
+def test_pruned_failed_and_cancelled(url):
+    study = create(url, "ends", 8, pruner={"type": "threshold", "upper": 5})
+
+    def objective(trial):
+        if trial.number == 0:
+            trial.report(9, step=1)
+            raise AssertionError("not reached")
+        if trial.number == 1:
+            raise ValueError("bad luck")
+        if trial.number == 2:
+            raise KeyboardInterrupt
+        return math.nan if trial.number == 3 else 1.0
+
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(objective, catch=[ValueError])
+    study.optimize(objective)
+    trials = list(study.trials())
+    assert [t["state"] for t in trials[:5]] == ["pruned", "failed", "cancelled", "failed", "complete"]
+    assert "bad luck" in trials[1]["reason"]
+    with pytest.raises(ValueError, match="once"):
+        create(url, "raises", 5).optimize(lambda trial: (_ for _ in ()).throw(ValueError("once")))
+
+
+def test_ask_and_tell_with_the_loop_in_ones_own_hands(url):
+    study = create(url, "loop", 5)
+    study.enqueue({"x": 0.5})
+    seen = []
+    while trial := study.ask():
+        with trial:
+            for step in range(3):
+                trial.report(trial.params["x"] + step, step)
+        seen.append(trial.params["x"])
+    assert 0.5 in seen and len(seen) == 5
+    for listed in study.trials(with_intermediate=True):
+        assert [step for step, _ in listed["intermediate"]] == [0, 1, 2]
+    assert {t["value"] for t in study.trials()} == set(seen), "the best of the reported values counts"
+
+
+def test_ask_waits_while_the_study_allows_no_more(url):
+    study = create(url, "parallel", 3, budget={"parallel": 1})
+    first = study.ask()
+    assert study.ask(wait=False) is None
+    found = []
+    thread = threading.Thread(target=lambda: found.append(study.ask()))
+    thread.start()
+    first.tell(1.0)
+    thread.join(30)
+    assert found and found[0].number == 1
+
+
+def test_errors_say_what_to_do(url):
+    with pytest.raises(tune.TuneError) as missing:
+        tune.load_study("nowhere", server=url)
+    assert missing.value.status == 404 and missing.value.code == "RESOURCE_DOES_NOT_EXIST"
+    with pytest.raises(tune.TuneError, match="space.x"):
+        tune.create_study("bad", space={"x": {"float": [1, 0]}}, metric="m", server=url)
+    trial = create(url, "twice", 2).ask()
+    trial.tell(1.0)
+    with pytest.raises(tune.TuneError) as again:
+        trial.tell(2.0)
+    assert again.value.status == 409
+    with pytest.raises(tune.TuneError, match="is `tune server` running there"):
+        tune._Server("http://127.0.0.1:9").call("/studies", retry_for_s=0)
+
+
+def test_a_server_that_is_killed_and_comes_back_loses_nothing(tmp_path):
+    """kill -9 in the middle; the client goes on with the server that follows on the same port."""
+    with server(tmp_path) as (process, url):
+        port = int(url.rsplit(":", 1)[1])
+        study = create(url, "killed", 30)
+        told = []
+
+        def objective(trial):
+            if trial.number in (5, 17):
+                holder[0].send_signal(signal.SIGKILL)
+                holder[0].wait()
+                holder[0] = start("server", "--port", port, cwd=tmp_path)
+                assert "listening" in holder[0].stdout.readline()
+            told.append(trial.number)
+            return trial.params["x"]
+
+        holder = [process]
+        study.optimize(objective)
+        info = study_of(url, "killed")
+        assert info["state"] == "completed" and info["counts"]["complete"] == 30
+        assert sorted(told) == list(range(30)), "each was run once"
+        holder[0].send_signal(signal.SIGTERM)
+        assert holder[0].wait(30) == OK
+
+
+def test_the_file_needs_nothing_but_python(url):
+    """-S and -I: no site packages, no environment."""
+    code = ("import importlib.util as u; s = u.spec_from_file_location('t', %r); t = u.module_from_spec(s); "
+            "s.loader.exec_module(t); study = t.create_study('bare', space={'x': {'float': [0, 1]}}, metric='m', trials=2, "
+            "server=%r); study.optimize(lambda trial: trial.params['x']); print(study.best_value)"
+            % (str(pathlib.Path(tune.__file__)), url))
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert 0 <= float(done.stdout) <= 1
