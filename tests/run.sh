@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs, builds and runs every test. The last line is "N passed, N failed"; the exit code is 0 only without failures.
 #
-#   ./tests/run.sh                    unit contract e2e web examples minimal
+#   ./tests/run.sh                    unit contract differential e2e web examples minimal
 #   ./tests/run.sh asan tsan          the unit tests under the sanitizers (builds each: 15 minutes more)
 #   ./tests/run.sh unit e2e           any of these suites
 #   ./tests/run.sh --no-setup unit    without looking at the installed packages first
@@ -13,11 +13,11 @@ suites=()
 for argument in "$@"; do
     case "$argument" in
         --no-setup) setup=0 ;;
-        unit | contract | e2e | web | examples | minimal | asan | tsan) suites+=("$argument") ;;
+        unit | contract | differential | e2e | web | examples | minimal | asan | tsan) suites+=("$argument") ;;
         *) echo "run.sh: unknown suite '$argument'; see the head of tests/run.sh" >&2; exit 2 ;;
     esac
 done
-[ ${#suites[@]} -gt 0 ] || suites=(unit contract e2e web examples minimal)
+[ ${#suites[@]} -gt 0 ] || suites=(unit contract differential e2e web examples minimal)
 
 passed=0
 failed=0
@@ -86,6 +86,7 @@ suite_unit() {
     node_tests web-unit web/test/*.test.mjs
 }
 suite_contract() { pytests contract tests/contract; }
+suite_differential() { pytests differential tests/differential; }
 suite_e2e() { pytests e2e tests/e2e; }
 suite_web() { node_tests web tests/web/*.test.mjs; }
 suite_examples() { pytests examples tests/examples; }

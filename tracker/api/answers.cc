@@ -69,7 +69,7 @@ void write_logged_model(JsonWriter& out, const LoggedModel& model) {
     out.field("artifact_uri", model.artifact_uri);
     out.field("status", logged_model_status_name(model.status));
     out.field("model_type", model.model_type);
-    if (!model.source_run_id.empty()) out.field("source_run_id", model.source_run_id);
+    out.field("source_run_id", model.source_run_id);
     if (!model.status_message.empty()) out.field("status_message", model.status_message);
     write_pairs(out, "tags", model.tags);
     out.end_object().key("data").begin_object();

@@ -85,7 +85,7 @@ Result<std::vector<LoggedModelOrder>> read_order(const Message& message) {
     TUNE_TRY(items, message.messages("order_by"));
     std::vector<LoggedModelOrder> order;
     for (const Message& item : items) {
-        TUNE_TRY(field_name, item.required_text("field_name"));
+        TUNE_TRY(field_name, item.text("field_name"));
         TUNE_TRY(ascending, item.boolean("ascending"));
         TUNE_TRY(dataset_name, item.text("dataset_name"));
         TUNE_TRY(dataset_digest, item.text("dataset_digest"));
@@ -100,7 +100,8 @@ Result<std::string> search(const Store& store, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     SearchLoggedModels query;
     TUNE_TRY(experiment_ids, message.experiment_ids());
-    if (experiment_ids.empty())
+    TUNE_TRY(has_ids, message.has("experiment_ids"));
+    if (!has_ids)
         return Error{
             Code::kInvalidParameterValue,
             std::string("Missing value for required parameter 'experiment_ids'.") + kSeeDocs};

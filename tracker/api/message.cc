@@ -110,8 +110,10 @@ bool has_json_content_type(const Request& request) {
 Result<Message> Message::read(const Request& request) {
     if ((request.method == Method::kGet || request.method == Method::kHead) &&
         !request.query.empty())
-        return Message(object_of_query(request));
+        return of_query(object_of_query(request));
     const bool needs_type = request.method == Method::kPost || request.method == Method::kPut;
+    if (needs_type && request.header("Content-Type").empty())
+        return Error{Code::kInvalidParameterValue, "Bad Request. Content-Type header is missing."};
     if (needs_type && !has_json_content_type(request))
         return Error{Code::kInvalidParameterValue,
                      "Bad Request. Content-Type must be one of ['application/json']."};
@@ -127,13 +129,20 @@ Result<Message> Message::read(const Request& request) {
     return Message(std::move(body));
 }
 
+Message Message::of_query(Json object) {
+    Message message(std::move(object));
+    message.is_query_ = true;
+    return message;
+}
+
 Error Message::missing(std::string_view name) const {
     return {Code::kInvalidParameterValue,
             "Missing value for required parameter '" + path_ + std::string(name) + "'." + kSeeDocs};
 }
 
 Error Message::invalid(std::string_view name, const Json& value) const {
-    std::string text = to_text(value);
+    // As Python's json.dumps writes it: other characters escaped.
+    std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
     constexpr std::size_t kShown = 200;
     if (text.size() > kShown) text = text.substr(0, kShown) + "...";
     return {Code::kInvalidParameterValue, "Invalid value " + text + " for parameter '" + path_ +
@@ -145,7 +154,7 @@ Error Message::invalid(std::string_view name, const Json& value) const {
 /// The value, or nullptr when it is absent or null.
 Result<const Json*> Message::find(std::string_view name) const {
     const auto by_name = object_.find(std::string(name));
-    const bool has_underscore = name.find('_') != std::string_view::npos;
+    const bool has_underscore = !is_query_ && name.find('_') != std::string_view::npos;
     const auto by_camel = has_underscore ? object_.find(camel_case(name)) : object_.end();
     if (by_name != object_.end() && by_camel != object_.end())
         return Error{Code::kInvalidParameterValue, "Request specifies both '" + std::string(name) +
@@ -156,13 +165,20 @@ Result<const Json*> Message::find(std::string_view name) const {
     return &*found;
 }
 
+/// A field that is no list.
+Result<const Json*> Message::find_one(std::string_view name) const {
+    TUNE_TRY(value, find(name));
+    if (is_query_ && value != nullptr && value->is_array()) return &value->front();
+    return value;
+}
+
 Result<bool> Message::has(std::string_view name) const {
     TUNE_TRY(value, find(name));
     return value != nullptr;
 }
 
 Result<std::optional<std::string>> Message::optional_text(std::string_view name) const {
-    TUNE_TRY(value, find(name));
+    TUNE_TRY(value, find_one(name));
     if (!value) return std::optional<std::string>();
     if (!value->is_string()) return invalid(name, *value);
     return std::optional<std::string>(value->get<std::string>());
@@ -180,7 +196,7 @@ Result<std::string> Message::required_text(std::string_view name) const {
 }
 
 Result<std::optional<std::int64_t>> Message::integer(std::string_view name) const {
-    TUNE_TRY(value, find(name));
+    TUNE_TRY(value, find_one(name));
     if (!value) return std::optional<std::int64_t>();
     const std::optional<std::int64_t> number = integer_of(*value);
     if (!number) return invalid(name, *value);
@@ -194,7 +210,7 @@ Result<std::int64_t> Message::required_integer(std::string_view name) const {
 }
 
 Result<double> Message::required_number(std::string_view name) const {
-    TUNE_TRY(value, find(name));
+    TUNE_TRY(value, find_one(name));
     if (!value) return missing(name);
     if (value->is_string() && value->get_ref<const std::string&>().empty()) return missing(name);
     const std::optional<double> number = number_of(*value);
@@ -203,7 +219,7 @@ Result<double> Message::required_number(std::string_view name) const {
 }
 
 Result<std::optional<bool>> Message::boolean(std::string_view name) const {
-    TUNE_TRY(value, find(name));
+    TUNE_TRY(value, find_one(name));
     if (!value) return std::optional<bool>();
     if (value->is_boolean()) return std::optional<bool>(value->get<bool>());
     bool flag = false;
@@ -252,8 +268,8 @@ Result<Message> Message::message(std::string_view name) const {
 
 Result<std::string> Message::run_id() const {
     TUNE_TRY(id, text("run_id"));
-    if (!id.empty()) return id;
     TUNE_TRY(old_name, text("run_uuid"));
+    if (!id.empty()) return id;
     if (old_name.empty()) return missing("run_id");
     return old_name;
 }
@@ -311,7 +327,7 @@ Result<Metric> Message::metric() const {
 }
 
 Result<std::optional<ViewType>> Message::view_type(std::string_view name) const {
-    TUNE_TRY(value, find(name));
+    TUNE_TRY(value, find_one(name));
     if (!value) return std::optional<ViewType>();
     if (const auto number = integer_of(*value); number && *number >= 1 && *number <= 3)
         return std::optional<ViewType>(static_cast<ViewType>(*number));
@@ -322,7 +338,7 @@ Result<std::optional<ViewType>> Message::view_type(std::string_view name) const 
 }
 
 Result<std::optional<RunStatus>> Message::run_status(std::string_view name) const {
-    TUNE_TRY(value, find(name));
+    TUNE_TRY(value, find_one(name));
     if (!value) return std::optional<RunStatus>();
     if (const auto number = integer_of(*value); number && *number >= 1 && *number <= 5)
         return std::optional<RunStatus>(static_cast<RunStatus>(*number));
@@ -333,7 +349,7 @@ Result<std::optional<RunStatus>> Message::run_status(std::string_view name) cons
 }
 
 Result<std::optional<LoggedModelStatus>> Message::model_status(std::string_view name) const {
-    TUNE_TRY(value, find(name));
+    TUNE_TRY(value, find_one(name));
     if (!value) return std::optional<LoggedModelStatus>();
     if (const auto number = integer_of(*value); number && *number >= 0 && *number <= 3)
         return std::optional<LoggedModelStatus>(static_cast<LoggedModelStatus>(*number));

@@ -28,6 +28,8 @@ public:
 
     explicit Message(Json object, std::string path = {})
         : object_(std::move(object)), path_(std::move(path)) {}
+    /// A query: names in snake_case only; of a repeated name that is no list the first counts.
+    static Message of_query(Json object);
 
     [[nodiscard]] Result<bool> has(std::string_view name) const;
 
@@ -62,11 +64,13 @@ public:
 
 private:
     [[nodiscard]] Result<const Json*> find(std::string_view name) const;
+    [[nodiscard]] Result<const Json*> find_one(std::string_view name) const;
     [[nodiscard]] Error missing(std::string_view name) const;
     [[nodiscard]] Error invalid(std::string_view name, const Json& value) const;
 
     Json object_;
     std::string path_;
+    bool is_query_ = false;
 };
 
 }  // namespace tune::tracker

@@ -88,6 +88,7 @@ Result<Outcome> apply(WriteContext& context, CreateExperiment& command) {
     TUNE_TRY_VOID(validate_artifact_location(command.artifact_location));
     TUNE_TRY_VOID(check_tags(command.tags));
     TUNE_TRY_VOID(check_name_free(context, command.name));
+    command.artifact_location = absolute_location(std::move(command.artifact_location));
     const std::int64_t now_ms = context.clock.now_ms();
     TUNE_TRY(insert, context.connection.prepare(
                          "INSERT INTO experiments (name, artifact_location, life, "

@@ -100,8 +100,8 @@ Error malformed_model(const std::string& text) {
 /// What MLflow's Model.get_tags_dict keeps of a model's JSON.
 Json model_history_entry(const Json& model) {
     Json entry = Json::object();
-    for (const char* key : {"run_id", "utc_time_created", "artifact_path", "model_uuid"})
-        if (model.contains(key)) entry[key] = model[key];
+    for (const char* key : {"run_id", "utc_time_created", "artifact_path"}) entry[key] = model[key];
+    entry["model_uuid"] = model.value("model_uuid", Json());
     Json flavors = model["flavors"];
     if (flavors.is_object())
         for (auto& flavor : flavors)

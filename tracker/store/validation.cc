@@ -113,6 +113,16 @@ std::string lower_scheme(std::string_view location) {
     return scheme;
 }
 
+/// Whether Python's urlparse finds `;params`: in the last segment, and only for some schemes.
+bool has_url_params(std::string_view path, const std::string& scheme) {
+    constexpr std::array<std::string_view, 14> kSchemes = {
+        "",     "ftp",   "hdfs", "prospero", "http", "https", "shttp",
+        "rtsp", "rtsps", "sip",  "sips",     "mms",  "sftp",  "tel"};
+    if (std::find(kSchemes.begin(), kSchemes.end(), scheme) == kSchemes.end()) return false;
+    const std::size_t slash = path.rfind('/');
+    return path.find(';', slash == std::string_view::npos ? 0 : slash) != std::string_view::npos;
+}
+
 bool names_a_host(std::string_view location, const std::string& scheme) {
     if (std::find(kHostSchemes.begin(), kHostSchemes.end(), scheme) != kHostSchemes.end())
         return true;
@@ -213,14 +223,29 @@ Error too_many_custom_views(std::string_view experiment_id) {
                    ". Delete an existing custom view before creating a new one.");
 }
 
+std::string absolute_location(std::string location) {
+    const std::string scheme = lower_scheme(location);
+    if (location.empty() || (!scheme.empty() && scheme != "file")) return location;
+    const std::string path = scheme.empty() ? location : location.substr(scheme.size() + 1);
+    if (path.starts_with('/')) return location;
+    std::error_code no_folder;
+    std::filesystem::path whole = std::filesystem::current_path(no_folder);
+    if (no_folder) return location;
+    for (const std::filesystem::path& part : std::filesystem::path(path))
+        if (!part.empty() && part != ".") whole /= part;
+    return scheme.empty() ? whole.string() : "file://" + whole.string();
+}
+
 Result<void> validate_artifact_location(std::string_view location) {
-    const std::string name = "artifact_location";
     if (is_longer(location, kArtifactLocationCharsMax))
-        return too_long(name, kArtifactLocationCharsMax);
+        return invalid(
+            "Invalid artifact path length. The length of the artifact path cannot be "
+            "greater than " +
+            std::to_string(kArtifactLocationCharsMax) + " characters.");
     const std::string scheme = lower_scheme(location);
     const std::size_t query = location.find('?');
     const std::string_view path = location.substr(0, query);
-    if (location.find('#') != std::string_view::npos || path.find(';') != std::string_view::npos)
+    if (location.find('#') != std::string_view::npos || has_url_params(path, scheme))
         return invalid("'artifact_location' URL can't include fragments or params.");
     if (query != std::string_view::npos &&
         unquote_fully(std::string(location.substr(query))).find("..") != std::string::npos)
@@ -256,11 +281,6 @@ Result<void> validate_tag(Tag& tag, const std::string& path, bool truncate) {
 
 Result<void> validate_batch(const std::vector<Metric>& metrics, std::vector<Param>& params,
                             std::vector<Tag>& tags, bool truncate) {
-    TUNE_TRY_VOID(validate_count(metrics.size(), kBatchMetricsMax, "metrics"));
-    TUNE_TRY_VOID(validate_count(params.size(), kBatchParamsMax, "params"));
-    TUNE_TRY_VOID(validate_count(tags.size(), kBatchTagsMax, "tags"));
-    TUNE_TRY_VOID(validate_count(metrics.size() + params.size() + tags.size(), kBatchTotalMax,
-                                 "metrics, params, and tags"));
     const auto path = [](const char* list, std::size_t i) {
         return std::string(list) + "[" + std::to_string(i) + "]";
     };
@@ -276,6 +296,12 @@ Result<void> validate_batch(const std::vector<Metric>& metrics, std::vector<Para
         TUNE_TRY_VOID(validate_param(params[i], path("params", i), truncate));
     for (std::size_t i = 0; i < tags.size(); ++i)
         TUNE_TRY_VOID(validate_tag(tags[i], path("tags", i), truncate));
+    // Counts after contents, as in MLflow.
+    TUNE_TRY_VOID(validate_count(metrics.size(), kBatchMetricsMax, "metrics"));
+    TUNE_TRY_VOID(validate_count(params.size(), kBatchParamsMax, "params"));
+    TUNE_TRY_VOID(validate_count(tags.size(), kBatchTagsMax, "tags"));
+    TUNE_TRY_VOID(validate_count(metrics.size() + params.size() + tags.size(), kBatchTotalMax,
+                                 "metrics, params, and tags"));
     return validate_params_unique(params);
 }
 

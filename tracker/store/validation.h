@@ -46,6 +46,9 @@ inline constexpr std::size_t kCustomViewsMax = 50;
 [[nodiscard]] bool is_custom_view_tag(std::string_view key);
 [[nodiscard]] Error too_many_custom_views(std::string_view experiment_id);
 [[nodiscard]] Result<void> validate_artifact_location(std::string_view location);
+/// A relative path or `file:` URI made absolute against the server's working folder, as MLflow does
+/// when it stores one; every other location as it is.
+[[nodiscard]] std::string absolute_location(std::string location);
 
 /// `path` is the parameter's name in the sentence, e.g. "metrics[3]" or "" for a single metric.
 [[nodiscard]] Result<void> validate_metric(const Metric& metric, const std::string& path);

@@ -1,4 +1,9 @@
-// Our server over HTTP with the requests that MLflow's clients send; prints JSON lines.
+// A tracking server over HTTP with the requests that MLflow's clients send; prints JSON lines.
+//
+//   http_bench                                                ours, from the folder of this program
+//   http_bench --peer NAME [--starts N] -- PROGRAM ARGUMENT...   another server; {port} and
+//   {folder}
+//                                                             are filled in (peers.py does this)
 //
 // The load generator is one thread on an epoll loop, so that on a small machine most of the time
 // is the server's. Every connection is kept alive and has one request under way. The data lie
@@ -37,9 +42,23 @@ double seconds_since(Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+/// What to measure.
+struct Subject {
+    std::string peer;                  // empty: ours
+    std::vector<std::string> command;  // with {port} and {folder}
+    fs::path folder;                   // scratch, removed at the end
+    int start_count = 5;
+};
+
+std::string peer_name;
+
 void report(const char* name, double value, const char* unit, const char* better, double target) {
-    const Json line = {
-        {"name", name}, {"value", value}, {"unit", unit}, {"better", better}, {"target", target}};
+    Json line = {{"name", name}, {"value", value}, {"unit", unit}, {"better", better}};
+    if (peer_name.empty()) {
+        line["target"] = target;
+    } else {
+        line["peer"] = peer_name;
+    }
     std::printf("%s\n", line.dump().c_str());
     std::fflush(stdout);
 }
@@ -102,9 +121,7 @@ public:
         answer_.append(piece, static_cast<std::size_t>(got));
         const std::size_t head = answer_.find("\r\n\r\n");
         if (head == std::string::npos) return false;
-        const std::size_t field = answer_.find("Content-Length: ");
-        const std::size_t length = std::strtoul(answer_.c_str() + field + 16, nullptr, 10);
-        if (answer_.size() < head + 4 + length) return false;
+        if (!is_whole(head)) return false;
         TUNE_CHECK(answer_.compare(9, 3, "200") == 0, answer_);
         body_at_ = head + 4;
         return true;
@@ -119,6 +136,35 @@ public:
     }
 
 private:
+    /// Whether all that the head at `head` announces is there: a length, or chunks up to the empty
+    /// one.
+    bool is_whole(std::size_t head) {
+        std::string names = answer_.substr(0, head + 2);
+        for (char& c : names) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        constexpr std::string_view kLength = "content-length: ";
+        if (const std::size_t field = names.find(kLength); field != std::string::npos) {
+            const char* digits = names.c_str() + field + kLength.size();
+            return answer_.size() >= head + 4 + std::strtoul(digits, nullptr, 10);
+        }
+        TUNE_CHECK(names.find("chunked") != std::string::npos, names);
+        if (!answer_.ends_with("\r\n0\r\n\r\n")) return false;
+        join_chunks(head + 4);
+        return true;
+    }
+
+    void join_chunks(std::size_t begin) {
+        std::string body;
+        for (std::size_t at = begin;;) {
+            char* end = nullptr;
+            const std::size_t length = std::strtoul(answer_.c_str() + at, &end, 16);
+            if (length == 0) break;
+            const auto data = static_cast<std::size_t>(end - answer_.c_str()) + 2;
+            body.append(answer_, data, length);
+            at = data + length + 2;
+        }
+        answer_.replace(begin, std::string::npos, body);
+    }
+
     int fd_;
     std::string answer_;
     std::size_t body_at_ = 0;
@@ -145,27 +191,35 @@ std::string create_run(Connection& connection, const std::string& experiment, in
         .get<std::string>();
 }
 
-/// The server process on a folder of its own.
+std::string filled(std::string text, std::string_view name, const std::string& value) {
+    for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at))
+        text.replace(at, name.size(), value);
+    return text;
+}
+
+/// The server's processes, on a folder of their own.
 class Server {
 public:
-    explicit Server(const fs::path& bin_dir)
-        : folder_(bin_dir / ("bench-data-" + std::to_string(::getpid()))), port_(free_port()) {
+    explicit Server(const Subject& subject)
+        : folder_(subject.folder / ("bench-data-" + std::to_string(::getpid()))),
+          port_(free_port()) {
         fs::remove_all(folder_);
         fs::create_directories(folder_);
-        const bool has_tune = fs::exists(bin_dir / "tune");
-        const std::string program = (bin_dir / (has_tune ? "tune" : "tracking_server")).string();
-        const std::string data = (folder_ / "data").string();
-        const std::string port = std::to_string(port_);
-        std::vector<const char*> arguments = {program.c_str()};
-        if (has_tune) arguments.push_back("server");
-        for (const char* text : {"--data", data.c_str(), "--port", port.c_str()})
-            arguments.push_back(text);
+        std::vector<std::string> words;
+        for (const std::string& word : subject.command)
+            words.push_back(filled(filled(word, "{port}", std::to_string(port_)), "{folder}",
+                                   folder_.string()));
+        std::vector<char*> arguments;
+        for (std::string& word : words) arguments.push_back(word.data());
         arguments.push_back(nullptr);
         const auto begin = Clock::now();
         pid_ = ::fork();
         if (pid_ == 0) {
+            // A session of its own, by which its workers are found.
+            ::setsid();
             std::freopen("/dev/null", "w", stdout);
-            ::execv(program.c_str(), const_cast<char* const*>(arguments.data()));
+            if (!subject.peer.empty()) std::freopen("/dev/null", "w", stderr);
+            ::execvp(arguments[0], arguments.data());
             std::_Exit(127);
         }
         wait_for_first_answer();
@@ -174,6 +228,7 @@ public:
     ~Server() {
         ::kill(pid_, SIGTERM);
         ::waitpid(pid_, nullptr, 0);
+        ::kill(-pid_, SIGKILL);
         fs::remove_all(folder_);
     }
     Server(const Server&) = delete;
@@ -182,29 +237,45 @@ public:
     [[nodiscard]] std::uint16_t port() const { return port_; }
     [[nodiscard]] double start_ms() const { return start_ms_; }
 
+    /// Memory of all processes of the server; pages that they share count once.
     [[nodiscard]] double memory_mb() const {
-        std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
-        std::string word;
-        while (status >> word)
-            if (word == "VmRSS:") break;
         double kb = 0;
-        status >> kb;
+        for (const auto& entry : fs::directory_iterator("/proc")) {
+            const pid_t pid = std::atoi(entry.path().filename().c_str());
+            if (pid > 0 && ::getsid(pid) == pid_) kb += share_kb(entry.path() / "smaps_rollup");
+        }
         return kb / 1024;
     }
 
 private:
+    static double share_kb(const fs::path& path) {
+        std::ifstream rollup(path);
+        std::string word;
+        double kb = 0;
+        while (rollup >> word)
+            if (word == "Pss:") rollup >> kb;
+        return kb;
+    }
+
+    /// Until /health answers 200: a server may listen before it can answer.
     void wait_for_first_answer() {
         for (;;) {
-            const int fd = Connection::try_connect(port_);
-            if (fd >= 0) {
-                ::close(fd);
-                Connection(port_).exchange("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
-                return;
-            }
             TUNE_CHECK(::waitpid(pid_, nullptr, WNOHANG) == 0, "the server did not start");
+            const int fd = Connection::try_connect(port_);
+            if (fd >= 0 && is_healthy(fd)) return;
             const timespec pause{0, 200'000};
             ::nanosleep(&pause, nullptr);
         }
+    }
+
+    static bool is_healthy(int fd) {
+        constexpr std::string_view kAsk = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        char head[64] = {};
+        const bool ok = ::send(fd, kAsk.data(), kAsk.size(), MSG_NOSIGNAL) > 0 &&
+                        ::recv(fd, head, sizeof head - 1, 0) > 12 &&
+                        std::string_view(head).substr(9, 3) == "200";
+        ::close(fd);
+        return ok;
     }
 
     fs::path folder_;
@@ -329,12 +400,12 @@ double run_lives_rate(std::uint16_t port) {
     return count / seconds_since(begin);
 }
 
-void measure(const fs::path& bin_dir) {
+void measure(const Subject& subject) {
     std::vector<double> starts;
-    for (int i = 0; i < 5; ++i) starts.push_back(Server(bin_dir).start_ms());
+    for (int i = 0; i < subject.start_count; ++i) starts.push_back(Server(subject).start_ms());
     std::sort(starts.begin(), starts.end());
-    report("server start to first answer", starts[2], "ms", "lower", 30);
-    const Server server(bin_dir);
+    report("server start to first answer", starts[starts.size() / 2], "ms", "lower", 30);
+    const Server server(subject);
     report("log-metric, 16 clients, durable", log_metric_rate(server.port()), "1/s", "higher",
            20'000);
     report("log-batch of 1,000 metrics, one client", log_batch_rate(server.port()), "rows/s",
@@ -357,7 +428,24 @@ void measure(const fs::path& bin_dir) {
 
 }  // namespace
 
-int main(int, char** argv) {
-    measure(fs::absolute(fs::path(argv[0])).parent_path());
+int main(int argc, char** argv) {
+    const fs::path bin_dir = fs::absolute(fs::path(argv[0])).parent_path();
+    Subject subject;
+    subject.folder = bin_dir;
+    const bool has_tune = fs::exists(bin_dir / "tune");
+    subject.command = {(bin_dir / (has_tune ? "tune" : "tracking_server")).string()};
+    if (has_tune) subject.command.push_back("server");
+    for (const char* word : {"--data", "{folder}/data", "--port", "{port}"})
+        subject.command.push_back(word);
+    for (int i = 1; i + 1 < argc; i += 2) {
+        const std::string name = argv[i];
+        if (name == "--peer") subject.peer = argv[i + 1];
+        if (name == "--starts") subject.start_count = std::atoi(argv[i + 1]);
+        if (name != "--") continue;
+        subject.command.assign(argv + i + 1, argv + argc);
+        break;
+    }
+    peer_name = subject.peer;
+    measure(subject);
     return 0;
 }

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include "tests/tracker/store/store_fixture.h"
 
 namespace tune::tracker {
@@ -141,7 +142,7 @@ TEST_F(ExperimentsTest, ArtifactLocationsAreChecked) {
         refused("s3://b/p#f"),
         "INVALID_PARAMETER_VALUE: 'artifact_location' URL can't include fragments or params.");
     EXPECT_EQ(
-        refused("s3://b/p;a=b"),
+        refused("/b/p;a=b"),
         "INVALID_PARAMETER_VALUE: 'artifact_location' URL can't include fragments or params.");
     EXPECT_EQ(refused("s3://b/p?a=%252e%252e/x"), "INVALID_PARAMETER_VALUE: Invalid query string");
     EXPECT_TRUE(refused("HTTP://host/x")
@@ -151,9 +152,23 @@ TEST_F(ExperimentsTest, ArtifactLocationsAreChecked) {
                     .starts_with("INVALID_PARAMETER_VALUE: 'artifact_location' cannot use the "
                                  "'mlflow-artifacts' scheme"));
     EXPECT_EQ(refused(std::string(2049, 'a')),
-              "INVALID_PARAMETER_VALUE: 'artifact_location' exceeds the maximum length of 2048 "
-              "characters");
+              "INVALID_PARAMETER_VALUE: Invalid artifact path length. The length of the artifact "
+              "path cannot be greater than 2048 characters.");
     EXPECT_EQ(refused("mlflow-artifacts:/mine"), "");
+}
+
+TEST_F(ExperimentsTest, LocalLocationsAreMadeAbsolute) {
+    const std::string here = std::filesystem::current_path().string();
+    const auto stored = [&](const std::string& location) {
+        const auto id = run<ExperimentId>(
+            CreateExperiment{.name = "at " + location, .artifact_location = location});
+        return store_->get_experiment(id)->artifact_location;
+    };
+    EXPECT_EQ(stored("a/./b"), here + "/a/b");
+    EXPECT_EQ(stored("file:a"), "file://" + here + "/a");
+    EXPECT_EQ(stored("/abs"), "/abs");
+    EXPECT_EQ(stored("file:///abs"), "file:///abs");
+    EXPECT_EQ(stored("gs://b/p;v=1"), "gs://b/p;v=1");
 }
 
 TEST_F(ExperimentsTest, IdsAreParsedStrictly) {

@@ -163,7 +163,7 @@ TEST_F(LoggingTest, LegacyModelsAreAppendedToATag) {
     run(RecordLoggedModel{id_, model("a")});
     run(RecordLoggedModel{id_, model("b")});
     const std::string entry =
-        R"("flavors":{"python":{"v":2}},"run_id":"r","utc_time_created":"t"})";
+        R"("flavors":{"python":{"v":2}},"model_uuid":null,"run_id":"r","utc_time_created":"t"})";
     EXPECT_NE(pairs(get(id_).tags)
                   .find(R"(mlflow.log-model.history=[{"artifact_path":"a",)" + entry +
                         R"(,{"artifact_path":"b",)" + entry + "]"),

@@ -93,16 +93,18 @@ TEST_F(ValidationTest, BatchesHaveLimits) {
                std::to_string(most) + " " + what + ". Got " + std::to_string(got) + " " + what +
                ". Please split up " + what + " across multiple requests and try again.";
     };
-    EXPECT_EQ(refusal(LogBatch{.run_id = id_, .metrics = std::vector<Metric>(1001)}),
+    const auto metrics = [](std::size_t count) {
+        return std::vector<Metric>(count, Metric{.key = "m"});
+    };
+    const auto params = [](std::size_t count) { return std::vector<Param>(count, {"p", "1"}); };
+    EXPECT_EQ(refusal(LogBatch{.run_id = id_, .metrics = metrics(1001)}),
               sentence(1000, 1001, "metrics"));
-    EXPECT_EQ(refusal(LogBatch{.run_id = id_, .params = std::vector<Param>(101)}),
+    EXPECT_EQ(refusal(LogBatch{.run_id = id_, .params = params(101)}),
               sentence(100, 101, "params"));
-    EXPECT_EQ(refusal(LogBatch{.run_id = id_, .tags = std::vector<Tag>(101)}),
+    EXPECT_EQ(refusal(LogBatch{.run_id = id_, .tags = std::vector<Tag>(101, {"t", "1"})}),
               sentence(100, 101, "tags"));
-    EXPECT_EQ(
-        refusal(LogBatch{
-            .run_id = id_, .metrics = std::vector<Metric>(950), .params = std::vector<Param>(51)}),
-        sentence(1000, 1001, "metrics, params, and tags"));
+    EXPECT_EQ(refusal(LogBatch{.run_id = id_, .metrics = metrics(950), .params = params(51)}),
+              sentence(1000, 1001, "metrics, params, and tags"));
     EXPECT_EQ(refusal(LogBatch{.run_id = id_, .params = {{"dd", "1"}, {"a", "1"}, {"dd", "2"}}}),
               "INVALID_PARAMETER_VALUE: Duplicate parameter keys have been submitted: ['dd']. "
               "Please ensure the request contains only one param value per param key.");

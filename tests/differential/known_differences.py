@@ -1,0 +1,254 @@
+"""Where we answer otherwise than MLflow 3.17.2 on purpose. Each row is a row of the table in tracker/README.md.
+
+A row tells itself from a defect by the request (what was damaged in it) and by both answers. `diverges`: the two
+servers hold different things from then on, so the sequence ends there.
+"""
+
+import dataclasses
+import re
+import typing
+
+
+@dataclasses.dataclass
+class Row:
+    title: str
+    matches: typing.Callable
+    diverges: bool = False
+
+
+ROWS = []
+
+
+def row(title, diverges=False):
+    """Makes a row of a function (request, theirs, ours) -> whether the row explains the difference."""
+
+    def add(matches):
+        ROWS.append(Row(title, matches, diverges))
+        return matches
+
+    return add
+
+
+def explain(request, theirs, ours):
+    """The row that explains a difference, or None."""
+    for each in ROWS:
+        if each.matches(request, theirs, ours):
+            return each
+    return None
+
+
+def message(shape):
+    body = shape.get("body")
+    return body.get("message", "") if isinstance(body, dict) else str(body)
+
+
+def field(request, name):
+    """A field of the request, from its body or its query."""
+    if isinstance(request.json, dict):
+        return request.json.get(name)
+    return dict(request.query).get(name)
+
+
+def both(theirs, ours, status=400):
+    return theirs["status"] == status and ours["status"] == status
+
+
+def is_refused(shape):
+    return shape["status"] == 400 and shape["body"].get("error_code") == "INVALID_PARAMETER_VALUE"
+
+
+# Writes --------------------------------------------------------------------------------------------------------------
+
+
+def names_no_model(theirs, ours):
+    return "FOREIGN KEY" in message(theirs) and ours["status"] == 404 and message(ours).startswith("Logged model with ID")
+
+
+@row("log-batch writes params, metrics and tags in separate transactions", diverges=True)
+def half_batches(request, theirs, ours):
+    return "log-batch" in request.path and names_no_model(theirs, ours)
+
+
+@row("a metric with an unknown `model_id`: an integrity error", diverges=True)
+def unknown_model_of_a_metric(request, theirs, ours):
+    return "log-metric" in request.path and names_no_model(theirs, ours)
+
+
+@row("runs/create without an experiment_id: an integrity error")
+def run_of_no_experiment(request, theirs, ours):
+    return "runs/create" in request.path and "FOREIGN KEY" in message(theirs) and is_refused(ours)
+
+
+@row("finalizing a logged model needs its id in the body too")
+def id_in_the_body(request, theirs, ours):
+    return "logged-models/" in request.path and "model_id" in request.mutation and \
+        ("path names the model" in message(ours) or "'model_id'" in message(theirs))
+
+
+@row("a repeated `runs/outputs` edge, or a repeated param of a logged model, is 400", diverges=True)
+def repeated_edges(request, theirs, ours):
+    constraint = "UNIQUE constraint failed: " in message(theirs)
+    return constraint and ours["status"] == 200 and ("runs/outputs" in request.path or "logged-models" in request.path)
+
+
+@row("a tag key twice in one create request: an integrity error, or \"already exists\"", diverges=True)
+def repeated_tags(request, theirs, ours):
+    keys = [tag.get("key") for tag in field(request, "tags") or [] if isinstance(tag, dict)]
+    return len(keys) > len(set(map(str, keys))) and theirs["status"] == 400 and ours["status"] == 200
+
+
+@row("tags at runs/create are not checked")
+def long_tags_at_create(request, theirs, ours):
+    return "runs" in request.path and both(theirs, ours, 200)
+
+
+# Damaged requests ----------------------------------------------------------------------------------------------------
+
+
+def damage(request):
+    return request.mutation.split(" ")[0] if request.mutation else ""
+
+
+def refused_field(shape):
+    return is_refused(shape) and ("Invalid value" in message(shape) or "Missing value" in message(shape)
+                                  or "Invalid boolean value" in message(shape) or "Invalid experiment ID" in message(shape))
+
+
+@row("a body that is not JSON, or no object, is taken for an empty one", diverges=True)
+def not_json(request, theirs, ours):
+    return request.mutation.startswith("body ") and ours["status"] == 400 and \
+        re.search(r"invalid JSON|must be a JSON object", message(ours))
+
+
+@row("`\"value\": true`, `\"timestamp\": 1.5`, unknown enum names are stored as 0 or ignored", diverges=True)
+def wrong_types(request, theirs, ours):
+    return damage(request) in ("wrong", "odd", "long", "query") and refused_field(ours)
+
+
+@row("a tag, param or metric without a key in a list is stored under the empty key", diverges=True)
+def missing_keys(request, theirs, ours):
+    return is_refused(ours) and re.search(r"Missing value for required parameter '\w+\[\d+\]", message(ours))
+
+
+@row("required fields spelled in camelCase (`runId`): 400, missing", diverges=True)
+def camel_case(request, theirs, ours):
+    return request.mutation.startswith("camel") and theirs["status"] == 400 and "Missing value" in message(theirs)
+
+
+# Errors --------------------------------------------------------------------------------------------------------------
+
+
+@row("renaming a deleted experiment: 500 INVALID_STATE")
+def renaming(request, theirs, ours):
+    return "experiments/update" in request.path and theirs["status"] == 500 and message(theirs) == message(ours)
+
+
+@row("an unknown attribute in a logged-models filter, duplicate order_by keys, a list that is not one: 500")
+def mistakes_in_searches(request, theirs, ours):
+    return request.path.endswith("/search") and theirs["status"] == 500 and is_refused(ours)
+
+
+@row("other mistakes of a client that MLflow answers with 500")
+def mistakes(request, theirs, ours):
+    return theirs["status"] == 500 and ours["status"] in (400, 404)
+
+
+@row("sentences name an environment variable that allows what is refused")
+def without_the_variable(request, theirs, ours):
+    return both(theirs, ours) and "environment variable" in message(theirs) and message(theirs).startswith(message(ours))
+
+
+# Searches ------------------------------------------------------------------------------------------------------------
+
+
+@row("clauses are quoted in sqlparse's groups (\"Invalid clause(s) in filter string: ...\")")
+def invalid_clauses(request, theirs, ours):
+    return both(theirs, ours) and is_refused(ours) and "Invalid clause(s)" in message(theirs)
+
+
+@row("page tokens: what base64 or JSON did not like")
+def page_tokens(request, theirs, ours):
+    return both(theirs, ours) and "nvalid page token" in message(theirs) and "nvalid page token" in message(ours)
+
+
+@row("lower-case `like`, `ilike`, `in` are refused in searches of experiments")
+def lower_case(request, theirs, ours):
+    words = re.search(r"\b(like|ilike|in|not in)\b", str(field(request, "filter")))
+    return words and theirs["status"] == 400 and ours["status"] == 200 and "omparator" in message(theirs)
+
+
+@row("numbers such as `1e+5` are refused in filters")
+def signed_exponents(request, theirs, ours):
+    return "e+" in str(field(request, "filter")) and theirs["status"] == 400 and "e+" in message(theirs)
+
+
+@row("the times of logged models in a filter: 500, or only some comparators")
+def times_of_models(request, theirs, ours):
+    return theirs["status"] in (400, 500) and ours["status"] == 200 and \
+        re.search(r"has no attribute|comparison operator for attributes.(last_updated|creation)", message(theirs))
+
+
+@row("`status = 'READY'` never matches logged models (a number is compared with a text)")
+def status_of_models(request, theirs, ours):
+    return "logged-models/search" in request.path and both(theirs, ours, 200) and "status" in str(field(request, "filter"))
+
+
+@row("`name = \"a\"` in a logged-models filter keeps the quotes")
+def double_quotes(request, theirs, ours):
+    return "logged-models/search" in request.path and both(theirs, ours, 200) and '"' in str(field(request, "filter"))
+
+
+@row("unknown route, wrong method: HTML")
+def pages(request, theirs, ours):
+    return theirs.get("kind") == "text/html" and theirs["status"] == ours["status"]
+
+
+@row("a query with several faults is told another of them")
+def several_faults(request, theirs, ours):
+    return both(theirs, ours) and is_refused(theirs) and is_refused(ours) and request.path.endswith("search")
+
+
+@row("an unknown field in a logged-models order_by: error_class ATTRIBUTE_NOT_FOUND")
+def class_of_an_order(request, theirs, ours):
+    return both(theirs, ours) and theirs["body"].get("error_class") == "ATTRIBUTE_NOT_FOUND" and message(theirs) == message(ours)
+
+
+@row("OR, NOT and parentheses in filters: 400 \"Invalid clause(s) in filter string\"")
+def richer_filters(request, theirs, ours):
+    return theirs["status"] == 400 and ours["status"] == 200 and re.search(r"\b(OR|NOT)\b|[()]", str(field(request, "filter")), re.I)
+
+
+@row("a negative max_results of logged-models/search: an empty page")
+def negative_pages(request, theirs, ours):
+    return "logged-models/search" in request.path and theirs["status"] == 200 and "max_results" in message(ours)
+
+
+@row("a run named twice in get-history-bulk-interval answers twice")
+def repeated_runs(request, theirs, ours):
+    runs = [value for name, value in request.query if name == "run_ids"]
+    return "bulk-interval" in request.path and both(theirs, ours, 200) and len(runs) > len(set(runs))
+
+
+@row("get-history-bulk answers NaN without quotes, which is not JSON")
+def bare_nan(request, theirs, ours):
+    return request.path.endswith("get-history-bulk") and both(theirs, ours, 200) and "'NaN'" in str(ours)
+
+
+@row("models of an experiment at `s3:///x` lie under `s3:/x`")
+def no_host(request, theirs, ours):
+    return both(theirs, ours, 200) and "s3:///x" in str(ours) and "s3:/x" in str(theirs)
+
+
+@row("NaN as a logged model's metric reads back as 0")
+def nan_of_models(request, theirs, ours):
+    return "logged-models" in request.path and both(theirs, ours, 200) and "'NaN'" in str(ours)
+
+
+# Rows of the table that no sequence can show, each with the test that does.
+NOT_COMPARED = {
+    "sets in sentences (\"Valid keys are {...}\") in random order": "the comparison sorts them",
+    "errors of a full disk": "tests/contract/test_durability.py",
+    "a logged model's tag with a slash in its key cannot be deleted": "tests/contract/test_models.py",
+    "artifact paths `//x`, with a NUL or a control character": "tests/contract/test_artifacts.py",
+    "GET of a folder, reserved names: `{\"detail\": ...}`": "tests/contract/test_artifacts.py",
+}

@@ -1,0 +1,83 @@
+"""The two servers as processes: MLflow's own (SQLite, one worker) and ours."""
+
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN_DIR = pathlib.Path(os.environ.get("TUNE_BIN_DIR", ROOT / "build/release/bin")).absolute()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def scratch():
+    """A folder in memory where there is one: MLflow syncs its database with each request, which is not the question."""
+    memory = pathlib.Path("/dev/shm")
+    return tempfile.mkdtemp(prefix="differential-", dir=memory if os.access(memory, os.W_OK) else None)
+
+
+def wait_until_healthy(process, url, seconds=180):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        assert process.poll() is None, f"MLflow's server ended with {process.returncode}"
+        with contextlib.suppress(urllib.error.URLError, OSError):
+            with urllib.request.urlopen(url + "/health", timeout=5) as answer:
+                if answer.status == 200:
+                    return
+        time.sleep(0.1)  # it has no other way to say that it listens
+    raise AssertionError(f"MLflow's server did not answer in {seconds} s")
+
+
+@contextlib.contextmanager
+def mlflow_server():
+    """The address of `mlflow server --workers 1` on an empty store."""
+    folder = scratch()
+    port = free_port()
+    command = [sys.executable, "-m", "mlflow", "server", "--port", str(port), "--workers", "1"]
+    command += ["--backend-store-uri", f"sqlite:///{folder}/mlflow.db", "--artifacts-destination", f"{folder}/artifacts"]
+    environment = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    log = open(f"{folder}/server.log", "w")
+    process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=folder, start_new_session=True)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        wait_until_healthy(process, url)
+        yield url
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        log.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def our_server():
+    """The address of `tune server` on an empty folder."""
+    folder = scratch()
+    program = BIN_DIR / "tune"
+    command = [str(program), "server"] if program.exists() else [str(BIN_DIR / "tracking_server")]
+    process = subprocess.Popen(command + ["--data", f"{folder}/data", "--port", "0"], stdout=subprocess.PIPE, text=True, cwd=folder)
+    try:
+        line = process.stdout.readline()
+        found = re.search(r"http://[^\s]+", line)
+        assert found, f"our server did not start: {line!r}"
+        yield found.group(0)
+        assert process.poll() is None, f"our server died: {process.returncode}"
+    finally:
+        process.terminate()
+        process.wait()
+        process.stdout.close()
+        shutil.rmtree(folder, ignore_errors=True)

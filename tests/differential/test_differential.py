@@ -1,0 +1,96 @@
+"""The same random requests to MLflow 3.17.2 and to ours: the answers must be the same but for the known differences.
+
+TUNE_DIFFERENTIAL_SECONDS (default 12 a test) bounds the time, TUNE_DIFFERENTIAL_SEED (default 0) chooses the sequences.
+tests/differential/explore.py runs thousands.
+"""
+
+import os
+import pathlib
+import re
+import time
+
+import known_differences
+import pytest
+from generator import make_sequence
+from judge import shape
+from replay import report, shrink
+from scene import Request
+
+SECONDS = float(os.environ.get("TUNE_DIFFERENTIAL_SECONDS", 12))
+SEED = int(os.environ.get("TUNE_DIFFERENTIAL_SEED", 0))
+README = pathlib.Path(__file__).resolve().parents[2] / "tracker" / "README.md"
+
+
+def sequences_agree(replay, areas, bad_share, length=20):
+    began = time.monotonic()
+    seed = SEED
+    while seed == SEED or time.monotonic() - began < SECONDS:
+        sequence = make_sequence(seed, length, bad_share, areas)
+        finding = replay.run(sequence)
+        if finding is not None:
+            pytest.fail(report(seed, *shrink(replay, sequence, finding)), pytrace=False)
+        seed += 1
+    print(f"{seed - SEED} sequences")
+
+
+def test_good_requests(replay):
+    sequences_agree(replay, ("tracking",), bad_share=0)
+
+
+def test_damaged_requests(replay):
+    sequences_agree(replay, ("tracking",), bad_share=0.5)
+
+
+def test_the_readme_lists_exactly_the_known_differences():
+    table = README.read_text().split("## Differences from MLflow 3.17.2")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (.+?) \| ", table, re.MULTILINE)
+    listed = {row for row in rows if row not in ("MLflow", "---")}
+    known = {row.title for row in known_differences.ROWS} | set(known_differences.NOT_COMPARED)
+    assert listed == known
+
+
+# One fault each: here the sentence must be MLflow's word for word, which random requests cannot tell from several faults.
+FAULTS = {
+    "runs/search": [
+        {"filter": "foo.bar = 'x'"}, {"filter": "bogus = 'x'"}, {"filter": "metrics.loss = 'x'"}, {"filter": "params.lr = 5"},
+        {"filter": "params.lr > 'a'"}, {"filter": "tags.t >= 'a'"}, {"filter": "metrics.loss LIKE 'x'"},
+        {"filter": "status > 'RUNNING'"}, {"filter": "start_time = 'x'"}, {"filter": "start_time LIKE 5"},
+        {"filter": "metrics.x IS NULL"}, {"filter": "status IN ('RUNNING')"}, {"filter": "run_id IN (5)"},
+        {"filter": "dataset.name > 'x'"}, {"filter": "dataset.bogus = 'x'"}, {"filter": "params.lr = Val1"},
+        {"filter": "attributes.status = RUNNING"}, {"order_by": ["bogus"]}, {"order_by": ["metrics.loss desc desc"]},
+        {"order_by": ["foo.bar"]}, {"order_by": ["dataset.name"]}, {"order_by": ["start_time ascending"]},
+        {"max_results": 0}, {"max_results": -1}, {"max_results": 50001}, {"experiment_ids": ["abc"]},
+    ],
+    "experiments/search": [
+        {"filter": "bogus = 'x'"}, {"filter": "name > 'x'"}, {"filter": "creation_time = 'x'"}, {"filter": "tags.t > 'x'"},
+        {"filter": "experiment_id > '5'"}, {"filter": "name = 5"}, {"filter": "params.x = '1'"}, {"order_by": ["bogus"]},
+        {"order_by": ["tags.x"]}, {"max_results": 0}, {"max_results": 50001}, {"filter": "creation_time = 1.5"},
+    ],
+    "logged-models/search": [
+        {"filter": "metrics.loss = 'x'"}, {"filter": "params.lr > 'x'"}, {"filter": "foo.bar = 'x'"}, {"filter": "name > 'x'"},
+        {"order_by": [{"field_name": "params.a"}]}, {"order_by": [{"field_name": "bogus"}]},
+        {"datasets": [{"dataset_digest": "d"}]}, {"filter": "name IS NULL"},
+    ],
+}
+
+
+def fault_requests():
+    for path, faults in FAULTS.items():
+        for fault in faults:
+            fields = {"max_results": 10, **fault}
+            if not path.startswith("experiments"):
+                fields.setdefault("experiment_ids", ["0"])
+            yield Request("POST", f"/api/2.0/mlflow/{path}", json=fields)
+
+
+def test_one_fault_has_the_same_sentence(replay):
+    found = []
+    for request in fault_requests():
+        answers = [side.send(request) for side in replay.sides]
+        theirs, ours = (shape(side, request, answer) for side, answer in zip(replay.sides, answers))
+        if theirs["status"] == 500:
+            theirs = {**theirs, "status": 400}
+        if (theirs["status"], known_differences.message(theirs)) != (ours["status"], known_differences.message(ours)):
+            found.append(f"{request.describe()}\n  MLflow: {theirs['status']} {known_differences.message(theirs)}\n"
+                         f"  ours:   {ours['status']} {known_differences.message(ours)}")
+    assert not found, "\n".join(found)
