@@ -250,7 +250,7 @@ Result<void> validate_artifact_location(std::string_view location) {
     if (query != std::string_view::npos &&
         unquote_fully(std::string(location.substr(query))).find("..") != std::string::npos)
         return invalid("Invalid query string");
-    TUNE_TRY_VOID(validate_uri_names_no_host(location, name));
+    TUNE_TRY_VOID(validate_uri_names_no_host(location, "artifact_location"));
     if (scheme == "runs")
         return invalid("Artifact location cannot be a runs:/ URI. Given: '" +
                        std::string(location) + "'");
