@@ -237,7 +237,7 @@ Result<std::vector<std::string>> Message::texts(std::string_view name) const {
     std::vector<std::string> out;
     if (!value) return out;
     // One value of a query is not a list yet.
-    const Json list = value->is_string() ? Json::array({*value}) : *value;
+    const Json list = is_query_ && value->is_string() ? Json::array({*value}) : *value;
     if (!list.is_array()) return invalid(name, *value);
     for (const Json& item : list) {
         if (!item.is_string()) return invalid(name, *value);
