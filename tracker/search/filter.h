@@ -56,7 +56,7 @@ enum class Comparator {
 
 /// What is searched; decides entities, attributes and sentences. Another subject is another
 /// function that judges a comparison (judge.h).
-enum class Subject { kRuns, kExperiments, kLoggedModels };
+enum class Subject { kRuns, kExperiments, kLoggedModels, kRegisteredModels, kModelVersions };
 
 using FilterValue =
     std::variant<std::monostate, std::int64_t, double, std::string, std::vector<std::string>>;

@@ -95,6 +95,8 @@ Error unknown_entity(Subject subject, std::string_view name) {
         case Subject::kExperiments:
             return invalid_parameter("Invalid entity type '" + text +
                                      "'. Valid entity types are ('attribute', 'tag', 'tags')");
+        case Subject::kRegisteredModels:
+        case Subject::kModelVersions:  // judge_registry.cc reads its own
         case Subject::kLoggedModels: break;
     }
     return invalid_parameter("Invalid entity type: " + python_repr(text) +
@@ -111,6 +113,8 @@ Result<Entity> entity_of(Subject subject, std::string_view name) {
             break;
         }
         case Subject::kExperiments: entity = find_entity(kExperimentEntities, name); break;
+        case Subject::kRegisteredModels:
+        case Subject::kModelVersions:
         case Subject::kLoggedModels: entity = find_entity(kModelEntities, name); break;
     }
     if (!entity) return unknown_entity(subject, name);
@@ -140,6 +144,8 @@ std::span<const Attribute> searchable_attributes(Subject subject) {
     switch (subject) {
         case Subject::kRuns: return kRunAttributes;
         case Subject::kExperiments: return kExperimentAttributes;
+        case Subject::kRegisteredModels:
+        case Subject::kModelVersions:  // judge_registry.cc reads its own
         case Subject::kLoggedModels: break;
     }
     return kModelAttributes;

@@ -4,6 +4,7 @@
 
 #include "tracker/search/identifier.h"
 #include "tracker/search/judge_parts.h"
+#include "tracker/search/judge_registry.h"
 #include "tracker/search/python_text.h"
 
 namespace tune::tracker::search {
@@ -184,6 +185,8 @@ Result<Clause> judge(Subject subject, const Comparison& comparison) {
     switch (subject) {
         case Subject::kRuns: return judge_for_runs(comparison);
         case Subject::kExperiments: return judge_for_experiments(comparison);
+        case Subject::kRegisteredModels:
+        case Subject::kModelVersions: return judge_for_registry(subject, comparison);
         case Subject::kLoggedModels: break;
     }
     return judge_for_models(comparison);

@@ -1,6 +1,7 @@
 #include "tracker/search/order_by.h"
 
 #include "tracker/search/identifier.h"
+#include "tracker/search/judge_registry.h"
 #include "tracker/search/python_text.h"
 #include "tracker/search/tokens.h"
 
@@ -25,6 +26,15 @@ Result<OrderKey> parse_one(Subject subject, std::string_view text) {
     for (const Token& token : tokens)
         if (token.kind != TokenKind::kName) return not_parsed(text);
     TUNE_TRY(ascending, is_ascending(tokens, text));
+    if (subject == Subject::kRegisteredModels || subject == Subject::kModelVersions) {
+        std::string_view name = tokens[0].text;
+        if (!strip_quotes(name, "`")) strip_quotes(name, "\"");
+        TUNE_TRY(registry_key, registry_order_key(subject, name));
+        OrderKey key;
+        key.key = std::move(registry_key);
+        key.is_ascending = ascending;
+        return key;
+    }
     const auto attributes = orderable_attributes(subject);
     TUNE_TRY(identifier, parse_identifier(subject, tokens[0].text, attributes));
     if (subject == Subject::kRuns && identifier.entity == Entity::kDataset)
