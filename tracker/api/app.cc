@@ -12,6 +12,8 @@ void add_tracking_routes(Router& router, TrackingParts parts, const TrackingOpti
     add_run_routes(router, parts.store);
     add_metric_routes(router, parts.store);
     add_logged_model_routes(router, parts.store);
+    add_registered_model_routes(router, parts.store);
+    add_model_version_routes(router, parts);
     add_artifact_routes(router, parts);
     add_multipart_routes(router, parts, options.static_prefix);
     add_event_routes(router, parts.hub);

@@ -57,6 +57,8 @@ void add_run_routes(Router& router, Store& store);
 void add_logging_routes(Router& router, Store& store);
 void add_metric_routes(Router& router, Store& store);
 void add_logged_model_routes(Router& router, Store& store);
+void add_registered_model_routes(Router& router, Store& store);
+void add_model_version_routes(Router& router, TrackingParts parts);
 void add_artifact_routes(Router& router, TrackingParts parts);
 void add_server_routes(Router& router);
 void add_event_routes(Router& router, EventHub& hub);

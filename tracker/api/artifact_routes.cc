@@ -6,6 +6,7 @@
 #include "tracker/api/answers.h"
 #include "tracker/api/app.h"
 #include "tracker/api/artifact_handlers.h"
+#include "tracker/api/artifact_location.h"
 #include "tracker/api/artifact_upload.h"
 #include "tracker/api/file_answers.h"
 #include "tracker/api/handlers.h"
@@ -18,23 +19,6 @@ namespace {
 constexpr std::uint64_t kUploadArtifactBytesMax = 10u << 20;
 constexpr const char* kTooLarge = "Artifact size is too large. Max size is 10MB.";
 constexpr int kPresignedSecondsMax = 604'800;
-
-/// Where an artifact URI of ours lies beneath the artifact root.
-Result<std::string> path_beneath_root(std::string_view uri) {
-    constexpr std::string_view kScheme = "mlflow-artifacts:/";
-    if (uri.starts_with(kScheme) && !uri.substr(kScheme.size()).starts_with('/'))
-        return normal_artifact_path(uri.substr(kScheme.size()));
-    return Error{Code::kInvalidParameterValue,
-                 "These artifacts lie in '" + std::string(uri) +
-                     "', not in this server's artifact store: open them where they are."};
-}
-
-/// A run's or logged model's folder and a checked path in it, joined.
-Result<std::string> path_in(std::string_view artifact_uri, std::string_view path) {
-    TUNE_TRY(base, path_beneath_root(artifact_uri));
-    TUNE_TRY(relative, normal_artifact_path(path));
-    return join_artifact_path(base, relative);
-}
 
 Handler fixed_error_handler(Code code, std::string message) {
     return [error = Error{code, std::move(message)}](const std::shared_ptr<Request>&,
@@ -80,7 +64,7 @@ Result<Response> list_of_run(TrackingParts parts, const Request& request) {
     TUNE_TRY(path, message.text("path"));
     TUNE_TRY(folder, normal_artifact_path(path));
     TUNE_TRY(info, parts.store.get_run_info(run_id));
-    TUNE_TRY(beneath, path_in(info.artifact_uri, folder));
+    TUNE_TRY(beneath, path_in_artifacts(info.artifact_uri, folder));
     TUNE_TRY(entries, parts.artifacts.list(beneath));
     return json_text_response(files_answer(info.artifact_uri, folder, entries));
 }
@@ -90,7 +74,7 @@ Result<Response> get_artifact(TrackingParts parts, const Request& request) {
     TUNE_TRY(run_id, message.run_id());
     TUNE_TRY(path, message.required_text("path"));
     TUNE_TRY(info, parts.store.get_run_info(run_id));
-    TUNE_TRY(beneath, path_in(info.artifact_uri, path));
+    TUNE_TRY(beneath, path_in_artifacts(info.artifact_uri, path));
     TUNE_TRY(opened, parts.artifacts.open_file(beneath));
     return file_response(std::move(opened), path);
 }
@@ -100,7 +84,7 @@ Result<Response> list_of_model(TrackingParts parts, const Request& request) {
     TUNE_TRY(path, message.text("artifact_directory_path"));
     TUNE_TRY(folder, normal_artifact_path(path));
     TUNE_TRY(model, parts.store.get_logged_model(request.parameter("model_id")));
-    TUNE_TRY(beneath, path_in(model.artifact_uri, folder));
+    TUNE_TRY(beneath, path_in_artifacts(model.artifact_uri, folder));
     TUNE_TRY(entries, parts.artifacts.list(beneath));
     return json_text_response(files_answer(model.artifact_uri, folder, entries));
 }
@@ -109,7 +93,7 @@ Result<Response> get_model_file(TrackingParts parts, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(path, message.required_text("artifact_file_path"));
     TUNE_TRY(model, parts.store.get_logged_model(request.parameter("model_id")));
-    TUNE_TRY(beneath, path_in(model.artifact_uri, path));
+    TUNE_TRY(beneath, path_in_artifacts(model.artifact_uri, path));
     TUNE_TRY(opened, parts.artifacts.open_file(beneath));
     return file_response(std::move(opened), path);
 }
@@ -131,7 +115,7 @@ Result<std::unique_ptr<BodySink>> open_run_upload(TrackingParts parts, const Req
     target.empty = "Request must specify data.";
     target.resolve_path = [&store = parts.store, run_id, checked]() -> Result<std::string> {
         TUNE_TRY(info, store.get_run_info(run_id));
-        return path_in(info.artifact_uri, checked);
+        return path_in_artifacts(info.artifact_uri, checked);
     };
     target.on_done = [&hub = parts.hub](const std::string& done) { announce_artifact(hub, done); };
     return make_upload_sink(parts.artifacts, std::move(target));

@@ -203,6 +203,14 @@ Result<std::optional<std::int64_t>> Message::integer(std::string_view name) cons
     return number;
 }
 
+Result<std::optional<std::int64_t>> Message::integer_at_most(std::string_view name,
+                                                             std::int64_t limit) const {
+    TUNE_TRY(number, integer(name));
+    if (!number || *number <= limit) return number;
+    TUNE_TRY(value, find(name));
+    return invalid(name, *value);
+}
+
 Result<std::int64_t> Message::required_integer(std::string_view name) const {
     TUNE_TRY(value, integer(name));
     if (!value) return missing(name);

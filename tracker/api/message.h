@@ -39,6 +39,9 @@ public:
     [[nodiscard]] Result<std::string> required_text(std::string_view name) const;
     [[nodiscard]] Result<std::optional<std::string>> optional_text(std::string_view name) const;
     [[nodiscard]] Result<std::optional<std::int64_t>> integer(std::string_view name) const;
+    /// A larger one is an invalid value.
+    [[nodiscard]] Result<std::optional<std::int64_t>> integer_at_most(std::string_view name,
+                                                                      std::int64_t limit) const;
     [[nodiscard]] Result<std::int64_t> required_integer(std::string_view name) const;
     /// Also "NaN", "Infinity", "-Infinity".
     [[nodiscard]] Result<double> required_number(std::string_view name) const;

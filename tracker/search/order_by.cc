@@ -28,7 +28,8 @@ Result<OrderKey> parse_one(Subject subject, std::string_view text) {
     TUNE_TRY(ascending, is_ascending(tokens, text));
     if (subject == Subject::kRegisteredModels || subject == Subject::kModelVersions) {
         std::string_view name = tokens[0].text;
-        if (!strip_quotes(name, "`")) strip_quotes(name, "\"");
+        // MLflow takes quotes off where a direction follows.
+        if (tokens.size() == 2 && !strip_quotes(name, "`")) strip_quotes(name, "\"");
         TUNE_TRY(registry_key, registry_order_key(subject, name));
         OrderKey key;
         key.key = std::move(registry_key);

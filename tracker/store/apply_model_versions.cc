@@ -35,6 +35,7 @@ Result<std::optional<LoggedModelSource>> find_logged_model(WriteContext& context
 }
 
 /// Where the files of a source lie; a logged model also lends its run to a version without one.
+/// REQUIRES: source.run_id.
 Result<std::string> resolve_storage(WriteContext& context, ModelSource& source) {
     if (split_uri(source.source).scheme != "models") return source.source;
     const std::optional<ModelUri> uri = parse_model_uri(source.source);
@@ -49,7 +50,7 @@ Result<std::string> resolve_storage(WriteContext& context, ModelSource& source) 
         return Error{Code::kResourceDoesNotExist,
                      "Unable to fetch model from model URI source artifact location '" +
                          source.source + "'.Error: " + no_logged_model(uri->model_id).message};
-    if (source.run_id.value_or("").empty()) source.run_id = model->source_run_id;
+    if (source.run_id->empty()) source.run_id = model->source_run_id;
     return std::move(model->artifact_uri);
 }
 
@@ -197,7 +198,9 @@ Result<Outcome> read_back(WriteContext& context, const VersionRow& row) {
 
 Result<Outcome> apply(WriteContext& context, CreateModelVersion& command) {
     TUNE_TRY(source, judge_model_source(context.connection, command));
-    const std::string announced_run_id = source.run_id.value_or("");
+    // Not given is empty, as in protobuf.
+    if (!source.run_id) source.run_id = "";
+    const std::string announced_run_id = *source.run_id;
     TUNE_TRY_VOID(validate_registered_name(command.name));
     for (const Tag& tag : command.tags) TUNE_TRY_VOID(validate_version_tag(tag));
     TUNE_TRY(storage_location, resolve_storage(context, source));
@@ -206,7 +209,7 @@ Result<Outcome> apply(WriteContext& context, CreateModelVersion& command) {
     if (!model_id.empty()) {
         TUNE_TRY(found, find_logged_model(context, model_id));
         if (!found) return no_logged_model(model_id);
-        if (source.run_id.value_or("").empty()) source.run_id = found->source_run_id;
+        if (source.run_id->empty()) source.run_id = found->source_run_id;
         logged_model = std::move(found);
     }
     TUNE_TRY(registered_row, find_registered_row(context.connection, command.name));
