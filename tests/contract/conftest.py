@@ -10,6 +10,8 @@ import uuid
 
 import pytest
 
+import openapi_answers
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN_DIR = pathlib.Path(os.environ.get("TUNE_BIN_DIR", ROOT / "build/release/bin"))
 
@@ -34,6 +36,8 @@ def server_command(data, port):
 class Server:
     """One server process on one data folder."""
 
+    urls = set()
+
     def __init__(self, data, port=0, file_bytes_max=None):
         self.data = pathlib.Path(data)
         limit = None
@@ -52,6 +56,7 @@ class Server:
         assert found, f"the server did not start: {line!r} {self.errors()}"
         self.url = found.group(0)
         self.port = int(self.url.rsplit(":", 1)[1])
+        Server.urls.add(self.url)
 
     def errors(self):
         self.log.flush()
@@ -87,6 +92,20 @@ class OtherServer:
 
     def __getattr__(self, name):
         pytest.skip(f"needs our own server ({name})")
+
+
+@pytest.fixture(scope="session")
+def answer_faults():
+    with openapi_answers.watch(Server.urls) as faults:
+        yield faults
+
+
+@pytest.fixture(autouse=True)
+def answers_as_described(answer_faults):
+    """Every answer that a test gets is what the OpenAPI description says of it."""
+    yield
+    found, answer_faults[:] = list(answer_faults), []
+    assert not found, "answers that the OpenAPI description does not allow:\n" + "\n".join(found)
 
 
 @pytest.fixture(scope="session")

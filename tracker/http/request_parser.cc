@@ -51,7 +51,7 @@ private:
         version_ = version;
         const std::optional<Method> method = method_of(verb);
         std::string_view text = view(target);
-        if (!method) return refuse(ec, 501, "This method is not one that the server knows.");
+        if (!method) return refuse(ec, 405, "No path of this server has this method.");
         if (!text.starts_with('/'))
             return refuse(ec, 400, "The request target must be a path that begins with '/'.");
         request_->method = *method;

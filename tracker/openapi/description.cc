@@ -178,12 +178,14 @@ Schema content(const std::string& media_type, Schema schema) {
 Schema read_body(const YAML::Node& node, Dialect dialect) {
     if (node["upload"]) {
         Schema body = content(node["upload"].as<std::string>(), Schema::object());
-        body["required"] = true;
+        body["required"] = false;  // HTTP cannot tell no body from an empty one
         return body;
     }
     const Schema schema = whole_schema(node["request"], dialect);
-    Schema body = content("application/json", schema);
-    body["required"] = schema.contains("required") || schema.contains("$ref");
+    const bool is_required = schema.contains("required") || schema.contains("$ref");
+    Schema body = content("application/json",
+                          is_required ? schema : optional_schema(schema, dialect));
+    body["required"] = is_required;
     return body;
 }
 

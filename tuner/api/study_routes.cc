@@ -52,21 +52,33 @@ void create_study(Studies& studies, const Request& request, const Responder& res
         });
 }
 
-std::int64_t number_of(const Request& request, std::string_view name, std::int64_t fallback) {
+Result<std::int64_t> number_of(const Request& request, std::string_view name,
+                               std::int64_t fallback) {
     const auto text = request.query_value(name);
-    std::int64_t number = fallback;
-    if (text) std::from_chars(text->data(), text->data() + text->size(), number);
+    if (!text) return fallback;
+    std::int64_t number = 0;
+    const auto end = text->data() + text->size();
+    const auto [at, fault] = std::from_chars(text->data(), end, number);
+    if (text->empty() || fault != std::errc() || at != end)
+        return Error{Code::kInvalidParameterValue, std::string(name) + " '" + std::string(*text) +
+                                                       "' is not a whole number of 64 bits"};
     return number;
 }
 
 void get_study(Studies& studies, const Request& request, const Responder& respond) {
     const std::string& name = request.parameter("name");
+    const Result<std::int64_t> version = number_of(request, "version", -1);
+    const Result<std::int64_t> wait_ms = number_of(request, "wait_ms", 0);
+    if (!version) return respond(error_response(version.error()));
+    if (!wait_ms || *wait_ms < 0)
+        return respond(error_response(
+            wait_ms ? Error{Code::kInvalidParameterValue, "wait_ms must be 0 or more"}
+                    : wait_ms.error()));
     if (!request.query_value("version")) return respond(study_response(studies, name));
-    studies.wait(name, number_of(request, "version", -1), number_of(request, "wait_ms", 0),
-                 [&studies, name, respond](const Result<void>& waited) {
-                     if (!waited) return respond(error_response(waited.error()));
-                     respond(study_response(studies, name));
-                 });
+    studies.wait(name, *version, *wait_ms, [&studies, name, respond](const Result<void>& waited) {
+        if (!waited) return respond(error_response(waited.error()));
+        respond(study_response(studies, name));
+    });
 }
 
 void list_studies(const Studies& studies, const Responder& respond) {

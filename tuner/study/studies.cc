@@ -176,7 +176,7 @@ void Studies::Impl::find_experiment(StudyConfig config, Done<Created> done) {
     const auto experiment = store_.get_experiment_by_name(config.study);
     if (experiment) {
         if (experiment->lifecycle_stage == tracker::LifecycleStage::kDeleted)
-            return done(Error{Code::kInvalidState,
+            return done(Error{Code::kResourceConflict,
                               "the experiment '" + config.study +
                                   "' is deleted; restore it or give the study another name"});
         return create_in_experiment(std::move(config), experiment->experiment_id, std::move(done));
@@ -292,7 +292,7 @@ void Studies::Impl::change(const std::string& name, Change change, Done<void> do
         study->complete_if_done(now_ms());
     } else if (is_completed) {
         return turn.after([done, name] {
-            done(Error{Code::kInvalidState, "study '" + name + "' is completed already"});
+            done(Error{Code::kResourceConflict, "study '" + name + "' is completed already"});
         });
     } else {
         study->set_state(change == Change::kPause ? StudyState::kPaused : StudyState::kStopped);

@@ -126,14 +126,14 @@ public:
     /// Creates the study, or goes on with the one of this name: then budget, pruner, sampler,
     /// command and the like become those of `config`, and a paused, stopped or completed study runs
     /// again. Errors: kInvalidParameterValue (check_study); kResourceConflict with the list of
-    /// differences in space, metric or seed; kInvalidState when the experiment of that name is
+    /// differences in space, metric or seed; kResourceConflict when the experiment of that name is
     /// deleted.
     void create(StudyConfig config, Done<Created> done);
 
     enum class Change { kPause, kResume, kStop };
     /// kPause: no trial starts, running ones go on. kStop: running ones are stopped and cancelled,
     /// queued ones cancelled. kResume: runs again. Idempotent. Errors: kResourceDoesNotExist;
-    /// kInvalidState for pausing or stopping a completed study.
+    /// kResourceConflict for pausing or stopping a completed study.
     void change(const std::string& study, Change change, Done<void> done);
 
     /// Calls `read` under the lock. Errors: kResourceDoesNotExist naming the study.

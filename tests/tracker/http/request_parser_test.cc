@@ -95,7 +95,8 @@ TEST(RequestParser, RefusesWhatCouldBeReadInTwoWays) {
     EXPECT_EQ(fault_of("GET x HTTP/1.1\r\nHost: a\r\n\r\n"), 400);
     EXPECT_EQ(fault_of("GET /x HTTP/1.1\r\nHo st: a\r\n\r\n"), 400);
     EXPECT_EQ(fault_of("GET /x HTTP/2.0\r\n\r\n"), 505);
-    EXPECT_EQ(fault_of("BREW /x HTTP/1.1\r\n\r\n"), 501);
+    EXPECT_EQ(fault_of("BREW /x HTTP/1.1\r\n\r\n"), 405);
+    EXPECT_EQ(fault_of("TRACE /x HTTP/1.1\r\n\r\n"), 405);
     EXPECT_EQ(fault_of("\x16\x03\x01\x02 TLS hello \x01\x02\x03\x04\r\n\r\n"), 400);
 }
 
