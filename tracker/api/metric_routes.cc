@@ -6,6 +6,7 @@
 #include "tracker/api/app.h"
 #include "tracker/api/handlers.h"
 #include "tracker/api/message.h"
+#include "tracker/store/read_metrics.h"
 
 namespace tune::tracker {
 namespace {
@@ -90,21 +91,82 @@ Result<std::string> get_history_bulk_interval(const Store& store, const Request&
     return histories_answer(histories, false);
 }
 
+// --- beyond MLflow -------------------------------------------------------------------------------
+
+Result<std::optional<SeriesWindow>> read_window(const Message& message) {
+    SeriesWindow window;
+    TUNE_TRY(first_step, message.integer("start_step"));
+    TUNE_TRY(last_step, message.integer("end_step"));
+    TUNE_TRY(first_ms, message.integer("start_time"));
+    TUNE_TRY(last_ms, message.integer("end_time"));
+    window.is_by_time = first_ms.has_value() || last_ms.has_value();
+    if (window.is_by_time && (first_step || last_step))
+        return Error{Code::kInvalidParameterValue,
+                     "Give start_step and end_step, or start_time and end_time, not both."};
+    if (!window.is_by_time && !first_step && !last_step) return std::optional<SeriesWindow>();
+    window.first = (window.is_by_time ? first_ms : first_step).value_or(window.first);
+    window.last = (window.is_by_time ? last_ms : last_step).value_or(window.last);
+    if (window.first > window.last)
+        return Error{Code::kInvalidParameterValue,
+                     "The window ends before it begins: " + std::to_string(window.first) + " to " +
+                         std::to_string(window.last) + "."};
+    return std::optional<SeriesWindow>(window);
+}
+
+void write_bucket(JsonWriter& out, const SeriesBucket& bucket) {
+    out.begin_object();
+    out.field("first_step", bucket.first_step).field("last_step", bucket.last_step);
+    out.field("first_time", bucket.first_timestamp_ms).field("last_time", bucket.last_timestamp_ms);
+    out.key("min").real(bucket.min).key("max").real(bucket.max).key("last").real(bucket.last);
+    out.field("count", bucket.count).field("nan_count", bucket.nan_count);
+    out.end_object();
+}
+
+Result<std::string> get_buckets(const Store& store, const Request& request) {
+    constexpr std::int64_t kBucketsUnasked = 400;
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(ids, message.texts("run_ids"));
+    if (ids.empty() || ids.size() > kBulkRunsMax)
+        return Error{Code::kInvalidParameterValue, "Give 1 to " + std::to_string(kBulkRunsMax) +
+                                                       " run_ids, got " +
+                                                       std::to_string(ids.size()) + "."};
+    TUNE_TRY(key, message.required_text("metric_key"));
+    TUNE_TRY(buckets, message.integer("buckets"));
+    TUNE_TRY(window, read_window(message));
+    const std::vector<std::string> run_ids = without_repeats(ids);
+    TUNE_TRY(all, store.snapshot([&](auto& connection) {
+        return series(connection, run_ids, key, buckets.value_or(kBucketsUnasked), window);
+    }));
+    JsonWriter out;
+    out.begin_object().key("series").begin_array();
+    for (const Series& one : all) {
+        out.begin_object().field("run_id", one.run_id).key("buckets").begin_array();
+        for (const SeriesBucket& bucket : one.buckets) write_bucket(out, bucket);
+        out.end_array().end_object();
+    }
+    out.end_array().end_object();
+    return out.take();
+}
+
 }  // namespace
 
 void add_metric_routes(Router& router, Store& store) {
     const auto add = [&](std::string pattern, std::string summary,
                          Result<std::string> (*read)(const Store&, const Request&)) {
-        router.add_api(2,
-                       {Method::kGet, "/mlflow/metrics/" + pattern, Body::kNone, std::move(summary),
-                        read_handler(store, [&store, read](const Request& request) {
-                            return read(store, request);
-                        })});
+        router.add_api(2, {Method::kGet, std::move(pattern), Body::kNone, std::move(summary),
+                           read_handler(store, [&store, read](const Request& request) {
+                               return read(store, request);
+                           })});
     };
-    add("get-history", "run_id!, metric_key!, max_results, page_token", get_history);
-    add("get-history-bulk", "run_id! (repeated), metric_key!, max_results", get_history_bulk);
-    add("get-history-bulk-interval", "run_ids!, metric_key!, start_step, end_step, max_results",
-        get_history_bulk_interval);
+    add("/mlflow/metrics/get-history", "run_id!, metric_key!, max_results, page_token",
+        get_history);
+    add("/mlflow/metrics/get-history-bulk", "run_id! (repeated), metric_key!, max_results",
+        get_history_bulk);
+    add("/mlflow/metrics/get-history-bulk-interval",
+        "run_ids!, metric_key!, start_step, end_step, max_results", get_history_bulk_interval);
+    add("/tune/metrics/get-history-buckets",
+        "run_ids!, metric_key!, buckets, start_step, end_step or start_time, end_time",
+        get_buckets);
 }
 
 }  // namespace tune::tracker

@@ -120,31 +120,77 @@ SeriesBucket bucket_of(const Point& point) {
             point.value,        1,           is_nan ? 1 : 0};
 }
 
+/// Where pieces and points lie on the axis of a window.
+struct Axis {
+    bool is_by_time = false;
+    std::int64_t first = 0;
+    std::int64_t last = 0;
+
+    [[nodiscard]] std::int64_t place(const Point& point) const {
+        return is_by_time ? point.timestamp_ms : point.step;
+    }
+    [[nodiscard]] bool holds(std::int64_t place) const { return place >= first && place <= last; }
+    [[nodiscard]] std::int64_t begin(const SeriesPiece& piece) const {
+        return is_by_time ? piece.first_ms : piece.summary.min_step;
+    }
+    [[nodiscard]] std::int64_t end(const SeriesPiece& piece) const {
+        return is_by_time ? piece.last_ms : piece.summary.max_step;
+    }
+};
+
+Axis axis_of(const MetricSeries& whole, const std::optional<SeriesWindow>& window) {
+    Axis axis;
+    axis.is_by_time = window ? window->is_by_time : whole.min_step() == whole.max_step();
+    const SeriesWindow wanted = window.value_or(SeriesWindow{});
+    axis.first = std::max(wanted.first, axis.is_by_time ? whole.first_ms() : whole.min_step());
+    axis.last = std::min(wanted.last, axis.is_by_time ? whole.last_ms() : whole.max_step());
+    return axis;
+}
+
+/// The points of `piece` that `axis` holds.
+Result<std::vector<Point>> points_on(sqlite::Connection& connection, const MetricSeries& whole,
+                                     const SeriesPiece& piece, const Axis& axis) {
+    TUNE_TRY(points, whole.points_of(connection, piece));
+    std::erase_if(points, [&axis](const Point& point) { return !axis.holds(axis.place(point)); });
+    return points;
+}
+
 Result<std::vector<SeriesBucket>> buckets_of(sqlite::Connection& connection,
-                                             const MetricSeries& whole, std::int64_t bucket_count) {
+                                             const MetricSeries& whole, std::int64_t bucket_count,
+                                             const std::optional<SeriesWindow>& window) {
+    const Axis axis = axis_of(whole, window);
+    std::vector<const SeriesPiece*> pieces;
+    std::int64_t row_count = 0;
+    for (const SeriesPiece& piece : whole.pieces()) {
+        if (axis.end(piece) < axis.first || axis.begin(piece) > axis.last) continue;
+        pieces.push_back(&piece);
+        row_count += piece.summary.row_count;
+    }
     std::vector<SeriesBucket> buckets;
-    if (whole.row_count() <= bucket_count) {
-        TUNE_TRY(points, whole.all_points(connection));
-        std::sort(points.begin(), points.end(),
+    if (row_count <= bucket_count) {
+        std::vector<Point> all;
+        for (const SeriesPiece* piece : pieces) {
+            TUNE_TRY(points, points_on(connection, whole, *piece, axis));
+            all.insert(all.end(), points.begin(), points.end());
+        }
+        std::sort(all.begin(), all.end(),
                   [](const Point& a, const Point& b) { return compare_in_steps(a, b) < 0; });
-        for (const Point& point : points) buckets.push_back(bucket_of(point));
+        for (const Point& point : all) buckets.push_back(bucket_of(point));
         return buckets;
     }
-    const bool by_time = whole.min_step() == whole.max_step();
-    Bucketer bucketer(by_time ? whole.first_ms() : whole.min_step(),
-                      by_time ? whole.last_ms() : whole.max_step(), bucket_count);
-    for (const SeriesPiece& piece : whole.pieces()) {
-        const BlockSummary& summary = piece.summary;
-        const std::size_t first = bucketer.index_of(by_time ? piece.first_ms : summary.min_step);
-        const std::size_t last = bucketer.index_of(by_time ? piece.last_ms : summary.max_step);
-        if (first == last) {
-            bucketer.add(first, summary, piece.first_ms, piece.last_ms);
+    Bucketer bucketer(axis.first, axis.last, bucket_count);
+    for (const SeriesPiece* piece : pieces) {
+        const bool is_whole = axis.holds(axis.begin(*piece)) && axis.holds(axis.end(*piece));
+        if (is_whole &&
+            bucketer.index_of(axis.begin(*piece)) == bucketer.index_of(axis.end(*piece))) {
+            bucketer.add(bucketer.index_of(axis.begin(*piece)), piece->summary, piece->first_ms,
+                         piece->last_ms);
             continue;
         }
-        TUNE_TRY(points, whole.points_of(connection, piece));
+        TUNE_TRY(points, points_on(connection, whole, *piece, axis));
         for (const Point& point : points)
-            bucketer.add(bucketer.index_of(by_time ? point.timestamp_ms : point.step),
-                         summarize(std::span(&point, 1)), point.timestamp_ms, point.timestamp_ms);
+            bucketer.add(bucketer.index_of(axis.place(point)), summarize(std::span(&point, 1)),
+                         point.timestamp_ms, point.timestamp_ms);
     }
     return bucketer.take();
 }
@@ -241,7 +287,8 @@ Result<std::vector<RunHistory>> metric_history_bulk_interval(sqlite::Connection&
 
 Result<std::vector<Series>> series(sqlite::Connection& connection,
                                    std::span<const std::string> run_ids, std::string_view key,
-                                   std::int64_t bucket_count) {
+                                   std::int64_t bucket_count,
+                                   const std::optional<SeriesWindow>& window) {
     TUNE_TRY_VOID(check_runs(run_ids));
     if (bucket_count < 1 || bucket_count > kSeriesBucketsMax)
         return invalid("buckets must be between 1 and " + std::to_string(kSeriesBucketsMax) + ".");
@@ -251,8 +298,8 @@ Result<std::vector<Series>> series(sqlite::Connection& connection,
         if (series_key.run_row == 0) continue;
         TUNE_TRY(whole, MetricSeries::open(connection, series_key));
         if (whole.row_count() == 0) continue;
-        TUNE_TRY(buckets, buckets_of(connection, whole, bucket_count));
-        all.push_back({run_id, std::move(buckets)});
+        TUNE_TRY(buckets, buckets_of(connection, whole, bucket_count, window));
+        if (!buckets.empty()) all.push_back({run_id, std::move(buckets)});
     }
     return all;
 }

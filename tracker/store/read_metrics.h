@@ -1,6 +1,7 @@
 #pragma once
 // Reads of metric history on a connection.
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,9 +24,20 @@ namespace tune::tracker {
 [[nodiscard]] Result<std::vector<RunHistory>> metric_history_bulk_interval(
     sqlite::Connection& connection, std::span<const std::string> run_ids, std::string_view key,
     std::optional<StepRange> range, std::int64_t max_results);
+/// A part of histories, ends included.
+struct SeriesWindow {
+    /// By timestamp in ms instead of by step; buckets are then of equal width in time.
+    bool is_by_time = false;
+    std::int64_t first = INT64_MIN;
+    std::int64_t last = INT64_MAX;
+};
+
+/// As Store::series, of the points in `window` only; without one, all. Cost: O(blocks), of which
+/// those on a border of buckets or of the window are opened.
 [[nodiscard]] Result<std::vector<Series>> series(sqlite::Connection& connection,
                                                  std::span<const std::string> run_ids,
-                                                 std::string_view key, std::int64_t bucket_count);
+                                                 std::string_view key, std::int64_t bucket_count,
+                                                 const std::optional<SeriesWindow>& window = {});
 
 /// Positions (ascending) of MLflow 3.17.2's sample of `row_count` rows: the first row of each of
 /// `max_results` equal buckets (SQL's NTILE), the last row in place of the last one; all rows when

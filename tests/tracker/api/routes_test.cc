@@ -134,6 +134,41 @@ TEST_F(RoutesTest, LogToARunAndReadItBack) {
               bulk);
 }
 
+TEST_F(RoutesTest, HistoriesComeInBucketsWithExactExtrema) {
+    const std::string id = api_.create_run();
+    Json metrics = Json::array();
+    for (int i = 0; i < 100; ++i)
+        metrics.push_back({{"key", "m"},
+                           {"value", i == 50 ? Json("NaN") : Json(i % 10)},
+                           {"timestamp", 1'000 + i},
+                           {"step", i}});
+    api_.post("runs/log-batch", {{"run_id", id}, {"metrics", metrics}});
+    const auto ask = [&](const std::string& more) {
+        return api_.call(Method::kGet, "/api/2.0/tune/metrics/get-history-buckets?run_ids=" + id +
+                                           "&run_ids=none&metric_key=m" + more);
+    };
+    const Json two = ask("&buckets=2").json["series"];
+    ASSERT_EQ(two.size(), 1u);
+    EXPECT_EQ(two[0]["run_id"], id);
+    ASSERT_EQ(two[0]["buckets"].size(), 2u);
+    const Json expected = {{"first_step", 50},   {"last_step", 99}, {"first_time", 1'050},
+                           {"last_time", 1'099}, {"min", 0.0},      {"max", 9.0},
+                           {"last", 9.0},        {"count", 50},     {"nan_count", 1}};
+    EXPECT_EQ(two[0]["buckets"][1], expected);
+    EXPECT_EQ(ask("").json["series"][0]["buckets"].size(), 100u);
+    const Json window = ask("&start_step=48&end_step=51").json["series"][0]["buckets"];
+    ASSERT_EQ(window.size(), 4u);
+    EXPECT_EQ(window[2]["last"], "NaN");
+    EXPECT_EQ(ask("&end_time=1009").json["series"][0]["buckets"].size(), 10u);
+    EXPECT_EQ(ask("&start_step=1000").json["series"], Json::array());
+    for (const char* bad : {"&buckets=0", "&buckets=10001", "&buckets=x",
+                            "&start_step=5&end_step=4", "&start_step=1&end_time=5"})
+        EXPECT_EQ(ask(bad).status, 400) << bad;
+    EXPECT_EQ(
+        api_.call(Method::kGet, "/api/2.0/tune/metrics/get-history-buckets?metric_key=m").status,
+        400);
+}
+
 TEST_F(RoutesTest, RefuseLoggingInMlflowsWords) {
     const std::string id = api_.create_run();
     const auto log = [&](const char* body) {
@@ -303,8 +338,8 @@ TEST_F(RoutesTest, ListAndServeArtifacts) {
 
 TEST_F(RoutesTest, RefuseWhatTheArtifactStoreCannotDo) {
     const std::string base = "/api/2.0/mlflow-artifacts/";
-    const Answer mpu = api_.call(Method::kPost, base + "mpu/create/0/x",
-                                 R"({"path": "f", "num_parts": 10001})");
+    const Answer mpu =
+        api_.call(Method::kPost, base + "mpu/create/0/x", R"({"path": "f", "num_parts": 10001})");
     EXPECT_EQ(mpu.status, 501);
     EXPECT_THAT(
         mpu.message(),
