@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "tuner/sampler/distinct_sampler.h"
+#include "tuner/sampler/gp_sampler.h"
 #include "tuner/sampler/grid_sampler.h"
 #include "tuner/sampler/qmc_sampler.h"
 #include "tuner/sampler/random_sampler.h"
@@ -53,6 +54,7 @@ std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& con
         case SamplerType::kGrid:
             return std::make_unique<GridSampler>(space, grid_points(space, config).value(), seed);
         case SamplerType::kQmc: return std::make_unique<QmcSampler>(space, seed);
+        case SamplerType::kGp: return std::make_unique<GpSampler>(space, config, goal, seed);
         case SamplerType::kTpe:
             return std::make_unique<TpeSampler>(space, config, goal,
                                                 TpeSources{std::make_unique<CounterSource>(seed),

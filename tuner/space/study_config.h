@@ -42,7 +42,7 @@ struct MetricConfig {
     [[nodiscard]] bool operator==(const MetricConfig&) const = default;
 };
 
-enum class SamplerType { kRandom, kGrid, kQmc, kTpe };
+enum class SamplerType { kRandom, kGrid, kQmc, kTpe, kGp };
 
 /// What happens when a sampler proposes a point of a finite space that a trial has had.
 enum class Duplicates {
@@ -53,7 +53,7 @@ enum class Duplicates {
 struct SamplerConfig {
     SamplerType type = SamplerType::kTpe;
     std::optional<std::uint64_t> seed;  // none: the study draws one and records it
-    int startup = 10;                   // tpe: random trials before the model is used
+    int startup = 10;                   // tpe, gp: trials before the model is used
     int candidates = 24;                // tpe: points drawn a suggestion
     int points = 0;                     // grid: values of a continuous parameter; 0: refuse it
     Duplicates duplicates = Duplicates::kResample;

@@ -129,8 +129,8 @@ Result<void> read_metric(const Node& node, StudyConfig& config) {
 }
 
 Result<void> read_sampler(const Node& node, StudyConfig& config) {
-    constexpr SamplerType kTypes[] = {SamplerType::kTpe, SamplerType::kRandom, SamplerType::kQmc,
-                                      SamplerType::kGrid};
+    constexpr SamplerType kTypes[] = {SamplerType::kTpe, SamplerType::kGp, SamplerType::kRandom,
+                                      SamplerType::kQmc, SamplerType::kGrid};
     std::vector<std::string> names;
     for (const SamplerType type : kTypes) names.emplace_back(sampler_name(type));
     TUNE_TRY(name, type_of(node, "sampler", names));
@@ -139,7 +139,9 @@ Result<void> read_sampler(const Node& node, StudyConfig& config) {
         if (sampler_name(type) == name) sampler.type = type;
     if (node.type == Node::Type::kMap) {
         std::vector<std::string> known = {"type", "seed"};
-        if (sampler.type == SamplerType::kTpe) known.insert(known.end(), {"startup", "candidates"});
+        if (sampler.type == SamplerType::kTpe || sampler.type == SamplerType::kGp)
+            known.push_back("startup");
+        if (sampler.type == SamplerType::kTpe) known.push_back("candidates");
         known.push_back(sampler.type == SamplerType::kGrid ? "points" : "duplicates");
         TUNE_TRY(fields, Fields::open(node, "sampler", known));
         if (fields.find("seed") != nullptr) {

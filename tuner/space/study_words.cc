@@ -116,6 +116,7 @@ std::string_view sampler_name(SamplerType type) {
         case SamplerType::kGrid: return "grid";
         case SamplerType::kQmc: return "qmc";
         case SamplerType::kTpe: return "tpe";
+        case SamplerType::kGp: return "gp";
     }
     return "?";
 }

@@ -20,10 +20,9 @@ Json to_json(const MetricConfig& metric) {
 Json to_json(const SamplerConfig& sampler) {
     Json json = {{"type", std::string(sampler_name(sampler.type))}};
     if (sampler.seed) json["seed"] = *sampler.seed;
-    if (sampler.type == SamplerType::kTpe) {
+    if (sampler.type == SamplerType::kTpe || sampler.type == SamplerType::kGp)
         json["startup"] = sampler.startup;
-        json["candidates"] = sampler.candidates;
-    }
+    if (sampler.type == SamplerType::kTpe) json["candidates"] = sampler.candidates;
     if (sampler.type == SamplerType::kGrid) {
         if (sampler.points != 0) json["points"] = sampler.points;
     } else {

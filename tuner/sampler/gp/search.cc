@@ -1,0 +1,209 @@
+// Random rows tell where the hills are; from the best few, numbers climb along the gradient and
+// everything on a grid, and categories, by trying neighbours one at a time.
+
+#include "tuner/sampler/gp/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "tuner/sampler/gp/improvement.h"
+
+namespace tune::tuner {
+namespace {
+
+constexpr std::size_t kClimbs = 4;
+constexpr int kClimbSteps = 12;
+constexpr int kClimbRounds = 2;
+/// Categories that are all tried; of more, so many drawn at random are.
+constexpr std::size_t kCategoriesTried = 12;
+
+using Row = std::vector<double>;
+
+/// Rows that are looked at, fewer the more a prediction costs.
+std::size_t candidate_count(const GaussianProcess& model) {
+    return std::clamp<std::size_t>(40'000 / std::max<std::size_t>(model.row_count(), 1), 160, 512);
+}
+
+class Search {
+public:
+    Search(const SearchProblem& problem, UniformSource& source, std::uint64_t trial)
+        : problem_(problem), features_(problem.encoding.features()) {
+        const std::size_t count = candidate_count(*problem.model);
+        uniforms_.resize(count * (features_.size() + 1) * 2);
+        source.fill(trial, stream_key("candidates of the acquisition"), uniforms_);
+    }
+
+    Row run() {
+        look_around();
+        std::stable_sort(found_.begin(), found_.end(),
+                         [](const Found& a, const Found& b) { return a.score > b.score; });
+        Found best = found_.front();
+        for (std::size_t i = 0; i < std::min(kClimbs, found_.size()); ++i) {
+            const Found top = climb(found_[i]);
+            if (top.score > best.score) best = top;
+        }
+        return best.row;
+    }
+
+private:
+    struct Found {
+        Row row;
+        double score;
+    };
+
+    double next_uniform() {
+        const double uniform = uniforms_[at_uniform_ % uniforms_.size()];
+        ++at_uniform_;
+        return uniform;
+    }
+
+    double score(const Row& row) {
+        const auto prediction = problem_.model->predict(
+            Eigen::Map<const Eigen::VectorXd>(row.data(), static_cast<Eigen::Index>(row.size())));
+        return log_expected_improvement(prediction.mean, prediction.variance,
+                                        problem_.model->best_mean())
+            .value;
+    }
+
+    void add(Row row) {
+        hold_fixed(row);
+        row = problem_.canonical(row);
+        const double value = score(row);
+        found_.push_back({std::move(row), value});
+    }
+
+    void hold_fixed(Row& row) const {
+        for (std::size_t j = 0; j < row.size(); ++j)
+            if (problem_.fixed.is_fixed[j]) row[j] = problem_.fixed.values[j];
+    }
+
+    double random_value(std::size_t j) {
+        const double uniform = next_uniform();
+        if (!features_[j].is_category()) return uniform;
+        const double categories = features_[j].axis.categories;
+        return std::min(std::floor(uniform * categories), categories - 1);
+    }
+
+    void look_around() {
+        const std::size_t count = candidate_count(*problem_.model);
+        const std::size_t near = problem_.starts.empty() ? 0 : count / 4;
+        for (std::size_t i = 0; i < count - near; ++i) {
+            Row row(features_.size());
+            for (std::size_t j = 0; j < row.size(); ++j) row[j] = random_value(j);
+            add(std::move(row));
+        }
+        for (std::size_t i = 0; i < near; ++i)
+            add(stepped(problem_.starts[i % problem_.starts.size()], i));
+    }
+
+    /// A row near `start`: a few features moved, by less and less.
+    Row stepped(Row row, std::size_t turn) {
+        const double width = std::pow(0.5, static_cast<double>(turn % 6) + 1);
+        const double share = std::min(1.0, 2.0 / static_cast<double>(row.size()));
+        for (std::size_t j = 0; j < row.size(); ++j) {
+            const bool is_moved = next_uniform() < std::max(share, 0.15);
+            const double other = random_value(j);
+            if (!is_moved) continue;
+            row[j] = features_[j].is_category()
+                         ? other
+                         : std::clamp(row[j] + width * (2 * other - 1), 0.0, 1.0);
+        }
+        return row;
+    }
+
+    Found climb(Found from) {
+        for (int round = 0; round < kClimbRounds; ++round) {
+            const double before = from.score;
+            climb_numbers(from);
+            for (std::size_t j = 0; j < features_.size(); ++j)
+                if (!problem_.fixed.is_fixed[j]) try_neighbours(from, j);
+            if (from.score - before < 1e-3) break;
+        }
+        return from;
+    }
+
+    /// Gradient ascent with a step that doubles and halves; rows on a grid move there only in
+    /// try_neighbours.
+    void climb_numbers(Found& at) {
+        Eigen::VectorXd by_mean;
+        Eigen::VectorXd by_variance;
+        double length = 0.1;
+        for (int step = 0; step < kClimbSteps && length > 1e-4; ++step) {
+            const Eigen::Map<const Eigen::VectorXd> row(at.row.data(),
+                                                        static_cast<Eigen::Index>(at.row.size()));
+            const auto prediction = problem_.model->predict(row, by_mean, by_variance);
+            const LogImprovement improvement = log_expected_improvement(
+                prediction.mean, prediction.variance, problem_.model->best_mean());
+            Eigen::VectorXd gradient =
+                improvement.by_mean * by_mean + improvement.by_variance * by_variance;
+            for (std::size_t j = 0; j < features_.size(); ++j) {
+                const auto index = static_cast<Eigen::Index>(j);
+                const bool is_at_bound = (at.row[j] <= 0 && gradient[index] < 0) ||
+                                         (at.row[j] >= 1 && gradient[index] > 0);
+                if (features_[j].is_category() || features_[j].is_stepped() ||
+                    problem_.fixed.is_fixed[j] || is_at_bound)
+                    gradient[index] = 0;
+            }
+            const double norm = gradient.norm();
+            if (!(norm > 1e-9)) return;
+            bool has_risen = false;
+            while (!has_risen && length > 1e-4) {
+                Row next = at.row;
+                for (std::size_t j = 0; j < next.size(); ++j)
+                    next[j] = features_[j].is_category()
+                                  ? next[j]
+                                  : std::clamp(next[j] + length / norm *
+                                                             gradient[static_cast<Eigen::Index>(j)],
+                                               0.0, 1.0);
+                next = problem_.canonical(next);
+                const double value = score(next);
+                has_risen = value > at.score;
+                if (has_risen) at = {std::move(next), value};
+                length *= has_risen ? 2.0 : 0.25;
+            }
+        }
+    }
+
+    void try_neighbours(Found& at, std::size_t j) {
+        const Feature& feature = features_[j];
+        std::vector<double> values;
+        if (feature.is_category()) {
+            const auto categories = static_cast<std::size_t>(feature.axis.categories);
+            for (std::size_t i = 0; i < std::min(categories, kCategoriesTried); ++i)
+                values.push_back(categories <= kCategoriesTried ? static_cast<double>(i)
+                                                                : random_value(j));
+        } else if (feature.is_stepped()) {
+            const double low = feature.axis.value_low;
+            const double cells = (feature.axis.value_high - low) / feature.axis.step;
+            const double here =
+                feature.axis.value(feature.axis.low + feature.axis.range * at.row[j]);
+            for (const double jump : {1.0, std::max(1.0, std::round(cells / 10))})
+                for (const double sign : {-1.0, 1.0})
+                    values.push_back(
+                        problem_.encoding.feature_value(j, here + sign * jump * feature.axis.step));
+        }
+        for (const double value : values) {
+            Row next = at.row;
+            next[j] = value;
+            next = problem_.canonical(next);
+            const double reached = score(next);
+            if (reached > at.score) at = {std::move(next), reached};
+        }
+    }
+
+    const SearchProblem& problem_;
+    const std::vector<Feature>& features_;
+    std::vector<double> uniforms_;
+    std::size_t at_uniform_ = 0;
+    std::vector<Found> found_;
+};
+
+}  // namespace
+
+std::vector<double> find_best_row(const SearchProblem& problem, UniformSource& source,
+                                  std::uint64_t trial) {
+    return Search(problem, source, trial).run();
+}
+
+}  // namespace tune::tuner

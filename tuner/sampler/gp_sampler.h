@@ -1,0 +1,56 @@
+#pragma once
+// Bayesian optimisation with a Gaussian process. Private to tuner/sampler; see gp_sampler.cc.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "tuner/sampler/gp/encoding.h"
+#include "tuner/sampler/gp/process.h"
+#include "tuner/sampler/qmc_sampler.h"
+#include "tuner/sampler/sampler.h"
+#include "tuner/sampler/uniform.h"
+
+namespace tune::tuner {
+
+class GpSampler final : public Sampler {
+public:
+    GpSampler(const Space& space, const SamplerConfig& config, Goal goal, std::uint64_t seed);
+
+    Result<void> observe(const Observation& observation) override;
+    [[nodiscard]] Point suggest(std::uint64_t number, const Point& fixed) override;
+
+private:
+    /// What is known of a trial that counts.
+    struct Trial {
+        std::vector<double> row;
+        std::optional<double> value;  // lower is better; none: it runs
+        bool is_pruned = false;
+    };
+
+    /// Trials as the model sees them, in order of number.
+    struct View {
+        std::vector<const Trial*> finished;
+        std::vector<const Trial*> pending;
+    };
+
+    [[nodiscard]] View view(std::uint64_t number) const;
+    [[nodiscard]] static std::vector<double> values_of(const View& view, std::size_t count);
+    [[nodiscard]] const KernelParameters& kernel_of(const View& view);
+
+    Space space_;
+    Goal goal_;
+    std::size_t startup_;
+    Encoding encoding_;
+    CategoryMask is_category_;
+    QmcSampler first_;
+    CounterSource source_;
+    std::map<std::uint64_t, Trial> trials_;
+
+    // The last fit, and what it was a fit of.
+    std::vector<double> fitted_to_;
+    KernelParameters kernel_;
+};
+
+}  // namespace tune::tuner
