@@ -56,7 +56,7 @@ class Description:
 
     def fault_of(self, method, path, status, content_type, text):
         """What is wrong with an answer, or None. `text()` gives its body."""
-        if method not in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        if method not in ("GET", "POST", "PUT", "PATCH", "DELETE") or status == 405:
             return None
         found = self.find(method, path)
         where = f"{method} {path} -> {status}"

@@ -93,7 +93,7 @@ def test_forms_of_other_sites_have_the_wrong_type(server):
     for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", None]:
         answer = requests.post(f"{server.url}/api/2.0/mlflow/experiments/create", data='{"name": "csrf"}',
                                headers={"Content-Type": kind})
-        assert answer.status_code == 400 and "Content-Type must be one of" in answer.json()["message"]
+        assert answer.status_code == 400 and "Content-Type" in answer.json()["message"]
 
 
 def test_security_headers(server):

@@ -10,6 +10,7 @@ import re
 import pytest
 
 import registry_script
+from conftest import Server
 
 RECORDED = json.loads((pathlib.Path(__file__).parent / "registry_answers.json").read_text())
 
@@ -30,7 +31,6 @@ OWN_SENTENCE = {
 }
 # Refused there, fine here; or the other way round.
 OTHER_STATUS = {
-    'POST registered-models/get-latest-versions {"name": "s", "stages": "S': "one text is a list of one",
     'registered-models/search {"filter": "name = \'a\'", "max_results": "-5"': "nonsense",
 }
 
@@ -54,8 +54,11 @@ def comparable(body):
 
 
 @pytest.fixture(scope="module")
-def played(server):
-    lines = [json.dumps(each, ensure_ascii=False) for each in registry_script.record(server.url)]
+def played(tmp_path_factory):
+    """On a server of its own: the recorded one was new, too."""
+    alone = Server(tmp_path_factory.mktemp("recorded") / "data")
+    lines = [json.dumps(each, ensure_ascii=False) for each in registry_script.record(alone.url)]
+    alone.stop()
     return [json.loads(registry_script.shorten(line)) for line in lines]
 
 
