@@ -23,11 +23,11 @@ os.environ["GIT_PYTHON_REFRESH"] = "quiet"
 os.environ["MPLBACKEND"] = "Agg"
 
 
-def server_command(data, port):
+def server_command(data, port, more=()):
     """`tune server`, or the tracking part alone where `tune` is not built."""
     tune = BIN_DIR / "tune"
     if tune.exists():
-        return [str(tune), "server", "--data", str(data), "--port", str(port)]
+        return [str(tune), "server", "--data", str(data), "--port", str(port), *more]
     alone = BIN_DIR / "tracking_server"
     assert alone.exists(), f"neither tune nor tracking_server is in {BIN_DIR}; build first"
     return [str(alone), "--data", str(data), "--port", str(port)]
@@ -38,14 +38,14 @@ class Server:
 
     urls = set()
 
-    def __init__(self, data, port=0, file_bytes_max=None):
+    def __init__(self, data, port=0, file_bytes_max=None, more=()):
         self.data = pathlib.Path(data)
         limit = None
         if file_bytes_max is not None:
             limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes_max, file_bytes_max))
         self.log = open(self.data.parent / f"server-{uuid.uuid4().hex}.log", "w+")
         self.process = subprocess.Popen(
-            server_command(data, port),
+            server_command(data, port, more),
             stdout=subprocess.PIPE,
             stderr=self.log,
             text=True,
@@ -55,7 +55,7 @@ class Server:
         found = re.search(r"http://[^\s]+", line)
         assert found, f"the server did not start: {line!r} {self.errors()}"
         self.url = found.group(0)
-        self.port = int(self.url.rsplit(":", 1)[1])
+        self.port = int(re.search(r":(\d+)", self.url[6:]).group(1))
         Server.urls.add(self.url)
 
     def errors(self):

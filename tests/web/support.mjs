@@ -31,8 +31,8 @@ export class TuneServer {
     data = mkdtempSync(path.join(os.tmpdir(), "tune-web-"));
 
     /// `port` 0 takes a free one; a restart takes the same again.
-    async start(port = 0) {
-        const words = ["server", "--port", String(port), "--data", this.data, "--json"];
+    async start(port = 0, more = []) {
+        const words = ["server", "--port", String(port), "--data", this.data, "--json", ...more];
         this.process = spawn(path.join(binaries, "tune"), words, { stdio: ["ignore", "pipe", "pipe"] });
         let complaint = "";
         this.process.stderr.on("data", (text) => (complaint += text));

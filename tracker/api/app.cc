@@ -6,6 +6,7 @@
 namespace tune::tracker {
 
 void add_tracking_routes(Router& router, TrackingParts parts, const TrackingOptions& options) {
+    router.set_prefix(options.static_prefix);
     add_server_routes(router);
     add_logging_routes(router, parts.store);
     add_experiment_routes(router, parts.store);
@@ -18,7 +19,7 @@ void add_tracking_routes(Router& router, TrackingParts parts, const TrackingOpti
     add_multipart_routes(router, parts, options.static_prefix);
     add_event_routes(router, parts.hub);
     add_ui_routes(router, parts.store);
-    add_web_routes(router, options.assets);
+    add_web_routes(router, options);
 }
 
 }  // namespace tune::tracker

@@ -62,6 +62,6 @@ void add_model_version_routes(Router& router, TrackingParts parts);
 void add_artifact_routes(Router& router, TrackingParts parts);
 void add_server_routes(Router& router);
 void add_event_routes(Router& router, EventHub& hub);
-void add_web_routes(Router& router, std::span<const WebAsset> assets);
+void add_web_routes(Router& router, const TrackingOptions& options);
 
 }  // namespace tune::tracker

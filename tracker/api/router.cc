@@ -57,6 +57,12 @@ bool is_api_path(std::string_view path) {
            path.starts_with("/ajax-api/");
 }
 
+/// One file of the artifact proxy: what MLflow streams itself, without its web framework.
+bool is_artifact_path(std::string_view path) {
+    return path.starts_with("/api/2.0/mlflow-artifacts/artifacts/") ||
+           path.starts_with("/ajax-api/2.0/mlflow-artifacts/artifacts/");
+}
+
 void note_allowed(std::string& allow, Method method) {
     if (allow.find(method_name(method)) != std::string::npos) return;
     if (!allow.empty()) allow += ", ";
@@ -129,6 +135,22 @@ Router::Match Router::match(Method method, std::string_view path) const {
     return found;
 }
 
+void Router::strip_prefix(Request& request) const {
+    if (prefix_.empty()) return;
+    std::string& path = request.path;
+    if (path.starts_with(prefix_) && path.substr(prefix_.size()).starts_with('/')) {
+        path.erase(0, prefix_.size());
+        return;
+    }
+    if (path == prefix_) {
+        path = "/";
+        return;
+    }
+    const Method method = request.method == Method::kHead ? Method::kGet : request.method;
+    const bool streams = method == Method::kGet || method == Method::kPut;
+    if (!streams || !is_artifact_path(path)) path.clear();
+}
+
 const Route* Router::resolve(Request& request, Response& refusal) const {
     Match found = match(request.method, request.path);
     if (found.route) {
@@ -150,14 +172,17 @@ const Route* Router::resolve(Request& request, Response& refusal) const {
         return nullptr;
     }
     const bool reads = request.method == Method::kGet || request.method == Method::kHead;
-    if (fallback_ && reads && !is_api_path(request.path)) return &*fallback_;
-    refusal = error_response(
-        {Code::kEndpointNotFound, "There is no route " + std::string(method_name(request.method)) +
-                                      " " + request.path + " on this server."});
+    if (fallback_ && reads && !request.path.empty() && !is_api_path(request.path))
+        return &*fallback_;
+    refusal = error_response({Code::kEndpointNotFound,
+                              "There is no route " + std::string(method_name(request.method)) +
+                                  " " + (request.path.empty() ? request.raw_path : request.path) +
+                                  " on this server."});
     return nullptr;
 }
 
 void Router::dispatch(std::shared_ptr<Request> request, Responder respond) const {
+    strip_prefix(*request);
     Response refusal;
     const Route* route = resolve(*request, refusal);
     if (!route) {

@@ -40,6 +40,14 @@ public:
     /// the web page. Without one they are 404.
     void set_fallback(Handler handler);
 
+    /// From now on the server's paths begin with `prefix` ("/tracking"), which routes do not see.
+    /// Routes that stream artifacts answer without it too, as MLflow 3.17.2's do.
+    void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
+
+    /// Takes the prefix off the request's path. One without it gets the empty path, which no route
+    /// has. Call it before resolve() and before anything that looks at the path.
+    void strip_prefix(Request& request) const;
+
     struct Match {
         /// nullptr: nothing matches.
         const Route* route = nullptr;
@@ -55,8 +63,8 @@ public:
     /// answer in `refusal` (404 or 405 as JSON, or the fallback's route).
     [[nodiscard]] const Route* resolve(Request& request, Response& refusal) const;
 
-    /// Runs a request that has its body through resolve() and the handler: what the server does,
-    /// for tests. REQUIRES: not a stream route.
+    /// Runs a request that has its body through strip_prefix(), resolve() and the handler: what the
+    /// server does, for tests. REQUIRES: not a stream route.
     void dispatch(std::shared_ptr<Request> request, Responder respond) const;
 
     /// All routes in the order of their addition.
@@ -75,6 +83,7 @@ private:
         exact_;
     std::vector<std::size_t> with_parameters_;
     std::optional<Route> fallback_;
+    std::string prefix_;
 };
 
 }  // namespace tune::tracker

@@ -1,6 +1,7 @@
 // The web page: files that are embedded in the program.
 
 #include <map>
+#include <optional>
 
 #include "tracker/api/app.h"
 
@@ -38,6 +39,28 @@ Response asset_response(const WebAsset& asset, const Request& request) {
     return response;
 }
 
+/// The page for a server whose paths begin with `prefix`: its files are found there, and its
+/// scripts read the prefix from the meta element.
+Response moved_page(const WebAsset& index, const std::string& prefix) {
+    std::string html(index.bytes);
+    for (const char* attribute : {"href=\"/", "src=\"/"}) {
+        const std::string name(attribute, std::char_traits<char>::length(attribute) - 1);
+        for (std::size_t at = 0; (at = html.find(attribute, at)) != std::string::npos;) {
+            html.insert(at + name.size(), prefix);
+            at += name.size() + prefix.size();
+        }
+    }
+    const std::size_t head = html.find("<head>");
+    if (head != std::string::npos)
+        html.insert(head + 6, "<meta name=\"tune-prefix\" content=\"" + prefix + "\" />");
+    Response response;
+    response.content_type = index.content_type;
+    response.headers.emplace_back("Content-Security-Policy", kPagePolicy);
+    response.headers.emplace_back("Cache-Control", "no-cache");
+    response.body = std::move(html);
+    return response;
+}
+
 /// "/experiments/3" is a page of the application, "/favicon.png" would be a file.
 bool is_page_path(std::string_view path) {
     return path.substr(path.rfind('/') + 1).find('.') == std::string_view::npos;
@@ -45,16 +68,20 @@ bool is_page_path(std::string_view path) {
 
 }  // namespace
 
-void add_web_routes(Router& router, std::span<const WebAsset> assets) {
+void add_web_routes(Router& router, const TrackingOptions& options) {
     AssetsByPath by_path;
-    for (const WebAsset& asset : assets) by_path.emplace(asset.path, asset);
-    if (!by_path.contains("/index.html")) return;
-    router.set_fallback([by_path = std::move(by_path)](const std::shared_ptr<Request>& request,
-                                                       const Responder& respond) {
+    for (const WebAsset& asset : options.assets) by_path.emplace(asset.path, asset);
+    const auto index = by_path.find("/index.html");
+    if (index == by_path.end()) return;
+    std::optional<Response> moved;
+    if (!options.static_prefix.empty()) moved = moved_page(index->second, options.static_prefix);
+    router.set_fallback([by_path = std::move(by_path), moved = std::move(moved)](
+                            const std::shared_ptr<Request>& request, const Responder& respond) {
         const auto found = by_path.find(request->path);
+        const bool is_page = is_page_path(request->path) || request->path == "/index.html";
+        if (is_page && moved) return respond(*moved);
         if (found != by_path.end()) return respond(asset_response(found->second, *request));
-        if (is_page_path(request->path))
-            return respond(asset_response(by_path.at("/index.html"), *request));
+        if (is_page) return respond(asset_response(by_path.at("/index.html"), *request));
         respond(error_response(
             {Code::kEndpointNotFound, "There is no file " + request->path + " on this server."}));
     });

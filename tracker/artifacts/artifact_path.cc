@@ -26,9 +26,10 @@ std::string decoded_once(std::string_view text) {
     return out;
 }
 
+/// Also between backslashes, which separate on a client's Windows.
 bool has_parent_segment(std::string_view path) {
     while (true) {
-        const std::size_t slash = path.find('/');
+        const std::size_t slash = path.find_first_of("/\\");
         if (path.substr(0, slash) == "..") return true;
         if (slash == std::string_view::npos) return false;
         path.remove_prefix(slash + 1);

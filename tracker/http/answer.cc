@@ -1,10 +1,6 @@
 #include "tracker/http/answer.h"
 
-#include <sys/uio.h>
-#include <unistd.h>
-
 #include <atomic>
-#include <cerrno>
 
 #include "tracker/http/content_coding.h"
 
@@ -59,18 +55,6 @@ Responder responder_to(std::shared_ptr<AnswerTarget> target, std::shared_ptr<Wor
     return
         [pending = std::make_shared<PendingAnswer>(std::move(target), std::move(worker), options)](
             Response response) { pending->give(std::move(response)); };
-}
-
-ssize_t read_cached(int fd, std::string& buffer, std::uint64_t offset) {
-    const iovec part{buffer.data(), buffer.size()};
-    return ::preadv2(fd, &part, 1, static_cast<off_t>(offset), RWF_NOWAIT);
-}
-
-ssize_t read_waiting(int fd, std::string& buffer, std::uint64_t offset) {
-    for (;;) {
-        const ssize_t got = ::pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(offset));
-        if (got >= 0 || errno != EINTR) return got;
-    }
 }
 
 }  // namespace tune::tracker

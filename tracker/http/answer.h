@@ -1,11 +1,7 @@
 #pragma once
-// From a handler's thread back to the connection's, and file pieces without waiting.
+// From a handler's thread back to the connection's.
 
-#include <sys/types.h>
-
-#include <cstdint>
 #include <memory>
-#include <string>
 
 #include "tracker/api/http_types.h"
 #include "tracker/http/worker.h"
@@ -31,12 +27,5 @@ struct AnswerOptions {
 /// mistake never leaves a client waiting. Compression is done on the caller's thread.
 [[nodiscard]] Responder responder_to(std::shared_ptr<AnswerTarget> target,
                                      std::shared_ptr<Worker> worker, AnswerOptions options);
-
-/// Reads at `offset` what the page cache holds, into `buffer`; <= 0 when it would have to wait or
-/// cannot tell.
-[[nodiscard]] ssize_t read_cached(int fd, std::string& buffer, std::uint64_t offset);
-
-/// The same, waiting for the disk. 0 at the end of the file, -1 on an error.
-[[nodiscard]] ssize_t read_waiting(int fd, std::string& buffer, std::uint64_t offset);
 
 }  // namespace tune::tracker

@@ -33,6 +33,8 @@ std::optional<HostPort> split_host(std::string_view text) {
         const std::size_t end = text.find(']');
         if (end == std::string_view::npos) return std::nullopt;
         out.host = lower_case(text.substr(1, end - 1));
+        in6_addr address{};
+        if (inet_pton(AF_INET6, out.host.c_str(), &address) != 1) return std::nullopt;
         text = text.substr(end + 1);
         if (text.empty()) return out;
         if (!text.starts_with(':') || !is_number(text.substr(1))) return std::nullopt;

@@ -70,6 +70,14 @@ private:
             if (has_host_) return refuse(ec, 400, "The request has two Host headers.");
             has_host_ = true;
         }
+        if (field == http::field::content_length) {
+            // Equal ones too: a proxy in front could read the list otherwise than we.
+            if (has_length_) return refuse(ec, 400, "The request has two Content-Length headers.");
+            has_length_ = true;
+        }
+        // Any other coding would be a request without a body to us, and one with a body to others.
+        if (field == http::field::transfer_encoding && !boost::beast::iequals(value, "chunked"))
+            return refuse(ec, 501, "This server takes no other transfer coding than chunked.");
         if (field == http::field::expect)
             expects_continue_ = boost::beast::iequals(value, "100-continue");
         request_->headers.emplace_back(view(name), view(value));
@@ -101,6 +109,7 @@ private:
 
     std::shared_ptr<Request> request_;
     bool has_host_ = false;
+    bool has_length_ = false;
 };
 
 Fault describe(const ErrorCode& ec) {

@@ -13,6 +13,7 @@
 #include "tracker/http/byte_range.h"
 #include "tracker/http/content_coding.h"
 #include "tracker/http/event_stream.h"
+#include "tracker/http/file_sender.h"
 #include "tracker/http/request_parser.h"
 #include "tracker/http/response_head.h"
 
@@ -26,9 +27,9 @@ constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
 
 /// The first read buffer; most requests fit.
 constexpr std::size_t kReadBytes = 4096;
-/// The read buffer of a large JSON body.
-constexpr std::size_t kBodyReadBytes = 64 << 10;
-/// The read buffer of an upload, and the pieces in which files are sent.
+/// The read buffer of a body that comes fast enough to fill the first one.
+constexpr std::size_t kBodyReadBytes = 32 << 10;
+/// The same for kLargeBuffersMax of them: with smaller ones an upload waits for its turns.
 constexpr std::size_t kTransferBytes = 256 << 10;
 /// A refused request's body up to this size is read and dropped, so that the connection lives on.
 constexpr std::uint64_t kDrainedBodyMax = 64 << 10;
@@ -74,17 +75,18 @@ private:
     void refuse_and_close(Response response);
 
     void write_response(Response response);
-    void write_file(const FileBody& file, Response& response, HeadOptions& head);
     void write_event_stream(const EventStreamBody& body, const Response& response);
     void write_stream(const StreamBody& body, Response& response);
     tcp::socket let_go();
     void write_more();
     void on_written(const error_code& ec, std::size_t count);
-    void read_file_piece();
-    void on_file_piece(ssize_t count);
+    void send_file_piece();
+    void on_file_piece(SendOutcome outcome);
     void on_response_written();
     void linger();
     void next_request();
+    void grow_input();
+    void shrink_input();
     void release_body_budget();
     Responder make_responder();
 
@@ -108,6 +110,9 @@ private:
     std::unique_ptr<BodySink> sink_;
     std::optional<Response> refusal_;
     std::size_t charged_bytes_ = 0;
+    std::size_t offered_bytes_ = 0;
+    bool last_read_was_full_ = false;
+    bool has_large_buffer_ = false;
     std::int64_t deadline_ms_ = kNoDeadline;
     bool close_after_ = false;
     bool unread_input_ = false;
@@ -119,9 +124,7 @@ private:
     std::string out_body_;
     std::string_view out_static_;
     std::array<std::string_view, 2> out_;
-    std::shared_ptr<const UniqueFd> file_;
-    std::uint64_t file_at_ = 0;
-    std::uint64_t file_end_ = 0;
+    FilePart file_;
 };
 
 void Session::start(bool overloaded) {
@@ -171,7 +174,7 @@ void Session::close() {
     if (state_ == State::kClosed) return;
     state_ = State::kClosed;
     sink_.reset();
-    file_.reset();
+    file_ = {};
     release_body_budget();
     error_code ignored;
     socket_.shutdown(tcp::socket::shutdown_both, ignored);
@@ -193,18 +196,24 @@ void Session::read() {
     }
     // Headers are limited by the parser, bodies leave the buffer as they come: doubling ends soon.
     if (input_end_ == input_.size()) input_.resize(input_.size() * 2);
-    const std::size_t wanted = body_mode_ == BodyMode::kStream ? kTransferBytes : kBodyReadBytes;
-    if (parser_.has_body() && input_.size() < wanted &&
-        parser_.content_length().value_or(wanted) > input_.size())
-        input_.resize(wanted);
-    socket_.async_read_some(
-        boost::asio::buffer(input_.data() + input_end_, input_.size() - input_end_),
-        [self = shared_from_this()](const error_code& ec, std::size_t count) {
-            self->on_read(ec, count);
-        });
+    if (parser_.has_body() && last_read_was_full_) grow_input();
+    offered_bytes_ = input_.size() - input_end_;
+    socket_.async_read_some(boost::asio::buffer(input_.data() + input_end_, offered_bytes_),
+                            [self = shared_from_this()](const error_code& ec, std::size_t count) {
+                                self->on_read(ec, count);
+                            });
+}
+
+/// A client that sends faster than it is read gets a larger buffer.
+void Session::grow_input() {
+    if (input_.size() < kBodyReadBytes) return input_.resize(kBodyReadBytes);
+    if (has_large_buffer_ || input_.size() >= kTransferBytes) return;
+    has_large_buffer_ = context_->take_large_buffer();
+    if (has_large_buffer_) input_.resize(kTransferBytes);
 }
 
 void Session::on_read(const error_code& ec, std::size_t count) {
+    last_read_was_full_ = count == offered_bytes_;
     if (state_ == State::kLingering && !ec) return linger();
     if (state_ != State::kReading) {
         if (state_ == State::kLingering) close();
@@ -240,6 +249,7 @@ void Session::process() {
 bool Session::on_header() {
     request_ = parser_.request();
     request_->remote_address = remote_address_;
+    context_->router.strip_prefix(*request_);
     if (!parser_.keep_alive()) close_after_ = true;
     if (auto answer = context_->host_check.objection(*request_, local_address_))
         return refuse(std::move(*answer));
@@ -428,7 +438,8 @@ void Session::write_response(Response response) {
         etag_listed(request_->header("If-None-Match"), response.etag)) {
         head.status = 304;
     } else if (const auto* file = std::get_if<FileBody>(&response.special)) {
-        write_file(*file, response, head);
+        file_ = choose_part(*file, *request_, response, head.status);
+        head.content_length = file_.end - file_.at;
     } else if (const auto* bytes = std::get_if<StaticBody>(&response.special)) {
         out_static_ = bytes->bytes;
         head.content_length = out_static_.size();
@@ -439,38 +450,13 @@ void Session::write_response(Response response) {
     }
     if (is_head()) {
         out_static_ = {};
-        file_.reset();
+        file_ = {};
     }
     out_head_.clear();
     append_head(out_head_, response, head);
     out_ = {out_head_, out_static_};
     state_ = State::kWriting;
     write_more();
-}
-
-void Session::write_file(const FileBody& file, Response& response, HeadOptions& head) {
-    response.headers.emplace_back("Accept-Ranges", "bytes");
-    const std::string_view if_range = request_->header("If-Range");
-    const bool same_file = if_range.empty() || if_range == response.etag;
-    const ByteRange range =
-        parse_byte_range(same_file ? request_->header("Range") : "", file.size_bytes);
-    const std::string total = std::to_string(file.size_bytes);
-    if (range.kind == ByteRange::Kind::kUnsatisfiable) {
-        head.status = 416;
-        head.content_length = 0;
-        response.headers.emplace_back("Content-Range", "bytes */" + total);
-        return;
-    }
-    if (range.kind == ByteRange::Kind::kPart) {
-        head.status = 206;
-        response.headers.emplace_back("Content-Range", "bytes " + std::to_string(range.begin) +
-                                                           "-" + std::to_string(range.end - 1) +
-                                                           "/" + total);
-    }
-    head.content_length = range.end - range.begin;
-    file_ = file.file;
-    file_at_ = range.begin;
-    file_end_ = range.end;
 }
 
 void Session::write_event_stream(const EventStreamBody& body, const Response& response) {
@@ -519,37 +505,40 @@ void Session::on_written(const error_code& ec, std::size_t count) {
         count -= taken;
     }
     if (!out_[0].empty() || !out_[1].empty()) return write_more();
-    if (file_ && file_at_ < file_end_) return read_file_piece();
+    if (!file_.is_done()) return send_file_piece();
     on_response_written();
 }
 
-/// From the page cache when the file is there; a pool thread waits for the disk otherwise.
-void Session::read_file_piece() {
-    const std::size_t count =
-        static_cast<std::size_t>(std::min<std::uint64_t>(kTransferBytes, file_end_ - file_at_));
-    out_body_.resize(count);
-    const ssize_t now = read_cached(file_->get(), out_body_, file_at_);
-    if (now > 0) return on_file_piece(now);
+/// At once when the file is in the page cache; a pool thread waits for the disk otherwise.
+void Session::send_file_piece() {
+    if (is_cached(file_)) return on_file_piece(send_piece(socket_.native_handle(), file_));
+    auto socket = std::make_shared<const UniqueFd>(duplicate_socket(socket_.native_handle()));
+    if (!*socket) return close();
     deadline_ms_ = kNoDeadline;
-    context_->pool->post([self = shared_from_this(), file = file_] {
-        const ssize_t got = read_waiting(file->get(), self->out_body_, self->file_at_);
-        self->worker_->post([self, got] {
-            if (self->state_ == State::kWriting) self->on_file_piece(got);
+    context_->pool->post([self = shared_from_this(), part = file_, socket] {
+        block_sigpipe();
+        const SendOutcome outcome = send_piece(socket->get(), part);
+        self->worker_->post([self, outcome] {
+            if (self->state_ == State::kWriting) self->on_file_piece(outcome);
         });
     });
 }
 
-void Session::on_file_piece(ssize_t count) {
-    // The file became shorter meanwhile: what was announced cannot be sent any more.
-    if (count <= 0) return close();
-    file_at_ += static_cast<std::uint64_t>(count);
-    out_ = {std::string_view(out_body_).substr(0, static_cast<std::size_t>(count)),
-            std::string_view{}};
-    write_more();
+void Session::on_file_piece(SendOutcome outcome) {
+    // The file may have become shorter: what was announced cannot be sent any more.
+    if (outcome.failed) return close();
+    file_.at += outcome.sent_bytes;
+    if (file_.is_done()) return on_response_written();
+    deadline_ms_ = Worker::now_ms() + context_->options.request_timeout_ms;
+    socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](const error_code& ec) {
+        if (self->state_ != State::kWriting) return;
+        if (ec) return self->close();
+        self->send_file_piece();
+    });
 }
 
 void Session::on_response_written() {
-    file_.reset();
+    file_ = {};
     if (out_body_.capacity() > kTransferBytes) std::string().swap(out_body_);
     if (!close_after_) return next_request();
     if (!unread_input_) return close();
@@ -565,8 +554,19 @@ void Session::linger() {
     read();
 }
 
+/// Back to the first buffer; what the client has sent ahead moves along.
+void Session::shrink_input() {
+    if (input_.size() == kReadBytes) return;
+    std::vector<char> rest(pending_input().begin(), pending_input().end());
+    input_begin_ = 0;
+    input_end_ = rest.size();
+    rest.resize(std::max(rest.size(), kReadBytes));
+    input_ = std::move(rest);
+}
+
 void Session::next_request() {
     release_body_budget();
+    shrink_input();
     request_.reset();
     refusal_.reset();
     route_ = nullptr;
@@ -577,16 +577,13 @@ void Session::next_request() {
                                             : context_->options.idle_timeout_ms);
     if (more) return process();
     if (worker_->is_draining()) return close();
-    if (input_.size() > kReadBytes) {
-        input_.resize(kReadBytes);
-        input_.shrink_to_fit();
-    }
     read();
 }
 
 void Session::release_body_budget() {
     if (charged_bytes_ > 0) context_->body_bytes.fetch_sub(charged_bytes_);
     charged_bytes_ = 0;
+    if (std::exchange(has_large_buffer_, false)) context_->large_buffers.fetch_sub(1);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <vector>
 
+#include "tracker/http/file_sender.h"
+
 namespace tune::tracker {
 
 Worker::Worker(int tick_ms)
@@ -20,6 +22,7 @@ std::int64_t Worker::now_ms() {
 void Worker::start() {
     schedule_tick();
     thread_ = std::thread([this] {
+        block_sigpipe();
         thread_id_ = std::this_thread::get_id();
         context_.run();
     });

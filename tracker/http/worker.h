@@ -23,6 +23,10 @@ namespace tune::tracker {
 /// kConnectionsMax bodies of kJsonBodyBytesMax would be 32 GB.
 inline constexpr std::size_t kBodyBytesTotalMax = 256u << 20;
 
+/// Connections that may have a large read buffer at one time; the others make do with a small one,
+/// so that thousands of clients that send slowly cost little.
+inline constexpr int kLargeBuffersMax = 64;
+
 /// What the connections of one server share. Thread-safe.
 struct ServerContext {
     ServerContext(const ServerOptions& server_options, const Router& all_routes)
@@ -36,11 +40,19 @@ struct ServerContext {
     /// For reads that must wait for a disk. Used on network threads only, while they run.
     WorkPool* pool = nullptr;
     std::atomic<std::size_t> body_bytes{0};
+    std::atomic<int> large_buffers{0};
 
     /// Open connections; stop() waits for none.
     std::mutex mutex;
     std::condition_variable none_left;
     std::size_t connection_count = 0;
+
+    /// Whether one more connection may have a large buffer; its end is large_buffers - 1.
+    bool take_large_buffer() {
+        if (large_buffers.fetch_add(1) < kLargeBuffersMax) return true;
+        large_buffers.fetch_sub(1);
+        return false;
+    }
 
     void connection_closed() {
         const std::lock_guard lock(mutex);

@@ -45,8 +45,9 @@ Result<std::unique_ptr<LocalServer>> LocalServer::open(LocalServerOptions option
     local->studies_ = std::move(studies);
     local->live_studies_.start(*local->studies_);
     tuner::add_tuning_routes(local->router_, {*local->studies_, *local->store_});
-    tracker::add_tracking_routes(local->router_, {*local->store_, *local->artifacts_, local->hub_},
-                                 {.assets = page()});
+    tracker::add_tracking_routes(
+        local->router_, {*local->store_, *local->artifacts_, local->hub_},
+        {.assets = page(), .static_prefix = local->options_.static_prefix});
     tracker::add_openapi_routes(local->router_,
                                 {tracker::tracking_openapi(), tuner::tuning_openapi()});
     return local;
@@ -55,7 +56,7 @@ Result<std::unique_ptr<LocalServer>> LocalServer::open(LocalServerOptions option
 Result<void> LocalServer::listen(tracker::ServerOptions options) {
     TUNE_TRY(server, tracker::Server::start(std::move(options), router_));
     server_ = std::move(server);
-    const Json address = {{"url", server_->url()}, {"pid", getpid()}};
+    const Json address = {{"url", url()}, {"pid", getpid()}};
     const Result<void> written = write_file_atomic(address_file(options_.data), to_text(address));
     if (!written) log_warning("other programs cannot find this server: " + written.error().text());
     announced_ = written.has_value();

@@ -28,6 +28,7 @@ struct LocalServerOptions {
     std::string only_study = {};  ///< agents get trials of this study only
     std::int64_t heartbeat_ms = tuner::kHeartbeat_ms;
     std::int64_t lease_ttl_ms = tuner::kLeaseTtl_ms;
+    std::string static_prefix = {};  ///< "/tracking": before every path
 };
 
 class LocalServer {
@@ -46,7 +47,7 @@ public:
     [[nodiscard]] tracker::Router& router() { return router_; }
     [[nodiscard]] tracker::EventHub& hub() { return hub_; }
     /// REQUIRES: listen() succeeded.
-    [[nodiscard]] std::string url() const { return server_->url(); }
+    [[nodiscard]] std::string url() const { return server_->url() + options_.static_prefix; }
 
     /// Ends agents' long-polls, lets running requests finish, closes the store. Idempotent.
     void stop();

@@ -4,9 +4,11 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <cctype>
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/version.h"
@@ -57,6 +59,17 @@ void add_study_flags(CLI::App& app, StudyFlags& flags) {
         ->allow_extra_args(false);
 }
 
+/// MLflow's rules and sentences, and nothing that would need escapes in a URL.
+std::string is_static_prefix(const std::string& text) {
+    if (!text.starts_with('/')) return "--static-prefix must begin with a '/'.";
+    if (text.ends_with('/')) return "--static-prefix should not end with a '/'.";
+    for (const char c : text)
+        if (std::isalnum(static_cast<unsigned char>(c)) == 0 &&
+            std::string_view("/-._~").find(c) == std::string_view::npos)
+            return "--static-prefix may hold letters, digits and -._~/ only.";
+    return {};
+}
+
 void add_server(CLI::App& app, Words& words) {
     CLI::App& verb = *app.add_subcommand("server", "track, tune and show the page until stopped");
     ServerCommand& server = words.server;
@@ -70,6 +83,9 @@ void add_server(CLI::App& app, Words& words) {
     verb.add_option("--allowed-origins", server.allowed_origins,
                     "more web origins that may change something")
         ->delimiter(',');
+    verb.add_option("--static-prefix", server.static_prefix,
+                    "what stands before every path, as /tracking")
+        ->check(is_static_prefix);
     verb.add_option("--threads", server.threads, "network threads")
         ->check(CLI::Range(1, 64))
         ->capture_default_str();

@@ -26,6 +26,7 @@ struct ServerCommand {
     std::string data = kDefaultData;
     std::vector<std::string> allowed_hosts = {};
     std::vector<std::string> allowed_origins = {};
+    std::string static_prefix = {};
     int threads = 2;
     std::string heartbeat = "10s";
     std::string lease_ttl = "40s";

@@ -18,8 +18,10 @@ Result<LocalServerOptions> server_options(const ServerCommand& options) {
     if (heartbeat_ms <= 0 || lease_ttl_ms <= heartbeat_ms)
         return Error{Code::kInvalidParameterValue,
                      "--lease-ttl must be longer than --heartbeat, and both above 0"};
-    return LocalServerOptions{
-        .data = options.data, .heartbeat_ms = heartbeat_ms, .lease_ttl_ms = lease_ttl_ms};
+    return LocalServerOptions{.data = options.data,
+                              .heartbeat_ms = heartbeat_ms,
+                              .lease_ttl_ms = lease_ttl_ms,
+                              .static_prefix = options.static_prefix};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@ import "./app.css";
 import { render } from "preact";
 import { useLive } from "./data/live.ts";
 import { route } from "./data/router.ts";
+import { homePath } from "./data/url.ts";
 import { ExperimentPage } from "./pages/experiment.tsx";
 import { HomePage } from "./pages/home.tsx";
 import { RunPage } from "./pages/run.tsx";
@@ -15,7 +16,7 @@ function LostPage({ path }: { path: string }) {
     return (
         <Empty isPage title="There is no such page">
             <p><code>{path}</code></p>
-            <a href="/">All experiments</a>
+            <a href={homePath()}>All experiments</a>
         </Empty>
     );
 }

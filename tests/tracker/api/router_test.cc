@@ -56,6 +56,30 @@ TEST_F(RouterTest, FindsExactAndParameterRoutes) {
     EXPECT_EQ(last_->parameter("path"), "");
 }
 
+TEST_F(RouterTest, StandsUnderItsPrefix) {
+    add(Method::kGet, "/api/2.0/mlflow-artifacts/artifacts/{path...}");
+    add(Method::kPut, "/api/2.0/mlflow-artifacts/artifacts/{path...}");
+    add(Method::kDelete, "/api/2.0/mlflow-artifacts/artifacts/{path...}");
+    router_.set_fallback(named("page"));
+    router_.set_prefix("/ml/x");
+    EXPECT_EQ(ask(Method::kGet, "/ml/x/a/b").body, "GET /a/b");
+    EXPECT_EQ(last_->path, "/a/b");
+    EXPECT_EQ(ask(Method::kGet, "/ml/x/experiments").body, "page");
+    EXPECT_EQ(ask(Method::kGet, "/ml/x/").body, "page");
+    EXPECT_EQ(ask(Method::kGet, "/ml/x").body, "page");
+    for (const char* path :
+         {"/a/b", "/", "", "/ml", "/ml/x2/a/b", "/ml/xa/b", "/x/a/b", "/ML/x/a/b"})
+        EXPECT_EQ(ask(Method::kGet, path).status, 404) << path;
+    const std::string file = "/api/2.0/mlflow-artifacts/artifacts/f";
+    for (const std::string& path : {file, "/ml/x" + file}) {
+        EXPECT_EQ(ask(Method::kGet, path).status, 200);
+        EXPECT_EQ(ask(Method::kPut, path).status, 200);
+    }
+    EXPECT_EQ(ask(Method::kDelete, file).status, 404);
+    EXPECT_EQ(ask(Method::kDelete, "/ml/x" + file).status, 200);
+    EXPECT_EQ(ask(Method::kGet, "/api/2.0/mlflow-artifacts/artifacts").status, 404);
+}
+
 TEST_F(RouterTest, AnswersCleanly404And405) {
     for (const char* path :
          {"/", "/a", "/a/b/", "/a//b", "/m/", "/m", "/m/7/x", "/files", "", "a/b", "/A/B"})

@@ -404,7 +404,7 @@ TEST(WebRoutes, ServeThePageWithItsPolicy) {
     const WebAsset assets[] = {{"/index.html", html, "", "text/html", "\"h\"", false},
                                {"/assets/app.js", "js", "gz", "text/javascript", "\"j\"", true}};
     Router router;
-    add_web_routes(router, assets);
+    add_web_routes(router, {.assets = assets});
     const auto ask = [&](std::string path, Fields headers = {}) {
         auto request = std::make_shared<Request>();
         request->path = std::move(path);

@@ -30,6 +30,14 @@ TEST(HostCheck, RefusesNamesThatOnlyLookLikeAddresses) {
         EXPECT_FALSE(check.host_allowed(host, "127.0.0.1")) << host;
 }
 
+TEST(HostCheck, TakesOnlyAddressesInBrackets) {
+    const HostCheck check("127.0.0.1", {}, {});
+    EXPECT_TRUE(check.host_allowed("[::1]:5000", "127.0.0.1"));
+    EXPECT_FALSE(check.host_allowed("[localhost]", "127.0.0.1"));
+    EXPECT_FALSE(check.host_allowed("[127.0.0.1]", "127.0.0.1"));
+    EXPECT_FALSE(check.host_allowed("[]", "127.0.0.1"));
+}
+
 TEST(HostCheck, TakesConfiguredNamesAndPatterns) {
     const HostCheck check("0.0.0.0", {"Tune.example.com", "*.corp", "only.port:81"}, {});
     EXPECT_TRUE(check.host_allowed("tune.EXAMPLE.com:5000", ""));

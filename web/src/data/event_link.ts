@@ -1,5 +1,6 @@
 // One connection of server-sent events for any set of topics. Runs in the shared worker, so that all tabs of
 // a browser use one connection (HTTP/1.1 allows six a host), or in the page where there is no such worker.
+import { base } from "./base.ts";
 
 export type LiveState = "connecting" | "live" | "offline";
 
@@ -59,7 +60,7 @@ export class EventLink {
         const previous = this.source;
         // After a failure the server is asked for what was missed, and answers `resync` if it has that no more.
         const resume = afterFailure && this.lastId !== "" ? `&last_event_id=${this.lastId}` : "";
-        const source = new EventSource(`/api/ui/events?topics=${topics.map(encodeURIComponent).join("&topics=")}${resume}`);
+        const source = new EventSource(`${base}/api/ui/events?topics=${topics.map(encodeURIComponent).join("&topics=")}${resume}`);
         this.source = source;
         this.topics = topics;
         if (!previous) this.deliver({ kind: "state", state: afterFailure ? "offline" : "connecting" });

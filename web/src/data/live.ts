@@ -1,5 +1,6 @@
 // Live updates for pages: subscribe to topics, get events in batches of one frame, and be told when to read
 // everything anew.
+import { base } from "./base.ts";
 import { batch, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { EventLink, type LinkMessage, type LiveState } from "./event_link.ts";
@@ -75,7 +76,7 @@ let post: ((message: TabMessage) => void) | undefined;
 function connect(): (message: TabMessage) => void {
     if (typeof SharedWorker !== "undefined" && EVENTS_WORKER !== "") {
         try {
-            const worker = new SharedWorker(EVENTS_WORKER, { type: "module", name: "tune-events" });
+            const worker = new SharedWorker(base + EVENTS_WORKER, { type: "module", name: "tune-events" });
             worker.port.onmessage = (event: MessageEvent<LinkMessage>) => receive(event.data);
             return (message) => worker.port.postMessage(message);
         } catch {

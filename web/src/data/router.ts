@@ -1,5 +1,6 @@
 // The address bar as signals. Pages read `route` and `query`; links navigate without a reload.
 import { computed, signal } from "@preact/signals";
+import { base } from "./base.ts";
 import { parsePath, readView, writeView, type View } from "./url.ts";
 
 const path = signal(location.pathname);
@@ -23,7 +24,7 @@ addEventListener("click", (event) => {
     if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
     const link = (event.target as Element | null)?.closest?.("a");
     if (!link || link.target || link.hasAttribute("download") || link.origin !== location.origin) return;
-    if (link.pathname.startsWith("/api/") || link.getAttribute("href")?.startsWith("#")) return;
+    if (link.pathname.startsWith(`${base}/api/`) || link.getAttribute("href")?.startsWith("#")) return;
     event.preventDefault();
     navigate(link.pathname + link.search);
 });

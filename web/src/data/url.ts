@@ -1,5 +1,6 @@
 // View state in the address: short readable queries, defaults left out, unknown keys ignored, so that a
 // link shows the same picture to everybody and old links stay valid.
+import { base } from "./base.ts";
 
 export type ViewValue = string | number | boolean | readonly string[];
 export type View = Record<string, ViewValue>;
@@ -67,7 +68,8 @@ export type Route =
     | { page: "lost"; path: string };
 
 export function parsePath(path: string): Route {
-    const parts = path.split("/").filter((part) => part !== "").map(decodeItem);
+    const own = path.startsWith(`${base}/`) ? path.slice(base.length) : path;
+    const parts = own.split("/").filter((part) => part !== "").map(decodeItem);
     if (parts.length === 0) return { page: "home" };
     if (parts.length === 2 && parts[0] === "e") return { page: "experiment", id: parts[1]! };
     if (parts.length === 2 && parts[0] === "r") return { page: "run", id: parts[1]! };
@@ -75,7 +77,7 @@ export function parsePath(path: string): Route {
     return { page: "lost", path };
 }
 
-export const homePath = () => "/";
-export const experimentPath = (id: string) => `/e/${encodeURIComponent(id)}`;
-export const runPath = (id: string) => `/r/${encodeURIComponent(id)}`;
-export const studyPath = (name: string) => `/s/${encodeURIComponent(name)}`;
+export const homePath = () => `${base}/`;
+export const experimentPath = (id: string) => `${base}/e/${encodeURIComponent(id)}`;
+export const runPath = (id: string) => `${base}/r/${encodeURIComponent(id)}`;
+export const studyPath = (name: string) => `${base}/s/${encodeURIComponent(name)}`;

@@ -1,4 +1,5 @@
 // The JSON shapes that the server answers, and the one way to ask for them.
+import { base } from "./base.ts";
 
 /// A number that JSON cannot hold travels as a string.
 export type WireNumber = number | "NaN" | "Infinity" | "-Infinity" | null;
@@ -122,7 +123,7 @@ async function refusal(answer: globalThis.Response): Promise<ApiError> {
 async function ask(url: string, init: RequestInit): Promise<globalThis.Response> {
     let answer: globalThis.Response;
     try {
-        answer = await fetch(url, { credentials: "same-origin", ...init });
+        answer = await fetch(url.startsWith(`${base}/`) ? url : base + url, { credentials: "same-origin", ...init });
     } catch (fault) {
         if (init.signal?.aborted) throw fault;
         throw new ApiError("The server does not answer.", 0);
@@ -172,5 +173,5 @@ export const tuneApi = "/api/2.0/tune";
 export function artifactUrl(artifactUri: string, path: string): string {
     const root = artifactUri.replace(/^mlflow-artifacts:\/*/, "");
     const parts = `${root}/${path}`.split("/").filter((part) => part !== "");
-    return `/api/2.0/mlflow-artifacts/artifacts/${parts.map(encodeURIComponent).join("/")}`;
+    return `${base}/api/2.0/mlflow-artifacts/artifacts/${parts.map(encodeURIComponent).join("/")}`;
 }

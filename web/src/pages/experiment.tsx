@@ -9,7 +9,7 @@ import { navigate, viewState } from "../data/router.ts";
 import { RunStore } from "../data/run_store.ts";
 import { groupRows, sortGroups, sortRows, type Aggregate, type Group } from "../data/sorting.ts";
 import type { Study } from "../data/study.ts";
-import { runPath, studyPath } from "../data/url.ts";
+import { homePath, runPath, studyPath } from "../data/url.ts";
 import { getJson, tuneApi } from "../data/wire.ts";
 import { nowMs } from "../parts/clock.ts";
 import { Empty, Fault, isMissing, Loading, toast } from "../parts/feedback.tsx";
@@ -144,7 +144,7 @@ export function ExperimentPage({ id }: { id: string }) {
     const table = store.table.value;
     usePlace({ text: table?.experiment.name ?? `Experiment ${id}` });
     if (!table) {
-        if (isMissing(store.error.value)) return <Empty isPage title={`There is no experiment ${id}`}><a href="/">All experiments</a></Empty>;
+        if (isMissing(store.error.value)) return <Empty isPage title={`There is no experiment ${id}`}><a href={homePath()}>All experiments</a></Empty>;
         return store.error.value ? <Fault error={store.error.value} retry={() => void store.read()} /> : <Loading />;
     }
     return <Runs table={table} store={store} studies={studies} />;

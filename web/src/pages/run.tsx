@@ -7,7 +7,7 @@ import { viewState } from "../data/router.ts";
 import { RunState, type RunView } from "../data/run_page.ts";
 import type { XAxis } from "../data/series.ts";
 import { SeriesBook } from "../data/series_book.ts";
-import { experimentPath, runPath, studyPath } from "../data/url.ts";
+import { experimentPath, homePath, runPath, studyPath } from "../data/url.ts";
 import { getJson, mlflow } from "../data/wire.ts";
 import { nowMs } from "../parts/clock.ts";
 import { copy, Empty, Fault, isMissing, Loading, State } from "../parts/feedback.tsx";
@@ -172,7 +172,7 @@ export function RunPage({ id }: { id: string }) {
         { text: run?.name || id.slice(0, 12) },
     );
     if (!run) {
-        if (isMissing(state.error.value)) return <Empty isPage title={`There is no run ${id}`}><a href="/">All experiments</a></Empty>;
+        if (isMissing(state.error.value)) return <Empty isPage title={`There is no run ${id}`}><a href={homePath()}>All experiments</a></Empty>;
         return state.error.value ? <Fault error={state.error.value} retry={() => void state.read()} /> : <Loading />;
     }
     const { tab, path, log } = view.current.value;

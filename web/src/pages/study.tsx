@@ -10,7 +10,7 @@ import { useLive } from "../data/live.ts";
 import { navigate, viewState } from "../data/router.ts";
 import { bestTrial, countStates, kTrialStates, searchedParams, shownValue, topThreshold, isBetter, type Study, type Trial } from "../data/study.ts";
 import { StudyStore } from "../data/study_store.ts";
-import { runPath } from "../data/url.ts";
+import { homePath, runPath } from "../data/url.ts";
 import { Empty, Fault, isMissing, Loading } from "../parts/feedback.tsx";
 import { Toggle } from "../parts/fields.tsx";
 import { usePlace } from "../parts/shell.tsx";
@@ -198,11 +198,11 @@ export function StudyPage({ name }: { name: string }) {
     const store = useMemo(() => new StudyStore(name), [name]);
     useLive(name, [`study:${name}`], { read: () => void store.read(), event: (type, data) => store.apply(type, data) });
     useEffect(() => () => store.close(), [store]);
-    usePlace({ text: "studies", href: "/" }, { text: name });
+    usePlace({ text: "studies", href: homePath() }, { text: name });
     const study = store.study.value;
     const trials = store.trials.value;
     if (!study) {
-        if (isMissing(store.error.value)) return <Empty isPage title={`There is no study “${name}”`}><a href="/">All studies</a></Empty>;
+        if (isMissing(store.error.value)) return <Empty isPage title={`There is no study “${name}”`}><a href={homePath()}>All studies</a></Empty>;
         return store.error.value ? <Fault error={store.error.value} retry={() => void store.read()} /> : <Loading />;
     }
     return (

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { liveState } from "../data/live.ts";
 import { chooseTheme, theme, type Theme } from "../data/theme.ts";
+import { homePath } from "../data/url.ts";
 import { Toasts } from "./feedback.tsx";
 import { CloseIcon, Logo, MoonIcon, SunIcon, SystemIcon } from "./icons.tsx";
 
@@ -139,7 +140,7 @@ export function Shell({ children, fill }: { children: ComponentChildren; fill: b
         <>
             <a class="skip" href="#content">Skip to the content</a>
             <header class="bar">
-                <a class="brand" href="/" aria-label="tune: all experiments">
+                <a class="brand" href={homePath()} aria-label="tune: all experiments">
                     <Logo />
                     tune
                 </a>
