@@ -247,3 +247,20 @@ def test_optuna_keeps_its_study_here(mlflow, client, experiment):
     again = optuna.load_study(study_name="s", storage=MlflowStorage(experiment_id=experiment))
     assert again.best_value == study.best_value
     assert len(client.search_runs([experiment])) >= 5
+
+
+def test_models_are_registered_by_fluent_calls(mlflow, client, experiment):
+    import uuid
+
+    name = f"fluent-{uuid.uuid4().hex}"
+    mlflow.set_experiment(experiment_id=experiment)
+    model = mlflow.initialize_logged_model(name="net")
+    mlflow.finalize_logged_model(model.model_id, "READY")
+    version = mlflow.register_model(f"models:/{model.model_id}", name, tags={"a": "1"})
+    assert version.version == "1" or version.version == 1
+    mlflow.set_model_version_tag(name, "1", "b", "2")
+    found = mlflow.search_model_versions(filter_string=f"name = '{name}'")
+    assert [(each.name, each.tags) for each in found] == [(name, {"a": "1", "b": "2"})]
+    assert [each.name for each in mlflow.search_registered_models(filter_string=f"name = '{name}'")] == [name]
+    registrations = client.get_logged_model(model.model_id).tags["mlflow.modelVersions"]
+    assert name in registrations

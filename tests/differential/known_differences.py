@@ -93,7 +93,8 @@ def repeated_edges(request, theirs, ours):
 
 @row("a tag key twice in one create request: an integrity error, or \"already exists\"", diverges=True)
 def repeated_tags(request, theirs, ours):
-    keys = [tag.get("key") for tag in field(request, "tags") or [] if isinstance(tag, dict)]
+    tags = field(request, "tags")
+    keys = [tag.get("key") for tag in (tags if isinstance(tags, list) else []) if isinstance(tag, dict)]
     return len(keys) > len(set(map(str, keys))) and theirs["status"] == 400 and ours["status"] == 200
 
 
