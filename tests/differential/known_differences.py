@@ -95,7 +95,8 @@ def repeated_edges(request, theirs, ours):
 def repeated_tags(request, theirs, ours):
     tags = field(request, "tags")
     keys = [tag.get("key") for tag in (tags if isinstance(tags, list) else []) if isinstance(tag, dict)]
-    return len(keys) > len(set(map(str, keys))) and theirs["status"] == 400 and ours["status"] == 200
+    is_twice = len(keys) > len(set(map(str, keys))) or "UNIQUE constraint failed: input_tags" in message(theirs)
+    return is_twice and theirs["status"] == 400 and ours["status"] == 200
 
 
 @row("tags at runs/create are not checked")
@@ -124,6 +125,11 @@ def not_json(request, theirs, ours):
 @row("`\"value\": true`, `\"timestamp\": 1.5`, unknown enum names are stored as 0 or ignored", diverges=True)
 def wrong_types(request, theirs, ours):
     return damage(request) in ("wrong", "odd", "long", "query") and refused_field(ours)
+
+
+@row("a null in a body: 500, or taken for a fault")
+def nulls(request, theirs, ours):
+    return "None" in request.mutation and theirs["status"] in (400, 500) and ours["status"] == 200
 
 
 @row("a tag, param or metric without a key in a list is stored under the empty key", diverges=True)

@@ -1,5 +1,7 @@
 #include "tracker/search/order_by.h"
 
+#include <algorithm>
+
 #include "tracker/search/identifier.h"
 #include "tracker/search/judge_registry.h"
 #include "tracker/search/python_text.h"
@@ -69,9 +71,12 @@ Result<std::vector<OrderKey>> parse_order_by(Subject subject, std::span<const st
     std::vector<OrderKey> keys;
     for (const std::string& text : texts) {
         TUNE_TRY(key, parse_one(subject, text));
-        for (const OrderKey& other : keys)
-            if (other.entity == key.entity && other.key == key.key) return duplicate(texts);
-        keys.push_back(std::move(key));
+        const bool is_known = std::any_of(keys.begin(), keys.end(), [&](const OrderKey& other) {
+            return other.entity == key.entity && other.key == key.key;
+        });
+        // MLflow takes them for experiments, where the first decides.
+        if (is_known && subject != Subject::kExperiments) return duplicate(texts);
+        if (!is_known) keys.push_back(std::move(key));
     }
     return keys;
 }

@@ -257,7 +257,14 @@ Result<void> validate_artifact_location(std::string_view location) {
     return {};
 }
 
+/// A data set is named by both or not at all.
+Result<void> validate_metric_dataset(const Metric& metric) {
+    if (metric.dataset_name.empty() == metric.dataset_digest.empty()) return {};
+    return invalid("Both dataset_name and dataset_digest must be provided if one is provided");
+}
+
 Result<void> validate_metric(const Metric& metric, const std::string& path) {
+    TUNE_TRY_VOID(validate_metric_dataset(metric));
     TUNE_TRY_VOID(validate_key(metric.key, join(path, "name")));
     if (metric.timestamp_ms < 0)
         return invalid_value(join(path, "timestamp"), std::to_string(metric.timestamp_ms),
@@ -284,6 +291,7 @@ Result<void> validate_batch(const std::vector<Metric>& metrics, std::vector<Para
     const auto path = [](const char* list, std::size_t i) {
         return std::string(list) + "[" + std::to_string(i) + "]";
     };
+    for (const Metric& metric : metrics) TUNE_TRY_VOID(validate_metric_dataset(metric));
     const std::string* checked_key = nullptr;
     for (std::size_t i = 0; i < metrics.size(); ++i) {
         // Batches repeat a few keys; a key that was just found good is good again.

@@ -87,6 +87,16 @@ TEST_F(ValidationTest, BatchItemsAreNamedByPosition) {
               "INVALID_PARAMETER_VALUE: Invalid value \"-\" for parameter 'run_id' supplied.");
 }
 
+TEST_F(ValidationTest, MetricsNameADataSetByBothOrNotAtAll) {
+    const std::string sentence =
+        "INVALID_PARAMETER_VALUE: Both dataset_name and dataset_digest must be provided if one is "
+        "provided";
+    const Metric half{.key = "m", .dataset_name = "iris"};
+    EXPECT_EQ(refusal(LogMetric{id_, half}), sentence);
+    EXPECT_EQ(refusal(LogBatch{.run_id = id_, .metrics = {Metric{.key = "m"}, half}}), sentence);
+    EXPECT_EQ(refusal(LogMetric{id_, {.key = "m", .dataset_digest = "d"}}), sentence);
+}
+
 TEST_F(ValidationTest, BatchesHaveLimits) {
     const auto sentence = [](int most, int got, const std::string& what) {
         return "INVALID_PARAMETER_VALUE: A batch logging request can contain at most " +
