@@ -1,6 +1,6 @@
 """The same random requests to MLflow 3.17.2 and to ours: the answers must be the same but for the known differences.
 
-TUNE_DIFFERENTIAL_SECONDS (default 12 a test) bounds the time, TUNE_DIFFERENTIAL_SEED (default 0) chooses the sequences.
+TUNE_DIFFERENTIAL_SECONDS (default 10 a test) bounds the time, TUNE_DIFFERENTIAL_SEED (default 0) chooses the sequences.
 tests/differential/explore.py runs thousands.
 """
 
@@ -16,7 +16,7 @@ from judge import shape
 from replay import report, shrink
 from scene import Request
 
-SECONDS = float(os.environ.get("TUNE_DIFFERENTIAL_SECONDS", 12))
+SECONDS = float(os.environ.get("TUNE_DIFFERENTIAL_SECONDS", 10))
 SEED = int(os.environ.get("TUNE_DIFFERENTIAL_SEED", 0))
 README = pathlib.Path(__file__).resolve().parents[2] / "tracker" / "README.md"
 
@@ -35,6 +35,10 @@ def sequences_agree(replay, areas, bad_share, length=20):
 
 def test_good_requests(replay):
     sequences_agree(replay, ("tracking",), bad_share=0)
+
+
+def test_requests_to_the_registry(replay):
+    sequences_agree(replay, ("registry", "tracking"), bad_share=0)
 
 
 def test_damaged_requests(replay):

@@ -204,6 +204,7 @@ Result<Outcome> apply(WriteContext& context, CreateModelVersion& command) {
     TUNE_TRY_VOID(validate_registered_name(command.name));
     for (const Tag& tag : command.tags) TUNE_TRY_VOID(validate_version_tag(tag));
     TUNE_TRY(storage_location, resolve_storage(context, source));
+    TUNE_TRY(registered_row, find_registered_row(context.connection, command.name));
     const std::string model_id = source.model_id.value_or("");
     std::optional<LoggedModelSource> logged_model;
     if (!model_id.empty()) {
@@ -212,7 +213,6 @@ Result<Outcome> apply(WriteContext& context, CreateModelVersion& command) {
         if (source.run_id->empty()) source.run_id = found->source_run_id;
         logged_model = std::move(found);
     }
-    TUNE_TRY(registered_row, find_registered_row(context.connection, command.name));
     TUNE_TRY(row, insert_version(context, registered_row, command, source, storage_location));
     std::vector<Tag> tags = last_of_each_key(command.tags);
     for (const Tag& tag : tags) TUNE_TRY_VOID(put_tag(context, row, tag));
