@@ -41,8 +41,12 @@ def test_requests_to_the_registry(replay):
     sequences_agree(replay, ("registry", "tracking"), bad_share=0)
 
 
+def test_requests_for_artifacts(replay):
+    sequences_agree(replay, ("artifacts", "tracking"), bad_share=0)
+
+
 def test_damaged_requests(replay):
-    sequences_agree(replay, ("tracking",), bad_share=0.5)
+    sequences_agree(replay, ("tracking", "artifacts"), bad_share=0.5)
 
 
 def test_the_readme_lists_the_known_differences():
