@@ -108,7 +108,7 @@ Result<std::string> search(const Store& store, const Request& request) {
     TUNE_TRY(filter, message.text("filter"));
     TUNE_TRY(datasets, message.messages("datasets"));
     for (const Message& item : datasets) {
-        TUNE_TRY(name, item.required_text("dataset_name"));
+        TUNE_TRY(name, item.text("dataset_name"));
         TUNE_TRY(digest, item.text("dataset_digest"));
         query.datasets.push_back({std::move(name), std::move(digest)});
     }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <span>
 
+#include "base/limits.h"
 #include "tracker/api/body_source.h"
 #include "tracker/api/handlers.h"
 #include "tracker/api/message.h"
@@ -49,7 +50,17 @@ Result<SearchRequest> parse_search(const Request& request) {
     return parsed;
 }
 
+/// MLflow checks this limit of runs/search with the types, before the store.
+Error too_many_wanted(std::int64_t max_results) {
+    return {Code::kInvalidParameterValue,
+            "Invalid value " + std::to_string(max_results) +
+                " for parameter 'max_results' supplied:  Hint: Value was of type 'int'. See the "
+                "API docs for more information about request parameters."};
+}
+
 Result<std::string> page_answer(const Store& store, const SearchRequest& wanted) {
+    if (wanted.query.max_results > kSearchResultsMax)
+        return too_many_wanted(wanted.query.max_results);
     return store.snapshot([&wanted](auto& connection) -> Result<std::string> {
         TUNE_TRY(found, find_runs(connection, wanted.query));
         JsonWriter out;
