@@ -14,6 +14,7 @@
 #include "tracker/api/app.h"
 #include "tracker/api/live_events.h"
 #include "tracker/api/openapi.h"
+#include "tracker/api/upkeep_routes.h"
 #include "tracker/http/server.h"
 
 namespace {
@@ -39,6 +40,8 @@ int serve(const std::string& data, const ServerOptions& options) {
     (*store)->add_observer(&live);
     Router router;
     add_tracking_routes(router, {**store, **artifacts, hub}, {});
+    Upkeep upkeep(**store, **artifacts, data, clock);
+    add_upkeep_routes(router, upkeep, **artifacts);
     add_openapi_routes(router, {tracking_openapi()});
     auto server = Server::start(options, router);
     if (!server) return fail(server.error());
@@ -50,6 +53,7 @@ int serve(const std::string& data, const ServerOptions& options) {
     sigaddset(&signals, SIGINT);
     int received = 0;
     sigwait(&signals, &received);
+    upkeep.stop();
     (*server)->stop();
     (*store)->stop();
     return 0;

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "tracker/api/router.h"
 #include "tracker/store/store.h"
@@ -14,12 +15,16 @@ using ParseCommand = std::function<Result<Command>(const Request&)>;
 using RenderOutcome = std::function<std::string(const Outcome&)>;
 using ReadAnswer = std::function<Result<std::string>(const Request&)>;
 
+/// The header of a request that must be made once.
+inline constexpr std::string_view kIdempotencyKey = "Idempotency-Key";
+
 /// A larger body is parsed on a reader thread: 256 kB of JSON takes about 2 ms.
 inline constexpr std::size_t kInlineParseBytesMax = 256 << 10;
 
 /// Parses on the network thread (large bodies on a reader thread), submits, and answers after the
-/// commit with `render` (default
-/// "{}").
+/// commit with `render` (default "{}"). A request with the header Idempotency-Key is made once: a
+/// repeat of it gets the recorded answer, with Idempotent-Replayed: true. `render` may run on the
+/// writer thread; pure.
 [[nodiscard]] Handler write_handler(Store& store, ParseCommand parse, RenderOutcome render = {});
 
 /// Runs `read` on a reader thread of the store; 429 when too many wait.

@@ -44,7 +44,9 @@ template <class Fast>
 Handler hot_handler(Store& store, Fast fast, ParseCommand slow) {
     return [&store, fast, slow_handler = write_handler(store, std::move(slow))](
                const std::shared_ptr<Request>& request, const Responder& respond) {
-        if (has_plain_json_type(*request) && request->body.size() <= kFastBytesMax) {
+        // A request that is made once a key needs what write_handler does with it.
+        const bool has_key = request->header(kIdempotencyKey).data() != nullptr;
+        if (!has_key && has_plain_json_type(*request) && request->body.size() <= kFastBytesMax) {
             if (auto command = fast(request->body)) {
                 store.submit(std::move(*command), [respond](const Result<Outcome>& outcome) {
                     respond(outcome ? json_text_response("{}") : error_response(outcome.error()));

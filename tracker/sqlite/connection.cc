@@ -84,6 +84,8 @@ Result<void> Connection::configure(const ConnectionOptions& options) {
     if (options.access == Access::kWriteOnce)
         script += "PRAGMA journal_mode=MEMORY;PRAGMA synchronous=OFF;";
     if (options.access == Access::kReadWriteCreate) {
+        // A new file can be made smaller again page by page; only an empty one takes this setting.
+        script += "PRAGMA auto_vacuum=INCREMENTAL;";
         // The hook above replaces SQLite's own checkpoints; the owner calls checkpoint().
         script += "PRAGMA journal_mode=WAL;PRAGMA synchronous=FULL;";
         if (options.database_bytes_max > 0) {

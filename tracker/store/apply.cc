@@ -47,6 +47,11 @@ Result<Outcome> apply(WriteContext& context, Atomic& atomic) {
     return outcome;
 }
 
+Result<Outcome> apply(WriteContext& context, Operation& operation) {
+    return std::visit([&](auto& one) { return tracker::apply(context, one); },
+                      static_cast<OperationVariant&>(operation));
+}
+
 }  // namespace
 
 Result<Outcome> apply(WriteContext& context, Command& command) {

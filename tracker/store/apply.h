@@ -60,6 +60,21 @@ namespace tune::tracker {
 // apply_registered_models.cc
 [[nodiscard]] Result<Outcome> apply(WriteContext& context, RegistryCommand& command);
 
+// apply_answers.cc
+[[nodiscard]] Result<Outcome> apply(WriteContext& context, KeyedCommand& command);
+[[nodiscard]] Result<Outcome> apply(WriteContext& context, SweepAnswers& command);
+
+// apply_garbage.cc
+[[nodiscard]] Result<Outcome> apply(WriteContext& context, PurgeRuns& command);
+[[nodiscard]] Result<Outcome> apply(WriteContext& context, PurgeModels& command);
+[[nodiscard]] Result<Outcome> apply(WriteContext& context, PurgeExperiment& command);
+[[nodiscard]] Result<Outcome> apply(WriteContext& context, PurgeRows& command);
+[[nodiscard]] Result<Outcome> apply(WriteContext& context, ForgetFolders& command);
+[[nodiscard]] Result<Outcome> apply(WriteContext& context, SweepDatasets& command);
+[[nodiscard]] Result<Outcome> apply(WriteContext& context, BeginKeySweep& command);
+[[nodiscard]] Result<Outcome> apply(WriteContext& context, SweepKeys& command);
+[[nodiscard]] Result<Outcome> apply(WriteContext& context, ShrinkFile& command);
+
 /// Adds `metrics` (those with a model_id) to their models. `model_rows`: as from find_model_rows.
 [[nodiscard]] Result<void> log_model_metrics(WriteContext& context, std::string_view run_id,
                                              const std::vector<Metric>& metrics);

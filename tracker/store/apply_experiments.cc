@@ -5,17 +5,22 @@
 namespace tune::tracker {
 namespace {
 
-Error experiment_exists(const std::string& name, bool is_deleted) {
-    std::string text = "Experiment(name=" + name + ") already exists.";
-    if (is_deleted)
-        text += " It is deleted: restore it, or delete it permanently to use the name again.";
-    return {Code::kResourceAlreadyExists, text};
-}
-
+/// Names are unique among active experiments: a deleted one does not keep its name from others.
 Result<void> check_name_free(WriteContext& context, const std::string& name) {
     TUNE_TRY(other, find_experiment_by_name(context.connection, name));
-    if (!other) return {};
-    return experiment_exists(name, other->lifecycle_stage == LifecycleStage::kDeleted);
+    if (!other || other->lifecycle_stage == LifecycleStage::kDeleted) return {};
+    return Error{Code::kResourceAlreadyExists, "Experiment(name=" + name + ") already exists."};
+}
+
+/// Errors: kResourceAlreadyExists when another one uses the name by now.
+Result<void> check_restorable(WriteContext& context, const Experiment& experiment) {
+    TUNE_TRY(other, find_experiment_by_name(context.connection, experiment.name));
+    if (!other || other->lifecycle_stage == LifecycleStage::kDeleted) return {};
+    return Error{Code::kResourceAlreadyExists,
+                 "Cannot restore experiment " + std::to_string(experiment.experiment_id) +
+                     ": its name '" + experiment.name + "' is used by experiment " +
+                     std::to_string(other->experiment_id) +
+                     " by now. Rename or delete that one first."};
 }
 
 Result<void> check_tags(const std::vector<Tag>& tags) {
@@ -53,8 +58,10 @@ Result<Experiment> require_in_stage(WriteContext& context, ExperimentId experime
 Result<Outcome> move_to_stage(WriteContext& context, ExperimentId experiment_id,
                               LifecycleStage stage) {
     const bool is_deleted = stage == LifecycleStage::kDeleted;
-    TUNE_TRY_VOID(require_in_stage(
-        context, experiment_id, is_deleted ? LifecycleStage::kActive : LifecycleStage::kDeleted));
+    TUNE_TRY(experiment,
+             require_in_stage(context, experiment_id,
+                              is_deleted ? LifecycleStage::kActive : LifecycleStage::kDeleted));
+    if (!is_deleted) TUNE_TRY_VOID(check_restorable(context, experiment));
     const std::int64_t now_ms = context.clock.now_ms();
     const auto life = static_cast<std::int64_t>(stage);
     TUNE_TRY(update, context.connection.prepare("UPDATE experiments SET life = ?2, "

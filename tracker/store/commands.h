@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tracker/store/import_commands.h"
+#include "tracker/store/operation_commands.h"
 #include "tracker/store/registry_commands.h"
 #include "tracker/store/types.h"
 
@@ -21,8 +22,8 @@ namespace tune::tracker {
 
 // --- experiments ---------------------------------------------------------------------------------
 
-/// Outcome: ExperimentId. Errors: kResourceAlreadyExists "Experiment(name=X) already exists. ...",
-/// also for the name of a deleted experiment; kInvalidParameterValue for a bad name, tag or
+/// Outcome: ExperimentId. Errors: kResourceAlreadyExists "Experiment(name=X) already exists." (the
+/// name of a deleted one is free, unlike MLflow's); kInvalidParameterValue for a bad name, tag or
 /// artifact location. An empty `artifact_location` means <artifact root>/<id>.
 struct CreateExperiment {
     std::string name;
@@ -44,7 +45,8 @@ struct DeleteExperiment {
 };
 
 /// Restores the experiment and all its runs, even those deleted one by one before. Errors:
-/// kResourceDoesNotExist when there is no such deleted experiment.
+/// kResourceDoesNotExist when there is no such deleted experiment; kResourceAlreadyExists when
+/// another one uses its name by now.
 struct RestoreExperiment {
     ExperimentId experiment_id = 0;
 };
@@ -226,7 +228,7 @@ using CommandVariant =
                  LogMetric, LogParam, SetTag, DeleteTag, LogBatch, LogInputs, LogOutputs,
                  RecordLoggedModel, CreateLoggedModel, FinalizeLoggedModel, SetLoggedModelTags,
                  DeleteLoggedModelTag, LogLoggedModelParams, DeleteLoggedModel, PutDocument,
-                 DeleteDocument, ImportRows, RegistryCommand, Atomic>;
+                 DeleteDocument, ImportRows, RegistryCommand, Operation, Atomic>;
 
 /// One change. Converts implicitly from each struct above.
 struct Command : CommandVariant {
@@ -239,8 +241,9 @@ struct AtomicOutcome {
     std::vector<Outcome> outcomes;
 };
 
-using OutcomeVariant = std::variant<std::monostate, ExperimentId, RunInfo, Run, LoggedModel,
-                                    RegisteredModel, ModelVersion, AtomicOutcome>;
+using OutcomeVariant =
+    std::variant<std::monostate, ExperimentId, RunInfo, Run, LoggedModel, RegisteredModel,
+                 ModelVersion, RecordedAnswer, PurgeProgress, AtomicOutcome>;
 
 /// What a command answers: std::monostate unless the command's comment names a type.
 struct Outcome : OutcomeVariant {

@@ -74,6 +74,12 @@ struct ByteCounter {
         return pairs(command.model.params) + pairs(command.model.tags) +
                command.model.metrics.size() * sizeof(Metric);
     }
+    std::size_t operator()(const Operation& command) const {
+        const auto* keyed = std::get_if<KeyedCommand>(&command);
+        if (keyed == nullptr) return 0;
+        return keyed->key.size() + keyed->fingerprint.size() +
+               approximate_bytes(keyed->command.front());
+    }
     std::size_t operator()(const Atomic& command) const {
         std::size_t bytes = 0;
         for (const Command& one : command.commands) bytes += approximate_bytes(one);

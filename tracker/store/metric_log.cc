@@ -33,6 +33,12 @@ void MetricLog::forget() {
     changed_.clear();
 }
 
+void MetricLog::forget_runs(const std::unordered_set<std::int64_t>& run_rows) {
+    if (run_rows.empty()) return;
+    std::erase_if(heads_,
+                  [&](const auto& entry) { return run_rows.contains(entry.first.run_row); });
+}
+
 void MetricLog::trim() {
     if (heads_.size() > kSeriesCacheMax && changed_.empty()) heads_.clear();
 }

@@ -8,6 +8,7 @@
 #include <limits>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/result.h"
@@ -54,6 +55,9 @@ public:
 
     /// Drops all heads; the next add() reads the data base.
     void forget();
+    /// Drops the heads of runs whose rows are removed: later runs may get their numbers. REQUIRES:
+    /// flush() since their last add(). Cost: one pass over the heads.
+    void forget_runs(const std::unordered_set<std::int64_t>& run_rows);
     /// Drops heads if there are too many. After a commit.
     void trim();
 

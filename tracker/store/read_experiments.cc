@@ -98,7 +98,10 @@ Result<std::optional<Experiment>> find_experiment(sqlite::Connection& connection
 
 Result<std::optional<Experiment>> find_experiment_by_name(sqlite::Connection& connection,
                                                           std::string_view name) {
-    static const std::string sql = std::string(kColumns) + "name = ?";
+    // Deleted ones share names: the active one, or else the one that was deleted last.
+    static const std::string sql =
+        std::string(kColumns) +
+        "name = ? ORDER BY life, last_update_time_ms DESC, experiment_id DESC LIMIT 1";
     TUNE_TRY(select, connection.prepare(sql));
     return read_one(connection, select.with(name));
 }

@@ -61,6 +61,10 @@ int schema_version() {
     return std::end(kMigrations)[-1].version;
 }
 
+Result<int> stored_schema_version(sqlite::Connection& connection) {
+    return read_version(connection);
+}
+
 Result<void> migrate(sqlite::Connection& connection, const Clock& clock) {
     TUNE_TRY(version, read_version(connection));
     if (version > schema_version())

@@ -19,12 +19,37 @@ Result<std::int64_t> KeyTable::find(std::string_view name) {
 
 Result<std::int64_t> KeyTable::id_of(std::string_view name) {
     TUNE_TRY(known, find(name));
-    if (known != 0) return known;
+    if (known != 0) {
+        if (is_watching_) note_use(known);
+        return known;
+    }
     TUNE_TRY(insert, connection_.prepare("INSERT INTO keys (name) VALUES (?)"));
     TUNE_TRY_VOID(insert.with(name).run());
     const std::int64_t id = connection_.last_insert_row();
     ids_.emplace(name, id);
+    if (is_watching_) note_use(id);
     return id;
+}
+
+void KeyTable::note_use(std::int64_t key_id) {
+    if (used_.size() >= kWatchedKeysMax) return end_watch();
+    used_.insert(key_id);
+}
+
+void KeyTable::begin_watch() {
+    is_watching_ = true;
+    used_.clear();
+}
+
+void KeyTable::end_watch() {
+    is_watching_ = false;
+    used_ = {};
+}
+
+Result<bool> KeyTable::was_used(std::int64_t key_id) const {
+    if (!is_watching_)
+        return Error{Code::kInvalidState, "Nobody watches which names are used; begin again."};
+    return used_.contains(key_id);
 }
 
 Result<RunRow> RunTable::find(std::string_view run_id) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/clock.h"
@@ -19,6 +20,9 @@ namespace tune::tracker {
 
 /// Names of metrics, params and tags whose id is remembered; about 100 bytes each.
 inline constexpr std::size_t kKeyCacheMax = 32'768;
+/// Names that may come into use while a sweep looks for unused ones; about 40 bytes each. Beyond it
+/// the sweep ends without removing more.
+inline constexpr std::size_t kWatchedKeysMax = 200'000;
 /// Runs whose row is remembered; about 130 bytes each.
 inline constexpr std::size_t kRunCacheMax = 32'768;
 
@@ -42,9 +46,20 @@ public:
     [[nodiscard]] Result<std::int64_t> find(std::string_view name);
     void forget() { ids_.clear(); }
 
+    /// From now on remembers every id that id_of() gives, until end_watch().
+    void begin_watch();
+    void end_watch();
+    /// Whether id_of() gave this id since begin_watch(). Errors: kInvalidState when nobody watches,
+    /// or when too many were used.
+    [[nodiscard]] Result<bool> was_used(std::int64_t key_id) const;
+
 private:
+    void note_use(std::int64_t key_id);
+
     sqlite::Connection& connection_;
     TextMap<std::int64_t> ids_;
+    bool is_watching_ = false;
+    std::unordered_set<std::int64_t> used_;
 };
 
 struct RunRow {

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "tracker/api/app.h"
+#include "tracker/api/upkeep_routes.h"
 #include "tuner/api/routes.h"
 #include "web/assets.h"
 
@@ -48,6 +49,9 @@ Result<std::unique_ptr<LocalServer>> LocalServer::open(LocalServerOptions option
     tracker::add_tracking_routes(
         local->router_, {*local->store_, *local->artifacts_, local->hub_},
         {.assets = page(), .static_prefix = local->options_.static_prefix});
+    local->upkeep_ =
+        std::make_unique<tracker::Upkeep>(*local->store_, *local->artifacts_, data, local->clock_);
+    tracker::add_upkeep_routes(local->router_, *local->upkeep_, *local->artifacts_);
     tracker::add_openapi_routes(local->router_,
                                 {tracker::tracking_openapi(), tuner::tuning_openapi()});
     return local;
@@ -75,6 +79,7 @@ void LocalServer::stop() {
         announced_ = false;
     }
     if (studies_) studies_->drain();
+    if (upkeep_) upkeep_->stop();
     if (server_) server_->stop();
     live_studies_.stop();
     if (store_) store_->stop();

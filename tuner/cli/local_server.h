@@ -18,6 +18,7 @@
 #include "tracker/artifacts/artifact_store.h"
 #include "tracker/http/server.h"
 #include "tracker/store/store.h"
+#include "tracker/upkeep/upkeep.h"
 #include "tuner/api/live_studies.h"
 #include "tuner/study/studies.h"
 
@@ -66,6 +67,7 @@ private:
     tuner::LiveStudies live_studies_;
     std::unique_ptr<tracker::Store> store_;
     std::unique_ptr<tracker::ArtifactStore> artifacts_;
+    std::unique_ptr<tracker::Upkeep> upkeep_;
     std::unique_ptr<tuner::Studies> studies_;
     tracker::Router router_;
     std::unique_ptr<tracker::Server> server_;

@@ -13,6 +13,7 @@
 
 #include "base/version.h"
 #include "tuner/cli/options.h"
+#include "tuner/cli/upkeep_commands.h"
 
 namespace tune::cli {
 namespace {
@@ -39,6 +40,9 @@ struct Words {
     PlanCommand plan;
     AgentCommand agent;
     StudyCommand study;
+    GcCommand gc;
+    BackupCommand backup;
+    RestoreCommand restore;
     std::function<int()> verb;
 };
 
@@ -133,6 +137,43 @@ void add_agent(CLI::App& app, Words& words) {
     verb.callback([&words] { words.verb = [&words] { return run_agent(words.agent); }; });
 }
 
+void add_gc(CLI::App& app, Words& words) {
+    CLI::App& verb =
+        *app.add_subcommand("gc", "remove for good what was deleted; the server goes on meanwhile");
+    GcCommand& gc = words.gc;
+    verb.add_option("--older-than", gc.older_than,
+                    "deleted at least this long ago (default 30d; 0s when something is named)");
+    verb.add_option("--run-ids", gc.run_ids, "only these deleted runs")->delimiter(',');
+    verb.add_option("--experiment-ids", gc.experiment_ids, "only these deleted experiments")
+        ->delimiter(',');
+    verb.add_flag("--dry-run", gc.dry_run, "only count");
+    verb.add_option("--server", gc.server, "the server (default: the one of the folder)");
+    verb.add_option("--data", gc.data, std::string("the folder (default: ") + kDefaultData + ")");
+    verb.add_flag("--json", gc.json, "as JSON");
+    verb.callback([&words] { words.verb = [&words] { return run_gc(words.gc); }; });
+}
+
+void add_backup(CLI::App& app, Words& words) {
+    CLI::App& verb = *app.add_subcommand(
+        "backup", "write the data base into one file, also while a server runs");
+    BackupCommand& backup = words.backup;
+    verb.add_option("file", backup.file, "the new file")->required();
+    verb.add_option("--data", backup.data, "the folder")->capture_default_str();
+    verb.add_flag("--with-artifacts", backup.with_artifacts, "the artifacts too");
+    verb.add_flag("--json", backup.json, "as JSON");
+    verb.callback([&words] { words.verb = [&words] { return run_backup(words.backup); }; });
+}
+
+void add_restore(CLI::App& app, Words& words) {
+    CLI::App& verb = *app.add_subcommand("restore", "put a backup into a folder");
+    RestoreCommand& restore = words.restore;
+    verb.add_option("file", restore.file, "what `tune backup` wrote")->required();
+    verb.add_option("--data", restore.data, "the folder")->capture_default_str();
+    verb.add_flag("--force", restore.force, "overwrite the data that are there");
+    verb.add_flag("--json", restore.json, "as JSON");
+    verb.callback([&words] { words.verb = [&words] { return run_restore(words.restore); }; });
+}
+
 void add_study_verb(CLI::App& app, Words& words, const char* name, const char* summary,
                     std::function<int()> call) {
     CLI::App& verb = *app.add_subcommand(name, summary);
@@ -176,6 +217,9 @@ int run(int argc, char** argv) {
     add_server(app, words);
     add_agent(app, words);
     add_plan(app, words);
+    add_gc(app, words);
+    add_backup(app, words);
+    add_restore(app, words);
     add_study_verb(app, words, "ls", "list the studies", [&] { return run_ls(words.study); });
     add_study_verb(app, words, "show", "a study and its trials",
                    [&] { return run_show(words.study); });

@@ -45,18 +45,41 @@ TEST_F(ExperimentsTest, MissingOnesAreSaidToBeMissing) {
         EXPECT_EQ(refusal(command), "RESOURCE_DOES_NOT_EXIST: No Experiment with id=9 exists");
 }
 
-TEST_F(ExperimentsTest, NamesAreUniqueAlsoAmongDeleted) {
+TEST_F(ExperimentsTest, NamesAreUniqueAmongActiveOnes) {
     const auto id = create_experiment("a");
     EXPECT_EQ(refusal(CreateExperiment{.name = "a"}),
               "RESOURCE_ALREADY_EXISTS: Experiment(name=a) already exists.");
-    run(DeleteExperiment{id});
-    EXPECT_TRUE(refusal(CreateExperiment{.name = "a"})
-                    .starts_with("RESOURCE_ALREADY_EXISTS: Experiment(name=a) already exists."));
     const auto other = create_experiment("b");
     EXPECT_TRUE(refusal(RenameExperiment{other, "a"}).starts_with("RESOURCE_ALREADY_EXISTS"));
+    run(DeleteExperiment{id});
+    run(RenameExperiment{other, "a"});
     run(RenameExperiment{other, "b"});
     run(RenameExperiment{other, "c"});
     EXPECT_EQ(store_->get_experiment(other)->name, "c");
+}
+
+TEST_F(ExperimentsTest, TheNameOfADeletedOneIsFree) {
+    const auto first = create_experiment("a");
+    run(DeleteExperiment{first});
+    EXPECT_EQ(store_->get_experiment_by_name("a")->experiment_id, first);
+    const auto second = create_experiment("a");
+    EXPECT_GT(second, first);
+    EXPECT_EQ(store_->get_experiment_by_name("a")->experiment_id, second);
+    EXPECT_EQ(refusal(CreateExperiment{.name = "a"}),
+              "RESOURCE_ALREADY_EXISTS: Experiment(name=a) already exists.");
+    EXPECT_EQ(refusal(RestoreExperiment{first}),
+              "RESOURCE_ALREADY_EXISTS: Cannot restore experiment " + std::to_string(first) +
+                  ": its name 'a' is used by experiment " + std::to_string(second) +
+                  " by now. Rename or delete that one first.");
+    clock_.advance_ms(1);
+    run(DeleteExperiment{second});
+    EXPECT_EQ(store_->get_experiment_by_name("a")->experiment_id, second) << "deleted last";
+    run(RestoreExperiment{first});
+    EXPECT_EQ(store_->get_experiment_by_name("a")->experiment_id, first);
+    EXPECT_TRUE(refusal(RestoreExperiment{second}).starts_with("RESOURCE_ALREADY_EXISTS"));
+    run(RenameExperiment{first, "b"});
+    run(RestoreExperiment{second});
+    EXPECT_EQ(store_->get_experiment_by_name("b")->experiment_id, first);
 }
 
 TEST_F(ExperimentsTest, NamesAreChecked) {

@@ -11,6 +11,7 @@
 
 #include "tests/tuner/study/world.h"
 #include "tracker/api/app.h"
+#include "tracker/api/upkeep_routes.h"
 #include "tracker/artifacts/artifact_store.h"
 #include "tuner/api/routes.h"
 
@@ -24,10 +25,13 @@ protected:
         artifacts_ = tracker::ArtifactStore::open(folder_).value();
         add_tuning_routes(router_, {world_.studies(), world_.store()});
         tracker::add_tracking_routes(router_, {world_.store(), *artifacts_, hub_}, {});
+        upkeep_ = std::make_unique<tracker::Upkeep>(world_.store(), *artifacts_, folder_, clock_);
+        tracker::add_upkeep_routes(router_, *upkeep_, *artifacts_);
         tracker::add_openapi_routes(router_, parts_);
         document_ = parse_json(tracker::openapi_document(parts_)).value();
     }
     ~OpenApiTest() override {
+        upkeep_.reset();
         world_.close();
         artifacts_.reset();
         std::filesystem::remove_all(folder_);
@@ -38,6 +42,7 @@ protected:
     tracker::EventHub hub_{clock_};
     std::filesystem::path folder_;
     std::unique_ptr<tracker::ArtifactStore> artifacts_;
+    std::unique_ptr<tracker::Upkeep> upkeep_;
     tracker::Router router_;
     std::vector<tracker::OpenApiPart> parts_ = {tracker::tracking_openapi(), tuning_openapi()};
     Json document_;

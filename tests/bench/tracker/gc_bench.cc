@@ -1,0 +1,93 @@
+// Removing a run of 6.5 million points for good, and what other writers notice of it.
+//   gc_bench [POINTS]
+
+#include <atomic>
+#include <thread>
+
+#include "tests/bench/tracker/http_load.h"
+
+namespace {
+
+using namespace tune::bench;
+
+constexpr int kRows = 1'000;
+constexpr std::size_t kWriters = 8;
+
+std::string tune_request(const char* method, const std::string& path, const std::string& body) {
+    return std::string(method) + " /api/2.0/tune/" + path +
+           " HTTP/1.1\r\nHost: 127.0.0.1:5000\r\nContent-Type: application/json\r\n"
+           "Content-Length: " +
+           std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
+std::string deleted_run(Connection& connection, int points) {
+    const std::string run = create_run(connection, "0");
+    for (int batch = 0; batch * kRows < points; ++batch)
+        connection.exchange(batch_request(run, batch, kRows));
+    connection.exchange(post("runs/delete", R"({"run_id": ")" + run + R"("})"));
+    return run;
+}
+
+/// Collects all garbage; the job's result.
+Json collect(Connection& connection) {
+    Json job = Json::parse(
+        connection.exchange(tune_request("POST", "gc", R"({"older_than_ms": 0})")))["job"];
+    while (job["is_running"].get<bool>())
+        job = Json::parse(connection.exchange(tune_request(
+            "GET", "job?after=" + std::to_string(job["version"].get<std::int64_t>()), "")))["job"];
+    TUNE_CHECK(job.contains("result"), job.dump());
+    return job["result"];
+}
+
+/// Times of log-metric of eight writers until `is_over`.
+std::vector<double> write_until(std::uint16_t port, const std::vector<std::string>& runs,
+                                int first_step, const std::function<bool(double)>& is_over) {
+    std::vector<double> times;
+    drive(
+        port, runs.size(),
+        [&](std::size_t client, int step) {
+            return metric_request(runs[client], first_step + step);
+        },
+        [&](std::size_t, double ms) { times.push_back(ms); }, is_over);
+    return times;
+}
+
+void measure(const fs::path& bin_dir, int points) {
+    const Server server(bin_dir);
+    Connection connection(server.port());
+    std::vector<std::string> runs;
+    for (std::size_t i = 0; i < kWriters; ++i) runs.push_back(create_run(connection, "0"));
+    deleted_run(connection, points);
+    const double before_mb = server.memory_mb();
+    server.reset_peak();
+    const auto begin = Clock::now();
+    const Json result = collect(connection);
+    report("gc of a run of 6,500,000 points", seconds_since(begin), "s", "lower", 1);
+    report("gc of a run of 6,500,000 points, growth of memory",
+           server.memory_mb("VmHWM:") - before_mb, "MB", "lower", 50);
+    TUNE_CHECK(result["metric_points"].get<int>() == points, result.dump());
+    TUNE_CHECK(result["free_bytes"].get<std::int64_t>() == 0, result.dump());
+
+    deleted_run(connection, points);
+    const auto quiet =
+        write_until(server.port(), runs, 0, [](double elapsed_s) { return elapsed_s >= 2; });
+    std::atomic<bool> is_over{false};
+    std::thread collector([&] {
+        Connection own(server.port());
+        collect(own);
+        is_over = true;
+    });
+    const auto during =
+        write_until(server.port(), runs, 10'000'000, [&](double) { return is_over.load(); });
+    collector.join();
+    report("log-metric, 8 clients, p99", quantile(quiet, 0.99), "ms", "lower", 10);
+    report("log-metric, 8 clients, p99 during gc", quantile(during, 0.99), "ms", "lower", 20);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    measure(fs::absolute(fs::path(argv[0])).parent_path(),
+            argc > 1 ? std::atoi(argv[1]) : 6'500'000);
+    return 0;
+}

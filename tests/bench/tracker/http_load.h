@@ -1,0 +1,295 @@
+#pragma once
+// A load generator for our server over HTTP: one thread on an epoll loop, so that on a small
+// machine most of the time is the server's. Every connection is kept alive and has one request
+// under way.
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+
+namespace tune::bench {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::json;
+
+inline double seconds_since(Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+inline void report(const char* name, double value, const char* unit, const char* better,
+                   double target) {
+    const Json line = {
+        {"name", name}, {"value", value}, {"unit", unit}, {"better", better}, {"target", target}};
+    std::printf("%s\n", line.dump().c_str());
+    std::fflush(stdout);
+}
+
+inline sockaddr_in local_address(std::uint16_t port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+}
+
+inline std::uint16_t free_port() {
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address = local_address(0);
+    socklen_t length = sizeof address;
+    ::bind(fd, reinterpret_cast<sockaddr*>(&address), length);
+    ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
+    ::close(fd);
+    return ntohs(address.sin_port);
+}
+
+/// A connection that sends a request and finds the end of its answer by Content-Length.
+class Connection {
+public:
+    static int try_connect(std::uint16_t port) {
+        const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        const sockaddr_in address = local_address(port);
+        const int on = 1;
+        if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+            ::close(fd);
+            return -1;
+        }
+        ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        return fd;
+    }
+    explicit Connection(std::uint16_t port) : fd_(try_connect(port)) {
+        TUNE_CHECK(fd_ >= 0, "cannot connect to the server");
+    }
+    ~Connection() { ::close(fd_); }
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
+
+    [[nodiscard]] int fd() const { return fd_; }
+
+    void send(std::string_view request) {
+        answer_.clear();
+        while (!request.empty()) {
+            const ssize_t sent = ::send(fd_, request.data(), request.size(), MSG_NOSIGNAL);
+            TUNE_CHECK(sent > 0, "the server closed the connection");
+            request.remove_prefix(static_cast<std::size_t>(sent));
+        }
+    }
+
+    /// Reads what there is; whether the answer is whole.
+    bool receive() {
+        char piece[1 << 16];
+        const ssize_t got = ::recv(fd_, piece, sizeof piece, 0);
+        TUNE_CHECK(got > 0, "the server closed the connection");
+        answer_.append(piece, static_cast<std::size_t>(got));
+        const std::size_t head = answer_.find("\r\n\r\n");
+        if (head == std::string::npos) return false;
+        const std::size_t field = answer_.find("Content-Length: ");
+        const std::size_t length = std::strtoul(answer_.c_str() + field + 16, nullptr, 10);
+        if (answer_.size() < head + 4 + length) return false;
+        TUNE_CHECK(answer_.compare(9, 3, "200") == 0, answer_);
+        body_at_ = head + 4;
+        return true;
+    }
+
+    /// Sends and waits; the answer's body.
+    std::string exchange(std::string_view request) {
+        send(request);
+        while (!receive()) {
+        }
+        return answer_.substr(body_at_);
+    }
+
+private:
+    int fd_;
+    std::string answer_;
+    std::size_t body_at_ = 0;
+};
+
+inline std::string post(std::string_view path, std::string_view body) {
+    std::string text = "POST /api/2.0/mlflow/";
+    text.append(path).append(" HTTP/1.1\r\nHost: 127.0.0.1:5000\r\n");
+    // What the 3.17.2 client sends with each request.
+    text.append("User-Agent: mlflow-python-client/3.17.2\r\nX-MLflow-Client-Version: 3.17.2\r\n");
+    text.append("Accept-Encoding: gzip, deflate\r\nAccept: */*\r\nConnection: keep-alive\r\n");
+    text.append("Content-Type: application/json\r\nContent-Length: ");
+    text.append(std::to_string(body.size())).append("\r\n\r\n").append(body);
+    return text;
+}
+
+inline Json call(Connection& connection, std::string_view path, const Json& body) {
+    return Json::parse(connection.exchange(post(path, body.dump())));
+}
+
+inline std::string create_run(Connection& connection, const std::string& experiment,
+                              int start_ms = 1) {
+    return call(connection, "runs/create",
+                {{"experiment_id", experiment}, {"start_time", start_ms}})["run"]["info"]["run_id"]
+        .get<std::string>();
+}
+
+/// The server process on a folder of its own.
+class Server {
+public:
+    explicit Server(const fs::path& bin_dir)
+        : folder_(bin_dir / ("bench-data-" + std::to_string(::getpid()))), port_(free_port()) {
+        fs::remove_all(folder_);
+        fs::create_directories(folder_);
+        const bool has_tune = fs::exists(bin_dir / "tune");
+        const std::string program = (bin_dir / (has_tune ? "tune" : "tracking_server")).string();
+        const std::string data = (folder_ / "data").string();
+        const std::string port = std::to_string(port_);
+        std::vector<const char*> arguments = {program.c_str()};
+        if (has_tune) arguments.push_back("server");
+        for (const char* text : {"--data", data.c_str(), "--port", port.c_str()})
+            arguments.push_back(text);
+        arguments.push_back(nullptr);
+        const auto begin = Clock::now();
+        pid_ = ::fork();
+        if (pid_ == 0) {
+            std::freopen("/dev/null", "w", stdout);
+            ::execv(program.c_str(), const_cast<char* const*>(arguments.data()));
+            std::_Exit(127);
+        }
+        wait_for_first_answer();
+        start_ms_ = seconds_since(begin) * 1000;
+    }
+    ~Server() {
+        ::kill(pid_, SIGTERM);
+        ::waitpid(pid_, nullptr, 0);
+        fs::remove_all(folder_);
+    }
+    Server(const Server&) = delete;
+    Server& operator=(const Server&) = delete;
+
+    [[nodiscard]] std::uint16_t port() const { return port_; }
+    [[nodiscard]] double start_ms() const { return start_ms_; }
+
+    /// "VmRSS:", what it holds now, or "VmHWM:", the most since reset_peak().
+    [[nodiscard]] double memory_mb(const char* field = "VmRSS:") const {
+        std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+        std::string word;
+        while (status >> word)
+            if (word == field) break;
+        double kb = 0;
+        status >> kb;
+        return kb / 1024;
+    }
+    void reset_peak() const {
+        std::ofstream("/proc/" + std::to_string(pid_) + "/clear_refs") << "5";
+    }
+
+private:
+    void wait_for_first_answer() {
+        for (;;) {
+            const int fd = Connection::try_connect(port_);
+            if (fd >= 0) {
+                ::close(fd);
+                Connection(port_).exchange("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+                return;
+            }
+            TUNE_CHECK(::waitpid(pid_, nullptr, WNOHANG) == 0, "the server did not start");
+            const timespec pause{0, 200'000};
+            ::nanosleep(&pause, nullptr);
+        }
+    }
+
+    fs::path folder_;
+    std::uint16_t port_;
+    pid_t pid_ = -1;
+    double start_ms_ = 0;
+};
+
+/// A closed loop: each client sends its next request when the last one is answered. `make(client,
+/// step)` gives the request, `done(client, ms)` hears how long each took. Ends when `is_over(s)`.
+inline void drive(std::uint16_t port, std::size_t client_count,
+                  const std::function<std::string(std::size_t, int)>& make,
+                  const std::function<void(std::size_t, double)>& done,
+                  const std::function<bool(double)>& is_over) {
+    std::vector<std::unique_ptr<Connection>> clients;
+    std::vector<Clock::time_point> sent(client_count);
+    std::vector<int> steps(client_count, 0);
+    const int loop = ::epoll_create1(EPOLL_CLOEXEC);
+    for (std::size_t i = 0; i < client_count; ++i) {
+        clients.push_back(std::make_unique<Connection>(port));
+        epoll_event event{};
+        event.events = EPOLLIN;
+        event.data.u64 = i;
+        ::epoll_ctl(loop, EPOLL_CTL_ADD, clients[i]->fd(), &event);
+    }
+    const auto send = [&](std::size_t i) {
+        const std::string request = make(i, steps[i]++);
+        sent[i] = Clock::now();
+        clients[i]->send(request);
+    };
+    const auto begin = Clock::now();
+    for (std::size_t i = 0; i < client_count; ++i) send(i);
+    std::size_t under_way = client_count;
+    std::vector<epoll_event> events(client_count);
+    bool over = false;
+    while (under_way > 0) {
+        const int count = ::epoll_wait(loop, events.data(), static_cast<int>(client_count), -1);
+        over = over || is_over(seconds_since(begin));
+        for (int k = 0; k < count; ++k) {
+            const std::size_t i = events[static_cast<std::size_t>(k)].data.u64;
+            if (!clients[i]->receive()) continue;
+            done(i, seconds_since(sent[i]) * 1000);
+            if (over)
+                --under_way;
+            else
+                send(i);
+        }
+    }
+    ::close(loop);
+}
+
+/// The share `part` (0..1) of the sorted values.
+inline double quantile(std::vector<double> values, double part) {
+    if (values.empty()) return 0;
+    const auto at = static_cast<std::size_t>(part * static_cast<double>(values.size() - 1));
+    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at),
+                     values.end());
+    return values[at];
+}
+
+/// A log-batch of `rows` points over ten metrics.
+inline std::string batch_request(const std::string& run, int batch, int rows) {
+    std::string body = R"({"run_id": ")" + run + R"(", "metrics": [)";
+    for (int i = 0; i < rows; ++i) {
+        const int step = batch * rows + i;
+        if (i > 0) body += ", ";
+        body += R"({"key": "m)" + std::to_string(i % 10) + R"(", "value": )" +
+                std::to_string(i * 0.5) + R"(, "timestamp": )" + std::to_string(step + 1) +
+                R"(, "step": )" + std::to_string(step) + "}";
+    }
+    return post("runs/log-batch", body + "]}");
+}
+
+inline std::string metric_request(const std::string& run, int step) {
+    // The client names the run twice, by its old name too.
+    return post("runs/log-metric", R"({"run_uuid": ")" + run + R"(", "run_id": ")" + run +
+                                       R"(", "key": "loss", "value": 0.5, "timestamp": )" +
+                                       std::to_string(step + 1) + R"(, "step": )" +
+                                       std::to_string(step) + "}");
+}
+
+}  // namespace tune::bench
