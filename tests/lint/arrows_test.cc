@@ -30,6 +30,13 @@ const std::map<std::string, std::set<std::string>> kArrows = {
      {"base", "tracker/store", "tracker/search", "tracker/artifacts", "tracker/upkeep"}},
     {"tracker/http", {"base", "tracker/api", "tracker/artifacts"}},
     {"tracker/client", {"base"}},
+    {"tracker/transfer",
+     {"base", "tracker/store", "tracker/sqlite", "tracker/artifacts",
+      "tracker/client"}},
+    // The SQL of MLflow's own schema, which is no business of our store's.
+    {"tracker/transfer/mlflow_db",
+     {"base", "tracker/sqlite", "tracker/transfer", "tracker/store/types.h",
+      "tracker/store/metric_block.h", "tracker/store/registry_types.h", "tracker/artifacts"}},
     {"tuner/space", {"base"}},
     {"tuner/sampler", {"base", "tuner/space"}},
     {"tuner/pruner", {"base", "tuner/space"}},
@@ -56,7 +63,7 @@ const std::map<std::string, std::set<std::string>> kLibraryHomes = {
     {"sqlite3.h", {"tracker/sqlite"}},
     {"arrow/", {"loader"}},
     {"parquet/", {"loader"}},
-    {"yaml-cpp/", {"tracker/openapi", "tuner/space", "worker/train", "loader"}},
+    {"yaml-cpp/", {"tracker/openapi", "tracker/transfer", "tuner/space", "worker/train", "loader"}},
     {"CLI/", {"tuner/cli", "worker/train", "loader/tools"}},
 };
 

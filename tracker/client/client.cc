@@ -168,7 +168,9 @@ Result<std::string> Client::State::call(ClientConnection::Outgoing request) {
             error = {Code::kCancelled, "cancelled"};
         } else if (!connection.exchange(request, answer, failed)) {
             error = error_of(failed);
-            again = failed.failure == Failure::kUnreachable;
+            again = failed.failure == Failure::kUnreachable && answer.sunk_bytes == 0;
+        } else if (answer.sink_error) {
+            error = std::move(*answer.sink_error);
         } else if (answer.status / 100 == 2) {
             return std::move(answer.body);
         } else {
@@ -252,6 +254,17 @@ Result<void> Client::put_file(std::string_view path, const std::filesystem::path
     FileBody body(fd,
                   std::min<std::uint64_t>(bytes_max, static_cast<std::uint64_t>(status.st_size)));
     return state_->upload(path, body, timeout_ms);
+}
+
+Result<void> Client::get_file(std::string_view path, const Sink& sink, int timeout_ms) {
+    ClientConnection::Outgoing request;
+    request.method = "GET";
+    request.target = path;
+    request.sink = &sink;
+    request.timeout_ms = timeout_ms;
+    request.timeout_is_per_piece = true;
+    TUNE_TRY_VOID(state_->call(request));
+    return {};
 }
 
 Result<void> Client::put_bytes(std::string_view path, std::string_view content, int timeout_ms) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -50,6 +51,13 @@ public:
     [[nodiscard]] Result<Json> post(std::string_view path, const Json& body, int timeout_ms = 0);
     [[nodiscard]] Result<Json> patch(std::string_view path, const Json& body, int timeout_ms = 0);
     [[nodiscard]] Result<Json> remove(std::string_view path, const Json& body, int timeout_ms = 0);
+
+    /// Gives the answer's body to `sink` in pieces, never whole in memory; a `sink` that fails ends
+    /// the call with its error. What was given cannot be taken back: after the first piece there is
+    /// no other attempt. `timeout_ms` counts between two pieces.
+    using Sink = std::function<Result<void>(std::string_view bytes)>;
+    [[nodiscard]] Result<void> get_file(std::string_view path, const Sink& sink,
+                                        int timeout_ms = 0);
 
     /// Sends the file's first `bytes_max` bytes as the body of a PUT, in pieces, never whole in
     /// memory: a log that grows meanwhile is sent up to the size it had at the start. `timeout_ms`

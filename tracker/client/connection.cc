@@ -1,5 +1,6 @@
 #include "tracker/client/connection.h"
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
@@ -7,6 +8,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/buffer_body.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
@@ -23,6 +25,9 @@ using boost::system::error_code;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kAnswerHeaderBytesMax = 64 << 10;
+constexpr std::size_t kSinkPieceBytes = 256 << 10;
+/// Of an error's text, when the body was to go to a sink.
+constexpr std::size_t kErrorBodyBytesMax = 64 << 10;
 
 }  // namespace
 
@@ -39,6 +44,7 @@ struct ClientConnection::State {
     error_code connect();
     error_code send(const Outgoing& request, AttemptError& error);
     error_code receive(const Outgoing& request, HttpAnswer& answer);
+    error_code receive_to_sink(const Outgoing& request, HttpAnswer& answer);
     void drop();
     void set_deadline(const Outgoing& request) {
         deadline = SteadyClock::now() + std::chrono::milliseconds(request.timeout_ms);
@@ -165,6 +171,41 @@ error_code ClientConnection::State::receive(const Outgoing& request, HttpAnswer&
     }
 }
 
+/// The body goes to the sink piece by piece; that of an error is kept, as it is short.
+error_code ClientConnection::State::receive_to_sink(const Outgoing& request, HttpAnswer& answer) {
+    http::response_parser<http::buffer_body> parser;
+    parser.body_limit(boost::none);
+    parser.header_limit(kAnswerHeaderBytesMax);
+    error_code ec = step([&](auto done) { http::async_read_header(socket, buffer, parser, done); });
+    got_any_byte = parser.got_some();
+    if (ec) return ec;
+    answer.status = static_cast<int>(parser.get().result_int());
+    std::string piece(kSinkPieceBytes, '\0');
+    while (!parser.is_done()) {
+        parser.get().body().data = piece.data();
+        parser.get().body().size = piece.size();
+        set_deadline(request);
+        ec = step([&](auto done) { http::async_read_some(socket, buffer, parser, done); });
+        if (ec == http::error::need_buffer) ec = {};
+        if (ec) return ec;
+        const std::string_view got(piece.data(), piece.size() - parser.get().body().size);
+        if (answer.status / 100 != 2) {
+            answer.body += got.substr(
+                0, kErrorBodyBytesMax - std::min(kErrorBodyBytesMax, answer.body.size()));
+            continue;
+        }
+        answer.sunk_bytes += got.size();
+        if (got.empty()) continue;
+        if (Result<void> taken = (*request.sink)(got); !taken) {
+            answer.sink_error = std::move(taken).error();
+            drop();
+            return {};
+        }
+    }
+    if (!parser.keep_alive()) drop();
+    return {};
+}
+
 ClientConnection::ClientConnection(UrlParts url, std::string user_agent,
                                    std::size_t answer_bytes_max)
     : state_(std::make_unique<State>(std::move(url), std::move(user_agent), answer_bytes_max)) {}
@@ -185,7 +226,9 @@ bool ClientConnection::exchange(const Outgoing& request, HttpAnswer& answer, Att
             if (!error.text.empty()) return false;
             // A server that refuses an upload answers before it has all of it and closes.
             if (!ec || (s.socket.is_open() && request.body)) {
-                const error_code read_ec = s.receive(request, answer);
+                const error_code read_ec = request.sink != nullptr
+                                               ? s.receive_to_sink(request, answer)
+                                               : s.receive(request, answer);
                 if (!read_ec) {
                     if (ec) s.drop();
                     return true;

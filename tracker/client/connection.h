@@ -2,7 +2,9 @@
 // One kept-alive HTTP connection of the client, driven by the calling thread.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,6 +29,9 @@ struct HttpAnswer {
     std::string body;
     /// Seconds of a Retry-After header; -1 without one.
     int retry_after_s = -1;
+    /// Bytes that a sink was given; its error, which ends the exchange.
+    std::uint64_t sunk_bytes = 0;
+    std::optional<Error> sink_error = {};
 };
 
 /// How an attempt without an answer ended.
@@ -58,6 +63,8 @@ public:
         int timeout_ms = 0;
         /// The time-out counts anew for each piece of the body.
         bool timeout_is_per_piece = false;
+        /// Where the body of a successful answer goes instead of HttpAnswer::body.
+        const std::function<Result<void>(std::string_view)>* sink = nullptr;
     };
 
     /// Sends the request and waits for the answer, connecting first when necessary. A kept-alive

@@ -50,6 +50,8 @@ namespace tune::tracker {
 
 // apply_import.cc
 [[nodiscard]] Result<Outcome> apply(WriteContext& context, ImportRows& command);
+// apply_import_registry.cc
+[[nodiscard]] Result<Outcome> apply(WriteContext& context, ImportRegisteredModel& command);
 
 /// Links that keep the order in which they are made; true if the edge is new (apply_links.cc).
 [[nodiscard]] Result<bool> link_dataset(WriteContext& context, const RunRow& run,

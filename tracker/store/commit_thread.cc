@@ -80,6 +80,12 @@ struct ByteCounter {
         return keyed->key.size() + keyed->fingerprint.size() +
                approximate_bytes(keyed->command.front());
     }
+    std::size_t operator()(const ImportRegisteredModel& command) const {
+        std::size_t bytes = pairs(command.model.tags);
+        for (const ModelVersion& version : command.versions)
+            bytes += sizeof(version) + pairs(version.tags);
+        return bytes;
+    }
     std::size_t operator()(const Atomic& command) const {
         std::size_t bytes = 0;
         for (const Command& one : command.commands) bytes += approximate_bytes(one);

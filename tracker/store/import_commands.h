@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tracker/store/metric_block.h"
+#include "tracker/store/registry_types.h"
 #include "tracker/store/types.h"
 
 namespace tune::tracker {
@@ -60,8 +61,17 @@ struct ImportLoggedModel {
     bool is_update = false;
 };
 
-using ImportVariant =
-    std::variant<ImportExperiment, ImportRun, ImportMetrics, FinishImportedRun, ImportLoggedModel>;
+/// A registered model with all its versions (deleted ones too), tags and aliases; one of this name
+/// is replaced. `model.latest_versions` is not looked at. Errors: kResourceAlreadyExists without
+/// `is_update`; kInvalidParameterValue for a name that cannot be addressed.
+struct ImportRegisteredModel {
+    RegisteredModel model;
+    std::vector<ModelVersion> versions;
+    bool is_update = false;
+};
+
+using ImportVariant = std::variant<ImportExperiment, ImportRun, ImportMetrics, FinishImportedRun,
+                                   ImportLoggedModel, ImportRegisteredModel>;
 
 /// Any of the above, as one Command.
 struct ImportRows : ImportVariant {

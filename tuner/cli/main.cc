@@ -13,6 +13,7 @@
 
 #include "base/version.h"
 #include "tuner/cli/options.h"
+#include "tuner/cli/transfer_commands.h"
 #include "tuner/cli/upkeep_commands.h"
 
 namespace tune::cli {
@@ -43,6 +44,8 @@ struct Words {
     GcCommand gc;
     BackupCommand backup;
     RestoreCommand restore;
+    ImportCommand import;
+    ExportCommand export_;
     std::function<int()> verb;
 };
 
@@ -174,6 +177,40 @@ void add_restore(CLI::App& app, Words& words) {
     verb.callback([&words] { words.verb = [&words] { return run_restore(words.restore); }; });
 }
 
+void add_import(CLI::App& app, Words& words) {
+    CLI::App& verb = *app.add_subcommand("import", "move another tracking store in");
+    ImportCommand& import = words.import;
+    verb.add_option("source", import.source, "an mlflow.db, a folder mlruns, or http://HOST:PORT")
+        ->required();
+    verb.add_option("--data", import.data, "folder of the data base and artifacts")
+        ->capture_default_str();
+    verb.add_option("--artifacts", import.artifacts,
+                    "copy, link (hard links, no space) or none (they stay where they are)")
+        ->capture_default_str();
+    verb.add_option("--artifact-root", import.artifact_roots,
+                    "a folder whose artifacts may be read; may be repeated")
+        ->allow_extra_args(false);
+    verb.add_flag("-q,--quiet", import.quiet, "no progress");
+    verb.add_flag("--json", import.json, "the report as JSON");
+    verb.callback([&words] { words.verb = [&words] { return run_import(words.import); }; });
+}
+
+void add_export(CLI::App& app, Words& words) {
+    CLI::App& verb = *app.add_subcommand("export", "make an mlflow.db that MLflow 3.17.2 opens");
+    ExportCommand& exporting = words.export_;
+    verb.add_option("target", exporting.target, "FILE.db, or a folder for mlflow.db")->required();
+    verb.add_option("--data", exporting.data, "folder of the data base and artifacts")
+        ->capture_default_str();
+    verb.add_option("--artifacts", exporting.artifacts,
+                    "copy or link them to mlartifacts beside the file, or none")
+        ->capture_default_str();
+    verb.add_flag("--local-uris", exporting.local_uris,
+                  "artifact addresses as paths, for clients that open the file without a server");
+    verb.add_flag("-q,--quiet", exporting.quiet, "no progress");
+    verb.add_flag("--json", exporting.json, "the report as JSON");
+    verb.callback([&words] { words.verb = [&words] { return run_export(words.export_); }; });
+}
+
 void add_study_verb(CLI::App& app, Words& words, const char* name, const char* summary,
                     std::function<int()> call) {
     CLI::App& verb = *app.add_subcommand(name, summary);
@@ -216,6 +253,8 @@ int run(int argc, char** argv) {
     add_run(app, words);
     add_server(app, words);
     add_agent(app, words);
+    add_import(app, words);
+    add_export(app, words);
     add_plan(app, words);
     add_gc(app, words);
     add_backup(app, words);
