@@ -121,7 +121,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture
 def own_server(tmp_path):
-    """Starts servers that a test may hurt: own_server(port=0, file_bytes_max=None)."""
+    """Starts servers that a test may hurt: own_server(port=0, file_bytes_max=None, more=())."""
     started = []
 
     def start(**options):

@@ -115,10 +115,12 @@ std::shared_ptr<EventSubscription> EventHub::subscribe(const std::vector<std::st
         if (entry.kept_since == 0) entry.kept_since = next_id_;
         entry.readers.push_back(queue);
     }
+    reader_count_.fetch_add(1);
     return std::shared_ptr<EventSubscription>(new EventSubscription(*this, std::move(queue)));
 }
 
 void EventHub::unsubscribe(const std::shared_ptr<EventSubscription::Queue>& queue) {
+    reader_count_.fetch_sub(1);
     const std::lock_guard lock(mutex_);
     for (const std::string& name : queue->topics) {
         const auto found = topics_.find(name);

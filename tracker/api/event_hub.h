@@ -2,6 +2,8 @@
 // Live events: whoever knows something new publishes it under a topic; each open browser page reads
 // the topics it subscribed to. Slow or absent readers never hold up a publisher.
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -77,6 +79,9 @@ public:
     [[nodiscard]] std::shared_ptr<EventSubscription> subscribe(
         const std::vector<std::string>& topics, std::optional<std::uint64_t> last_event_id);
 
+    /// Readers there are now.
+    [[nodiscard]] std::size_t reader_count() const { return reader_count_.load(); }
+
 private:
     friend class EventSubscription;
     struct Topic;
@@ -87,6 +92,7 @@ private:
     [[nodiscard]] bool can_resume(const std::vector<std::string>& topics, std::uint64_t last) const;
 
     const Clock& clock_;
+    std::atomic<std::size_t> reader_count_{0};
     mutable std::mutex mutex_;
     std::uint64_t next_id_;
     std::deque<Stored> ring_;

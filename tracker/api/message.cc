@@ -334,6 +334,17 @@ Result<Metric> Message::metric() const {
     return metric;
 }
 
+Result<std::optional<int>> Message::enumerator(std::string_view name,
+                                               std::span<const EnumName> known) const {
+    TUNE_TRY(value, find(name));
+    if (!value) return std::optional<int>();
+    const std::optional<std::int64_t> number = integer_of(*value);
+    for (const EnumName& one : known)
+        if ((number && *number == one.number) || (value->is_string() && *value == one.name))
+            return std::optional<int>(one.number);
+    return invalid(name, *value);
+}
+
 Result<std::optional<ViewType>> Message::view_type(std::string_view name) const {
     TUNE_TRY(value, find_one(name));
     if (!value) return std::optional<ViewType>();

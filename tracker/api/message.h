@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,12 @@
 #include "tracker/store/types.h"
 
 namespace tune::tracker {
+
+/// A value of a protobuf enum: what JSON calls it, and its number.
+struct EnumName {
+    std::string_view name;
+    int number = 0;
+};
 
 /// One message. All errors are kInvalidParameterValue: "Missing value for required parameter
 /// 'x'. See the API docs ...", "Invalid value 5 for parameter 'x' supplied: ...", or "Request
@@ -59,7 +66,9 @@ public:
     [[nodiscard]] Result<std::vector<Tag>> tags(std::string_view name) const;
     [[nodiscard]] Result<std::vector<Param>> params(std::string_view name) const;
     [[nodiscard]] Result<Metric> metric() const;
-    /// A protobuf enum by name or number.
+    /// A protobuf enum by name or number; the number of one that is known.
+    [[nodiscard]] Result<std::optional<int>> enumerator(std::string_view name,
+                                                        std::span<const EnumName> known) const;
     [[nodiscard]] Result<std::optional<ViewType>> view_type(std::string_view name) const;
     [[nodiscard]] Result<std::optional<RunStatus>> run_status(std::string_view name) const;
     [[nodiscard]] Result<std::optional<LoggedModelStatus>> model_status(

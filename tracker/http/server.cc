@@ -81,7 +81,9 @@ struct Server::State {
         const int shortest_ms = std::min({options.idle_timeout_ms, options.request_timeout_ms,
                                           options.event_keep_alive_ms, 4000});
         for (int i = 0; i < std::max(1, options.threads); ++i)
-            workers.push_back(std::make_shared<Worker>(std::max(10, shortest_ms / 4)));
+            workers.push_back(
+                std::make_shared<Worker>(std::max(10, shortest_ms / 4), workers.size()));
+        if (options.statistics) options.statistics->bind(router, workers.size());
         acceptor.emplace(workers[0]->context());
         accept_timer.emplace(workers[0]->context());
     }
@@ -144,6 +146,10 @@ void Server::State::on_accept(const error_code& ec, tcp::socket socket) {
         count = ++context->connection_count;
     }
     const std::size_t limit = context->options.connections_max;
+    if (HttpStatistics* const statistics = context->options.statistics.get()) {
+        statistics->connection_opened();
+        if (count > limit) statistics->connection_refused();
+    }
     if (count > limit + kRefusalsMax) {
         error_code ignored;
         socket.close(ignored);

@@ -14,6 +14,8 @@
 
 namespace tune::tracker {
 
+class HttpStatistics;
+
 struct ServerOptions {
     /// Address or name to listen on.
     std::string host = "127.0.0.1";
@@ -28,6 +30,8 @@ struct ServerOptions {
     /// Origins (scheme://host[:port]) that may send state-changing requests besides the server's
     /// own; "*" for any.
     std::vector<std::string> allowed_origins = {};
+    /// Where requests are counted; empty: nowhere.
+    std::shared_ptr<HttpStatistics> statistics = {};
     /// Answers to loopback peers are not compressed: there it only costs time.
     bool compress_for_loopback = false;
     /// The limits, changed by tests only.

@@ -4,7 +4,7 @@
 
 #include <array>
 #include <boost/asio/buffer.hpp>
-#include <limits>
+#include <chrono>
 #include <vector>
 
 #include "tracker/api/event_hub.h"
@@ -16,26 +16,13 @@
 #include "tracker/http/file_sender.h"
 #include "tracker/http/request_parser.h"
 #include "tracker/http/response_head.h"
+#include "tracker/http/session_limits.h"
 
 namespace tune::tracker {
 namespace {
 
 using boost::asio::ip::tcp;
 using boost::system::error_code;
-
-constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
-
-/// The first read buffer; most requests fit.
-constexpr std::size_t kReadBytes = 4096;
-/// The read buffer of a body that comes fast enough to fill the first one.
-constexpr std::size_t kBodyReadBytes = 32 << 10;
-/// The same for kLargeBuffersMax of them: with smaller ones an upload waits for its turns.
-constexpr std::size_t kTransferBytes = 256 << 10;
-/// A refused request's body up to this size is read and dropped, so that the connection lives on.
-constexpr std::uint64_t kDrainedBodyMax = 64 << 10;
-/// After the last answer the rest of what the client sends is read for this long, since closing
-/// with unread data would reset the connection and could destroy the answer on its way.
-constexpr int kLinger_ms = 2000;
 
 class Session final : public Connection,
                       public AnswerTarget,
@@ -74,6 +61,7 @@ private:
     bool refuse(Response response);
     void refuse_and_close(Response response);
 
+    void count(int status);
     void write_response(Response response);
     void write_event_stream(const EventStreamBody& body, const Response& response);
     void write_stream(const StreamBody& body, Response& response);
@@ -114,6 +102,7 @@ private:
     bool last_read_was_full_ = false;
     bool has_large_buffer_ = false;
     std::int64_t deadline_ms_ = kNoDeadline;
+    std::chrono::steady_clock::time_point received_;  // the headers of request_
     bool close_after_ = false;
     bool unread_input_ = false;
     std::string remote_address_;
@@ -248,6 +237,7 @@ void Session::process() {
 /// Decides on the request by its headers. False: the answer, or a 100, is on its way.
 bool Session::on_header() {
     request_ = parser_.request();
+    received_ = std::chrono::steady_clock::now();
     request_->remote_address = remote_address_;
     context_->router.strip_prefix(*request_);
     if (!parser_.keep_alive()) close_after_ = true;
@@ -421,6 +411,13 @@ void Session::answer(Response response) {
 
 // --- writing -------------------------------------------------------------------------------------
 
+void Session::count(int status) {
+    HttpStatistics* const statistics = context_->options.statistics.get();
+    if (statistics == nullptr) return;
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - received_;
+    statistics->count(worker_->index(), route_, status, request_ ? time.count() : 0);
+}
+
 void Session::write_response(Response response) {
     if (worker_->is_draining()) close_after_ = true;
     const bool reads = request_ && (request_->method == Method::kGet || is_head());
@@ -455,6 +452,7 @@ void Session::write_response(Response response) {
     out_head_.clear();
     append_head(out_head_, response, head);
     out_ = {out_head_, out_static_};
+    count(head.status);
     state_ = State::kWriting;
     write_more();
 }
@@ -478,6 +476,7 @@ void Session::write_stream(const StreamBody& body, Response& response) {
 
 /// The connection goes on as a stream, still counted; the session ends.
 tcp::socket Session::let_go() {
+    count(200);
     tcp::socket socket = std::move(socket_);
     state_ = State::kClosed;
     release_body_budget();

@@ -7,8 +7,11 @@
 
 namespace tune::tracker {
 
-Worker::Worker(int tick_ms)
-    : guard_(boost::asio::make_work_guard(context_)), timer_(context_), tick_ms_(tick_ms) {}
+Worker::Worker(int tick_ms, std::size_t index)
+    : guard_(boost::asio::make_work_guard(context_)),
+      timer_(context_),
+      tick_ms_(tick_ms),
+      index_(index) {}
 
 Worker::~Worker() {
     finish();

@@ -15,6 +15,7 @@
 
 #include "tracker/artifacts/work_pool.h"
 #include "tracker/http/host_check.h"
+#include "tracker/http/http_statistics.h"
 #include "tracker/http/server.h"
 
 namespace tune::tracker {
@@ -55,6 +56,7 @@ struct ServerContext {
     }
 
     void connection_closed() {
+        if (options.statistics) options.statistics->connection_closed();
         const std::lock_guard lock(mutex);
         if (--connection_count == 0) none_left.notify_all();
     }
@@ -75,12 +77,13 @@ public:
 /// locks.
 class Worker {
 public:
-    /// Ticks every `tick_ms`.
-    explicit Worker(int tick_ms);
+    /// Ticks every `tick_ms`; `index` is its place among the server's workers.
+    Worker(int tick_ms, std::size_t index);
     ~Worker();
 
     [[nodiscard]] boost::asio::io_context& context() { return context_; }
     [[nodiscard]] static std::int64_t now_ms();
+    [[nodiscard]] std::size_t index() const { return index_; }
 
     void start();
 
@@ -117,6 +120,7 @@ private:
     boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
     boost::asio::steady_timer timer_;
     const int tick_ms_;
+    const std::size_t index_;
     std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
     bool draining_ = false;
     std::thread thread_;

@@ -123,6 +123,11 @@ Result<Outcome> apply(WriteContext& context, UpdateRun& command) {
     TUNE_TRY(found, find_run_info(context.connection, command.run_id));
     if (!found) return no_run(command.run_id);
     RunInfo info = std::move(*found);
+    const RunStatus old_status = info.status;
+    if (command.only_if_status.value_or(old_status) != old_status)
+        return Error{Code::kInvalidState,
+                     "The run " + command.run_id + " is " + std::string(status_name(old_status)) +
+                         ", not " + std::string(status_name(*command.only_if_status)) + "."};
     if (command.status) info.status = *command.status;
     if (command.end_time_ms) info.end_time_ms = command.end_time_ms;
     if (command.start_time_ms) info.start_time_ms = *command.start_time_ms;
@@ -136,7 +141,7 @@ Result<Outcome> apply(WriteContext& context, UpdateRun& command) {
         TUNE_TRY_VOID(
             put_tags(context, run, command.run_id, {{std::string(kRunNameTag), command.run_name}}));
     }
-    context.events.push_back(RunUpdated{info});
+    context.events.push_back(RunUpdated{info, info.status != old_status});
     return Outcome(std::move(info));
 }
 

@@ -79,7 +79,8 @@ struct CreateRun {
     RunStatus status = RunStatus::kRunning;
 };
 
-/// Outcome: RunInfo. Fields left out stay; an empty `run_name` stays too.
+/// Outcome: RunInfo. Fields left out stay; an empty `run_name` stays too. Errors: kInvalidState
+/// when `only_if_status` is given and the run has another one; nothing is changed then.
 struct UpdateRun {
     std::string run_id;
     std::optional<RunStatus> status = {};
@@ -87,6 +88,7 @@ struct UpdateRun {
     std::string run_name = {};
     /// The tuner starts a queued run later than it creates it; not reachable over MLflow's API.
     std::optional<std::int64_t> start_time_ms = {};
+    std::optional<RunStatus> only_if_status = {};
 };
 
 /// Idempotent, whatever the state.

@@ -1,12 +1,14 @@
 #include "tracker/store/commit_thread.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "tracker/sqlite/transaction.h"
 #include "tracker/store/apply.h"
+#include "tracker/store/outbox.h"
 
 namespace tune::tracker {
 namespace {
@@ -146,12 +148,22 @@ void CommitThread::submit(Command command, Store::Completion completion) {
             if (queue_.size() == 1) changed_.notify_one();
             return;
         }
+        if (!is_stopping_) rejected_.fetch_add(1, std::memory_order_relaxed);
         if (!is_stopping_)
             refusal = {Code::kRequestLimitExceeded, "Too many writes are waiting (" +
                                                         std::to_string(queue_.size()) +
                                                         "); try again later."};
     }
     if (completion) completion(std::move(refusal));
+}
+
+void CommitThread::describe(StoreStatistics& statistics) {
+    statistics.group_commands = group_commands_.counts();
+    statistics.commit_seconds = commit_seconds_.counts();
+    statistics.commands_rejected = rejected_.load(std::memory_order_relaxed);
+    const std::lock_guard lock(mutex_);
+    statistics.commands_waiting = queue_.size();
+    statistics.command_bytes_waiting = queued_bytes_;
 }
 
 void CommitThread::stop() {
@@ -200,8 +212,10 @@ void CommitThread::commit_group(std::span<Pending> group) {
 }
 
 Result<CommitThread::Outcomes> CommitThread::try_group(std::span<Pending> group) {
+    has_outgoing_ = false;
     Result<Outcomes> outcomes = apply_group(group);
     if (!outcomes) {
+        if (has_outgoing_) outbox_->forget_documents();
         context_.forget();
         context_.events.clear();
         context_.deferred.clear();
@@ -223,9 +237,28 @@ Result<CommitThread::Outcomes> CommitThread::apply_group(std::span<Pending> grou
         outcomes.push_back(std::move(outcome));
     }
     TUNE_TRY_VOID(context_.metrics.flush());
+    TUNE_TRY_VOID(put_outgoing());
     TUNE_TRY_VOID(advance_position());
+    const auto begin = std::chrono::steady_clock::now();
     TUNE_TRY_VOID(transaction.commit());
+    commit_seconds_.observe(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    group_commands_.observe(static_cast<double>(group.size()));
     return outcomes;
+}
+
+Result<void> CommitThread::put_outgoing() {
+    if (outbox_ == nullptr || context_.events.empty()) return {};
+    std::vector<Document> documents;
+    has_outgoing_ = true;
+    outbox_->add_documents(context_.events, documents);
+    for (Document& document : documents) {
+        Command put = PutDocument{std::move(document.collection), std::move(document.key),
+                                  std::move(document.json_text)};
+        TUNE_TRY(unused, apply(context_, put));
+        static_cast<void>(unused);
+    }
+    return {};
 }
 
 Result<void> CommitThread::advance_position() {

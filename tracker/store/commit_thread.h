@@ -15,6 +15,7 @@
 #include "tracker/sqlite/connection.h"
 #include "tracker/store/checkpointer.h"
 #include "tracker/store/observer_thread.h"
+#include "tracker/store/statistics.h"
 #include "tracker/store/store.h"
 #include "tracker/store/write_context.h"
 
@@ -44,7 +45,12 @@ public:
     /// Applies what is queued, then ends the thread. Idempotent.
     void stop();
 
+    /// As Store::set_outbox.
+    void set_outbox(Outbox* outbox) { outbox_ = outbox; }
+
     [[nodiscard]] std::int64_t position() const { return position_.load(); }
+    /// Fills in what concerns commands and commits.
+    void describe(StoreStatistics& statistics);
     [[nodiscard]] bool is_this_thread() const {
         return std::this_thread::get_id() == thread_.get_id();
     }
@@ -63,6 +69,7 @@ private:
     /// One transaction. Errors: SQL; nothing was changed then.
     [[nodiscard]] Result<Outcomes> try_group(std::span<Pending> group);
     [[nodiscard]] Result<Outcomes> apply_group(std::span<Pending> group);
+    [[nodiscard]] Result<void> put_outgoing();
     [[nodiscard]] Result<void> advance_position();
     void answer(std::span<Pending> group, Outcomes outcomes);
     void care_for_log();
@@ -71,6 +78,11 @@ private:
     ObserverThread& observers_;
     Checkpointer& checkpointer_;
     std::atomic<std::int64_t> position_;
+    Outbox* outbox_ = nullptr;
+    bool has_outgoing_ = false;  // the outbox was asked in this transaction; writer thread only
+    Histogram group_commands_{kGroupBounds};
+    Histogram commit_seconds_{kSecondsBounds};
+    std::atomic<std::uint64_t> rejected_{0};
     std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<Pending> queue_;     // guarded by mutex_

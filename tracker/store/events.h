@@ -21,6 +21,7 @@ struct RunCreated {
 /// Status, times, name or life cycle changed; `info` is the new state.
 struct RunUpdated {
     RunInfo info;
+    bool status_changed = false;
 };
 
 /// Rows in the order of the request, without those that were there already. NaN stays NaN,

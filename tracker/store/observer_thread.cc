@@ -37,6 +37,11 @@ void ObserverThread::wait() {
     changed_.wait(lock, [&] { return seen_ >= target; });
 }
 
+std::size_t ObserverThread::waiting() {
+    const std::lock_guard lock(mutex_);
+    return static_cast<std::size_t>(announced_ - seen_);
+}
+
 void ObserverThread::run() {
     std::unique_lock lock(mutex_);
     for (;;) {

@@ -34,6 +34,9 @@ public:
     /// Until all announced commits were seen by the observers.
     void wait();
 
+    /// Commits that were not handed to all observers yet.
+    [[nodiscard]] std::size_t waiting();
+
     [[nodiscard]] bool is_this_thread() const {
         return std::this_thread::get_id() == thread_.get_id();
     }

@@ -19,6 +19,19 @@ Result<std::vector<Document>> list_documents(sqlite::Connection& connection,
     }
 }
 
+Result<std::vector<std::string>> list_document_keys(sqlite::Connection& connection,
+                                                    std::string_view collection) {
+    TUNE_TRY(select, connection.prepare("SELECT key FROM documents WHERE collection = ? "
+                                        "ORDER BY key"));
+    select.with(collection);
+    std::vector<std::string> keys;
+    for (;;) {
+        TUNE_TRY(has_row, select.step());
+        if (!has_row) return keys;
+        keys.emplace_back(select.text(0));
+    }
+}
+
 Result<std::optional<Document>> get_document(sqlite::Connection& connection,
                                              std::string_view collection, std::string_view key) {
     TUNE_TRY(select, connection.prepare("SELECT json_text FROM documents "

@@ -22,7 +22,10 @@ ReadPool::ReadPool(std::string path, int thread_count, int timeout_ms)
 
 bool ReadPool::post(std::function<void()> job) {
     const std::lock_guard lock(mutex_);
-    if (is_stopping_ || jobs_.size() >= kReadQueueMax) return false;
+    if (is_stopping_ || jobs_.size() >= kReadQueueMax) {
+        ++rejected_;
+        return false;
+    }
     jobs_.push_back(std::move(job));
     jobs_changed_.notify_one();
     return true;
@@ -82,6 +85,14 @@ Result<ReadPool::Lease> ReadPool::lease() {
     }
     connection->set_time_limit(timeout_ms_);
     return Lease(*this, std::move(connection));
+}
+
+void ReadPool::describe(StoreStatistics& statistics) {
+    const std::lock_guard lock(mutex_);
+    statistics.read_jobs_waiting = jobs_.size();
+    statistics.read_jobs_rejected = rejected_;
+    statistics.read_connections_open = connection_count_;
+    statistics.read_connections_in_use = connection_count_ - idle_.size();
 }
 
 void ReadPool::give_back(std::unique_ptr<sqlite::Connection> connection) {

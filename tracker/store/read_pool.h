@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "tracker/sqlite/connection.h"
+#include "tracker/store/statistics.h"
 
 namespace tune::tracker {
 
@@ -46,6 +47,9 @@ public:
     };
     [[nodiscard]] Result<Lease> lease();
 
+    /// Fills in what concerns reads.
+    void describe(StoreStatistics& statistics);
+
 private:
     void run();
     void give_back(std::unique_ptr<sqlite::Connection> connection);
@@ -60,6 +64,7 @@ private:
     std::deque<std::function<void()>> jobs_;                 // guarded by mutex_
     std::vector<std::unique_ptr<sqlite::Connection>> idle_;  // guarded by mutex_
     std::size_t connection_count_ = 0;                       // guarded by mutex_
+    std::uint64_t rejected_ = 0;                             // guarded by mutex_
     bool is_stopping_ = false;                               // guarded by mutex_
     std::vector<std::thread> threads_;
 };

@@ -1,5 +1,9 @@
 #include "tracker/store/store.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <future>
 #include <utility>
 
@@ -16,6 +20,7 @@
 #include "tracker/store/read_pool.h"
 #include "tracker/store/read_runs.h"
 #include "tracker/store/schema.h"
+#include "tracker/store/statistics.h"
 #include "tracker/store/write_context.h"
 
 namespace tune::tracker {
@@ -33,6 +38,17 @@ Result<void> make_directory(const std::filesystem::path& directory) {
     return Error{Code::kPermissionDenied, "Cannot make the data directory '" + directory.string() +
                                               "' (" + error.message() +
                                               "); choose another one or change its permissions."};
+}
+
+/// The data base holds secrets (signing keys of webhooks): its owner alone reads it. SQLite gives
+/// the log and its index the mode of the data base.
+void make_private(const std::string& path) {
+    const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (file >= 0) ::close(file);
+    for (const char* suffix : {"", "-wal", "-shm"}) {
+        // A file system without modes, or a file of somebody else: SQLite says what does not work.
+        static_cast<void>(::chmod((path + suffix).c_str(), S_IRUSR | S_IWUSR));
+    }
 }
 
 Result<void> make_default_experiment(sqlite::Connection& connection, const StoreOptions& options) {
@@ -97,6 +113,7 @@ Result<std::unique_ptr<Store>> Store::open(StoreOptions options) {
     TUNE_TRY_VOID(make_directory(options.directory));
     TUNE_TRY(lock, LockFile::take(options.directory / "tune.lock"));
     const std::string path = (options.directory / "tune.db").string();
+    make_private(path);
     sqlite::ConnectionOptions writing;
     writing.cache_kib = kWriterCacheKib;
     writing.database_bytes_max = options.database_bytes_max;
@@ -133,6 +150,25 @@ Result<Outcome> Store::execute(Command command) {
 
 void Store::add_observer(CommitObserver* observer) {
     parts_->observers.add(observer);
+}
+
+void Store::set_outbox(Outbox* outbox) {
+    parts_->commits.set_outbox(outbox);
+}
+
+StoreStatistics Store::statistics() const {
+    StoreStatistics statistics;
+    parts_->commits.describe(statistics);
+    parts_->readers.describe(statistics);
+    statistics.commits_waiting_for_observers = parts_->observers.waiting();
+    const auto size_of = [](const std::string& path) -> std::uint64_t {
+        std::error_code error;
+        const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+        return error ? 0 : bytes;
+    };
+    statistics.database_bytes = size_of(parts_->writer->path());
+    statistics.log_bytes = size_of(parts_->writer->path() + "-wal");
+    return statistics;
 }
 
 void Store::wait_for_observers() {

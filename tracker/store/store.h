@@ -27,6 +27,10 @@
 namespace tune::tracker::sqlite {
 class Connection;
 }
+namespace tune::tracker {
+class Outbox;
+struct StoreStatistics;
+}  // namespace tune::tracker
 
 namespace tune::tracker {
 
@@ -147,6 +151,9 @@ public:
     /// REQUIRES: before the first command; `observer` outlives the store or its stop().
     void add_observer(CommitObserver* observer);
 
+    /// At most one. REQUIRES: before the first command; `outbox` outlives the store or its stop().
+    void set_outbox(Outbox* outbox);
+
     /// Waits until the observers have seen every commit answered so far. For tests and shut-down.
     void wait_for_observers();
 
@@ -216,6 +223,9 @@ public:
 
     /// Position of the last commit on disk.
     [[nodiscard]] std::int64_t last_position() const;
+
+    /// See tracker/store/statistics.h. Any thread; no disk access but two stat calls.
+    [[nodiscard]] StoreStatistics statistics() const;
 
 private:
     struct Parts;

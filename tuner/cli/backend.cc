@@ -22,6 +22,9 @@ public:
     Result<Json> post(std::string_view path, const Json& body) override {
         return client_->post(path, body);
     }
+    Result<Json> remove(std::string_view path) override {
+        return client_->remove(path, Json::object());
+    }
     std::string where() const override { return url_; }
 
 private:
@@ -42,6 +45,9 @@ public:
     }
     Result<Json> post(std::string_view path, const Json& body) override {
         return call(tracker::Method::kPost, path, to_text(body));
+    }
+    Result<Json> remove(std::string_view path) override {
+        return call(tracker::Method::kDelete, path, {});
     }
     std::string where() const override { return where_; }
 

@@ -7,8 +7,11 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "tracker/alerts/alert_routes.h"
 #include "tracker/api/app.h"
+#include "tracker/api/prometheus.h"
 #include "tracker/api/upkeep_routes.h"
+#include "tracker/webhooks/webhook_routes.h"
 #include "tuner/api/routes.h"
 #include "web/assets.h"
 
@@ -37,6 +40,11 @@ Result<std::unique_ptr<LocalServer>> LocalServer::open(LocalServerOptions option
     local->store_ = std::move(store);
     local->artifacts_ = std::move(artifacts);
     local->store_->add_observer(&local->live_events_);
+    TUNE_TRY(webhooks, tracker::WebhookService::open(*local->store_, local->clock_,
+                                                     local->options_.webhooks));
+    local->webhooks_ = std::move(webhooks);
+    TUNE_TRY(alerts, tracker::AlertEngine::open(*local->store_, local->hub_, local->clock_));
+    local->alerts_ = std::move(alerts);
     TUNE_TRY(studies, tuner::Studies::open({.store = local->store_.get(),
                                             .clock = &local->clock_,
                                             .listener = &local->live_studies_,
@@ -46,6 +54,9 @@ Result<std::unique_ptr<LocalServer>> LocalServer::open(LocalServerOptions option
     local->studies_ = std::move(studies);
     local->live_studies_.start(*local->studies_);
     tuner::add_tuning_routes(local->router_, {*local->studies_, *local->store_});
+    tracker::add_webhook_routes(local->router_, *local->store_, *local->webhooks_);
+    tracker::add_alert_routes(local->router_, *local->store_, *local->alerts_);
+    local->add_figures();
     tracker::add_tracking_routes(
         local->router_, {*local->store_, *local->artifacts_, local->hub_},
         {.assets = page(), .static_prefix = local->options_.static_prefix});
@@ -57,7 +68,21 @@ Result<std::unique_ptr<LocalServer>> LocalServer::open(LocalServerOptions option
     return local;
 }
 
+void LocalServer::add_figures() {
+    tracker::add_metrics_route(
+        router_, *store_,
+        {tracker::write_process_metrics,
+         [this](tracker::PrometheusText& out) { http_->write(out); },
+         [this](tracker::PrometheusText& out) { tracker::write_store_metrics(out, *store_); },
+         [this](tracker::PrometheusText& out) { tracker::write_hub_metrics(out, hub_); },
+         [this](tracker::PrometheusText& out) {
+             tracker::write_webhook_metrics(out, *webhooks_);
+             tracker::write_alert_metrics(out, *alerts_);
+         }});
+}
+
 Result<void> LocalServer::listen(tracker::ServerOptions options) {
+    options.statistics = http_;
     TUNE_TRY(server, tracker::Server::start(std::move(options), router_));
     server_ = std::move(server);
     const Json address = {{"url", url()}, {"pid", getpid()}};
@@ -65,6 +90,8 @@ Result<void> LocalServer::listen(tracker::ServerOptions options) {
     if (!written) log_warning("other programs cannot find this server: " + written.error().text());
     announced_ = written.has_value();
     studies_->warm_up();
+    webhooks_->start();
+    alerts_->start();
     return {};
 }
 
@@ -82,6 +109,8 @@ void LocalServer::stop() {
     if (upkeep_) upkeep_->stop();
     if (server_) server_->stop();
     live_studies_.stop();
+    if (alerts_) alerts_->stop();
+    if (webhooks_) webhooks_->stop();
     if (store_) store_->stop();
     if (studies_) studies_->stop();
 }

@@ -12,13 +12,16 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "tracker/alerts/alert_engine.h"
 #include "tracker/api/event_hub.h"
 #include "tracker/api/live_events.h"
 #include "tracker/api/router.h"
 #include "tracker/artifacts/artifact_store.h"
+#include "tracker/http/http_statistics.h"
 #include "tracker/http/server.h"
 #include "tracker/store/store.h"
 #include "tracker/upkeep/upkeep.h"
+#include "tracker/webhooks/webhook_service.h"
 #include "tuner/api/live_studies.h"
 #include "tuner/study/studies.h"
 
@@ -30,6 +33,7 @@ struct LocalServerOptions {
     std::int64_t heartbeat_ms = tuner::kHeartbeat_ms;
     std::int64_t lease_ttl_ms = tuner::kLeaseTtl_ms;
     std::string static_prefix = {};  ///< "/tracking": before every path
+    tracker::DeliveryOptions webhooks = {};
 };
 
 class LocalServer {
@@ -54,6 +58,8 @@ public:
     void stop();
 
 private:
+    void add_figures();
+
     explicit LocalServer(LocalServerOptions options)
         : options_(std::move(options)),
           hub_(clock_),
@@ -69,6 +75,9 @@ private:
     std::unique_ptr<tracker::ArtifactStore> artifacts_;
     std::unique_ptr<tracker::Upkeep> upkeep_;
     std::unique_ptr<tuner::Studies> studies_;
+    std::unique_ptr<tracker::WebhookService> webhooks_;
+    std::unique_ptr<tracker::AlertEngine> alerts_;
+    std::shared_ptr<tracker::HttpStatistics> http_ = std::make_shared<tracker::HttpStatistics>();
     tracker::Router router_;
     std::unique_ptr<tracker::Server> server_;
     bool announced_ = false;

@@ -46,6 +46,7 @@ struct Words {
     RestoreCommand restore;
     ImportCommand import;
     ExportCommand export_;
+    AlertCommand alert;
     std::function<int()> verb;
 };
 
@@ -100,6 +101,20 @@ void add_server(CLI::App& app, Words& words) {
         ->capture_default_str();
     verb.add_option("--lease-ttl", server.lease_ttl,
                     "an agent that is silent for this long has lost its trials")
+        ->capture_default_str();
+    verb.add_flag("--webhook-allow-private", server.webhook_allow_private,
+                  "webhooks may reach addresses that are not public");
+    verb.add_flag("--webhook-allow-http", server.webhook_allow_http,
+                  "webhooks may be sent without encryption");
+    verb.add_option("--webhook-ca", server.webhook_ca,
+                    "file with the certificates that webhooks trust (default: the system's)");
+    verb.add_option("--webhook-timeout", server.webhook_timeout, "for one attempt of a delivery")
+        ->capture_default_str();
+    verb.add_option("--webhook-retries", server.webhook_retries, "after the first attempt")
+        ->check(CLI::Range(0, 10))
+        ->capture_default_str();
+    verb.add_option("--webhook-backoff", server.webhook_backoff,
+                    "wait before the first retry; each further one waits twice as long")
         ->capture_default_str();
     verb.add_flag("--json", server.json, "say where it listens as JSON");
     verb.callback([&words] { words.verb = [&words] { return run_server(words.server); }; });
@@ -224,6 +239,39 @@ void add_study_verb(CLI::App& app, Words& words, const char* name, const char* s
     verb.callback([&words, call = std::move(call)] { words.verb = call; });
 }
 
+CLI::App& add_alert_verb(CLI::App& group, AlertCommand& alert, Words& words, const char* name,
+                         const char* summary, int (*call)(const AlertCommand&)) {
+    CLI::App& verb = *group.add_subcommand(name, summary);
+    verb.add_option("--server", alert.server,
+                    std::string("the server (default: ") + kDefaultServer + " if one answers)");
+    verb.add_option("--data", alert.data,
+                    std::string("the folder (default: ") + kDefaultData + ")");
+    verb.add_flag("--json", alert.json, "as JSON");
+    verb.callback([&words, call] { words.verb = [&words, call] { return call(words.alert); }; });
+    return verb;
+}
+
+void add_alert(CLI::App& app, Words& words) {
+    CLI::App& group = *app.add_subcommand("alert", "rules that mark runs: NaN, plateau, silence");
+    group.require_subcommand(1);
+    AlertCommand& alert = words.alert;
+    CLI::App& add = add_alert_verb(group, alert, words, "add", "add a rule", run_alert_add);
+    add.add_option("kind", alert.kind,
+                   "nan: a metric became NaN or infinite; plateau: it stopped improving; silence: "
+                   "a running run is not written to any more, which ends it as KILLED")
+        ->required()
+        ->check(CLI::IsMember({"nan", "plateau", "silence"}));
+    add.add_option("--experiment", alert.experiment, "id of the experiment (default: all)");
+    add.add_option("-m,--metric", alert.metric, "the metric; for plateau METRIC[:min|max]");
+    add.add_option("--min-delta", alert.min_delta, "plateau: better by less is not better");
+    add.add_option("--points", alert.points, "plateau: so many points without improvement");
+    add.add_option("--after", alert.silence, "silence: e.g. 90s, 10m");
+    add_alert_verb(group, alert, words, "ls", "list the rules", run_alert_ls);
+    add_alert_verb(group, alert, words, "rm", "remove a rule", run_alert_rm)
+        .add_option("id", alert.alert_id, "the rule's id")
+        ->required();
+}
+
 /// Everything after the first `--` is the command of the trials, untouched.
 std::vector<std::string> split_command(int argc, char** argv, std::vector<std::string>& command) {
     std::vector<std::string> words;
@@ -269,6 +317,7 @@ int run(int argc, char** argv) {
                    [&] { return run_change(words.study, "resume"); });
     add_study_verb(app, words, "stop", "end the study and its running trials",
                    [&] { return run_change(words.study, "stop"); });
+    add_alert(app, words);
     std::vector<std::string> command;
     std::vector<std::string> arguments = split_command(argc, argv, command);
     if (const std::string fault = verb_fault(app, arguments); !fault.empty()) {

@@ -30,6 +30,12 @@ struct ServerCommand {
     int threads = 2;
     std::string heartbeat = "10s";
     std::string lease_ttl = "40s";
+    bool webhook_allow_private = false;
+    bool webhook_allow_http = false;
+    std::string webhook_ca = {};
+    std::string webhook_timeout = "30s";
+    std::string webhook_backoff = "1s";
+    int webhook_retries = 3;
     bool json = false;
 };
 
@@ -80,6 +86,20 @@ struct StudyCommand {
     bool json = false;
 };
 
+/// alert add, ls, rm.
+struct AlertCommand {
+    std::optional<std::string> server = {};
+    std::optional<std::string> data = {};
+    std::string kind = {};
+    std::string alert_id = {};
+    std::optional<std::string> experiment = {};
+    std::optional<std::string> metric = {};  ///< METRIC[:min|max]
+    std::optional<double> min_delta = {};
+    std::optional<std::int64_t> points = {};
+    std::optional<std::string> silence = {};
+    bool json = false;
+};
+
 [[nodiscard]] int run_server(const ServerCommand& options);
 [[nodiscard]] int run_run(const RunCommand& options);
 [[nodiscard]] int run_plan(const PlanCommand& options);
@@ -87,6 +107,9 @@ struct StudyCommand {
 [[nodiscard]] int run_ls(const StudyCommand& options);
 [[nodiscard]] int run_show(const StudyCommand& options);
 [[nodiscard]] int run_best(const StudyCommand& options);
+[[nodiscard]] int run_alert_add(const AlertCommand& options);
+[[nodiscard]] int run_alert_ls(const AlertCommand& options);
+[[nodiscard]] int run_alert_rm(const AlertCommand& options);
 /// `verb`: pause, resume or stop.
 [[nodiscard]] int run_change(const StudyCommand& options, const char* verb);
 

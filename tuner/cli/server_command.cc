@@ -12,16 +12,36 @@
 namespace tune::cli {
 namespace {
 
+Result<tracker::DeliveryOptions> webhook_options(const ServerCommand& options) {
+    TUNE_TRY(timeout_ms, tuner::parse_duration_ms(options.webhook_timeout));
+    TUNE_TRY(backoff_ms, tuner::parse_duration_ms(options.webhook_backoff));
+    constexpr std::int64_t kMax_ms = 600'000;
+    if (timeout_ms <= 0 || timeout_ms > kMax_ms || backoff_ms < 0 || backoff_ms > kMax_ms)
+        return Error{Code::kInvalidParameterValue,
+                     "--webhook-timeout and --webhook-backoff must be at most 10 minutes, and the "
+                     "time-out above 0"};
+    tracker::DeliveryOptions webhooks;
+    webhooks.post.policy = {.allow_private = options.webhook_allow_private,
+                            .allow_http = options.webhook_allow_http};
+    webhooks.post.timeout_ms = static_cast<int>(timeout_ms);
+    webhooks.post.ca_file = options.webhook_ca;
+    webhooks.retries_max = options.webhook_retries;
+    webhooks.backoff_ms = static_cast<int>(backoff_ms);
+    return webhooks;
+}
+
 Result<LocalServerOptions> server_options(const ServerCommand& options) {
     TUNE_TRY(heartbeat_ms, tuner::parse_duration_ms(options.heartbeat));
     TUNE_TRY(lease_ttl_ms, tuner::parse_duration_ms(options.lease_ttl));
     if (heartbeat_ms <= 0 || lease_ttl_ms <= heartbeat_ms)
         return Error{Code::kInvalidParameterValue,
                      "--lease-ttl must be longer than --heartbeat, and both above 0"};
+    TUNE_TRY(webhooks, webhook_options(options));
     return LocalServerOptions{.data = options.data,
                               .heartbeat_ms = heartbeat_ms,
                               .lease_ttl_ms = lease_ttl_ms,
-                              .static_prefix = options.static_prefix};
+                              .static_prefix = options.static_prefix,
+                              .webhooks = std::move(webhooks)};
 }
 
 }  // namespace

@@ -10,9 +10,12 @@
 #include <string>
 
 #include "tests/tuner/study/world.h"
+#include "tracker/alerts/alert_routes.h"
 #include "tracker/api/app.h"
 #include "tracker/api/upkeep_routes.h"
+#include "tracker/api/prometheus.h"
 #include "tracker/artifacts/artifact_store.h"
+#include "tracker/webhooks/webhook_routes.h"
 #include "tuner/api/routes.h"
 
 namespace tune::tuner {
@@ -27,6 +30,11 @@ protected:
         tracker::add_tracking_routes(router_, {world_.store(), *artifacts_, hub_}, {});
         upkeep_ = std::make_unique<tracker::Upkeep>(world_.store(), *artifacts_, folder_, clock_);
         tracker::add_upkeep_routes(router_, *upkeep_, *artifacts_);
+        webhooks_ = tracker::WebhookService::open(world_.store(), clock_, {}).value();
+        tracker::add_webhook_routes(router_, world_.store(), *webhooks_);
+        alerts_ = tracker::AlertEngine::open(world_.store(), hub_, clock_).value();
+        tracker::add_alert_routes(router_, world_.store(), *alerts_);
+        tracker::add_metrics_route(router_, world_.store(), {});
         tracker::add_openapi_routes(router_, parts_);
         document_ = parse_json(tracker::openapi_document(parts_)).value();
     }
@@ -43,6 +51,8 @@ protected:
     std::filesystem::path folder_;
     std::unique_ptr<tracker::ArtifactStore> artifacts_;
     std::unique_ptr<tracker::Upkeep> upkeep_;
+    std::unique_ptr<tracker::WebhookService> webhooks_;
+    std::unique_ptr<tracker::AlertEngine> alerts_;
     tracker::Router router_;
     std::vector<tracker::OpenApiPart> parts_ = {tracker::tracking_openapi(), tuning_openapi()};
     Json document_;

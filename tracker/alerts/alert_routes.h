@@ -1,0 +1,16 @@
+#pragma once
+
+#include "tracker/alerts/alert_engine.h"
+#include "tracker/api/prometheus.h"
+#include "tracker/api/router.h"
+
+namespace tune::tracker {
+
+/// /api/2.0/tune/alerts: POST creates a rule and answers {"alert"}, GET answers {"alerts"},
+/// DELETE /{alert_id} answers {}. `store` and `engine` outlive the router's use.
+void add_alert_routes(Router& router, Store& store, AlertEngine& engine);
+
+/// For /metrics.
+void write_alert_metrics(PrometheusText& out, const AlertEngine& engine);
+
+}  // namespace tune::tracker

@@ -1,0 +1,68 @@
+#include "tracker/webhooks/signature.h"
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+
+#include "base/id.h"
+#include "tracker/webhooks/curl_library.h"
+
+namespace tune::tracker {
+namespace {
+
+constexpr std::string_view kAlphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// "xxxxxxxx-xxxx-Vxxx-Nxxx-xxxxxxxxxxxx" of 32 hex digits.
+std::string uuid_of(std::string hex, char version) {
+    hex[12] = version;
+    constexpr std::string_view kVariant = "89ab";
+    const char digit = hex[16];
+    hex[16] = kVariant[static_cast<std::size_t>(digit <= '9' ? digit - '0' : digit - 'a' + 10) % 4];
+    return hex.substr(0, 8) + "-" + hex.substr(8, 4) + "-" + hex.substr(12, 4) + "-" +
+           hex.substr(16, 4) + "-" + hex.substr(20);
+}
+
+}  // namespace
+
+std::string base64(std::string_view bytes) {
+    std::string out;
+    out.reserve((bytes.size() + 2) / 3 * 4);
+    for (std::size_t i = 0; i < bytes.size(); i += 3) {
+        std::uint32_t group = 0;
+        for (std::size_t k = 0; k < 3; ++k)
+            group =
+                group << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u);
+        for (std::size_t k = 0; k < 4; ++k)
+            out += i + k > bytes.size() ? '=' : kAlphabet[group >> (18 - 6 * k) & 63];
+    }
+    return out;
+}
+
+Result<std::string> webhook_signature(std::string_view secret, std::string_view delivery_id,
+                                      std::string_view timestamp, std::string_view body) {
+    TUNE_TRY(library, CurlLibrary::get());
+    std::string text;
+    text.reserve(delivery_id.size() + timestamp.size() + body.size() + 2);
+    text.append(delivery_id).append(1, '.').append(timestamp).append(1, '.').append(body);
+    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+    unsigned int size = 0;
+    if (library->hmac(library->sha256(), secret.data(), static_cast<int>(secret.size()),
+                      reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+                      digest.data(), &size) == nullptr)
+        return Error{Code::kInternalError, "OpenSSL made no HMAC"};
+    return "v1," + base64({reinterpret_cast<const char*>(digest.data()), size});
+}
+
+std::string ordered_uuid(std::int64_t now_ms) {
+    char time[13];
+    std::snprintf(time, sizeof time, "%012llx",
+                  static_cast<unsigned long long>(now_ms) & 0xffff'ffff'ffffULL);
+    return uuid_of(time + random_hex(10), '7');
+}
+
+std::string random_uuid() {
+    return uuid_of(random_hex(16), '4');
+}
+
+}  // namespace tune::tracker

@@ -1,0 +1,108 @@
+#include "tracker/webhooks/target_url.h"
+
+#include <netdb.h>
+#include <resolv.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "tracker/search/python_text.h"
+#include "tracker/webhooks/address.h"
+
+namespace tune::tracker {
+namespace {
+
+using search::python_repr;
+
+Error invalid(std::string message) {
+    return {Code::kInvalidParameterValue, std::move(message)};
+}
+
+std::string lower(std::string_view text) {
+    std::string out(text);
+    for (char& c : out)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return out;
+}
+
+bool is_scheme(std::string_view text) {
+    if (text.empty()) return false;
+    const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+    return is_letter(text[0]) && std::all_of(text.begin(), text.end(), [&](char c) {
+               return is_letter(c) || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
+           });
+}
+
+/// A name server that does not answer is asked twice, for two seconds each.
+void limit_lookups() {
+    if (res_init() != 0) return;
+    _res.retrans = 2;
+    _res.retry = 2;
+}
+
+struct FreeAddresses {
+    void operator()(addrinfo* list) const { freeaddrinfo(list); }
+};
+
+}  // namespace
+
+Result<std::string> target_host(const std::string& url, const TargetPolicy& policy) {
+    const bool is_blank = std::all_of(url.begin(), url.end(),
+                                      [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); });
+    if (is_blank)
+        return invalid("Webhook URL cannot be empty or just whitespace: " + python_repr(url));
+    if (url.size() > kUrlBytesMax)
+        return invalid("Webhook URL has " + std::to_string(url.size()) + " bytes; the limit is " +
+                       std::to_string(kUrlBytesMax) + ".");
+    const std::size_t colon = url.find(':');
+    const bool has_scheme =
+        colon != std::string::npos && is_scheme(std::string_view(url).substr(0, colon));
+    const std::string scheme = has_scheme ? lower(url.substr(0, colon)) : "";
+    if (scheme != "https" && !(scheme == "http" && policy.allow_http))
+        return invalid("Invalid webhook URL scheme: " + python_repr(scheme) +
+                       ". Allowed schemes are: https" + (policy.allow_http ? ", http" : "") + ".");
+    const bool has_odd = std::any_of(url.begin(), url.end(), [](char c) {
+        return static_cast<unsigned char>(c) <= ' ' || c == '\x7f' || c == '\\';
+    });
+    if (has_odd)
+        return invalid("Invalid webhook URL " + python_repr(url) +
+                       ": it holds a space, a backslash or a control character.");
+    const Error no_host = invalid("Webhook URL must include a hostname: " + python_repr(url));
+    if (url.compare(colon, 3, "://") != 0) return no_host;
+    std::string_view authority = std::string_view(url).substr(colon + 3);
+    authority = authority.substr(0, authority.find_first_of("/?#"));
+    if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos)
+        authority.remove_prefix(at + 1);
+    std::string_view host = authority.substr(0, authority.find(':'));
+    if (authority.starts_with('[')) {
+        const std::size_t end = authority.find(']');
+        if (end == std::string_view::npos)
+            return invalid("Invalid webhook URL " + python_repr(url) +
+                           ": ValueError('Invalid IPv6 URL')");
+        host = authority.substr(1, end - 1);
+    }
+    if (host.empty()) return no_host;
+    return lower(host);
+}
+
+Result<void> check_target(const std::string& url, const TargetPolicy& policy) {
+    TUNE_TRY(host, target_host(url, policy));
+    if (policy.allow_private) return {};
+    thread_local const bool is_limited = (limit_lookups(), true);
+    static_cast<void>(is_limited);
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    const int fault = getaddrinfo(host.c_str(), nullptr, &hints, &found);
+    const std::unique_ptr<addrinfo, FreeAddresses> list(found);
+    if (fault != 0)
+        return invalid("Cannot resolve Webhook URL hostname " + python_repr(host) + ": [Errno " +
+                       std::to_string(fault) + "] " + gai_strerror(fault));
+    for (const addrinfo* one = list.get(); one != nullptr; one = one->ai_next)
+        if (!is_public_address(*one->ai_addr))
+            return invalid("Webhook URL must not resolve to a non-public IP address. " +
+                           python_repr(host) + " resolves to " + address_text(*one->ai_addr) + ".");
+    return {};
+}
+
+}  // namespace tune::tracker
