@@ -39,33 +39,37 @@ enum class Prompts {
     kAsTagged  // another way to ask for them
 };
 
+/// Without prompts every clause on the tag holds: models do not have it, and MLflow's client adds
+/// one that would never hold (!= 'true').
+void drop_prompt_clauses(Condition& filter) {
+    if (filter.kind == Condition::Kind::kClause && names_prompts(filter.clause))
+        filter = Condition{};
+    for (Condition& part : filter.parts) drop_prompt_clauses(part);
+}
+
 /// The first clause on the tag decides, as in MLflow. Clauses that the answer makes superfluous are
-/// taken out of `filter`: a tag that models do not have cannot be compared with.
+/// taken out of `filter`.
 Prompts take_prompts(Condition& filter) {
     const Clause* first = nullptr;
     for_each_clause(filter, [&](const Clause& clause) {
         if (first == nullptr && names_prompts(clause)) first = &clause;
     });
     const auto* value = first != nullptr ? std::get_if<std::string>(&first->value) : nullptr;
-    const std::string lower = value != nullptr ? lower_ascii(*value) : "";
-    const bool wants_true = first != nullptr && first->comparator == Comparator::kEqual;
-    const bool wants_not_false = first != nullptr && first->comparator == Comparator::kNotEqual;
-    const bool is_wanted = (wants_true && lower == "true") || (wants_not_false && lower == "false");
-    const bool is_top = filter.kind == Condition::Kind::kAnd;
-    if (is_wanted && !(is_top && wants_true && *value == "true")) return Prompts::kAsTagged;
-    // A filter of one clause is that clause, without an AND around it.
-    if (!is_wanted && filter.kind == Condition::Kind::kClause && names_prompts(filter.clause))
-        filter = Condition{};
-    std::size_t left_to_take = is_wanted ? 1 : filter.parts.size();
-    if (is_top)
-        std::erase_if(filter.parts, [&](const Condition& part) {
-            const bool is_taken = left_to_take > 0 && part.kind == Condition::Kind::kClause &&
-                                  names_prompts(part.clause);
-            left_to_take -= is_taken ? 1 : 0;
-            return is_taken;
-        });
-    if (!is_wanted) return Prompts::kHidden;
-    return left_to_take == 0 ? Prompts::kMarked : Prompts::kAsTagged;
+    const std::string text = value != nullptr ? *value : "";
+    const std::string lower = lower_ascii(text);
+    const bool is_equal = first != nullptr && first->comparator == Comparator::kEqual;
+    const bool is_unequal = first != nullptr && first->comparator == Comparator::kNotEqual;
+    if (!(is_equal && lower == "true") && !(is_unequal && lower == "false")) {
+        drop_prompt_clauses(filter);
+        return Prompts::kHidden;
+    }
+    if (!is_equal || text != "true") return Prompts::kAsTagged;
+    const auto marked = std::find_if(filter.parts.begin(), filter.parts.end(),
+                                     [&](const Condition& part) { return &part.clause == first; });
+    if (filter.kind != Condition::Kind::kAnd || marked == filter.parts.end())
+        return Prompts::kAsTagged;
+    filter.parts.erase(marked);
+    return Prompts::kMarked;
 }
 
 /// The filter asks for a few values of `key`, which has an index of its own.

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "tracker/search/python_text.h"
+#include "tracker/store/uri_text.h"
 #include "tracker/store/utf8.h"
 
 namespace tune::tracker {
@@ -123,15 +124,6 @@ bool has_url_params(std::string_view path, const std::string& scheme) {
     return path.find(';', slash == std::string_view::npos ? 0 : slash) != std::string_view::npos;
 }
 
-bool names_a_host(std::string_view location, const std::string& scheme) {
-    if (std::find(kHostSchemes.begin(), kHostSchemes.end(), scheme) != kHostSchemes.end())
-        return true;
-    const bool has_authority = location.substr(scheme.size()).starts_with("://") &&
-                               location.size() > scheme.size() + 3 &&
-                               location[scheme.size() + 3] != '/';
-    return scheme == "mlflow-artifacts" && has_authority;
-}
-
 /// Undoes %-encoding until nothing changes (at most 10 times, as MLflow does).
 std::string unquote_fully(std::string text) {
     for (int round = 0; round < 10; ++round) {
@@ -176,8 +168,11 @@ Result<void> validate_key(std::string_view key, const std::string& path) {
 }
 
 Result<void> validate_uri_names_no_host(std::string_view uri, const std::string& field) {
-    const std::string scheme = lower_scheme(uri);
-    if (!names_a_host(uri, scheme)) return {};
+    const UriParts parts = split_uri(uri);
+    const std::string& scheme = parts.scheme;
+    const bool is_host_scheme =
+        std::find(kHostSchemes.begin(), kHostSchemes.end(), scheme) != kHostSchemes.end();
+    if (!is_host_scheme && (scheme != "mlflow-artifacts" || parts.authority.empty())) return {};
     return invalid("'" + field + "' cannot use the '" + scheme + "' scheme: the '" + scheme +
                    "' scheme addresses a host other than the tracking server's configured "
                    "artifact storage, so the server would connect to the host named in the URI.");
