@@ -28,12 +28,12 @@ Ordered tags_object(const std::vector<Tag>& tags) {
 
 std::string run_data(const RunInfo& info, const std::vector<Tag>* tags) {
     Ordered fields = {{"run_id", info.run_id},
-                     {"experiment_id", std::to_string(info.experiment_id)},
-                     {"run_name", info.run_name},
-                     {"user_id", info.user_id},
-                     {"status", status_name(info.status)},
-                     {"start_time", info.start_time_ms},
-                     {"end_time", nullptr}};
+                      {"experiment_id", std::to_string(info.experiment_id)},
+                      {"run_name", info.run_name},
+                      {"user_id", info.user_id},
+                      {"status", status_name(info.status)},
+                      {"start_time", info.start_time_ms},
+                      {"end_time", nullptr}};
     if (info.end_time_ms) fields["end_time"] = *info.end_time_ms;
     if (tags != nullptr) fields["tags"] = tags_object(*tags);
     return text(fields);
@@ -179,15 +179,15 @@ Ordered example_fields(const WebhookEvent& event) {
         case 3:
         case 8: {
             Ordered fields = {{"name", event.entity == 3 ? "example_model" : "example_prompt"},
-                             {"version", "1"},
-                             {"key", "example_key"}};
+                              {"version", "1"},
+                              {"key", "example_key"}};
             if (is_set) fields["value"] = "example_value";
             return fields;
         }
         case 4:
         case 9: {
             Ordered fields = {{"name", event.entity == 4 ? "example_model" : "example_prompt"},
-                             {"alias", "example_alias"}};
+                              {"alias", "example_alias"}};
             if (is_created) fields["version"] = "1";
             return fields;
         }
@@ -236,8 +236,8 @@ std::vector<OutgoingEvent> outgoing_events(const Event& event) {
 std::string delivery_body(const WebhookEvent& event, std::int64_t now_ms,
                           const std::string& data_json) {
     Ordered head = {{"entity", lower_name(entity_name(event.entity))},
-                   {"action", lower_name(action_name(event.action))},
-                   {"timestamp", iso_time(now_ms)}};
+                    {"action", lower_name(action_name(event.action))},
+                    {"timestamp", iso_time(now_ms)}};
     std::string body = text(head);
     body.back() = ',';
     return body + "\"data\":" + data_json + "}";

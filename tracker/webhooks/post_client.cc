@@ -75,7 +75,7 @@ std::size_t PostClient::Transfer::take_body(char* data, std::size_t size, std::s
                                             void* self) {
     std::string& body = static_cast<Transfer*>(self)->answer.body;
     const std::size_t offered = size * count;
-    const std::size_t taken = std::min(offered, kAnswerBytesMax - body.size());
+    const std::size_t taken = std::min(offered, kReceiverAnswerBytesMax - body.size());
     body.append(data, taken);
     return taken;
 }
@@ -135,7 +135,7 @@ bool PostClient::Transfer::prepare(const PostOptions& options) {
 void PostClient::Transfer::finish(CURLcode code) {
     long status = 0;
     curl.easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
-    const bool is_cut = code == CURLE_WRITE_ERROR && answer.body.size() == kAnswerBytesMax;
+    const bool is_cut = code == CURLE_WRITE_ERROR && answer.body.size() == kReceiverAnswerBytesMax;
     if (!refused_address.empty() && status == 0) {
         answer.is_refused = true;
         answer.fault = "Webhook connection blocked: " + refused_address +

@@ -16,7 +16,7 @@
 namespace tune::tracker {
 
 /// Of an answer's body this much is kept; what follows is not read.
-inline constexpr std::size_t kAnswerBytesMax = 64u << 10;
+inline constexpr std::size_t kReceiverAnswerBytesMax = 64u << 10;
 /// More headers than this end the transfer.
 inline constexpr std::size_t kAnswerHeaderBytesMax = 64u << 10;
 
@@ -36,7 +36,7 @@ struct PostRequest {
 
 struct PostAnswer {
     int status = 0;                    ///< 0: there was no answer, `fault` says why
-    std::string body;                  ///< at most kAnswerBytesMax
+    std::string body;                  ///< at most kReceiverAnswerBytesMax
     std::optional<int> retry_after_s;  ///< seconds of a Retry-After header
     std::string fault;                 ///< one sentence; empty with a status
     bool is_refused = false;           ///< by our rules: never to be tried again
