@@ -172,11 +172,16 @@ def test_the_command_line(own_server):
 
 def test_bad_rules_are_refused(own_server):
     server = own_server()
-    for rule in ({}, {"kind": "x"}, {"kind": "silence"}, {"kind": "silence", "seconds": 0}, {"kind": "nan", "points": 1},
+    for rule in ({}, {"kind": "x"}, {"kind": "silence"}, {"kind": "silence", "seconds": 0},
+                 {"kind": "nan", "points": 1},
                  {"kind": "plateau", "metric": "m"}, {"kind": "nan", "experiment_id": "x"}):
         answer = requests.post(f"{server.url}/api/2.0/tune/alerts", json=rule, timeout=30)
         assert answer.status_code == 400 and answer.json()["error_code"] == "INVALID_PARAMETER_VALUE", rule
-    answer = requests.post(f"{server.url}/api/2.0/tune/alerts", json={"kind": "nan", "experiment_id": "999"}, timeout=30)
+    answer = requests.post(f"{server.url}/api/2.0/tune/alerts", data='{"kind": "nan"}', timeout=30,
+                           headers={"Content-Type": "text/plain"})
+    assert answer.status_code == 400 and "Content-Type" in answer.json()["message"]
+    unknown = {"kind": "nan", "experiment_id": "999"}
+    answer = requests.post(f"{server.url}/api/2.0/tune/alerts", json=unknown, timeout=30)
     assert answer.status_code == 404
     for i in range(100):
         add(server, kind="nan")

@@ -209,8 +209,9 @@ def test_private_addresses_and_plain_http_are_refused_by_default(server, receive
         return answer.json()["message"]
 
     assert refusal(receiver.url) == "Invalid webhook URL scheme: 'http'. Allowed schemes are: https."
-    for host, address in (("127.0.0.1", "127.0.0.1"), ("localhost", None), ("[::1]", "::1"), ("0x7f.1", "127.0.0.1"),
-                          ("169.254.169.254", "169.254.169.254"), ("[64:ff9b::a00:1]", None), ("2130706433", "127.0.0.1")):
+    for host, address in (("127.0.0.1", "127.0.0.1"), ("localhost", None), ("[::1]", "::1"),
+                          ("0x7f.1", "127.0.0.1"), ("2130706433", "127.0.0.1"),
+                          ("169.254.169.254", "169.254.169.254"), ("[64:ff9b::a00:1]", None)):
         message = refusal(f"https://{host}:{receiver.port}/")
         assert message.startswith("Webhook URL must not resolve to a non-public IP address. ")
         assert address is None or message.endswith(f"resolves to {address}.")

@@ -3,11 +3,15 @@
 #include <nlohmann/json.hpp>
 
 #include "tracker/api/handlers.h"
+#include "tracker/api/message.h"
 
 namespace tune::tracker {
 namespace {
 
 Result<std::string> create(AlertEngine& engine, const Request& request) {
+    // Refuses other content types than JSON, which a page of somebody else could send.
+    TUNE_TRY(unused, Message::read(request));
+    static_cast<void>(unused);
     TUNE_TRY(json, parse_json(request.body.empty() ? "{}" : request.body));
     TUNE_TRY(rule, alert_rule_from_json(json));
     TUNE_TRY(created, engine.create(std::move(rule)));
