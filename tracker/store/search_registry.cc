@@ -153,8 +153,10 @@ Result<Page<RegisteredModel>> search_registered_models(sqlite::Connection& conne
     page_query.row = "m.registered_row";
     page_query.from = "registered_models m";
     page_query.columns = columns_of(keys, &model_attribute);
-    page_query.where = prompts == Prompts::kHidden   ? "m.is_prompt = 0 AND "
-                       : prompts == Prompts::kMarked ? "m.is_prompt = 1 AND "
+    // "+" keeps the planner from walking the whole order for a few names.
+    const std::string mark = picks(filter, "name") ? "+m.is_prompt" : "m.is_prompt";
+    page_query.where = prompts == Prompts::kHidden   ? mark + " = 0 AND "
+                       : prompts == Prompts::kMarked ? mark + " = 1 AND "
                                                      : "";
     page_query.where += search::compile_filter(schema, filter, binder);
     TUNE_TRY(rows, fetch_page(connection, page_query, std::move(binder),
@@ -190,15 +192,18 @@ Result<Page<ModelVersion>> search_model_versions(sqlite::Connection& connection,
     search::Binder binder;
     search::PageQuery page_query;
     page_query.row = "m.version_row";
-    page_query.from = "model_versions m";
+    // The planner prefers walking the whole order, without sorting, to the versions of one model or
+    // run.
+    const bool is_of_name = picks(filter, "name");
+    page_query.from =
+        is_of_name ? "model_versions m INDEXED BY model_versions_by_name" : "model_versions m";
     page_query.columns = columns_of(keys, &version_attribute);
     if (!has_key(keys, "version_number"))
         page_query.columns.push_back(column_of("m.version", false));
-    // "+" keeps the planner from walking the whole order for the versions of one run.
-    page_query.where = picks(filter, "run_id") ? "+m.shelf" : "m.shelf";
+    page_query.where = !is_of_name && picks(filter, "run_id") ? "+m.shelf" : "m.shelf";
     page_query.where += prompts == Prompts::kHidden   ? " = 0 AND "
                         : prompts == Prompts::kMarked ? " = 1 AND "
-                                                      : " < 2 AND ";
+                                                      : " IN (0, 1) AND ";
     page_query.where += search::compile_filter(
         schema, prompts == Prompts::kHidden ? without_prompts : filter, binder);
     TUNE_TRY(rows,

@@ -1,7 +1,9 @@
 // Registered models and versions in the store: numbers, shelves, events, what is refused whole.
 
 #include "tracker/store/registry.h"
+
 #include "tests/tracker/store/store_fixture.h"
+#include "tracker/sqlite/connection.h"
 
 namespace tune::tracker {
 namespace {
@@ -147,7 +149,7 @@ TEST_F(RegistryTest, OneTaggedVersionHidesItsModelUntilTheLastIsUntagged) {
     const SearchModelVersions by_name{.order_by = {"name", "version_number"}};
     EXPECT_EQ(versions(by_name), "m/1 n/1");
     tag_version("m", "1", {key, "true"});
-    create_version("m", {{key, "true"}});
+    create_version("m", {{key, "true"}}, "dummy-source");
     create_version("m");
     EXPECT_EQ(versions(by_name), "n/1");
     tag_version("m", "2", {key, "false"});
