@@ -26,6 +26,15 @@ bool has_field(const Response& response, std::string_view name) {
 
 }  // namespace
 
+Response fault_response(int status, std::string text) {
+    const Code code = status == 413 ? Code::kRequestEntityTooLarge : Code::kBadRequest;
+    Response response = error_response({code, std::move(text)});
+    response.status = status;
+    if (status == 405)
+        response.headers.emplace_back("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+    return response;
+}
+
 std::string_view reason_phrase(int status) {
     switch (status) {
         case 200: return "OK";

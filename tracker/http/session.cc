@@ -310,12 +310,8 @@ void Session::refuse_and_close(Response response) {
 }
 
 void Session::on_fault() {
-    Error error{Code::kBadRequest, parser_.fault_text()};
-    if (parser_.fault_status() == 413) error.code = Code::kRequestEntityTooLarge;
-    Response response = error_response(error);
-    response.status = parser_.fault_status();
     sink_.reset();
-    refuse_and_close(std::move(response));
+    refuse_and_close(fault_response(parser_.fault_status(), parser_.fault_text()));
 }
 
 /// Takes one piece of the body. False: something must be waited for.
