@@ -28,7 +28,7 @@ packages=(
     libbenchmark-dev
 )
 command -v node >/dev/null && command -v npm >/dev/null || packages+=(nodejs npm)
-[ $with_tests = 0 ] || packages+=(chromium sqlite3 clang-format-14)
+[ $with_tests = 0 ] || packages+=(chromium sqlite3 clang-format-14 clang-14 libclang-rt-14-dev)
 
 missing=()
 for package in "${packages[@]}"; do

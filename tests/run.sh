@@ -3,6 +3,7 @@
 #
 #   ./tests/run.sh                    unit contract differential e2e web examples minimal
 #   ./tests/run.sh asan tsan          the unit tests under the sanitizers (builds each: 15 minutes more)
+#   ./tests/run.sh fuzz               the libFuzzer targets, 10 s each (builds them); TUNE_FUZZ_SECONDS for longer
 #   ./tests/run.sh unit e2e           any of these suites
 #   ./tests/run.sh --no-setup unit    without looking at the installed packages first
 set -uo pipefail
@@ -13,7 +14,7 @@ suites=()
 for argument in "$@"; do
     case "$argument" in
         --no-setup) setup=0 ;;
-        unit | contract | differential | e2e | web | examples | minimal | asan | tsan) suites+=("$argument") ;;
+        unit | contract | differential | e2e | web | examples | minimal | fuzz | asan | tsan) suites+=("$argument") ;;
         *) echo "run.sh: unknown suite '$argument'; see the head of tests/run.sh" >&2; exit 2 ;;
     esac
 done
@@ -101,6 +102,29 @@ suite_minimal() {
     status=$?
     count minimal $((status == 0)) 0 $status
     [ $status != 0 ] || gtests minimal build/minimal/bin
+}
+
+# Each target of tests/fuzz with its corpus, for a fixed time; what breaks one stays in build/test-logs. With
+# TUNE_FUZZ_SECONDS also the target that needs the whole application built.
+suite_fuzz() {
+    local program name log status seconds=${TUNE_FUZZ_SECONDS:-10} target=fuzz_targets
+    [ -z "${TUNE_FUZZ_SECONDS:-}" ] || target=fuzz_all
+    say "Build (fuzz)"
+    if ! { cmake --preset fuzz && cmake --build --preset fuzz -j "$jobs" --target $target; } \
+        >"$logs/build-fuzz.log" 2>&1; then
+        tail -n 60 "$logs/build-fuzz.log"
+        count build-fuzz 0 1 1
+        return
+    fi
+    for program in build/fuzz/bin/fuzz_*; do
+        name=$(basename "$program")
+        log=$logs/$name.log
+        mkdir -p "build/fuzz/corpus/$name"
+        "$program" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
+            -artifact_prefix="$logs/$name-" "build/fuzz/corpus/$name" "tests/fuzz/corpus/${name#fuzz_}" >"$log" 2>&1
+        status=$?
+        count "$name" $((status == 0)) 0 $status
+    done
 }
 
 suite_asan() { configure_and_build asan && gtests asan build/asan/bin; }
