@@ -175,7 +175,7 @@ std::string post(std::string_view path, std::string_view body) {
     text.append(path).append(" HTTP/1.1\r\nHost: 127.0.0.1:5000\r\n");
     // What the 3.17.2 client sends with each request.
     text.append("User-Agent: mlflow-python-client/3.17.2\r\nX-MLflow-Client-Version: 3.17.2\r\n");
-    text.append("Accept-Encoding: gzip, deflate\r\nAccept: */*\r\nConnection: keep-alive\r\n");
+    text.append("Accept-Encoding: identity\r\nAccept: */*\r\nConnection: keep-alive\r\n");
     text.append("Content-Type: application/json\r\nContent-Length: ");
     text.append(std::to_string(body.size())).append("\r\n\r\n").append(body);
     return text;
