@@ -170,7 +170,7 @@ def details(request, theirs, ours):
         "detail" in str(theirs["body"]) or "refers to a directory" in message(theirs))
 
 
-@row("artifact paths `//x`, with a NUL or a control character", diverges=True)
+@row("artifact paths `//x`, with a NUL or a control character, `..` between backslashes", diverges=True)
 def odd_paths(request, theirs, ours):
     return is_of_artifacts(request) and ours["status"] == 400 and message(ours) == "Invalid path"
 
