@@ -60,6 +60,12 @@ def is_refused(shape):
 # Writes --------------------------------------------------------------------------------------------------------------
 
 
+@row("the name of a deleted experiment cannot be used again", diverges=True)
+def names_of_deleted_experiments(request, theirs, ours):
+    is_naming = request.path.endswith(("experiments/create", "experiments/update"))
+    return is_naming and theirs["status"] == 400 and "already exists" in message(theirs) and ours["status"] == 200
+
+
 def names_no_model(theirs, ours):
     return "FOREIGN KEY" in message(theirs) and ours["status"] == 404 and message(ours).startswith("Logged model with ID")
 
