@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "tracker/artifacts/artifact_path.h"
 #include "tracker/sqlite/transaction.h"
 #include "tracker/store/read_transfer.h"
 #include "tracker/transfer/digest.h"
@@ -192,6 +193,7 @@ Result<void> Exporter::copy_artifacts() {
     SourceFiles one;
     for (SourceFile& file : files.files) {
         if (is_cancelled()) return cancelled();
+        if (file.path.starts_with(kUploadPrefix)) continue;  // of an upload under way
         one.files.assign(1, std::move(file));
         TUNE_TRY(moved, mover.move(owner, one, ""));
         report_.files += moved.files;
