@@ -97,9 +97,9 @@ TEST_F(ModelsTest, SearchFiltersAndOrders) {
     run<LoggedModel>(FinalizeLoggedModel{b, LoggedModelStatus::kReady});
     const std::string run_id = create_run();
     run(LogBatch{.run_id = run_id,
-                 .metrics = {{"acc", 0.9, 1, 1, a, "d1"},
-                             {"acc", 0.1, 2, 2, a, "d2"},
-                             {"acc", 0.5, 1, 1, b, "d1"}}});
+                 .metrics = {{"acc", 0.9, 1, 1, a, "d1", "h"},
+                             {"acc", 0.1, 2, 2, a, "d2", "h"},
+                             {"acc", 0.5, 1, 1, b, "d1", "h"}}});
     EXPECT_EQ(names({}), "c b a");
     EXPECT_EQ(names({.experiment_ids = {0, other}}), "elsewhere c b a");
     EXPECT_EQ(names({.filter = "name = 'b'"}), "b");
