@@ -49,12 +49,13 @@ def database(tmp_path_factory):
             client.log_batch(run, [Metric(f"m{key}", float(step * i), step, step) for step in range(400)])
         client.log_text(run, "text of " + run, "a/b.txt")
     connection = sqlite3.connect(folder / "mlflow.db")
+    connection.execute("CREATE TEMP TABLE originals AS SELECT run_uuid FROM runs")
     for copy in range(19):
         for table in ("runs", "metrics", "latest_metrics", "tags"):
             columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
             picked = ", ".join(f"'{copy:02d}' || substr(run_uuid, 3)" if c == "run_uuid" else f'"{c}"' for c in columns)
             connection.execute(f"INSERT INTO {table} SELECT {picked} FROM {table} "
-                               "WHERE run_uuid IN (SELECT run_uuid FROM runs ORDER BY rowid LIMIT 3)")
+                               "WHERE run_uuid IN (SELECT run_uuid FROM originals)")
     connection.commit()
     connection.close()
     return folder / "mlflow.db"

@@ -217,7 +217,11 @@ def assert_same(theirs, ours):
                 assert record == ours[kind][id], (kind, id)
                 continue
             for field, value in record.items():
-                assert value == ours[kind][id][field], (kind, id, field)
+                mine = ours[kind][id][field]
+                if isinstance(value, dict) and isinstance(mine, dict):
+                    odd = [key for key in value.keys() | mine.keys() if value.get(key) != mine.get(key)]
+                    assert not odd, (kind, id, field, {key: (value.get(key), mine.get(key)) for key in odd})
+                assert value == mine, (kind, id, field, value, mine)
 
 
 def tune(*arguments, code=0, timeout=300, **more):

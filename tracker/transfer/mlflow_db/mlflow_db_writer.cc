@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kSchema =
 #include "schema.inc"  // made by embed_schema.cmake from schema_dc11669786a5.sql
     ;
-constexpr std::string_view kIndexes = "-- @indexes";
+constexpr std::string_view kIndexes = "\n-- @indexes\n";
 /// The primary key of metrics begins with the key, so runs scatter over its tree.
 constexpr int kCacheKib = 256 << 10;
 constexpr std::size_t kUuidCharacters = 32;
