@@ -142,6 +142,9 @@ def mlflow(server):
     yield module
     while module.active_run():
         module.end_run()
+    # What set_experiment() left would be the next test's experiment.
+    module.tracking.fluent._active_experiment_id = None
+    os.environ.pop("MLFLOW_EXPERIMENT_ID", None)
 
 
 @pytest.fixture

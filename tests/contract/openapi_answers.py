@@ -64,8 +64,8 @@ class Description:
             return None if status in (403, 404, 405) else f"{where}: no operation describes this"
         described, operation = found
         if str(status) not in operation["responses"]:
-            # Refused before a route was looked at: the line, the headers, too many connections.
-            return None if status in (408, 415, 431) else f"{where}: {described} does not name this status"
+            # Refused before a route was looked at: the line, the headers, too many connections. 503: the disk is at fault.
+            return None if status in (408, 415, 431, 503) else f"{where}: {described} does not name this status"
         content = self.resolve(operation["responses"][str(status)]).get("content")
         if content is None:
             return f"{where}: has a body of {content_type}" if content_type and text() else None

@@ -109,8 +109,13 @@ void start_backup(Upkeep& upkeep, const Request& request, const Responder& respo
 
 void wait_for_job(Upkeep& upkeep, const Request& request, const Responder& respond) {
     std::int64_t after = -1;
-    if (const auto text = request.query_value("after"))
-        std::from_chars(text->data(), text->data() + text->size(), after);
+    if (const auto text = request.query_value("after")) {
+        const char* end = text->data() + text->size();
+        const auto [stopped, fault] = std::from_chars(text->data(), end, after);
+        if (fault != std::errc() || stopped != end)
+            return respond(error_response(
+                {Code::kInvalidParameterValue, "'after' must be the version of a job, a number"}));
+    }
     upkeep.jobs().wait(after, [respond](const JobRunner::State& state) {
         respond(json_response(state_json(state)));
     });
