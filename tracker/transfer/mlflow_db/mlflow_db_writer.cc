@@ -257,7 +257,7 @@ Result<void> MlflowDbWriter::add_version(const std::string& name, const ModelVer
         OrNull(version.description), OrNull(version.user_id), stage_name(version.stage),
         version.source, OrNull(version.run_id), model_version_status_name(version.status),
         OrNull::if_empty(version.status_message), OrNull(version.run_link),
-        OrNull::if_empty(version.storage_location)));
+        version.storage_location));  // empty of a deleted version; NULL would mean its source
     for (const Tag& tag : version.tags)
         TUNE_TRY_VOID(
             insert("INSERT INTO model_version_tags (key, value, name, version) "
