@@ -123,6 +123,8 @@ def value_text(value):
 
 
 def run_record(client, run):
+    # MLflow's SQL store leaves model inputs out of what it finds; only runs/get answers them.
+    inputs = client.get_run(run.info.run_id).inputs
     histories = {
         key: sorted((m.timestamp, m.step, value_text(m.value)) for m in client.get_metric_history(run.info.run_id, key))
         for key in run.data.metrics}
@@ -135,7 +137,7 @@ def run_record(client, run):
             (d.dataset.name, d.dataset.digest, d.dataset.source_type, d.dataset.source, d.dataset.schema,
              d.dataset.profile, tuple(sorted((t.key, t.value) for t in d.tags)))
             for d in run.inputs.dataset_inputs),
-        "model_inputs": sorted(m.model_id for m in run.inputs.model_inputs),
+        "model_inputs": sorted(m.model_id for m in inputs.model_inputs),
         "model_outputs": sorted((m.model_id, m.step) for m in run.outputs.model_outputs),
     }
 
