@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -310,10 +311,12 @@ TEST_F(SupervisorTest, KillsAStubbornGrandchildThatLeftTheGroup) {
     const ExitRecord exit = finish(process);
     EXPECT_TRUE(exit.stopped && exit.killed && exit.swept);
     const std::string text = output();
-    for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
-        if (text[at] >= '0' && text[at] <= '9') {
-            EXPECT_FALSE(lives(std::stoi(text.substr(at))));
-        }
+    // The kill may have cut the last line off.
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line) && !lines.eof();) {
+        if (line.empty() || line.find_first_not_of("0123456789") != std::string::npos) continue;
+        EXPECT_FALSE(lives(std::stoi(line)));
+    }
 }
 
 TEST_F(SupervisorTest, ADeadSupervisorTakesTheTrialWithIt) {
