@@ -9,38 +9,16 @@
 // is the server's. Every connection is kept alive and has one request under way. The data lie
 // beside the programs, on a disk: log-metric is durable (an answered write has been fsynced).
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <signal.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
-
-#include "base/check.h"
+#include "tests/bench/tracker/http_load.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
-using Json = nlohmann::json;
-
-double seconds_since(Clock::time_point begin) {
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-}
+using tune::bench::Clock;
+using tune::bench::Connection;
+using tune::bench::free_port;
+using tune::bench::Json;
+using tune::bench::seconds_since;
 
 /// What to measure.
 struct Subject {
@@ -63,132 +41,9 @@ void report(const char* name, double value, const char* unit, const char* better
     std::fflush(stdout);
 }
 
-sockaddr_in local_address(std::uint16_t port) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return address;
-}
-
-std::uint16_t free_port() {
-    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address = local_address(0);
-    socklen_t length = sizeof address;
-    ::bind(fd, reinterpret_cast<sockaddr*>(&address), length);
-    ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
-    ::close(fd);
-    return ntohs(address.sin_port);
-}
-
-/// A connection that sends a request and finds the end of its answer by Content-Length.
-class Connection {
-public:
-    static int try_connect(std::uint16_t port) {
-        const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        const sockaddr_in address = local_address(port);
-        const int on = 1;
-        if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-            ::close(fd);
-            return -1;
-        }
-        ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        return fd;
-    }
-    explicit Connection(std::uint16_t port) : fd_(try_connect(port)) {
-        TUNE_CHECK(fd_ >= 0, "cannot connect to the server");
-    }
-    ~Connection() { ::close(fd_); }
-    Connection(const Connection&) = delete;
-    Connection& operator=(const Connection&) = delete;
-
-    [[nodiscard]] int fd() const { return fd_; }
-
-    void send(std::string_view request) {
-        answer_.clear();
-        while (!request.empty()) {
-            const ssize_t sent = ::send(fd_, request.data(), request.size(), MSG_NOSIGNAL);
-            TUNE_CHECK(sent > 0, "the server closed the connection");
-            request.remove_prefix(static_cast<std::size_t>(sent));
-        }
-    }
-
-    /// Reads what there is; whether the answer is whole.
-    bool receive() {
-        char piece[1 << 16];
-        const ssize_t got = ::recv(fd_, piece, sizeof piece, 0);
-        TUNE_CHECK(got > 0, "the server closed the connection");
-        answer_.append(piece, static_cast<std::size_t>(got));
-        const std::size_t head = answer_.find("\r\n\r\n");
-        if (head == std::string::npos) return false;
-        if (!is_whole(head)) return false;
-        TUNE_CHECK(answer_.compare(9, 3, "200") == 0, answer_);
-        body_at_ = head + 4;
-        return true;
-    }
-
-    /// Sends and waits; the answer's body.
-    std::string exchange(std::string_view request) {
-        send(request);
-        while (!receive()) {
-        }
-        return answer_.substr(body_at_);
-    }
-
-private:
-    /// Whether all that the head at `head` announces is there: a length, or chunks up to the empty
-    /// one.
-    bool is_whole(std::size_t head) {
-        std::string names = answer_.substr(0, head + 2);
-        for (char& c : names) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-        constexpr std::string_view kLength = "content-length: ";
-        if (const std::size_t field = names.find(kLength); field != std::string::npos) {
-            const char* digits = names.c_str() + field + kLength.size();
-            return answer_.size() >= head + 4 + std::strtoul(digits, nullptr, 10);
-        }
-        TUNE_CHECK(names.find("chunked") != std::string::npos, names);
-        if (!answer_.ends_with("\r\n0\r\n\r\n")) return false;
-        join_chunks(head + 4);
-        return true;
-    }
-
-    void join_chunks(std::size_t begin) {
-        std::string body;
-        for (std::size_t at = begin;;) {
-            char* end = nullptr;
-            const std::size_t length = std::strtoul(answer_.c_str() + at, &end, 16);
-            if (length == 0) break;
-            const auto data = static_cast<std::size_t>(end - answer_.c_str()) + 2;
-            body.append(answer_, data, length);
-            at = data + length + 2;
-        }
-        answer_.replace(begin, std::string::npos, body);
-    }
-
-    int fd_;
-    std::string answer_;
-    std::size_t body_at_ = 0;
-};
-
+/// Plain answers: not every peer leaves small ones uncompressed.
 std::string post(std::string_view path, std::string_view body) {
-    std::string text = "POST /api/2.0/mlflow/";
-    text.append(path).append(" HTTP/1.1\r\nHost: 127.0.0.1:5000\r\n");
-    // What the 3.17.2 client sends with each request.
-    text.append("User-Agent: mlflow-python-client/3.17.2\r\nX-MLflow-Client-Version: 3.17.2\r\n");
-    text.append("Accept-Encoding: identity\r\nAccept: */*\r\nConnection: keep-alive\r\n");
-    text.append("Content-Type: application/json\r\nContent-Length: ");
-    text.append(std::to_string(body.size())).append("\r\n\r\n").append(body);
-    return text;
-}
-
-Json call(Connection& connection, std::string_view path, const Json& body) {
-    return Json::parse(connection.exchange(post(path, body.dump())));
-}
-
-std::string create_run(Connection& connection, const std::string& experiment, int start_ms = 1) {
-    return call(connection, "runs/create",
-                {{"experiment_id", experiment}, {"start_time", start_ms}})["run"]["info"]["run_id"]
-        .get<std::string>();
+    return tune::bench::post(path, body, "identity");
 }
 
 std::string filled(std::string text, std::string_view name, const std::string& value) {

@@ -63,7 +63,8 @@ inline std::uint16_t free_port() {
     return ntohs(address.sin_port);
 }
 
-/// A connection that sends a request and finds the end of its answer by Content-Length.
+/// A connection that sends a request and finds the end of its answer by its length or its last
+/// chunk.
 class Connection {
 public:
     static int try_connect(std::uint16_t port) {
@@ -103,9 +104,7 @@ public:
         answer_.append(piece, static_cast<std::size_t>(got));
         const std::size_t head = answer_.find("\r\n\r\n");
         if (head == std::string::npos) return false;
-        const std::size_t field = answer_.find("Content-Length: ");
-        const std::size_t length = std::strtoul(answer_.c_str() + field + 16, nullptr, 10);
-        if (answer_.size() < head + 4 + length) return false;
+        if (!is_whole(head)) return false;
         TUNE_CHECK(answer_.compare(9, 3, "200") == 0, answer_);
         body_at_ = head + 4;
         return true;
@@ -120,24 +119,55 @@ public:
     }
 
 private:
+    /// Whether all that the head at `head` announces is there: a length, or chunks up to the empty
+    /// one.
+    bool is_whole(std::size_t head) {
+        std::string names = answer_.substr(0, head + 2);
+        for (char& c : names) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        constexpr std::string_view kLength = "content-length: ";
+        if (const std::size_t field = names.find(kLength); field != std::string::npos) {
+            const char* digits = names.c_str() + field + kLength.size();
+            return answer_.size() >= head + 4 + std::strtoul(digits, nullptr, 10);
+        }
+        TUNE_CHECK(names.find("chunked") != std::string::npos, names);
+        if (!answer_.ends_with("\r\n0\r\n\r\n")) return false;
+        join_chunks(head + 4);
+        return true;
+    }
+
+    void join_chunks(std::size_t begin) {
+        std::string body;
+        for (std::size_t at = begin;;) {
+            char* end = nullptr;
+            const std::size_t length = std::strtoul(answer_.c_str() + at, &end, 16);
+            if (length == 0) break;
+            const auto data = static_cast<std::size_t>(end - answer_.c_str()) + 2;
+            body.append(answer_, data, length);
+            at = data + length + 2;
+        }
+        answer_.replace(begin, std::string::npos, body);
+    }
+
     int fd_;
     std::string answer_;
     std::size_t body_at_ = 0;
 };
 
-inline std::string post(std::string_view path, std::string_view body) {
+inline std::string post(std::string_view path, std::string_view body,
+                        std::string_view encodings = "gzip, deflate") {
     std::string text = "POST /api/2.0/mlflow/";
     text.append(path).append(" HTTP/1.1\r\nHost: 127.0.0.1:5000\r\n");
     // What the 3.17.2 client sends with each request.
     text.append("User-Agent: mlflow-python-client/3.17.2\r\nX-MLflow-Client-Version: 3.17.2\r\n");
-    text.append("Accept-Encoding: gzip, deflate\r\nAccept: */*\r\nConnection: keep-alive\r\n");
+    text.append("Accept-Encoding: ").append(encodings);
+    text.append("\r\nAccept: */*\r\nConnection: keep-alive\r\n");
     text.append("Content-Type: application/json\r\nContent-Length: ");
     text.append(std::to_string(body.size())).append("\r\n\r\n").append(body);
     return text;
 }
 
 inline Json call(Connection& connection, std::string_view path, const Json& body) {
-    return Json::parse(connection.exchange(post(path, body.dump())));
+    return Json::parse(connection.exchange(post(path, body.dump(), "identity")));
 }
 
 inline std::string create_run(Connection& connection, const std::string& experiment,
