@@ -1,4 +1,5 @@
-"""Autologging, log_model and load_model of the frameworks: PyTorch, LightGBM, scikit-learn's searches, custom models."""
+"""Autologging, log_model and load_model of the frameworks: LightGBM, scikit-learn's searches, custom models.
+PyTorch is in test_torch.py."""
 
 import pytest
 
@@ -51,35 +52,6 @@ def test_autologging_of_lightgbm(mlflow, client, experiment, iris):
     assert model.status == "READY"
     loaded = mlflow.lightgbm.load_model(f"models:/{model.model_id}")
     assert (loaded.predict(iris[0][:5]) == booster.predict(iris[0][:5])).all()
-
-
-def test_pytorch_models_are_logged_and_loaded(mlflow, client, experiment):
-    torch = pytest.importorskip("torch", exc_type=ImportError)
-    if not hasattr(torch, "manual_seed"):
-        pytest.skip("the torch of the build has not all libraries that its Python needs")
-    torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
-    example = torch.randn(2, 4)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with mlflow.start_run(experiment_id=experiment) as run:
-        mlflow.log_params({"lr": 0.1, "layers": 2})
-        for epoch in range(3):
-            loss = model(example).square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            mlflow.log_metric("loss", loss.item(), step=epoch)
-        info = mlflow.pytorch.log_model(model, name="net", serialization_format="pickle", step=2)
-        mlflow.pytorch.log_state_dict(model.state_dict(), "checkpoint")
-    expected = model(example)
-    for address in (f"models:/{info.model_id}", f"runs:/{run.info.run_id}/net"):
-        assert torch.equal(mlflow.pytorch.load_model(address)(example), expected), address
-    state = mlflow.pytorch.load_state_dict(f"runs:/{run.info.run_id}/checkpoint")
-    assert torch.equal(state["0.weight"], model[0].weight)
-    assert [point.step for point in client.get_metric_history(run.info.run_id, "loss")] == [0, 1, 2]
-    logged = client.get_logged_model(info.model_id)
-    assert logged.params["layers"] == "2"
-    assert {metric.key for metric in logged.metrics} == {"loss"}
 
 
 def test_a_custom_model_with_signature_and_files(mlflow, client, experiment, tmp_path):

@@ -44,6 +44,9 @@ def explore(options, replay):
     began = time.monotonic()
     seeds = [options.one] if options.one is not None else range(options.seed, options.seed + options.sequences)
     for seed in seeds:
+        if time.monotonic() - began > options.seconds:
+            print(f"the time is over: seed {seed} would be next")
+            break
         sequence = make_sequence(seed, options.length, options.bad, options.areas)
         if options.survey:
             survey(replay, sequence, seen)
@@ -72,6 +75,7 @@ def main():
     parser.add_argument("--sequences", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--length", type=int, default=25)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="no new sequence after this time")
     parser.add_argument("--one", type=int)
     parser.add_argument("--bad", type=float, default=0.15, help="share of damaged requests")
     parser.add_argument("--findings", type=int, default=40, help="stop after this many kinds of findings")

@@ -5,12 +5,14 @@ import random
 import artifacts
 import registry
 import tracking
+import webhooks
 from bad_inputs import mutated
 from scene import Request
 
-AREAS = {"tracking": tracking.WEIGHTS, "artifacts": artifacts.WEIGHTS, "registry": registry.WEIGHTS}
+AREAS = {"tracking": tracking.WEIGHTS, "artifacts": artifacts.WEIGHTS, "registry": registry.WEIGHTS,
+         "webhooks": webhooks.WEIGHTS}
 # How much of a mixed sequence is of each area.
-SHARES = {"tracking": 1.0, "artifacts": 0.25, "registry": 0.5}
+SHARES = {"tracking": 1.0, "artifacts": 0.25, "registry": 0.5, "webhooks": 0.5}
 
 
 class Scene:
@@ -80,6 +82,8 @@ def ending(scene):
         for what in ("registered-models", "model-versions"):
             query = [("filter", "name LIKE '<<p:p>>%'"), ("max_results", "100")]
             requests.append(Request("GET", base + what + "/search", query=query))
+    if scene.made["webhook"]:
+        requests.append(Request("GET", base + "webhooks", query=[("max_results", "1000")]))
     for request in requests:
         scene.note(request)
     return requests

@@ -87,8 +87,8 @@ def run_of_no_experiment(request, theirs, ours):
 
 @row("finalizing a logged model needs its id in the body too")
 def id_in_the_body(request, theirs, ours):
-    return "logged-models/" in request.path and "model_id" in request.mutation and \
-        ("path names the model" in message(ours) or "'model_id'" in message(theirs))
+    return "logged-models/" in request.path and ("path names the model" in message(ours) and "model_id" in request.mutation
+                                                 or "Missing value" in message(theirs) and "'model_id'" in message(theirs))
 
 
 @row("a repeated `runs/outputs` edge, or a repeated param of a logged model, is 400", diverges=True)
@@ -219,6 +219,16 @@ def mistakes(request, theirs, ours):
 @row("sentences name an environment variable that allows what is refused")
 def without_the_variable(request, theirs, ours):
     return both(theirs, ours) and "environment variable" in message(theirs) and message(theirs).startswith(message(ours))
+
+
+@row("an unknown entity, action or status of a webhook: 500, or ignored", diverges=True)
+def words_of_webhooks(request, theirs, ours):
+    return "/webhooks" in request.path and is_refused(ours) and re.search(r"parameter '[\w\[\].]*(status|entity|action)'", message(ours))
+
+
+@row("the same event twice in a webhook: 400 with the text of SQLite's error", diverges=True)
+def repeated_events(request, theirs, ours):
+    return "/webhooks" in request.path and "UNIQUE constraint failed: webhook_events" in message(theirs) and ours["status"] == 200
 
 
 # Searches ------------------------------------------------------------------------------------------------------------

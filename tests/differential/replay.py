@@ -65,6 +65,9 @@ class Replay:
         for side in self.sides:
             side.forget(prefix)
         self.align()
+        if any("/webhooks" in request.path for request in sequence):
+            for side in self.sides:
+                side.remove_webhooks()
         self.sequences += 1
         for request in sequence:
             self.requests += 1

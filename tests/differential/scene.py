@@ -142,6 +142,12 @@ class Side:
                     raise
         raise AssertionError("not reached")
 
+    def remove_webhooks(self):
+        """A list of webhooks shows all of them: those of earlier sequences, of which one side may have kept another one."""
+        listed = self.exchange("GET", "/api/2.0/mlflow/webhooks?max_results=1000", None, {}).json()
+        for hook in listed.get("webhooks", []):
+            self.exchange("DELETE", f"/api/2.0/mlflow/webhooks/{hook['webhook_id']}", None, {})
+
     def learn(self, request, answer):
         """Keeps what the answer gave a name to."""
         if not request.makes:

@@ -40,6 +40,10 @@ def test_requests_for_artifacts(replay):
     sequences_agree(replay, ("artifacts", "tracking"), bad_share=0)
 
 
+def test_requests_for_webhooks(replay):
+    sequences_agree(replay, ("webhooks", "tracking"), bad_share=0.2)
+
+
 def test_damaged_requests(replay):
     sequences_agree(replay, ("tracking", "artifacts"), bad_share=0.5)
 
