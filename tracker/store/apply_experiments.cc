@@ -1,4 +1,5 @@
 #include "tracker/store/apply.h"
+#include "tracker/store/metric_columns.h"
 #include "tracker/store/read_experiments.h"
 #include "tracker/store/validation.h"
 
@@ -47,6 +48,18 @@ Result<void> announce(WriteContext& context, ExperimentId experiment_id) {
     return {};
 }
 
+/// For columns in memory: one run of each chunk with runs of the experiment.
+Result<void> note_changed_runs(WriteContext& context, ExperimentId experiment_id) {
+    TUNE_TRY(select, context.connection.prepare("SELECT DISTINCT run_row / ?2 * ?2 FROM runs "
+                                                "WHERE experiment_id = ?1"));
+    select.with(experiment_id, kChunkRuns);
+    for (;;) {
+        TUNE_TRY(has_row, select.step());
+        if (!has_row) return {};
+        context.metrics.note_changed_run(select.integer(0));
+    }
+}
+
 /// The experiment in this state. Errors: kResourceDoesNotExist.
 Result<Experiment> require_in_stage(WriteContext& context, ExperimentId experiment_id,
                                     LifecycleStage stage) {
@@ -74,6 +87,7 @@ Result<Outcome> move_to_stage(WriteContext& context, ExperimentId experiment_id,
                           "WHERE experiment_id = ?1"));
     TUNE_TRY_VOID(cascade.with(experiment_id, life, now_ms).run());
     context.runs.forget();
+    TUNE_TRY_VOID(note_changed_runs(context, experiment_id));
     TUNE_TRY_VOID(announce(context, experiment_id));
     return Outcome{};
 }

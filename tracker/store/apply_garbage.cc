@@ -6,8 +6,10 @@
 // removed, so that no new run is given its number. What a crash leaves behind is hidden, and the
 // next PurgeRows goes on with it.
 
+#include <iterator>
 #include <span>
 #include <unordered_set>
+#include <vector>
 
 #include "base/id.h"
 #include "tracker/store/apply.h"
@@ -45,23 +47,23 @@ Result<std::optional<Hideable>> find_hideable(WriteContext& context, const char*
     return std::optional<Hideable>({select.integer(0), std::string(select.text(1))});
 }
 
-/// Hides those of `ids` that `find_sql` finds. The number of them.
-Result<std::int64_t> hide(WriteContext& context, const std::vector<std::string>& ids,
-                          std::int64_t deleted_until_ms, const char* find_sql,
-                          const char* hide_sql) {
+/// Hides those of `ids` that `find_sql` finds. Their rows.
+Result<std::vector<std::int64_t>> hide(WriteContext& context, const std::vector<std::string>& ids,
+                                       std::int64_t deleted_until_ms, const char* find_sql,
+                                       const char* hide_sql) {
     if (ids.size() > kPurgeIdsMax)
         return Error{Code::kInvalidParameterValue,
                      "At most " + std::to_string(kPurgeIdsMax) + " can be removed at once."};
-    std::int64_t count = 0;
+    std::vector<std::int64_t> rows;
     for (const std::string& id : ids) {
         TUNE_TRY(found, find_hideable(context, find_sql, id, deleted_until_ms));
         if (!found) continue;
         TUNE_TRY_VOID(note_folder(context, folder_of(found->artifact_uri, id)));
         TUNE_TRY(update, context.connection.prepare(hide_sql));
         TUNE_TRY_VOID(update.with(found->row, random_hex(kHiddenIdBytes)).run());
-        ++count;
+        rows.push_back(found->row);
     }
-    return count;
+    return rows;
 }
 
 /// A DELETE ... RETURNING one number; how many rows went, and the sum of the numbers.
@@ -96,6 +98,8 @@ Result<PurgeProgress> erase_dependents(WriteContext& context, std::span<const ch
 // Blocks come first: they are the bulk, and their points are counted by the row of the metric.
 constexpr const char* kRunTables[] = {
     "DELETE FROM metric_blocks WHERE block_id IN (SELECT block_id FROM metric_blocks WHERE "
+    "run_row = ?1 LIMIT ?2) RETURNING 0",
+    "DELETE FROM metric_spans WHERE span_row IN (SELECT span_row FROM metric_spans WHERE "
     "run_row = ?1 LIMIT ?2) RETURNING 0",
     "DELETE FROM latest_metrics WHERE run_row = ?1 AND key_id IN (SELECT key_id FROM "
     "latest_metrics WHERE run_row = ?1 LIMIT ?2) RETURNING row_count",
@@ -179,24 +183,25 @@ Result<Outcome> none() {
 Result<Outcome> apply(WriteContext& context, PurgeRuns& command) {
     // Points of this transaction must not be written for a run that is gone.
     TUNE_TRY_VOID(context.metrics.flush());
-    TUNE_TRY(count, hide(context, command.run_ids, command.deleted_until_ms,
-                         "SELECT run_row, artifact_uri FROM runs WHERE run_id = ?1 AND life = 1 "
-                         "AND deleted_time_ms <= ?2",
-                         "UPDATE runs SET run_id = ?2, experiment_id = -1, life = 2 "
-                         "WHERE run_row = ?1"));
+    TUNE_TRY(rows, hide(context, command.run_ids, command.deleted_until_ms,
+                        "SELECT run_row, artifact_uri FROM runs WHERE run_id = ?1 AND life = 1 "
+                        "AND deleted_time_ms <= ?2",
+                        "UPDATE runs SET run_id = ?2, experiment_id = -1, life = 2 "
+                        "WHERE run_row = ?1"));
     for (const std::string& id : command.run_ids) context.runs.forget(id);
-    return Outcome(PurgeProgress{.count = count, .is_done = true});
+    for (const std::int64_t row : rows) context.metrics.note_changed_run(row);
+    return Outcome(PurgeProgress{.count = std::ssize(rows), .is_done = true});
 }
 
 Result<Outcome> apply(WriteContext& context, PurgeModels& command) {
-    TUNE_TRY(count, hide(context, command.model_ids, command.deleted_until_ms,
-                         "SELECT m.model_row, m.artifact_uri FROM logged_models m LEFT JOIN "
-                         "experiments e ON e.experiment_id = m.experiment_id WHERE m.model_id = ?1 "
-                         "AND ((m.life = 1 AND m.last_updated_time_ms <= ?2) OR (e.life = 1 AND "
-                         "e.last_update_time_ms <= ?2))",
-                         "UPDATE logged_models SET model_id = ?2, experiment_id = -1, life = 2 "
-                         "WHERE model_row = ?1"));
-    return Outcome(PurgeProgress{.count = count, .is_done = true});
+    TUNE_TRY(rows, hide(context, command.model_ids, command.deleted_until_ms,
+                        "SELECT m.model_row, m.artifact_uri FROM logged_models m LEFT JOIN "
+                        "experiments e ON e.experiment_id = m.experiment_id WHERE m.model_id = ?1 "
+                        "AND ((m.life = 1 AND m.last_updated_time_ms <= ?2) OR (e.life = 1 AND "
+                        "e.last_update_time_ms <= ?2))",
+                        "UPDATE logged_models SET model_id = ?2, experiment_id = -1, life = 2 "
+                        "WHERE model_row = ?1"));
+    return Outcome(PurgeProgress{.count = std::ssize(rows), .is_done = true});
 }
 
 Result<Outcome> apply(WriteContext& context, PurgeExperiment& command) {
@@ -232,6 +237,7 @@ Result<Outcome> apply(WriteContext& context, PurgeRows& command) {
     std::unordered_set<std::int64_t> erased;
     TUNE_TRY(runs, erase_hidden(context, kHiddenRuns, command.rows_max, erased));
     context.metrics.forget_runs(erased);
+    for (const std::int64_t row : erased) context.metrics.note_changed_run(row);
     if (!runs.is_done) return Outcome(runs);
     TUNE_TRY(models, erase_hidden(context, kHiddenModels, command.rows_max - runs.count, erased));
     runs.count += models.count;

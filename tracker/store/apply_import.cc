@@ -126,6 +126,7 @@ Result<Outcome> apply(WriteContext& context, ImportRun& command) {
     TUNE_TRY_VOID(write_run_info(context, info, known == 0 ? kInsertRun : kReplaceRun));
     context.runs.forget(info.run_id);
     TUNE_TRY(run, context.runs.find(info.run_id));
+    context.metrics.note_new_run(run.run_row);
     TUNE_TRY_VOID(insert_pairs(context, run.run_row,
                                "INSERT OR REPLACE INTO params VALUES "
                                "(?, ?, ?)",
@@ -163,6 +164,7 @@ Result<Outcome> apply(WriteContext& context, FinishImportedRun& command) {
     if (command.deleted_time_ms) update.bind(3, *command.deleted_time_ms);
     TUNE_TRY_VOID(update.run());
     context.runs.forget(command.run_id);
+    context.metrics.note_changed_run(run.run_row);
     TUNE_TRY(info, find_run_info(context.connection, command.run_id));
     if (info) context.events.push_back(RunUpdated{std::move(*info)});
     return Outcome{};

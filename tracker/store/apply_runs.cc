@@ -52,6 +52,7 @@ Result<std::int64_t> insert_run(WriteContext& context, const RunInfo& info) {
     insert.with(info.run_id, info.experiment_id, info.run_name, info.user_id,
                 static_cast<std::int64_t>(info.status), info.start_time_ms, info.artifact_uri);
     TUNE_TRY_VOID(insert.run());
+    context.metrics.note_new_run(context.connection.last_insert_row());
     return context.connection.last_insert_row();
 }
 
@@ -86,6 +87,7 @@ Result<Outcome> move_to_stage(WriteContext& context, const std::string& run_id,
     TUNE_TRY_VOID(
         update.with(run.run_row, static_cast<std::int64_t>(stage), context.clock.now_ms()).run());
     context.runs.forget(run_id);
+    context.metrics.note_changed_run(run.run_row);
     TUNE_TRY_VOID(announce(context, run_id));
     return Outcome{};
 }
@@ -136,6 +138,7 @@ Result<Outcome> apply(WriteContext& context, UpdateRun& command) {
     update.with(run.run_row, static_cast<std::int64_t>(info.status), info.start_time_ms);
     if (info.end_time_ms) update.bind(4, *info.end_time_ms);
     TUNE_TRY_VOID(update.run());
+    if (command.start_time_ms) context.metrics.note_changed_run(run.run_row);
     if (!command.run_name.empty()) {
         info.run_name = command.run_name;
         TUNE_TRY_VOID(

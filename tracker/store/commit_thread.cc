@@ -239,8 +239,12 @@ Result<CommitThread::Outcomes> CommitThread::apply_group(std::span<Pending> grou
     TUNE_TRY_VOID(context_.metrics.flush());
     TUNE_TRY_VOID(put_outgoing());
     TUNE_TRY_VOID(advance_position());
+    const std::vector<SeriesKey> touched = context_.metrics.take_touched();
+    context_.columns.begin_change(touched);
     const auto begin = std::chrono::steady_clock::now();
-    TUNE_TRY_VOID(transaction.commit());
+    const Result<void> committed = transaction.commit();
+    context_.columns.end_change(touched);
+    if (!committed) return committed.error();
     commit_seconds_.observe(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     group_commands_.observe(static_cast<double>(group.size()));

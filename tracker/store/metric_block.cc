@@ -54,30 +54,39 @@ public:
     explicit Reader(std::span<const std::byte> bytes)
         : at_(bytes.data()), end_(at_ + bytes.size()) {}
 
-    bool read_varint(std::int64_t& value) {
-        std::uint64_t bits = 0;
-        for (int i = 0; i < kVarintBytesMax; ++i) {
-            if (at_ == end_) return false;
-            const auto byte = static_cast<std::uint64_t>(*at_++);
-            bits |= (byte & 0x7f) << (7 * i);
-            if ((byte & 0x80) == 0) {
-                value = unzigzag(bits);
-                return true;
-            }
-        }
-        return false;
-    }
-
-    bool read_double(double& value) {
-        if (end_ - at_ < static_cast<std::ptrdiff_t>(sizeof(double))) return false;
-        std::memcpy(&value, at_, sizeof(double));
+    /// Adds the next point's differences to `point`. False: the bytes are damaged.
+    bool read_point(Point& point) {
+        // With room for the longest point, the end is not asked for at each byte.
+        const bool is_last = end_ - at_ < kPointBytesMax;
+        std::uint64_t by_ms = 0;
+        std::uint64_t by_steps = 0;
+        if (is_last ? !read_varint<true>(by_ms) || !read_varint<true>(by_steps)
+                    : !read_varint<false>(by_ms) || !read_varint<false>(by_steps))
+            return false;
+        if (is_last && end_ - at_ < static_cast<std::ptrdiff_t>(sizeof(double))) return false;
+        std::memcpy(&point.value, at_, sizeof(double));
         at_ += sizeof(double);
+        point.timestamp_ms = sum(point.timestamp_ms, unzigzag(by_ms));
+        point.step = sum(point.step, unzigzag(by_steps));
         return true;
     }
 
     bool is_at_end() const { return at_ == end_; }
 
 private:
+    static constexpr std::ptrdiff_t kPointBytesMax = 2 * kVarintBytesMax + sizeof(double);
+
+    template <bool kIsChecked>
+    bool read_varint(std::uint64_t& bits) {
+        for (int i = 0; i < kVarintBytesMax; ++i) {
+            if (kIsChecked && at_ == end_) return false;
+            const auto byte = static_cast<std::uint64_t>(*at_++);
+            bits |= (byte & 0x7f) << (7 * i);
+            if ((byte & 0x80) == 0) return true;
+        }
+        return false;
+    }
+
     const std::byte* at_;
     const std::byte* end_;
 };
@@ -101,12 +110,27 @@ std::strong_ordering compare_in_steps(const Point& a, const Point& b) {
 }
 
 BlockSummary summarize(std::span<const Point> points) {
-    BlockSummary summary;
+    if (points.empty()) return {};
+    BlockSummary summary{static_cast<std::int64_t>(points.size()),
+                         0,
+                         points[0].step,
+                         points[0].step,
+                         kNan,
+                         kNan,
+                         points[0]};
     for (const Point& point : points) {
-        const bool is_nan = std::isnan(point.value);
-        const BlockSummary one{1,           is_nan ? 1 : 0, point.step, point.step,
-                               point.value, point.value,    point};
-        summary = merge(summary, one);
+        summary.min_step = std::min(summary.min_step, point.step);
+        summary.max_step = std::max(summary.max_step, point.step);
+        // Most points come in the order of steps.
+        if (point.step > summary.final.step || compare_in_steps(summary.final, point) < 0)
+            summary.final = point;
+        if (std::isnan(point.value)) {
+            ++summary.nan_count;
+            continue;
+        }
+        // Also true of NaN, which stands for no value yet.
+        if (!(summary.min_value <= point.value)) summary.min_value = point.value;
+        if (!(summary.max_value >= point.value)) summary.max_value = point.value;
     }
     return summary;
 }
@@ -152,17 +176,12 @@ Result<void> decode_points(std::span<const std::byte> encoded, std::size_t count
                            std::vector<Point>& points) {
     if (encoded.size() > kBlockBytesMax || count > kBlockBytesMax) return damaged();
     Reader reader(encoded);
+    const std::size_t first = points.size();
+    points.resize(first + count);
     Point point;
-    points.reserve(points.size() + count);
     for (std::size_t i = 0; i < count; ++i) {
-        std::int64_t by_ms = 0;
-        std::int64_t by_steps = 0;
-        if (!reader.read_varint(by_ms) || !reader.read_varint(by_steps) ||
-            !reader.read_double(point.value))
-            return damaged();
-        point.timestamp_ms = sum(point.timestamp_ms, by_ms);
-        point.step = sum(point.step, by_steps);
-        points.push_back(point);
+        if (!reader.read_point(point)) return damaged();
+        points[first + i] = point;
     }
     if (!reader.is_at_end()) return damaged();
     return {};

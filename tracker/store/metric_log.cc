@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "tracker/store/metric_spans.h"
 #include "tracker/store/metric_table.h"
 
 namespace tune::tracker {
@@ -151,6 +152,7 @@ Result<void> MetricLog::store(SeriesKey key, Head& head) {
     write.bind(11, head.max_value);
     TUNE_TRY_VOID(write.run());
     head.is_stored = true;
+    touched_.push_back(key);
     return {};
 }
 
@@ -179,12 +181,32 @@ Result<void> MetricLog::append_to_blocks(SeriesKey key, Head& head, std::span<co
     while (!points.empty()) {
         const auto part = points.first(std::min(points.size(), kBlockPointsMax));
         TUNE_TRY(block_id, insert_block(connection_, key, part));
+        TUNE_TRY_VOID(note_new_block(key, head));
         head.has_blocks = true;
         head.last_block_id = block_id;
         head.last_block_count = static_cast<std::int64_t>(part.size());
         head.block_greatest = part.back();
         points = points.subspan(part.size());
     }
+    return {};
+}
+
+/// Behind kSpanBlocks others, the new block makes a span of them possible.
+Result<void> MetricLog::note_new_block(SeriesKey key, Head& head) {
+    if (!head.has_blocks) {
+        head.blocks_beyond_spans = 1;
+        return {};
+    }
+    if (!head.blocks_beyond_spans) {
+        TUNE_TRY(count, count_blocks_beyond_spans(connection_, key));
+        head.blocks_beyond_spans = count;
+    } else {
+        ++*head.blocks_beyond_spans;
+    }
+    if (*head.blocks_beyond_spans <= kSpanBlocks) return {};
+    TUNE_TRY(is_added, add_span(connection_, key));
+    static_cast<void>(is_added);
+    head.blocks_beyond_spans.reset();
     return {};
 }
 
@@ -211,6 +233,8 @@ Result<std::size_t> MetricLog::insert_into_blocks(SeriesKey key, Head& head,
     std::merge(block.points.begin(), block.points.end(), points.begin(),
                points.begin() + static_cast<std::ptrdiff_t>(count), std::back_inserter(merged),
                is_before);
+    TUNE_TRY_VOID(drop_spans_from(connection_, key, block.points.front()));
+    head.blocks_beyond_spans.reset();
     TUNE_TRY_VOID(delete_block(connection_, block.block_id));
     // Two halves instead of one full block and a crumb: the next insertion finds room.
     const std::size_t parts = (merged.size() + kBlockPointsMax - 1) / kBlockPointsMax;

@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -30,6 +32,11 @@ struct SeriesKey {
     std::int64_t key_id = 0;
     bool operator==(const SeriesKey&) const = default;
 };
+
+/// As the key of a series: all keys of the run.
+inline constexpr std::int64_t kAnyKey = -1;
+/// As the key of a series: the run's own experiment, life and start time.
+inline constexpr std::int64_t kRunItself = -2;
 
 struct SeriesKeyHash {
     std::size_t operator()(const SeriesKey& key) const {
@@ -53,6 +60,13 @@ public:
     /// with forget()).
     [[nodiscard]] Result<void> flush();
 
+    /// A row of `runs` is new and may have been another run's before.
+    void note_new_run(std::int64_t run_row) { touched_.push_back({run_row, kAnyKey}); }
+    /// The experiment, life or start time of a run changes.
+    void note_changed_run(std::int64_t run_row) { touched_.push_back({run_row, kRunItself}); }
+    /// The series written since the last call (more after a rollback), for MetricColumns.
+    [[nodiscard]] std::vector<SeriesKey> take_touched() { return std::exchange(touched_, {}); }
+
     /// Drops all heads; the next add() reads the data base.
     void forget();
     /// Drops the heads of runs whose rows are removed: later runs may get their numbers. REQUIRES:
@@ -71,6 +85,7 @@ private:
         std::int64_t row_count = 0;
         std::int64_t last_block_id = 0;
         std::int64_t last_block_count = 0;
+        std::optional<std::size_t> blocks_beyond_spans;  // none: not counted yet
         bool has_blocks = false;
         bool is_stored = false;
         bool is_changed = false;
@@ -83,6 +98,7 @@ private:
     [[nodiscard]] Result<bool> is_known(SeriesKey key, const Head& head, const Point& point);
     [[nodiscard]] Result<void> store(SeriesKey key, Head& head);
     [[nodiscard]] Result<void> fold(SeriesKey key, Head& head);
+    [[nodiscard]] Result<void> note_new_block(SeriesKey key, Head& head);
     [[nodiscard]] Result<void> append_to_blocks(SeriesKey key, Head& head,
                                                 std::span<const Point> points);
     [[nodiscard]] Result<std::size_t> extend_last_block(Head& head, std::span<const Point> points);
@@ -92,6 +108,7 @@ private:
     sqlite::Connection& connection_;
     std::unordered_map<SeriesKey, Head, SeriesKeyHash> heads_;
     std::vector<std::pair<SeriesKey, Head*>> changed_;
+    std::vector<SeriesKey> touched_;
 };
 
 }  // namespace tune::tracker

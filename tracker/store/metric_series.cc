@@ -13,25 +13,6 @@ bool is_before_in_steps(const Point& a, const Point& b) {
     return compare_in_steps(a, b) < 0;
 }
 
-double real_or_nan(const sqlite::Statement& select, int column) {
-    return select.is_null(column) ? std::nan("") : select.real(column);
-}
-
-SeriesPiece read_piece(const sqlite::Statement& select) {
-    SeriesPiece piece;
-    piece.block_id = select.integer(0);
-    piece.first_ms = select.integer(1);
-    piece.last_ms = select.integer(2);
-    piece.summary = {select.integer(3),
-                     select.integer(4),
-                     select.integer(5),
-                     select.integer(6),
-                     real_or_nan(select, 7),
-                     real_or_nan(select, 8),
-                     Point{select.integer(9), select.integer(6), real_or_nan(select, 10)}};
-    return piece;
-}
-
 /// The first point of the block that holds `after`, from which blocks must be read.
 Result<Point> start_of_block_holding(sqlite::Connection& connection, const SeriesKey& key,
                                      const Point& after) {
@@ -118,18 +99,8 @@ Result<void> for_each_point(sqlite::Connection& connection, const SeriesKey& key
 
 Result<MetricSeries> MetricSeries::open(sqlite::Connection& connection, const SeriesKey& key) {
     MetricSeries series;
-    TUNE_TRY(select, connection.prepare(
-                         "SELECT block_id, first_timestamp_ms, last_timestamp_ms, row_count, "
-                         "nan_count, min_step, max_step, min_value, max_value, "
-                         "final_timestamp_ms, final_value FROM metric_blocks "
-                         "WHERE run_row = ? AND key_id = ? ORDER BY first_timestamp_ms, "
-                         "first_step, first_value, first_is_nan"));
-    select.with(key.run_row, key.key_id);
-    for (;;) {
-        TUNE_TRY(has_row, select.step());
-        if (!has_row) break;
-        series.add(read_piece(select));
-    }
+    TUNE_TRY_VOID(for_each_piece(connection, key,
+                                 [&series](const SeriesPiece& piece) { series.add(piece); }));
     TUNE_TRY(tail, read_tail(connection, key));
     series.tail_ = std::move(tail);
     if (!series.tail_.empty())
@@ -150,15 +121,23 @@ void MetricSeries::add(const SeriesPiece& piece) {
 
 Result<std::vector<Point>> MetricSeries::points_of(sqlite::Connection& connection,
                                                    const SeriesPiece& piece) const {
-    if (piece.block_id == 0) return tail_;
     std::vector<Point> points;
+    TUNE_TRY_VOID(read_points(connection, piece, points));
+    return points;
+}
+
+Result<void> MetricSeries::read_points(sqlite::Connection& connection, const SeriesPiece& piece,
+                                       std::vector<Point>& points) const {
+    if (piece.block_id == 0) {
+        points = tail_;
+        return {};
+    }
+    points.clear();
     TUNE_TRY(select,
              connection.prepare("SELECT row_count, points FROM metric_blocks WHERE block_id = ?"));
     TUNE_TRY(has_row, select.with(piece.block_id).step());
     if (!has_row) return Error{Code::kDataLoss, "A block of metric history is missing."};
-    TUNE_TRY_VOID(
-        decode_points(select.blob(1), static_cast<std::size_t>(select.integer(0)), points));
-    return points;
+    return decode_points(select.blob(1), static_cast<std::size_t>(select.integer(0)), points);
 }
 
 Result<std::vector<Point>> MetricSeries::all_points(sqlite::Connection& connection) const {

@@ -10,6 +10,7 @@
 #include "tracker/sqlite/connection.h"
 #include "tracker/store/metric_block.h"
 #include "tracker/store/metric_log.h"
+#include "tracker/store/metric_spans.h"
 #include "tracker/store/store.h"
 
 namespace tune::tracker {
@@ -20,17 +21,9 @@ namespace tune::tracker {
                                           const std::optional<Point>& after,
                                           const std::function<bool(const Point&)>& visit);
 
-/// A block, or the tail (block_id 0).
-struct SeriesPiece {
-    std::int64_t block_id = 0;
-    std::int64_t first_ms = 0;
-    std::int64_t last_ms = 0;
-    BlockSummary summary;
-};
-
 class MetricSeries {
 public:
-    /// Reads the summaries: O(blocks). An unknown series has no pieces.
+    /// Reads the summaries: a page for every kSpanBlocks blocks. An unknown series has no pieces.
     [[nodiscard]] static Result<MetricSeries> open(sqlite::Connection& connection,
                                                    const SeriesKey& key);
 
@@ -43,6 +36,9 @@ public:
 
     [[nodiscard]] Result<std::vector<Point>> points_of(sqlite::Connection& connection,
                                                        const SeriesPiece& piece) const;
+    /// The same into `points`, which keeps its memory.
+    [[nodiscard]] Result<void> read_points(sqlite::Connection& connection, const SeriesPiece& piece,
+                                           std::vector<Point>& points) const;
     [[nodiscard]] Result<std::vector<Point>> all_points(sqlite::Connection& connection) const;
 
     /// MLflow's sample (read_metrics.h) of the points with steps in `range`, in the order of steps.

@@ -147,6 +147,26 @@ Axis axis_of(const MetricSeries& whole, const std::optional<SeriesWindow>& windo
     return axis;
 }
 
+/// Adds points to their buckets, those that follow each other in one bucket at once.
+void add_points(Bucketer& bucketer, const Axis& axis, std::span<const Point> points) {
+    const auto is_in_order = [&axis](const Point& a, const Point& b) {
+        return axis.place(a) < axis.place(b);
+    };
+    const bool is_sorted = std::is_sorted(points.begin(), points.end(), is_in_order);
+    while (!points.empty()) {
+        const std::size_t index = bucketer.index_of(axis.place(points.front()));
+        const auto is_here = [&](const Point& point) {
+            return bucketer.index_of(axis.place(point)) == index;
+        };
+        const auto end = is_sorted ? std::partition_point(points.begin(), points.end(), is_here)
+                                   : points.begin() + 1;
+        const auto part = points.first(static_cast<std::size_t>(end - points.begin()));
+        // Points lie in the order of time.
+        bucketer.add(index, summarize(part), part.front().timestamp_ms, part.back().timestamp_ms);
+        points = points.subspan(part.size());
+    }
+}
+
 /// The points of `piece` that `axis` holds.
 Result<std::vector<Point>> points_on(sqlite::Connection& connection, const MetricSeries& whole,
                                      const SeriesPiece& piece, const Axis& axis) {
@@ -179,6 +199,7 @@ Result<std::vector<SeriesBucket>> buckets_of(sqlite::Connection& connection,
         return buckets;
     }
     Bucketer bucketer(axis.first, axis.last, bucket_count);
+    std::vector<Point> points;
     for (const SeriesPiece* piece : pieces) {
         const bool is_whole = axis.holds(axis.begin(*piece)) && axis.holds(axis.end(*piece));
         if (is_whole &&
@@ -187,10 +208,10 @@ Result<std::vector<SeriesBucket>> buckets_of(sqlite::Connection& connection,
                          piece->last_ms);
             continue;
         }
-        TUNE_TRY(points, points_on(connection, whole, *piece, axis));
-        for (const Point& point : points)
-            bucketer.add(bucketer.index_of(axis.place(point)), summarize(std::span(&point, 1)),
-                         point.timestamp_ms, point.timestamp_ms);
+        TUNE_TRY_VOID(whole.read_points(connection, *piece, points));
+        if (!is_whole)
+            std::erase_if(points, [&](const Point& one) { return !axis.holds(axis.place(one)); });
+        add_points(bucketer, axis, points);
     }
     return bucketer.take();
 }

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "tracker/sqlite/connection.h"
+#include "tracker/store/metric_columns.h"
 #include "tracker/store/statistics.h"
 
 namespace tune::tracker {
@@ -18,8 +19,9 @@ namespace tune::tracker {
 /// Read connections, opened when first needed, and threads that run read jobs. Thread-safe.
 class ReadPool {
 public:
-    /// `thread_count` threads; two connections more, for callers on other threads.
-    ReadPool(std::string path, int thread_count, int timeout_ms);
+    /// `thread_count` threads; two connections more, for callers on other threads. `columns`
+    /// outlives this; leased connections have it as their companion, with its time.
+    ReadPool(std::string path, int thread_count, int timeout_ms, MetricColumns& columns);
     ~ReadPool() { stop(); }
     ReadPool(const ReadPool&) = delete;
     ReadPool& operator=(const ReadPool&) = delete;
@@ -57,6 +59,7 @@ private:
 
     const std::string path_;
     const int timeout_ms_;
+    MetricColumns& columns_;
     const std::size_t connections_max_;
     std::mutex mutex_;
     std::condition_variable jobs_changed_;

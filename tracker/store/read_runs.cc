@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "tracker/search/filter.h"
 #include "tracker/search/order_by.h"
+#include "tracker/store/find_by_columns.h"
 #include "tracker/store/metric_aggregates.h"
 #include "tracker/store/search_page.h"
 
@@ -111,14 +112,22 @@ Result<RunRows> find_rows(sqlite::Connection& connection, const SearchRuns& quer
     TUNE_TRY_VOID(resolve_aggregates(connection, query.experiment_ids, filter, keys));
     const search::SqlSchema schema = run_schema();
     search::Binder binder;
+    const std::string runs = "r.experiment_id IN " + bind_ids(query.experiment_ids, binder) +
+                             " AND " + life_condition(query.view_type);
+    const std::string canonical_query = canonical(query);
+    if (suits_columns(filter, keys)) {
+        TUNE_TRY(found, find_by_columns(
+                            connection, schema,
+                            {query.experiment_ids, query.view_type, runs, std::move(binder), filter,
+                             keys, canonical_query, query.page_token, query.max_results}));
+        return RunRows{std::move(found.rows), std::move(found.next_page_token)};
+    }
     search::PageQuery page;
     page.row = "r.run_row";
     page.from = "runs r";
     page.columns = sort_columns(schema, keys, binder);
-    page.where = "r.experiment_id IN " + bind_ids(query.experiment_ids, binder) + " AND " +
-                 life_condition(query.view_type) + " AND " +
-                 search::compile_filter(schema, filter, binder);
-    TUNE_TRY(found, fetch_page(connection, page, std::move(binder), canonical(query),
+    page.where = runs + " AND " + search::compile_filter(schema, filter, binder);
+    TUNE_TRY(found, fetch_page(connection, page, std::move(binder), canonical_query,
                                query.page_token, query.max_results));
     return RunRows{std::move(found.rows), std::move(found.next_page_token)};
 }

@@ -5,6 +5,7 @@
 
 #include "tracker/sqlite/transaction.h"
 #include "tracker/store/metric_extrema.h"
+#include "tracker/store/metric_spans.h"
 
 namespace tune::tracker {
 namespace {
@@ -52,6 +53,8 @@ Result<void> apply(sqlite::Connection& connection, const Migration& migration, c
     }
     if (std::string_view(migration.file_name).ends_with("_metric_extrema.sql"))
         TUNE_TRY_VOID(fill_extrema(connection));
+    if (std::string_view(migration.file_name).ends_with("_metric_spans.sql"))
+        TUNE_TRY_VOID(fill_spans(connection));
     return transaction.commit();
 }
 

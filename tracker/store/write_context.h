@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "tracker/sqlite/connection.h"
 #include "tracker/store/events.h"
+#include "tracker/store/metric_columns.h"
 #include "tracker/store/metric_log.h"
 #include "tracker/store/store.h"
 
@@ -113,6 +114,7 @@ struct WriteContext {
     KeyTable keys;
     RunTable runs;
     MetricLog metrics;
+    MetricColumns columns;  // shared with the readers
     std::uint64_t name_state;
     std::vector<Event> events;
     std::vector<DeferredMetrics> deferred;

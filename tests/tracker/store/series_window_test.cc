@@ -6,6 +6,7 @@
 #include <random>
 
 #include "tests/tracker/store/store_fixture.h"
+#include "tracker/sqlite/connection.h"
 #include "tracker/store/metric_block.h"
 #include "tracker/store/read_metrics.h"
 
@@ -19,7 +20,7 @@ protected:
         id_ = create_run();
         points_.clear();
         std::int64_t step = -500;
-        while (points_.size() < 3'000) {
+        while (points_.size() < point_count_) {
             LogBatch batch{.run_id = id_};
             for (int i = 0; i < 700; ++i) {
                 step += static_cast<std::int64_t>(random() % 4);
@@ -92,6 +93,24 @@ protected:
         }
     }
 
+    std::int64_t number(const std::string& sql) {
+        return *store_->snapshot([&](sqlite::Connection& connection) -> Result<std::int64_t> {
+            TUNE_TRY(select, connection.prepare(sql));
+            TUNE_TRY_VOID(select.step());
+            return select.integer(0);
+        });
+    }
+
+    void expect_exact_anywhere(std::mt19937& random) {
+        for (const std::int64_t count : {1, 800}) expect_exact(count, {});
+        for (int round = 0; round < 10; ++round) {
+            const auto first = static_cast<std::int64_t>(random() % 60'000) - 1'000;
+            expect_exact(1 + static_cast<std::int64_t>(random() % 300),
+                         SeriesWindow{random() % 2 == 0, first, first + 30'000});
+        }
+    }
+
+    std::size_t point_count_ = 3'000;
     std::string id_;
     std::vector<Point> points_;
 };
@@ -111,6 +130,43 @@ TEST_F(SeriesWindowTest, AnyWindowHasExactExtrema) {
             expect_exact(1 + static_cast<std::int64_t>(random() % 50), window);
         }
     }
+}
+
+TEST_F(SeriesWindowTest, SpansOfBlocksFollowEveryChange) {
+    std::mt19937 random(8);
+    point_count_ = 40'000;
+    fill(random, false);
+    EXPECT_GT(number("SELECT count(*) FROM metric_spans"), 1);
+    expect_exact_anywhere(random);
+
+    // A point in the middle changes a block that a span covers.
+    const Point middle = points_[points_.size() / 2];
+    points_.push_back({middle.timestamp_ms, middle.step, 1e9});
+    std::sort(points_.begin(), points_.end(), is_before);
+    const std::int64_t spans = number("SELECT count(*) FROM metric_spans");
+    log(id_, "m", 1e9, middle.step, middle.timestamp_ms);
+    for (std::int64_t i = 0; i < 20; ++i) {  // until the tail is folded into blocks
+        const Point end{10'000'000 + i, 10'000'000 + i, 1};
+        points_.push_back(end);
+        log(id_, "m", end.value, end.step, end.timestamp_ms);
+    }
+    EXPECT_LT(number("SELECT count(*) FROM metric_spans"), spans);
+    expect_exact_anywhere(random);
+}
+
+TEST_F(SeriesWindowTest, AnOlderDataBaseGetsItsSpans) {
+    std::mt19937 random(9);
+    point_count_ = 30'000;
+    fill(random, false);
+    store_.reset();
+    {
+        auto connection = *sqlite::Connection::open((directory_.path() / "tune.db").string(), {});
+        ASSERT_TRUE(connection->execute("DROP TABLE metric_spans"));
+        ASSERT_TRUE(connection->execute("DELETE FROM schema_version WHERE version >= 6"));
+    }
+    open();
+    EXPECT_GT(number("SELECT count(*) FROM metric_spans"), 1);
+    expect_exact_anywhere(random);
 }
 
 TEST_F(SeriesWindowTest, AWindowWithoutPointsIsLeftOut) {
