@@ -47,6 +47,9 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"tuner/protocol.cc", {"base", "tuner/protocol.h"}},
     {"tuner/study",
      {"base", "tuner/space", "tuner/sampler", "tuner/pruner", "tuner/protocol.h", "tracker/store"}},
+    // The SQL of Optuna's schema, in one file.
+    {"tuner/optuna",
+     {"base", "tuner/space", "tuner/study", "tracker/store", "tracker/sqlite"}},
     {"tuner/api",
      {"base", "tuner/study", "tuner/space", "tuner/protocol.h", "tracker/api", "tracker/store"}},
     {"tuner/cli", {"base", "tuner", "tracker", "worker/agent", "web"}},

@@ -6,6 +6,7 @@
 //   POST tune/studies                        the fields of study.yaml, `name` for `study` -> study
 //   GET  tune/studies
 //   GET  tune/studies/{name}[?version=&wait_ms=]   long-poll: when `version` is another one
+//   GET  tune/studies/{name}/replay          every suggestion asked for again, and compared
 //   POST tune/studies/{name}/ask             {count, worker?, lease_ttl_ms?, request_id?}
 //   POST tune/studies/{name}/report          {number, attempt?, step, value} -> {action}
 //   POST tune/studies/{name}/tell            {number, attempt?, value | state, reason?}

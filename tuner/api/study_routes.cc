@@ -25,7 +25,12 @@ Response study_response(const Studies& studies, const std::string& name) {
 }
 
 /// The body is study.yaml as JSON, except that REST says `name` where the file says `study`.
-Result<StudyConfig> read_study_body(const std::string& text) {
+struct StudyBody {
+    StudyConfig config;
+    Studies::CreateOptions options;
+};
+
+Result<StudyBody> read_study_body(const std::string& text) {
     TUNE_TRY(body, parse_json(text));
     if (!body.is_object())
         return Error{Code::kInvalidParameterValue, "the body must be a JSON object"};
@@ -37,19 +42,29 @@ Result<StudyConfig> read_study_body(const std::string& text) {
         body.erase("name");
     }
     body.erase("request_id");  // a study is created once by its name
-    return study_config_from_json(body);
+    StudyBody read;
+    if (const auto extend = body.find("extend"); extend != body.end()) {
+        if (!extend->is_boolean())
+            return Error{Code::kInvalidParameterValue, "'extend' must be true or false"};
+        read.options.extend = extend->get<bool>();
+        body.erase(extend);
+    }
+    TUNE_TRY(config, study_config_from_json(body));
+    read.config = std::move(config);
+    return read;
 }
 
 void create_study(Studies& studies, const Request& request, const Responder& respond) {
-    Result<StudyConfig> config = read_study_body(request.body);
-    if (!config) return respond(error_response(config.error()));
-    studies.create(
-        std::move(config).value(), [&studies, respond](const Result<Studies::Created>& created) {
-            if (!created) return respond(error_response(created.error()));
-            Response response = study_response(studies, created->name);
-            response.headers.emplace_back("X-Tune-Created", created->is_new ? "true" : "false");
-            respond(std::move(response));
-        });
+    Result<StudyBody> body = read_study_body(request.body);
+    if (!body) return respond(error_response(body.error()));
+    studies.create(std::move(body->config), body->options,
+                   [&studies, respond](const Result<Studies::Created>& created) {
+                       if (!created) return respond(error_response(created.error()));
+                       Response response = study_response(studies, created->name);
+                       response.headers.emplace_back("X-Tune-Created",
+                                                     created->is_new ? "true" : "false");
+                       respond(std::move(response));
+                   });
 }
 
 Result<std::int64_t> number_of(const Request& request, std::string_view name,
@@ -87,6 +102,24 @@ void list_studies(const Studies& studies, const Responder& respond) {
     respond(json_response({{"studies", std::move(list)}}));
 }
 
+void replay_study(Studies& studies, const Request& request, const Responder& respond) {
+    studies.replay(request.parameter("name"), [respond](const Result<ReplayReport>& report) {
+        if (!report) return respond(error_response(report.error()));
+        Json differences = Json::array();
+        for (const ReplayDifference& one : report->differences)
+            differences.push_back({{"number", one.number},
+                                   {"parameter", one.parameter},
+                                   {"recorded", json_number(one.recorded)},
+                                   {"replayed", json_number(one.replayed)}});
+        respond(json_response({{"compared", report->compared},
+                               {"differing", report->differing},
+                               {"given", report->given},
+                               {"redrawn", report->redrawn},
+                               {"is_whole", report->is_whole},
+                               {"differences", std::move(differences)}}));
+    });
+}
+
 void change_study(Studies& studies, const std::string& name, Studies::Change change,
                   const Responder& respond) {
     studies.change(name, change, [&studies, name, respond](const Result<void>& changed) {
@@ -112,6 +145,12 @@ void add_study_routes(tracker::Router& router, Studies& studies) {
                    {Method::kGet, "/tune/studies/{name}", tracker::Body::kNone, "one study",
                     [&studies](const std::shared_ptr<Request>& request, const Responder& respond) {
                         get_study(studies, *request, respond);
+                    }});
+    router.add_api(2,
+                   {Method::kGet, "/tune/studies/{name}/replay", tracker::Body::kNone,
+                    "asks for every suggestion again and compares",
+                    [&studies](const std::shared_ptr<Request>& request, const Responder& respond) {
+                        replay_study(studies, *request, respond);
                     }});
     struct Verb {
         const char* name;

@@ -37,6 +37,8 @@ Json study_json(const Study& study) {
                  {"run_id", identity.run_id},
                  {"state", study_state_name(study.state())},
                  {"note", study.note()},
+                 {"ended_by", study.end() == StudyEnd::kNone ? Json(nullptr)
+                                                             : Json(study_end_name(study.end()))},
                  {"metric", to_json(config.metric)},
                  {"space", config.space.to_json()},
                  {"sampler", to_json(config.sampler)},
@@ -49,6 +51,8 @@ Json study_json(const Study& study) {
                  {"trials", study.trials().size()},
                  {"version", study.version()},
                  {"best", best_json(study)}};
+    if (config.budget.cost) json["cost"] = study.paid();
+    if (whole.contains("warm_start")) json["warm_start"] = std::move(whole["warm_start"]);
     if (whole.contains("space_order")) json["space_order"] = std::move(whole["space_order"]);
     return json;
 }
@@ -64,6 +68,8 @@ Json trial_json(const Study& study, const Trial& trial) {
                  {"start_ms", time_json(trial.start_ms)},
                  {"end_ms", time_json(trial.end_ms)},
                  {"worker", trial.worker}};
+    if (study.config().budget.cost) json["cost"] = trial.cost;
+    if (trial.reused_from) json["reused_from"] = *trial.reused_from;
     if (!trial.progress) return json;
     if (const auto last = trial.progress->objective.last())
         json["intermediate_last"] = {last->step, json_number(last->value)};

@@ -37,6 +37,7 @@ Result<tracker::TransferReport> export_to(const ExportCommand& options) {
 }  // namespace
 
 int run_export(const ExportCommand& options) {
+    if (!options.optuna.empty()) return run_export_optuna(options);
     const Result<tracker::TransferReport> report = export_to(options);
     if (!report) {
         const int code = fail(report.error(), options.json);

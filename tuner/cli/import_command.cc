@@ -24,18 +24,6 @@ namespace {
 /// Searches must end; reading a whole run back may take its time.
 constexpr int kReadTimeout_ms = 3'600'000;
 
-/// Who holds the folder, and what to do about it.
-Error say_holder(Error error, const std::string& data) {
-    if (error.code != Code::kResourceConflict) return error;
-    error.message = "The data folder '" + data + "' is in use";
-    if (const auto url = url_of_holder(data)) error.message += " by the server at " + *url;
-    error.message +=
-        ". Stop it for the import (it writes the folder alone), or import into a folder of its own "
-        "with --data. " +
-        std::exchange(error.context, {});
-    return error;
-}
-
 Result<tracker::TransferReport> import_into(const ImportCommand& options, tracker::Source& source,
                                             TransferBar& bar, Interrupts& interrupts) {
     TUNE_TRY(mode, artifact_mode(options.artifacts));
@@ -69,7 +57,19 @@ Result<tracker::TransferReport> import_from(const ImportCommand& options) {
 
 }  // namespace
 
+Error say_holder(Error error, const std::string& data) {
+    if (error.code != Code::kResourceConflict) return error;
+    error.message = "The data folder '" + data + "' is in use";
+    if (const auto url = url_of_holder(data)) error.message += " by the server at " + *url;
+    error.message +=
+        ". Stop it for the import (it writes the folder alone), or import into a folder of its own "
+        "with --data. " +
+        std::exchange(error.context, {});
+    return error;
+}
+
 int run_import(const ImportCommand& options) {
+    if (options.optuna) return run_import_optuna(options);
     const Result<tracker::TransferReport> report = import_from(options);
     if (!report) {
         const int code = fail(report.error(), options.json);

@@ -58,6 +58,12 @@ void add_study_flags(CLI::App& app, StudyFlags& flags) {
         ->check(CLI::Range(1, kParallelMax));
     app.add_option("--study", flags.study, "name of the study (default: from the file or command)");
     app.add_option("--time", flags.time, "end after this time, e.g. 90s, 2h30m");
+    app.add_option("--target", flags.target, "end once a trial is at least this good");
+    app.add_option("--no-progress", flags.no_progress,
+                   "end after so many trials without a better one")
+        ->check(CLI::Range(1, kTrialsMax));
+    app.add_option("--warm-start", flags.warm_start,
+                   "begin with the best trials of this study, or of a file of `tune show --json`");
     app.add_option("--seed", flags.seed, "seed of all random choices");
     app.add_option("--sampler", flags.sampler, "tpe or random");
     app.add_option("--pruner", flags.pruner, "none, median, asha; or asha,min=1,max=90,eta=3");
@@ -131,6 +137,9 @@ void add_run(CLI::App& app, Words& words) {
     verb.add_option("--host", run.host, "address of the page")->capture_default_str();
     verb.add_option("--port", run.port, "port of the page (default 5000, or any free one)");
     verb.add_flag("--no-agent", run.no_agent, "leave the trials to agents elsewhere");
+    verb.add_flag(
+        "--extend", run.extend,
+        "go on with another space: trials so far count with the `init` of new parameters");
     verb.add_flag("-q,--quiet", run.quiet, "no progress");
     verb.add_flag("--json", run.json, "the result as JSON");
     verb.callback([&words] { words.verb = [&words] { return run_run(words.run); }; });
@@ -205,6 +214,9 @@ void add_import(CLI::App& app, Words& words) {
     verb.add_option("--artifact-root", import.artifact_roots,
                     "a folder whose artifacts may be read; may be repeated")
         ->allow_extra_args(false);
+    verb.add_flag("--optuna", import.optuna, "the source is a SQLite file of Optuna's: one study");
+    verb.add_option("--study", import.study, "with --optuna: which, if it holds several");
+    verb.add_option("--as", import.as, "with --optuna: the study's name here");
     verb.add_flag("-q,--quiet", import.quiet, "no progress");
     verb.add_flag("--json", import.json, "the report as JSON");
     verb.callback([&words] { words.verb = [&words] { return run_import(words.import); }; });
@@ -219,6 +231,9 @@ void add_export(CLI::App& app, Words& words) {
     verb.add_option("--artifacts", exporting.artifacts,
                     "copy or link them to mlartifacts beside the file, or none")
         ->capture_default_str();
+    verb.add_option("--optuna", exporting.optuna,
+                    "this study alone, as a SQLite file that optuna.load_study opens");
+    verb.add_option("--server", exporting.server, "with --optuna: the server that has the study");
     verb.add_flag("--local-uris", exporting.local_uris,
                   "artifact addresses as paths, for clients that open the file without a server");
     verb.add_flag("-q,--quiet", exporting.quiet, "no progress");
@@ -311,6 +326,8 @@ int run(int argc, char** argv) {
     add_study_verb(app, words, "show", "a study and its trials",
                    [&] { return run_show(words.study); });
     add_study_verb(app, words, "best", "the best trial", [&] { return run_best(words.study); });
+    add_study_verb(app, words, "replay", "ask for every suggestion again and compare, bit for bit",
+                   [&] { return run_replay(words.study); });
     add_study_verb(app, words, "pause", "start no more trials",
                    [&] { return run_change(words.study, "pause"); });
     add_study_verb(app, words, "resume", "start trials again",

@@ -48,6 +48,9 @@ struct StudyFlags {
     std::optional<std::string> metric = {};
     std::optional<int> parallel = {};
     std::optional<std::string> time = {};
+    std::optional<double> target = {};
+    std::optional<std::uint64_t> no_progress = {};  ///< trials
+    std::optional<std::string> warm_start = {};     ///< a study, or a file
     std::optional<std::uint64_t> seed = {};
     std::optional<std::string> sampler = {};
     std::optional<std::string> pruner = {};
@@ -61,6 +64,7 @@ struct RunCommand {
     std::optional<std::uint16_t> port = {};
     std::string data = kDefaultData;
     bool no_agent = false;
+    bool extend = false;  ///< go on with another space
     bool quiet = false;
     bool json = false;
 };
@@ -110,6 +114,7 @@ struct AlertCommand {
 [[nodiscard]] int run_alert_add(const AlertCommand& options);
 [[nodiscard]] int run_alert_ls(const AlertCommand& options);
 [[nodiscard]] int run_alert_rm(const AlertCommand& options);
+[[nodiscard]] int run_replay(const StudyCommand& options);
 /// `verb`: pause, resume or stop.
 [[nodiscard]] int run_change(const StudyCommand& options, const char* verb);
 

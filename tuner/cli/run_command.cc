@@ -202,11 +202,8 @@ private:
 int exit_code_of(const Json& study, bool interrupted) {
     if (interrupted) return kExitInterrupted;
     if (!study["best"].is_object()) return kExitNoTrial;
-    // A completed study has nothing else to note than that its time was over before its trials.
-    const std::string note = text_of(study, "note");
-    const bool out_of_time =
-        text_of(study, "state") == "completed" && !note.empty() && note != tuner::kSpaceUsed;
-    return out_of_time ? kExitTime : kExitOk;
+    const std::string end = text_of(study, "ended_by");
+    return end == "time" || end == "cost" ? kExitTime : kExitOk;
 }
 
 /// Why no trial is complete: the reason of the last one, which is mostly that of all.
@@ -240,12 +237,23 @@ void print_end(const RunCommand& options, Backend& backend, const Json& study, b
     print(text);
 }
 
+/// What of the earlier study did not fit.
+void print_warm_start(const Json& study) {
+    const auto warm_start = study.find("warm_start");
+    if (warm_start == study.end() || !warm_start->contains("said")) return;
+    for (const Json& sentence : (*warm_start)["said"])
+        std::fprintf(stderr, "warm start: %s\n", printable(sentence.get<std::string>()).c_str());
+}
+
 Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
     TUNE_TRY(config, study_from_flags(options.study, true));
     if (!options.no_agent) TUNE_TRY_VOID(check_program(config));
     TUNE_TRY(place, find_place(options, config.study));
     TUNE_TRY(backend, remote_backend(place.url));
-    TUNE_TRY(study, backend->post("/api/2.0/tune/studies", to_json(config)));
+    Json wanted = to_json(config);
+    if (options.extend) wanted["extend"] = true;
+    TUNE_TRY(study, backend->post("/api/2.0/tune/studies", wanted));
+    if (!options.json) print_warm_start(study);
     bool interrupted = false;
     {
         Session session(options, place, study, interrupts);

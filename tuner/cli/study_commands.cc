@@ -119,6 +119,31 @@ int run_best(const StudyCommand& options) {
     return has_best ? kExitOk : kExitNoTrial;
 }
 
+int run_replay(const StudyCommand& options) {
+    const auto backend = find_backend(options.server, options.data);
+    if (!backend) return fail(backend.error(), options.json);
+    const Result<Json> report = (*backend)->get(study_path(options.study, "/replay"));
+    if (!report) return fail(report.error(), options.json);
+    const bool is_equal = (*report)["differing"] == 0;
+    if (options.json) {
+        print_json(*report);
+        return is_equal ? kExitOk : kExitFailed;
+    }
+    std::string text = printable(options.study) + ": " + to_text((*report)["compared"]) +
+                       " suggestions asked for again, " + to_text((*report)["differing"]) +
+                       " came out differently";
+    if ((*report)["given"] != 0) text += "; " + to_text((*report)["given"]) + " were given";
+    if ((*report)["redrawn"] != 0)
+        text += "; " + to_text((*report)["redrawn"]) + " were lost in a crash and drawn anew";
+    text += "\n";
+    for (const Json& one : (*report)["differences"])
+        text += "  trial " + to_text(one["number"]) + ", " + printable(text_of(one, "parameter")) +
+                ": recorded " + to_text(one["recorded"]) + ", again " + to_text(one["replayed"]) +
+                "\n";
+    print(text);
+    return is_equal ? kExitOk : kExitFailed;
+}
+
 int run_change(const StudyCommand& options, const char* verb) {
     const auto backend = find_backend(options.server, options.data);
     if (!backend) return fail(backend.error(), options.json);

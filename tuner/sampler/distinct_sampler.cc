@@ -13,24 +13,41 @@ constexpr std::uint64_t kDrawsMax = 32;
 }  // namespace
 
 DistinctSampler::DistinctSampler(const Space& space, std::optional<std::vector<Point>> points,
-                                 std::unique_ptr<Sampler> inner, std::uint64_t seed)
+                                 std::unique_ptr<Sampler> inner, std::uint64_t seed, bool reuses)
     : space_(space),
       groups_(groups_of(space)),
       points_(std::move(points)),
       inner_(std::move(inner)),
-      seed_(seed) {}
+      seed_(seed),
+      reuses_(reuses) {}
 
 Result<void> DistinctSampler::observe(const Observation& observation) {
     TUNE_TRY_VOID(inner_->observe(observation));
-    if (observation.point.size() == space_.size()) seen_.insert(observation.point);
+    if (observation.point.size() != space_.size()) return {};
+    const auto [place, is_new] = seen_.try_emplace(observation.point, Seen{observation.number});
+    Seen& seen = place->second;
+    seen.first = std::min(seen.first, observation.number);
+    seen.is_complete = seen.is_complete || observation.state == Observation::State::kComplete;
+    if (reuses_) by_number_[observation.number] = &seen;
     return {};
 }
 
 Point DistinctSampler::suggest(std::uint64_t number, const Point& fixed) {
     Point point = inner_->suggest(number, fixed);
-    if (!fixed.empty() || !seen_.contains(point)) return point;
+    const auto seen = seen_.find(point);
+    if (!fixed.empty() || seen == seen_.end() || may_repeat(number, seen->second)) return point;
     if (std::optional<Point> other = unseen(number)) return std::move(*other);
     return point;
+}
+
+bool DistinctSampler::may_repeat(std::uint64_t number, const Seen& seen) const {
+    if (!reuses_ || !seen.is_complete) return false;
+    for (std::uint64_t back = 1; back <= std::min(kRepeatsMax, number); ++back) {
+        const auto before = by_number_.find(number - back);
+        const bool is_repeat = before != by_number_.end() && before->second->first < number - back;
+        if (!is_repeat) return true;
+    }
+    return number < kRepeatsMax;
 }
 
 /// A function of (seed, number, what is seen), so that a replay draws the same.

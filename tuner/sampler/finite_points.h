@@ -1,5 +1,5 @@
 #pragma once
-// The points of a finite space, one by one. Private to tuner/sampler.
+// The points of a finite space, one by one.
 
 #include <cstddef>
 #include <cstdint>

@@ -7,6 +7,7 @@
 #include "tuner/sampler/distinct_sampler.h"
 #include "tuner/sampler/gp_sampler.h"
 #include "tuner/sampler/grid_sampler.h"
+#include "tuner/sampler/history_sampler.h"
 #include "tuner/sampler/qmc_sampler.h"
 #include "tuner/sampler/random_sampler.h"
 #include "tuner/sampler/tpe_sampler.h"
@@ -35,15 +36,16 @@ Result<std::vector<Point>> grid_points(const Space& space, const SamplerConfig& 
 
 /// Keeps trials from repeating each other where the space is finite.
 std::unique_ptr<Sampler> make_distinct(const Space& space, std::unique_ptr<Sampler> inner,
-                                       std::uint64_t seed) {
+                                       std::uint64_t seed, bool reuses) {
     std::vector<std::vector<double>> levels;
     bool are_listed = true;
     for (const Parameter& parameter : space.parameters()) {
         levels.push_back(levels_of(parameter, 0));
         are_listed = are_listed && !levels.back().empty();
     }
-    return std::make_unique<DistinctSampler>(
-        space, are_listed ? list_points(space, levels) : std::nullopt, std::move(inner), seed);
+    return std::make_unique<DistinctSampler>(space,
+                                             are_listed ? list_points(space, levels) : std::nullopt,
+                                             std::move(inner), seed, reuses);
 }
 
 std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& config, Goal goal,
@@ -67,15 +69,21 @@ std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& con
 }  // namespace
 
 std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& config, Goal goal,
-                                      std::uint64_t seed) {
+                                      std::uint64_t seed, const std::vector<Observation>& earlier) {
     std::unique_ptr<Sampler> sampler = make_plain(space, config, goal, seed);
+    // Trial n of these two is the n-th point whatever was seen.
+    const bool learns = config.type != SamplerType::kGrid && config.type != SamplerType::kQmc;
+    if (learns && !earlier.empty())
+        sampler = std::make_unique<HistorySampler>(space, std::move(sampler), earlier);
     const bool is_distinct = config.type != SamplerType::kGrid && can_be_exhausted(space, config);
-    return is_distinct ? make_distinct(space, std::move(sampler), seed) : std::move(sampler);
+    return is_distinct ? make_distinct(space, std::move(sampler), seed,
+                                       config.duplicates == Duplicates::kReuse)
+                       : std::move(sampler);
 }
 
 bool can_be_exhausted(const Space& space, const SamplerConfig& config) {
     if (config.type == SamplerType::kGrid) return true;
-    return config.duplicates == Duplicates::kResample && is_finite_space(space);
+    return config.duplicates != Duplicates::kAllow && is_finite_space(space);
 }
 
 Result<void> check_sampler(const Space& space, const SamplerConfig& config) {

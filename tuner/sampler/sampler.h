@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/result.h"
 #include "tuner/space/space.h"
@@ -55,9 +56,11 @@ public:
 };
 
 /// REQUIRES: check_sampler(space, config).
+/// `earlier`: complete trials of another study, least weight first, that the model begins with.
 /// `seed`: the study's recorded seed (config.seed is not read). Keeps its own copy of `space`.
 [[nodiscard]] std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& config,
-                                                    Goal goal, std::uint64_t seed);
+                                                    Goal goal, std::uint64_t seed,
+                                                    const std::vector<Observation>& earlier = {});
 
 /// False when is_exhausted() of such a sampler never holds.
 [[nodiscard]] bool can_be_exhausted(const Space& space, const SamplerConfig& config);

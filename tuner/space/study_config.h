@@ -47,7 +47,8 @@ enum class SamplerType { kRandom, kGrid, kQmc, kTpe, kGp };
 /// What happens when a sampler proposes a point of a finite space that a trial has had.
 enum class Duplicates {
     kResample,  // another one is drawn; the study ends when there is none
-    kAllow      // it is run again: for noisy objectives
+    kAllow,     // it is run again: for noisy objectives
+    kReuse      // the trial gets the known value without running
 };
 
 struct SamplerConfig {
@@ -112,12 +113,38 @@ struct PrunerConfig {
     [[nodiscard]] bool operator==(const PrunerConfig&) const = default;
 };
 
+/// What all trials together may cost.
+struct CostBudget {
+    enum class Of {
+        kSeconds,     // of all attempts, failed and lost ones too
+        kGpuSeconds,  // the same times gpus_per_trial
+        kMetric       // the greatest value a trial reports of `metric`
+    };
+    Of of = Of::kSeconds;
+    std::string metric;  // kMetric
+    double max = 0;      // seconds, GPU seconds or the metric's unit; > 0
+
+    [[nodiscard]] bool operator==(const CostBudget&) const = default;
+};
+
+/// The study ends when so many trials in a row have ended without a value that is better by more
+/// than `min_delta`.
+struct NoProgressBudget {
+    std::uint64_t trials = 0;  // >= 1
+    double min_delta = 0;      // >= 0
+
+    [[nodiscard]] bool operator==(const NoProgressBudget&) const = default;
+};
+
 struct BudgetConfig {
     std::optional<std::uint64_t> trials;  // none: until stopped or out of time
     std::optional<std::int64_t> time_ms;  // from the first trial's start
     std::optional<int> parallel;          // none: as many as the agents have slots
     int gpus_per_trial = 0;
     int cpus_per_trial = 0;  // 0: trials share the agent's cores; else each has so many to itself
+    std::optional<CostBudget> cost = {};
+    std::optional<NoProgressBudget> no_progress = {};
+    std::optional<double> target = {};  // the study ends once a trial is at least as good
 
     [[nodiscard]] bool operator==(const BudgetConfig&) const = default;
 };
@@ -142,6 +169,28 @@ struct ScrapeConfig {
     [[nodiscard]] bool operator==(const ScrapeConfig&) const = default;
 };
 
+/// A trial of an earlier study, for a warm start.
+struct EarlierTrial {
+    std::string params_json;  // {"name": value}
+    double value = 0;
+
+    [[nodiscard]] bool operator==(const EarlierTrial&) const = default;
+};
+
+/// Trials of a warm start at most.
+inline constexpr int kWarmStartMax = 1000;
+
+/// What a new study takes from an earlier one.
+struct WarmStartConfig {
+    std::string from;                  // a study of the same server; empty: `trials` are given
+    int top = 10;                      // so many of the best points are the first trials
+    int history = 0;                   // so many of its trials the sampler starts with
+    std::vector<EarlierTrial> trials;  // best first; filled in from `from` when the study is made
+    std::vector<std::string> said;     // what did not fit, sentence by sentence
+
+    [[nodiscard]] bool operator==(const WarmStartConfig&) const = default;
+};
+
 struct StudyConfig {
     std::string study;                 // empty: the caller names it
     std::vector<std::string> command;  // argv with placeholders; empty: trials are asked over REST
@@ -156,6 +205,7 @@ struct StudyConfig {
     std::optional<std::int64_t> timeout_ms;  // longest time of one attempt
     std::map<std::string, std::string> env;
     std::string working_dir;  // empty: where the agent stands
+    std::optional<WarmStartConfig> warm_start = {};
 
     [[nodiscard]] bool operator==(const StudyConfig&) const = default;
 };
@@ -185,6 +235,7 @@ struct StudySource {
 [[nodiscard]] Json to_json(const SamplerConfig& sampler);
 [[nodiscard]] Json to_json(const PrunerConfig& pruner);
 [[nodiscard]] Json to_json(const BudgetConfig& budget);
+[[nodiscard]] Json to_json(const WarmStartConfig& warm_start);
 
 /// The last check, when file and flags are merged: a metric is named, the space is not empty, the
 /// command's placeholders are known, limits agree. `needs_command`: trials are run by agents.
@@ -202,7 +253,7 @@ struct StudySource {
 [[nodiscard]] std::string_view goal_name(Goal goal);              // "min", "max"
 [[nodiscard]] std::string take_name(const MetricConfig& metric);  // "best", "last", "mean_last_5"
 [[nodiscard]] std::string_view sampler_name(SamplerType type);    // "random", "tpe"
-[[nodiscard]] std::string_view duplicates_name(Duplicates duplicates);  // "resample", "allow"
+[[nodiscard]] std::string_view duplicates_name(Duplicates duplicates);  // "resample", "allow", ...
 [[nodiscard]] std::string_view pruner_name(PrunerType type);            // "none", "median", ...
 [[nodiscard]] std::string_view retry_name(RetryOn end);                 // "preempted", "oom", ...
 

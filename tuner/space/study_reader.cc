@@ -144,6 +144,7 @@ constexpr Section kSections[] = {
     {"timeout", read_timeout},
     {"env", read_env},
     {"working_dir", read_working_dir},
+    {"warm_start", read_warm_start},
 };
 
 /// Keys of the schema that this version does not know how to keep.

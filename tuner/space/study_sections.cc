@@ -29,14 +29,15 @@ Result<void> read_goal(const Fields& fields, MetricConfig& metric) {
 Result<void> read_duplicates(const Fields& fields, SamplerConfig& sampler) {
     const Node* node = fields.find("duplicates");
     if (node == nullptr) return {};
-    for (const Duplicates duplicates : {Duplicates::kResample, Duplicates::kAllow}) {
+    for (const Duplicates duplicates :
+         {Duplicates::kResample, Duplicates::kAllow, Duplicates::kReuse}) {
         if (node->type != Node::Type::kString || node->text != duplicates_name(duplicates))
             continue;
         sampler.duplicates = duplicates;
         return {};
     }
     return fault_at(node->place, fields.path_of("duplicates"),
-                    "expected resample or allow, found " + describe(*node));
+                    "expected resample, reuse or allow, found " + describe(*node));
 }
 
 bool is_plain_name(std::string_view text) {
@@ -155,33 +156,6 @@ Result<void> read_sampler(const Node& node, StudyConfig& config) {
         TUNE_TRY_VOID(read_duplicates(fields, sampler));
     }
     config.sampler = sampler;
-    return {};
-}
-
-Result<void> read_budget(const Node& node, StudyConfig& config) {
-    TUNE_TRY(fields,
-             Fields::open(node, "budget",
-                          {"trials", "time", "parallel", "gpus_per_trial", "cpus_per_trial"}));
-    BudgetConfig budget;
-    if (fields.find("trials") != nullptr) {
-        std::int64_t trials = 0;
-        TUNE_TRY_VOID(fields.integer("trials", trials, 1, static_cast<std::int64_t>(kTrialsMax)));
-        budget.trials = static_cast<std::uint64_t>(trials);
-    }
-    if (const Node* time = fields.find("time")) {
-        std::int64_t time_ms = 0;
-        TUNE_TRY_VOID(fields.duration("time", time_ms));
-        if (time_ms <= 0) return fault_at(time->place, "budget.time", "expected a time above 0");
-        budget.time_ms = time_ms;
-    }
-    if (fields.find("parallel") != nullptr) {
-        int parallel = 1;
-        TUNE_TRY_VOID(fields.integer("parallel", parallel, 1, 100'000));
-        budget.parallel = parallel;
-    }
-    TUNE_TRY_VOID(fields.integer("gpus_per_trial", budget.gpus_per_trial, 0, 1024));
-    TUNE_TRY_VOID(fields.integer("cpus_per_trial", budget.cpus_per_trial, 0, 4096));
-    config.budget = budget;
     return {};
 }
 

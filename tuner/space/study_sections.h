@@ -19,6 +19,7 @@ namespace tune::tuner {
 [[nodiscard]] Result<void> read_sampler(const Node& node, StudyConfig& config);
 [[nodiscard]] Result<void> read_pruner(const Node& node, StudyConfig& config);
 [[nodiscard]] Result<void> read_budget(const Node& node, StudyConfig& config);
+[[nodiscard]] Result<void> read_warm_start(const Node& node, StudyConfig& config);
 [[nodiscard]] Result<void> read_retry(const Node& node, StudyConfig& config);
 [[nodiscard]] Result<void> read_scrape(const Node& node, StudyConfig& config);
 

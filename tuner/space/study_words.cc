@@ -122,7 +122,12 @@ std::string_view sampler_name(SamplerType type) {
 }
 
 std::string_view duplicates_name(Duplicates duplicates) {
-    return duplicates == Duplicates::kResample ? "resample" : "allow";
+    switch (duplicates) {
+        case Duplicates::kResample: return "resample";
+        case Duplicates::kAllow: return "allow";
+        case Duplicates::kReuse: return "reuse";
+    }
+    return "?";
 }
 
 std::string_view pruner_name(PrunerType type) {

@@ -31,15 +31,6 @@ Json to_json(const SamplerConfig& sampler) {
     return json;
 }
 
-Json to_json(const BudgetConfig& budget) {
-    Json json = {{"gpus_per_trial", budget.gpus_per_trial},
-                 {"cpus_per_trial", budget.cpus_per_trial}};
-    if (budget.trials) json["trials"] = *budget.trials;
-    if (budget.time_ms) json["time"] = duration_text(*budget.time_ms);
-    if (budget.parallel) json["parallel"] = *budget.parallel;
-    return json;
-}
-
 namespace {
 
 Json retry_json(const RetryConfig& retry) {
@@ -79,6 +70,7 @@ Json to_json(const StudyConfig& config) {
     if (config.timeout_ms) json["timeout"] = duration_text(*config.timeout_ms);
     if (!config.env.empty()) json["env"] = config.env;
     if (!config.working_dir.empty()) json["working_dir"] = config.working_dir;
+    if (config.warm_start) json["warm_start"] = to_json(*config.warm_start);
     std::vector<std::string> names;
     for (const Parameter& parameter : config.space.parameters()) names.push_back(parameter.name);
     if (!std::is_sorted(names.begin(), names.end())) json["space_order"] = names;

@@ -38,6 +38,13 @@ Command study_document_command(const Study& study) {
                      {"state", study_state_name(study.state())},
                      {"config", to_json(study.config())}};
     if (!study.note().empty()) document["note"] = study.note();
+    if (study.end() != StudyEnd::kNone) document["ended_by"] = study_end_name(study.end());
+    for (const StudyEpoch& epoch : study.earlier()) {
+        StudyConfig of_epoch;  // its order of parameters is kept with it
+        of_epoch.space = epoch.space;
+        of_epoch.sampler = epoch.sampler;
+        document["earlier"].push_back({{"until", epoch.until}, {"config", to_json(of_epoch)}});
+    }
     return tracker::PutDocument{kStudyCollection, identity.name, to_text(document)};
 }
 
@@ -54,6 +61,7 @@ std::vector<Tag> trial_state_tags(const Trial& trial) {
                              {"tune.attempt", std::to_string(trial.attempt)}};
     if (!trial.reason.empty()) tags.push_back({"tune.reason", trial.reason});
     if (!trial.worker.empty()) tags.push_back({"tune.worker", trial.worker});
+    if (trial.reused_from) tags.push_back({"tune.reused_from", std::to_string(*trial.reused_from)});
     return tags;
 }
 
@@ -91,6 +99,14 @@ Study read_study(const Json& document) {
     if (!state) throw std::runtime_error(state.error().message);
     Study study(std::move(identity), *config);
     study.restore_state(*state, document.value("note", ""), document.at("started_ms"));
+    std::vector<StudyEpoch> earlier;
+    for (const Json& epoch : document.value("earlier", Json::array())) {
+        Result<StudyConfig> of_epoch = study_config_from_json(epoch.at("config"));
+        if (!of_epoch) throw std::runtime_error(of_epoch.error().text());
+        earlier.push_back(
+            {epoch.at("until"), std::move(of_epoch->space), std::move(of_epoch->sampler)});
+    }
+    study.restore_end(study_end_from_name(document.value("ended_by", "none")), std::move(earlier));
     return study;
 }
 
@@ -163,10 +179,21 @@ std::vector<Command> create_trial_commands(const Study& study, const Trial& tria
                            .tags = std::move(tags),
                            .status = run_status(trial.state)});
     add_params(commands, study, trial);
-    if (is_ended(trial.state)) {  // its creation was refused before, and it has ended meanwhile
+    // It never ran, or its creation was refused before and it has ended meanwhile.
+    if (is_ended(trial.state)) {
         commands.push_back(tracker::UpdateRun{.run_id = trial.run_id,
                                               .status = run_status(trial.state),
                                               .end_time_ms = trial.end_ms});
+        if (trial.state == TrialState::kComplete && trial.value) {
+            tracker::LogBatch batch{.run_id = trial.run_id};
+            for (const char* key : {kValueMetric, study.config().metric.name.c_str()})
+                if (trial.reused_from || key == kValueMetric)
+                    batch.metrics.push_back({.key = key,
+                                             .value = *trial.value,
+                                             .timestamp_ms = trial.end_ms,
+                                             .step = 0});
+            commands.push_back(std::move(batch));
+        }
     }
     commands.push_back(trial_document_command(study, trial));
     return commands;

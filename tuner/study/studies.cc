@@ -3,12 +3,14 @@
 #include "tuner/study/studies.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "tuner/study/studies_impl.h"
+#include "tuner/study/warm_start.h"
 
 namespace tune::tuner {
 namespace {
@@ -75,7 +77,7 @@ Result<void> Studies::Impl::load_trials(Study& study) {
         for (const tracker::Document& document : documents) {
             Result<Trial> trial = trial_from_document(document.json_text);
             if (!trial) return Error{Code::kDataLoss, trial.error().message, document.key};
-            const Result<void> fits = study.config().space.check(trial->point);
+            const Result<void> fits = study.bring_up(*trial);
             if (!fits) return Error{Code::kDataLoss, fits.error().message, document.key};
             study.restore(std::move(trial).value());
         }
@@ -99,6 +101,11 @@ Result<void> Studies::Impl::load_progress(Study& study, Trial& trial) {
     TUNE_TRY(history, store_.metric_history(trial.run_id, study.config().metric.name));
     for (const tracker::Metric& metric : history.items)
         trial.progress->objective.add({metric.step, metric.timestamp_ms, metric.value});
+    const auto& cost = study.config().budget.cost;
+    if (!cost || cost->of != CostBudget::Of::kMetric) return {};
+    TUNE_TRY(costs, store_.metric_history(trial.run_id, cost->metric));
+    for (const tracker::Metric& metric : costs.items)
+        if (metric.value > trial.progress->cost) trial.progress->cost = metric.value;
     return {};
 }
 
@@ -154,57 +161,58 @@ Error Studies::Impl::no_such_study(std::string_view name) {
             "there is no study '" + std::string(name) + "'; `tune ls` lists them"};
 }
 
-void Studies::Impl::create(StudyConfig config, Done<Created> done) {
+void Studies::Impl::create(StudyConfig config, CreateOptions options, Done<Created> done) {
     Result<void> checked = check_name(config.study);
     if (checked) checked = check_study(config, false);
     if (checked) checked = check_sampler(config.space, config.sampler);
     if (!checked) return done(checked.error());
+    Wanted wanted{std::move(config), options, std::move(done)};
     Turn turn(*this);
-    if (Study* study = find_study(config.study))
-        return go_on(turn, *study, std::move(config), std::move(done));
-    auto job = [this, config = std::move(config), done]() mutable {
-        find_experiment(std::move(config), std::move(done));
-    };
-    if (store_.post_read(std::move(job))) return;
-    turn.after([done = std::move(done)] {
-        done(Error{Code::kRequestLimitExceeded, "the server is busy or stopping; try again"});
+    if (Study* study = find_study(wanted.config.study))
+        return go_on(turn, *study, std::move(wanted));
+    auto shared = std::make_shared<Wanted>(std::move(wanted));
+    if (store_.post_read([this, shared] { find_experiment(std::move(*shared)); })) return;
+    turn.after([shared] {
+        shared->done(
+            Error{Code::kRequestLimitExceeded, "the server is busy or stopping; try again"});
     });
 }
 
 /// On a reader thread: the experiment of the study's name is used, or made.
-void Studies::Impl::find_experiment(StudyConfig config, Done<Created> done) {
-    const auto experiment = store_.get_experiment_by_name(config.study);
+void Studies::Impl::find_experiment(Wanted wanted) {
+    const std::string name = wanted.config.study;
+    const auto experiment = store_.get_experiment_by_name(name);
     if (experiment) {
         if (experiment->lifecycle_stage == tracker::LifecycleStage::kDeleted)
-            return done(Error{Code::kResourceConflict,
-                              "the experiment '" + config.study +
-                                  "' is deleted; restore it or give the study another name"});
-        return create_in_experiment(std::move(config), experiment->experiment_id, std::move(done));
+            return wanted.done(
+                Error{Code::kResourceConflict,
+                      "the experiment '" + name +
+                          "' is deleted; restore it or give the study another name"});
+        return create_in_experiment(std::move(wanted), experiment->experiment_id);
     }
-    if (experiment.error().code != Code::kResourceDoesNotExist) return done(experiment.error());
-    const std::string name = config.study;
-    store_.submit(tracker::CreateExperiment{.name = name},
-                  [this, config = std::move(config),
-                   done = std::move(done)](const Result<tracker::Outcome>& outcome) mutable {
-                      if (outcome)
-                          return create_in_experiment(std::move(config),
-                                                      std::get<tracker::ExperimentId>(*outcome),
-                                                      std::move(done));
-                      if (outcome.error().code != Code::kResourceAlreadyExists)
-                          return done(outcome.error());
-                      auto again = [this, config = std::move(config), done]() mutable {
-                          find_experiment(std::move(config), std::move(done));
-                      };
-                      if (!store_.post_read(std::move(again)))
-                          done(Error{Code::kRequestLimitExceeded, "the server is busy; try again"});
-                  });
+    if (experiment.error().code != Code::kResourceDoesNotExist)
+        return wanted.done(experiment.error());
+    auto shared = std::make_shared<Wanted>(std::move(wanted));
+    store_.submit(
+        tracker::CreateExperiment{.name = name},
+        [this, shared](const Result<tracker::Outcome>& outcome) {
+            if (outcome)
+                return create_in_experiment(std::move(*shared),
+                                            std::get<tracker::ExperimentId>(*outcome));
+            if (outcome.error().code != Code::kResourceAlreadyExists)
+                return shared->done(outcome.error());
+            if (!store_.post_read([this, shared] { find_experiment(std::move(*shared)); }))
+                shared->done(Error{Code::kRequestLimitExceeded, "the server is busy; try again"});
+        });
 }
 
-void Studies::Impl::create_in_experiment(StudyConfig config, std::int64_t experiment_id,
-                                         Done<Created> done) {
+void Studies::Impl::create_in_experiment(Wanted wanted, std::int64_t experiment_id) {
     Turn turn(*this);
+    StudyConfig& config = wanted.config;
     if (Study* study = find_study(config.study))  // another client was faster
-        return go_on(turn, *study, std::move(config), std::move(done));
+        return go_on(turn, *study, std::move(wanted));
+    if (Result<void> filled = fill_warm_start(config); !filled)
+        return turn.after([done = std::move(wanted.done), error = filled.error()] { done(error); });
     StudyIdentity identity{.name = config.study,
                            .id = random_hex(8),
                            .run_id = random_hex(16),
@@ -215,8 +223,9 @@ void Studies::Impl::create_in_experiment(StudyConfig config, std::int64_t experi
     auto made = std::make_unique<Study>(std::move(identity), std::move(config));
     Study& study = *made;
     studies_.emplace(study.name(), std::move(made));
+    const std::vector<Trial*> first = begin_warm(study);
     write(turn, create_study_commands(study),
-          [this, &study, done = std::move(done)](Turn& later, Result<void> result) {
+          [this, &study, done = std::move(wanted.done)](Turn& later, Result<void> result) {
               if (!result) {
                   const auto found = studies_.find(study.name());
                   refused_.push_back(std::move(found->second));
@@ -227,27 +236,89 @@ void Studies::Impl::create_in_experiment(StudyConfig config, std::int64_t experi
               wake_leases(later);
               later.after([done, name = study.name()] { done(Created{name, true}); });
           });
+    for (Trial* trial : first) write_trial(turn, study, *trial, nullptr, {});
 }
 
-void Studies::Impl::go_on(Turn& turn, Study& study, StudyConfig config, Done<Created> done) {
+/// The best points of an earlier study wait as the first trials, as far as the budget goes.
+std::vector<Trial*> Studies::Impl::begin_warm(Study& study) {
+    std::vector<Trial*> first;
+    if (!study.config().warm_start) return first;
+    for (const Point& point : plan_warm_start(study.config()).first) {
+        const Result<Trial*> added = study.enqueue(point, {}, now_ms());
+        if (!added) break;
+        admit(study, **added);
+        first.push_back(*added);
+    }
+    return first;
+}
+
+/// From the study that a warm start names, under the lock: the trials travel in the new study's
+/// configuration from here on, so that neither a deletion nor a change of the other matters.
+Result<void> Studies::Impl::fill_warm_start(StudyConfig& config) const {
+    if (!config.warm_start) return {};
+    WarmStartConfig& warm_start = *config.warm_start;
+    if (warm_start.trials.empty()) {
+        const Study* from = find_study(warm_start.from);
+        if (from == nullptr)
+            return Error{Code::kResourceDoesNotExist,
+                         "warm_start.from: " + no_such_study(warm_start.from).message};
+        const MetricConfig& metric = from->config().metric;
+        if (metric.goal != config.metric.goal)
+            return Error{Code::kInvalidParameterValue,
+                         "warm_start.from: '" + metric.name + "' of study '" + warm_start.from +
+                             "' is to be " + std::string(goal_name(metric.goal)) + ", and '" +
+                             config.metric.name + "' is not"};
+        if (metric.name != config.metric.name)
+            warm_start.said.push_back("its metric is '" + metric.name + "', not '" +
+                                      config.metric.name + "'");
+        for (const Trial& trial : from->trials())
+            if (trial.state == TrialState::kComplete && trial.value && std::isfinite(*trial.value))
+                warm_start.trials.push_back(
+                    {to_text(from->config().space.to_json(trial.point)), *trial.value});
+        if (warm_start.trials.empty())
+            return Error{Code::kInvalidParameterValue, "warm_start.from: no trial of study '" +
+                                                           warm_start.from + "' is complete"};
+    }
+    rank_earlier(warm_start, config.metric.goal);
+    for (std::string& sentence : plan_warm_start(config).said)
+        warm_start.said.push_back(std::move(sentence));
+    return {};
+}
+
+Result<void> Studies::Impl::take_other_config(Study& study, StudyConfig config,
+                                              const CreateOptions& options) {
     const std::vector<std::string> differences = study.differences(config);
-    if (!differences.empty())
-        return turn.after(
-            [done, error = Error{Code::kResourceConflict,
-                                 "study '" + study.name() +
-                                     "' exists and is another one: " + list_of(differences) +
-                                     ". Give this one another name, or undo the "
-                                     "change to go on with it."}] { done(error); });
-    study.reconfigure(std::move(config));
+    const bool is_space_alone =
+        std::all_of(differences.begin(), differences.end(),
+                    [](const std::string& difference) { return difference.starts_with("space."); });
+    if (differences.empty()) {
+        study.reconfigure(std::move(config));
+        return {};
+    }
+    if (options.extend && is_space_alone) return study.extend(std::move(config));
+    return Error{Code::kResourceConflict,
+                 "study '" + study.name() + "' exists and is another one: " + list_of(differences) +
+                     ". Give this one another name, undo the change to go on with it" +
+                     (is_space_alone ? ", or extend it (--extend, \"extend\": true): its trials "
+                                       "then count with the init of parameters that are new."
+                                     : ".")};
+}
+
+void Studies::Impl::go_on(Turn& turn, Study& study, Wanted wanted) {
+    const Result<void> taken = take_other_config(study, std::move(wanted.config), wanted.options);
+    if (!taken)
+        return turn.after([done = std::move(wanted.done), error = taken.error()] { done(error); });
     study.set_state(StudyState::kRunning);
     prepare(turn, study);
     study.complete_if_done(now_ms());
-    write_study(turn, study, [done, name = study.name()](Turn& later, Result<void> result) {
-        later.after([done, name, result = std::move(result)] {
-            if (!result) return done(result.error());
-            done(Created{name, false});
+    write_study(
+        turn, study,
+        [done = std::move(wanted.done), name = study.name()](Turn& later, Result<void> result) {
+            later.after([done, name, result = std::move(result)] {
+                if (!result) return done(result.error());
+                done(Created{name, false});
+            });
         });
-    });
     after_change(turn, study);
 }
 
@@ -337,81 +408,6 @@ void Studies::Impl::read_all(const std::function<void(const Study&)>& read) cons
         return a->identity().created_ms < b->identity().created_ms;
     });
     for (const Study* study : ordered) read(*study);
-}
-
-// --- the public face -----------------------------------------------------------------------------
-
-Studies::Studies(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Studies::~Studies() = default;
-
-Result<std::unique_ptr<Studies>> Studies::open(StudiesOptions options) {
-    TUNE_CHECK(options.store != nullptr, "Studies needs a store");
-    auto impl = std::make_unique<Impl>(std::move(options));
-    TUNE_TRY_VOID(impl->load());
-    impl->observe_store();
-    impl->start_ticker();
-    return std::unique_ptr<Studies>(new Studies(std::move(impl)));
-}
-
-void Studies::warm_up() {
-    if (!impl_->start_warming_up()) log_warning("the first suggestions take longer: busy");
-}
-void Studies::drain() {
-    impl_->drain();
-}
-void Studies::stop() {
-    impl_->stop();
-}
-void Studies::create(StudyConfig config, Done<Created> done) {
-    impl_->create(std::move(config), std::move(done));
-}
-void Studies::change(const std::string& study, Change change, Done<void> done) {
-    impl_->change(study, change, std::move(done));
-}
-Result<void> Studies::read(std::string_view study,
-                           const std::function<void(const Study&)>& read) const {
-    return impl_->read(study, read);
-}
-void Studies::read_all(const std::function<void(const Study&)>& read) const {
-    impl_->read_all(read);
-}
-void Studies::wait(const std::string& study, std::int64_t version, std::int64_t wait_ms,
-                   Done<void> done) {
-    impl_->wait(study, version, wait_ms, std::move(done));
-}
-void Studies::ask(AskRequest request, Done<std::vector<AskedTrial>> done) {
-    impl_->ask(std::move(request), std::move(done));
-}
-void Studies::report(ClientReport report, Done<std::optional<Action>> done) {
-    impl_->report(std::move(report), std::move(done));
-}
-void Studies::tell(TellRequest request, Done<void> done) {
-    impl_->tell(std::move(request), std::move(done));
-}
-void Studies::enqueue(const std::string& study, const std::string& params_json,
-                      std::string request_id, Done<AskedTrial> done) {
-    impl_->enqueue(study, params_json, std::move(request_id), std::move(done));
-}
-void Studies::register_agent(RegisterRequest request, Done<RegisterReply> done) {
-    impl_->register_agent(std::move(request), std::move(done));
-}
-void Studies::lease(const std::string& agent_id, LeaseRequest request, Done<LeaseReply> done) {
-    impl_->lease(agent_id, std::move(request), std::move(done));
-}
-void Studies::heartbeat(const std::string& agent_id, HeartbeatRequest request,
-                        Done<HeartbeatReply> done) {
-    impl_->heartbeat(agent_id, std::move(request), std::move(done));
-}
-void Studies::report_metrics(const std::string& agent_id, ReportRequest request,
-                             Done<ReportReply> done) {
-    impl_->report_metrics(agent_id, std::move(request), std::move(done));
-}
-void Studies::finish(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
-                     Done<void> done) {
-    impl_->finish(agent_id, attempt, std::move(request), std::move(done));
-}
-void Studies::tick() {
-    impl_->tick();
 }
 
 }  // namespace tune::tuner

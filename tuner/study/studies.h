@@ -21,12 +21,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "tracker/store/store.h"
 #include "tuner/protocol.h"
+#include "tuner/study/replay.h"
 #include "tuner/study/study.h"
 
 namespace tune::tuner {
@@ -128,7 +130,21 @@ public:
     /// again. Errors: kInvalidParameterValue (check_study); kResourceConflict with the list of
     /// differences in space, metric or seed; kResourceConflict when the experiment of that name is
     /// deleted.
-    void create(StudyConfig config, Done<Created> done);
+    /// With `extend` a study of this name may get another space: trials that exist count with the
+    /// `init` of parameters that are new, and none may lie outside (else kResourceConflict).
+    /// A new study with a warm start takes its trials from the study that names, which must exist
+    /// (else kResourceDoesNotExist).
+    struct CreateOptions {
+        bool extend = false;
+    };
+    void create(StudyConfig config, Done<Created> done) {
+        create(std::move(config), CreateOptions(), std::move(done));
+    }
+    void create(StudyConfig config, CreateOptions options, Done<Created> done);
+
+    /// Asks a new sampler for every suggestion of the study again (tuner/study/replay.h), on a
+    /// reader thread. Errors: kResourceDoesNotExist; kRequestLimitExceeded.
+    void replay(const std::string& study, Done<ReplayReport> done) const;
 
     enum class Change { kPause, kResume, kStop };
     /// kPause: no trial starts, running ones go on. kStop: running ones are stopped and cancelled,

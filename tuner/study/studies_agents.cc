@@ -176,6 +176,8 @@ bool Studies::Impl::grant(Turn& turn, LeasePoll& poll) {
     while (started.size() < static_cast<std::size_t>(std::max(poll.request.free_slots, 0))) {
         Study* study = next_study(now_ms());
         if (study == nullptr) break;
+        reuse_known(turn, *study);
+        if (!study->may_start(now_ms())) continue;
         Trial& trial =
             study->start({.holder = {.agent_id = poll.agent_id,
                                      .request_id = poll.request.request_id,
@@ -193,13 +195,13 @@ bool Studies::Impl::grant(Turn& turn, LeasePoll& poll) {
     join->done = std::move(poll.done);
     for (const TrialRef& ref : started) {
         write_trial(turn, *ref.study, *ref.trial, nullptr,
-                    [join, ref, lease = make_lease(*ref.study, *ref.trial)](
+                    [this, join, ref, lease = make_lease(*ref.study, *ref.trial)](
                         Turn& later, const Result<void>& result) {
                         if (result)
                             join->reply.leases.push_back(lease);
                         else if (ref.trial->state == TrialState::kRunning &&
                                  ref.trial->attempt == lease.attempt)
-                            ref.study->requeue(*ref.trial, "could not be written");
+                            ref.study->requeue(*ref.trial, "could not be written", now_ms());
                         if (--join->left > 0) return;
                         later.after([join] { join->done(std::move(join->reply)); });
                     });

@@ -51,7 +51,8 @@ public:
     void stop();
     void on_commit(const tracker::Commit& commit) override;
 
-    void create(StudyConfig config, Done<Created> done);
+    void create(StudyConfig config, CreateOptions options, Done<Created> done);
+    void replay(const std::string& name, Done<ReplayReport> done) const;
     void change(const std::string& name, Change change, Done<void> done);
     void wait(const std::string& name, std::int64_t version, std::int64_t wait_ms, Done<void> done);
     void ask(AskRequest request, Done<std::vector<AskedTrial>> done);
@@ -109,14 +110,24 @@ private:
     Result<void> load_progress(Study& study, Trial& trial);
     void load_history(Study& study);
     void warm_up();
-    void create_in_experiment(StudyConfig config, std::int64_t experiment_id, Done<Created> done);
-    void find_experiment(StudyConfig config, Done<Created> done);
-    void go_on(Turn& turn, Study& study, StudyConfig config, Done<Created> done);
+    /// A study that is to be made or gone on with, on its way through the store.
+    struct Wanted {
+        StudyConfig config;
+        CreateOptions options;
+        Done<Created> done;
+    };
+    void create_in_experiment(Wanted wanted, std::int64_t experiment_id);
+    void find_experiment(Wanted wanted);
+    void go_on(Turn& turn, Study& study, Wanted wanted);
+    Result<void> take_other_config(Study& study, StudyConfig config, const CreateOptions& options);
+    Result<void> fill_warm_start(StudyConfig& config) const;
+    std::vector<Trial*> begin_warm(Study& study);
     void prepare(Turn& turn, Study& study);
     [[nodiscard]] AskedTrial asked(const Study& study, const Trial& trial) const;
     void index_run(Study& study, Trial& trial);
 
     // studies_trials.cc
+    void reuse_known(Turn& turn, Study& study);
     Result<TrialRef> find_named(const TrialName& name) const;
     [[nodiscard]] static Result<void> check_held_by_client(const TrialRef& ref, int attempt);
     /// Gives the trial what it needs before it is first written: a run id, its place in the index.
@@ -150,7 +161,9 @@ private:
 
     // studies_time.cc
     void expire_leases(Turn& turn, Study& study);
-    void end_time(Turn& turn, Study& study);
+    void end_if_over(Turn& turn, Study& study);
+    void cancel_queued(Turn& turn, Study& study, const std::string& reason);
+    void stop_trials(Turn& turn, Study& study, const std::string& reason);
     void expire_polls(Turn& turn);
     void write_unsynced(Turn& turn, Study& study);
     void take_metrics(Turn& turn, const tracker::MetricsLogged& event);

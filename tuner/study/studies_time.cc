@@ -44,6 +44,9 @@ void Studies::Impl::take_metrics(Turn& turn, const tracker::MetricsLogged& event
     for (const tracker::Metric& metric : event.metrics) {
         if (metric.key != study.config().metric.name) {
             auto& others = progress.other_metrics;
+            if (study.config().budget.cost && metric.key == study.config().budget.cost->metric &&
+                metric.value > progress.cost)
+                progress.cost = metric.value;
             const bool is_own =
                 metric.key.starts_with("tune.") || metric.key.starts_with("system/");
             if (!is_own && others.size() < kOtherMetricsMax &&
@@ -59,6 +62,7 @@ void Studies::Impl::take_metrics(Turn& turn, const tracker::MetricsLogged& event
                    "pruned at step " + std::to_string(metric.step));
     }
     if (has_objective) make_known(turn, study, &trial);
+    end_if_over(turn, study);
 }
 
 void Studies::Impl::after_observed(Turn& turn, std::function<void()> call) {
@@ -83,19 +87,31 @@ void Studies::Impl::make_known(Turn& turn, Study& study, const Trial* trial) {
 }
 
 void Studies::Impl::after_change(Turn& turn, Study& study) {
-    const bool is_over = study.state() == StudyState::kStopped ||
-                         (study.state() == StudyState::kRunning && study.out_of_time(now_ms()));
-    if (is_over) {
-        const std::string reason = study.state() == StudyState::kStopped
-                                       ? "the study was stopped"
-                                       : "the study's time is over";
-        const std::set<std::uint64_t> queued = study.queued();
-        for (const std::uint64_t number : queued)
-            finish_trial(turn, study, *study.find(number),
-                         {.state = TrialState::kCancelled, .reason = reason, .now_ms = now_ms()});
+    if (study.state() == StudyState::kStopped) cancel_queued(turn, study, "the study was stopped");
+    if (study.state() == StudyState::kRunning) {
+        if (const auto over = study.over(now_ms())) stop_trials(turn, study, over->note);
     }
     if (study.complete_if_done(now_ms())) write_study(turn, study, {});
     wake_leases(turn);
+}
+
+void Studies::Impl::cancel_queued(Turn& turn, Study& study, const std::string& reason) {
+    const std::set<std::uint64_t> queued = study.queued();
+    for (const std::uint64_t number : queued)
+        finish_trial(turn, study, *study.find(number),
+                     {.state = TrialState::kCancelled, .reason = reason, .now_ms = now_ms()});
+}
+
+/// A budget is used: nothing waits any more, and what runs is told to end.
+void Studies::Impl::stop_trials(Turn& turn, Study& study, const std::string& reason) {
+    cancel_queued(turn, study, reason);
+    const std::set<std::uint64_t> running = study.running();
+    for (const std::uint64_t number : running)
+        direct(turn, study, *study.find(number), Action::kStop, reason);
+}
+
+void Studies::Impl::end_if_over(Turn& turn, Study& study) {
+    if (study.state() == StudyState::kRunning && study.over(now_ms())) after_change(turn, study);
 }
 
 // --- time ----------------------------------------------------------------------------------------
@@ -106,7 +122,7 @@ void Studies::Impl::tick() {
     if (retries) retry_at_ms_ = 0;
     for (const auto& [name, study] : studies_) {
         expire_leases(turn, *study);
-        end_time(turn, *study);
+        end_if_over(turn, *study);
         if (retries) write_unsynced(turn, *study);
     }
     expire_polls(turn);
@@ -129,14 +145,6 @@ void Studies::Impl::expire_leases(Turn& turn, Study& study) {
         any = true;
     }
     if (any) after_change(turn, study);
-}
-
-void Studies::Impl::end_time(Turn& turn, Study& study) {
-    if (study.state() != StudyState::kRunning || !study.out_of_time(now_ms())) return;
-    const std::set<std::uint64_t> running = study.running();
-    for (const std::uint64_t number : running)
-        direct(turn, study, *study.find(number), Action::kStop, "the study's time is over");
-    after_change(turn, study);
 }
 
 void Studies::Impl::expire_polls(Turn& turn) {
@@ -182,11 +190,12 @@ std::int64_t Studies::Impl::next_deadline_ms() const {
             if (progress.holder.ttl_ms > 0 && !progress.ending)
                 next = std::min(next, progress.holder.expires_ms);
         }
-        const auto deadline = study->deadline_ms();
-        if (study->state() != StudyState::kRunning || !deadline) continue;
+        if (study->state() != StudyState::kRunning) continue;
+        const auto deadline = study->deadline_ms(now_ms());
+        if (!deadline) continue;
         // Told once: afterwards the running trials are on their way out.
-        if (!study->out_of_time(now_ms()))
-            next = std::min(next, monotonic_ms() + (*deadline - now_ms()));
+        if (!study->over(now_ms()))
+            next = std::min(next, monotonic_ms() + std::max<std::int64_t>(*deadline - now_ms(), 1));
         else if (study->running().empty())
             next = monotonic_ms();
     }

@@ -72,7 +72,9 @@ void Studies::Impl::ask(AskRequest request, Done<std::vector<AskedTrial>> done) 
             done(Error{Code::kInvalidParameterValue,
                        "count must be 1.." + std::to_string(kAskCountMax)});
         });
-    std::vector<Trial*> trials = study->made_by_request(request.request_id);
+    std::vector<Trial*> trials = study->started_by_request(request.request_id);
+    if (!draining_ && trials.size() < static_cast<std::size_t>(request.count))
+        reuse_known(turn, *study);
     while (!draining_ && trials.size() < static_cast<std::size_t>(request.count) &&
            study->may_start(now_ms())) {
         Holder holder{.agent_id = {},
@@ -85,9 +87,24 @@ void Studies::Impl::ask(AskRequest request, Done<std::vector<AskedTrial>> done) 
                                      .now_ms = now_ms()});
         admit(*study, trial);
         trials.push_back(&trial);
+        if (trials.size() < static_cast<std::size_t>(request.count)) reuse_known(turn, *study);
     }
     ticker_wake_.notify_one();
     write_asked(turn, *study, trials, std::move(done));
+}
+
+/// Trials whose values are known end without running (duplicates: reuse). What is next then has to
+/// run, if the study may start more.
+void Studies::Impl::reuse_known(Turn& turn, Study& study) {
+    const Trial* best = study.best();
+    const std::vector<Trial*> reused = study.reuse_known(now_ms());
+    for (Trial* trial : reused) {
+        admit(study, *trial);
+        write_trial(turn, study, *trial, nullptr, {});
+    }
+    if (reused.empty()) return;
+    if (study.best() != best) write_best(turn, study);
+    if (study.complete_if_done(now_ms())) write_study(turn, study, {});
 }
 
 /// Answers when all are on disk, with those that could be written. The others wait for the next
@@ -104,7 +121,7 @@ void Studies::Impl::write_asked(Turn& turn, Study& study, const std::vector<Tria
     join->left = trials.size();
     for (Trial* trial : trials) {
         write_trial(turn, study, *trial, nullptr,
-                    [join, &study, trial, answer = asked(study, *trial), done](
+                    [this, join, &study, trial, answer = asked(study, *trial), done](
                         Turn& later, const Result<void>& result) {
                         if (result) {
                             join->written.push_back(answer);
@@ -112,7 +129,8 @@ void Studies::Impl::write_asked(Turn& turn, Study& study, const std::vector<Tria
                             join->error = result.error();
                             const bool is_still_held = trial->state == TrialState::kRunning &&
                                                        trial->attempt == answer.attempt;
-                            if (is_still_held) study.requeue(*trial, "could not be written");
+                            if (is_still_held)
+                                study.requeue(*trial, "could not be written", now_ms());
                         }
                         if (--join->left > 0) return;
                         later.after([join, done] {
@@ -131,8 +149,7 @@ void Studies::Impl::enqueue(const std::string& name, const std::string& params_j
     };
     Study* study = find_study(name);
     if (study == nullptr) return refuse(no_such_study(name));
-    const std::vector<Trial*> made = study->made_by_request(request_id);
-    Trial* trial = made.empty() ? nullptr : made.front();
+    Trial* trial = study->enqueued_by_request(request_id);
     if (trial == nullptr) {
         const Result<Json> params = parse_json(params_json);
         if (!params) return refuse(params.error());

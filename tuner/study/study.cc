@@ -4,6 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tuner/study/warm_start.h"
+
 namespace tune::tuner {
 namespace {
 
@@ -69,12 +71,23 @@ const Trial* Study::find(std::uint64_t number) const {
     return number < trials_.size() ? &trials_[number] : nullptr;
 }
 
-std::vector<Trial*> Study::made_by_request(const std::string& request_id) {
-    std::vector<Trial*> made;
+std::vector<Trial*> Study::started_by_request(const std::string& request_id) {
+    std::vector<Trial*> started;
     const auto found = by_request_.find(request_id);
-    if (request_id.empty() || found == by_request_.end()) return made;
-    for (const std::uint64_t number : found->second) made.push_back(&trials_[number]);
-    return made;
+    if (request_id.empty() || found == by_request_.end()) return started;
+    for (const std::uint64_t number : found->second) {
+        Trial& trial = trials_[number];
+        // Lost since then, it is another's now or will be.
+        const bool is_its_own =
+            trial.ask_request == request_id && trial.state != TrialState::kQueued;
+        if (is_its_own) started.push_back(&trial);
+    }
+    return started;
+}
+
+Trial* Study::enqueued_by_request(const std::string& request_id) {
+    const auto found = by_enqueue_.find(request_id);
+    return request_id.empty() || found == by_enqueue_.end() ? nullptr : &trials_[found->second];
 }
 
 std::uint64_t Study::trial_seed(std::uint64_t number) const {
@@ -84,7 +97,7 @@ std::uint64_t Study::trial_seed(std::uint64_t number) const {
 // --- trials --------------------------------------------------------------------------------------
 
 bool Study::may_start(std::int64_t now_ms) {
-    if (state_ != StudyState::kRunning || out_of_time(now_ms)) return false;
+    if (state_ != StudyState::kRunning || over(now_ms) || lacks_room(now_ms)) return false;
     if (config_.budget.parallel &&
         running_.size() >= static_cast<std::size_t>(*config_.budget.parallel))
         return false;
@@ -102,15 +115,14 @@ bool Study::is_space_used() {
 Trial& Study::start(TrialStart start) {
     TUNE_CHECK(may_start(start.now_ms), "a trial was started that the study does not allow");
     const bool is_waiting = !queued_.empty();
-    Trial& trial =
-        is_waiting ? trials_[*queued_.begin()]
-                   : add_trial(sampler().suggest(trials_.size()), start.ask_request, start.now_ms);
-    if (is_waiting && !start.ask_request.empty()) {
-        trial.ask_request = start.ask_request;
+    Trial& trial = is_waiting ? trials_[*queued_.begin()] : add_trial(next_point(), start.now_ms);
+    if (!start.ask_request.empty()) {
         by_request_[start.ask_request].push_back(trial.number);
+        trial.ask_request = std::move(start.ask_request);
     }
     move(trial, TrialState::kRunning);
     ++trial.attempt;
+    trial.attempt_start_ms = start.now_ms;
     if (trial.start_ms == 0) trial.start_ms = start.now_ms;
     if (started_ms_ == 0) started_ms_ = start.now_ms;
     trial.worker = std::move(start.worker);
@@ -123,25 +135,29 @@ Trial& Study::start(TrialStart start) {
     return trial;
 }
 
-Result<Trial*> Study::enqueue(const Point& fixed, std::string ask_request, std::int64_t now_ms) {
+Result<Trial*> Study::enqueue(const Point& fixed, std::string enqueue_request,
+                              std::int64_t now_ms) {
     if (config_.budget.trials && trials_.size() >= *config_.budget.trials)
         return Error{Code::kResourceExhausted, "study '" + name() + "' has used its budget of " +
                                                    std::to_string(*config_.budget.trials) +
                                                    " trials; raise budget.trials to enqueue more"};
     Point point = sampler().suggest(trials_.size(), fixed);
     TUNE_TRY_VOID(config_.space.check(point));
-    return &add_trial(std::move(point), std::move(ask_request), now_ms);
+    Trial& trial = add_trial(std::move(point), now_ms);
+    trial.fixed = fixed;
+    if (!enqueue_request.empty()) by_enqueue_[enqueue_request] = trial.number;
+    trial.enqueue_request = std::move(enqueue_request);
+    return &trial;
 }
 
-Trial& Study::add_trial(Point point, std::string ask_request, std::int64_t now_ms) {
+Trial& Study::add_trial(Point point, std::int64_t now_ms) {
     Trial& trial = trials_.emplace_back();
     trial.number = trials_.size() - 1;
     trial.point = std::move(point);
     trial.created_ms = now_ms;
     trial.asked_at = ++log_position_;
     trial.progress = std::make_unique<TrialProgress>(config_.metric);
-    if (!ask_request.empty()) by_request_[ask_request].push_back(trial.number);
-    trial.ask_request = std::move(ask_request);
+    trial.epoch = static_cast<int>(earlier_.size());
     ++counts_[static_cast<std::size_t>(TrialState::kQueued)];
     queued_.insert(trial.number);
     if (sampler_) warm_up(1);
@@ -159,8 +175,9 @@ void Study::move(Trial& trial, TrialState state) {
     trial.state = state;
 }
 
-void Study::requeue(Trial& trial, std::string reason) {
+void Study::requeue(Trial& trial, std::string reason, std::int64_t now_ms) {
     TUNE_CHECK(trial.state == TrialState::kRunning, "only a running attempt can end");
+    watch().pay_attempt(trial, now_ms);
     move(trial, TrialState::kQueued);
     trial.reason = std::move(reason);
     trial.progress->holder = {};
@@ -169,6 +186,7 @@ void Study::requeue(Trial& trial, std::string reason) {
 }
 
 void Study::finish(Trial& trial, TrialEnd end) {
+    watch().pay_attempt(trial, end.now_ms);
     move(trial, end.state);
     trial.value = end.value;
     trial.reason = std::move(end.reason);
@@ -181,6 +199,8 @@ void Study::finish(Trial& trial, TrialEnd end) {
     if (end.state == TrialState::kPruned && !trial.value && trial.last_step)
         trial.value = trial.last_value;
     trial.progress.reset();
+    watch().trial_ended(trial);
+    if (known_) known_->add(trial);
     consider_best(trial);
     tell_sampler(trial);
     pruner_->finish(trial.number, pruner_end(trial.state), trial.value.value_or(std::nan("")));
@@ -219,7 +239,7 @@ void Study::settle(Trial& trial, const FinishRequest& request, std::int64_t now_
         case Outcome::kCancelled:
             return finish(trial,
                           {.state = TrialState::kCancelled, .reason = reason, .now_ms = now_ms});
-        case Outcome::kPreempted: return requeue(trial, reason);
+        case Outcome::kPreempted: return requeue(trial, reason, now_ms);
         case Outcome::kLost: return lose_attempt(trial, reason, now_ms);
         case Outcome::kBadConfig:
             return finish(trial,
@@ -251,13 +271,13 @@ void Study::retry_or_fail(Trial& trial, RetryOn why, std::string reason, std::in
     const auto& on = config_.retry.on;
     const bool is_retried = std::find(on.begin(), on.end(), why) != on.end();
     if (is_retried && trial.user_failures <= config_.retry.max)
-        return requeue(trial, std::move(reason));
+        return requeue(trial, std::move(reason), now_ms);
     finish(trial, {.state = TrialState::kFailed, .reason = std::move(reason), .now_ms = now_ms});
 }
 
 void Study::lose_attempt(Trial& trial, std::string reason, std::int64_t now_ms) {
     ++trial.lost_attempts;
-    if (trial.lost_attempts < kLostAttemptsMax) return requeue(trial, std::move(reason));
+    if (trial.lost_attempts < kLostAttemptsMax) return requeue(trial, std::move(reason), now_ms);
     finish(trial, {.state = TrialState::kFailed,
                    .reason = "given up after " + std::to_string(trial.lost_attempts) +
                              " lost attempts; the last: " + reason,
@@ -265,51 +285,6 @@ void Study::lose_attempt(Trial& trial, std::string reason, std::int64_t now_ms) 
 }
 
 // --- the study -----------------------------------------------------------------------------------
-
-void Study::set_state(StudyState state, std::string note) {
-    state_ = state;
-    note_ = std::move(note);
-}
-
-bool Study::out_of_time(std::int64_t now_ms) const {
-    const auto deadline = deadline_ms();
-    return deadline && now_ms >= *deadline;
-}
-
-std::optional<std::int64_t> Study::deadline_ms() const {
-    if (!config_.budget.time_ms || started_ms_ == 0) return std::nullopt;
-    return started_ms_ + *config_.budget.time_ms;
-}
-
-bool Study::complete_if_done(std::int64_t now_ms) {
-    if (state_ != StudyState::kRunning || !running_.empty()) return false;
-    const bool trials_used =
-        config_.budget.trials && trials_.size() >= *config_.budget.trials && queued_.empty();
-    if (trials_used) {
-        set_state(StudyState::kCompleted);
-        return true;
-    }
-    if (queued_.empty() && is_space_used()) {
-        set_state(StudyState::kCompleted, std::string(kSpaceUsed));
-        return true;
-    }
-    if (!out_of_time(now_ms)) return false;
-    set_state(StudyState::kCompleted,
-              "the time budget of " + duration_text(*config_.budget.time_ms) + " is over");
-    return true;
-}
-
-void Study::reconfigure(StudyConfig config) {
-    const bool other_pruner = !(config.pruner == config_.pruner);
-    const bool other_sampler = !(config.sampler == config_.sampler);
-    config_ = std::move(config);
-    config_.sampler.seed = identity_.seed;
-    if (other_sampler) sampler_.reset();
-    if (!other_pruner) return;
-    pruner_ = make_pruner(config_.pruner, config_.metric.goal, config_.study);
-    history_known_ = trials_.empty() || config_.pruner.type == PrunerType::kNone;
-    reports_waiting_.clear();
-}
 
 std::vector<std::string> Study::differences(const StudyConfig& config) const {
     std::vector<std::string> found;
@@ -346,10 +321,14 @@ Sampler& Study::sampler() {
     return *sampler_;
 }
 
+std::unique_ptr<Sampler> Study::new_sampler(const Space& space, const SamplerConfig& config) const {
+    return make_sampler(space, config, config_.metric.goal, identity_.seed,
+                        warm_history(config_, space));
+}
+
 bool Study::warm_up(std::size_t trials_max) {
     if (!sampler_) {
-        sampler_ =
-            make_sampler(config_.space, config_.sampler, config_.metric.goal, identity_.seed);
+        sampler_ = new_sampler(config_.space, config_.sampler);
         sampler_knows_ = 0;
     }
     const std::size_t end = std::min(trials_.size(), sampler_knows_ + trials_max);
@@ -402,10 +381,11 @@ void Study::restore(Trial trial) {
 void Study::restore_unwritten() {
     Trial trial;
     trial.number = trials_.size();
-    const auto blank =
-        make_sampler(config_.space, config_.sampler, config_.metric.goal, identity_.seed);
+    const auto blank = new_sampler(config_.space, config_.sampler);
     trial.point = blank->suggest(trial.number);
-    trial.asked_at = log_position_;
+    trial.asked_at = ++log_position_;
+    trial.epoch = static_cast<int>(earlier_.size());
+    trial.is_redrawn = true;
     restore_next(std::move(trial), false);
 }
 
@@ -414,6 +394,7 @@ void Study::restore_next(Trial trial, bool is_written) {
     if (trial.state == TrialState::kQueued) queued_.insert(trial.number);
     if (trial.state == TrialState::kRunning) running_.insert(trial.number);
     if (!trial.ask_request.empty()) by_request_[trial.ask_request].push_back(trial.number);
+    if (!trial.enqueue_request.empty()) by_enqueue_[trial.enqueue_request] = trial.number;
     log_position_ = std::max({log_position_, trial.asked_at, trial.ended_at});
     if (trial.start_ms != 0 && (started_ms_ == 0 || trial.start_ms < started_ms_))
         started_ms_ = trial.start_ms;
@@ -423,14 +404,11 @@ void Study::restore_next(Trial trial, bool is_written) {
         if (trial.progress) progress->holder = trial.progress->holder;
         trial.progress = std::move(progress);
     }
+    watch_.reset();
+    known_.reset();
     trials_.push_back(std::move(trial));
     consider_best(trials_.back());
     if (config_.pruner.type != PrunerType::kNone) history_known_ = false;
-}
-
-void Study::restore_state(StudyState state, std::string note, std::int64_t started_ms) {
-    set_state(state, std::move(note));
-    started_ms_ = started_ms;
 }
 
 bool Study::needs_history() const {

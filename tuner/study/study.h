@@ -6,7 +6,8 @@
 //  - trials.size() never exceeds budget.trials: what exists was asked within the budget;
 //  - a trial has at most one running attempt, and attempt numbers only grow;
 //  - an ended trial never changes again;
-//  - the sampler knows each trial from the moment it is created.
+//  - the sampler knows each trial from the moment it is created;
+//  - no trial starts once a budget is used (BudgetWatch), whoever asks.
 
 #include <array>
 #include <cstddef>
@@ -26,6 +27,8 @@
 #include "tuner/pruner/pruner.h"
 #include "tuner/sampler/sampler.h"
 #include "tuner/space/study_config.h"
+#include "tuner/study/known_points.h"
+#include "tuner/study/study_end.h"
 #include "tuner/study/trial.h"
 
 namespace tune::tuner {
@@ -63,8 +66,16 @@ struct TrialEnd {
     std::int64_t now_ms = 0;
 };
 
-/// The note of a study that completed because no point of its finite space is left.
-inline constexpr std::string_view kSpaceUsed = "every point of the space was tried";
+/// Trials that one call ends with known values at most; keeps a transaction small.
+inline constexpr std::size_t kReusedMax = 1000;
+
+/// How points were suggested before the study was extended or given another sampler: what a replay
+/// needs.
+struct StudyEpoch {
+    std::int64_t until = 0;  ///< the last log position of it
+    Space space;
+    SamplerConfig sampler;
+};
 
 class Study {
 public:
@@ -78,7 +89,13 @@ public:
     [[nodiscard]] StudyState state() const { return state_; }
     /// Why it is in this state, when that needs saying; one sentence or empty.
     [[nodiscard]] const std::string& note() const { return note_; }
+    /// What completed it; kNone while it is not completed.
+    [[nodiscard]] StudyEnd end() const { return end_; }
     [[nodiscard]] std::int64_t started_ms() const { return started_ms_; }
+    /// What attempts that have ended have cost, as budget.cost counts it; 0 without such a budget.
+    [[nodiscard]] double paid() const;
+    /// Its spaces and samplers before the present ones, oldest first.
+    [[nodiscard]] const std::vector<StudyEpoch>& earlier() const { return earlier_; }
     [[nodiscard]] const std::deque<Trial>& trials() const { return trials_; }
     [[nodiscard]] const Counts& counts() const { return counts_; }
     [[nodiscard]] std::size_t count(TrialState state) const {
@@ -92,8 +109,11 @@ public:
     [[nodiscard]] const std::set<std::uint64_t>& queued() const { return queued_; }
     [[nodiscard]] Trial* find(std::uint64_t number);
     [[nodiscard]] const Trial* find(std::uint64_t number) const;
-    /// Trials made by the REST call with this request id, oldest first; empty if there was none.
-    [[nodiscard]] std::vector<Trial*> made_by_request(const std::string& request_id);
+    /// Trials whose last attempt the ask with this request id started, oldest first; not those that
+    /// wait again.
+    [[nodiscard]] std::vector<Trial*> started_by_request(const std::string& request_id);
+    /// The trial made by the enqueue with this request id; nullptr if there was none.
+    [[nodiscard]] Trial* enqueued_by_request(const std::string& request_id);
 
     /// The seed that a trial's command gets; the same in each attempt, below 2^31 so that every
     /// generator takes it.
@@ -105,6 +125,11 @@ public:
     /// point left.
     [[nodiscard]] bool may_start(std::int64_t now_ms);
 
+    /// Ends trials that are next and whose points a complete trial has had (duplicates: reuse),
+    /// with the known values and without running them. What comes next then has to run. At most
+    /// kReusedMax at a time. Cost: one suggestion more than what it returns.
+    [[nodiscard]] std::vector<Trial*> reuse_known(std::int64_t now_ms);
+
     /// Starts the oldest queued trial, or a new one with the sampler's suggestion. REQUIRES:
     /// may_start(now_ms). Cost: one suggestion.
     Trial& start(TrialStart start);
@@ -112,10 +137,10 @@ public:
     /// Adds a queued trial with these values; what they leave open the sampler fills in now.
     /// Errors: kInvalidParameterValue for values outside the space, kResourceExhausted when the
     /// budget is used.
-    Result<Trial*> enqueue(const Point& fixed, std::string ask_request, std::int64_t now_ms);
+    Result<Trial*> enqueue(const Point& fixed, std::string enqueue_request, std::int64_t now_ms);
 
     /// The attempt of a running trial ended without a result: the trial waits for the next one.
-    void requeue(Trial& trial, std::string reason);
+    void requeue(Trial& trial, std::string reason, std::int64_t now_ms);
 
     /// Ends a queued or running trial for good.
     void finish(Trial& trial, TrialEnd end);
@@ -134,9 +159,14 @@ public:
 
     void set_state(StudyState state, std::string note = {});
 
-    /// Takes what a resumed study may change (everything but space, metric and seed). REQUIRES:
-    /// differences() is empty.
+    /// Takes what a resumed study may change (everything but space, metric, warm start and seed).
+    /// REQUIRES: differences() is empty.
     void reconfigure(StudyConfig config);
+
+    /// As reconfigure, with another space too: trials that exist get the `init` of parameters that
+    /// are new. REQUIRES: metric and seed are the same. Errors: kResourceConflict naming what does
+    /// not fit (then nothing changes). Cost: O(trials).
+    Result<void> extend(StudyConfig config);
 
     /// Grows with each change that was made known; for clients that wait for the next one.
     [[nodiscard]] std::int64_t version() const { return version_; }
@@ -146,22 +176,37 @@ public:
     /// or seed, e.g. "space.lr: float 1e-05..0.1 log, was float 1e-04..0.1 log".
     [[nodiscard]] std::vector<std::string> differences(const StudyConfig& config) const;
 
-    /// The time budget is over at `now_ms`.
-    [[nodiscard]] bool out_of_time(std::int64_t now_ms) const;
-    /// When the time budget ends; nothing: it has none or has not started.
-    [[nodiscard]] std::optional<std::int64_t> deadline_ms() const;
+    /// The budget that is used at `now_ms`, if any, besides that of the number of trials: no trial
+    /// starts, and those that run are to be stopped.
+    [[nodiscard]] std::optional<BudgetWatch::Over> over(std::int64_t now_ms);
+    /// When the budget of time ends, or that of the running trials' time if it is sooner; nothing:
+    /// never, as things are.
+    [[nodiscard]] std::optional<std::int64_t> deadline_ms(std::int64_t now_ms);
 
     /// Moves a running study whose budget or space is used and whose trials have all ended to
     /// completed.
     /// True if it did.
     bool complete_if_done(std::int64_t now_ms);
 
+    // --- for a replay ---
+
+    /// A sampler as the study would make it for this space and configuration, told nothing yet.
+    [[nodiscard]] std::unique_ptr<Sampler> new_sampler(const Space& space,
+                                                       const SamplerConfig& config) const;
+    /// What the sampler is told of a trial.
+    [[nodiscard]] Observation observation_of(const Trial& trial) const;
+
     // --- rebuilding after a restart ---
+
+    /// Brings a trial of the journal into the present space. Errors: kInvalidParameterValue when
+    /// its point is none of that space.
+    [[nodiscard]] Result<void> bring_up(Trial& trial) const;
 
     /// Takes a trial from the journal. A missing one becomes a queued trial. REQUIRES: in order of
     /// number; the point lies in the space.
     void restore(Trial trial);
     void restore_state(StudyState state, std::string note, std::int64_t started_ms);
+    void restore_end(StudyEnd end, std::vector<StudyEpoch> earlier);
 
     /// True while the pruner has not been told the history (replay_reports). Reports that arrive
     /// meanwhile are kept and told afterwards.
@@ -177,14 +222,20 @@ public:
 
 private:
     [[nodiscard]] bool is_space_used();
+    [[nodiscard]] bool is_out_of_time(std::int64_t now_ms) const;
+    [[nodiscard]] std::vector<double> running_costs(std::int64_t now_ms) const;
+    [[nodiscard]] bool lacks_room(std::int64_t now_ms);
+    [[nodiscard]] const Point& next_point();
+    BudgetWatch& watch();
+    void forget_models();
+    void complete_with(StudyEnd end, std::string note);
     Sampler& sampler();
-    [[nodiscard]] Observation observation_of(const Trial& trial) const;
     void tell_sampler(const Trial& trial);
     void move(Trial& trial, TrialState state);
     void consider_best(const Trial& trial);
     void restore_unwritten();
     void restore_next(Trial trial, bool is_written);
-    Trial& add_trial(Point point, std::string ask_request, std::int64_t now_ms);
+    Trial& add_trial(Point point, std::int64_t now_ms);
     void finish_done(Trial& trial, std::int64_t now_ms);
     void retry_or_fail(Trial& trial, RetryOn why, std::string reason, std::int64_t now_ms);
 
@@ -192,6 +243,8 @@ private:
     StudyConfig config_;
     StudyState state_ = StudyState::kRunning;
     std::string note_;
+    StudyEnd end_ = StudyEnd::kNone;
+    std::vector<StudyEpoch> earlier_;
     std::int64_t started_ms_ = 0;
     std::int64_t version_ = 0;
     std::int64_t log_position_ = 0;
@@ -201,8 +254,13 @@ private:
     std::set<std::uint64_t> running_;
     std::optional<std::uint64_t> best_;
     std::unordered_map<std::string, std::vector<std::uint64_t>> by_request_;
+    std::unordered_map<std::string, std::uint64_t> by_enqueue_;
     std::unique_ptr<Sampler> sampler_;
-    std::size_t sampler_knows_ = 0;  // this many of the first trials
+    std::size_t sampler_knows_ = 0;     // this many of the first trials
+    Point next_point_;                  // what the sampler suggests at next_at_
+    std::int64_t next_at_ = -1;         // the log position at which it was asked; -1: never
+    std::optional<BudgetWatch> watch_;  // nothing: to be made from the trials
+    std::optional<KnownPoints> known_;  // the same
     std::unique_ptr<Pruner> pruner_;
     bool history_known_ = true;
     std::vector<std::pair<std::uint64_t, Objective::Row>> reports_waiting_;

@@ -31,6 +31,13 @@ Json point_to_json(const Point& point) {
     return values;
 }
 
+Point point_from(const Json& values) {
+    Point point;
+    for (const Json& internal : values)
+        point.push_back(internal.is_null() ? kInactive : internal.get<double>());
+    return point;
+}
+
 Trial read_trial(const Json& document) {
     Trial trial;
     trial.number = document.at("number").get<std::uint64_t>();
@@ -38,8 +45,7 @@ Trial read_trial(const Json& document) {
     if (state) trial.state = *state;
     trial.attempt = document.value("attempt", 0);
     trial.run_id = document.at("run_id").get<std::string>();
-    for (const Json& internal : document.at("point"))
-        trial.point.push_back(internal.is_null() ? kInactive : internal.get<double>());
+    trial.point = point_from(document.at("point"));
     trial.created_ms = document.value("created_ms", std::int64_t{0});
     trial.start_ms = document.value("start_ms", std::int64_t{0});
     trial.end_ms = document.value("end_ms", std::int64_t{0});
@@ -54,7 +60,15 @@ Trial read_trial(const Json& document) {
     trial.lost_attempts = document.value("lost_attempts", 0);
     trial.asked_at = document.value("asked_at", std::int64_t{0});
     trial.ended_at = document.value("ended_at", std::int64_t{0});
+    if (document.contains("fixed")) trial.fixed = point_from(document["fixed"]);
+    trial.epoch = document.value("epoch", 0);
+    trial.is_redrawn = document.value("is_redrawn", false);
+    if (document.contains("reused_from"))
+        trial.reused_from = document["reused_from"].get<std::uint64_t>();
+    trial.attempt_start_ms = document.value("attempt_start_ms", trial.start_ms);
+    trial.cost = document.value("cost", 0.0);
     trial.ask_request = document.value("ask_request", "");
+    trial.enqueue_request = document.value("enqueue_request", "");
     trial.finish_request = document.value("finish_request", "");
     trial.finish_attempt = document.value("finish_attempt", 0);
     return trial;
@@ -98,7 +112,15 @@ std::string trial_to_document(const Trial& trial) {
     put(document, "user_failures", trial.user_failures);
     put(document, "lost_attempts", trial.lost_attempts);
     put(document, "ended_at", trial.ended_at);
+    if (!trial.fixed.empty()) document["fixed"] = point_to_json(trial.fixed);
+    put(document, "epoch", trial.epoch);
+    put(document, "is_redrawn", trial.is_redrawn);
+    if (trial.reused_from) document["reused_from"] = *trial.reused_from;
+    if (trial.attempt_start_ms != trial.start_ms)
+        document["attempt_start_ms"] = trial.attempt_start_ms;
+    put(document, "cost", trial.cost);
     put(document, "ask_request", trial.ask_request);
+    put(document, "enqueue_request", trial.enqueue_request);
     put(document, "finish_request", trial.finish_request);
     put(document, "finish_attempt", trial.finish_attempt);
     if (trial.state == TrialState::kRunning && trial.progress) {

@@ -53,6 +53,7 @@ struct TrialProgress {
     bool directive_told = false;         ///< it stood in a reply already
     bool ending = false;  ///< its end was reported and waits for the metrics before it to be seen
     std::vector<std::string> other_metrics;  ///< names that arrived besides the objective; a few
+    double cost = 0;                         ///< the greatest value of the budget's cost metric
 };
 
 /// How far the store knows the trial; see Journal.
@@ -84,8 +85,18 @@ struct Trial {
     /// before. This is what makes a parallel study replayable.
     std::int64_t asked_at = 0;
     std::int64_t ended_at = 0;
-    std::string ask_request;     ///< request_id of the REST ask or enqueue that made it
-    std::string finish_request;  ///< request_id of the last finish or tell that was accepted
+    /// What an enqueue gave, inactive where the sampler filled it in; empty: nothing was given.
+    Point fixed;
+    /// Which of the study's spaces `point` lies in, counted from 0: a study may be extended.
+    int epoch = 0;
+    /// Its suggestion was lost with a server before it was on disk, and drawn without a history.
+    bool is_redrawn = false;
+    std::optional<std::uint64_t> reused_from;  ///< the trial whose value it got without running
+    std::int64_t attempt_start_ms = 0;         ///< of the running or last attempt
+    double cost = 0;              ///< of ended attempts, as the budget counts it; see CostBudget
+    std::string ask_request;      ///< request_id of the REST ask that started it
+    std::string enqueue_request;  ///< request_id of the enqueue that made it
+    std::string finish_request;   ///< request_id of the last finish or tell that was accepted
     int finish_attempt = 0;
 
     std::unique_ptr<TrialProgress> progress;

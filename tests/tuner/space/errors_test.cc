@@ -189,7 +189,7 @@ TEST(Errors, Settings) {
         {"smapler: tpe",
          "line 1, column 1: unknown key 'smapler'; did you mean 'sampler'? Known: version, study, "
          "command, metric, space, sampler, pruner, budget, retry, scrape, grace, timeout, env, "
-         "working_dir"},
+         "working_dir, warm_start"},
         {"forbid: []", "line 1, column 1: 'forbid' is not supported in this version of tune"},
         {"version: 2",
          "line 1, column 10: version: expected 1, found the number 2; a later version needs a "
@@ -283,7 +283,7 @@ TEST(Errors, Yaml) {
         {"- a",
          "line 1, column 1: study: expected a map with the keys version, study, command, "
          "metric, space, sampler, pruner, budget, retry, scrape, grace, timeout, env, "
-         "working_dir, found the list [\"a\"]"},
+         "working_dir, warm_start, found the list [\"a\"]"},
     });
     EXPECT_EQ(error_of("space: [").find("s.yaml: line "), 0u);
 }
@@ -297,7 +297,7 @@ TEST(Errors, Json) {
              "line 3, column 5: unknown key 'smapler'; did you mean 'sampler'? Known: version, "
              "study, "
              "command, metric, space, sampler, pruner, budget, retry, scrape, grace, timeout, env, "
-             "working_dir"},
+             "working_dir, warm_start"},
             {"{\"budget\": {\"trials\": 0,\n\"parallel\": 1}}",
              "line 1, column 23: budget.trials: expected an integer from 1 to 10000000, found the "
              "number 0"},

@@ -1,8 +1,10 @@
 // Random interleavings of everything that happens to trials, with restarts of the server: no trial
-// is lost, none runs twice at once, the budget is exact. Seeded, so a failure can be replayed.
+// is lost, none runs twice at once, the budget is exact, and every suggestion comes out again.
+// Seeded, so a failure can be replayed. TUNE_INTERLEAVINGS sets how many (default 12).
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <map>
 #include <random>
 #include <set>
@@ -19,17 +21,20 @@ constexpr int kSteps = 260;
 class Player {
 public:
     explicit Player(std::uint32_t seed) : random_(seed) {
+        const std::string sampler = seed % 3 == 0 ? "random" : seed % 3 == 1 ? "tpe" : "gp";
         EXPECT_TRUE(world_
                         .create(R"("budget": {"trials": 25, "parallel": 6},
                                    "retry": {"max": 1, "on": ["failed"]},
-                                   "pruner": {"type": "median", "startup": 3})")
+                                   "pruner": {"type": "median", "startup": 3},
+                                   "sampler": {"seed": 9, "type": ")" +
+                                sampler + "\"}")
                         .has_value());
         for (const char* agent : {"a", "b", "c"}) register_agent(agent);
     }
 
     void play() {
         for (int step = 0; step < kSteps && !::testing::Test::HasFailure(); ++step) {
-            switch (pick(10)) {
+            switch (pick(12)) {
                 case 0:
                 case 1:
                 case 2: lease(); break;
@@ -40,6 +45,8 @@ public:
                 case 7: ask_or_tell(); break;
                 case 8: lose(); break;
                 case 9: restart(); break;
+                case 10: enqueue(); break;
+                case 11: pause_and_resume(); break;
             }
             check();
         }
@@ -52,6 +59,9 @@ public:
                                        TrialState::kFailed, TrialState::kCancelled})
             ended += world_.count(state);
         EXPECT_EQ(ended, kTrials) << "exactly the budget";
+        Answer<ReplayReport> replayed;
+        world_.studies().replay("s", replayed.done());
+        EXPECT_EQ(replayed.get()->differing, 0u) << "every suggestion comes out again";
     }
 
 private:
@@ -159,18 +169,61 @@ private:
     void ask_or_tell() {
         Held* held = any_held(false);
         if (held == nullptr || pick(2) == 0) {
-            const auto asked = world_.ask(1, "ask-" + std::to_string(++requests_));
+            const std::string request = "ask-" + std::to_string(++requests_);
+            const int count = static_cast<int>(1 + pick(3));
+            const auto asked = world_.ask(count, request);
             ASSERT_TRUE(asked.has_value()) << asked.error().text();
             for (const AskedTrial& one : *asked)
                 take({"", {one.run_id, one.attempt}, one.number, false});
+            if (pick(3) == 0 && static_cast<int>(asked->size()) == count) {
+                if (pick(2) == 0) restart();
+                const auto again = world_.ask(count, request);
+                ASSERT_TRUE(again.has_value());
+                ASSERT_EQ(again->size(), asked->size()) << "the same answer to the same request";
+                for (std::size_t i = 0; i < asked->size(); ++i) {
+                    EXPECT_EQ(again->at(i).number, asked->at(i).number);
+                    EXPECT_EQ(again->at(i).attempt, asked->at(i).attempt);
+                }
+            }
             return;
         }
-        ASSERT_TRUE(world_
-                        .tell({.trial = {"s", held->number, held->attempt.attempt},
-                               .request_id = "tell-" + std::to_string(++requests_),
-                               .value = static_cast<double>(pick(100))})
-                        .has_value());
+        if (pick(4) == 0) {
+            ASSERT_TRUE(world_
+                            .report(held->number, held->attempt.attempt,
+                                    static_cast<std::int64_t>(pick(9)), 0.5)
+                            .has_value());
+            return;
+        }
+        TellRequest request{.trial = {"s", held->number, held->attempt.attempt},
+                            .request_id = "tell-" + std::to_string(++requests_)};
+        if (pick(5) == 0)
+            request.state = TrialState::kPruned;
+        else
+            request.value = static_cast<double>(pick(100));
+        for (std::size_t repeat = 0; repeat <= pick(2); ++repeat) {
+            const auto told = world_.tell(request);
+            ASSERT_TRUE(told.has_value()) << told.error().text();
+        }
         drop(held);
+    }
+
+    void enqueue() {
+        const std::string request = "enqueue-" + std::to_string(++requests_);
+        const auto queued = world_.enqueue("{}", request);
+        if (!queued) {
+            EXPECT_EQ(queued.error().code, Code::kResourceExhausted) << "the budget, nothing else";
+            return;
+        }
+        const auto again = world_.enqueue("{}", request);
+        ASSERT_TRUE(again.has_value());
+        EXPECT_EQ(again->number, queued->number);
+    }
+
+    void pause_and_resume() {
+        if (world_.state() != StudyState::kRunning) return;
+        ASSERT_TRUE(world_.change(Studies::Change::kPause).has_value());
+        EXPECT_TRUE(world_.ask()->empty());
+        ASSERT_TRUE(world_.change(Studies::Change::kResume).has_value());
     }
 
     /// An agent is silent for longer than its leases; the others call.
@@ -252,7 +305,12 @@ TEST_P(Interleaving, NoTrialIsLostNoneRunsTwiceTheBudgetIsExact) {
     Player(GetParam()).play();
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Interleaving, ::testing::Range(0u, 12u));
+std::uint32_t seed_count() {
+    const char* wanted = std::getenv("TUNE_INTERLEAVINGS");
+    return wanted != nullptr ? static_cast<std::uint32_t>(std::atoi(wanted)) : 12;
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Interleaving, ::testing::Range(0u, seed_count()));
 
 }  // namespace
 }  // namespace tune::tuner

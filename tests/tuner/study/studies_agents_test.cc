@@ -266,7 +266,7 @@ TEST_F(AgentsTest, TheStudysTimeEndsItsRunningTrials) {
     world_.advance_ms(29'999);
     EXPECT_FALSE(waiting.is_there());
     world_.advance_ms(1);
-    EXPECT_EQ(waiting.get()->directives.at(0).reason, "the study's time is over");
+    EXPECT_EQ(waiting.get()->directives.at(0).reason, "the time budget of 30s is over");
     EXPECT_EQ(world_.trial(1).state, TrialState::kCancelled) << "it was queued";
     EXPECT_EQ(world_.state(), StudyState::kRunning);
     ASSERT_TRUE(finish("a", one, Outcome::kCancelled).has_value());

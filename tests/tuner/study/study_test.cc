@@ -176,10 +176,10 @@ TEST_F(StudyTest, TimeBudgetCountsFromTheFirstTrial) {
     StudyConfig config = study_.config();
     config.budget.time_ms = 60'000;
     study_.reconfigure(config);
-    EXPECT_FALSE(study_.out_of_time(kNow_ms + 1'000'000)) << "nothing has started";
+    EXPECT_FALSE(study_.over(kNow_ms + 1'000'000)) << "nothing has started";
     done(start(), 1);
-    EXPECT_FALSE(study_.out_of_time(kNow_ms + 59'999));
-    EXPECT_TRUE(study_.out_of_time(kNow_ms + 60'000));
+    EXPECT_FALSE(study_.over(kNow_ms + 59'999));
+    EXPECT_TRUE(study_.over(kNow_ms + 60'000));
     EXPECT_FALSE(study_.may_start(kNow_ms + 60'000));
     EXPECT_TRUE(study_.complete_if_done(kNow_ms + 60'000));
     EXPECT_EQ(study_.note(), "the time budget of 1m is over");

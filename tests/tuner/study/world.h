@@ -97,13 +97,15 @@ public:
     // --- studies ---
 
     static StudyConfig config(const std::string& fields) {
-        const Result<Json> json = parse_json(
+        Result<Json> json = parse_json(
             "{\"study\": \"s\", \"metric\": {\"name\": \"loss\"}, "
             "\"space\": {\"x\": {\"float\": [0, 1]}}, "
             "\"sampler\": {\"type\": \"random\", \"seed\": 1}, "
-            "\"command\": [\"run\", \"{x}\"]" +
-            (fields.empty() ? "" : ", " + fields) + "}");
+            "\"command\": [\"run\", \"{x}\"]}");
         EXPECT_TRUE(json.has_value());
+        const Result<Json> more = parse_json("{" + fields + "}");
+        EXPECT_TRUE(more.has_value());
+        json->update(*more);
         Result<StudyConfig> read = study_config_from_json(*json);
         EXPECT_TRUE(read.has_value()) << read.error().text();
         return std::move(read).value();
@@ -111,6 +113,11 @@ public:
     Result<Studies::Created> create(const std::string& fields = "") {
         Answer<Studies::Created> answer;
         studies_->create(config(fields), answer.done());
+        return answer.get();
+    }
+    Result<Studies::Created> extend(const std::string& fields) {
+        Answer<Studies::Created> answer;
+        studies_->create(config(fields), {.extend = true}, answer.done());
         return answer.get();
     }
     Result<void> change(Studies::Change change) {
@@ -169,6 +176,11 @@ public:
                        .worker = "client",
                        .lease_ttl_ms = ttl_ms},
                       answer.done());
+        return answer.get();
+    }
+    Result<AskedTrial> enqueue(const std::string& params_json, std::string request_id = "") {
+        Answer<AskedTrial> answer;
+        studies_->enqueue("s", params_json, std::move(request_id), answer.done());
         return answer.get();
     }
     Result<std::optional<Action>> report(std::uint64_t number, int attempt, std::int64_t step,

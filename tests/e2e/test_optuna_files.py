@@ -1,0 +1,234 @@
+"""Studies to and from Optuna's SQLite storage, judged by the real Optuna."""
+
+import json
+import math
+import sqlite3
+
+import optuna
+import pytest
+
+from study_support import FAILED, OK, call, server, study_of, trials_of, tune, tune_json
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+SPACE = {
+    "lr": {"float": [1e-5, 0.1], "log": True},
+    "width": {"float": [0, 1], "step": 0.25},
+    "layers": {"int": [1, 5]},
+    "batch": {"int": [32, 1024], "log": True, "step": 32},
+    "opt": {"choice": ["sgd", "adam", None, 1.5, True]},
+    "depth": {"ordinal": [18, 34, 50]},
+    "momentum": {"float": [0, 0.99], "when": {"opt": "sgd"}},
+    "seed": {"const": 1},
+}
+
+
+def value_of(params):
+    return (math.log10(params["lr"]) + 3) ** 2 + params["layers"] / 10 + params.get("momentum", 0.5)
+
+
+def fill(url, count=24):
+    """A study with trials of every state."""
+    call(url, "/api/2.0/tune/studies", {"name": "s", "metric": {"name": "loss", "take": "last"}, "space": SPACE,
+                                        "sampler": {"type": "tpe", "seed": 3, "startup": 5}})
+    path = "/api/2.0/tune/studies/s"
+    for number in range(count):
+        trial = call(url, f"{path}/ask", {"worker": "test"})[1]["trials"][0]
+        told = {"number": number}
+        if number % 6 == 3:
+            for step, value in ((1, 0.5), (2, "Infinity"), (4, 0.25)):
+                assert call(url, f"{path}/report", {"number": number, "step": step, "value": value})[0] == 200
+            told["state"] = "pruned"
+        elif number % 6 == 5:
+            told |= {"state": "failed", "reason": "out of luck"}
+        else:
+            told["value"] = value_of(trial["params"])
+        assert call(url, f"{path}/tell", told)[0] == 200, number
+    call(url, f"{path}/ask", {})
+    call(url, f"{path}/enqueue", {"params": {"lr": 0.01, "opt": None}})
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A server's study as a file of Optuna's, and the same over REST."""
+    folder = tmp_path_factory.mktemp("export")
+    with server(folder) as (_, url):
+        fill(url)
+        done = tune("export", "optuna.db", "--optuna", "s", "--server", url, cwd=folder)
+        assert done.returncode == OK, done.stderr
+        assert "optuna.load_study" in done.stdout
+        study = study_of(url)
+        trials = call(url, "/api/2.0/tune/studies/s/trials?max_results=1000")[1]["trials"]
+    return folder, study, trials
+
+
+def load(folder, name="s"):
+    return optuna.load_study(study_name=name, storage=f"sqlite:///{folder}/optuna.db")
+
+
+STATES = {"complete": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL", "cancelled": "FAIL", "running": "RUNNING",
+          "queued": "WAITING"}
+
+
+def test_optuna_reads_the_same_study(exported):
+    folder, study, trials = exported
+    loaded = load(folder)
+    assert loaded.best_trial.number == study["best"]["number"]
+    assert loaded.best_value == study["best"]["value"]
+    assert loaded.direction == optuna.study.StudyDirection.MINIMIZE
+    assert loaded.metric_names == ["loss"]
+    assert len(loaded.trials) == len(trials) == 26
+    for ours, theirs in zip(trials, loaded.trials):
+        assert theirs.number == ours["number"]
+        assert theirs.state.name == STATES[ours["state"]]
+        if ours["state"] == "queued":
+            assert theirs.system_attrs["fixed_params"] == ours["params"]
+            continue
+        assert theirs.params == ours["params"], ours["number"]
+        assert theirs.user_attrs["tune.run_id"] == ours["run_id"]
+        assert abs(theirs.datetime_start.timestamp() * 1000 - ours["start_ms"]) < 1
+        if ours["state"] in ("complete", "pruned"):
+            assert theirs.value == ours["value"]
+        if ours["state"] == "pruned":
+            assert theirs.intermediate_values == {1: 0.5, 2: math.inf, 4: 0.25}
+        if ours["state"] == "failed":
+            assert theirs.user_attrs["tune.reason"] == "out of luck"
+    opt = loaded.trials[0].distributions["opt"]
+    assert opt.choices == ("sgd", "adam", None, 1.5, True)
+    assert loaded.trials[0].distributions["width"] == optuna.distributions.FloatDistribution(0, 1, step=0.25)
+
+
+def test_its_table_is_the_one_we_show(exported):
+    folder, _, trials = exported
+    table = load(folder).trials_dataframe(attrs=("number", "value", "params", "state"))
+    assert list(table["number"]) == [t["number"] for t in trials]
+    assert list(table["state"]) == [STATES[t["state"]] for t in trials]
+    for ours, value in zip(trials, table["value"]):
+        if ours["state"] == "complete":
+            assert value == ours["value"]
+    for name in ("lr", "layers"):
+        for ours, value in zip(trials, table[f"params_{name}"]):
+            if ours["state"] not in ("queued",):
+                assert value == ours["params"][name]
+
+
+def test_optuna_goes_on_with_it_and_it_comes_back(exported, tmp_path):
+    folder, _, _ = exported
+    file = tmp_path / "optuna.db"
+    file.write_bytes((folder / "optuna.db").read_bytes())
+    storage = f"sqlite:///{file}"
+    loaded = optuna.load_study(study_name="s", storage=storage, sampler=optuna.samplers.TPESampler(seed=1))
+
+    def objective(trial):
+        params = {"lr": trial.suggest_float("lr", 1e-5, 0.1, log=True), "layers": trial.suggest_int("layers", 1, 5),
+                  "width": trial.suggest_float("width", 0, 1, step=0.25), "batch": trial.suggest_int("batch", 32, 32),
+                  "opt": trial.suggest_categorical("opt", ["sgd", "adam", None, 1.5, True]),
+                  "depth": trial.suggest_categorical("depth", [18, 34, 50]), "seed": trial.suggest_categorical("seed", [1])}
+        if params["opt"] == "sgd":
+            params["momentum"] = trial.suggest_float("momentum", 0, 0.99)
+        trial.set_user_attr("note", "from Optuna")
+        return value_of(params)
+
+    loaded.optimize(objective, n_trials=6)
+    assert loaded.trials[25].params["lr"] == 0.01, "what was queued here is tried there"
+    answer = tune_json("import", file, "--optuna", "--as", "back", cwd=tmp_path)
+    assert answer["study"] == "back" and answer["trials"] == 31 and answer["said"] == []
+    trials = trials_of(tmp_path, "back")
+    for theirs, ours in zip(loaded.trials, trials):
+        assert ours["params"] == theirs.params
+        assert ours["value"] == theirs.value
+        assert STATES[ours["state"]] == ("FAIL" if theirs.state.name == "RUNNING" else theirs.state.name)
+        assert ours["start_ms"] == int(theirs.datetime_start.timestamp() * 1000)
+    with server(tmp_path) as (_, url):
+        study = study_of(url, "back")
+        assert study["state"] == "paused" and study["best"]["value"] == loaded.best_value
+        assert study["space"]["momentum"]["when"] == {"opt": "sgd"} or "momentum" in study["space"]
+        path = "/api/2.0/tune/studies/back"
+        assert call(url, f"{path}/resume", {})[0] == 200
+        trial = call(url, f"{path}/ask", {})[1]["trials"][0]
+        assert call(url, f"{path}/tell", {"number": trial["number"], "value": 1})[0] == 200
+        run = call(url, f"/api/2.0/mlflow/runs/get?run_id={trials[-1]['run_id']}")[1]["run"]
+        assert {"key": "note", "value": "from Optuna"} in run["data"]["tags"]
+        report = call(url, f"{path}/replay")[1]
+        assert report["given"] == 31 and report["compared"] == 1 and report["differing"] == 0
+
+
+def test_a_study_made_by_optuna_becomes_one_of_ours(tmp_path):
+    file = tmp_path / "made.db"
+    storage = f"sqlite:///{file}"
+    study = optuna.create_study(study_name="theirs", storage=storage, direction="maximize",
+                                sampler=optuna.samplers.RandomSampler(seed=2))
+    study.set_metric_names(["accuracy"])
+
+    def objective(trial):
+        kind = trial.suggest_categorical("kind", ["svm", "forest", "linear"])
+        if kind == "svm":
+            trial.suggest_float("c", 1e-3, 1e3, log=True)
+        elif kind == "forest":
+            trial.suggest_int("trees", 10, 100, step=10)
+        shift = trial.suggest_float("shift", -1, 1)
+        for step in range(3):
+            trial.report(shift * step, step)
+        if trial.number % 5 == 4:
+            raise optuna.TrialPruned
+        if trial.number == 6:
+            raise ValueError
+        return math.inf if trial.number == 7 else shift
+
+    study.optimize(objective, n_trials=20, catch=ValueError)
+    study.enqueue_trial({"kind": "linear", "shift": 0.5})
+    optuna.create_study(study_name="other", storage=storage)
+    nameless = tune("import", file, "--optuna", cwd=tmp_path)
+    assert nameless.returncode == FAILED and "'theirs'" in nameless.stderr and "'other'" in nameless.stderr
+    answer = tune_json("import", file, "--optuna", "--study", "theirs", cwd=tmp_path)
+    assert answer["trials"] == 21
+    assert any("'c' is taken to exist when kind is svm" in sentence for sentence in answer["said"])
+    shown = tune_json("show", "theirs", "--data", "tune-data", cwd=tmp_path)
+    assert shown["study"]["metric"] == {"name": "accuracy", "goal": "max", "take": "last"}
+    assert shown["study"]["space"]["trees"] == {"int": [10, 100], "step": 10, "when": {"kind": "forest"}}
+    trials = shown["trials"]
+    for theirs, ours in zip(study.trials[:20], trials):
+        assert ours["params"] == theirs.params and STATES[ours["state"]] == theirs.state.name
+        if theirs.number == 7:
+            assert ours["value"] == "Infinity"
+        elif theirs.state.name == "COMPLETE":
+            assert ours["value"] == theirs.value
+    assert trials[20]["state"] == "queued" and trials[20]["params"] == {"kind": "linear", "shift": 0.5}
+    with server(tmp_path) as (_, url):
+        pages = call(url, "/api/2.0/tune/studies/theirs/trials?fields=intermediate&max_results=5")[1]["trials"]
+        assert pages[4]["intermediate"] == [[s, v] for s, v in study.trials[4].intermediate_values.items()]
+    again = tune("import", file, "--optuna", "--study", "theirs", cwd=tmp_path)
+    assert again.returncode == FAILED and "already" in again.stderr
+
+
+def test_files_that_are_none_are_refused(tmp_path):
+    (tmp_path / "text.db").write_text("no data base at all, but long enough to be looked at\n" * 20)
+    with sqlite3.connect(tmp_path / "foreign.db") as foreign:
+        foreign.execute("CREATE TABLE studies (a)")
+    foreign.close()
+    optuna.create_study(study_name="old", storage=f"sqlite:///{tmp_path}/old.db")
+    with sqlite3.connect(tmp_path / "old.db") as old:
+        old.execute("UPDATE alembic_version SET version_num = 'v2.4.0.a'")
+    old.close()
+    optuna.create_study(study_name="empty", storage=f"sqlite:///{tmp_path}/empty.db")
+    for name, words in (("missing.db", "no file"), ("text.db", "text.db"), ("foreign.db", "no studies of Optuna"),
+                        ("old.db", "optuna storage upgrade"), ("empty.db", "has a parameter")):
+        done = tune("import", name, "--optuna", cwd=tmp_path)
+        assert done.returncode == FAILED and words in done.stderr, (name, done.stderr)
+    study = optuna.create_study(study_name="torn", storage=f"sqlite:///{tmp_path}/torn.db")
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    for column, value in (("distribution_json", "{"), ("distribution_json", json.dumps({"name": 1, "attributes": []}))):
+        with sqlite3.connect(tmp_path / "torn.db") as torn:
+            torn.execute(f"UPDATE trial_params SET {column} = ?", (value,))
+        torn.close()
+        done = tune("import", "torn.db", "--optuna", cwd=tmp_path)
+        assert done.returncode == FAILED and "'x'" in done.stderr
+    with server(tmp_path) as (_, url):
+        fill(url, 1)
+        (tmp_path / "there.db").write_text("mine")
+        done = tune("export", "there.db", "--optuna", "s", "--server", url, cwd=tmp_path)
+        assert done.returncode == FAILED and "exists" in done.stderr
+        assert (tmp_path / "there.db").read_text() == "mine"
+        done = tune("export", "new.db", "--optuna", "nobody", "--server", url, cwd=tmp_path)
+        assert done.returncode == FAILED and "nobody" in done.stderr
+        assert not list(tmp_path.glob("new.db*"))

@@ -1,0 +1,158 @@
+#include "tuner/optuna/optuna_writes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "tuner/study/journal.h"
+#include "tuner/study/study.h"
+
+namespace tune::tuner {
+namespace {
+
+using tracker::Command;
+
+/// Trials of one transaction: large enough that fsync does not count, small enough for memory.
+constexpr std::size_t kTrialsOfBatch = 200;
+
+Result<std::int64_t> experiment_for(tracker::Store& store, const std::string& name) {
+    const auto found = store.get_experiment_by_name(name);
+    if (found) {
+        if (found->lifecycle_stage == tracker::LifecycleStage::kActive) return found->experiment_id;
+        return Error{Code::kResourceConflict, "the experiment '" + name +
+                                                  "' is deleted; restore it, or give the study "
+                                                  "another name"};
+    }
+    TUNE_TRY(made, store.execute(tracker::CreateExperiment{.name = name}));
+    return std::get<tracker::ExperimentId>(made);
+}
+
+/// The trial as the study's journal holds it; its suggestion was not ours.
+Trial trial_of(const ImportedTrial& from, std::uint64_t number) {
+    Trial trial;
+    trial.number = number;
+    trial.state = from.state;
+    trial.attempt = 1;
+    trial.run_id = random_hex(16);
+    trial.point = from.point;
+    trial.fixed = from.point;
+    trial.created_ms = from.start_ms;
+    trial.start_ms = from.start_ms;
+    trial.attempt_start_ms = from.start_ms;
+    trial.end_ms = from.end_ms;
+    trial.reason = from.reason;
+    if (!from.values.empty()) trial.value = from.values.front();
+    if (!from.intermediate.empty()) {
+        trial.last_step = from.intermediate.back().first;
+        trial.last_value = from.intermediate.back().second;
+    }
+    return trial;
+}
+
+/// As if they had been asked in order of number and ended in order of time.
+void number_events(std::vector<Trial>& trials) {
+    std::vector<Trial*> ends;
+    std::int64_t position = 0;
+    for (Trial& trial : trials) {
+        trial.asked_at = ++position;
+        ends.push_back(&trial);
+    }
+    std::stable_sort(ends.begin(), ends.end(),
+                     [](const Trial* a, const Trial* b) { return a->end_ms < b->end_ms; });
+    for (Trial* trial : ends) trial->ended_at = ++position;
+}
+
+/// At most what a tag holds, not cut within a character.
+std::string tag_text(const std::string& text) {
+    if (text.size() <= kRunTagValueCharsMax) return text;
+    std::size_t size = kRunTagValueCharsMax;
+    while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0u) == 0x80u) --size;
+    return text.substr(0, size);
+}
+
+void add_values(std::vector<Command>& commands, const Study& study, const Trial& trial,
+                const ImportedTrial& from) {
+    tracker::LogBatch batch{.run_id = trial.run_id};
+    const std::string& metric = study.config().metric.name;
+    const auto add = [&](std::int64_t step, double value) {
+        batch.metrics.push_back(
+            {.key = metric, .value = value, .timestamp_ms = trial.end_ms, .step = step});
+        if (batch.metrics.size() < kBatchMetricsMax) return;
+        commands.push_back(std::exchange(batch, {.run_id = trial.run_id}));
+    };
+    for (const auto& [step, value] : from.intermediate) add(step, value);
+    if (from.intermediate.empty() && trial.value) add(0, *trial.value);
+    for (const auto& [key, value] : from.tags) {
+        if (key.size() > kKeyCharsMax) continue;
+        batch.tags.push_back({key, tag_text(value)});
+        if (batch.tags.size() < kBatchTagsMax) continue;
+        commands.push_back(std::exchange(batch, {.run_id = trial.run_id}));
+    }
+    commands.push_back(std::move(batch));
+}
+
+Result<void> check_free(const tracker::Store& store, const std::string& name) {
+    TUNE_TRY(studies, store.list_documents(kStudyCollection));
+    for (const tracker::Document& document : studies)
+        if (document.key == name)
+            return Error{Code::kResourceAlreadyExists,
+                         "there is a study '" + name + "' already; import it as another one"};
+    return {};
+}
+
+}  // namespace
+
+Result<void> store_imported(tracker::Store& store, const ImportedStudy& imported) {
+    StudyConfig config = imported.config;
+    TUNE_TRY_VOID(check_study(config, false));
+    TUNE_TRY_VOID(check_free(store, config.study));
+    TUNE_TRY(experiment, experiment_for(store, config.study));
+    const std::int64_t now_ms = SystemClock().now_ms();
+    StudyIdentity identity{.name = config.study,
+                           .id = random_hex(8),
+                           .run_id = random_hex(16),
+                           .experiment_id = experiment,
+                           .seed = config.sampler.seed.value_or(0),
+                           .created_ms = now_ms};
+    if (!config.sampler.seed) identity.seed = std::stoull(random_hex(8), nullptr, 16) & kSeedMax;
+    config.sampler.seed = identity.seed;
+    // It may have been gone on with beyond the budget that it came with.
+    if (config.budget.trials)
+        config.budget.trials =
+            std::max<std::uint64_t>(*config.budget.trials, imported.trials.size());
+    Study study(identity, std::move(config));
+    std::vector<Trial> trials;
+    std::vector<const ImportedTrial*> sources;
+    for (const ImportedTrial& from : imported.trials) {
+        if (from.state == TrialState::kQueued) continue;
+        trials.push_back(trial_of(from, trials.size()));
+        sources.push_back(&from);
+    }
+    number_events(trials);
+    std::vector<Command> commands;
+    for (std::size_t i = 0; i < trials.size(); ++i) {
+        std::vector<Command> one = create_trial_commands(study, trials[i]);
+        std::move(one.begin(), one.end(), std::back_inserter(commands));
+        add_values(commands, study, trials[i], *sources[i]);
+        study.restore(std::move(trials[i]));
+        if ((i + 1) % kTrialsOfBatch != 0) continue;
+        TUNE_TRY_VOID(store.execute(tracker::Atomic{std::exchange(commands, {})}));
+    }
+    for (const ImportedTrial& from : imported.trials) {
+        if (from.state != TrialState::kQueued) continue;
+        TUNE_TRY(added, study.enqueue(from.point, {}, now_ms));
+        added->run_id = random_hex(16);
+        std::vector<Command> one = create_trial_commands(study, *added);
+        std::move(one.begin(), one.end(), std::back_inserter(commands));
+    }
+    study.set_state(StudyState::kPaused, "imported from Optuna; resume it to go on");
+    std::vector<Command> last = create_study_commands(study);
+    std::move(last.begin(), last.end(), std::back_inserter(commands));
+    if (study.best() != nullptr) commands.push_back(best_trial_command(study, now_ms));
+    TUNE_TRY_VOID(store.execute(tracker::Atomic{std::move(commands)}));
+    return {};
+}
+
+}  // namespace tune::tuner

@@ -1,0 +1,31 @@
+#include "tuner/sampler/history_sampler.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace tune::tuner {
+
+HistorySampler::HistorySampler(const Space& space, std::unique_ptr<Sampler> inner,
+                               std::span<const Observation> earlier)
+    : init_(space.init_point()), inner_(std::move(inner)), earlier_(earlier.size()) {
+    for (std::size_t i = 0; i < earlier.size(); ++i) {
+        Observation seen = earlier[i];
+        seen.number = i;
+        const Result<void> told = inner_->observe(seen);
+        TUNE_CHECK(told.has_value(), "earlier trials lie in the space");
+    }
+}
+
+Result<void> HistorySampler::observe(const Observation& observation) {
+    Observation moved = observation;
+    moved.number += earlier_;
+    return inner_->observe(moved);
+}
+
+Point HistorySampler::suggest(std::uint64_t number, const Point& fixed) {
+    const bool takes_init = number == 0 && fixed.empty() && init_;
+    return inner_->suggest(number + earlier_, takes_init ? *init_ : fixed);
+}
+
+}  // namespace tune::tuner

@@ -1,0 +1,144 @@
+// Study: what ends it, and trials that need not run.
+
+#include <algorithm>
+#include <cmath>
+
+#include "tuner/study/study.h"
+
+namespace tune::tuner {
+
+// --- budgets -------------------------------------------------------------------------------------
+
+/// Made from the trials where it is not there: after a restart, or when the budget was changed.
+BudgetWatch& Study::watch() {
+    if (watch_) return *watch_;
+    watch_.emplace(config_.budget, config_.metric.goal);
+    std::vector<const Trial*> ended;
+    for (const Trial& trial : trials_) {
+        watch_->pay(trial.cost);
+        if (is_ended(trial.state)) ended.push_back(&trial);
+    }
+    std::sort(ended.begin(), ended.end(),
+              [](const Trial* a, const Trial* b) { return a->ended_at < b->ended_at; });
+    for (const Trial* trial : ended) watch_->trial_ended(*trial);
+    return *watch_;
+}
+
+std::vector<double> Study::running_costs(std::int64_t now_ms) const {
+    std::vector<double> costs;
+    if (!config_.budget.cost) return costs;
+    for (const std::uint64_t number : running_)
+        costs.push_back(watch_->running_cost(trials_[number], now_ms));
+    return costs;
+}
+
+double Study::paid() const {
+    if (watch_) return watch_->paid();
+    double paid = 0;
+    for (const Trial& trial : trials_) paid += trial.cost;
+    return paid;
+}
+
+bool Study::is_out_of_time(std::int64_t now_ms) const {
+    return config_.budget.time_ms && started_ms_ != 0 &&
+           now_ms >= started_ms_ + *config_.budget.time_ms;
+}
+
+std::optional<BudgetWatch::Over> Study::over(std::int64_t now_ms) {
+    double running_cost = 0;
+    BudgetWatch& budget = watch();
+    for (const double cost : running_costs(now_ms)) running_cost += cost;
+    if (auto used = budget.over(running_cost)) return used;
+    if (!is_out_of_time(now_ms)) return std::nullopt;
+    return BudgetWatch::Over{
+        StudyEnd::kTime,
+        "the time budget of " + duration_text(*config_.budget.time_ms) + " is over"};
+}
+
+bool Study::lacks_room(std::int64_t now_ms) {
+    return config_.budget.cost && !watch().has_room(running_costs(now_ms));
+}
+
+std::optional<std::int64_t> Study::deadline_ms(std::int64_t now_ms) {
+    std::optional<std::int64_t> deadline;
+    if (config_.budget.time_ms && started_ms_ != 0)
+        deadline = started_ms_ + *config_.budget.time_ms;
+    if (!config_.budget.cost) return deadline;
+    double running_cost = 0;
+    BudgetWatch& budget = watch();
+    for (const double cost : running_costs(now_ms)) running_cost += cost;
+    if (const auto left_ms = budget.left_ms(running_cost, running_.size()))
+        deadline = std::min(deadline.value_or(now_ms + *left_ms), now_ms + *left_ms);
+    return deadline;
+}
+
+void Study::complete_with(StudyEnd end, std::string note) {
+    set_state(StudyState::kCompleted, std::move(note));
+    end_ = end;
+}
+
+bool Study::complete_if_done(std::int64_t now_ms) {
+    if (state_ != StudyState::kRunning || !running_.empty()) return false;
+    const auto used = over(now_ms);
+    // A target that is reached with the last trial is what the user wants to hear of.
+    if (used && used->why == StudyEnd::kTarget) {
+        complete_with(used->why, used->note);
+        return true;
+    }
+    if (queued_.empty() && config_.budget.trials && trials_.size() >= *config_.budget.trials) {
+        complete_with(StudyEnd::kTrials, {});
+        return true;
+    }
+    if (queued_.empty() && is_space_used()) {
+        complete_with(StudyEnd::kSpace, "every point of the space was tried");
+        return true;
+    }
+    if (used) {
+        complete_with(used->why, used->note);
+        return true;
+    }
+    if (!lacks_room(now_ms)) return false;
+    complete_with(StudyEnd::kCost, "what is left of the cost budget is less than a trial costs");
+    return true;
+}
+
+// --- trials that need not run --------------------------------------------------------------------
+
+/// Asked once for each state of the history: reuse_known looks at it before start takes it.
+const Point& Study::next_point() {
+    if (next_at_ == log_position_) return next_point_;
+    next_point_ = sampler().suggest(trials_.size());
+    next_at_ = log_position_;
+    return next_point_;
+}
+
+std::vector<Trial*> Study::reuse_known(std::int64_t now_ms) {
+    std::vector<Trial*> reused;
+    if (config_.sampler.duplicates != Duplicates::kReuse ||
+        !can_be_exhausted(config_.space, config_.sampler))
+        return reused;
+    if (!known_) {
+        known_.emplace();
+        for (const Trial& trial : trials_) known_->add(trial);
+    }
+    while (reused.size() < kReusedMax && may_start(now_ms)) {
+        Trial* waiting = queued_.empty() ? nullptr : &trials_[*queued_.begin()];
+        if (waiting != nullptr && waiting->attempt > 0) break;  // it is being tried already
+        const auto known = known_->find(waiting != nullptr ? waiting->point : next_point());
+        if (!known) break;
+        Trial& trial = waiting != nullptr ? *waiting : add_trial(next_point(), now_ms);
+        const Trial& from = trials_[*known];
+        trial.reused_from = from.number;
+        trial.start_ms = now_ms;
+        if (started_ms_ == 0) started_ms_ = now_ms;
+        finish(trial,
+               {.state = TrialState::kComplete,
+                .value = from.value,
+                .reason = "not run: trial " + std::to_string(from.number) + " had the same point",
+                .now_ms = now_ms});
+        reused.push_back(&trial);
+    }
+    return reused;
+}
+
+}  // namespace tune::tuner

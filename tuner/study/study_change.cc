@@ -1,0 +1,94 @@
+// Study: states, and going on with another configuration.
+
+#include <nlohmann/json.hpp>
+
+#include "tuner/study/carry_over.h"
+#include "tuner/study/study.h"
+
+namespace tune::tuner {
+
+void Study::set_state(StudyState state, std::string note) {
+    state_ = state;
+    note_ = std::move(note);
+    end_ = StudyEnd::kNone;
+}
+
+void Study::restore_state(StudyState state, std::string note, std::int64_t started_ms) {
+    set_state(state, std::move(note));
+    started_ms_ = started_ms;
+}
+
+void Study::restore_end(StudyEnd end, std::vector<StudyEpoch> earlier) {
+    end_ = end;
+    earlier_ = std::move(earlier);
+}
+
+/// What was derived from the configuration is made anew when it is next needed.
+void Study::forget_models() {
+    sampler_.reset();
+    next_at_ = -1;
+    watch_.reset();
+    known_.reset();
+}
+
+void Study::reconfigure(StudyConfig config) {
+    config.sampler.seed = identity_.seed;
+    const bool other_pruner = !(config.pruner == config_.pruner);
+    const bool other_sampler =
+        !(config.sampler == config_.sampler) || !(config.space == config_.space);
+    if (other_sampler) {
+        if (!trials_.empty()) earlier_.push_back({log_position_, config_.space, config_.sampler});
+        forget_models();
+    }
+    watch_.reset();
+    // What it was born with was used at its birth.
+    config.warm_start = std::move(config_.warm_start);
+    config_ = std::move(config);
+    if (!other_pruner) return;
+    pruner_ = make_pruner(config_.pruner, config_.metric.goal, config_.study);
+    history_known_ = trials_.empty() || config_.pruner.type == PrunerType::kNone;
+    reports_waiting_.clear();
+}
+
+Result<void> Study::extend(StudyConfig config) {
+    std::vector<Point> points;
+    std::vector<Point> fixed;
+    for (const Trial& trial : trials_) {
+        Result<Point> point = carry_over(config_.space, trial.point, config.space);
+        if (!point)
+            return Error{Code::kResourceConflict,
+                         "trial " + std::to_string(trial.number) +
+                             " does not fit the new space: " + point.error().message};
+        points.push_back(std::move(*point));
+        fixed.push_back(trial.fixed.empty()
+                            ? Point()
+                            : config.space.point_from_json(config_.space.to_json(trial.fixed))
+                                  .value_or(config.space.empty_point()));
+    }
+    reconfigure(std::move(config));
+    for (Trial& trial : trials_) {
+        trial.point = std::move(points[trial.number]);
+        trial.fixed = std::move(fixed[trial.number]);
+        trial.epoch = static_cast<int>(earlier_.size());
+    }
+    return {};
+}
+
+Result<void> Study::bring_up(Trial& trial) const {
+    const auto now = earlier_.size();
+    for (auto epoch = static_cast<std::size_t>(trial.epoch); epoch < now; ++epoch) {
+        const Space& from = earlier_[epoch].space;
+        const Space& to = epoch + 1 < now ? earlier_[epoch + 1].space : config_.space;
+        if (from == to) continue;
+        TUNE_TRY_VOID(from.check(trial.point));
+        TUNE_TRY(point, carry_over(from, trial.point, to));
+        trial.point = std::move(point);
+        if (trial.fixed.empty()) continue;
+        const Result<Point> fixed = to.point_from_json(from.to_json(trial.fixed));
+        trial.fixed = fixed ? *fixed : to.empty_point();
+    }
+    trial.epoch = static_cast<int>(now);
+    return config_.space.check(trial.point);
+}
+
+}  // namespace tune::tuner

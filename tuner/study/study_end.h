@@ -1,0 +1,77 @@
+#pragma once
+// When a study ends by itself: the budgets other than the number of trials, watched as trials end.
+// Pure; the time is passed in.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "tuner/space/study_config.h"
+#include "tuner/study/trial.h"
+
+namespace tune::tuner {
+
+/// What completed a study. kNone: nothing yet.
+enum class StudyEnd { kNone, kTrials, kSpace, kTime, kCost, kNoProgress, kTarget };
+
+/// "none", "trials", "space", "time", "cost", "no_progress", "target".
+[[nodiscard]] std::string_view study_end_name(StudyEnd end);
+/// kNone for a name that is not known.
+[[nodiscard]] StudyEnd study_end_from_name(std::string_view name);
+
+/// Follows what trials cost and how long none of them was better. Not the number of trials: that is
+/// the study's own count.
+class BudgetWatch {
+public:
+    BudgetWatch(BudgetConfig budget, Goal goal) : budget_(std::move(budget)), goal_(goal) {}
+
+    struct Over {
+        StudyEnd why = StudyEnd::kNone;
+        std::string note;  ///< one sentence without a full stop
+    };
+
+    /// The attempt that ends now is paid: `trial.cost` grows. Call it before the trial's progress
+    /// is let go.
+    void pay_attempt(Trial& trial, std::int64_t now_ms);
+
+    /// A trial has ended, in the order of the ends. Its cost was paid.
+    void trial_ended(const Trial& trial);
+
+    /// What trials that have not ended have cost in attempts before.
+    void pay(double cost) { paid_ += cost; }
+
+    /// What ended attempts have cost.
+    [[nodiscard]] double paid() const { return paid_; }
+
+    /// The running trials' part of the cost so far.
+    [[nodiscard]] double running_cost(const Trial& trial, std::int64_t now_ms) const;
+
+    /// Which budget is used, given the cost of the running trials; nothing: none.
+    [[nodiscard]] std::optional<Over> over(double running_cost) const;
+
+    /// Whether the cost of one more trial fits, by what a trial has cost on average: running ones
+    /// count as at least that. Times are cut off when they are used, so they always fit.
+    [[nodiscard]] bool has_room(std::span<const double> running_costs) const;
+
+    /// Milliseconds until `running` trials have used the budget of time spent; nothing: it has no
+    /// such budget.
+    [[nodiscard]] std::optional<std::int64_t> left_ms(double running_cost,
+                                                      std::size_t running) const;
+
+private:
+    [[nodiscard]] double per_second() const;
+
+    BudgetConfig budget_;
+    Goal goal_;
+    double paid_ = 0;
+    std::uint64_t paid_trials_ = 0;  ///< ended trials that cost something
+    double paid_by_ended_ = 0;
+    std::optional<double> best_;      ///< of complete trials
+    std::optional<double> progress_;  ///< the value that the next has to beat by min_delta
+    std::uint64_t since_progress_ = 0;
+};
+
+}  // namespace tune::tuner
