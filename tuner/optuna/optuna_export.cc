@@ -1,5 +1,6 @@
 // From the REST API's JSON to Optuna's rows.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -66,7 +67,26 @@ void add_text(OptunaAttributes& attributes, const char* key, const Json& value) 
         attributes.emplace_back(key, to_text(value));
 }
 
-Result<OptunaTrial> trial_to_optuna(const Json& json, const Space& space) {
+/// Optuna keeps how far a value lies beyond its bound, at most 0 when it holds; what was measured
+/// goes along for us.
+void add_constraints(const Json& trial, const Json& constraints, OptunaTrial& made) {
+    const Json measured = trial.value("constraints", Json::object());
+    if (measured.empty()) return;
+    for (const Json& constraint : constraints) {
+        const auto name = constraint.at("name").get<std::string>();
+        const auto value = real_from(measured.value(name, Json()));
+        if (!value) continue;
+        double beyond = -std::numeric_limits<double>::infinity();
+        if (constraint.contains("max")) beyond = *value - constraint["max"].get<double>();
+        if (constraint.contains("min"))
+            beyond = std::max(beyond, constraint["min"].get<double>() - *value);
+        if (std::isfinite(beyond))
+            made.system_attributes.emplace_back("constraints:" + name, to_text(Json(beyond)));
+    }
+    made.system_attributes.emplace_back("tune:constraints", to_text(measured));
+}
+
+Result<OptunaTrial> trial_to_optuna(const Json& json, const Space& space, const Json& constraints) {
     OptunaTrial trial;
     trial.number = json.at("number").get<std::int64_t>();
     TUNE_TRY(state, trial_state_from_name(json.at("state").get<std::string>()));
@@ -80,6 +100,7 @@ Result<OptunaTrial> trial_to_optuna(const Json& json, const Space& space) {
     // A pruned trial without a report has no value there either, and NaN is none.
     if (state == TrialState::kPruned && !trial.values.empty() && std::isnan(trial.values[0]))
         trial.values.clear();
+    add_constraints(json, constraints, trial);
     TUNE_TRY(point, space.point_from_json(json.at("params")));
     if (state == TrialState::kQueued) {
         trial.start_ms = 0;
@@ -101,7 +122,8 @@ Result<OptunaTrial> trial_to_optuna(const Json& json, const Space& space) {
 
 Result<OptunaStudy> to_optuna(const Json& study, const Json& trials) {
     try {
-        Json described = {{"space", study.at("space")}, {"metric", study.at("metric")}};
+        Json described = {{"space", study.at("space")},
+                          {"metric", study.value("metrics", study.at("metric"))}};
         for (const char* key : {"space_order", "sampler", "pruner", "budget", "constraints"})
             if (study.contains(key)) described[key] = study[key];
         if (study.contains("command") && !study["command"].empty())
@@ -109,7 +131,7 @@ Result<OptunaStudy> to_optuna(const Json& study, const Json& trials) {
         TUNE_TRY(config, study_config_from_json(described));
         OptunaStudy made;
         made.name = study.at("name").get<std::string>();
-        Json metrics = study["metric"];
+        Json metrics = described["metric"];
         if (!metrics.is_array()) metrics = Json::array({metrics});
         Json names = Json::array();
         for (const Json& metric : metrics) {
@@ -121,7 +143,8 @@ Result<OptunaStudy> to_optuna(const Json& study, const Json& trials) {
         add_text(made.user_attributes, "tune.run_id", study.value("run_id", Json()));
         add_text(made.user_attributes, "tune.note", study.value("note", Json()));
         for (const Json& trial : trials) {
-            TUNE_TRY(one, trial_to_optuna(trial, config.space));
+            TUNE_TRY(one, trial_to_optuna(trial, config.space,
+                                          study.value("constraints", Json::array())));
             made.trials.push_back(std::move(one));
         }
         return made;

@@ -131,10 +131,45 @@ Result<Point> point_of(const OptunaTrial& trial, const Space& space) {
         if (!index)
             return Error{Code::kInvalidParameterValue, "'" + param.name + "' is not in the space"};
         const Parameter& parameter = space[*index];
-        point[*index] = parameter.step > 0 ? parameter.snap(param.value) : param.value;
+        const bool is_on_grid = parameter.step > 0 && parameter.contains(param.value);
+        point[*index] = is_on_grid ? parameter.snap(param.value) : param.value;
     }
     TUNE_TRY_VOID(space.check(point));
     return point;
+}
+
+/// Names of the constraints that some trial has, in order of the first.
+std::vector<std::string> constraint_names(const OptunaStudy& study) {
+    std::vector<std::string> names;
+    for (const OptunaTrial& trial : study.trials)
+        for (const auto& [key, json] : trial.system_attributes) {
+            constexpr std::string_view kPrefix = "constraints:";
+            if (!key.starts_with(kPrefix)) continue;
+            std::string name = key.substr(kPrefix.size());
+            if (std::find(names.begin(), names.end(), name) == names.end())
+                names.push_back(std::move(name));
+        }
+    return names;
+}
+
+/// What was measured of each constraint; empty when one is missing.
+std::vector<double> constraints_of(const OptunaTrial& trial,
+                                   const std::vector<std::string>& names) {
+    std::vector<double> values;
+    const std::string* ours = attribute(trial.system_attributes, "tune:constraints");
+    const Result<Json> measured = parse_json(ours != nullptr ? *ours : "{}");
+    for (const std::string& name : names) {
+        const std::string* beyond = attribute(trial.system_attributes, "constraints:" + name);
+        const Result<Json> theirs = parse_json(beyond != nullptr ? *beyond : "null");
+        if (measured && measured->is_object() && measured->contains(name) &&
+            (*measured)[name].is_number())
+            values.push_back((*measured)[name].get<double>());
+        else if (theirs && theirs->is_number())
+            values.push_back(theirs->get<double>());
+        else
+            return {};
+    }
+    return values;
 }
 
 ImportedTrial import_trial(const OptunaTrial& trial, Point point) {
@@ -180,7 +215,10 @@ Result<StudyConfig> read_config(const OptunaStudy& study, std::vector<std::strin
         TUNE_TRY(read, study_config_from_json(json));
         config = std::move(read);
     } else {
-        TUNE_TRY(read, study_config_from_json({{"metric", metrics_of(study)}}));
+        Json described = {{"metric", metrics_of(study)}};
+        for (const std::string& name : constraint_names(study))
+            described["constraints"].push_back({{"name", name}, {"max", 0}, {"take", "last"}});
+        TUNE_TRY(read, study_config_from_json(described));
         config = std::move(read);
         TUNE_TRY(space, read_space(study, said));
         config.space = std::move(space);
@@ -198,12 +236,17 @@ Result<ImportedStudy> from_optuna(const OptunaStudy& study) {
         return Error{Code::kDataLoss, "the study '" + study.name + "' has no direction"};
     TUNE_TRY(config, read_config(study, made.said));
     made.config = std::move(config);
+    std::vector<std::string> names;  // of the constraints, in the configuration's order
+    const Json described = to_json(made.config);
+    for (const Json& constraint : described.value("constraints", Json::array()))
+        names.push_back(constraint.at("name").get<std::string>());
     std::size_t left_out = 0;
     std::string first_fault;
     for (const OptunaTrial& trial : study.trials) {
         Result<Point> point = point_of(trial, made.config.space);
         if (point) {
             made.trials.push_back(import_trial(trial, std::move(*point)));
+            made.trials.back().constraints = constraints_of(trial, names);
             continue;
         }
         if (left_out++ == 0)

@@ -26,8 +26,9 @@ namespace tune::tuner {
 /// A trial on its way in.
 struct ImportedTrial {
     TrialState state = TrialState::kQueued;
-    Point point;  ///< kQueued: what is given of it
-    std::vector<double> values;
+    Point point;                      ///< kQueued: what is given of it
+    std::vector<double> values;       ///< one an objective
+    std::vector<double> constraints;  ///< one a constraint of the configuration, if it was measured
     std::vector<std::pair<std::int64_t, double>> intermediate;
     std::int64_t start_ms = 0;
     std::int64_t end_ms = 0;
@@ -44,7 +45,8 @@ struct ImportedStudy {
 /// A study of Optuna as one of ours. Parameters that some trials lack become conditional on the
 /// choice that explains it; where none does, the trials without them are left out, which is said.
 /// Errors: kInvalidParameterValue for distributions that change their kind within the study, and
-/// for a study without parameters; kNotImplemented for several objectives where we have one.
+/// for a study without parameters. A constraint of Optuna's becomes a metric of its name that may
+/// be at most 0.
 [[nodiscard]] Result<ImportedStudy> from_optuna(const OptunaStudy& study);
 
 }  // namespace tune::tuner

@@ -110,12 +110,15 @@ public:
         return true;
     }
 
+    /// Of the whole answer.
+    [[nodiscard]] std::string body() const { return answer_.substr(body_at_); }
+
     /// Sends and waits; the answer's body.
     std::string exchange(std::string_view request) {
         send(request);
         while (!receive()) {
         }
-        return answer_.substr(body_at_);
+        return body();
     }
 
 private:
