@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tuner/sampler/auto_choice.h"
+
 namespace tune::tuner {
 namespace {
 
@@ -53,6 +55,8 @@ Json study_json(const Study& study) {
                  {"best", best_json(study)}};
     if (config.budget.cost) json["cost"] = study.paid();
     if (whole.contains("warm_start")) json["warm_start"] = std::move(whole["warm_start"]);
+    if (config.sampler.type == SamplerType::kAuto)
+        json["sampler_choice"] = choice_text(config.space, config.budget.trials);
     if (whole.contains("space_order")) json["space_order"] = std::move(whole["space_order"]);
     return json;
 }

@@ -65,7 +65,7 @@ void add_study_flags(CLI::App& app, StudyFlags& flags) {
     app.add_option("--warm-start", flags.warm_start,
                    "begin with the best trials of this study, or of a file of `tune show --json`");
     app.add_option("--seed", flags.seed, "seed of all random choices");
-    app.add_option("--sampler", flags.sampler, "tpe or random");
+    app.add_option("--sampler", flags.sampler, "auto, tpe, gp, cmaes, random, qmc or grid");
     app.add_option("--pruner", flags.pruner, "none, median, asha; or asha,min=1,max=90,eta=3");
     app.add_option(
            "--scrape", flags.scrape,

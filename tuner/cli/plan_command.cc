@@ -8,6 +8,7 @@
 #include "tuner/cli/study_flags.h"
 #include "tuner/cli/study_text.h"
 #include "tuner/cli/terminal.h"
+#include "tuner/sampler/auto_choice.h"
 
 namespace tune::cli {
 namespace {
@@ -74,6 +75,8 @@ Json plan_json(const StudyConfig& config) {
                  {"space_size", size ? Json(*size) : Json()},
                  {"rungs", std::move(rungs)},
                  {"command", config.command}};
+    if (config.sampler.type == tuner::SamplerType::kAuto)
+        plan["sampler_choice"] = tuner::choice_text(config.space, config.budget.trials);
     if (found.empty() || !config.budget.trials) return plan;
     plan["expected_steps"] = expected_steps(found);
     plan["steps_without_pruning"] =
@@ -112,7 +115,10 @@ std::string plan_text(const StudyConfig& config, const Json& plan) {
     text += "metric:   " + config.metric.name + " (" +
             std::string(tuner::goal_name(config.metric.goal)) + ", " +
             tuner::take_name(config.metric) + ")\n";
-    text += "sampler:  " + std::string(tuner::sampler_name(config.sampler.type)) + "\n";
+    text +=
+        "sampler:  " + std::string(tuner::sampler_name(config.sampler.type)) +
+        (plan.contains("sampler_choice") ? ": " + plan["sampler_choice"].get<std::string>() : "") +
+        "\n";
     text += "pruner:   " + std::string(tuner::pruner_name(config.pruner.type)) + "\n";
     Table space;
     space.column("parameter");

@@ -34,6 +34,12 @@ public:
         cells_[count - 1] = padding_;
     }
 
+    /// Drops the first `gone` of `count` rows.
+    void erase_front(std::size_t gone, std::size_t count) {
+        std::move(at(gone), at(count), at(0));
+        std::fill(at(count - gone), at(count), padding_);
+    }
+
 private:
     std::vector<double>::iterator at(std::size_t row) {
         return cells_.begin() + static_cast<std::ptrdiff_t>(row);

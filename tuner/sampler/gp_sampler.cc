@@ -11,6 +11,11 @@
 //   kernel     refitted at a few numbers of finished trials (10, 11, ... then every 4, 8, 16), on
 //   at
 //              most 120 of them; between refits only the data changes
+//   nearby     every third trial comes from a model of the 6 + 2 d trials nearest to the best one,
+//              fitted to these alone, and stays in the box they span, which shrinks as trials
+//              gather: where the whole function is too rugged for one length scale a feature, its
+//              ripples look like noise to the model of all trials (the idea of trust regions:
+//              Eriksson et al., "TuRBO", 2019)
 //   limit      at most 600 rows: the best and the latest
 //
 // Deterministic: everything is a function of (seed, number, observations), the fit too: it always
@@ -37,6 +42,10 @@ constexpr std::size_t kLatestRows = 300;
 constexpr std::size_t kPendingMax = 64;
 constexpr std::size_t kFitRowsMax = 120;
 constexpr std::size_t kStarts = 6;
+/// Every third trial looks around the best one only.
+constexpr std::uint64_t kLocalEvery = 3;
+constexpr std::size_t kNeighbours = 6;
+constexpr std::size_t kNeighboursPerFeature = 2;
 
 /// The inverse of the standard normal's distribution function (Acklam; relative error 1e-9).
 double normal_quantile(double p) {
@@ -254,48 +263,100 @@ const KernelParameters& GpSampler::kernel_of(const View& view) {
     return kernel_;
 }
 
+/// The rows of the model, best and latest, and the kernel fitted to them.
+GpSampler::Rows GpSampler::whole(const View& view) {
+    Rows chosen;
+    chosen.kernel = kernel_of(view);
+    const std::vector<double> all = values_of(view, view.finished.size());
+    for (const std::size_t i : best_and_latest(all, kRowsMax - kLatestRows, kLatestRows)) {
+        chosen.rows.push_back(view.finished[i]->row);
+        chosen.values.push_back(all[i]);
+    }
+    chosen.low.assign(encoding_.size(), 0);
+    chosen.high.assign(encoding_.size(), 1);
+    return chosen;
+}
+
+/// The rows nearest to the best one, a kernel fitted to these alone, and the box that they span.
+GpSampler::Rows GpSampler::neighbourhood(const View& view) const {
+    Rows chosen;
+    const std::vector<double> all = values_of(view, view.finished.size());
+    const auto best =
+        static_cast<std::size_t>(std::min_element(all.begin(), all.end()) - all.begin());
+    const std::vector<double>& centre = view.finished[best]->row;
+    std::vector<std::pair<double, std::size_t>> order;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        double distance = 0;
+        for (std::size_t j = 0; j < centre.size(); ++j) {
+            const double d = view.finished[i]->row[j] - centre[j];
+            distance += is_category_[j] ? (d != 0 ? 0.25 : 0) : d * d;
+        }
+        order.emplace_back(distance, i);
+    }
+    std::sort(order.begin(), order.end());
+    const std::size_t count =
+        std::min(order.size(), kNeighbours + kNeighboursPerFeature * centre.size());
+    chosen.low = chosen.high = centre;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::vector<double>& row = view.finished[order[i].second]->row;
+        chosen.rows.push_back(row);
+        chosen.values.push_back(all[order[i].second]);
+        for (std::size_t j = 0; j < row.size(); ++j) {
+            chosen.low[j] = std::min(chosen.low[j], row[j]);
+            chosen.high[j] = std::max(chosen.high[j], row[j]);
+        }
+    }
+    standardise(chosen.values);
+    chosen.kernel = fit_kernel(data_of(chosen.rows, chosen.values), is_category_);
+    return chosen;
+}
+
 Point GpSampler::suggest(std::uint64_t number, const Point& fixed) {
     TUNE_CHECK(fixed.empty() || fixed.size() == space_.size(), "a point of this space");
     const View view = this->view(number);
     if (encoding_.size() == 0 || view.finished.size() < std::max<std::size_t>(startup_, 2))
         return first_.suggest(number, fixed);
-    const KernelParameters& kernel = kernel_of(view);
-    std::vector<std::vector<double>> rows;
-    std::vector<double> values;
-    const std::vector<double> all = values_of(view, view.finished.size());
-    for (const std::size_t i : best_and_latest(all, kRowsMax - kLatestRows, kLatestRows)) {
-        rows.push_back(view.finished[i]->row);
-        values.push_back(all[i]);
-    }
-    SearchProblem problem{.encoding = encoding_, .fixed = {}, .canonical = {}, .starts = {}};
+    const bool is_local = view.finished.size() >= 2 * startup_ && number % kLocalEvery == 0;
+    Rows chosen = is_local ? neighbourhood(view) : whole(view);
+    std::vector<std::vector<double>>& rows = chosen.rows;
+    SearchProblem problem{.encoding = encoding_,
+                          .fixed = {},
+                          .canonical = {},
+                          .starts = {},
+                          .low = std::move(chosen.low),
+                          .high = std::move(chosen.high)};
     std::vector<std::size_t> order(rows.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return chosen.values[a] < chosen.values[b];
+    });
     for (std::size_t i = 0; i < std::min(kStarts, order.size()); ++i)
         problem.starts.push_back(rows[order[i]]);
     const std::size_t pending = std::min(view.pending.size(), kPendingMax);
     for (std::size_t i = view.pending.size() - pending; i < view.pending.size(); ++i)
         rows.push_back(view.pending[i]->row);
-    GaussianProcess model(data_of(rows, values), is_category_, kernel);
+    GaussianProcess model(data_of(rows, chosen.values), is_category_, chosen.kernel);
     problem.model = &model;
     problem.canonical = [this](const std::vector<double>& row) {
         return encoding_.row(encoding_.point(row));
     };
-    problem.fixed.is_fixed.assign(encoding_.size(), false);
-    problem.fixed.values.assign(encoding_.size(), 0);
-    if (!fixed.empty()) {
-        const std::vector<double> given = encoding_.row(fixed);
-        for (std::size_t j = 0; j < encoding_.size(); ++j) {
-            problem.fixed.is_fixed[j] = is_active(fixed[encoding_.features()[j].parameter]);
-            problem.fixed.values[j] = given[j];
-        }
-    }
+    hold_given(fixed, problem.fixed);
     Point point = encoding_.point(find_best_row(problem, source_, number));
     // Rounding must not move what was given.
     for (std::size_t i = 0; i < fixed.size(); ++i)
         if (is_active(fixed[i]) && is_active(point[i])) point[i] = fixed[i];
     return point;
+}
+
+void GpSampler::hold_given(const Point& fixed, FixedFeatures& held) const {
+    held.is_fixed.assign(encoding_.size(), false);
+    held.values.assign(encoding_.size(), 0);
+    if (fixed.empty()) return;
+    const std::vector<double> given = encoding_.row(fixed);
+    for (std::size_t j = 0; j < encoding_.size(); ++j) {
+        held.is_fixed[j] = is_active(fixed[encoding_.features()[j].parameter]);
+        held.values[j] = given[j];
+    }
 }
 
 }  // namespace tune::tuner

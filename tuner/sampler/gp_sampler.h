@@ -8,6 +8,7 @@
 
 #include "tuner/sampler/gp/encoding.h"
 #include "tuner/sampler/gp/process.h"
+#include "tuner/sampler/gp/search.h"
 #include "tuner/sampler/qmc_sampler.h"
 #include "tuner/sampler/sampler.h"
 #include "tuner/sampler/uniform.h"
@@ -35,7 +36,19 @@ private:
         std::vector<const Trial*> pending;
     };
 
+    /// What one suggestion's model is made of.
+    struct Rows {
+        std::vector<std::vector<double>> rows;
+        std::vector<double> values;  // standardised
+        KernelParameters kernel;
+        std::vector<double> low;  // where numbers may lie
+        std::vector<double> high;
+    };
+
     [[nodiscard]] View view(std::uint64_t number) const;
+    [[nodiscard]] Rows whole(const View& view);
+    [[nodiscard]] Rows neighbourhood(const View& view) const;
+    void hold_given(const Point& fixed, FixedFeatures& held) const;
     [[nodiscard]] static std::vector<double> values_of(const View& view, std::size_t count);
     [[nodiscard]] const KernelParameters& kernel_of(const View& view);
 

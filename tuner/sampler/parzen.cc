@@ -179,6 +179,46 @@ void ParzenEstimator::erase_axis(std::size_t axis_index, std::size_t row) {
         refresh_raw(axis, kernel, i);
 }
 
+/// Drops the first rows of one axis.
+void ParzenEstimator::erase_front(const Axis& axis, KernelColumns& kernel, std::size_t gone) {
+    const std::size_t count = kernel.order.size();
+    std::erase_if(kernel.order, [&](std::uint32_t row) { return row < gone; });
+    for (std::uint32_t& row : kernel.order) row -= static_cast<std::uint32_t>(gone);
+    for (Column* column : {&kernel.mu, &kernel.raw, &kernel.sigma, &kernel.inverse,
+                           &kernel.log_norm, &kernel.low_tail, &kernel.high_tail})
+        column->erase_front(gone, count);
+    if (kernel.cells) {
+        const auto begin = kernel.classes.begin();
+        std::move(begin + static_cast<std::ptrdiff_t>(gone),
+                  begin + static_cast<std::ptrdiff_t>(count), begin);
+        std::fill(begin + static_cast<std::ptrdiff_t>(count - gone),
+                  begin + static_cast<std::ptrdiff_t>(count), 0u);
+    }
+    kernel.floor = smallest_bandwidth(axis, count - gone);
+    for (std::size_t i = 0; i < count - gone; ++i) refresh_raw(axis, kernel, i);
+}
+
+void ParzenEstimator::erase_before(std::uint64_t number) {
+    const auto at = std::lower_bound(numbers_.begin(), numbers_.end(), number);
+    const auto gone = static_cast<std::size_t>(at - numbers_.begin());
+    if (gone == 0) return;
+    const std::size_t count = numbers_.size();
+    numbers_.erase(numbers_.begin(), at);
+    for (std::size_t j = 0; j < axes_.size(); ++j) {
+        if (axes_[j].kind == Axis::Kind::kCategory) {
+            codes_[slot_[j]].erase_front(gone, count);
+        } else {
+            erase_front(axes_[j], kernels_[slot_[j]], gone);
+        }
+    }
+    touched_.clear();
+    base_.erase_front(gone, count);
+    weights_.erase_front(gone, count);
+    settle_weights();
+    for (std::size_t j = 0; j < axes_.size(); ++j) settle_classes(j, count - gone);
+    for (std::size_t i = 0; i < count - gone; ++i) settle_base(i);
+}
+
 /// The bandwidth of the kernel at `place` in sorted order, from its neighbours.
 void ParzenEstimator::refresh_raw(const Axis& axis, KernelColumns& kernel, std::size_t place) {
     const std::size_t count = kernel.order.size();

@@ -44,6 +44,9 @@ public:
     /// REQUIRES: `number` is in it. Cost as insert.
     void erase(std::uint64_t number);
 
+    /// Drops every observation of a lower number. O(axes * n log n).
+    void erase_before(std::uint64_t number);
+
     [[nodiscard]] std::size_t size() const { return numbers_.size(); }
     [[nodiscard]] std::span<const Axis> axes() const { return axes_; }
 
@@ -74,6 +77,7 @@ public:
 private:
     void insert_axis(std::size_t axis, std::size_t row, double position);
     void erase_axis(std::size_t axis, std::size_t row);
+    void erase_front(const Axis& axis, KernelColumns& kernel, std::size_t gone);
     void refresh_raw(const Axis& axis, KernelColumns& kernel, std::size_t place);
     void settle_row(const Axis& axis, KernelColumns& kernel, std::size_t row);
     void settle_floor(std::size_t axis, std::size_t count);

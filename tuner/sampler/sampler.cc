@@ -4,10 +4,13 @@
 #include <utility>
 
 #include "base/check.h"
+#include "tuner/sampler/auto_sampler.h"
+#include "tuner/sampler/cma_sampler.h"
 #include "tuner/sampler/distinct_sampler.h"
 #include "tuner/sampler/gp_sampler.h"
 #include "tuner/sampler/grid_sampler.h"
 #include "tuner/sampler/history_sampler.h"
+#include "tuner/sampler/preset_sampler.h"
 #include "tuner/sampler/qmc_sampler.h"
 #include "tuner/sampler/random_sampler.h"
 #include "tuner/sampler/tpe_sampler.h"
@@ -48,6 +51,38 @@ std::unique_ptr<Sampler> make_distinct(const Space& space, std::unique_ptr<Sampl
                                              std::move(inner), seed, reuses);
 }
 
+std::unique_ptr<Sampler> make_tpe(const Space& space, const SamplerConfig& config, Goal goal,
+                                  std::uint64_t seed) {
+    if (config.preset == TpePreset::kHyperopt || config.preset == TpePreset::kWatanabe)
+        return std::make_unique<PresetSampler>(space, config, goal, seed);
+    return std::make_unique<TpeSampler>(
+        space, config, goal,
+        TpeSources{std::make_unique<CounterSource>(seed), std::make_unique<CounterSource>(seed)});
+}
+
+/// CMA-ES, with TPE for what it does not model.
+std::unique_ptr<Sampler> make_cmaes(const Space& space, const SamplerConfig& config, Goal goal,
+                                    std::uint64_t seed) {
+    if (!has_plain_number(space)) return make_tpe(space, config, goal, seed);
+    std::unique_ptr<Sampler> others;
+    if (models_whole(space)) {
+        others = std::make_unique<RandomSampler>(space, std::make_unique<CounterSource>(seed));
+    } else {
+        others = make_tpe(space, config, goal, seed);
+    }
+    return std::make_unique<CmaSampler>(space, goal, seed, std::move(others));
+}
+
+std::unique_ptr<Sampler> make_auto(const Space& space, const SamplerConfig& config, Goal goal,
+                                   std::uint64_t seed) {
+    AutoParts parts;
+    parts.choice = choose_sampler(space);
+    parts.later = make_tpe(space, config, goal, seed);
+    if (parts.choice.gp_trials > 0)
+        parts.first = std::make_unique<GpSampler>(space, config, goal, seed);
+    return std::make_unique<AutoSampler>(std::move(parts));
+}
+
 std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& config, Goal goal,
                                     std::uint64_t seed) {
     switch (config.type) {
@@ -57,10 +92,9 @@ std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& con
             return std::make_unique<GridSampler>(space, grid_points(space, config).value(), seed);
         case SamplerType::kQmc: return std::make_unique<QmcSampler>(space, seed);
         case SamplerType::kGp: return std::make_unique<GpSampler>(space, config, goal, seed);
-        case SamplerType::kTpe:
-            return std::make_unique<TpeSampler>(space, config, goal,
-                                                TpeSources{std::make_unique<CounterSource>(seed),
-                                                           std::make_unique<CounterSource>(seed)});
+        case SamplerType::kTpe: return make_tpe(space, config, goal, seed);
+        case SamplerType::kCmaes: return make_cmaes(space, config, goal, seed);
+        case SamplerType::kAuto: return make_auto(space, config, goal, seed);
     }
     TUNE_CHECK(false, "an unknown sampler");
     return nullptr;

@@ -17,6 +17,13 @@
 // ends, usually nothing moves. Only when the good set changes (its size, or a new best) do one or
 // two trials change sides. Everything else that an ask needs is in the columns already.
 //
+// Huge histories. The cost of an ask grows with the number of bad ones, so beyond `window` of them
+// the oldest are left out of the model, a quarter of a window at a time. What that costs: the bad
+// density no longer remembers where the search was long ago, and old trials weigh little as it is
+// (the ramp of weights by age). The good ones are chosen among all trials, always.
+//
+// Preset `optuna4` is what Optuna did until 4.9: each parameter by itself, running trials not seen.
+//
 // Deterministic: the densities are functions of the set of observations (parzen.cc), the numbers of
 // (seed, trial, parameter) (uniform.h), and ties between candidates go to the first.
 //
@@ -53,10 +60,13 @@ TpeSampler::TpeSampler(const Space& space, const SamplerConfig& config, Goal goa
       goal_(goal),
       startup_(static_cast<std::size_t>(config.startup)),
       candidates_(static_cast<std::size_t>(config.candidates)),
+      sees_running_(config.preset != TpePreset::kOptuna4),
+      window_(static_cast<std::size_t>(config.window)),
       sources_(std::move(sources)),
       groups_(groups_of(space)),
       model_of_group_(space.size(), 0) {
     TUNE_CHECK(config.startup >= 0 && config.candidates >= 1, "the sampler's config was checked");
+    if (config.preset == TpePreset::kOptuna4) groups_ = one_by_one(groups_);
     for (const Group& group : groups_) {
         if (group.is_fixed) continue;
         model_of_group_[group.members.front()] = models_.size();
@@ -92,7 +102,9 @@ Result<void> TpeSampler::observe(const Observation& observation) {
         trial.rank = rank_of(observation, goal_);
         ranking_.insert(trial.rank);
     }
-    if (trial.side == Side::kNone) place(observation.number, trial, Side::kBad);
+    const bool is_seen = trial.is_finished || sees_running_;
+    if (trial.side == Side::kNone || !is_seen)
+        place(observation.number, trial, is_seen ? Side::kBad : Side::kNone);
     rebalance();
     return {};
 }
@@ -108,18 +120,71 @@ void TpeSampler::forget(std::uint64_t number) {
 /// Moves a trial between the densities of every group it has.
 void TpeSampler::place(std::uint64_t number, Trial& trial, Side side) {
     if (trial.side == side) return;
+    if (trial.side == Side::kGood) erase_rows(number, trial, &Model::good);
+    if (trial.side == Side::kBad) leave_bad(number, trial);
+    trial.side = side;
+    if (side == Side::kGood) insert_rows(number, trial, &Model::good);
+    if (side == Side::kBad) enter_bad(number, trial);
+}
+
+void TpeSampler::insert_rows(std::uint64_t number, const Trial& trial,
+                             ParzenEstimator Model::*side) {
     std::vector<double> positions;
     for (Model& model : models_) {
         if (!is_active(trial.point[model.members.front()])) continue;
-        if (trial.side == Side::kGood) model.good.erase(number);
-        if (trial.side == Side::kBad) model.bad.erase(number);
-        if (side == Side::kNone) continue;
         positions.clear();
         for (std::size_t j = 0; j < model.members.size(); ++j)
             positions.push_back(model.bad.axes()[j].position(trial.point[model.members[j]]));
-        (side == Side::kGood ? model.good : model.bad).insert(number, positions);
+        (model.*side).insert(number, positions);
     }
-    trial.side = side;
+}
+
+void TpeSampler::erase_rows(std::uint64_t number, const Trial& trial,
+                            ParzenEstimator Model::*side) {
+    for (Model& model : models_)
+        if (is_active(trial.point[model.members.front()])) (model.*side).erase(number);
+}
+
+void TpeSampler::enter_bad(std::uint64_t number, const Trial& trial) {
+    bad_.insert(number);
+    if (number < kept_from_) {
+        ++dropped_;
+    } else {
+        insert_rows(number, trial, &Model::bad);
+    }
+    settle_window();
+}
+
+void TpeSampler::leave_bad(std::uint64_t number, const Trial& trial) {
+    bad_.erase(number);
+    if (number < kept_from_) {
+        --dropped_;
+    } else {
+        erase_rows(number, trial, &Model::bad);
+    }
+    settle_window();
+}
+
+/// Leaves out the oldest bad ones beyond the window: always the same for the same set.
+void TpeSampler::settle_window() {
+    if (window_ == 0) return;
+    const std::size_t step = std::max<std::size_t>(window_ / 4, 1);
+    const std::size_t excess = bad_.size() > window_ ? bad_.size() - window_ : 0;
+    const std::size_t target = (excess + step - 1) / step * step;
+    while (dropped_ > target) {
+        const std::uint64_t back = *std::prev(bad_.lower_bound(kept_from_));
+        kept_from_ = back;
+        --dropped_;
+        insert_rows(back, trials_.at(back), &Model::bad);
+    }
+    if (dropped_ == target) {
+        if (target == 0) kept_from_ = 0;
+        return;
+    }
+    auto at = bad_.lower_bound(kept_from_);
+    for (; dropped_ < target; ++dropped_) ++at;
+    kept_from_ = at == bad_.end() ? *bad_.rbegin() + 1 : *at;
+    for (Model& model : models_) model.bad.erase_before(kept_from_);
 }
 
 /// Brings the sides in line with the ranking: at most 25 good ones, few of which ever change.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -49,6 +50,11 @@ private:
 
     void forget(std::uint64_t number);
     void place(std::uint64_t number, Trial& trial, Side side);
+    void insert_rows(std::uint64_t number, const Trial& trial, ParzenEstimator Model::*side);
+    void erase_rows(std::uint64_t number, const Trial& trial, ParzenEstimator Model::*side);
+    void enter_bad(std::uint64_t number, const Trial& trial);
+    void leave_bad(std::uint64_t number, const Trial& trial);
+    void settle_window();
     void rebalance();
     void draw(const Group& group, std::uint64_t number, Point& point);
     [[nodiscard]] std::size_t best_candidate(const Model& model);
@@ -57,6 +63,8 @@ private:
     Goal goal_;
     std::size_t startup_;
     std::size_t candidates_;
+    bool sees_running_;
+    std::size_t window_;  // bad ones in the model; 0: all
     TpeSources sources_;
     std::vector<Group> groups_;
     std::vector<Model> models_;                // of the groups that are not fixed
@@ -64,6 +72,9 @@ private:
     std::unordered_map<std::uint64_t, Trial> trials_;
     Ranking ranking_;
     std::vector<std::uint64_t> good_;  // as last placed
+    std::set<std::uint64_t> bad_;
+    std::uint64_t kept_from_ = 0;  // bad ones of lower numbers are not in the model
+    std::size_t dropped_ = 0;      // so many
 
     // Kept between asks for their memory only.
     std::vector<double> points_;  // [candidates][axes]

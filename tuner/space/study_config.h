@@ -42,7 +42,10 @@ struct MetricConfig {
     [[nodiscard]] bool operator==(const MetricConfig&) const = default;
 };
 
-enum class SamplerType { kRandom, kGrid, kQmc, kTpe, kGp };
+enum class SamplerType { kRandom, kGrid, kQmc, kTpe, kGp, kCmaes, kAuto };
+
+/// Whose rules TPE follows (tuner/README.md says what they are).
+enum class TpePreset { kOptuna5, kOptuna4, kHyperopt, kWatanabe };
 
 /// What happens when a sampler proposes a point of a finite space that a trial has had.
 enum class Duplicates {
@@ -56,7 +59,9 @@ struct SamplerConfig {
     std::optional<std::uint64_t> seed;  // none: the study draws one and records it
     int startup = 10;                   // tpe, gp: trials before the model is used
     int candidates = 24;                // tpe: points drawn a suggestion
-    int points = 0;                     // grid: values of a continuous parameter; 0: refuse it
+    TpePreset preset = TpePreset::kOptuna5;
+    int window = 10'000;  // tpe: bad trials in the model, the latest; 0: all
+    int points = 0;       // grid: values of a continuous parameter; 0: refuse it
     Duplicates duplicates = Duplicates::kResample;
 
     [[nodiscard]] bool operator==(const SamplerConfig&) const = default;
@@ -253,6 +258,7 @@ struct StudySource {
 [[nodiscard]] std::string_view goal_name(Goal goal);              // "min", "max"
 [[nodiscard]] std::string take_name(const MetricConfig& metric);  // "best", "last", "mean_last_5"
 [[nodiscard]] std::string_view sampler_name(SamplerType type);    // "random", "tpe"
+[[nodiscard]] std::string_view preset_name(TpePreset preset);     // "optuna5", "hyperopt"
 [[nodiscard]] std::string_view duplicates_name(Duplicates duplicates);  // "resample", "allow", ...
 [[nodiscard]] std::string_view pruner_name(PrunerType type);            // "none", "median", ...
 [[nodiscard]] std::string_view retry_name(RetryOn end);                 // "preempted", "oom", ...

@@ -40,6 +40,21 @@ Result<void> read_duplicates(const Fields& fields, SamplerConfig& sampler) {
                     "expected resample, reuse or allow, found " + describe(*node));
 }
 
+Result<void> read_preset(const Fields& fields, SamplerConfig& sampler) {
+    const Node* node = fields.find("preset");
+    if (node == nullptr) return {};
+    for (const TpePreset preset :
+         {TpePreset::kOptuna5, TpePreset::kOptuna4, TpePreset::kHyperopt, TpePreset::kWatanabe}) {
+        if (node->type != Node::Type::kString || node->text != preset_name(preset)) continue;
+        sampler.preset = preset;
+        // Hyperopt's own default; `startup` beside it says otherwise.
+        if (preset == TpePreset::kHyperopt) sampler.startup = 20;
+        return {};
+    }
+    return fault_at(node->place, fields.path_of("preset"),
+                    "expected optuna5, optuna4, hyperopt or watanabe, found " + describe(*node));
+}
+
 bool is_plain_name(std::string_view text) {
     return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -130,8 +145,9 @@ Result<void> read_metric(const Node& node, StudyConfig& config) {
 }
 
 Result<void> read_sampler(const Node& node, StudyConfig& config) {
-    constexpr SamplerType kTypes[] = {SamplerType::kTpe, SamplerType::kGp, SamplerType::kRandom,
-                                      SamplerType::kQmc, SamplerType::kGrid};
+    constexpr SamplerType kTypes[] = {SamplerType::kTpe,   SamplerType::kGp,     SamplerType::kAuto,
+                                      SamplerType::kCmaes, SamplerType::kRandom, SamplerType::kQmc,
+                                      SamplerType::kGrid};
     std::vector<std::string> names;
     for (const SamplerType type : kTypes) names.emplace_back(sampler_name(type));
     TUNE_TRY(name, type_of(node, "sampler", names));
@@ -142,7 +158,8 @@ Result<void> read_sampler(const Node& node, StudyConfig& config) {
         std::vector<std::string> known = {"type", "seed"};
         if (sampler.type == SamplerType::kTpe || sampler.type == SamplerType::kGp)
             known.push_back("startup");
-        if (sampler.type == SamplerType::kTpe) known.push_back("candidates");
+        if (sampler.type == SamplerType::kTpe)
+            known.insert(known.end(), {"candidates", "preset", "window"});
         known.push_back(sampler.type == SamplerType::kGrid ? "points" : "duplicates");
         TUNE_TRY(fields, Fields::open(node, "sampler", known));
         if (fields.find("seed") != nullptr) {
@@ -150,6 +167,8 @@ Result<void> read_sampler(const Node& node, StudyConfig& config) {
             TUNE_TRY_VOID(fields.integer("seed", seed, 0, static_cast<std::int64_t>(kSeedMax)));
             sampler.seed = static_cast<std::uint64_t>(seed);
         }
+        TUNE_TRY_VOID(read_preset(fields, sampler));
+        TUNE_TRY_VOID(fields.integer("window", sampler.window, 0, 100'000'000));
         TUNE_TRY_VOID(fields.integer("startup", sampler.startup, 0, 1'000'000));
         TUNE_TRY_VOID(fields.integer("candidates", sampler.candidates, 1, 1000));
         TUNE_TRY_VOID(fields.integer("points", sampler.points, 1, 100'000));

@@ -117,6 +117,18 @@ std::string_view sampler_name(SamplerType type) {
         case SamplerType::kQmc: return "qmc";
         case SamplerType::kTpe: return "tpe";
         case SamplerType::kGp: return "gp";
+        case SamplerType::kCmaes: return "cmaes";
+        case SamplerType::kAuto: return "auto";
+    }
+    return "?";
+}
+
+std::string_view preset_name(TpePreset preset) {
+    switch (preset) {
+        case TpePreset::kOptuna5: return "optuna5";
+        case TpePreset::kOptuna4: return "optuna4";
+        case TpePreset::kHyperopt: return "hyperopt";
+        case TpePreset::kWatanabe: return "watanabe";
     }
     return "?";
 }

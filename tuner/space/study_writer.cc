@@ -22,7 +22,12 @@ Json to_json(const SamplerConfig& sampler) {
     if (sampler.seed) json["seed"] = *sampler.seed;
     if (sampler.type == SamplerType::kTpe || sampler.type == SamplerType::kGp)
         json["startup"] = sampler.startup;
-    if (sampler.type == SamplerType::kTpe) json["candidates"] = sampler.candidates;
+    if (sampler.type == SamplerType::kTpe) {
+        json["candidates"] = sampler.candidates;
+        if (sampler.preset != TpePreset::kOptuna5)
+            json["preset"] = std::string(preset_name(sampler.preset));
+        if (sampler.window != SamplerConfig().window) json["window"] = sampler.window;
+    }
     if (sampler.type == SamplerType::kGrid) {
         if (sampler.points != 0) json["points"] = sampler.points;
     } else {

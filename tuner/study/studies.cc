@@ -9,6 +9,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "tuner/sampler/auto_choice.h"
 #include "tuner/study/studies_impl.h"
 #include "tuner/study/warm_start.h"
 
@@ -220,6 +221,9 @@ void Studies::Impl::create_in_experiment(Wanted wanted, std::int64_t experiment_
                            .seed = config.sampler.seed ? *config.sampler.seed : draw_seed(),
                            .created_ms = now_ms()};
     config.sampler.seed = identity.seed;
+    if (config.sampler.type == SamplerType::kAuto)
+        log_info("study '" + config.study +
+                 "': sampler auto: " + choice_text(config.space, config.budget.trials));
     auto made = std::make_unique<Study>(std::move(identity), std::move(config));
     Study& study = *made;
     studies_.emplace(study.name(), std::move(made));

@@ -1,44 +1,73 @@
-// Ask + tell of the TPE sampler with 10 mixed parameters after 100, 1,000 and 10,000 trials: 8
-// floats in [0, 1], one float in [1e-5, 1e-1] on a log scale, one choice of three; one worker, in
-// memory. The figure is the median of the 30 trials before the mark. One JSON line a figure;
-// peers.py measures Optuna and Rustuna on the same objective in the same way.
+// Ask + tell of the TPE sampler, in memory, one worker; the figure is the median of the 30 trials
+// before the mark. One JSON line a figure.
+//
+//   10 parameters      8 floats in [0, 1], one float in [1e-5, 1e-1] on a log scale, one choice of
+//                      three; peers.py measures Optuna and Rustuna on it in the same way
+//   10 of every kind   3 floats, a log float, a float on a grid, 2 integers, a log integer, 2
+//   choices 100,000 trials     the window of the default settings; the history is told, not asked
+//   for 64 askers          threads that ask and tell under one lock, as those of a study do
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include <unistd.h>
 
 #include "tuner/sampler/sampler.h"
 
 namespace {
 
 using namespace tune::tuner;
+using Clock = std::chrono::steady_clock;
 
 struct Mark {
     std::uint64_t trials;
     double target_us;
 };
 
-constexpr Mark kMarks[] = {{100, 20}, {1'000, 60}, {10'000, 500}};
 constexpr std::size_t kWindow = 30;
 
-Space bench_space() {
+Space space_of(const std::vector<std::string>& words) {
     StudySource source;
-    for (int i = 0; i < 8; ++i)
-        source.inline_parameters.push_back("x" + std::to_string(i) + "=0..1");
-    source.inline_parameters.push_back("lr=1e-5..1e-1:log");
-    source.inline_parameters.push_back("c=a,b,c");
+    source.inline_parameters = words;
     return read_study(source).value().space;
 }
 
-double objective(const Point& point) {
+Space floats() {
+    std::vector<std::string> words;
+    for (int i = 0; i < 8; ++i) words.push_back("x" + std::to_string(i) + "=0..1");
+    words.insert(words.end(), {"lr=1e-5..1e-1:log", "c=a,b,c"});
+    return space_of(words);
+}
+
+Space every_kind() {
+    return space_of({"x0=0..1", "x1=0..1", "x2=0..1", "lr=1e-5..1e-1:log", "drop=0..0.9:0.05",
+                     "depth=1..20:int", "heads=1..64:int", "width=8..2048:int:log", "c=a,b,c",
+                     "d=a,b,c,d,e"});
+}
+
+/// The distance from a point within: what is a number on the line between its bounds.
+double objective(const Space& space, const Point& point) {
     double sum = 0;
-    for (std::size_t i = 0; i < 8; ++i) sum += (point[i] - 0.3) * (point[i] - 0.3);
-    const double decades = std::log10(point[8]) + 3;
-    return sum + 0.1 * decades * decades + (point[9] == 1 ? 0 : 0.2);
+    for (std::size_t i = 0; i < space.size(); ++i) {
+        const Parameter& parameter = space[i];
+        if (parameter.kind == Kind::kChoice) {
+            sum += point[i] == 1 ? 0 : 0.2;
+            continue;
+        }
+        const auto at = [&](double value) { return parameter.log ? std::log(value) : value; };
+        const double low = at(parameter.low);
+        const double share = (at(point[i]) - low) / (at(parameter.high) - low);
+        sum += (share - 0.3) * (share - 0.3);
+    }
+    return sum;
 }
 
 double median(std::vector<double> values) {
@@ -47,36 +76,111 @@ double median(std::vector<double> values) {
     return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+void print(const std::string& name, double value, const char* unit, const char* better,
+           double target) {
+    std::printf(
+        "{\"name\": \"%s\", \"value\": %.2f, \"unit\": \"%s\", \"better\": \"%s\", "
+        "\"target\": %g}\n",
+        name.c_str(), value, unit, better, target);
+    std::fflush(stdout);
+}
+
+std::unique_ptr<Sampler> make(const Space& space, SamplerType type = SamplerType::kTpe) {
+    SamplerConfig config;
+    config.type = type;
+    return make_sampler(space, config, Goal::kMinimize, 0);
+}
+
+double ask_and_tell_us(Sampler& sampler, const Space& space, std::uint64_t number) {
+    const auto start = Clock::now();
+    Observation observation;
+    observation.number = number;
+    observation.point = sampler.suggest(number);
+    (void)sampler.observe(observation);
+    const auto asked = Clock::now();
+    const double value = objective(space, observation.point);
+    const auto run = Clock::now();
+    observation.state = Observation::State::kComplete;
+    observation.value = value;
+    (void)sampler.observe(observation);
+    return std::chrono::duration<double, std::micro>((asked - start) + (Clock::now() - run))
+        .count();
+}
+
+void measure(const std::string& label, const Space& space, const std::vector<Mark>& marks) {
+    const std::unique_ptr<Sampler> sampler = make(space);
+    std::vector<double> times_us;
+    auto mark = marks.begin();
+    for (std::uint64_t number = 0; mark != marks.end(); ++number) {
+        times_us.push_back(ask_and_tell_us(*sampler, space, number));
+        if (number + 1 != mark->trials) continue;
+        print("TPE ask + tell, " + label + ", " + std::to_string(mark->trials) + " trials",
+              median({times_us.end() - kWindow, times_us.end()}), "us", "lower", mark->target_us);
+        ++mark;
+    }
+}
+
+double resident_bytes() {
+    std::ifstream file("/proc/self/statm");
+    double all = 0;
+    double resident = 0;
+    file >> all >> resident;
+    return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+void measure_huge(const std::string& label, const Space& space) {
+    constexpr std::uint64_t kTrials = 100'000;
+    const double before = resident_bytes();
+    const std::unique_ptr<Sampler> sampler = make(space);
+    const std::unique_ptr<Sampler> draws = make(space, SamplerType::kRandom);
+    for (std::uint64_t number = 0; number < kTrials; ++number) {
+        Observation observation;
+        observation.number = number;
+        observation.state = Observation::State::kComplete;
+        observation.point = draws->suggest(number);
+        observation.value = objective(space, observation.point);
+        (void)sampler->observe(observation);
+    }
+    std::vector<double> times_us;
+    for (std::uint64_t i = 0; i < kWindow; ++i)
+        times_us.push_back(ask_and_tell_us(*sampler, space, kTrials + i));
+    print("TPE ask + tell, " + label + ", 100,000 trials, window", median(times_us), "us", "lower",
+          1000);
+    print("memory a trial and parameter, " + label + ", 100,000 trials",
+          (resident_bytes() - before) / static_cast<double>(kTrials * space.size()), "bytes",
+          "lower", 200);
+}
+
+/// Ask + tell pairs a second of `askers` threads with one sampler that has 1,000 trials.
+double rate_of(const Space& space, int askers) {
+    const std::unique_ptr<Sampler> sampler = make(space);
+    std::uint64_t next = 0;
+    for (; next < 1000; ++next) (void)ask_and_tell_us(*sampler, space, next);
+    constexpr std::uint64_t kMore = 1500;
+    std::mutex lock;
+    const auto begin = Clock::now();
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < askers; ++i)
+        threads.emplace_back([&] {
+            for (;;) {
+                const std::lock_guard held(lock);
+                if (next >= 1000 + kMore) return;
+                (void)ask_and_tell_us(*sampler, space, next++);
+            }
+        });
+    threads.clear();
+    return kMore / std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
 }  // namespace
 
 int main() {
-    const Space space = bench_space();
-    const std::unique_ptr<Sampler> sampler =
-        make_sampler(space, SamplerConfig{}, Goal::kMinimize, 0);
-    std::vector<double> times_us;
-    const Mark* mark = kMarks;
-    for (std::uint64_t number = 0; number < std::end(kMarks)[-1].trials; ++number) {
-        const auto start = std::chrono::steady_clock::now();
-        Observation observation;
-        observation.number = number;
-        observation.point = sampler->suggest(number);
-        (void)sampler->observe(observation);
-        const auto asked = std::chrono::steady_clock::now();
-        const double value = objective(observation.point);
-        const auto run = std::chrono::steady_clock::now();
-        observation.state = Observation::State::kComplete;
-        observation.value = value;
-        (void)sampler->observe(observation);
-        const auto told = std::chrono::steady_clock::now();
-        times_us.push_back(
-            std::chrono::duration<double, std::micro>((asked - start) + (told - run)).count());
-        if (number + 1 != mark->trials) continue;
-        const std::vector<double> window(times_us.end() - kWindow, times_us.end());
-        std::printf(
-            "{\"name\": \"TPE ask + tell, 10 parameters, %llu trials\", \"value\": %.2f, "
-            "\"unit\": \"us\", \"better\": \"lower\", \"target\": %g}\n",
-            static_cast<unsigned long long>(mark->trials), median(window), mark->target_us);
-        ++mark;
-    }
+    measure("10 parameters", floats(), {{100, 20}, {1'000, 60}, {10'000, 500}});
+    measure("10 of every kind", every_kind(), {{100, 20}, {1'000, 60}, {10'000, 500}});
+    measure_huge("10 parameters", floats());
+    measure_huge("10 of every kind", every_kind());
+    const double one = rate_of(floats(), 1);
+    print("64 askers, share of one asker's rate", 100 * rate_of(floats(), 64) / one, "%", "higher",
+          80);
     return 0;
 }

@@ -8,12 +8,13 @@
 #include <utility>
 
 #include "tuner/sampler/gp/improvement.h"
+#include "tuner/sampler/gp/minimize.h"
 
 namespace tune::tuner {
 namespace {
 
 constexpr std::size_t kClimbs = 4;
-constexpr int kClimbSteps = 12;
+constexpr int kClimbSteps = 15;
 constexpr int kClimbRounds = 2;
 /// Categories that are all tried; of more, so many drawn at random are.
 constexpr std::size_t kCategoriesTried = 12;
@@ -80,7 +81,8 @@ private:
 
     double random_value(std::size_t j) {
         const double uniform = next_uniform();
-        if (!features_[j].is_category()) return uniform;
+        if (!features_[j].is_category())
+            return problem_.low[j] + (problem_.high[j] - problem_.low[j]) * uniform;
         const double categories = features_[j].axis.categories;
         return std::min(std::floor(uniform * categories), categories - 1);
     }
@@ -105,9 +107,11 @@ private:
             const bool is_moved = next_uniform() < std::max(share, 0.15);
             const double other = random_value(j);
             if (!is_moved) continue;
-            row[j] = features_[j].is_category()
-                         ? other
-                         : std::clamp(row[j] + width * (2 * other - 1), 0.0, 1.0);
+            row[j] =
+                features_[j].is_category()
+                    ? other
+                    : std::clamp(row[j] + width * (2 * other - problem_.low[j] - problem_.high[j]),
+                                 problem_.low[j], problem_.high[j]);
         }
         return row;
     }
@@ -123,45 +127,70 @@ private:
         return from;
     }
 
-    /// Gradient ascent with a step that doubles and halves; rows on a grid move there only in
-    /// try_neighbours.
+    /// Whether the climb may move this feature.
+    bool is_free(std::size_t j) const {
+        return !features_[j].is_category() && !features_[j].is_stepped() &&
+               !problem_.fixed.is_fixed[j];
+    }
+
+    /// L-BFGS within the bounds, in units of the length scales, in which all features matter alike.
+    /// Rows on a grid move there only in try_neighbours.
     void climb_numbers(Found& at) {
+        const auto size = static_cast<Eigen::Index>(at.row.size());
+        const Eigen::ArrayXd lengths =
+            (-0.5 * problem_.model->parameters().inverse_squared_lengths).exp().min(1.0);
         Eigen::VectorXd by_mean;
         Eigen::VectorXd by_variance;
-        double length = 0.1;
-        for (int step = 0; step < kClimbSteps && length > 1e-4; ++step) {
-            const Eigen::Map<const Eigen::VectorXd> row(at.row.data(),
-                                                        static_cast<Eigen::Index>(at.row.size()));
-            const auto prediction = problem_.model->predict(row, by_mean, by_variance);
+        const auto downhill = [&](const Row& row) {
+            const auto prediction = problem_.model->predict(
+                Eigen::Map<const Eigen::VectorXd>(row.data(), size), by_mean, by_variance);
             const LogImprovement improvement = log_expected_improvement(
                 prediction.mean, prediction.variance, problem_.model->best_mean());
             Eigen::VectorXd gradient =
-                improvement.by_mean * by_mean + improvement.by_variance * by_variance;
+                -(improvement.by_mean * by_mean + improvement.by_variance * by_variance);
+            gradient.array() *= lengths;
             for (std::size_t j = 0; j < features_.size(); ++j) {
-                const auto index = static_cast<Eigen::Index>(j);
-                const bool is_at_bound = (at.row[j] <= 0 && gradient[index] < 0) ||
-                                         (at.row[j] >= 1 && gradient[index] > 0);
-                if (features_[j].is_category() || features_[j].is_stepped() ||
-                    problem_.fixed.is_fixed[j] || is_at_bound)
-                    gradient[index] = 0;
+                double& slope = gradient[static_cast<Eigen::Index>(j)];
+                const bool is_held = (row[j] <= problem_.low[j] && slope > 0) ||
+                                     (row[j] >= problem_.high[j] && slope < 0);
+                if (!is_free(j) || is_held) slope = 0;
             }
-            const double norm = gradient.norm();
-            if (!(norm > 1e-9)) return;
+            return gradient;
+        };
+        Eigen::VectorXd gradient = downhill(at.row);
+        LbfgsMemory memory;
+        for (int step = 0; step < kClimbSteps; ++step) {
+            if (!(gradient.norm() > 1e-6)) return;
+            Eigen::VectorXd direction = memory.direction(gradient);
+            if (!(gradient.dot(direction) < 0)) direction = -gradient;
+            double length = std::min(1.0, 0.5 / direction.cwiseAbs().maxCoeff());
             bool has_risen = false;
-            while (!has_risen && length > 1e-4) {
-                Row next = at.row;
-                for (std::size_t j = 0; j < next.size(); ++j)
-                    next[j] = features_[j].is_category()
-                                  ? next[j]
-                                  : std::clamp(next[j] + length / norm *
-                                                             gradient[static_cast<Eigen::Index>(j)],
-                                               0.0, 1.0);
+            Row next;
+            double value = 0;
+            for (int trial = 0; trial < 5 && !has_risen; ++trial, length *= 0.25) {
+                next = at.row;
+                for (std::size_t j = 0; j < next.size(); ++j) {
+                    const auto index = static_cast<Eigen::Index>(j);
+                    if (is_free(j))
+                        next[j] = std::clamp(next[j] + length * direction[index] * lengths[index],
+                                             problem_.low[j], problem_.high[j]);
+                }
                 next = problem_.canonical(next);
-                const double value = score(next);
+                value = score(next);
                 has_risen = value > at.score;
-                if (has_risen) at = {std::move(next), value};
-                length *= has_risen ? 2.0 : 0.25;
             }
+            if (!has_risen) return;
+            const bool is_flat = value - at.score < 1e-4;
+            Eigen::VectorXd moved(size);
+            for (Eigen::Index j = 0; j < size; ++j)
+                moved[j] =
+                    (next[static_cast<std::size_t>(j)] - at.row[static_cast<std::size_t>(j)]) /
+                    lengths[j];
+            at = {std::move(next), value};
+            if (is_flat) return;
+            const Eigen::VectorXd before = gradient;
+            gradient = downhill(at.row);
+            memory.remember(std::move(moved), gradient - before);
         }
     }
 

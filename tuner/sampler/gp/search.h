@@ -26,6 +26,9 @@ struct SearchProblem {
     std::function<std::vector<double>(const std::vector<double>&)> canonical;
     /// Good rows to start from besides random ones.
     std::vector<std::vector<double>> starts;
+    /// Where numbers may lie, one pair a feature.
+    std::vector<double> low;
+    std::vector<double> high;
 };
 
 /// The best row found: random rows and steps around `starts`, then a climb from the best few. A

@@ -1,0 +1,165 @@
+// TPE's window for huge histories, and the sampler that chooses.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "tests/tuner/sampler/reference.h"
+#include "tuner/sampler/auto_choice.h"
+#include "tuner/sampler/parzen.h"
+
+namespace tune::tuner {
+namespace {
+
+using State = Observation::State;
+
+const std::vector<std::string> kWords = {"x=0..1", "k=1..20:int", "c=a,b,c", "y=0..1?c=b"};
+
+double loss(const Point& p) {
+    return std::pow(p[0] - 0.3, 2) + std::pow((p[1] - 12) / 16, 2) + (p[2] == 1 ? 0 : 0.3);
+}
+
+SamplerConfig with_window(int window) {
+    SamplerConfig config;
+    config.window = window;
+    return config;
+}
+
+/// A study whose best trials come early, so that good ones are older than the window.
+std::vector<Observation> play(Sampler& sampler, std::uint64_t trials) {
+    std::vector<Observation> last;
+    for (std::uint64_t i = 0; i < trials; ++i) {
+        Observation o;
+        o.number = i;
+        o.point = sampler.suggest(i);
+        o.state = i % 19 == 7 ? State::kGone : State::kComplete;
+        o.value = loss(o.point) + (i > 60 ? 0.2 : 0);
+        EXPECT_TRUE(sampler.observe(o));
+        last.push_back(o);
+    }
+    return last;
+}
+
+bool same(const Point& a, const Point& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) {
+        return x == y || (!is_active(x) && !is_active(y));
+    });
+}
+
+TEST(Window, IsExactUntilItIsFull) {
+    const Space space = space_of(kWords);
+    const auto exact = make_sampler(space, with_window(0), Goal::kMinimize, 1);
+    const auto windowed = make_sampler(space, with_window(100), Goal::kMinimize, 1);
+    for (const Observation& o : play(*exact, 105)) {
+        EXPECT_TRUE(same(windowed->suggest(o.number), o.point)) << o.number;
+        ASSERT_TRUE(windowed->observe(o));
+    }
+    play(*exact, 140);
+    bool differs = false;
+    const auto longer = make_sampler(space, with_window(0), Goal::kMinimize, 1);
+    const auto shorter = make_sampler(space, with_window(40), Goal::kMinimize, 1);
+    for (const Observation& o : play(*longer, 200)) {
+        ASSERT_TRUE(shorter->observe(o));
+        differs = differs || !same(longer->suggest(200), shorter->suggest(200));
+    }
+    EXPECT_TRUE(differs);
+}
+
+TEST(Window, TheSameBitsWhateverTheOrder) {
+    const Space space = space_of(kWords);
+    const auto lived = make_sampler(space, with_window(40), Goal::kMinimize, 3);
+    std::vector<Observation> last = play(*lived, 300);
+    const Point expected = lived->suggest(300);
+    std::mt19937_64 random(7);
+    for (int turn = 0; turn < 5; ++turn) {
+        std::shuffle(last.begin(), last.end(), random);
+        const auto resumed = make_sampler(space, with_window(40), Goal::kMinimize, 3);
+        for (const Observation& o : last) ASSERT_TRUE(resumed->observe(o));
+        EXPECT_TRUE(same(resumed->suggest(300), expected));
+        // Trials that vanish bring older ones back into the window.
+        for (int i = 0; i < 30; ++i) {
+            Observation gone = last[static_cast<std::size_t>(i)];
+            gone.state = State::kGone;
+            ASSERT_TRUE(resumed->observe(gone));
+        }
+        for (int i = 0; i < 30; ++i)
+            ASSERT_TRUE(resumed->observe(last[static_cast<std::size_t>(i)]));
+        EXPECT_TRUE(same(resumed->suggest(300), expected));
+    }
+}
+
+TEST(Window, DroppingManyIsDroppingEach) {
+    std::mt19937_64 random(1);
+    std::uniform_real_distribution<double> uniform(0, 1);
+    const std::vector<Axis> axes = {axis_of("x=0..1"), axis_of("k=1..20:int"), axis_of("c=a,b")};
+    ParzenEstimator many(axes);
+    ParzenEstimator each(axes);
+    for (std::uint64_t i = 0; i < 150; ++i) {
+        const std::vector<double> row = {uniform(random), 1 + std::floor(20 * uniform(random)),
+                                         std::floor(2 * uniform(random))};
+        many.insert(3 * i, row);
+        each.insert(3 * i, row);
+    }
+    many.erase_before(200);
+    for (std::uint64_t i = 0; 3 * i < 200; ++i) each.erase(3 * i);
+    ASSERT_EQ(many.size(), each.size());
+    const std::vector<double> points = {0.1, 3, 0, 0.5, 17, 1, 0.9, 9, 0};
+    std::vector<double> one(3);
+    std::vector<double> other(3);
+    many.log_density(points, one);
+    each.log_density(points, other);
+    EXPECT_EQ(one, other);
+    many.erase_before(1'000'000);
+    EXPECT_EQ(many.size(), 0u);
+}
+
+TEST(Auto, SaysWhatItPicksAndWhy) {
+    EXPECT_EQ(choice_text(space_of({"x=0..1", "m=a,b", "y=0..1?m=a"}), 100),
+              "gp with every fifth trial by tpe for the first 300 trials (3 parameters, 1 of them "
+              "a category, 1 under "
+              "conditions), then tpe; the budget of 100 ends before that");
+    EXPECT_EQ(choice_text(space_of({"x=0..1"}), std::nullopt),
+              "gp with every fifth trial by tpe for the first 300 trials (1 parameter), then tpe");
+    std::vector<std::string> words;
+    for (int i = 0; i < 100; ++i) words.push_back("x" + std::to_string(i) + "=0..1");
+    EXPECT_EQ(choice_text(space_of(words), 1000),
+              "tpe (100 parameters, too many for a Gaussian process)");
+}
+
+SamplerConfig of_type(SamplerType type) {
+    SamplerConfig config;
+    config.type = type;
+    return config;
+}
+
+TEST(Auto, GoesOverToTpeWithTheSameHistory) {
+    const Space space = space_of({"x=0..1", "k=1..20:int", "c=a,b,c", "y=0..1?c=b"});
+    SamplerConfig config;
+    config.type = SamplerType::kAuto;
+    const auto automatic = make_sampler(space, config, Goal::kMinimize, 5);
+    const auto tpe = make_sampler(space, SamplerConfig{}, Goal::kMinimize, 5);
+    int equal_before = 0;
+    std::vector<Observation> last;
+    std::mt19937_64 random(3);
+    const auto draw = make_sampler(space, of_type(SamplerType::kRandom), Goal::kMinimize, 11);
+    for (std::uint64_t i = 0; i < 310; ++i) {
+        if (i % 100 == 60) equal_before += same(automatic->suggest(i), tpe->suggest(i)) ? 1 : 0;
+        if (i >= 300) {
+            EXPECT_TRUE(same(automatic->suggest(i), tpe->suggest(i))) << i;
+        }
+        Observation o;
+        o.number = i;
+        o.point = draw->suggest(i);
+        o.state = State::kComplete;
+        o.value = loss(o.point);
+        ASSERT_TRUE(automatic->observe(o));
+        ASSERT_TRUE(tpe->observe(o));
+    }
+    EXPECT_LT(equal_before, 3);
+}
+
+}  // namespace
+}  // namespace tune::tuner

@@ -1,0 +1,31 @@
+#pragma once
+// What the sampler `auto` does with a space, and why.
+//
+// Threads: pure functions.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tuner/space/space.h"
+
+namespace tune::tuner {
+
+/// A Gaussian process while it is worth its cost, TPE afterwards.
+struct AutoChoice {
+    std::size_t gp_trials =
+        0;               // finished trials up to which the Gaussian process proposes; 0: never
+    std::string reason;  // of the space: "4 parameters, 1 of them a category"
+};
+
+/// A function of the space alone, so that a budget may be raised without changing what was
+/// suggested. How many trials run at once and how noisy they are is seen as the study goes: pending
+/// trials and noise are part of the Gaussian process. O(parameters).
+[[nodiscard]] AutoChoice choose_sampler(const Space& space);
+
+/// One sentence for people: "gp with every fifth trial by tpe for the first 300 trials (4
+/// parameters, 1 of them a category), then tpe; the budget of 100 ends before that".
+[[nodiscard]] std::string choice_text(const Space& space, std::optional<std::uint64_t> trials);
+
+}  // namespace tune::tuner

@@ -1,0 +1,65 @@
+#pragma once
+// CMA-ES with margin and restarts. Private to tuner/sampler; see cma_sampler.cc.
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "tuner/sampler/cma/state.h"
+#include "tuner/sampler/history.h"
+#include "tuner/sampler/sampler.h"
+#include "tuner/sampler/uniform.h"
+
+namespace tune::tuner {
+
+/// True if the space has a number that is always active, which is what CMA-ES models.
+[[nodiscard]] bool has_plain_number(const Space& space);
+
+/// True if CMA-ES models every parameter that has more than one value.
+[[nodiscard]] bool models_whole(const Space& space);
+
+class CmaSampler final : public Sampler {
+public:
+    /// `others` proposes what CMA-ES does not model: categories, and what conditions switch.
+    /// REQUIRES: has_plain_number(space).
+    CmaSampler(const Space& space, Goal goal, std::uint64_t seed, std::unique_ptr<Sampler> others);
+
+    Result<void> observe(const Observation& observation) override;
+    [[nodiscard]] Point suggest(std::uint64_t number, const Point& fixed) override;
+
+private:
+    struct Trial {
+        Observation::State state = Observation::State::kRunning;
+        std::vector<double> values;  // of the axes; empty: gone
+        Rank rank;                   // complete and pruned ones
+    };
+
+    /// The trials first, first + 1, ... first + population - 1 and what they are drawn from.
+    struct Generation {
+        CmaState state;
+        std::uint64_t first = 0;
+        std::uint64_t run_first = 0;  // where its run began
+    };
+
+    [[nodiscard]] Generation first_generation() const;
+    void step_back(std::uint64_t number);
+    void advance();
+    [[nodiscard]] bool is_closed(const Generation& generation) const;
+    [[nodiscard]] bool has_ended(std::uint64_t first, std::size_t count) const;
+    [[nodiscard]] Generation next_of(const Generation& generation);
+    [[nodiscard]] CmaMember member_of(std::uint64_t number, const Trial& trial);
+    [[nodiscard]] Eigen::VectorXd draw(const CmaState& state, std::uint64_t number);
+
+    Space space_;
+    Goal goal_;
+    CounterSource source_;
+    std::unique_ptr<Sampler> others_;
+    std::vector<std::size_t> parameters_;  // that are modelled
+    std::vector<Axis> axes_;
+    std::map<std::uint64_t, Trial> trials_;
+    std::deque<Generation> path_;  // the latest generations
+};
+
+}  // namespace tune::tuner
