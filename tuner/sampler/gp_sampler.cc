@@ -11,7 +11,7 @@
 //   kernel     refitted at a few numbers of finished trials (10, 11, ... then every 4, 8, 16), on
 //   at
 //              most 120 of them; between refits only the data changes
-//   nearby     every third trial comes from a model of the 6 + 2 d trials nearest to the best one,
+//   nearby     every third trial comes from a model of the 4 + d trials nearest to the best one,
 //              fitted to these alone, and stays in the box they span, which shrinks as trials
 //              gather: where the whole function is too rugged for one length scale a feature, its
 //              ripples look like noise to the model of all trials (the idea of trust regions:
@@ -44,8 +44,8 @@ constexpr std::size_t kFitRowsMax = 120;
 constexpr std::size_t kStarts = 6;
 /// Every third trial looks around the best one only.
 constexpr std::uint64_t kLocalEvery = 3;
-constexpr std::size_t kNeighbours = 6;
-constexpr std::size_t kNeighboursPerFeature = 2;
+constexpr std::size_t kNeighbours = 4;
+constexpr std::size_t kNeighboursPerFeature = 1;
 
 /// The inverse of the standard normal's distribution function (Acklam; relative error 1e-9).
 double normal_quantile(double p) {

@@ -7,8 +7,9 @@
     tests/bench/tuner/quality.py --report runs.jsonl more.jsonl
 
 Samplers: ours:NAME (of a study file), optuna:tpe, optuna:gp, rustuna:tpe, hyperopt:tpe, random. Peers need the
-packages of tests/bench/requirements.txt. With 8 workers 8 trials are outstanding at any time, and one of them, drawn by the
-seed, ends next: the same for every sampler. Normalised regret: (best - optimum) / (median of one random draw - optimum).
+packages of tests/bench/requirements.txt. With 8 workers 8 trials are outstanding at any time, and one of them, drawn by
+the seed, ends next: the same for every sampler. Normalised regret: (best - optimum) / (median of one random draw -
+optimum).
 """
 
 import argparse

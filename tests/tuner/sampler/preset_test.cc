@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "tests/tuner/sampler/reference.h"
 #include "tuner/sampler/plain_mixture.h"
@@ -229,6 +230,38 @@ TEST(PresetSampler, OnlyOptuna4AndWatanabeOverlookRunningTrials) {
         EXPECT_EQ(is_seen, preset == TpePreset::kOptuna5 || preset == TpePreset::kHyperopt)
             << static_cast<int>(preset);
     }
+}
+
+Result<StudyConfig> read(const Json& sampler) {
+    return study_config_from_json({{"sampler", sampler}});
+}
+
+TEST(SamplerSettings, PresetAndWindowAreReadAndWritten) {
+    const Json json = {{"type", "tpe"}, {"preset", "hyperopt"}, {"window", 500}};
+    const SamplerConfig config = read(json).value().sampler;
+    EXPECT_EQ(config.preset, TpePreset::kHyperopt);
+    EXPECT_EQ(config.window, 500);
+    EXPECT_EQ(config.startup, 20);  // Hyperopt's own
+    EXPECT_EQ(read(to_json(config)).value().sampler, config);
+    EXPECT_EQ(
+        read({{"type", "tpe"}, {"preset", "hyperopt"}, {"startup", 3}}).value().sampler.startup, 3);
+    EXPECT_EQ(read("auto").value().sampler.type, SamplerType::kAuto);
+    EXPECT_EQ(read("cmaes").value().sampler.type, SamplerType::kCmaes);
+}
+
+TEST(SamplerSettings, WhatIsNotOneIsRefused) {
+    const auto message = [](const Json& sampler) {
+        const Result<StudyConfig> config = read(sampler);
+        return config ? std::string("read") : config.error().message;
+    };
+    EXPECT_NE(message({{"type", "tpe"}, {"preset", "optuna3"}})
+                  .find("expected optuna5, optuna4, hyperopt or watanabe"),
+              std::string::npos);
+    EXPECT_NE(message({{"type", "tpe"}, {"preset", 4}}), "read");
+    EXPECT_NE(message({{"type", "tpe"}, {"window", -1}}), "read");
+    EXPECT_NE(message({{"type", "tpe"}, {"window", 1.5}}), "read");
+    EXPECT_NE(message({{"type", "gp"}, {"preset", "optuna4"}}), "read");
+    EXPECT_NE(message({{"type", "cmaes"}, {"window", 10}}), "read");
 }
 
 }  // namespace
