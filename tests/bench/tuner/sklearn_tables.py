@@ -1,4 +1,5 @@
 """Writes sklearn_tables.json: scores of scikit-learn models on its bundled data sets, for every point of a grid.
+What the file has is kept: remove it to start over.
 
     .venv-peers/bin/python tests/bench/tuner/sklearn_tables.py
 
@@ -39,7 +40,7 @@ def spaces():
         return kind(n_estimators=10, max_depth=v[0], max_features=v[1], min_samples_leaf=v[2], random_state=0)
 
     def machine(v, is_class):
-        kernel = {"kernel": v[3], "C": v[0], "gamma": v[1], "tol": v[2]}
+        kernel = {"kernel": v[2], "C": v[0], "gamma": v[1]}
         return svm.SVC(probability=False, **kernel) if is_class else svm.SVR(**kernel)
 
     def linear(v, is_class):
@@ -47,6 +48,9 @@ def spaces():
             return linear_model.LogisticRegression(C=v[0], fit_intercept=v[1], tol=v[2], max_iter=200)
         return linear_model.Ridge(alpha=v[0], fit_intercept=v[1], tol=v[2])
 
+    split = [("max_depth", list(range(1, 16)), False), ("min_samples_split", steps(0.01, 0.61, 4), False)]
+    leaf = ("min_samples_leaf", steps(0.01, 0.31, 4), False)
+    kernels = ("kernel", ["rbf", "sigmoid"], True)
     return {
         "kNN": (
             [
@@ -56,40 +60,17 @@ def spaces():
             ],
             knn,
         ),
-        "DT": (
-            [
-                ("max_depth", list(range(1, 16)), False),
-                ("min_samples_split", steps(0.01, 0.81, 5), False),
-                ("min_samples_leaf", steps(0.01, 0.41, 5), False),
-                ("max_features", steps(0.2, 1, 3), False),
-            ],
-            decision_tree,
-        ),
-        "RF": (
-            [
-                ("max_depth", list(range(1, 11)), False),
-                ("max_features", steps(0.1, 1, 6), False),
-                ("min_samples_leaf", steps(0.01, 0.4, 6), False),
-            ],
-            forest,
-        ),
-        "SVM": (
-            [
-                ("C", logs(1, 1e3, 10), False),
-                ("gamma", logs(1e-4, 1, 12), False),
-                ("tol", logs(1e-5, 1e-1, 4), False),
-                ("kernel", ["rbf", "sigmoid"], True),
-            ],
-            machine,
-        ),
         "linear": (
             [
                 ("C", logs(1e-4, 1e4, 33), False),
                 ("intercept", [True, False], True),
-                ("tol", logs(1e-5, 1e-1, 5), False),
+                ("tol", logs(1e-5, 1e-1, 3), False),
             ],
             linear,
         ),
+        "SVM": ([("C", logs(1, 1e3, 10), False), ("gamma", logs(1e-4, 1, 13), False), kernels], machine),
+        "DT": ([*split, leaf, ("max_features", steps(0.3, 1, 2), False)], decision_tree),
+        "RF": ([("max_depth", list(range(1, 11)), False), ("max_features", steps(0.1, 1, 4), False), leaf], forest),
     }
 
 
@@ -103,9 +84,11 @@ def main():
         "breast": (datasets.load_breast_cancer, True),
         "diabetes": (datasets.load_diabetes, False),
     }
-    problems = {}
     target = pathlib.Path(__file__).parent / "sklearn_tables.json"
+    problems = json.loads(target.read_text())["problems"] if target.exists() else {}
     for (model, (parameters, make)), (name, (load, is_class)) in itertools.product(spaces().items(), data.items()):
+        if f"{model} {name}" in problems:
+            continue
         x, y = load(return_X_y=True)
         x, _, y, _ = model_selection.train_test_split(x, y, test_size=0.2, shuffle=True, random_state=0)
         x = preprocessing.StandardScaler().fit_transform(x)
