@@ -58,8 +58,9 @@ AutoChoice choose_sampler(const Space& space) {
 std::string choice_text(const Space& space, std::optional<std::uint64_t> trials) {
     const AutoChoice choice = choose_sampler(space);
     if (choice.gp_trials == 0) return "tpe (" + choice.reason + ")";
-    const std::string first = "gp for the first " + std::to_string(choice.gp_trials) + " trials (" +
-                              choice.reason + "), then tpe";
+    const std::string first = "gp with every fifth trial by tpe for the first " +
+                              std::to_string(choice.gp_trials) + " trials (" + choice.reason +
+                              "), then tpe";
     if (!trials || *trials > choice.gp_trials) return first;
     return first + "; the budget of " + std::to_string(*trials) + " ends before that";
 }

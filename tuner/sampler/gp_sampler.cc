@@ -317,7 +317,32 @@ Point GpSampler::suggest(std::uint64_t number, const Point& fixed) {
     if (encoding_.size() == 0 || view.finished.size() < std::max<std::size_t>(startup_, 2))
         return first_.suggest(number, fixed);
     const bool is_local = view.finished.size() >= 2 * startup_ && number % kLocalEvery == 0;
-    Rows chosen = is_local ? neighbourhood(view) : whole(view);
+    std::vector<double> row;
+    if (is_local) row = best_row(neighbourhood(view), view, number, fixed);
+    // A box whose best corner is taken has nothing more to say.
+    if (!is_local || is_known(view, row)) row = best_row(whole(view), view, number, fixed);
+    Point point = encoding_.point(row);
+    // Rounding must not move what was given.
+    for (std::size_t i = 0; i < fixed.size(); ++i)
+        if (is_active(fixed[i]) && is_active(point[i])) point[i] = fixed[i];
+    return point;
+}
+
+/// Whether a trial has had this row, or one too near to tell apart.
+bool GpSampler::is_known(const View& view, const std::vector<double>& row) {
+    const auto is_near = [&](const Trial* trial) {
+        double distance = 0;
+        for (std::size_t j = 0; j < row.size(); ++j)
+            distance = std::max(distance, std::abs(trial->row[j] - row[j]));
+        return distance < 1e-5;
+    };
+    return std::any_of(view.finished.begin(), view.finished.end(), is_near) ||
+           std::any_of(view.pending.begin(), view.pending.end(), is_near);
+}
+
+/// Where the model of `chosen` expects the greatest improvement.
+std::vector<double> GpSampler::best_row(Rows chosen, const View& view, std::uint64_t number,
+                                        const Point& fixed) {
     std::vector<std::vector<double>>& rows = chosen.rows;
     SearchProblem problem{.encoding = encoding_,
                           .fixed = {},
@@ -341,11 +366,7 @@ Point GpSampler::suggest(std::uint64_t number, const Point& fixed) {
         return encoding_.row(encoding_.point(row));
     };
     hold_given(fixed, problem.fixed);
-    Point point = encoding_.point(find_best_row(problem, source_, number));
-    // Rounding must not move what was given.
-    for (std::size_t i = 0; i < fixed.size(); ++i)
-        if (is_active(fixed[i]) && is_active(point[i])) point[i] = fixed[i];
-    return point;
+    return find_best_row(problem, source_, number);
 }
 
 void GpSampler::hold_given(const Point& fixed, FixedFeatures& held) const {

@@ -48,6 +48,9 @@ private:
     [[nodiscard]] View view(std::uint64_t number) const;
     [[nodiscard]] Rows whole(const View& view);
     [[nodiscard]] Rows neighbourhood(const View& view) const;
+    [[nodiscard]] static bool is_known(const View& view, const std::vector<double>& row);
+    [[nodiscard]] std::vector<double> best_row(Rows chosen, const View& view, std::uint64_t number,
+                                               const Point& fixed);
     void hold_given(const Point& fixed, FixedFeatures& held) const;
     [[nodiscard]] static std::vector<double> values_of(const View& view, std::size_t count);
     [[nodiscard]] const KernelParameters& kernel_of(const View& view);

@@ -209,7 +209,7 @@ TEST(Errors, Settings) {
          "one metric such as {name: val_loss, goal: min}"},
         {"sampler: tpee",
          "line 1, column 10: sampler.type: unknown sampler 'tpee'; did you mean 'tpe'? Known: tpe, "
-         "gp, random, qmc, grid"},
+         "gp, auto, cmaes, random, qmc, grid"},
         {"sampler: {type: random, startup: 3}",
          "line 1, column 25: sampler: unknown key 'startup'; known: type, seed, duplicates"},
         {"sampler: {type: tpe, seed: -1}",
