@@ -53,7 +53,8 @@ Json study_json(const Study& study) {
                  {"best", best_json(study)}};
     if (config.budget.cost) json["cost"] = study.paid();
     if (whole.contains("warm_start")) json["warm_start"] = std::move(whole["warm_start"]);
-    if (whole.contains("space_order")) json["space_order"] = std::move(whole["space_order"]);
+    for (const char* key : {"space_order", "forbid", "derive", "initial"})
+        if (whole.contains(key)) json[key] = std::move(whole[key]);
     return json;
 }
 

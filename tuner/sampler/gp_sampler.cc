@@ -282,6 +282,10 @@ Point GpSampler::suggest(std::uint64_t number, const Point& fixed) {
     problem.canonical = [this](const std::vector<double>& row) {
         return encoding_.row(encoding_.point(row));
     };
+    if (space_.rules() != nullptr)
+        problem.is_forbidden = [this](const std::vector<double>& row) {
+            return space_.is_forbidden(encoding_.point(row));
+        };
     problem.fixed.is_fixed.assign(encoding_.size(), false);
     problem.fixed.values.assign(encoding_.size(), 0);
     if (!fixed.empty()) {

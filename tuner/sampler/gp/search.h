@@ -26,6 +26,8 @@ struct SearchProblem {
     std::function<std::vector<double>(const std::vector<double>&)> canonical;
     /// Good rows to start from besides random ones.
     std::vector<std::vector<double>> starts;
+    /// Rows that must not be proposed; empty: all may.
+    std::function<bool(const std::vector<double>&)> is_forbidden = {};
 };
 
 /// The best row found: random rows and steps around `starts`, then a climb from the best few. A
