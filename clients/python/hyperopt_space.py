@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Prints a Hyperopt space as JSON, for `tune space`: only Python can read a space made in Python.
 
-    python hyperopt_space.py my_script.py:space > space.json     (a variable, or a function without arguments)
+    python hyperopt_space.py my_script.py:space > space.json
     tune space space.json > study.yaml
 
-In a script of yours: print(json.dumps(hyperopt_space.tree(space))). Needs hyperopt (0.2.7 or 0.3.0 were tried).
+`space` is a variable of the script, or a function without arguments. In a script of yours:
+print(json.dumps(hyperopt_space.tree(space))). Needs hyperopt; 0.3.0 was tried.
 """
 
 import importlib.util
@@ -41,7 +42,8 @@ def _switch(node: Any) -> dict:
     parameter, *options = node.pos_args
     if parameter.name != "hyperopt_param":
         raise NotCarriedOver("a switch that no hp.choice made")
-    found = {"hp": "choice", "label": _literal(parameter.pos_args[0]), "options": [_node(o) for o in options]}
+    label = _literal(parameter.pos_args[0])
+    found = {"hp": "choice", "label": label, "options": [_node(option) for option in options]}
     distribution = parameter.pos_args[1]
     if distribution.name == "categorical":
         found["weights"] = [_literal(share) for share in distribution.pos_args[0].pos_args]
@@ -63,7 +65,8 @@ def _node(node: Any) -> dict:
         inner = _node(node.pos_args[0])
         is_whole = inner.get("hp") in ("randint", "quniform", "qnormal")
         if node.name == "int" and not is_whole:
-            raise NotCarriedOver(f"int() of {inner.get('hp', 'a value')} ({inner.get('label', '')})")
+            what = f"{inner.get('hp', 'a value')} {inner.get('label', '')}"
+            raise NotCarriedOver(f"int() of {what}")
         return inner
     raise NotCarriedOver(f"an expression: {node.name}()")
 

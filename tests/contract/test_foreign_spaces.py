@@ -1,4 +1,4 @@
-"""`tune space` on what the packages themselves write, and the published schema against a validator."""
+"""`tune space` on what the packages write, and the published schema against a validator."""
 
 import glob
 import importlib.util
@@ -15,9 +15,15 @@ import yaml
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 TUNE = os.environ.get("TUNE", os.path.join(ROOT, "build", "release", "bin", "tune"))
 
+RECORDED = os.path.join(ROOT, "tests", "contract", "hyperopt_space.json")
 
-def tune(*words, text=None, ok=True):
-    done = subprocess.run([TUNE, *words], capture_output=True, text=True, input=text, timeout=60, check=False)
+
+def run(*words):
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+
+
+def tune(*words, ok=True):
+    done = run(TUNE, *words)
     assert (done.returncode == 0) == ok, done.stdout + done.stderr
     return done.stdout if ok else done.stderr
 
@@ -39,7 +45,7 @@ def accepts(tmp_path, study):
         study = {"metric": "loss", "space": {"x": "0..1"}, **study}
     path = tmp_path / "study.json"
     path.write_text(json.dumps(study))
-    return subprocess.run([TUNE, "plan", str(path)], capture_output=True, text=True, check=False).returncode == 0
+    return run(TUNE, "plan", str(path)).returncode == 0
 
 
 def test_optuna_distributions(tmp_path, validator):
@@ -52,7 +58,8 @@ def test_optuna_distributions(tmp_path, validator):
         "width": d.IntDistribution(1, 64, log=True),
         "opt": d.CategoricalDistribution(["sgd", "adam", None, 3, True]),
     }
-    study = yaml.safe_load(translated(tmp_path, {k: d.distribution_to_json(v) for k, v in made.items()}))
+    stored = {name: d.distribution_to_json(one) for name, one in made.items()}
+    study = yaml.safe_load(translated(tmp_path, stored))
     assert validator.is_valid(study)
     assert study["space"]["layers"] == {"int": [1, 9], "step": 2}
     assert study["space"]["mix"] == {"float": [0.0, 1.0], "step": 0.25}
@@ -62,7 +69,7 @@ def test_optuna_distributions(tmp_path, validator):
 
 def test_hyperopt_space_as_recorded(tmp_path, validator):
     """What hyperopt_space.py printed with hyperopt 0.3.0 (see below)."""
-    with open(os.path.join(ROOT, "tests", "contract", "hyperopt_space.json"), encoding="utf-8") as recorded:
+    with open(RECORDED, encoding="utf-8") as recorded:
         study = yaml.safe_load(translated(tmp_path, json.load(recorded)))
     assert validator.is_valid(study)
     assert study["space"]["model"]["choice"] == ["svm", "forest"]
@@ -74,7 +81,8 @@ def test_hyperopt_space_as_recorded(tmp_path, validator):
 def hyperopt_space():
     from hyperopt import hp
 
-    kernel = hp.choice("kernel", [{"k": "linear"}, {"k": "rbf", "width": hp.lognormal("width", 0, 1)}])
+    rbf = {"k": "rbf", "width": hp.lognormal("width", 0, 1)}
+    kernel = hp.choice("kernel", [{"k": "linear"}, rbf])
     svm = {"type": "svm", "C": hp.loguniform("C", -4, 4), "kernel": kernel}
     forest = {"type": "forest", "depth": hp.uniformint("depth", 1, 9), "n": hp.randint("n", 5)}
     return {
@@ -92,13 +100,13 @@ def test_hyperopt_space_of_the_package():
     spec = importlib.util.spec_from_file_location("hyperopt_space", script)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    with open(os.path.join(ROOT, "tests", "contract", "hyperopt_space.json"), encoding="utf-8") as recorded:
+    with open(RECORDED, encoding="utf-8") as recorded:
         assert module.tree(hyperopt_space()) == json.load(recorded)
     from hyperopt import hp
 
     with pytest.raises(module.NotCarriedOver):
         module.tree(hp.uniform("x", 0, 1) + 1)
-    done = subprocess.run([sys.executable, script, __file__ + ":hyperopt_space"], capture_output=True, check=False)
+    done = run(sys.executable, script, __file__ + ":hyperopt_space")
     assert done.returncode == 0, done.stderr
 
 
@@ -131,14 +139,20 @@ def test_studies_of_the_docs_validate(validator):
 
 GOOD = [
     {"space": {"x": {"float": [0, 1], "normal": [0.5, 1]}, "y": {"normal": [0, 1]}}},
-    {"space": {"o": {"choice": ["a", "b"], "weights": [1, 2]}, "x": {"int": [1, 4], "when": {"o": "a"}}}},
+    {"space": {"o": {"choice": ["a", "b"], "weights": [1, 2]}, "x": "0..1?o=a"}},
+    {"space": {"o": {"choice": ["a", "b"]}, "x": {"int": [1, 4], "when": {"o": "a"}}}},
     {"forbid": "x > 0.5", "derive": {"y": "x * 2", "z": 3}, "initial": [{"x": 0.25}]},
     {"forbid": None, "derive": None, "initial": None, "pruner": None},
-    {"sampler": "tpe", "pruner": {"type": "any", "of": ["median", {"type": "threshold", "upper": 3}]}},
-    {"sampler": {"type": "gp", "startup": 3, "seed": 7}, "pruner": {"type": "patience", "wait": 3, "of": "median"}},
+    {"sampler": "tpe"},
+    {"pruner": {"type": "any", "of": ["median", {"type": "threshold", "upper": 3}]}},
+    {"sampler": {"type": "gp", "startup": 3, "seed": 7, "duplicates": "reuse"}},
+    {"pruner": {"type": "patience", "wait": 3, "of": "median"}},
+    {"budget": {"cost": {"of": "seconds", "max": "1h"}, "no_progress": 5, "target": 0.1}},
+    {"warm_start": {"trials": [{"params": {"x": 0.5}, "value": 1}]}},
     {"budget": {"trials": 3, "time": "1h30m", "parallel": 2}, "retry": {"max": 1, "on": ["oom"]}},
     {"metric": {"name": "a", "goal": "max", "take": "mean_last_5"}, "grace": 3.5, "timeout": "90s"},
-    {"scrape": ["loss=([0-9.]+)", {"name": "a", "pattern": "b=(.)"}], "env": {"A": 1}, "command": "python a {x}"},
+    {"scrape": ["loss=([0-9.]+)", {"name": "a", "pattern": "b=(.)"}]},
+    {"env": {"A": 1}, "command": "python a {x}"},
 ]
 
 # Refused by the reader and by the schema.

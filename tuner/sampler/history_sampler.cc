@@ -6,8 +6,7 @@
 
 namespace tune::tuner {
 
-HistorySampler::HistorySampler(std::unique_ptr<Sampler> inner,
-                               std::span<const Observation> earlier)
+HistorySampler::HistorySampler(std::unique_ptr<Sampler> inner, std::span<const Observation> earlier)
     : inner_(std::move(inner)), earlier_(earlier.size()) {
     for (std::size_t i = 0; i < earlier.size(); ++i) {
         Observation seen = earlier[i];

@@ -14,7 +14,8 @@ namespace tune::tuner {
 /// moved up behind them, for the random numbers too.
 class HistorySampler final : public Sampler {
 public:
-    /// `earlier`: complete trials of the sampler's space, least weight first; their numbers are not read.
+    /// `earlier`: complete trials of the sampler's space, least weight first; their numbers are
+    /// not read.
     HistorySampler(std::unique_ptr<Sampler> inner, std::span<const Observation> earlier);
 
     Result<void> observe(const Observation& observation) override;

@@ -80,8 +80,8 @@ std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& c
     if (space.rules() != nullptr)
         sampler = std::make_unique<AllowedSampler>(space, std::move(sampler), seed);
     if (config.type != SamplerType::kGrid && can_be_exhausted(space, config))
-        sampler = make_distinct(space, std::move(sampler), seed,
-                                config.duplicates == Duplicates::kReuse);
+        sampler =
+            make_distinct(space, std::move(sampler), seed, config.duplicates == Duplicates::kReuse);
     if (!space.first_points().empty())
         sampler = std::make_unique<FirstSampler>(space, std::move(sampler));
     return sampler;

@@ -85,10 +85,19 @@ TEST(Schema, HasTheKeysOfEverySamplerAndPruner) {
 }
 
 TEST(Schema, HasTheKeysOfSections) {
-    for (const char* section : {"metric", "budget", "retry", "scrape"})
+    for (const char* section : {"metric", "budget", "retry", "scrape", "warm_start"})
         EXPECT_EQ(properties_of(definition(section)),
                   known_to_reader(with_unknown(section, Json::object())))
             << section;
+}
+
+TEST(Schema, HasTheKeysOfWhatIsInThem) {
+    const Json none = {{"zzz", 1}};
+    EXPECT_EQ(properties_of(definition("cost")), known_to_reader({{"budget", {{"cost", none}}}}));
+    EXPECT_EQ(properties_of(definition("no_progress")),
+              known_to_reader({{"budget", {{"no_progress", none}}}}));
+    EXPECT_EQ(properties_of(definition("earlier_trial")),
+              known_to_reader({{"warm_start", {{"trials", Json::array({none})}}}}));
 }
 
 TEST(Schema, HasTheKeysOfEveryParameter) {
@@ -106,8 +115,9 @@ TEST(Schema, HasTheKeysOfEveryParameter) {
 
 /// Every closed object of the schema is held against a reader above.
 TEST(Schema, NothingIsLeftOut) {
-    const Words held = {"float", "int",    "choice", "ordinal", "const",
-                        "prior", "metric", "budget", "retry",   "scrape"};
+    const Words held = {"cost",   "no_progress", "earlier_trial", "warm_start", "float",
+                        "int",    "choice",      "ordinal",       "const",      "prior",
+                        "metric", "budget",      "retry",         "scrape"};
     for (const auto& [name, value] : schema()["definitions"].items()) {
         if (!value.contains("properties")) continue;
         EXPECT_EQ(value.value("additionalProperties", Json(true)), Json(false)) << name;

@@ -1,6 +1,7 @@
 #include "tuner/space/foreign/builder.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -47,6 +47,8 @@ public:
     /// The spec of a distribution. A step on a log scale is left out, with a note.
     [[nodiscard]] Json spec_of(Place place, const std::string& name, const ForeignDomain& domain);
 
+    [[nodiscard]] bool has_parameters() const { return !parameters_.empty(); }
+
     /// study.yaml, with `title` in its first line.
     [[nodiscard]] std::string text(const std::string& title) const;
 

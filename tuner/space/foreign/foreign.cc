@@ -69,6 +69,8 @@ Result<std::string> study_from_foreign(std::string_view text, std::optional<Fore
     const auto found = std::find_if(kSystems.begin(), kSystems.end(),
                                     [&](const System& one) { return one.system == *system; });
     TUNE_TRY_VOID(found->read(root, builder));
+    if (!builder.has_parameters())
+        return fault_at(root.place, {}, "it has no parameters to search");
     std::string study = builder.text(found->title);
     StudySource source;
     source.text = study;

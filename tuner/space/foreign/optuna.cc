@@ -46,14 +46,12 @@ Result<void> add_distribution(const Entry& entry, const Node& distribution, Stud
     domain.log = of == "LogUniformDistribution" || of == "IntLogUniformDistribution" ||
                  (log != nullptr && log->boolean);
     double step = 0;
-    for (const char* key : {"step", "q"})
-        if (const Node* given = attributes.find(key);
-            given != nullptr && given->type != Node::Type::kNull)
-            TUNE_TRY_VOID([&]() -> Result<void> {
-                TUNE_TRY(read, number_in(*given, name + "." + key));
-                step = read;
-                return {};
-            }());
+    for (const char* key : {"step", "q"}) {
+        const Node* given = attributes.find(key);
+        if (given == nullptr || given->type == Node::Type::kNull) continue;
+        TUNE_TRY(read, number_in(*given, name + "." + key));
+        step = read;
+    }
     if (step < 0) return fault_at(attributes.place, name, "the step is below 0");
     // Optuna's grids start at `low`, as ours do.
     Json spec =

@@ -1,6 +1,7 @@
 // A sweep of Weights & Biases (its sweep configuration's YAML). `log_uniform` and its kin take
 // exponents there, `..._values` take values.
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
