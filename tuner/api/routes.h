@@ -5,6 +5,7 @@
 //
 //   POST tune/studies                        the fields of study.yaml, `name` for `study` -> study
 //   GET  tune/studies
+//   GET  tune/schema                         the JSON Schema of studies
 //   GET  tune/studies/{name}[?version=&wait_ms=]   long-poll: when `version` is another one
 //   GET  tune/studies/{name}/replay          every suggestion asked for again, and compared
 //   POST tune/studies/{name}/ask             {count, worker?, lease_ttl_ms?, request_id?}

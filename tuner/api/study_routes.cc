@@ -6,6 +6,7 @@
 #include "tuner/api/routes.h"
 #include "tuner/api/views.h"
 #include "tuner/space/study_config.h"
+#include "tuner/space/study_schema.h"
 
 namespace tune::tuner {
 namespace {
@@ -152,6 +153,14 @@ void add_study_routes(tracker::Router& router, Studies& studies) {
                     [&studies](const std::shared_ptr<Request>& request, const Responder& respond) {
                         replay_study(studies, *request, respond);
                     }});
+    router.add_api(
+        2, {Method::kGet, "/tune/schema", tracker::Body::kNone, "the JSON Schema of studies",
+            [](const std::shared_ptr<Request>&, const Responder& respond) {
+                Response response;
+                response.body = study_schema();
+                response.content_type = "application/schema+json";
+                respond(std::move(response));
+            }});
     struct Verb {
         const char* name;
         Studies::Change change;

@@ -57,7 +57,8 @@ Json study_json(const Study& study) {
     if (whole.contains("warm_start")) json["warm_start"] = std::move(whole["warm_start"]);
     if (config.sampler.type == SamplerType::kAuto)
         json["sampler_choice"] = choice_text(config.space, config.budget.trials);
-    if (whole.contains("space_order")) json["space_order"] = std::move(whole["space_order"]);
+    for (const char* key : {"space_order", "forbid", "derive", "initial"})
+        if (whole.contains(key)) json[key] = std::move(whole[key]);
     return json;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/version.h"
 #include "tuner/cli/options.h"
+#include "tuner/cli/space_command.h"
 #include "tuner/cli/transfer_commands.h"
 #include "tuner/cli/upkeep_commands.h"
 
@@ -26,7 +27,8 @@ constexpr const char* kRunExamples =
     "\n"
     "Parameters: a..b range, :log, :int, a trailing number is the step; a,b,c choice; a<b<c "
     "ordered;\n"
-    "==v constant; ?p=v only if. {name} in the command is a value, {args} all others as "
+    "==v constant; ?p=v only if; :normal(m,s) prior; NAME:=EXPRESSION derived value. {name} in the "
+    "command is a value, {args} all others as "
     "--name=value.\n"
     "A trial reports its metric with an MLflow client, or with a line  tune: {\"loss\": 0.31}  on\n"
     "stdout, or through --scrape. The same command again goes on with the same study.\n";
@@ -47,6 +49,7 @@ struct Words {
     ImportCommand import;
     ExportCommand export_;
     AlertCommand alert;
+    SpaceCommand space;
     std::function<int()> verb;
 };
 
@@ -57,6 +60,10 @@ void add_study_flags(CLI::App& app, StudyFlags& flags) {
     app.add_option("-j,--parallel", flags.parallel, "trials at a time")
         ->check(CLI::Range(1, kParallelMax));
     app.add_option("--study", flags.study, "name of the study (default: from the file or command)");
+    app.add_option("--forbid", flags.forbid,
+                   "a condition that no trial may meet: \"opt == 'sgd' and lr > 0.05\"; may be "
+                   "repeated")
+        ->allow_extra_args(false);
     app.add_option("--time", flags.time, "end after this time, e.g. 90s, 2h30m");
     app.add_option("--target", flags.target, "end once a trial is at least this good");
     app.add_option("--no-progress", flags.no_progress,
@@ -150,6 +157,18 @@ void add_plan(CLI::App& app, Words& words) {
     add_study_flags(verb, words.plan.study);
     verb.add_flag("--json", words.plan.json, "as JSON");
     verb.callback([&words] { words.verb = [&words] { return run_plan(words.plan); }; });
+}
+
+void add_space(CLI::App& app, Words& words) {
+    CLI::App& verb = *app.add_subcommand("space", "print another tuner's space as a study.yaml");
+    verb.add_option("file", words.space.file,
+                    "YAML or JSON; of Hyperopt what hyperopt_space.py prints")
+        ->required();
+    verb.add_option("--from", words.space.from,
+                    "optuna, wandb, nni, katib or hyperopt (default: told from the file)");
+    verb.callback([&words] { words.verb = [&words] { return run_space(words.space); }; });
+    CLI::App& schema = *app.add_subcommand("schema", "print the JSON Schema of study files");
+    schema.callback([&words] { words.verb = run_schema; });
 }
 
 void add_agent(CLI::App& app, Words& words) {
@@ -319,6 +338,7 @@ int run(int argc, char** argv) {
     add_import(app, words);
     add_export(app, words);
     add_plan(app, words);
+    add_space(app, words);
     add_gc(app, words);
     add_backup(app, words);
     add_restore(app, words);

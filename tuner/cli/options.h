@@ -47,6 +47,7 @@ struct StudyFlags {
     std::optional<std::uint64_t> trials = {};
     std::optional<std::string> metric = {};
     std::optional<int> parallel = {};
+    std::vector<std::string> forbid = {};
     std::optional<std::string> time = {};
     std::optional<double> target = {};
     std::optional<std::uint64_t> no_progress = {};  ///< trials

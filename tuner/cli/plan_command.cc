@@ -72,6 +72,8 @@ Json plan_json(const StudyConfig& config) {
                  {"sampler", to_json(config.sampler)},
                  {"pruner", to_json(config.pruner)},
                  {"space", config.space.to_json()},
+                 {"forbid", to_json(config).value("forbid", Json::array())},
+                 {"derive", to_json(config).value("derive", Json::object())},
                  {"space_size", size ? Json(*size) : Json()},
                  {"rungs", std::move(rungs)},
                  {"command", config.command}};
@@ -125,7 +127,11 @@ std::string plan_text(const StudyConfig& config, const Json& plan) {
     space.column("values");
     for (const tuner::Parameter& parameter : config.space.parameters())
         space.row({parameter.name, to_text(plan["space"][parameter.name])});
+    for (const auto& [name, expression] : plan["derive"].items())
+        space.row({name, "= " + expression.get<std::string>()});
     text += space.text();
+    for (const Json& clause : plan["forbid"])
+        text += "never:    " + clause.get<std::string>() + "\n";
     if (!plan["space_size"].is_null()) {
         const double size = plan["space_size"];
         text += "the space has " + number_cell(plan["space_size"]) + " points";

@@ -79,6 +79,7 @@ Result<void> lay_over(const StudyFlags& flags, Json& json) {
         json["sampler"] = {{"type", *flags.sampler}};
         if (!seed.is_null()) json["sampler"]["seed"] = seed;
     }
+    for (const std::string& clause : flags.forbid) json["forbid"].push_back(clause);
     if (flags.seed) json["sampler"]["seed"] = *flags.seed;
     if (flags.pruner) {
         TUNE_TRY(pruner, pruner_json(*flags.pruner));

@@ -139,7 +139,7 @@ std::string trial_table(const Json& trials) {
 std::vector<std::string> trial_command(const Json& study, const Json& trial) {
     // The study's own JSON is a study description with more fields; take the fields of one.
     Json description = Json::object();
-    for (const char* field : {"command", "space", "space_order", "metric"})
+    for (const char* field : {"command", "space", "space_order", "derive", "metric"})
         if (study.contains(field) && !study[field].is_null()) description[field] = study[field];
     const Result<tuner::StudyConfig> config = tuner::study_config_from_json(description);
     if (!config || config->command.empty()) return {};

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "tuner/sampler/normal.h"
 #include "tuner/sampler/uniform.h"
 
 namespace tune::tuner {
@@ -17,6 +18,9 @@ Axis Axis::of(const Parameter& parameter) {
     if (parameter.kind == tuner::Kind::kChoice) {
         axis.kind = Axis::Kind::kCategory;
         axis.categories = parameter.high + 1;
+        double sum = 0;
+        for (const double weight : parameter.weights) axis.shares.push_back(sum += weight);
+        for (double& share : axis.shares) share /= sum;
         return axis;
     }
     axis.kind = parameter.step > 0 ? Axis::Kind::kStepped : Axis::Kind::kContinuous;
@@ -25,6 +29,8 @@ Axis Axis::of(const Parameter& parameter) {
     axis.low = axis.cell_low(parameter.low);
     axis.high = axis.cell_high(parameter.high);
     axis.range = axis.high - axis.low;
+    axis.spread = parameter.spread;
+    if (parameter.spread > 0) axis.center = axis.position(parameter.center);
     return axis;
 }
 
@@ -37,6 +43,40 @@ double Axis::value(double position) const {
     if (kind != Kind::kStepped) return std::clamp(raw, value_low, value_high);
     const double on_grid = value_low + std::rint((raw - value_low) / step) * step;
     return std::clamp(on_grid, value_low, value_high);
+}
+
+double Axis::quantile(double uniform) const {
+    if (spread == 0) return low + range * uniform;
+    const double low_tail = upper_tail((center - low) / spread);
+    const double high_tail = upper_tail((high - center) / spread);
+    const double mass = 1 - low_tail - high_tail;
+    // From the nearer end, so that no digits are lost.
+    const double below = low_tail + uniform * mass;
+    const double z =
+        below <= 0.5 ? normal_quantile(below) : -normal_quantile(high_tail + (1 - uniform) * mass);
+    return std::clamp(center + spread * z, low, high);
+}
+
+double Axis::share_below(double at_position) const {
+    if (spread == 0) return (at_position - low) / range;
+    const auto below = [](double z) { return z <= 0 ? upper_tail(-z) : 1 - upper_tail(z); };
+    const double low_tail = upper_tail((center - low) / spread);
+    const double high_tail = upper_tail((high - center) / spread);
+    const double share =
+        (below((at_position - center) / spread) - low_tail) / (1 - low_tail - high_tail);
+    return std::clamp(share, 0.0, 1.0);
+}
+
+double Axis::category_at(double uniform) const {
+    if (shares.empty()) return std::min(std::floor(uniform * categories), categories - 1);
+    const auto at = std::upper_bound(shares.begin(), shares.end() - 1, uniform);
+    return static_cast<double>(at - shares.begin());
+}
+
+double Axis::category_share(double category) const {
+    if (shares.empty()) return 1 / categories;
+    const auto index = static_cast<std::size_t>(category);
+    return shares[index] - (index == 0 ? 0 : shares[index - 1]);
 }
 
 double Axis::cell_low(double internal) const {

@@ -54,12 +54,11 @@ bool DistinctSampler::may_repeat(std::uint64_t number, const Seen& seen) const {
 std::optional<Point> DistinctSampler::unseen(std::uint64_t number) const {
     for (std::uint64_t draw = 0; draw < kDrawsMax; ++draw) {
         CounterSource source(seed_ ^ stream_key("draw instead " + std::to_string(draw)));
-        Point point = compose_point(
-            space_, groups_, number, space_.empty_point(), [&](const Group& group, Point& partial) {
-                for (const std::size_t index : group.members)
-                    partial[index] = draw_uniform(space_[index], source, number);
-            });
-        if (!seen_.contains(point)) return point;
+        Point point = compose_point(space_, groups_, {}, [&](const Group& group, Point& partial) {
+            for (const std::size_t index : group.members)
+                partial[index] = draw_uniform(space_[index], source, number);
+        });
+        if (!seen_.contains(point) && !space_.is_forbidden(point)) return point;
     }
     if (!points_) return std::nullopt;
     double uniform = 0;

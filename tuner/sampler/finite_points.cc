@@ -4,8 +4,14 @@
 #include <bit>
 #include <cmath>
 
+#include "tuner/sampler/axis.h"
+
 namespace tune::tuner {
 namespace {
+
+/// Combinations, whole or partial, that are held to the rules at most: forbidden ones count for
+/// nothing in the list, and must not take for ever.
+constexpr std::size_t kVisitsMax = 20 * kListedPointsMax;
 
 /// Depth first over the parameters, parents before children.
 class Walk {
@@ -15,6 +21,10 @@ public:
 
     /// False when there are too many.
     bool from(std::size_t depth) {
+        if (space_.rules() != nullptr) {
+            if (++visits_ > kVisitsMax) return false;
+            if (space_.is_forbidden(point_)) return true;
+        }
         if (depth == space_.size()) {
             if (found.size() == kListedPointsMax) return false;
             found.push_back(point_);
@@ -36,6 +46,7 @@ private:
     const Space& space_;
     const std::vector<std::vector<double>>& levels_;
     Point point_;
+    std::size_t visits_ = 0;
 };
 
 }  // namespace
@@ -59,6 +70,14 @@ std::vector<double> levels_of(const Parameter& parameter, std::size_t points) {
         return levels;
     }
     const auto place = [&](double bound) { return parameter.log ? std::log(bound) : bound; };
+    if (parameter.spread > 0) {
+        // Where the prior expects it: the middles of `points` equal shares.
+        const Axis axis = Axis::of(parameter);
+        for (std::size_t i = 0; i < points; ++i)
+            levels.push_back(parameter.snap(axis.value(
+                axis.quantile((static_cast<double>(i) + 0.5) / static_cast<double>(points)))));
+        return levels;
+    }
     const double low = place(parameter.low);
     const double high = place(parameter.high);
     for (std::size_t i = 0; i < points; ++i) {

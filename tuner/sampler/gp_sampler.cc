@@ -365,6 +365,10 @@ std::vector<double> GpSampler::best_row(Rows chosen, const View& view, std::uint
     problem.canonical = [this](const std::vector<double>& row) {
         return encoding_.row(encoding_.point(row));
     };
+    if (space_.rules() != nullptr)
+        problem.is_forbidden = [this](const std::vector<double>& row) {
+            return space_.is_forbidden(encoding_.point(row));
+        };
     hold_given(fixed, problem.fixed);
     return find_best_row(problem, source_, number);
 }

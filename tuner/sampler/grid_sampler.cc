@@ -45,14 +45,12 @@ Result<void> GridSampler::observe(const Observation& observation) {
 }
 
 Point GridSampler::suggest(std::uint64_t number, const Point& fixed) {
-    const Point given =
-        fixed.empty() && number == 0 ? space_.init_point().value_or(Point()) : fixed;
     while (cursor_ < points_.size() && seen_.contains(points_[cursor_])) ++cursor_;
     for (std::size_t i = cursor_; i < points_.size(); ++i)
-        if (!seen_.contains(points_[i]) && agrees(points_[i], given)) return points_[i];
+        if (!seen_.contains(points_[i]) && agrees(points_[i], fixed)) return points_[i];
     // Values beside the grid, or all seen: what is not given is drawn.
     RandomSampler random(space_, std::make_unique<CounterSource>(seed_));
-    return random.suggest(number, given);
+    return random.suggest(number, fixed);
 }
 
 }  // namespace tune::tuner

@@ -6,9 +6,8 @@
 
 namespace tune::tuner {
 
-HistorySampler::HistorySampler(const Space& space, std::unique_ptr<Sampler> inner,
-                               std::span<const Observation> earlier)
-    : init_(space.init_point()), inner_(std::move(inner)), earlier_(earlier.size()) {
+HistorySampler::HistorySampler(std::unique_ptr<Sampler> inner, std::span<const Observation> earlier)
+    : inner_(std::move(inner)), earlier_(earlier.size()) {
     for (std::size_t i = 0; i < earlier.size(); ++i) {
         Observation seen = earlier[i];
         seen.number = i;
@@ -24,8 +23,7 @@ Result<void> HistorySampler::observe(const Observation& observation) {
 }
 
 Point HistorySampler::suggest(std::uint64_t number, const Point& fixed) {
-    const bool takes_init = number == 0 && fixed.empty() && init_;
-    return inner_->suggest(number + earlier_, takes_init ? *init_ : fixed);
+    return inner_->suggest(number + earlier_, fixed);
 }
 
 }  // namespace tune::tuner

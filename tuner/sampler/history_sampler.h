@@ -14,16 +14,15 @@ namespace tune::tuner {
 /// moved up behind them, for the random numbers too.
 class HistorySampler final : public Sampler {
 public:
-    /// `earlier`: complete trials of this space, least weight first; their numbers are not read.
-    HistorySampler(const Space& space, std::unique_ptr<Sampler> inner,
-                   std::span<const Observation> earlier);
+    /// `earlier`: complete trials of the sampler's space, least weight first; their numbers are
+    /// not read.
+    HistorySampler(std::unique_ptr<Sampler> inner, std::span<const Observation> earlier);
 
     Result<void> observe(const Observation& observation) override;
     [[nodiscard]] Point suggest(std::uint64_t number, const Point& fixed) override;
     [[nodiscard]] bool is_exhausted() const override { return inner_->is_exhausted(); }
 
 private:
-    std::optional<Point> init_;
     std::unique_ptr<Sampler> inner_;
     std::uint64_t earlier_;
 };

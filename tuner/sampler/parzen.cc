@@ -50,10 +50,15 @@ ParzenEstimator::ParzenEstimator(std::vector<Axis> axes)
         }
         slot_.push_back(kernels_.size());
         KernelColumns kernel;
-        // The prior sits in the middle with sigma = R: its bounds are half a deviation away.
-        const double log_z = std::log1p(-2 * upper_tail(0.5));
+        kernel.prior_low_tail = upper_tail((axis.prior_mean() - axis.low) / axis.prior_width());
+        kernel.prior_high_tail = upper_tail((axis.high - axis.prior_mean()) / axis.prior_width());
+        // Without a prior of the user's it sits in the middle with sigma = R: both bounds are half
+        // a deviation away, exactly.
+        if (axis.spread == 0) kernel.prior_low_tail = kernel.prior_high_tail = upper_tail(0.5);
+        const double log_z = std::log1p(-(kernel.prior_low_tail + kernel.prior_high_tail));
         kernel.prior_log_norm =
-            log_z + (axis.kind == Axis::Kind::kContinuous ? std::log(axis.range * kSqrtTau) : 0);
+            log_z +
+            (axis.kind == Axis::Kind::kContinuous ? std::log(axis.prior_width() * kSqrtTau) : 0);
         kernel.floor = smallest_bandwidth(axis, 0);
         if (axis.kind == Axis::Kind::kStepped) kernel.cells = std::make_unique<CellTables>(axis);
         kernels_.push_back(std::move(kernel));
@@ -316,7 +321,8 @@ double ParzenEstimator::draw_position(std::size_t axis_index, std::size_t row,
     const bool is_prior = row == numbers_.size();
     if (axis.kind == Axis::Kind::kCategory) {
         const double count = axis.categories;
-        if (is_prior && numbers_.empty()) return std::min(std::floor(uniform * count), count - 1);
+        if (is_prior && (numbers_.empty() || !axis.shares.empty()))
+            return axis.category_at(uniform);
         // Each category has mass `share`, the observed one `own` more: invert the staircase.
         const double smoothing = 1 / (static_cast<double>(numbers_.size()) + 1);
         const double total = 1 + count * smoothing;
@@ -328,10 +334,10 @@ double ParzenEstimator::draw_position(std::size_t axis_index, std::size_t row,
         return std::min(std::ceil((uniform - own) / share) - 1, count - 1);
     }
     const KernelColumns& kernel = kernels_[slot_[axis_index]];
-    const double mu = is_prior ? 0.5 * (axis.low + axis.high) : kernel.mu[row];
-    const double sigma = is_prior ? axis.range : kernel.sigma[row];
-    const double low_tail = is_prior ? upper_tail(0.5) : kernel.low_tail[row];
-    const double high_tail = is_prior ? upper_tail(0.5) : kernel.high_tail[row];
+    const double mu = is_prior ? axis.prior_mean() : kernel.mu[row];
+    const double sigma = is_prior ? axis.prior_width() : kernel.sigma[row];
+    const double low_tail = is_prior ? kernel.prior_low_tail : kernel.low_tail[row];
+    const double high_tail = is_prior ? kernel.prior_high_tail : kernel.high_tail[row];
     // Inverse of the truncated distribution, from the nearer end so that no digits are lost.
     const double mass = 1 - low_tail - high_tail;
     const double below = low_tail + uniform * mass;
@@ -355,15 +361,16 @@ double ParzenEstimator::log_prior(std::span<const double> point) const {
     for (std::size_t j = 0; j < axes_.size(); ++j) {
         const Axis& axis = axes_[j];
         if (axis.kind == Axis::Kind::kCategory) {
-            sum -= std::log(axis.categories);
+            sum += axis.shares.empty() ? -std::log(axis.categories)
+                                       : std::log(axis.category_share(point[j]));
         } else if (axis.kind == Axis::Kind::kStepped) {
             const double value = axis.log ? std::exp(point[j]) : point[j];
-            const double middle = 0.5 * (axis.low + axis.high);
-            sum += log_normal_mass((axis.cell_low(value) - middle) / axis.range,
-                                   (axis.cell_high(value) - middle) / axis.range) -
+            const double middle = axis.prior_mean();
+            sum += log_normal_mass((axis.cell_low(value) - middle) / axis.prior_width(),
+                                   (axis.cell_high(value) - middle) / axis.prior_width()) -
                    kernels_[slot_[j]].prior_log_norm;
         } else {
-            const double z = (point[j] - 0.5 * (axis.low + axis.high)) / axis.range;
+            const double z = (point[j] - axis.prior_mean()) / axis.prior_width();
             sum += -0.5 * z * z - kernels_[slot_[j]].prior_log_norm;
         }
     }

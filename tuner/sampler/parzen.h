@@ -25,7 +25,9 @@ struct KernelColumns {
     Column high_tail{0};  // and above it
     std::vector<std::uint32_t> order;  // rows by (mu, row)
     double prior_log_norm = 0;
-    double floor = 0;  // smallest bandwidth at this size
+    double prior_low_tail = 0;   // mass of the untruncated prior below the segment
+    double prior_high_tail = 0;  // and above it
+    double floor = 0;            // smallest bandwidth at this size
     // Stepped axes only: rows with equal mu and sigma share a class, and its masses.
     std::vector<std::uint32_t> classes;
     std::unique_ptr<CellTables> cells;

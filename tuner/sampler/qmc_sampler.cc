@@ -36,9 +36,8 @@ std::uint32_t owen_scramble(std::uint32_t x, std::uint32_t seed) {
 /// `uniform` in [0, 1) to a value of the parameter.
 double value_at(const Parameter& parameter, double uniform) {
     const Axis axis = Axis::of(parameter);
-    if (axis.kind == Axis::Kind::kCategory)
-        return std::min(std::floor(uniform * axis.categories), axis.categories - 1);
-    const double value = axis.value(axis.low + axis.range * uniform);
+    if (axis.kind == Axis::Kind::kCategory) return axis.category_at(uniform);
+    const double value = axis.value(axis.quantile(uniform));
     return axis.kind == Axis::Kind::kStepped ? parameter.snap(value) : value;
 }
 
@@ -92,7 +91,7 @@ Result<void> QmcSampler::observe(const Observation& observation) {
 
 Point QmcSampler::suggest(std::uint64_t number, const Point& fixed) {
     const std::vector<double>* uniforms = sequence_ ? &sequence_->at(number) : nullptr;
-    return compose_point(space_, groups_, number, fixed, [&](const Group& group, Point& point) {
+    return compose_point(space_, groups_, fixed, [&](const Group& group, Point& point) {
         for (const std::size_t index : group.members) {
             const std::size_t dimension = dimension_of_[index];
             point[index] = dimension < kSobolParametersMax

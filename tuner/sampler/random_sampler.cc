@@ -8,6 +8,11 @@ namespace tune::tuner {
 
 double draw_uniform(const Parameter& parameter, UniformSource& source, std::uint64_t trial) {
     const Axis axis = Axis::of(parameter);
+    double uniform = 0;
+    if (!axis.shares.empty()) {
+        source.fill(trial, axis.key, {&uniform, 1});
+        return axis.category_at(uniform);
+    }
     if (axis.kind == Axis::Kind::kCategory) {
         // One number a category, the largest wins: uniform, and what the optuna of the golden files
         // does.
@@ -15,9 +20,8 @@ double draw_uniform(const Parameter& parameter, UniformSource& source, std::uint
         source.fill(trial, axis.key, scores);
         return static_cast<double>(std::max_element(scores.begin(), scores.end()) - scores.begin());
     }
-    double uniform = 0;
     source.fill(trial, axis.key, {&uniform, 1});
-    const double value = axis.value(axis.low + axis.range * uniform);
+    const double value = axis.value(axis.quantile(uniform));
     if (axis.kind == Axis::Kind::kStepped) return parameter.snap(value);
     // The upper end of a continuous range has probability 0; rounding must not give it more.
     return std::min(value, std::nextafter(parameter.high, parameter.low));
@@ -32,7 +36,7 @@ Result<void> RandomSampler::observe(const Observation& observation) {
 }
 
 Point RandomSampler::suggest(std::uint64_t number, const Point& fixed) {
-    return compose_point(space_, groups_, number, fixed, [&](const Group& group, Point& point) {
+    return compose_point(space_, groups_, fixed, [&](const Group& group, Point& point) {
         for (const std::size_t index : group.members)
             point[index] = draw_uniform(space_[index], *source_, number);
     });

@@ -12,17 +12,17 @@
 
 namespace tune::tuner {
 
-/// A uniform draw from the parameter's (widened, logarithmic) segment or its categories. Source of
-/// the arithmetic: optuna 5.0.0, _transform.py and samplers/_random.py.
+/// A draw from the parameter's prior: uniform on its (widened, logarithmic) segment or its
+/// categories unless the space says otherwise. Source of the uniform arithmetic: optuna 5.0.0,
+/// _transform.py and samplers/_random.py.
 [[nodiscard]] double draw_uniform(const Parameter& parameter, UniformSource& source,
                                   std::uint64_t trial);
 
-/// Fills what the conditions make active: `fixed` values where they are given, `init` values for
-/// trial 0 where nothing is fixed, `draw(group, point)` for the rest.
+/// Fills what the conditions make active: `fixed` values where they are given, `draw(group, point)`
+/// for the rest.
 template <class Draw>
 [[nodiscard]] Point compose_point(const Space& space, const std::vector<Group>& groups,
-                                  std::uint64_t trial, const Point& fixed, Draw draw) {
-    const Point given = fixed.empty() && trial == 0 ? space.init_point().value_or(Point()) : fixed;
+                                  const Point& fixed, Draw draw) {
     Point point = space.empty_point();
     for (const Group& group : groups) {
         if (!space.active(group.members.front(), point)) continue;
@@ -32,7 +32,7 @@ template <class Draw>
             draw(group, point);
         }
         for (const std::size_t index : group.members) {
-            if (!given.empty() && is_active(given[index])) point[index] = given[index];
+            if (!fixed.empty() && is_active(fixed[index])) point[index] = fixed[index];
         }
     }
     return point;

@@ -4,9 +4,11 @@
 #include <utility>
 
 #include "base/check.h"
+#include "tuner/sampler/allowed_sampler.h"
 #include "tuner/sampler/auto_sampler.h"
 #include "tuner/sampler/cma_sampler.h"
 #include "tuner/sampler/distinct_sampler.h"
+#include "tuner/sampler/first_sampler.h"
 #include "tuner/sampler/gp_sampler.h"
 #include "tuner/sampler/grid_sampler.h"
 #include "tuner/sampler/history_sampler.h"
@@ -108,11 +110,15 @@ std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& c
     // Trial n of these two is the n-th point whatever was seen.
     const bool learns = config.type != SamplerType::kGrid && config.type != SamplerType::kQmc;
     if (learns && !earlier.empty())
-        sampler = std::make_unique<HistorySampler>(space, std::move(sampler), earlier);
-    const bool is_distinct = config.type != SamplerType::kGrid && can_be_exhausted(space, config);
-    return is_distinct ? make_distinct(space, std::move(sampler), seed,
-                                       config.duplicates == Duplicates::kReuse)
-                       : std::move(sampler);
+        sampler = std::make_unique<HistorySampler>(std::move(sampler), earlier);
+    if (space.rules() != nullptr)
+        sampler = std::make_unique<AllowedSampler>(space, std::move(sampler), seed);
+    if (config.type != SamplerType::kGrid && can_be_exhausted(space, config))
+        sampler =
+            make_distinct(space, std::move(sampler), seed, config.duplicates == Duplicates::kReuse);
+    if (!space.first_points().empty())
+        sampler = std::make_unique<FirstSampler>(space, std::move(sampler));
+    return sampler;
 }
 
 bool can_be_exhausted(const Space& space, const SamplerConfig& config) {

@@ -48,7 +48,9 @@ public:
 
     /// The point for trial `number`. `fixed`: values that are given (kInactive: not given; empty:
     /// none); the rest is suggested, and what the conditions switch off is dropped. With no
-    /// `fixed`, trial 0 takes the space's `init` values. Does not record the trial: observe() does.
+    /// `fixed`, the space's first points come before any other, and no point is forbidden; with
+    /// some, Space::check tells whether the point can be run. Does not record the trial: observe()
+    /// does.
     [[nodiscard]] virtual Point suggest(std::uint64_t number, const Point& fixed = {}) = 0;
 
     /// True when every point that it would propose was had by a trial: nothing is left to try.

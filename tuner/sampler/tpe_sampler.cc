@@ -33,6 +33,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "base/check.h"
@@ -206,12 +207,11 @@ Point TpeSampler::suggest(std::uint64_t number, const Point& fixed) {
     const Side own_side = own == trials_.end() ? Side::kNone : own->second.side;
     if (own_side != Side::kNone) place(number, own->second, Side::kNone);
     const bool is_startup = ranking_.size() < startup_;
-    Point point =
-        compose_point(space_, groups_, number, fixed, [&](const Group& group, Point& partial) {
-            if (!is_startup) return draw(group, number, partial);
-            for (const std::size_t index : group.members)
-                partial[index] = draw_uniform(space_[index], *sources_.startup, number);
-        });
+    Point point = compose_point(space_, groups_, fixed, [&](const Group& group, Point& partial) {
+        if (!is_startup) return draw(group, number, partial);
+        for (const std::size_t index : group.members)
+            partial[index] = draw_uniform(space_[index], *sources_.startup, number);
+    });
     if (own_side != Side::kNone) place(number, own->second, own_side);
     return point;
 }
@@ -239,16 +239,28 @@ void TpeSampler::draw(const Group& group, std::uint64_t number, Point& point) {
             }
         }
     }
-    const double* best = points_.data() + best_candidate(model) * axes.size();
+    const std::vector<std::size_t> order = best_candidates(model);
+    for (const std::size_t candidate : order) {
+        take(model, candidate, point);
+        if (space_.rules() == nullptr || !space_.is_forbidden(point)) return;
+    }
+    // All are forbidden: what is wrapped around this sampler finds another point.
+    take(model, order.front(), point);
+}
+
+void TpeSampler::take(const Model& model, std::size_t candidate, Point& point) const {
+    const std::span<const Axis> axes = model.good.axes();
+    const double* positions = points_.data() + candidate * axes.size();
     for (std::size_t j = 0; j < axes.size(); ++j) {
         const std::size_t index = model.members[j];
         point[index] = axes[j].kind == Axis::Kind::kCategory
-                           ? best[j]
-                           : space_[index].snap(axes[j].value(best[j]));
+                           ? positions[j]
+                           : space_[index].snap(axes[j].value(positions[j]));
     }
 }
 
-std::size_t TpeSampler::best_candidate(const Model& model) {
+/// The best first; where nothing can be forbidden, only that one.
+std::vector<std::size_t> TpeSampler::best_candidates(const Model& model) {
     good_density_.resize(candidates_);
     bad_density_.resize(candidates_);
     model.good.log_density(points_, good_density_);
@@ -256,7 +268,13 @@ std::size_t TpeSampler::best_candidate(const Model& model) {
     std::size_t best = 0;
     for (std::size_t c = 1; c < candidates_; ++c)
         if (good_density_[c] - bad_density_[c] > good_density_[best] - bad_density_[best]) best = c;
-    return best;
+    if (space_.rules() == nullptr) return {best};
+    std::vector<std::size_t> order(candidates_);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return good_density_[a] - bad_density_[a] > good_density_[b] - bad_density_[b];
+    });
+    return order;
 }
 
 }  // namespace tune::tuner

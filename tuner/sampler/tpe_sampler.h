@@ -57,7 +57,8 @@ private:
     void settle_window();
     void rebalance();
     void draw(const Group& group, std::uint64_t number, Point& point);
-    [[nodiscard]] std::size_t best_candidate(const Model& model);
+    [[nodiscard]] std::vector<std::size_t> best_candidates(const Model& model);
+    void take(const Model& model, std::size_t candidate, Point& point) const;
 
     Space space_;
     Goal goal_;

@@ -1,9 +1,12 @@
 #include "tuner/space/command.h"
 
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "tuner/space/node.h"
+#include "tuner/space/rules.h"
 #include "tuner/space/wording.h"
 
 namespace tune::tuner {
@@ -67,16 +70,23 @@ std::optional<std::string> fact(const TrialFacts& facts, const std::string& name
     return std::nullopt;
 }
 
-/// The argument with its values; nullopt if it names a parameter that is inactive.
+using Texts = std::unordered_map<std::string, std::string>;
+
+bool is_value(const Space& space, const std::string& name) {
+    return space.find(name) || (space.rules() != nullptr && space.rules()->has_derived(name));
+}
+
+/// The argument with its values; nullopt if it names one that does not exist in this trial.
 std::optional<std::string> filled(const std::vector<Part>& parts, const Space& space,
-                                  const Point& point, const TrialFacts& facts) {
+                                  const Texts& values, const TrialFacts& facts) {
     std::string text;
     for (const Part& part : parts) {
         if (!part.is_placeholder) {
             text += part.text;
-        } else if (const auto index = space.find(part.text)) {
-            if (!is_active(point[*index])) return std::nullopt;
-            text += space[*index].text(point[*index]);
+        } else if (is_value(space, part.text)) {
+            const auto value = values.find(part.text);
+            if (value == values.end()) return std::nullopt;
+            text += value->second;
         } else {
             text += fact(facts, part.text).value_or("");
         }
@@ -136,7 +146,7 @@ Result<void> check_command(const std::vector<std::string>& command, const Space&
         if (argument.find('\0') != std::string::npos)
             return fault_at({}, "command", "an argument holds a NUL byte");
         for (const Part& part : parts_of(argument)) {
-            if (!part.is_placeholder || space.find(part.text)) continue;
+            if (!part.is_placeholder || is_value(space, part.text)) continue;
             if (part.text == "args") {
                 if (argument == "{args}") continue;
                 return fault_at(
@@ -146,6 +156,9 @@ Result<void> check_command(const std::vector<std::string>& command, const Space&
             if (fact(TrialFacts{}, part.text)) continue;
             std::vector<std::string> known;
             for (const Parameter& parameter : space.parameters()) known.push_back(parameter.name);
+            if (space.rules() != nullptr)
+                for (const auto& [name, expression] : space.rules()->texts().derive)
+                    known.push_back(name);
             known.push_back("args");
             known.insert(known.end(), kFacts.begin(), kFacts.end());
             return fault_at({}, "command",
@@ -167,14 +180,16 @@ std::vector<std::string> fill_command(const std::vector<std::string>& command, c
         for (const Part& part : arguments.back())
             if (part.is_placeholder) named.insert(part.text);
     }
+    const std::vector<std::pair<std::string, std::string>> texts = space.texts(point);
+    const Texts values(texts.begin(), texts.end());
     std::vector<std::string> argv;
     for (std::size_t i = 0; i < command.size(); ++i) {
         if (command[i] == "{args}") {
-            for (auto& [name, text] : space.texts(point))
+            for (const auto& [name, text] : texts)
                 if (!named.contains(name)) argv.push_back("--" + name + "=" + text);
             continue;
         }
-        if (std::optional<std::string> text = filled(arguments[i], space, point, facts)) {
+        if (std::optional<std::string> text = filled(arguments[i], space, values, facts)) {
             argv.push_back(std::move(*text));
             continue;
         }

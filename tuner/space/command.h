@@ -1,8 +1,10 @@
 #pragma once
 // The command of a trial: argv with placeholders.
 //
-//   {name}    the value of the parameter `name`
-//   {args}    --name=value for every active parameter that the command names nowhere else; stands
+//   {name}    the value of the parameter `name`, or of the derived value
+//   {args}    --name=value for every active parameter and derived value that the command names
+//   nowhere
+//             else; stands
 //   as
 //             an argument of its own
 //   {study} {trial} {attempt} {run_id} {seed}   unless a parameter has that name

@@ -61,7 +61,15 @@ public:
         const std::size_t equals = word_.find('=');
         if (equals == std::string_view::npos || equals == 0)
             return fault(1, "expected NAME=SPEC, such as lr=1e-5..1e-1:log");
-        const std::string_view name = word_.substr(0, equals);
+        std::string_view name = word_.substr(0, equals);
+        if (name.ends_with(':')) {
+            name.remove_suffix(1);
+            if (const auto wrong = name_fault(name)) return fault(1, *wrong);
+            if (equals + 1 == word_.size())
+                return fault(equals + 2, "expected an expression after ':='");
+            return InlineParameter{std::string(name), true,
+                                   to_text(Json(std::string(word_.substr(equals + 1))))};
+        }
         if (const auto wrong = name_fault(name)) return fault(1, *wrong);
         Piece rest{word_.substr(equals + 1), equals + 2};
         if (rest.text.starts_with("=")) {
@@ -70,7 +78,7 @@ public:
             TUNE_TRY_VOID(read_spec(rest));
         }
         if (!when_.empty()) spec_["when"] = when_;
-        return InlineParameter{std::string(name), to_text(spec_)};
+        return InlineParameter{std::string(name), false, to_text(spec_)};
     }
 
 private:
@@ -147,6 +155,9 @@ private:
                 return fault(flag.column, "':if(' is not closed; expected ':if(name=value)'");
             return read_conditions(flag.sub(3, flag.text.size() - 4));
         }
+        for (const std::string_view prior : {"normal", "lognormal", "weights"})
+            if (flag.text.starts_with(prior) && flag.text.substr(prior.size()).starts_with("("))
+                return read_prior(flag, prior);
         if (const std::optional<double> step = number_of(flag.text)) {
             if (spec_.contains("step")) return fault(flag.column, "a second step");
             if (is_integer_text(flag.text)) {
@@ -161,11 +172,30 @@ private:
                              : flag.text == "ord" ? &ordinal_
                                                   : nullptr;
         if (target == nullptr)
-            return fault(flag.column, "unknown flag " + in_quotes(flag.text) +
-                                          "; expected log, int, ord, if(name=value) or a number "
-                                          "(the step)" +
-                                          did_you_mean(flag.text, {"log", "int", "ord"}));
+            return fault(flag.column,
+                         "unknown flag " + in_quotes(flag.text) +
+                             "; expected log, int, ord, if(name=value), normal(mean,deviation), "
+                             "lognormal(median,deviation), weights(a,b) or a number "
+                             "(the step)" +
+                             did_you_mean(flag.text,
+                                          {"log", "int", "ord", "normal", "lognormal", "weights"}));
         *target = true;
+        return {};
+    }
+
+    /// `normal(0,1)`, `weights(3,1)`: the numbers as a list.
+    Result<void> read_prior(Piece flag, std::string_view key) {
+        const Piece body = flag.sub(key.size());
+        if (!body.text.ends_with(")"))
+            return fault(body.column, "expected '" + std::string(key) + "(a,b)'");
+        if (spec_.contains(key)) return fault(flag.column, "a second '" + std::string(key) + "'");
+        Json list = Json::array();
+        for (const Piece& item : split_outside(body.sub(1, body.text.size() - 2), ',')) {
+            const std::optional<double> number = number_of(item.text);
+            if (!number) return fault(item.column, "expected a number");
+            list.push_back(*number);
+        }
+        spec_[std::string(key)] = std::move(list);
         return {};
     }
 
@@ -221,6 +251,9 @@ private:
             return fault(domain.column,
                          "expected a range a..b, a list a,b,c, an ordered list "
                          "a<b<c or, after '==', a constant");
+        for (const std::string_view prior : {"normal", "lognormal"})
+            if (domain.text.starts_with(prior) && domain.text.substr(prior.size()).starts_with("("))
+                return read_prior(domain, prior);
         const bool has_comma = find_outside(domain.text, ",") != std::string_view::npos;
         const bool has_less = find_outside(domain.text, "<") != std::string_view::npos;
         if (has_comma && has_less)

@@ -9,6 +9,11 @@
 //   momentum=0..0.99?opt=sgd     exists only if opt is sgd; `p=v|w` any of, `&` and, `p>=3`
 //   momentum=0..0.99:if(opt=sgd) the same without `?`; several :if(...) are AND
 //   lr=1e-5..1e-1:log@3e-4       the first value to try
+//   x=-5..5:normal(0,1)          a prior: mean and deviation; the bounds may be left out:
+//   x=normal(0,1)
+//   lr=lognormal(1e-3,1)         median, and deviation of the logarithm
+//   opt=sgd,adamw:weights(3,1)   how often each is tried before anything is known
+//   scaled:=lr*sqrt(batch/256)   a derived value (expression.h)
 
 #include <string>
 #include <string_view>
@@ -20,7 +25,8 @@ namespace tune::tuner {
 
 struct InlineParameter {
     std::string name;
-    std::string spec_json;  // the parameter's object as in `space`, as JSON text
+    bool is_derived = false;  // then spec_json is the expression as a JSON string
+    std::string spec_json;    // the parameter's object as in `space`, as JSON text
 };
 
 /// Translates one word into the JSON of the schema; what the JSON means is checked with the whole

@@ -1,9 +1,11 @@
 #include "tuner/space/space.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tuner/space/node.h"
+#include "tuner/space/rules.h"
 #include "tuner/space/space_check.h"
 #include "tuner/space/space_reader.h"
 #include "tuner/space/wording.h"
@@ -24,7 +26,8 @@ std::vector<std::string> names_of(const std::vector<Parameter>& parameters) {
 bool same(const Parameter& a, const Parameter& b) {
     return a.name == b.name && a.kind == b.kind && a.low == b.low && a.high == b.high &&
            a.step == b.step && a.log == b.log && a.choices == b.choices && a.init == b.init &&
-           a.when == b.when;
+           a.when == b.when && a.center == b.center && a.spread == b.spread &&
+           a.weights == b.weights;
 }
 
 }  // namespace
@@ -77,14 +80,31 @@ bool Space::active(std::size_t index, const Point& point) const {
     return true;
 }
 
-std::optional<Point> Space::init_point() const {
-    std::optional<Point> point;
-    for (std::size_t i = 0; i < size(); ++i) {
-        if (!parameters_[i].init) continue;
-        if (!point) point = empty_point();
-        (*point)[i] = *parameters_[i].init;
-    }
-    return point;
+Space Space::with_rules(std::shared_ptr<const SpaceRules> rules) const {
+    Space space = *this;
+    space.rules_ = std::move(rules);
+    return space;
+}
+
+Space Space::with_initial(std::vector<Point> initial) const {
+    Space space = *this;
+    space.initial_ = std::move(initial);
+    return space;
+}
+
+std::vector<Point> Space::first_points() const {
+    std::vector<Point> points = initial_;
+    const bool has_init = std::any_of(parameters_.begin(), parameters_.end(),
+                                      [](const Parameter& one) { return one.init.has_value(); });
+    if (points.empty() && has_init) points.push_back(empty_point());
+    for (Point& point : points)
+        for (std::size_t i = 0; i < size(); ++i)
+            if (!is_active(point[i]) && parameters_[i].init) point[i] = *parameters_[i].init;
+    return points;
+}
+
+bool Space::is_forbidden(const Point& point) const {
+    return rules_ && rules_->fault(point).has_value();
 }
 
 Result<void> Space::check(const Point& point) const {
@@ -100,6 +120,8 @@ Result<void> Space::check(const Point& point) const {
         if (wanted && !parameter.contains(point[i]))
             return bad(parameter.name, number_text(point[i]) + " is not a value of this parameter");
     }
+    if (!rules_) return {};
+    if (const auto fault = rules_->fault(point)) return bad("point", *fault);
     return {};
 }
 
@@ -107,6 +129,7 @@ Json Space::to_json(const Point& point) const {
     Json values = Json::object();
     for (std::size_t i = 0; i < size(); ++i)
         if (is_active(point[i])) values[parameters_[i].name] = parameters_[i].external(point[i]);
+    if (rules_) rules_->add_derived(point, values);
     return values;
 }
 
@@ -115,6 +138,10 @@ std::vector<std::pair<std::string, std::string>> Space::texts(const Point& point
     for (std::size_t i = 0; i < size(); ++i)
         if (is_active(point[i]))
             texts.emplace_back(parameters_[i].name, parameters_[i].text(point[i]));
+    if (!rules_) return texts;
+    std::vector<std::pair<std::string, std::string>> derived = rules_->derived_texts(point);
+    texts.insert(texts.end(), std::make_move_iterator(derived.begin()),
+                 std::make_move_iterator(derived.end()));
     return texts;
 }
 
@@ -125,6 +152,7 @@ Result<Point> Space::point_from_json(const Json& params) const {
     Point point = empty_point();
     for (const auto& [name, value] : params.items()) {
         const std::optional<std::size_t> index = find(name);
+        if (!index && rules_ && rules_->has_derived(name)) continue;
         if (!index)
             return bad("params", "the space has no parameter " + in_quotes(name) +
                                      known_words(name, names_of(parameters_)));
@@ -132,6 +160,7 @@ Result<Point> Space::point_from_json(const Json& params) const {
         if (!internal) return bad("params." + name, internal.error().message);
         point[*index] = *internal;
     }
+    if (rules_) TUNE_TRY_VOID(rules_->check_derived(point, params));
     return point;
 }
 
@@ -139,7 +168,17 @@ bool Space::operator==(const Space& other) const {
     if (size() != other.size()) return false;
     for (std::size_t i = 0; i < size(); ++i)
         if (!same(parameters_[i], other.parameters_[i])) return false;
-    return true;
+    const auto texts_of = [](const Space& space) {
+        return space.rules_ ? space.rules_->texts() : RuleTexts();
+    };
+    const auto is_same_point = [](const Point& a, const Point& b) {
+        return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) {
+            return x == y || (!is_active(x) && !is_active(y));
+        });
+    };
+    return texts_of(*this) == texts_of(other) &&
+           std::equal(initial_.begin(), initial_.end(), other.initial_.begin(),
+                      other.initial_.end(), is_same_point);
 }
 
 }  // namespace tune::tuner

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -76,6 +77,10 @@ struct Parameter {
     std::vector<Json> choices;   // choice, ordinal; const: exactly one
     std::optional<double> init;  // internal value that the first trial tries
     std::vector<Condition> when;
+    // What is believed of the parameter before the first trial; see prior.h. Uniform by default.
+    double center = 0;            // float, int: mean, or median where `log`
+    double spread = 0;            // standard deviation (of the logarithm where `log`); 0: uniform
+    std::vector<double> weights;  // choice: relative, one a value; empty: all alike
 
     Parameter();
     Parameter(const Parameter&);
@@ -113,6 +118,8 @@ struct Parameter {
     [[nodiscard]] std::string text(double internal) const;
 };
 
+class SpaceRules;
+
 class Space {
 public:
     /// The space without parameters.
@@ -128,6 +135,26 @@ public:
 
     /// The canonical `space` object; from_json reads it back to an equal space.
     [[nodiscard]] Json to_json() const;
+
+    /// The same parameters under other rules; null: none. See rules.h, which makes them.
+    [[nodiscard]] Space with_rules(std::shared_ptr<const SpaceRules> rules) const;
+
+    /// Forbidden combinations and derived values; null where there are none.
+    [[nodiscard]] const SpaceRules* rules() const { return rules_.get(); }
+
+    /// The same parameters and rules with these points to be tried first (kInactive: left open).
+    [[nodiscard]] Space with_initial(std::vector<Point> initial) const;
+
+    /// Points to be tried before any other, as they were given.
+    [[nodiscard]] const std::vector<Point>& initial() const { return initial_; }
+
+    /// What the first trials try: `initial`, with the `init` values where a point leaves them open;
+    /// without `initial` the `init` values alone, if there are any.
+    [[nodiscard]] std::vector<Point> first_points() const;
+
+    /// True if a rule excludes the point for sure; never for lack of a value, so a point that is
+    /// not filled in yet may be asked about too. O(rules).
+    [[nodiscard]] bool is_forbidden(const Point& point) const;
 
     /// In order of declaration.
     [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
@@ -148,31 +175,32 @@ public:
     /// A point with every parameter inactive.
     [[nodiscard]] Point empty_point() const { return Point(size(), kInactive); }
 
-    /// The `init` values (kInactive where there is none); nullopt if no parameter has one.
-    [[nodiscard]] std::optional<Point> init_point() const;
-
-    /// Checks a whole point: size, domains, and exactly the active parameters present. Errors:
-    /// kInvalidParameterValue naming the parameter.
+    /// Checks a whole point: size, domains, exactly the active parameters present, and the rules.
+    /// Errors: kInvalidParameterValue naming the parameter or the rule.
     [[nodiscard]] Result<void> check(const Point& point) const;
 
-    /// {"name": value} of the active parameters.
+    /// {"name": value} of the active parameters and of the derived values.
     [[nodiscard]] Json to_json(const Point& point) const;
 
-    /// name -> text of the active parameters, in order of declaration; what is logged as params.
+    /// name -> text of the active parameters, in order of declaration, and of the derived values;
+    /// what is logged as params.
     [[nodiscard]] std::vector<std::pair<std::string, std::string>> texts(const Point& point) const;
 
     /// From {"name": value}. Unknown names and values outside the domain are errors
     /// (kInvalidParameterValue, with a suggestion). Parameters that are not named stay kInactive:
-    /// the result may be partial (an enqueued trial); `check` tells whether it is whole.
+    /// the result may be partial (an enqueued trial); `check` tells whether it is whole. A derived
+    /// value may stand there if the others make it what it says.
     [[nodiscard]] Result<Point> point_from_json(const Json& params) const;
 
-    /// Equal parameters in equal order.
+    /// Equal parameters in equal order, equal rules and initial points.
     [[nodiscard]] bool operator==(const Space& other) const;
 
 private:
     std::vector<Parameter> parameters_;
     std::vector<std::size_t> parents_first_;
     std::unordered_map<std::string, std::size_t> index_;
+    std::shared_ptr<const SpaceRules> rules_;
+    std::vector<Point> initial_;
 };
 
 /// A double as Python's repr writes it: the shortest text that reads back the same ("0.1", "1.0",

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/limits.h"
+#include "tuner/space/prior.h"
 #include "tuner/space/wording.h"
 
 namespace tune::tuner {
@@ -142,6 +143,7 @@ Fault settle_domain(Parameter& p) {
     } else if (Fault fault = choices_fault(p)) {
         return fault;
     }
+    if (Fault fault = prior_fault(p)) return fault;
     return init_fault(p);
 }
 

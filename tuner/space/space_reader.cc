@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "tuner/space/inline.h"
+#include "tuner/space/prior.h"
 #include "tuner/space/space_check.h"
 #include "tuner/space/wording.h"
 
@@ -26,7 +27,8 @@ Result<void> expect_keys(const Node& map, std::string_view path,
 namespace {
 
 constexpr const char* kShapes =
-    "{float: [0, 1]}, {int: [1, 8]}, {choice: [a, b]}, {ordinal: [1, 2, 4]} or {const: 3}";
+    "{float: [0, 1]}, {int: [1, 8]}, {choice: [a, b]}, {ordinal: [1, 2, 4]}, {const: 3} or "
+    "{normal: [0, 1], low: -5, high: 5}";
 
 const std::unordered_map<std::string, Kind> kKinds = {{"float", Kind::kFloat},
                                                       {"int", Kind::kInt},
@@ -51,14 +53,14 @@ const std::unordered_map<std::string, std::string> kForeign = {
     {"low", "{float: [low, high]}"},
     {"distribution", "{float: [low, high]}"},
     {"type", "{float: [low, high]}"},
-    {"_type", "{float: [low, high]}"},
-    {"normal", "{float: [low, high]}; normal priors are not supported in this version"}};
+    {"_type", "{float: [low, high]}"}};
 
 struct Draft {
     Parameter parameter;
     const Node* spec = nullptr;
     std::string path;
-    Place place;  // of the name
+    Place place;                  // of the name
+    bool is_short_prior = false;  // {normal: [0, 1], low: -5, high: 5}: no kind, a float
 };
 
 class SpaceReader {
@@ -110,6 +112,8 @@ private:
         Result<InlineParameter> expanded =
             parse_inline_parameter(entry.key + "=" + entry.value.text);
         if (!expanded) return fault_at(entry.value.place, draft.path, expanded.error().message);
+        if (expanded->is_derived)
+            return fault_at(entry.value.place, draft.path, "derived values stand under 'derive'");
         TUNE_TRY(json, parse_json(expanded->spec_json));
         TUNE_TRY(node, node_from_json(json));
         expanded_.push_back(std::move(node));
@@ -134,7 +138,10 @@ private:
                                     " exclude each other; a parameter is of one kind");
             found = &entry;
         }
-        if (found == nullptr) return unknown_kind(spec, draft);
+        if (found == nullptr) {
+            draft.is_short_prior = prior_entry(spec) != nullptr;
+            return draft.is_short_prior ? Result<void>() : unknown_kind(spec, draft);
+        }
         Parameter& parameter = draft.parameter;
         parameter.kind = kKinds.at(found->key);
         const std::string path = draft.path + "." + found->key;
@@ -185,8 +192,10 @@ private:
         Parameter& p = draft.parameter;
         const std::string kind(kind_name(p.kind));
         std::vector<std::string> known = {kind};
+        if (draft.is_short_prior) known = {"low", "high"};
         if (p.kind == Kind::kFloat || p.kind == Kind::kInt)
-            known.insert(known.end(), {"log", "step"});
+            known.insert(known.end(), {"log", "step", "normal", "lognormal"});
+        if (p.kind == Kind::kChoice) known.push_back("weights");
         if (p.kind != Kind::kConst) known.push_back("init");
         known.push_back("when");
         TUNE_TRY_VOID(expect_keys(spec, draft.path, known));
@@ -204,6 +213,7 @@ private:
             if (p.step == 0)
                 return fault_at(step->place, draft.path + ".step", "a step must be above 0");
         }
+        TUNE_TRY_VOID(read_prior(spec, draft.path, draft.is_short_prior, p));
         return read_init(spec, draft);
     }
 

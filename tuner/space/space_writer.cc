@@ -44,9 +44,11 @@ Json domain_json(const Parameter& p) {
 Json parameter_json(const Parameter& p, const std::vector<Parameter>& all) {
     Json spec = Json::object();
     spec[std::string(kind_name(p.kind))] = domain_json(p);
-    if (p.log) spec["log"] = true;
+    if (p.log && p.spread == 0) spec["log"] = true;
     if (p.kind == Kind::kFloat && p.step > 0) spec["step"] = p.step;
     if (p.kind == Kind::kInt && p.step != 1) spec["step"] = static_cast<std::int64_t>(p.step);
+    if (p.spread > 0) spec[p.log ? "lognormal" : "normal"] = Json::array({p.center, p.spread});
+    if (!p.weights.empty()) spec["weights"] = p.weights;
     if (p.init && p.kind != Kind::kConst) spec["init"] = p.external(*p.init);
     for (const Condition& condition : p.when) {
         const Parameter& parent = all[condition.parent];

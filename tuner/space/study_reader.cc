@@ -9,6 +9,7 @@
 #include "tuner/space/fields.h"
 #include "tuner/space/inline.h"
 #include "tuner/space/node.h"
+#include "tuner/space/rule_reader.h"
 #include "tuner/space/space_reader.h"
 #include "tuner/space/study_config.h"
 #include "tuner/space/study_sections.h"
@@ -135,6 +136,9 @@ constexpr Section kSections[] = {
     {"metric", read_metric},
     {"space", skip},
     {"space_order", skip},
+    {"forbid", skip},
+    {"derive", skip},
+    {"initial", skip},
     {"sampler", read_sampler},
     {"pruner", read_pruner},
     {"budget", read_budget},
@@ -148,7 +152,7 @@ constexpr Section kSections[] = {
 };
 
 /// Keys of the schema that this version does not know how to keep.
-constexpr const char* kLater[] = {"constraints", "derive", "forbid"};
+constexpr const char* kLater[] = {"constraints"};
 
 std::vector<std::string> section_keys() {
     std::vector<std::string> keys;
@@ -178,7 +182,8 @@ Result<void> reorder(Node& space, const Node& order) {
     return {};
 }
 
-Result<void> merge_inline(Node& space, const std::vector<std::string>& words) {
+/// Parameters go to `space`, derived values to `derive`.
+Result<void> merge_inline(Node& space, Node& derive, const std::vector<std::string>& words) {
     std::vector<std::string> seen;
     for (const std::string& word : words) {
         TUNE_TRY(parameter, parse_inline_parameter(word));
@@ -189,13 +194,15 @@ Result<void> merge_inline(Node& space, const std::vector<std::string>& words) {
         seen.push_back(parameter.name);
         TUNE_TRY(json, parse_json(parameter.spec_json));
         TUNE_TRY(spec, node_from_json(json));
+        Node& into = parameter.is_derived ? derive : space;
+        if (into.type == Node::Type::kNull) into.type = Node::Type::kMap;
         const auto found =
-            std::find_if(space.entries.begin(), space.entries.end(),
+            std::find_if(into.entries.begin(), into.entries.end(),
                          [&](const Entry& entry) { return entry.key == parameter.name; });
-        if (found != space.entries.end()) {
+        if (found != into.entries.end()) {
             found->value = std::move(spec);
         } else {
-            space.entries.push_back(Entry{std::move(parameter.name), {}, std::move(spec)});
+            into.entries.push_back(Entry{std::move(parameter.name), {}, std::move(spec)});
         }
     }
     return {};
@@ -227,15 +234,20 @@ Result<StudyConfig> read_root(Node root, const std::vector<std::string>& inline_
         if (entry.key == "command") command = &entry.value;
         if (entry.key == "space_order") order = &entry.value;
     }
-    for (Entry& entry : root.entries)
+    Node forbid;
+    Node derive;
+    Node initial;
+    for (Entry& entry : root.entries) {
         if (entry.key == "space") space = std::move(entry.value);
-    if (order != nullptr) TUNE_TRY_VOID(reorder(space, *order));
-    if (!inline_parameters.empty()) {
-        if (space.type == Node::Type::kNull) space.type = Node::Type::kMap;
-        TUNE_TRY_VOID(merge_inline(space, inline_parameters));
+        if (entry.key == "forbid") forbid = std::move(entry.value);
+        if (entry.key == "derive") derive = std::move(entry.value);
+        if (entry.key == "initial") initial = std::move(entry.value);
     }
+    if (order != nullptr) TUNE_TRY_VOID(reorder(space, *order));
+    TUNE_TRY_VOID(merge_inline(space, derive, inline_parameters));
     TUNE_TRY(read, read_space(space, "space"));
-    config.space = std::move(read);
+    TUNE_TRY(whole, with_rules(read, {.forbid = &forbid, .derive = &derive, .initial = &initial}));
+    config.space = std::move(whole);
     if (command != nullptr) {
         Result<void> checked = check_command(config.command, config.space);
         if (!checked)

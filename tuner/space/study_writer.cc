@@ -5,6 +5,7 @@
 
 #include "tuner/space/command.h"
 #include "tuner/space/node.h"
+#include "tuner/space/rules.h"
 #include "tuner/space/study_config.h"
 
 namespace tune::tuner {
@@ -54,6 +55,21 @@ Json scrape_json(const std::vector<ScrapeConfig>& scrape) {
     return list;
 }
 
+/// What else is said of the space: `forbid`, `derive`, `initial`.
+void add_rules(const Space& space, Json& json) {
+    if (space.rules() != nullptr) {
+        const RuleTexts& texts = space.rules()->texts();
+        if (!texts.forbid.empty()) json["forbid"] = texts.forbid;
+        for (const auto& [name, text] : texts.derive) json["derive"][name] = text;
+    }
+    for (const Point& point : space.initial()) {
+        Json values = Json::object();
+        for (std::size_t i = 0; i < space.size(); ++i)
+            if (is_active(point[i])) values[space[i].name] = space[i].external(point[i]);
+        json["initial"].push_back(std::move(values));
+    }
+}
+
 Error bad(std::string_view path, std::string_view message) {
     return fault_at({}, path, message);
 }
@@ -76,6 +92,7 @@ Json to_json(const StudyConfig& config) {
     if (!config.env.empty()) json["env"] = config.env;
     if (!config.working_dir.empty()) json["working_dir"] = config.working_dir;
     if (config.warm_start) json["warm_start"] = to_json(*config.warm_start);
+    add_rules(config.space, json);
     std::vector<std::string> names;
     for (const Parameter& parameter : config.space.parameters()) names.push_back(parameter.name);
     if (!std::is_sorted(names.begin(), names.end())) json["space_order"] = names;

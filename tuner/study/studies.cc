@@ -249,6 +249,8 @@ std::vector<Trial*> Studies::Impl::begin_warm(Study& study) {
     if (!study.config().warm_start) return first;
     for (const Point& point : plan_warm_start(study.config()).first) {
         const Result<Trial*> added = study.enqueue(point, {}, now_ms());
+        // A point that this study's rules forbid is no first trial; without budget there is none.
+        if (!added && added.error().code == Code::kInvalidParameterValue) continue;
         if (!added) break;
         admit(study, **added);
         first.push_back(*added);

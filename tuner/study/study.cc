@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tuner/space/rules.h"
 #include "tuner/study/warm_start.h"
 
 namespace tune::tuner {
@@ -18,6 +19,15 @@ std::uint64_t splitmix64(std::uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
+}
+
+/// What else is said of a space, and must not change under its trials.
+void add_rule_differences(const Space& was, const Space& now, std::vector<std::string>& found) {
+    const auto texts_of = [](const Space& space) {
+        return space.rules() != nullptr ? space.rules()->texts() : RuleTexts();
+    };
+    if (texts_of(now).forbid != texts_of(was).forbid) found.push_back("forbid has other clauses");
+    if (texts_of(now).derive != texts_of(was).derive) found.push_back("derive has other values");
 }
 
 Pruner::End pruner_end(TrialState state) {
@@ -299,6 +309,7 @@ std::vector<std::string> Study::differences(const StudyConfig& config) const {
     }
     for (const auto& [name, spec] : was.items())
         if (!now.contains(name)) found.push_back("space." + name + " is gone");
+    add_rule_differences(config_.space, config.space, found);
     const MetricConfig& metric = config_.metric;
     if (config.metric.name != metric.name)
         found.push_back("metric is '" + config.metric.name + "', was '" + metric.name + "'");

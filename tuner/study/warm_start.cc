@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tuner/sampler/finite_points.h"
+#include "tuner/space/rules.h"
 #include "tuner/study/carry_over.h"
 #include "tuner/study/objective.h"
 
@@ -35,7 +36,8 @@ private:
 Point fitting_point(const Json& params, const Space& space, Said& said) {
     Point point = space.empty_point();
     for (const auto& [name, value] : params.items())
-        if (!space.find(name)) said.add("'" + name + "' is not in this space and is dropped");
+        if (!space.find(name) && !(space.rules() != nullptr && space.rules()->has_derived(name)))
+            said.add("'" + name + "' is not in this space and is dropped");
     for (const std::size_t index : space.parents_first()) {
         const Parameter& parameter = space[index];
         const auto found = params.find(parameter.name);

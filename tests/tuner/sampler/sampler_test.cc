@@ -189,7 +189,7 @@ TEST(Sampler, StartsAtRandomUntilTenTrialsHaveFinished) {
     EXPECT_TRUE(differs);
 }
 
-TEST(Sampler, TrialZeroTakesTheInitValues) {
+TEST(Sampler, TheFirstTrialTakesTheInitValues) {
     const Space space = space_of(
         {"lr=1e-5..1e-1:log@3e-4", "opt=sgd,adamw@adamw", "x=0..1", "momentum=0..1?opt=sgd@0.9"});
     const auto sampler = make_sampler(space, SamplerConfig{}, Goal::kMinimize, 1);
@@ -198,6 +198,7 @@ TEST(Sampler, TrialZeroTakesTheInitValues) {
     EXPECT_EQ(point[1], 1);
     EXPECT_TRUE(is_active(point[2]));
     EXPECT_FALSE(is_active(point[3]));
+    EXPECT_TRUE(sampler->observe({.number = 0, .point = sampler->suggest(0)}));
     EXPECT_NE(sampler->suggest(1)[0], 3e-4);
 }
 

@@ -103,10 +103,12 @@ TEST(Errors, Shapes) {
          "found the list [1]"},
         {"space: {x: 3}",
          "line 1, column 12: space.x: expected {float: [0, 1]}, {int: [1, 8]}, {choice: [a, b]}, "
-         "{ordinal: [1, 2, 4]} or {const: 3}, found the number 3"},
+         "{ordinal: [1, 2, 4]}, {const: 3} or {normal: [0, 1], low: -5, high: 5}, found the number "
+         "3"},
         {"space: {x: {}}",
          "line 1, column 12: space.x: expected {float: [0, 1]}, {int: [1, 8]}, {choice: [a, b]}, "
-         "{ordinal: [1, 2, 4]} or {const: 3}, found the map {}"},
+         "{ordinal: [1, 2, 4]}, {const: 3} or {normal: [0, 1], low: -5, high: 5}, found the map "
+         "{}"},
         {"space: {x: {flaot: [0, 1]}}",
          "line 1, column 13: space.x: unknown key 'flaot'; did you mean 'float'? Known: float, "
          "int, "
@@ -120,20 +122,22 @@ TEST(Errors, Shapes) {
         {"space: {x: {step: 3}}",
          "line 1, column 12: space.x: its kind is missing; expected {float: [0, 1]}, {int: [1, "
          "8]}, "
-         "{choice: [a, b]}, {ordinal: [1, 2, 4]} or {const: 3}"},
+         "{choice: [a, b]}, {ordinal: [1, 2, 4]}, {const: 3} or {normal: [0, 1], low: -5, "
+         "high: 5}"},
         {"space: {x: {float: [0, 1], int: [0, 1]}}",
          "line 1, column 28: space.x: 'float' and 'int' exclude each other; a parameter is of one "
          "kind"},
         {"space: {x: {float: [0, 1], stp: 3}}",
          "line 1, column 28: space.x: unknown key 'stp'; did you mean 'step'? Known: float, log, "
-         "step, init, when"},
+         "step, normal, lognormal, init, when"},
         {"space: {x: {choice: [1, 2], log: true}}",
-         "line 1, column 29: space.x: unknown key 'log'; known: choice, init, when"},
+         "line 1, column 29: space.x: unknown key 'log'; known: choice, weights, init, when"},
         {"space: {x: {float: [0, 1], log: 1}}",
          "line 1, column 33: space.x.log: expected true or false, found the number 1"},
         {"space: {x: 0..1:lgo}",
          "line 1, column 12: space.x: in 'x=0..1:lgo', column 8: unknown flag 'lgo'; expected log, "
-         "int, ord, if(name=value) or a number (the step); did you mean 'log'?"},
+         "int, ord, if(name=value), normal(mean,deviation), lognormal(median,deviation), "
+         "weights(a,b) or a number (the step); did you mean 'log'?"},
         {"space: {'a b': {float: [0, 1]}}",
          "line 1, column 9: space: the name 'a b' is not usable; expected a letter or '_', then "
          "letters, digits, '_', '-', '.', '/'"},
@@ -188,9 +192,11 @@ TEST(Errors, Settings) {
     expect_errors({
         {"smapler: tpe",
          "line 1, column 1: unknown key 'smapler'; did you mean 'sampler'? Known: version, study, "
-         "command, metric, space, sampler, pruner, budget, retry, scrape, grace, timeout, env, "
+         "command, metric, space, forbid, derive, initial, sampler, pruner, budget, retry, scrape, "
+         "grace, timeout, env, "
          "working_dir, warm_start"},
-        {"forbid: []", "line 1, column 1: 'forbid' is not supported in this version of tune"},
+        {"constraints: []",
+         "line 1, column 1: 'constraints' is not supported in this version of tune"},
         {"version: 2",
          "line 1, column 10: version: expected 1, found the number 2; a later version needs a "
          "later "
@@ -282,7 +288,8 @@ TEST(Errors, Yaml) {
          "line 2, column 19: invalid YAML: illegal flow end (a blank is missing after ':')"},
         {"- a",
          "line 1, column 1: study: expected a map with the keys version, study, command, "
-         "metric, space, sampler, pruner, budget, retry, scrape, grace, timeout, env, "
+         "metric, space, forbid, derive, initial, sampler, pruner, budget, retry, scrape, grace, "
+         "timeout, env, "
          "working_dir, warm_start, found the list [\"a\"]"},
     });
     EXPECT_EQ(error_of("space: [").find("s.yaml: line "), 0u);
@@ -296,7 +303,8 @@ TEST(Errors, Json) {
             {"{ // one\n /* two\n */ \"smapler\": 1}",
              "line 3, column 5: unknown key 'smapler'; did you mean 'sampler'? Known: version, "
              "study, "
-             "command, metric, space, sampler, pruner, budget, retry, scrape, grace, timeout, env, "
+             "command, metric, space, forbid, derive, initial, sampler, pruner, budget, retry, "
+             "scrape, grace, timeout, env, "
              "working_dir, warm_start"},
             {"{\"budget\": {\"trials\": 0,\n\"parallel\": 1}}",
              "line 1, column 23: budget.trials: expected an integer from 1 to 10000000, found the "

@@ -67,9 +67,9 @@ TEST(Inline, ErrorsNameTheColumnAndWhatWasExpected) {
          "in 'lr=1..a', column 4: expected a range of two numbers such as 1e-5..1e-1, found "
          "'1..a'"},
         {"lr=0..1:lgo",
-         "in 'lr=0..1:lgo', column 9: unknown flag 'lgo'; expected log, int, ord, if(name=value) "
-         "or "
-         "a number (the step); did you mean 'log'?"},
+         "in 'lr=0..1:lgo', column 9: unknown flag 'lgo'; expected log, int, ord, if(name=value), "
+         "normal(mean,deviation), lognormal(median,deviation), weights(a,b) or a number (the "
+         "step); did you mean 'log'?"},
         {"n=1.5..4:int", "in 'n=1.5..4:int', column 3: ':int' needs integer ends, found '1.5..4'"},
         {"a=1,,2", "in 'a=1,,2', column 5: a value of the list is empty"},
         {"a=1,2<3", "in 'a=1,2<3', column 3: ',' and '<' are mixed; a list is a,b,c or a<b<c"},

@@ -19,9 +19,8 @@ std::vector<double> Encoding::row(const Point& point) const {
         if (feature.is_category()) {
             row[i] = is_active(value) ? value : kOffCategory;
         } else {
-            row[i] = is_active(value)
-                         ? (feature.axis.position(value) - feature.axis.low) / feature.axis.range
-                         : kOffNumber;
+            row[i] = is_active(value) ? feature.axis.share_below(feature.axis.position(value))
+                                      : kOffNumber;
         }
     }
     return row;
@@ -40,7 +39,7 @@ Point Encoding::point(const std::vector<double>& row) const {
         const Axis& axis = features_[at].axis;
         point[index] = features_[at].is_category()
                            ? std::clamp(row[at], 0.0, axis.categories - 1)
-                           : parameter.snap(axis.value(axis.low + axis.range * row[at]));
+                           : parameter.snap(axis.value(axis.quantile(row[at])));
     }
     return point;
 }
@@ -48,7 +47,7 @@ Point Encoding::point(const std::vector<double>& row) const {
 double Encoding::feature_value(std::size_t feature, double internal) const {
     const Axis& axis = features_[feature].axis;
     const double value = (*space_)[features_[feature].parameter].snap(internal);
-    return (axis.position(value) - axis.low) / axis.range;
+    return axis.share_below(axis.position(value));
 }
 
 }  // namespace tune::tuner

@@ -10,7 +10,8 @@
 namespace tune::tuner {
 
 /// One parameter with more than one value. Numbers lie in [0, 1] (logarithmic where the parameter
-/// is); a category is its index, compared for equality only.
+/// is, and the share of the prior below the value where it has one); a category is its index,
+/// compared for equality only.
 struct Feature {
     std::size_t parameter = 0;
     Axis axis;

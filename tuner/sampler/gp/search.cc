@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "tuner/sampler/gp/improvement.h"
@@ -60,6 +61,8 @@ private:
     }
 
     double score(const Row& row) {
+        if (problem_.is_forbidden && problem_.is_forbidden(row))
+            return -std::numeric_limits<double>::infinity();
         const auto prediction = problem_.model->predict(
             Eigen::Map<const Eigen::VectorXd>(row.data(), static_cast<Eigen::Index>(row.size())));
         return log_expected_improvement(prediction.mean, prediction.variance,
@@ -83,8 +86,7 @@ private:
         const double uniform = next_uniform();
         if (!features_[j].is_category())
             return problem_.low[j] + (problem_.high[j] - problem_.low[j]) * uniform;
-        const double categories = features_[j].axis.categories;
-        return std::min(std::floor(uniform * categories), categories - 1);
+        return features_[j].axis.category_at(uniform);
     }
 
     void look_around() {
@@ -205,8 +207,7 @@ private:
         } else if (feature.is_stepped()) {
             const double low = feature.axis.value_low;
             const double cells = (feature.axis.value_high - low) / feature.axis.step;
-            const double here =
-                feature.axis.value(feature.axis.low + feature.axis.range * at.row[j]);
+            const double here = feature.axis.value(feature.axis.quantile(at.row[j]));
             for (const double jump : {1.0, std::max(1.0, std::round(cells / 10))})
                 for (const double sign : {-1.0, 1.0})
                     values.push_back(

@@ -29,6 +29,8 @@ struct SearchProblem {
     /// Where numbers may lie, one pair a feature.
     std::vector<double> low;
     std::vector<double> high;
+    /// Rows that must not be proposed; empty: all may.
+    std::function<bool(const std::vector<double>&)> is_forbidden = {};
 };
 
 /// The best row found: random rows and steps around `starts`, then a climb from the best few. A

@@ -1,0 +1,42 @@
+#pragma once
+// A point that no rule forbids. Shared by the reader, which refuses spaces without one, and by the
+// samplers, which replace forbidden proposals.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "tuner/space/space.h"
+
+namespace tune::tuner {
+
+/// A value of the parameter; a function of (turn, parameter). Turns are numbered from 0.
+using DrawValue = std::function<double(std::uint64_t turn, std::size_t parameter)>;
+
+/// A whole point that passes Space::check and has the values of `given` where that has some
+/// (kInactive or empty: open) and the conditions let them be. nullopt if none was found.
+///
+/// First whole points are drawn, so that an accepted one is distributed as `draw` is, under the
+/// condition that it is allowed. If all of a bounded number are forbidden, the last is repaired:
+/// a parameter of a broken rule at a time moves to the value that breaks the fewest. Cost: at most
+/// some 10^7 steps of rules; usually one check.
+[[nodiscard]] std::optional<Point> find_allowed(const Space& space, const Point& given,
+                                                const DrawValue& draw);
+
+/// Whether some point is allowed, as far as can be told.
+enum class Allowed {
+    kSome,    ///< `example` is one
+    kNone,    ///< the rules' parameters have finitely many values, and no combination is left
+    kUnknown  ///< none was found
+};
+
+struct AllowedSearch {
+    Allowed answer = Allowed::kUnknown;
+    Point example = {};
+};
+
+/// find_allowed with draws from everywhere, then all combinations of what the rules read, if they
+/// are not too many. A function of its arguments alone.
+[[nodiscard]] AllowedSearch look_for_allowed(const Space& space, const Point& given);
+
+}  // namespace tune::tuner
