@@ -101,7 +101,8 @@ Result<OptunaTrial> trial_to_optuna(const Json& json, const Space& space) {
 
 Result<OptunaStudy> to_optuna(const Json& study, const Json& trials) {
     try {
-        Json described = {{"space", study.at("space")}, {"metric", study.at("metric")}};
+        Json metrics = study.value("metrics", study.at("metric"));
+        Json described = {{"space", study.at("space")}, {"metric", metrics}};
         for (const char* key : {"space_order", "sampler", "pruner", "budget", "constraints"})
             if (study.contains(key)) described[key] = study[key];
         if (study.contains("command") && !study["command"].empty())
@@ -109,7 +110,6 @@ Result<OptunaStudy> to_optuna(const Json& study, const Json& trials) {
         TUNE_TRY(config, study_config_from_json(described));
         OptunaStudy made;
         made.name = study.at("name").get<std::string>();
-        Json metrics = study["metric"];
         if (!metrics.is_array()) metrics = Json::array({metrics});
         Json names = Json::array();
         for (const Json& metric : metrics) {

@@ -48,8 +48,9 @@ std::unique_ptr<Sampler> make_distinct(const Space& space, std::unique_ptr<Sampl
                                              std::move(inner), seed, reuses);
 }
 
-std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& config, Goal goal,
-                                    std::uint64_t seed) {
+std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& config,
+                                    const Objectives& objectives, std::uint64_t seed) {
+    const Goal goal = objectives.goals.front();
     switch (config.type) {
         case SamplerType::kRandom:
             return std::make_unique<RandomSampler>(space, std::make_unique<CounterSource>(seed));
@@ -61,6 +62,8 @@ std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& con
             return std::make_unique<TpeSampler>(space, config, goal,
                                                 TpeSources{std::make_unique<CounterSource>(seed),
                                                            std::make_unique<CounterSource>(seed)});
+        case SamplerType::kNsga2:
+        case SamplerType::kNsga3: break;
     }
     TUNE_CHECK(false, "an unknown sampler");
     return nullptr;
@@ -68,9 +71,13 @@ std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& con
 
 }  // namespace
 
-std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& config, Goal goal,
-                                      std::uint64_t seed, const std::vector<Observation>& earlier) {
-    std::unique_ptr<Sampler> sampler = make_plain(space, config, goal, seed);
+Objectives::Objectives(const StudyConfig& config) : is_constrained(!config.constraints.empty()) {
+    for (const MetricConfig& metric : metrics_of(config)) goals.push_back(metric.goal);
+}
+
+std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& config, 
+                                      const Objectives& objectives, std::uint64_t seed, const std::vector<Observation>& earlier) {
+    std::unique_ptr<Sampler> sampler = make_plain(space, config, objectives, seed);
     // Trial n of these two is the n-th point whatever was seen.
     const bool learns = config.type != SamplerType::kGrid && config.type != SamplerType::kQmc;
     if (learns && !earlier.empty())

@@ -133,6 +133,7 @@ constexpr Section kSections[] = {
     {"study", read_study_name},
     {"command", read_command},
     {"metric", read_metric},
+    {"constraints", read_constraints},
     {"space", skip},
     {"space_order", skip},
     {"sampler", read_sampler},
@@ -148,7 +149,7 @@ constexpr Section kSections[] = {
 };
 
 /// Keys of the schema that this version does not know how to keep.
-constexpr const char* kLater[] = {"constraints", "derive", "forbid"};
+constexpr const char* kLater[] = {"derive", "forbid"};
 
 std::vector<std::string> section_keys() {
     std::vector<std::string> keys;

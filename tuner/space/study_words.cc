@@ -117,6 +117,17 @@ std::string_view sampler_name(SamplerType type) {
         case SamplerType::kQmc: return "qmc";
         case SamplerType::kTpe: return "tpe";
         case SamplerType::kGp: return "gp";
+        case SamplerType::kNsga2: return "nsga2";
+        case SamplerType::kNsga3: return "nsga3";
+    }
+    return "?";
+}
+
+std::string_view crossover_name(Crossover crossover) {
+    switch (crossover) {
+        case Crossover::kUniform: return "uniform";
+        case Crossover::kBlxAlpha: return "blx_alpha";
+        case Crossover::kSbx: return "sbx";
     }
     return "?";
 }

@@ -188,7 +188,7 @@ TEST(Errors, Settings) {
     expect_errors({
         {"smapler: tpe",
          "line 1, column 1: unknown key 'smapler'; did you mean 'sampler'? Known: version, study, "
-         "command, metric, space, sampler, pruner, budget, retry, scrape, grace, timeout, env, "
+         "command, metric, constraints, space, sampler, pruner, budget, retry, scrape, grace, timeout, env, "
          "working_dir, warm_start"},
         {"forbid: []", "line 1, column 1: 'forbid' is not supported in this version of tune"},
         {"version: 2",
@@ -204,9 +204,6 @@ TEST(Errors, Settings) {
         {"metric: {name: a, take: mean_last_0}",
          "line 1, column 25: metric.take: expected best, last or mean_last_N (N from 1 to 1000), "
          "found the text 'mean_last_0'"},
-        {"metric: [{name: a}]",
-         "line 1, column 9: metric: several objectives are not supported in this version; expected "
-         "one metric such as {name: val_loss, goal: min}"},
         {"sampler: tpee",
          "line 1, column 10: sampler.type: unknown sampler 'tpee'; did you mean 'tpe'? Known: tpe, "
          "gp, random, qmc, grid"},
@@ -282,7 +279,7 @@ TEST(Errors, Yaml) {
          "line 2, column 19: invalid YAML: illegal flow end (a blank is missing after ':')"},
         {"- a",
          "line 1, column 1: study: expected a map with the keys version, study, command, "
-         "metric, space, sampler, pruner, budget, retry, scrape, grace, timeout, env, "
+         "metric, constraints, space, sampler, pruner, budget, retry, scrape, grace, timeout, env, "
          "working_dir, warm_start, found the list [\"a\"]"},
     });
     EXPECT_EQ(error_of("space: [").find("s.yaml: line "), 0u);
@@ -296,7 +293,7 @@ TEST(Errors, Json) {
             {"{ // one\n /* two\n */ \"smapler\": 1}",
              "line 3, column 5: unknown key 'smapler'; did you mean 'sampler'? Known: version, "
              "study, "
-             "command, metric, space, sampler, pruner, budget, retry, scrape, grace, timeout, env, "
+             "command, metric, constraints, space, sampler, pruner, budget, retry, scrape, grace, timeout, env, "
              "working_dir, warm_start"},
             {"{\"budget\": {\"trials\": 0,\n\"parallel\": 1}}",
              "line 1, column 23: budget.trials: expected an integer from 1 to 10000000, found the "
