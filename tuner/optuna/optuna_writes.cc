@@ -44,7 +44,8 @@ Trial trial_of(const ImportedTrial& from, std::uint64_t number) {
     trial.end_ms = from.end_ms;
     trial.reason = from.reason;
     if (!from.values.empty()) trial.value = from.values.front();
-    if (from.values.size() > 1) trial.more_values.assign(from.values.begin() + 1, from.values.end());
+    if (from.values.size() > 1)
+        trial.more_values.assign(from.values.begin() + 1, from.values.end());
     if (!from.intermediate.empty()) {
         trial.last_step = from.intermediate.back().first;
         trial.last_value = from.intermediate.back().second;

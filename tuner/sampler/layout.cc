@@ -47,4 +47,11 @@ std::vector<Group> groups_of(const Space& space) {
     return groups;
 }
 
+std::vector<Group> one_by_one(const std::vector<Group>& groups) {
+    std::vector<Group> single;
+    for (const Group& group : groups)
+        for (const std::size_t index : group.members) single.push_back({group.is_fixed, {index}});
+    return single;
+}
+
 }  // namespace tune::tuner

@@ -18,4 +18,7 @@ struct Group {
 /// Groups such that every condition's parent is in an earlier group.
 [[nodiscard]] std::vector<Group> groups_of(const Space& space);
 
+/// The same parameters, each in a group of its own.
+[[nodiscard]] std::vector<Group> one_by_one(const std::vector<Group>& groups);
+
 }  // namespace tune::tuner

@@ -8,6 +8,7 @@
 #include "tuner/sampler/gp_sampler.h"
 #include "tuner/sampler/grid_sampler.h"
 #include "tuner/sampler/history_sampler.h"
+#include "tuner/sampler/nsga_sampler.h"
 #include "tuner/sampler/qmc_sampler.h"
 #include "tuner/sampler/random_sampler.h"
 #include "tuner/sampler/tpe_sampler.h"
@@ -59,11 +60,12 @@ std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& con
         case SamplerType::kQmc: return std::make_unique<QmcSampler>(space, seed);
         case SamplerType::kGp: return std::make_unique<GpSampler>(space, config, goal, seed);
         case SamplerType::kTpe:
-            return std::make_unique<TpeSampler>(space, config, goal,
+            return std::make_unique<TpeSampler>(space, config, objectives,
                                                 TpeSources{std::make_unique<CounterSource>(seed),
                                                            std::make_unique<CounterSource>(seed)});
         case SamplerType::kNsga2:
-        case SamplerType::kNsga3: break;
+        case SamplerType::kNsga3:
+            return std::make_unique<NsgaSampler>(space, config, objectives, seed);
     }
     TUNE_CHECK(false, "an unknown sampler");
     return nullptr;
@@ -75,8 +77,9 @@ Objectives::Objectives(const StudyConfig& config) : is_constrained(!config.const
     for (const MetricConfig& metric : metrics_of(config)) goals.push_back(metric.goal);
 }
 
-std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& config, 
-                                      const Objectives& objectives, std::uint64_t seed, const std::vector<Observation>& earlier) {
+std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& config,
+                                      const Objectives& objectives, std::uint64_t seed,
+                                      const std::vector<Observation>& earlier) {
     std::unique_ptr<Sampler> sampler = make_plain(space, config, objectives, seed);
     // Trial n of these two is the n-th point whatever was seen.
     const bool learns = config.type != SamplerType::kGrid && config.type != SamplerType::kQmc;

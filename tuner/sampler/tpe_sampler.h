@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "tuner/sampler/history.h"
 #include "tuner/sampler/layout.h"
+#include "tuner/sampler/pareto_split.h"
 #include "tuner/sampler/parzen.h"
 #include "tuner/sampler/sampler.h"
 #include "tuner/sampler/uniform.h"
@@ -24,7 +26,8 @@ struct TpeSources {
 
 class TpeSampler final : public Sampler {
 public:
-    TpeSampler(const Space& space, const SamplerConfig& config, Goal goal, TpeSources sources);
+    TpeSampler(const Space& space, const SamplerConfig& config, const Objectives& objectives,
+               TpeSources sources);
 
     Result<void> observe(const Observation& observation) override;
     [[nodiscard]] Point suggest(std::uint64_t number, const Point& fixed) override;
@@ -50,6 +53,7 @@ private:
     void forget(std::uint64_t number);
     void place(std::uint64_t number, Trial& trial, Side side);
     void rebalance();
+    void move_sides(std::vector<std::uint64_t> good);
     void draw(const Group& group, std::uint64_t number, Point& point);
     [[nodiscard]] std::size_t best_candidate(const Model& model);
 
@@ -63,7 +67,8 @@ private:
     std::vector<std::size_t> model_of_group_;  // by the group's first member
     std::unordered_map<std::uint64_t, Trial> trials_;
     Ranking ranking_;
-    std::vector<std::uint64_t> good_;  // as last placed
+    std::optional<ParetoSplit> split_;  // several objectives: says which are good
+    std::vector<std::uint64_t> good_;   // as last placed
 
     // Kept between asks for their memory only.
     std::vector<double> points_;  // [candidates][axes]

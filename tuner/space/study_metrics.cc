@@ -184,13 +184,19 @@ Result<void> check_metrics(const StudyConfig& config) {
                    "earlier trials have one value each; a study with several objectives or with "
                    "constraints cannot start from them");
     const SamplerType type = config.sampler.type;
+    constexpr SamplerType kTakeMore[] = {SamplerType::kTpe,   SamplerType::kNsga2,
+                                         SamplerType::kNsga3, SamplerType::kRandom,
+                                         SamplerType::kQmc,   SamplerType::kGrid};
     const bool takes_more =
-        type == SamplerType::kRandom || type == SamplerType::kQmc || type == SamplerType::kGrid;
+        std::find(std::begin(kTakeMore), std::end(kTakeMore), type) != std::end(kTakeMore);
     if (!takes_more && (is_several || !config.constraints.empty()))
+        return bad("sampler", "the sampler " + std::string(sampler_name(type)) +
+                                  " takes one objective and no constraints; use tpe, nsga2 or "
+                                  "nsga3 here");
+    if (type == SamplerType::kNsga3 && !is_several)
         return bad("sampler",
-                   "the sampler " + std::string(sampler_name(type)) +
-                       " takes one objective and no constraints in this version; use random, qmc "
-                       "or grid here");
+                   "the sampler nsga3 spreads trials between several objectives, and this study "
+                   "has one; use nsga2 or tpe");
     return {};
 }
 

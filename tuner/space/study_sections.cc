@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tuner/space/fields.h"
+#include "tuner/space/study_genetic.h"
 #include "tuner/space/study_words.h"
 #include "tuner/space/wording.h"
 
@@ -89,8 +90,9 @@ Result<std::string> type_of(const Node& node, const std::string& path,
 }
 
 Result<void> read_sampler(const Node& node, StudyConfig& config) {
-    constexpr SamplerType kTypes[] = {SamplerType::kTpe, SamplerType::kGp, SamplerType::kRandom,
-                                      SamplerType::kQmc, SamplerType::kGrid};
+    constexpr SamplerType kTypes[] = {SamplerType::kTpe,  SamplerType::kGp,   SamplerType::kRandom,
+                                      SamplerType::kQmc,  SamplerType::kGrid, SamplerType::kNsga2,
+                                      SamplerType::kNsga3};
     std::vector<std::string> names;
     for (const SamplerType type : kTypes) names.emplace_back(sampler_name(type));
     TUNE_TRY(name, type_of(node, "sampler", names));
@@ -102,6 +104,7 @@ Result<void> read_sampler(const Node& node, StudyConfig& config) {
         if (sampler.type == SamplerType::kTpe || sampler.type == SamplerType::kGp)
             known.push_back("startup");
         if (sampler.type == SamplerType::kTpe) known.push_back("candidates");
+        if (is_genetic(sampler.type)) known = genetic_keys(sampler.type);
         known.push_back(sampler.type == SamplerType::kGrid ? "points" : "duplicates");
         TUNE_TRY(fields, Fields::open(node, "sampler", known));
         if (fields.find("seed") != nullptr) {
@@ -113,6 +116,7 @@ Result<void> read_sampler(const Node& node, StudyConfig& config) {
         TUNE_TRY_VOID(fields.integer("candidates", sampler.candidates, 1, 1000));
         TUNE_TRY_VOID(fields.integer("points", sampler.points, 1, 100'000));
         TUNE_TRY_VOID(read_duplicates(fields, sampler));
+        TUNE_TRY_VOID(read_genetic(fields, sampler));
     }
     config.sampler = sampler;
     return {};

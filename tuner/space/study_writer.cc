@@ -6,6 +6,7 @@
 #include "tuner/space/command.h"
 #include "tuner/space/node.h"
 #include "tuner/space/study_config.h"
+#include "tuner/space/study_genetic.h"
 
 namespace tune::tuner {
 
@@ -34,6 +35,7 @@ Json to_json(const SamplerConfig& sampler) {
     if (sampler.type == SamplerType::kTpe || sampler.type == SamplerType::kGp)
         json["startup"] = sampler.startup;
     if (sampler.type == SamplerType::kTpe) json["candidates"] = sampler.candidates;
+    write_genetic(sampler, json);
     if (sampler.type == SamplerType::kGrid) {
         if (sampler.points != 0) json["points"] = sampler.points;
     } else {

@@ -20,7 +20,8 @@ BudgetWatch& Study::watch() {
     }
     std::sort(ended.begin(), ended.end(),
               [](const Trial* a, const Trial* b) { return a->ended_at < b->ended_at; });
-    for (const Trial* trial : ended) watch_->trial_ended(*trial, violation_of(*trial, config_) <= 0);
+    for (const Trial* trial : ended)
+        watch_->trial_ended(*trial, violation_of(*trial, config_) <= 0);
     return *watch_;
 }
 

@@ -64,8 +64,8 @@ void BudgetWatch::trial_ended(const Trial& trial, bool is_feasible) {
     }
     if (trial.state == TrialState::kCancelled) return;
     ++since_progress_;
-    const bool has_value =
-        is_feasible && trial.state == TrialState::kComplete && trial.value && !std::isnan(*trial.value);
+    const bool has_value = is_feasible && trial.state == TrialState::kComplete && trial.value &&
+                           !std::isnan(*trial.value);
     if (!has_value) return;
     const double value = *trial.value;
     if (!best_ || is_better(value, *best_, goal_)) best_ = value;

@@ -188,7 +188,8 @@ TEST(Errors, Settings) {
     expect_errors({
         {"smapler: tpe",
          "line 1, column 1: unknown key 'smapler'; did you mean 'sampler'? Known: version, study, "
-         "command, metric, constraints, space, sampler, pruner, budget, retry, scrape, grace, timeout, env, "
+         "command, metric, constraints, space, sampler, pruner, budget, retry, scrape, grace, "
+         "timeout, env, "
          "working_dir, warm_start"},
         {"forbid: []", "line 1, column 1: 'forbid' is not supported in this version of tune"},
         {"version: 2",
@@ -206,7 +207,7 @@ TEST(Errors, Settings) {
          "found the text 'mean_last_0'"},
         {"sampler: tpee",
          "line 1, column 10: sampler.type: unknown sampler 'tpee'; did you mean 'tpe'? Known: tpe, "
-         "gp, random, qmc, grid"},
+         "gp, random, qmc, grid, nsga2, nsga3"},
         {"sampler: {type: random, startup: 3}",
          "line 1, column 25: sampler: unknown key 'startup'; known: type, seed, duplicates"},
         {"sampler: {type: tpe, seed: -1}",
@@ -293,7 +294,8 @@ TEST(Errors, Json) {
             {"{ // one\n /* two\n */ \"smapler\": 1}",
              "line 3, column 5: unknown key 'smapler'; did you mean 'sampler'? Known: version, "
              "study, "
-             "command, metric, constraints, space, sampler, pruner, budget, retry, scrape, grace, timeout, env, "
+             "command, metric, constraints, space, sampler, pruner, budget, retry, scrape, grace, "
+             "timeout, env, "
              "working_dir, warm_start"},
             {"{\"budget\": {\"trials\": 0,\n\"parallel\": 1}}",
              "line 1, column 23: budget.trials: expected an integer from 1 to 10000000, found the "
