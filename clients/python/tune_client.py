@@ -14,6 +14,12 @@ or, with the loop in your own hands,
             trial.report(loss, step)          # raises tune.Pruned when the trial should stop
         trial.tell(loss)
 
+Several objectives are several metrics, told as several values; a constraint bounds a metric, told by its name:
+
+    study = tune.create_study("two", metric=["loss:min", "accuracy:max"], constraints=[{"name": "latency_ms", "max": 20}], ...)
+    trial.tell([loss, accuracy], constraints={"latency_ms": 12.5})
+    study.best_trials                         # the Pareto front
+
 Every call is safe to repeat: what changes the study carries a request id, and connection errors, 429 and 5xx answers are tried
 again for about a minute. Any number of processes on any number of machines may work on one study.
 """
@@ -87,8 +93,9 @@ def _fault_of(error):
 def create_study(name, *, space, metric, goal="min", trials=None, server=None, **more):
     """Creates the study, or goes on with the one of this name (whose space and metric must then be the same).
 
-    `space`: as in study.yaml, e.g. {"x": {"float": [0, 1]}, "opt": {"choice": ["sgd", "adam"]}}. `more`: further fields of
-    study.yaml, such as sampler="qmc", pruner={"type": "asha"}, budget={"trials": 50, "time": "2h"}.
+    `space`: as in study.yaml, e.g. {"x": {"float": [0, 1]}, "opt": {"choice": ["sgd", "adam"]}}. `metric`: its name (then
+    `goal` counts), or as in study.yaml, a list of them for several objectives. `more`: further fields of study.yaml, such
+    as sampler="qmc", pruner={"type": "asha"}, budget={"trials": 50, "time": "2h"}, constraints=[{"name": "ms", "max": 20}].
     """
     if isinstance(metric, str):
         metric = {"name": metric, "goal": goal}
@@ -123,22 +130,33 @@ class Trial:
     def __repr__(self):
         return f"Trial({self.number}, {self.params})"
 
-    def should_stop(self, value, step):
-        """Reports the metric at `step`; True when the trial should stop."""
+    def should_stop(self, value, step, metric=None):
+        """Reports a metric at `step`; True when the trial should stop. `metric`: which, where the study has several."""
         self._reported = True
-        answer = self._study._call("/report", {**self._name(), "step": step, "value": _number(value)})
+        body = {**self._name(), "step": step, "value": _number(value)}
+        if metric is not None:
+            body["metric"] = metric
+        answer = self._study._call("/report", body)
         return answer["action"] != "continue"
 
-    def report(self, value, step):
+    def report(self, value, step, metric=None):
         """As should_stop, but raises Pruned."""
-        if self.should_stop(value, step):
+        if self.should_stop(value, step, metric):
             raise Pruned(f"trial {self.number} was stopped at step {step}")
 
-    def tell(self, value=None, state=None, reason=""):
-        """Ends the trial: with its value (else the reported one), or as "pruned", "failed" or "cancelled"."""
+    def tell(self, value=None, state=None, reason="", constraints=None):
+        """Ends the trial: with its value (else the reported one), or as "pruned", "failed" or "cancelled".
+
+        `value`: a list of one value an objective where there are several. `constraints`: values of the metrics with
+        bounds, by name; of those left out what was reported counts.
+        """
         body = {**self._name(), "request_id": uuid.uuid4().hex, "reason": reason}
-        if value is not None:
+        if isinstance(value, (list, tuple)):
+            body["values"] = [_number(one) for one in value]
+        elif value is not None:
             body["value"] = _number(value)
+        if constraints:
+            body["constraints"] = {name: _number(bounded) for name, bounded in constraints.items()}
         if state is not None:
             body["state"] = state
         answer = self._study._call("/tell", body)
@@ -206,7 +224,7 @@ class Study:
     def optimize(self, objective, trials=None, jobs=1, catch=()):
         """Calls `objective(trial)` for trial after trial until the study has ended, or `trials` more were run here.
 
-        The objective returns the value (or None after trial.tell). Exceptions named in `catch` end their trial as failed
+        The objective returns the value, or the list of values (or None after trial.tell). Exceptions named in `catch` end their trial as failed
         and the loop goes on; others end the trial and are raised. `jobs`: threads of this process.
         """
         left = _Counter(trials)
@@ -254,8 +272,14 @@ class Study:
 
     @property
     def best_trial(self):
-        """The best complete trial as the server shows it; None if there is none."""
+        """The best complete trial as the server shows it; None if there is none, or several objectives (best_trials)."""
         return self.info()["best"]
+
+    @property
+    def best_trials(self):
+        """The complete trials that no other one dominates: the Pareto front; of one objective the best trial."""
+        info = self.info()
+        return info["best_trials"] if "best_trials" in info else [info["best"]] if info["best"] else []
 
     @property
     def best_value(self):

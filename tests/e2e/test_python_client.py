@@ -151,3 +151,23 @@ def test_the_file_needs_nothing_but_python(url):
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert 0 <= float(done.stdout) <= 1
+
+
+def test_several_objectives_and_a_constraint(url):
+    study = tune.create_study("several", space={"x": {"float": [0, 1]}}, metric=["low:min", "high:max"], trials=12,
+                              constraints=[{"name": "ms", "max": 0.75}], sampler="random", server=url)
+
+    def objective(trial):
+        x = trial.params["x"]
+        trial.report(x, step=0, metric="ms")
+        return [x, x] if trial.number else [x, float("-inf")]
+
+    study.optimize(objective)
+    trials = list(study.trials())
+    feasible = [t["number"] for t in trials if t["params"]["x"] <= 0.75 and t["number"] > 0]
+    front = [t["number"] for t in study.best_trials]
+    assert set(feasible) <= set(front) and study.best_trial is None  # x against x: none dominates another
+    assert all(t["violation"] == max(0, t["params"]["x"] - 0.75) and t["constraints"]["ms"] == t["params"]["x"] for t in trials)
+    assert trials[0]["values"][1] == "-Infinity" and trials[1]["values"] == [trials[1]["params"]["x"]] * 2
+    with pytest.raises(tune.TuneError, match="compares trials by one value"):
+        tune.create_study("pruned", space=SPACE, metric=["a", "b"], sampler="random", pruner="median", server=url)

@@ -277,3 +277,23 @@ def test_a_terminal_sees_the_status_live(tmp_path):
     assert process.wait(60) == OK
     text = seen.decode()
     assert "\x1b[" in text and "2 running" in text and "6/6 trials" in text and "/s/s" in text
+
+
+def test_several_objectives_end_with_a_front(tmp_path):
+    (tmp_path / "study.yaml").write_text(
+        "study: s\nmetric: [low:min, high:max]\nconstraints: [{name: ms, max: 0.75}]\nsampler: nsga2\n"
+        "space: {x: {float: [0, 1]}}\nbudget: {trials: 8}\n"
+        'command: [echo, \'tune: {"low": {x}, "high": {x}, "ms": {x}}\']\n')
+    done = tune("run", "study.yaml", "--port", 0, cwd=tmp_path)
+    assert done.returncode == OK, done.stderr
+    assert "Best trials (no other one is better in every objective)" in done.stdout
+    trials = trials_of(tmp_path)
+    front = tune_json("best", "s", "--data", "tune-data", cwd=tmp_path)
+    assert [t["number"] for t in front] == [t["number"] for t in trials if t["params"]["x"] <= 0.75]
+    assert front[0]["values"] == [front[0]["params"]["x"]] * 2 and front[0]["command"][0] == "echo"
+    shown = tune("show", "s", "--data", "tune-data", cwd=tmp_path).stdout
+    assert all(word in shown.splitlines()[1] for word in ("low", "high", "ms"))
+    listed = tune("ls", "--data", "tune-data", cwd=tmp_path).stdout
+    assert "low, high" in listed and f"{len(front)} trial" in listed
+    refused = tune("plan", "study.yaml", "--pruner", "median", cwd=tmp_path)
+    assert refused.returncode == USAGE and "2 objectives" in refused.stderr

@@ -94,7 +94,8 @@ Result<ClientReport> read_report(const Request& request) {
     TUNE_TRY(trial, read_trial_name(request, message));
     TUNE_TRY(step, message.integer("step"));
     TUNE_TRY(value, message.required_number("value"));
-    return ClientReport{.trial = trial, .step = step.value_or(0), .value = value};
+    TUNE_TRY(metric, message.text("metric"));
+    return ClientReport{.trial = trial, .step = step.value_or(0), .value = value, .metric = metric};
 }
 
 void report(Studies& studies, const Request& request, const Responder& respond) {
@@ -110,6 +111,35 @@ void report(Studies& studies, const Request& request, const Responder& respond) 
                    });
 }
 
+/// One value an objective, in their order.
+Result<void> read_values(const Json& values, TellRequest& wanted) {
+    if (!values.is_array() || values.empty() || values.size() > kObjectivesMax)
+        return Error{Code::kInvalidParameterValue,
+                     "'values' must be a list of one number an objective"};
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const Message item(Json{{std::to_string(i), values[i]}}, "values.");
+        TUNE_TRY(value, item.required_number(std::to_string(i)));
+        if (i == 0)
+            wanted.value = value;
+        else
+            wanted.more_values.push_back(value);
+    }
+    return {};
+}
+
+/// Values of the metrics with bounds, by name.
+Result<void> read_constraints(const Json& constraints, TellRequest& wanted) {
+    if (!constraints.is_object())
+        return Error{Code::kInvalidParameterValue,
+                     "'constraints' must be an object of numbers, such as {\"latency_ms\": 12.5}"};
+    const Message values(constraints, "constraints.");
+    for (const auto& [name, given] : constraints.items()) {
+        TUNE_TRY(value, values.required_number(name));
+        wanted.constraints.emplace_back(name, value);
+    }
+    return {};
+}
+
 Result<TellRequest> read_tell(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(trial, read_trial_name(request, message));
@@ -121,13 +151,18 @@ Result<TellRequest> read_tell(const Request& request) {
     TUNE_TRY(has_values, message.has("values"));
     wanted.request_id = request_id;
     wanted.reason = reason;
-    if (has_values)
-        return Error{Code::kNotImplemented,
-                     "'values' is for several objectives, which this version does not have; tell "
-                     "one 'value'"};
+    if (has_value && has_values)
+        return Error{Code::kInvalidParameterValue,
+                     "'value' and 'values' mean the same; give one of them"};
     if (has_value) {
         TUNE_TRY(value, message.required_number("value"));
         wanted.value = value;
+    }
+    TUNE_TRY(has_constraints, message.has("constraints"));
+    if (has_values || has_constraints) {
+        TUNE_TRY(body, parse_json(request.body));
+        if (has_values) TUNE_TRY_VOID(read_values(body["values"], wanted));
+        if (has_constraints) TUNE_TRY_VOID(read_constraints(body["constraints"], wanted));
     }
     if (!state.empty()) {
         TUNE_TRY(known, trial_state_from_name(state));

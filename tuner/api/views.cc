@@ -15,13 +15,42 @@ Json time_json(std::int64_t time_ms) {
     return time_ms != 0 ? Json(time_ms) : Json(nullptr);
 }
 
-Json best_json(const Study& study) {
-    const Trial* best = study.best();
+/// What a trial of several objectives or with constraints has besides its value.
+void add_more_values(const Study& study, const Trial& trial, Json& json) {
+    const StudyConfig& config = study.config();
+    if (trial.state != TrialState::kComplete) return;
+    if (!trial.more_values.empty()) {
+        json["values"] = Json::array({value_json(trial.value)});
+        for (const double value : trial.more_values) json["values"].push_back(json_number(value));
+    }
+    if (config.constraints.empty()) return;
+    for (std::size_t i = 0; i < config.constraints.size(); ++i)
+        json["constraints"][config.constraints[i].metric.name] =
+            json_number(trial.constraint_values[i]);
+    json["violation"] = json_number(violation_of(trial, config));
+}
+
+Json best_json(const Study& study, const Trial* best) {
     if (best == nullptr) return nullptr;
-    return {{"number", best->number},
-            {"value", value_json(best->value)},
-            {"params", study.config().space.to_json(best->point)},
-            {"run_id", best->run_id}};
+    Json json = {{"number", best->number},
+                 {"value", value_json(best->value)},
+                 {"params", study.config().space.to_json(best->point)},
+                 {"run_id", best->run_id}};
+    add_more_values(study, *best, json);
+    return json;
+}
+
+void add_front(const Study& study, Json& json) {
+    Json metrics = Json::array();
+    for (const MetricConfig& metric : metrics_of(study.config()))
+        metrics.push_back(to_json(metric));
+    json["metrics"] = std::move(metrics);
+    Json front = Json::array();
+    for (const Trial* trial : study.best_trials()) {
+        if (front.size() == kFrontShownMax) break;
+        front.push_back(best_json(study, trial));
+    }
+    json["best_trials"] = std::move(front);
 }
 
 }  // namespace
@@ -52,13 +81,15 @@ Json study_json(const Study& study) {
                  {"counts", std::move(counts)},
                  {"trials", study.trials().size()},
                  {"version", study.version()},
-                 {"best", best_json(study)}};
+                 {"best", best_json(study, study.best())}};
     if (config.budget.cost) json["cost"] = study.paid();
     if (whole.contains("warm_start")) json["warm_start"] = std::move(whole["warm_start"]);
     if (config.sampler.type == SamplerType::kAuto)
-        json["sampler_choice"] = choice_text(config.space, config.budget.trials);
+        json["sampler_choice"] = choice_text(config);
     for (const char* key : {"space_order", "forbid", "derive", "initial"})
         if (whole.contains(key)) json[key] = std::move(whole[key]);
+    if (!config.constraints.empty()) json["constraints"] = to_json(config.constraints);
+    if (!config.more_metrics.empty()) add_front(study, json);
     return json;
 }
 
@@ -75,8 +106,9 @@ Json trial_json(const Study& study, const Trial& trial) {
                  {"worker", trial.worker}};
     if (study.config().budget.cost) json["cost"] = trial.cost;
     if (trial.reused_from) json["reused_from"] = *trial.reused_from;
+    add_more_values(study, trial, json);
     if (!trial.progress) return json;
-    if (const auto last = trial.progress->objective.last())
+    if (const auto last = trial.progress->metrics.first().last())
         json["intermediate_last"] = {last->step, json_number(last->value)};
     return json;
 }

@@ -8,11 +8,18 @@ namespace tune::tuner {
 
 /// {name, study_id, experiment_id, run_id, state, note, metric, space, sampler, pruner, budget,
 /// space_order?, command, version, created_ms, started_ms, counts: {queued, ...}, trials, best:
-/// {number, value, params, run_id} | null}
+/// {number, value, params, run_id} | null}. With constraints also `constraints`, and best has their
+/// values. With several objectives `metric` is the first of `metrics`, `best` is null, and
+/// `best_trials` holds the Pareto front, by number, at most kFrontShownMax of it.
 [[nodiscard]] Json study_json(const Study& study);
 
+/// A front of this many trials fills a picture; more would weigh down every event of the study.
+inline constexpr std::size_t kFrontShownMax = 1000;
+
 /// {number, state, attempt, run_id, params, value | null, reason, start_ms | null, end_ms | null,
-/// worker}; while it runs also intermediate_last: [step, value] once there is one.
+/// worker}; while it runs also intermediate_last: [step, value] once there is one. With several
+/// objectives also `values` once it is complete; with constraints `constraints`: {name: value} and
+/// `violation`.
 [[nodiscard]] Json trial_json(const Study& study, const Trial& trial);
 
 }  // namespace tune::tuner

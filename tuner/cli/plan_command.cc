@@ -68,7 +68,8 @@ Json plan_json(const StudyConfig& config) {
                  {"trials", config.budget.trials ? Json(*config.budget.trials) : Json()},
                  {"parallel", config.budget.parallel ? Json(*config.budget.parallel) : Json()},
                  {"time_ms", config.budget.time_ms ? Json(*config.budget.time_ms) : Json()},
-                 {"metric", to_json(config.metric)},
+                 {"metric", to_json(config)["metric"]},
+                 {"constraints", to_json(config.constraints)},
                  {"sampler", to_json(config.sampler)},
                  {"pruner", to_json(config.pruner)},
                  {"space", config.space.to_json()},
@@ -78,7 +79,7 @@ Json plan_json(const StudyConfig& config) {
                  {"rungs", std::move(rungs)},
                  {"command", config.command}};
     if (config.sampler.type == tuner::SamplerType::kAuto)
-        plan["sampler_choice"] = tuner::choice_text(config.space, config.budget.trials);
+        plan["sampler_choice"] = tuner::choice_text(config);
     if (found.empty() || !config.budget.trials) return plan;
     plan["expected_steps"] = expected_steps(found);
     plan["steps_without_pruning"] =
@@ -114,9 +115,14 @@ std::string plan_text(const StudyConfig& config, const Json& plan) {
     text += "trials:   " + (budget.trials ? std::to_string(*budget.trials) : "until stopped") +
             (budget.parallel ? ", " + std::to_string(*budget.parallel) + " at a time" : "") +
             (budget.time_ms ? ", at most " + tuner::duration_text(*budget.time_ms) : "") + "\n";
-    text += "metric:   " + config.metric.name + " (" +
-            std::string(tuner::goal_name(config.metric.goal)) + ", " +
-            tuner::take_name(config.metric) + ")\n";
+    for (const tuner::MetricConfig& metric : tuner::metrics_of(config))
+        text += "metric:   " + metric.name + " (" + std::string(tuner::goal_name(metric.goal)) +
+                ", " + tuner::take_name(metric) + ")\n";
+    for (const tuner::ConstraintConfig& constraint : config.constraints)
+        text += "bound:    " + constraint.metric.name +
+                (constraint.min ? " >= " + tuner::number_text(*constraint.min) : "") +
+                (constraint.min && constraint.max ? "," : "") +
+                (constraint.max ? " <= " + tuner::number_text(*constraint.max) : "") + "\n";
     text +=
         "sampler:  " + std::string(tuner::sampler_name(config.sampler.type)) +
         (plan.contains("sampler_choice") ? ": " + plan["sampler_choice"].get<std::string>() : "") +

@@ -80,6 +80,8 @@ std::string Progress::status_of(const Json& study, const Json& running) const {
     if (const Json best = study.value("best", Json()); best.is_object())
         text += "  best " + number_cell(best["value"]) + " (#" +
                 std::to_string(best.value("number", 0)) + ")";
+    if (const Json front = study.value("best_trials", Json()); !front.empty())
+        text += "  front of " + std::to_string(front.size());
     const std::size_t columns = terminal_columns();
     text = clipped(text + "  " + span_text(elapsed_ms), columns) + "\n";
     std::size_t shown = 0;

@@ -201,7 +201,7 @@ private:
 
 int exit_code_of(const Json& study, bool interrupted) {
     if (interrupted) return kExitInterrupted;
-    if (!study["best"].is_object()) return kExitNoTrial;
+    if (!has_best(study)) return kExitNoTrial;
     const std::string end = text_of(study, "ended_by");
     return end == "time" || end == "cost" ? kExitTime : kExitOk;
 }
@@ -217,17 +217,15 @@ std::string last_reason(Backend& backend, const std::string& name) {
 void print_end(const RunCommand& options, Backend& backend, const Json& study, bool interrupted) {
     const std::string name = text_of(study, "name");
     if (options.json) {
-        Json answer = {{"study", study}, {"best", study["best"]}, {"interrupted", interrupted}};
-        if (study["best"].is_object())
-            answer["best"]["command"] = trial_command(study, study["best"]);
-        return print_json(answer);
+        return print_json(
+            {{"study", study}, {"best", best_json(study)}, {"interrupted", interrupted}});
     }
     std::string text = printable(name) + ": " + progress_text(study) + " trials";
     if (const std::string note = text_of(study, "note"); !note.empty())
         text += " (" + printable(note) + ")";
     text += interrupted ? "; the same command goes on\n" : "\n";
-    if (study["best"].is_object()) {
-        text += best_text(study, study["best"]);
+    if (has_best(study)) {
+        text += best_text(study);
     } else if (!interrupted) {
         const std::string reason = last_reason(backend, name);
         text += "No trial is complete." +

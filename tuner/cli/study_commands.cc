@@ -25,6 +25,14 @@ std::string date_cell(const Json& time_ms) {
     return text;
 }
 
+/// The best value; with several objectives how many trials are on the front.
+std::string best_cell(const Json& study) {
+    if (!has_best(study)) return "-";
+    if (study["best"].is_object()) return number_cell(study["best"]["value"]);
+    const std::size_t count = study["best_trials"].size();
+    return std::to_string(count) + (count == 1 ? " trial" : " trials");
+}
+
 std::string ls_text(const Json& studies, const std::string& where) {
     if (studies.empty()) return "no studies in " + where + "\n";
     Table table;
@@ -36,13 +44,11 @@ std::string ls_text(const Json& studies, const std::string& where) {
     table.column("best", Table::Align::kRight);
     table.column("created");
     for (const Json& study : studies) {
-        const Json& best = study["best"];
         const std::string state = text_of(study, "state");
         table.row({printable(text_of(study, "name")), styled(state, tone_of_state(state)),
                    progress_text(study), count_cell(study, "running"),
                    count_cell(study, "complete"), count_cell(study, "pruned"),
-                   count_cell(study, "failed"), printable(text_of(study["metric"], "name")),
-                   best.is_object() ? number_cell(best["value"]) : "-",
+                   count_cell(study, "failed"), metrics_text(study), best_cell(study),
                    date_cell(study["created_ms"])});
     }
     return table.text();
@@ -69,7 +75,10 @@ Result<Json> all_trials(Backend& backend, const std::string& name) {
 }
 
 std::string no_best_text(const Json& study) {
-    return "no trial of " + printable(text_of(study, "name")) + " is complete\n";
+    const bool is_infeasible =
+        study.contains("constraints") && study["counts"].value("complete", 0) > 0;
+    return "no trial of " + printable(text_of(study, "name")) +
+           (is_infeasible ? " meets the constraints\n" : " is complete\n");
 }
 
 }  // namespace
@@ -97,9 +106,8 @@ int run_show(const StudyCommand& options) {
         print_json({{"study", *study}, {"trials", *trials}});
         return kExitOk;
     }
-    const Json& best = (*study)["best"];
-    print(head_text(*study) + (trials->empty() ? "" : trial_table(*trials)) +
-          (best.is_object() ? best_text(*study, best) : no_best_text(*study)));
+    print(head_text(*study) + (trials->empty() ? "" : trial_table(*trials, *study)) +
+          (has_best(*study) ? best_text(*study) : no_best_text(*study)));
     return kExitOk;
 }
 
@@ -108,15 +116,11 @@ int run_best(const StudyCommand& options) {
     if (!backend) return fail(backend.error(), options.json);
     const Result<Json> study = (*backend)->get(study_path(options.study));
     if (!study) return fail(study.error(), options.json);
-    Json best = (*study)["best"];
-    const bool has_best = best.is_object();
-    if (options.json) {
-        if (has_best) best["command"] = trial_command(*study, best);
-        print_json(best);
-    } else {
-        print(has_best ? best_text(*study, best) : no_best_text(*study));
-    }
-    return has_best ? kExitOk : kExitNoTrial;
+    if (options.json)
+        print_json(best_json(*study));
+    else
+        print(has_best(*study) ? best_text(*study) : no_best_text(*study));
+    return has_best(*study) ? kExitOk : kExitNoTrial;
 }
 
 int run_replay(const StudyCommand& options) {

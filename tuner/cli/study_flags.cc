@@ -114,7 +114,7 @@ Error explain_metric(Error error) {
 Result<StudyConfig> study_from_flags(const StudyFlags& flags, bool needs_command) {
     TUNE_TRY(source, read_words(flags.words));
     TUNE_TRY(config, tuner::read_study(source));
-    if (flags.metric) TUNE_TRY_VOID(tuner::parse_metric_flag(*flags.metric, config.metric));
+    if (flags.metric) TUNE_TRY_VOID(tuner::parse_metrics_flag(*flags.metric, config));
     Json json = to_json(config);
     TUNE_TRY_VOID(lay_over(flags, json));
     TUNE_TRY(whole, tuner::study_config_from_json(json));

@@ -45,6 +45,16 @@ std::string duration_cell(const Json& trial) {
     return start > 0 && end >= start ? span_text(end - start) : "";
 }
 
+std::string params_lines(const Json& params) {
+    std::size_t width = 0;
+    for (const auto& [name, value] : params.items()) width = std::max(width, name.size());
+    std::string text;
+    for (const auto& [name, value] : params.items())
+        text += "  " + printable(name) + std::string(width - name.size() + 2, ' ') +
+                param_cell(value) + "\n";
+    return text;
+}
+
 }  // namespace
 
 std::string text_of(const Json& object, const char* name) {
@@ -85,6 +95,56 @@ std::string params_text(const Json& params) {
     return text;
 }
 
+namespace {
+
+bool has_several(const Json& study) {
+    return study.contains("metrics");
+}
+
+/// "loss 0.25", "loss 0.25, latency_ms 12"; empty without a value.
+std::string values_text(const Json& trial, const Json& study) {
+    const Json value = value_of(trial, "value");
+    if (value.is_null()) return {};
+    if (!has_several(study) || !trial.contains("values"))
+        return printable(text_of(study["metric"], "name")) + " " + number_cell(value);
+    std::string text;
+    for (std::size_t i = 0; i < study["metrics"].size(); ++i)
+        text += (i == 0 ? "" : ", ") + printable(text_of(study["metrics"][i], "name")) + " " +
+                number_cell(trial["values"].at(i));
+    return text;
+}
+
+/// One column an objective, named where there are several, and one a constraint.
+std::vector<std::string> value_columns(const Json& study) {
+    std::vector<std::string> names;
+    if (!has_several(study)) names.emplace_back("value");
+    for (const Json& metric : value_of(study, "metrics")) names.push_back(text_of(metric, "name"));
+    for (const Json& constraint : value_of(study, "constraints"))
+        names.push_back(text_of(constraint, "name"));
+    return names;
+}
+
+std::vector<std::string> value_cells(const Json& study, const Json& trial) {
+    std::vector<std::string> cells;
+    const Json values = value_of(trial, "values");
+    if (!has_several(study)) cells.push_back(number_cell(value_of(trial, "value")));
+    for (std::size_t i = 0; has_several(study) && i < study["metrics"].size(); ++i)
+        cells.push_back(values.is_array() ? number_cell(values.at(i))
+                        : i == 0          ? number_cell(value_of(trial, "value"))
+                                          : "");
+    const Json bounded = value_of(trial, "constraints");
+    const bool is_infeasible = value_of(trial, "violation") > Json(0);
+    for (const Json& constraint : value_of(study, "constraints")) {
+        const std::string name = text_of(constraint, "name");
+        const std::string cell =
+            bounded.is_object() && bounded.contains(name) ? number_cell(bounded[name]) : "";
+        cells.push_back(is_infeasible ? styled(cell, Tone::kBad) : cell);
+    }
+    return cells;
+}
+
+}  // namespace
+
 std::string trial_line(const Json& trial, const Json& study) {
     const std::string state = text_of(trial, "state");
     std::string line = "  #" + std::to_string(integer_of(trial, "number"));
@@ -92,8 +152,7 @@ std::string trial_line(const Json& trial, const Json& study) {
     std::string shown = state;
     shown.resize(std::max<std::size_t>(shown.size() + 1, 10), ' ');
     line += styled(shown, tone_of_state(state));
-    const Json value = value_of(trial, "value");
-    if (!value.is_null()) line += text_of(study["metric"], "name") + " " + number_cell(value);
+    line += values_text(trial, study);
     const Json best = value_of(study, "best");
     if (best.is_object() && integer_of(best, "number") == integer_of(trial, "number"))
         line += styled(" best", Tone::kBold);
@@ -105,7 +164,7 @@ std::string trial_line(const Json& trial, const Json& study) {
     return line;
 }
 
-std::string trial_table(const Json& trials) {
+std::string trial_table(const Json& trials, const Json& study) {
     std::vector<std::string> names;
     std::set<std::string> seen;
     for (const Json& trial : trials)
@@ -116,15 +175,16 @@ std::string trial_table(const Json& trials) {
     Table table;
     table.column("trial", Table::Align::kRight);
     table.column("state");
-    table.column("value", Table::Align::kRight);
+    for (const std::string& name : value_columns(study))
+        table.column(printable(name), Table::Align::kRight);
     for (const std::string& name : names) table.column(printable(name), Table::Align::kRight);
     table.column("time", Table::Align::kRight);
     table.column("reason");
     for (const Json& trial : trials) {
         const std::string state = text_of(trial, "state");
         std::vector<std::string> row = {std::to_string(integer_of(trial, "number")),
-                                        styled(state, tone_of_state(state)),
-                                        number_cell(value_of(trial, "value"))};
+                                        styled(state, tone_of_state(state))};
+        for (std::string& cell : value_cells(study, trial)) row.push_back(std::move(cell));
         const Json params = value_of(trial, "params");
         for (const std::string& name : names)
             row.push_back(params.is_object() && params.contains(name) ? param_cell(params[name])
@@ -162,21 +222,42 @@ std::string rerun_command(const Json& study, const Json& trial) {
     return shell_text(trial_command(study, trial));
 }
 
-std::string best_text(const Json& study, const Json& trial) {
+std::string metrics_text(const Json& study) {
+    if (!has_several(study)) return printable(text_of(value_of(study, "metric"), "name"));
+    std::string names;
+    for (const Json& metric : study["metrics"])
+        names += (names.empty() ? "" : ", ") + printable(text_of(metric, "name"));
+    return names;
+}
+
+bool has_best(const Json& study) {
+    return value_of(study, "best").is_object() || !value_of(study, "best_trials").empty();
+}
+
+std::string best_text(const Json& study) {
+    if (has_several(study)) {
+        Json front = study["best_trials"];
+        for (Json& trial : front) trial["state"] = "complete";
+        return "Best trials (no other one is better in every objective): " +
+               std::to_string(front.size()) + "\n" + trial_table(front, study);
+    }
+    const Json trial = value_of(study, "best");
     std::string text =
         "Best trial: #" + std::to_string(integer_of(trial, "number")) + "  " +
         styled(text_of(study["metric"], "name") + " = " + number_cell(value_of(trial, "value")),
                Tone::kBold) +
-        "\n";
-    const Json params = value_of(trial, "params");
-    std::size_t width = 0;
-    for (const auto& [name, value] : params.items()) width = std::max(width, name.size());
-    for (const auto& [name, value] : params.items())
-        text += "  " + printable(name) + std::string(width - name.size() + 2, ' ') +
-                param_cell(value) + "\n";
+        "\n" + params_lines(value_of(trial, "params"));
     if (const std::string command = rerun_command(study, trial); !command.empty())
         text += "Run it again:\n  " + command + "\n";
     return text;
+}
+
+Json best_json(const Json& study) {
+    Json best = value_of(study, has_several(study) ? "best_trials" : "best");
+    if (best.is_object()) best["command"] = trial_command(study, best);
+    if (best.is_array())
+        for (Json& trial : best) trial["command"] = trial_command(study, trial);
+    return best;
 }
 
 }  // namespace tune::cli

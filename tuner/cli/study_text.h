@@ -24,12 +24,23 @@ namespace tune::cli {
 /// One line for a trial that has ended: number, state, value or reason, params, time.
 [[nodiscard]] std::string trial_line(const Json& trial, const Json& study);
 
-/// All trials of a table: number, state, value, params as columns, time, worker.
-[[nodiscard]] std::string trial_table(const Json& trials);
+/// All trials of a table: number, state, values of objectives and constraints, params as columns,
+/// time, worker.
+[[nodiscard]] std::string trial_table(const Json& trials, const Json& study);
 
-/// Value and parameters of the best trial, and the command that runs it again. `trial` is an entry
-/// of the API with `number`, `value`, `params`.
-[[nodiscard]] std::string best_text(const Json& study, const Json& trial);
+/// The names of the objectives: "loss", "loss, latency_ms".
+[[nodiscard]] std::string metrics_text(const Json& study);
+
+/// Whether any trial is complete and feasible.
+[[nodiscard]] bool has_best(const Json& study);
+
+/// Values and parameters of the best trial, and the command that runs it again; with several
+/// objectives the table of the Pareto front. REQUIRES: has_best(study).
+[[nodiscard]] std::string best_text(const Json& study);
+
+/// The best trials with their commands, for --json: an object, a list where there are several
+/// objectives, null where there is none.
+[[nodiscard]] Json best_json(const Json& study);
 
 /// The argv of this trial; empty if the study has no command.
 [[nodiscard]] std::vector<std::string> trial_command(const Json& study, const Json& trial);

@@ -122,8 +122,8 @@ Result<OptunaTrial> trial_to_optuna(const Json& json, const Space& space, const 
 
 Result<OptunaStudy> to_optuna(const Json& study, const Json& trials) {
     try {
-        Json described = {{"space", study.at("space")},
-                          {"metric", study.value("metrics", study.at("metric"))}};
+        Json metrics = study.value("metrics", study.at("metric"));
+        Json described = {{"space", study.at("space")}, {"metric", metrics}};
         for (const char* key : {"space_order", "sampler", "pruner", "budget", "constraints"})
             if (study.contains(key)) described[key] = study[key];
         if (study.contains("command") && !study["command"].empty())
@@ -131,7 +131,6 @@ Result<OptunaStudy> to_optuna(const Json& study, const Json& trials) {
         TUNE_TRY(config, study_config_from_json(described));
         OptunaStudy made;
         made.name = study.at("name").get<std::string>();
-        Json metrics = described["metric"];
         if (!metrics.is_array()) metrics = Json::array({metrics});
         Json names = Json::array();
         for (const Json& metric : metrics) {

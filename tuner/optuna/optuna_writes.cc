@@ -44,6 +44,8 @@ Trial trial_of(const ImportedTrial& from, std::uint64_t number) {
     trial.end_ms = from.end_ms;
     trial.reason = from.reason;
     if (!from.values.empty()) trial.value = from.values.front();
+    if (from.values.size() > 1)
+        trial.more_values.assign(from.values.begin() + 1, from.values.end());
     if (!from.intermediate.empty()) {
         trial.last_step = from.intermediate.back().first;
         trial.last_value = from.intermediate.back().second;
@@ -84,6 +86,11 @@ void add_values(std::vector<Command>& commands, const Study& study, const Trial&
     };
     for (const auto& [step, value] : from.intermediate) add(step, value);
     if (from.intermediate.empty() && trial.value) add(0, *trial.value);
+    for (std::size_t i = 0; i < trial.more_values.size(); ++i)
+        batch.metrics.push_back({.key = study.config().more_metrics.at(i).name,
+                                 .value = trial.more_values[i],
+                                 .timestamp_ms = trial.end_ms,
+                                 .step = 0});
     for (const auto& [key, value] : from.tags) {
         if (key.size() > kKeyCharsMax) continue;
         batch.tags.push_back({key, tag_text(value)});
@@ -150,7 +157,7 @@ Result<void> store_imported(tracker::Store& store, const ImportedStudy& imported
     study.set_state(StudyState::kPaused, "imported from Optuna; resume it to go on");
     std::vector<Command> last = create_study_commands(study);
     std::move(last.begin(), last.end(), std::back_inserter(commands));
-    if (study.best() != nullptr) commands.push_back(best_trial_command(study, now_ms));
+    if (!study.best_trials().empty()) commands.push_back(best_trial_command(study, now_ms));
     TUNE_TRY_VOID(store.execute(tracker::Atomic{std::move(commands)}));
     return {};
 }

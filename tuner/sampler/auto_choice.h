@@ -5,10 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 
-#include "tuner/space/space.h"
+#include "tuner/sampler/sampler.h"
+#include "tuner/space/study_config.h"
 
 namespace tune::tuner {
 
@@ -19,13 +19,13 @@ struct AutoChoice {
     std::string reason;  // of the space: "4 parameters, 1 of them a category"
 };
 
-/// A function of the space alone, so that a budget may be raised without changing what was
+/// A function of the space and the objectives alone, so that a budget may be raised without changing what was
 /// suggested. How many trials run at once and how noisy they are is seen as the study goes: pending
 /// trials and noise are part of the Gaussian process. O(parameters).
-[[nodiscard]] AutoChoice choose_sampler(const Space& space);
+[[nodiscard]] AutoChoice choose_sampler(const Space& space, const Objectives& objectives);
 
 /// One sentence for people: "gp with every fifth trial by tpe for the first 300 trials (4
 /// parameters, 1 of them a category), then tpe; the budget of 100 ends before that".
-[[nodiscard]] std::string choice_text(const Space& space, std::optional<std::uint64_t> trials);
+[[nodiscard]] std::string choice_text(const StudyConfig& config);
 
 }  // namespace tune::tuner

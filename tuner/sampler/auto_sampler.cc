@@ -31,7 +31,7 @@ std::string counted(std::size_t count, const std::string& noun) {
 
 }  // namespace
 
-AutoChoice choose_sampler(const Space& space) {
+AutoChoice choose_sampler(const Space& space, const Objectives& objectives) {
     std::size_t free = 0;
     std::size_t categories = 0;
     std::size_t conditional = 0;
@@ -47,6 +47,14 @@ AutoChoice choose_sampler(const Space& space) {
         choice.reason += ", too many for a Gaussian process";
         return choice;
     }
+    if (objectives.goals.size() > 1) {
+        choice.reason += ", " + counted(objectives.goals.size(), "objective");
+        return choice;
+    }
+    if (objectives.is_constrained) {
+        choice.reason += ", with constraints";
+        return choice;
+    }
     choice.gp_trials = kGpTrials;
     if (categories > 0)
         choice.reason += ", " + std::to_string(categories) +
@@ -55,8 +63,9 @@ AutoChoice choose_sampler(const Space& space) {
     return choice;
 }
 
-std::string choice_text(const Space& space, std::optional<std::uint64_t> trials) {
-    const AutoChoice choice = choose_sampler(space);
+std::string choice_text(const StudyConfig& config) {
+    const AutoChoice choice = choose_sampler(config.space, Objectives(config));
+    const std::optional<std::uint64_t>& trials = config.budget.trials;
     if (choice.gp_trials == 0) return "tpe (" + choice.reason + ")";
     const std::string first = "gp with every fifth trial by tpe for the first " +
                               std::to_string(choice.gp_trials) + " trials (" + choice.reason +

@@ -12,6 +12,11 @@ Rank rank_of(const Observation& observation, Goal goal) {
     const double sign = goal == Goal::kMinimize ? 1 : -1;
     Rank rank;
     rank.number = observation.number;
+    if (observation.state == Observation::State::kComplete && observation.violation > 0) {
+        rank.tier = 3;
+        rank.first = observation.violation;
+        return rank;
+    }
     if (observation.state == Observation::State::kComplete) {
         rank.first = sign * observation.value;
         return rank;

@@ -11,9 +11,10 @@
 namespace tune::tuner {
 
 /// Order among finished trials: complete ones by value, then pruned ones, the longest-lived first,
-/// those that never reported last; ties by number. Values are negated when the goal is to maximise.
+/// those that never reported last, then infeasible ones by how far they are off; ties by number.
+/// Values are negated when the goal is to maximise.
 struct Rank {
-    int tier = 0;  // 0 complete, 1 pruned with a report, 2 pruned without
+    int tier = 0;  // 0 complete, 1 pruned with a report, 2 pruned without, 3 infeasible
     double first = 0;
     double second = 0;
     std::uint64_t number = 0;

@@ -40,8 +40,8 @@ double smallest_bandwidth(const Axis& axis, std::size_t count) {
 
 }  // namespace
 
-ParzenEstimator::ParzenEstimator(std::vector<Axis> axes)
-    : axes_(std::move(axes)), base_(-std::numeric_limits<double>::infinity()) {
+ParzenEstimator::ParzenEstimator(std::vector<Axis> axes, Weights by)
+    : axes_(std::move(axes)), by_(by), base_(-std::numeric_limits<double>::infinity()) {
     for (const Axis& axis : axes_) {
         if (axis.kind == Axis::Kind::kCategory) {
             slot_.push_back(codes_.size());
@@ -291,7 +291,8 @@ void ParzenEstimator::settle_base(std::size_t row) {
 /// The newest 25 observations weigh 1, older ones fall linearly to 1/n (numpy.linspace).
 void ParzenEstimator::settle_weights() {
     const std::size_t count = numbers_.size();
-    const std::size_t ramp = count < kFullWeights ? 0 : count - kFullWeights;
+    const std::size_t ramp =
+        count < kFullWeights || by_ == Weights::kEqual ? 0 : count - kFullWeights;
     const double first = 1.0 / static_cast<double>(std::max<std::size_t>(count, 1));
     const double step = ramp > 1 ? (1 - first) / static_cast<double>(ramp - 1) : 0;
     double* weights = weights_.data();

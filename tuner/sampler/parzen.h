@@ -33,10 +33,13 @@ struct KernelColumns {
     std::unique_ptr<CellTables> cells;
 };
 
+/// What a kernel weighs: kAge: the newest 25 weigh 1, older ones less and less; kEqual: all 1.
+enum class Weights { kAge, kEqual };
+
 /// Rows are observations in order of trial number; row size() stands for the prior.
 class ParzenEstimator {
 public:
-    explicit ParzenEstimator(std::vector<Axis> axes);
+    explicit ParzenEstimator(std::vector<Axis> axes, Weights by = Weights::kAge);
 
     /// Adds an observation; `positions` has one entry an axis. REQUIRES: `number` is not in it.
     /// O(axes * (log n + rows after it)), and O(axes * n) while n < 98, when the smallest bandwidth
@@ -88,6 +91,7 @@ private:
     void settle_weights();
 
     std::vector<Axis> axes_;
+    Weights by_;
     std::vector<std::size_t> slot_;  // axis -> index in kernels_ or codes_
     std::vector<KernelColumns> kernels_;
     std::vector<Column> codes_;

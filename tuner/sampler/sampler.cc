@@ -12,6 +12,7 @@
 #include "tuner/sampler/gp_sampler.h"
 #include "tuner/sampler/grid_sampler.h"
 #include "tuner/sampler/history_sampler.h"
+#include "tuner/sampler/nsga_sampler.h"
 #include "tuner/sampler/preset_sampler.h"
 #include "tuner/sampler/qmc_sampler.h"
 #include "tuner/sampler/random_sampler.h"
@@ -53,12 +54,12 @@ std::unique_ptr<Sampler> make_distinct(const Space& space, std::unique_ptr<Sampl
                                              std::move(inner), seed, reuses);
 }
 
-std::unique_ptr<Sampler> make_tpe(const Space& space, const SamplerConfig& config, Goal goal,
-                                  std::uint64_t seed) {
+std::unique_ptr<Sampler> make_tpe(const Space& space, const SamplerConfig& config,
+                                  const Objectives& objectives, std::uint64_t seed) {
     if (config.preset == TpePreset::kHyperopt || config.preset == TpePreset::kWatanabe)
-        return std::make_unique<PresetSampler>(space, config, goal, seed);
+        return std::make_unique<PresetSampler>(space, config, objectives.goals.front(), seed);
     return std::make_unique<TpeSampler>(
-        space, config, goal,
+        space, config, objectives,
         TpeSources{std::make_unique<CounterSource>(seed), std::make_unique<CounterSource>(seed)});
 }
 
@@ -75,18 +76,20 @@ std::unique_ptr<Sampler> make_cmaes(const Space& space, const SamplerConfig& con
     return std::make_unique<CmaSampler>(space, goal, seed, std::move(others));
 }
 
-std::unique_ptr<Sampler> make_auto(const Space& space, const SamplerConfig& config, Goal goal,
-                                   std::uint64_t seed) {
+std::unique_ptr<Sampler> make_auto(const Space& space, const SamplerConfig& config,
+                                   const Objectives& objectives, std::uint64_t seed) {
     AutoParts parts;
-    parts.choice = choose_sampler(space);
-    parts.later = make_tpe(space, config, goal, seed);
+    parts.choice = choose_sampler(space, objectives);
+    parts.later = make_tpe(space, config, objectives, seed);
     if (parts.choice.gp_trials > 0)
-        parts.first = std::make_unique<GpSampler>(space, config, goal, seed);
+        parts.first =
+            std::make_unique<GpSampler>(space, config, objectives.goals.front(), seed);
     return std::make_unique<AutoSampler>(std::move(parts));
 }
 
-std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& config, Goal goal,
-                                    std::uint64_t seed) {
+std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& config,
+                                    const Objectives& objectives, std::uint64_t seed) {
+    const Goal goal = objectives.goals.front();
     switch (config.type) {
         case SamplerType::kRandom:
             return std::make_unique<RandomSampler>(space, std::make_unique<CounterSource>(seed));
@@ -94,9 +97,12 @@ std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& con
             return std::make_unique<GridSampler>(space, grid_points(space, config).value(), seed);
         case SamplerType::kQmc: return std::make_unique<QmcSampler>(space, seed);
         case SamplerType::kGp: return std::make_unique<GpSampler>(space, config, goal, seed);
-        case SamplerType::kTpe: return make_tpe(space, config, goal, seed);
+        case SamplerType::kTpe: return make_tpe(space, config, objectives, seed);
         case SamplerType::kCmaes: return make_cmaes(space, config, goal, seed);
-        case SamplerType::kAuto: return make_auto(space, config, goal, seed);
+        case SamplerType::kAuto: return make_auto(space, config, objectives, seed);
+        case SamplerType::kNsga2:
+        case SamplerType::kNsga3:
+            return std::make_unique<NsgaSampler>(space, config, objectives, seed);
     }
     TUNE_CHECK(false, "an unknown sampler");
     return nullptr;
@@ -104,9 +110,14 @@ std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& con
 
 }  // namespace
 
-std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& config, Goal goal,
-                                      std::uint64_t seed, const std::vector<Observation>& earlier) {
-    std::unique_ptr<Sampler> sampler = make_plain(space, config, goal, seed);
+Objectives::Objectives(const StudyConfig& config) : is_constrained(!config.constraints.empty()) {
+    for (const MetricConfig& metric : metrics_of(config)) goals.push_back(metric.goal);
+}
+
+std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& config,
+                                      const Objectives& objectives, std::uint64_t seed,
+                                      const std::vector<Observation>& earlier) {
+    std::unique_ptr<Sampler> sampler = make_plain(space, config, objectives, seed);
     // Trial n of these two is the n-th point whatever was seen.
     const bool learns = config.type != SamplerType::kGrid && config.type != SamplerType::kQmc;
     if (learns && !earlier.empty())

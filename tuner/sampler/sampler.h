@@ -33,8 +33,21 @@ struct Observation {
     State state = State::kRunning;
     Point point;       // kGone: what it had, if known; empty otherwise
     double value = 0;  // kComplete: as the user sees it, not negated; may be infinite
+    std::vector<double> more_values = {};  // kComplete: of the objectives after the first
+    double violation = 0;  // kComplete: how far beyond the constraints' bounds; 0: feasible
     std::optional<std::int64_t> last_step = {};  // kPruned: the highest step reported
     double last_value = 0;                       // kPruned: the value at last_step; may be NaN
+};
+
+/// What a study's values mean. One goal without constraints is what every sampler takes; which take
+/// more says check_metrics (study_config.h).
+struct Objectives {
+    std::vector<Goal> goals;      // at least one; Observation::value is of the first
+    bool is_constrained = false;  // Observation::violation says something
+
+    // NOLINTNEXTLINE(google-explicit-constructor): one goal is the usual case.
+    Objectives(Goal goal) : goals{goal} {}
+    explicit Objectives(const StudyConfig& config);
 };
 
 class Sampler {
@@ -61,7 +74,8 @@ public:
 /// `earlier`: complete trials of another study, least weight first, that the model begins with.
 /// `seed`: the study's recorded seed (config.seed is not read). Keeps its own copy of `space`.
 [[nodiscard]] std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& config,
-                                                    Goal goal, std::uint64_t seed,
+                                                    const Objectives& objectives,
+                                                    std::uint64_t seed,
                                                     const std::vector<Observation>& earlier = {});
 
 /// False when is_exhausted() of such a sampler never holds.

@@ -24,6 +24,14 @@
 //
 // Preset `optuna4` is what Optuna did until 4.9: each parameter by itself, running trials not seen.
 //
+// Several objectives (MOTPE; Ozaki et al. 2022). Good is a tenth, without the limit of 25: the
+// first ranks of dominance and the part of the next one that keeps most volume (pareto_split.h).
+// Each parameter is modelled by itself, and good trials weigh the same. The split is made when a
+// suggestion needs it, not trial by trial.
+//
+// Constraints. An infeasible trial ranks after all feasible and pruned ones, by how far it is off
+// (history.h), so that it is good only while there are too few others.
+//
 // Deterministic: the densities are functions of the set of observations (parzen.cc), the numbers of
 // (seed, trial, parameter) (uniform.h), and ties between candidates go to the first.
 //
@@ -34,6 +42,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <unordered_set>
 #include <utility>
 
 #include "base/check.h"
@@ -48,6 +57,12 @@ std::vector<Axis> axes_of(const Space& space, const std::vector<std::size_t>& me
     return axes;
 }
 
+bool has_nan(const Observation& observation) {
+    return std::isnan(observation.value) ||
+           std::any_of(observation.more_values.begin(), observation.more_values.end(),
+                       [](double value) { return std::isnan(value); });
+}
+
 /// The stream that chooses kernels, one a group.
 std::uint64_t component_key(const Space& space, const Group& group) {
     return stream_key("component of " + space[group.members.front()].name);
@@ -55,10 +70,10 @@ std::uint64_t component_key(const Space& space, const Group& group) {
 
 }  // namespace
 
-TpeSampler::TpeSampler(const Space& space, const SamplerConfig& config, Goal goal,
-                       TpeSources sources)
+TpeSampler::TpeSampler(const Space& space, const SamplerConfig& config,
+                       const Objectives& objectives, TpeSources sources)
     : space_(space),
-      goal_(goal),
+      goal_(objectives.goals.front()),
       startup_(static_cast<std::size_t>(config.startup)),
       candidates_(static_cast<std::size_t>(config.candidates)),
       sees_running_(config.preset != TpePreset::kOptuna4),
@@ -68,19 +83,25 @@ TpeSampler::TpeSampler(const Space& space, const SamplerConfig& config, Goal goa
       model_of_group_(space.size(), 0) {
     TUNE_CHECK(config.startup >= 0 && config.candidates >= 1, "the sampler's config was checked");
     if (config.preset == TpePreset::kOptuna4) groups_ = one_by_one(groups_);
+    if (objectives.goals.size() > 1) {
+        split_.emplace(objectives);
+        groups_ = one_by_one(groups_);
+    }
     for (const Group& group : groups_) {
         if (group.is_fixed) continue;
         model_of_group_[group.members.front()] = models_.size();
         const std::vector<Axis> axes = axes_of(space_, group.members);
-        models_.push_back(Model{group.members, ParzenEstimator(axes), ParzenEstimator(axes)});
+        const Weights good_weights = split_ ? Weights::kEqual : Weights::kAge;
+        models_.push_back(
+            Model{group.members, ParzenEstimator(axes, good_weights), ParzenEstimator(axes)});
     }
 }
 
 Result<void> TpeSampler::observe(const Observation& observation) {
     TUNE_CHECK(observation.number < kTrialsMax, "trial numbers are below kTrialsMax");
     const bool is_complete = observation.state == Observation::State::kComplete;
-    const bool is_gone = observation.state == Observation::State::kGone ||
-                         (is_complete && std::isnan(observation.value));
+    const bool is_gone =
+        observation.state == Observation::State::kGone || (is_complete && has_nan(observation));
     if (is_gone) {
         forget(observation.number);
         rebalance();
@@ -98,10 +119,12 @@ Result<void> TpeSampler::observe(const Observation& observation) {
     Trial& trial = trials_[observation.number];
     if (!same_point) trial.point = observation.point;
     if (trial.is_finished) ranking_.erase(trial.rank);
+    if (split_) split_->erase(observation.number);
     trial.is_finished = observation.state != Observation::State::kRunning;
     if (trial.is_finished) {
         trial.rank = rank_of(observation, goal_);
         ranking_.insert(trial.rank);
+        if (split_) split_->insert(observation);
     }
     const bool is_seen = trial.is_finished || sees_running_;
     if (trial.side == Side::kNone || !is_seen)
@@ -115,6 +138,7 @@ void TpeSampler::forget(std::uint64_t number) {
     if (at == trials_.end()) return;
     place(number, at->second, Side::kNone);
     if (at->second.is_finished) ranking_.erase(at->second.rank);
+    if (split_) split_->erase(number);
     trials_.erase(at);
 }
 
@@ -190,9 +214,13 @@ void TpeSampler::settle_window() {
 
 /// Brings the sides in line with the ranking: at most 25 good ones, few of which ever change.
 void TpeSampler::rebalance() {
-    std::vector<std::uint64_t> good = ranking_.good();
+    if (!split_) move_sides(ranking_.good());
+}
+
+void TpeSampler::move_sides(std::vector<std::uint64_t> good) {
+    const std::unordered_set<std::uint64_t> stays(good.begin(), good.end());
     for (const std::uint64_t number : good_) {
-        if (std::find(good.begin(), good.end(), number) != good.end()) continue;
+        if (stays.contains(number)) continue;
         const auto at = trials_.find(number);
         if (at != trials_.end()) place(number, at->second, Side::kBad);
     }
@@ -202,6 +230,7 @@ void TpeSampler::rebalance() {
 
 Point TpeSampler::suggest(std::uint64_t number, const Point& fixed) {
     TUNE_CHECK(fixed.empty() || fixed.size() == space_.size(), "a point of this space");
+    if (split_) move_sides(split_->good());
     // A trial that asks again must not avoid its own first point.
     const auto own = trials_.find(number);
     const Side own_side = own == trials_.end() ? Side::kNone : own->second.side;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -10,6 +11,7 @@
 
 #include "tuner/sampler/history.h"
 #include "tuner/sampler/layout.h"
+#include "tuner/sampler/pareto_split.h"
 #include "tuner/sampler/parzen.h"
 #include "tuner/sampler/sampler.h"
 #include "tuner/sampler/uniform.h"
@@ -25,7 +27,8 @@ struct TpeSources {
 
 class TpeSampler final : public Sampler {
 public:
-    TpeSampler(const Space& space, const SamplerConfig& config, Goal goal, TpeSources sources);
+    TpeSampler(const Space& space, const SamplerConfig& config, const Objectives& objectives,
+               TpeSources sources);
 
     Result<void> observe(const Observation& observation) override;
     [[nodiscard]] Point suggest(std::uint64_t number, const Point& fixed) override;
@@ -56,6 +59,7 @@ private:
     void leave_bad(std::uint64_t number, const Trial& trial);
     void settle_window();
     void rebalance();
+    void move_sides(std::vector<std::uint64_t> good);
     void draw(const Group& group, std::uint64_t number, Point& point);
     [[nodiscard]] std::vector<std::size_t> best_candidates(const Model& model);
     void take(const Model& model, std::size_t candidate, Point& point) const;
@@ -72,6 +76,7 @@ private:
     std::vector<std::size_t> model_of_group_;  // by the group's first member
     std::unordered_map<std::uint64_t, Trial> trials_;
     Ranking ranking_;
+    std::optional<ParetoSplit> split_;  // several objectives: says which are good
     std::vector<std::uint64_t> good_;  // as last placed
     std::set<std::uint64_t> bad_;
     std::uint64_t kept_from_ = 0;  // bad ones of lower numbers are not in the model

@@ -42,7 +42,25 @@ struct MetricConfig {
     [[nodiscard]] bool operator==(const MetricConfig&) const = default;
 };
 
-enum class SamplerType { kRandom, kGrid, kQmc, kTpe, kGp, kCmaes, kAuto };
+/// Objectives of one study. Sampling by dominated volume costs grow steeply with their number.
+inline constexpr std::size_t kObjectivesMax = 8;
+/// Constraints of one study.
+inline constexpr std::size_t kConstraintsMax = 16;
+
+/// A bound on a metric. A trial whose value lies beyond it is complete but infeasible: never a best
+/// trial, and for samplers worse than every feasible one, by how far it lies beyond.
+struct ConstraintConfig {
+    MetricConfig metric;             // the goal says nothing here
+    std::optional<double> min = {};  // at least one of min and max is given
+    std::optional<double> max = {};
+
+    [[nodiscard]] bool operator==(const ConstraintConfig&) const = default;
+};
+
+enum class SamplerType { kRandom, kGrid, kQmc, kTpe, kGp, kCmaes, kAuto, kNsga2, kNsga3 };
+
+/// How two parents make a child (nsga2, nsga3).
+enum class Crossover { kUniform, kBlxAlpha, kSbx };
 
 /// Whose rules TPE follows (tuner/README.md says what they are).
 enum class TpePreset { kOptuna5, kOptuna4, kHyperopt, kWatanabe };
@@ -61,7 +79,15 @@ struct SamplerConfig {
     int candidates = 24;                // tpe: points drawn a suggestion
     TpePreset preset = TpePreset::kOptuna5;
     int window = 10'000;  // tpe: bad trials in the model, the latest; 0: all
-    int points = 0;       // grid: values of a continuous parameter; 0: refuse it
+    int points = 0;                     // grid: values of a continuous parameter; 0: refuse it
+    // nsga2, nsga3
+    int population = 50;  // trials of a generation
+    Crossover crossover = Crossover::kUniform;
+    double crossover_probability = 0.9;  // else the child is a copy of one parent
+    double swap_probability = 0.5;       // kUniform: of the other parent's value
+    std::optional<double> mutation_probability =
+        {};             // of a new draw, each parameter; none: 1/count
+    int divisions = 3;  // nsga3: of an axis between reference points
     Duplicates duplicates = Duplicates::kResample;
 
     [[nodiscard]] bool operator==(const SamplerConfig&) const = default;
@@ -200,6 +226,8 @@ struct StudyConfig {
     std::string study;                 // empty: the caller names it
     std::vector<std::string> command;  // argv with placeholders; empty: trials are asked over REST
     MetricConfig metric;
+    std::vector<MetricConfig> more_metrics;  // the objectives after the first, if there are several
+    std::vector<ConstraintConfig> constraints;
     Space space;
     SamplerConfig sampler;
     PrunerConfig pruner;
@@ -237,6 +265,7 @@ struct StudySource {
 
 /// The pieces of a study's JSON, for answers that show only them.
 [[nodiscard]] Json to_json(const MetricConfig& metric);
+[[nodiscard]] Json to_json(const std::vector<ConstraintConfig>& constraints);
 [[nodiscard]] Json to_json(const SamplerConfig& sampler);
 [[nodiscard]] Json to_json(const PrunerConfig& pruner);
 [[nodiscard]] Json to_json(const BudgetConfig& budget);
@@ -246,8 +275,20 @@ struct StudySource {
 /// command's placeholders are known, limits agree. `needs_command`: trials are run by agents.
 [[nodiscard]] Result<void> check_study(const StudyConfig& config, bool needs_command);
 
+/// All objectives, the first one first.
+[[nodiscard]] std::vector<MetricConfig> metrics_of(const StudyConfig& config);
+
+/// How far `values` (one a constraint, in order) lie beyond their bounds, summed; 0: feasible.
+[[nodiscard]] double violation_of(const std::vector<ConstraintConfig>& constraints,
+                                  const std::vector<double>& values);
+
+/// Whether sampler and pruner can do what metrics and constraints ask; part of check_study.
+[[nodiscard]] Result<void> check_metrics(const StudyConfig& config);
+
 /// "val_loss:min" or "val_loss" (min), as -m takes it. Sets name and goal; keeps the rest.
 [[nodiscard]] Result<void> parse_metric_flag(std::string_view text, MetricConfig& metric);
+/// "val_loss:min,latency_ms:min": as above for each objective, which replace those of `config`.
+[[nodiscard]] Result<void> parse_metrics_flag(std::string_view text, StudyConfig& config);
 
 /// "90", "90s", "1h30m", "250ms", "2d" in milliseconds; a bare number is seconds.
 [[nodiscard]] Result<std::int64_t> parse_duration_ms(std::string_view text);
@@ -259,6 +300,7 @@ struct StudySource {
 [[nodiscard]] std::string take_name(const MetricConfig& metric);  // "best", "last", "mean_last_5"
 [[nodiscard]] std::string_view sampler_name(SamplerType type);    // "random", "tpe"
 [[nodiscard]] std::string_view preset_name(TpePreset preset);     // "optuna5", "hyperopt"
+[[nodiscard]] std::string_view crossover_name(Crossover crossover);  // "uniform", "blx_alpha", ...
 [[nodiscard]] std::string_view duplicates_name(Duplicates duplicates);  // "resample", "allow", ...
 [[nodiscard]] std::string_view pruner_name(PrunerType type);            // "none", "median", ...
 [[nodiscard]] std::string_view retry_name(RetryOn end);                 // "preempted", "oom", ...

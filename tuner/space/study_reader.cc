@@ -134,6 +134,7 @@ constexpr Section kSections[] = {
     {"study", read_study_name},
     {"command", read_command},
     {"metric", read_metric},
+    {"constraints", read_constraints},
     {"space", skip},
     {"space_order", skip},
     {"forbid", skip},
@@ -150,9 +151,6 @@ constexpr Section kSections[] = {
     {"working_dir", read_working_dir},
     {"warm_start", read_warm_start},
 };
-
-/// Keys of the schema that this version does not know how to keep.
-constexpr const char* kLater[] = {"constraints"};
 
 std::vector<std::string> section_keys() {
     std::vector<std::string> keys;
@@ -222,9 +220,6 @@ Result<StudyConfig> read_root(Node root, const std::vector<std::string>& inline_
         const auto section = std::find_if(std::begin(kSections), std::end(kSections),
                                           [&](const Section& s) { return entry.key == s.key; });
         if (section == std::end(kSections)) {
-            if (std::find(std::begin(kLater), std::end(kLater), entry.key) != std::end(kLater))
-                return fault_at(entry.place, {},
-                                in_quotes(entry.key) + " is not supported in this version of tune");
             return fault_at(
                 entry.place, {},
                 "unknown key " + in_quotes(entry.key) + known_words(entry.key, section_keys()));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tuner/space/fields.h"
+#include "tuner/space/study_genetic.h"
 #include "tuner/space/study_words.h"
 #include "tuner/space/wording.h"
 
@@ -13,18 +14,6 @@ namespace {
 
 constexpr std::size_t kPatternBytesMax = 1000;
 constexpr std::size_t kPatternsMax = 100;
-
-Result<void> read_goal(const Fields& fields, MetricConfig& metric) {
-    const Node* goal = fields.find("goal");
-    if (goal == nullptr) return {};
-    const std::optional<Goal> parsed =
-        goal->type == Node::Type::kString ? goal_from_name(goal->text) : std::nullopt;
-    if (!parsed)
-        return fault_at(goal->place, fields.path_of("goal"),
-                        "expected min or max, found " + describe(*goal));
-    metric.goal = *parsed;
-    return {};
-}
 
 Result<void> read_duplicates(const Fields& fields, SamplerConfig& sampler) {
     const Node* node = fields.find("duplicates");
@@ -115,39 +104,10 @@ Result<std::string> type_of(const Node& node, const std::string& path,
     return type->text;
 }
 
-Result<void> read_metric(const Node& node, StudyConfig& config) {
-    MetricConfig metric;
-    if (node.type == Node::Type::kString) {
-        Result<void> parsed = parse_metric_flag(node.text, metric);
-        if (!parsed) return fault_at(node.place, "metric", parsed.error().message);
-        config.metric = std::move(metric);
-        return {};
-    }
-    if (node.type == Node::Type::kList)
-        return fault_at(node.place, "metric",
-                        "several objectives are not supported in this version; expected one "
-                        "metric such as {name: val_loss, goal: min}");
-    TUNE_TRY(fields, Fields::open(node, "metric", {"name", "goal", "step", "take"}));
-    TUNE_TRY_VOID(fields.text("name", metric.name, 250));
-    if (const Node* name = fields.find("name"); name != nullptr)
-        if (const auto fault = metric_name_fault(metric.name))
-            return fault_at(name->place, "metric.name", *fault);
-    TUNE_TRY_VOID(read_goal(fields, metric));
-    TUNE_TRY_VOID(fields.text("step", metric.step, 100));
-    if (const Node* take = fields.find("take");
-        take != nullptr &&
-        (take->type != Node::Type::kString || !take_from_name(take->text, metric)))
-        return fault_at(
-            take->place, "metric.take",
-            "expected best, last or mean_last_N (N from 1 to 1000), found " + describe(*take));
-    config.metric = std::move(metric);
-    return {};
-}
-
 Result<void> read_sampler(const Node& node, StudyConfig& config) {
     constexpr SamplerType kTypes[] = {SamplerType::kTpe,   SamplerType::kGp,     SamplerType::kAuto,
                                       SamplerType::kCmaes, SamplerType::kRandom, SamplerType::kQmc,
-                                      SamplerType::kGrid};
+                                      SamplerType::kGrid,   SamplerType::kNsga2, SamplerType::kNsga3};
     std::vector<std::string> names;
     for (const SamplerType type : kTypes) names.emplace_back(sampler_name(type));
     TUNE_TRY(name, type_of(node, "sampler", names));
@@ -160,6 +120,7 @@ Result<void> read_sampler(const Node& node, StudyConfig& config) {
             known.push_back("startup");
         if (sampler.type == SamplerType::kTpe)
             known.insert(known.end(), {"candidates", "preset", "window"});
+        if (is_genetic(sampler.type)) known = genetic_keys(sampler.type);
         known.push_back(sampler.type == SamplerType::kGrid ? "points" : "duplicates");
         TUNE_TRY(fields, Fields::open(node, "sampler", known));
         if (fields.find("seed") != nullptr) {
@@ -173,6 +134,7 @@ Result<void> read_sampler(const Node& node, StudyConfig& config) {
         TUNE_TRY_VOID(fields.integer("candidates", sampler.candidates, 1, 1000));
         TUNE_TRY_VOID(fields.integer("points", sampler.points, 1, 100'000));
         TUNE_TRY_VOID(read_duplicates(fields, sampler));
+        TUNE_TRY_VOID(read_genetic(fields, sampler));
     }
     config.sampler = sampler;
     return {};

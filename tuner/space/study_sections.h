@@ -16,6 +16,7 @@ namespace tune::tuner {
                                           const std::vector<std::string>& known);
 
 [[nodiscard]] Result<void> read_metric(const Node& node, StudyConfig& config);
+[[nodiscard]] Result<void> read_constraints(const Node& node, StudyConfig& config);
 [[nodiscard]] Result<void> read_sampler(const Node& node, StudyConfig& config);
 [[nodiscard]] Result<void> read_pruner(const Node& node, StudyConfig& config);
 [[nodiscard]] Result<void> read_budget(const Node& node, StudyConfig& config);

@@ -119,6 +119,8 @@ std::string_view sampler_name(SamplerType type) {
         case SamplerType::kGp: return "gp";
         case SamplerType::kCmaes: return "cmaes";
         case SamplerType::kAuto: return "auto";
+        case SamplerType::kNsga2: return "nsga2";
+        case SamplerType::kNsga3: return "nsga3";
     }
     return "?";
 }
@@ -129,6 +131,15 @@ std::string_view preset_name(TpePreset preset) {
         case TpePreset::kOptuna4: return "optuna4";
         case TpePreset::kHyperopt: return "hyperopt";
         case TpePreset::kWatanabe: return "watanabe";
+    }
+    return "?";
+}
+
+std::string_view crossover_name(Crossover crossover) {
+    switch (crossover) {
+        case Crossover::kUniform: return "uniform";
+        case Crossover::kBlxAlpha: return "blx_alpha";
+        case Crossover::kSbx: return "sbx";
     }
     return "?";
 }

@@ -7,6 +7,7 @@
 #include "tuner/space/node.h"
 #include "tuner/space/rules.h"
 #include "tuner/space/study_config.h"
+#include "tuner/space/study_genetic.h"
 
 namespace tune::tuner {
 
@@ -16,6 +17,17 @@ Json to_json(const MetricConfig& metric) {
                  {"take", take_name(metric)}};
     if (!metric.step.empty()) json["step"] = metric.step;
     return json;
+}
+
+Json to_json(const std::vector<ConstraintConfig>& constraints) {
+    Json list = Json::array();
+    for (const ConstraintConfig& constraint : constraints) {
+        Json json = {{"name", constraint.metric.name}, {"take", take_name(constraint.metric)}};
+        if (constraint.min) json["min"] = *constraint.min;
+        if (constraint.max) json["max"] = *constraint.max;
+        list.push_back(std::move(json));
+    }
+    return list;
 }
 
 Json to_json(const SamplerConfig& sampler) {
@@ -29,6 +41,7 @@ Json to_json(const SamplerConfig& sampler) {
             json["preset"] = std::string(preset_name(sampler.preset));
         if (sampler.window != SamplerConfig().window) json["window"] = sampler.window;
     }
+    write_genetic(sampler, json);
     if (sampler.type == SamplerType::kGrid) {
         if (sampler.points != 0) json["points"] = sampler.points;
     } else {
@@ -38,6 +51,14 @@ Json to_json(const SamplerConfig& sampler) {
 }
 
 namespace {
+
+/// One metric as an object, several as a list.
+Json metrics_json(const StudyConfig& config) {
+    if (config.more_metrics.empty()) return to_json(config.metric);
+    Json list = Json::array();
+    for (const MetricConfig& metric : metrics_of(config)) list.push_back(to_json(metric));
+    return list;
+}
 
 Json retry_json(const RetryConfig& retry) {
     Json on = Json::array();
@@ -86,7 +107,8 @@ Json to_json(const StudyConfig& config) {
                  {"grace", duration_text(config.grace_ms)}};
     if (!config.study.empty()) json["study"] = config.study;
     if (!config.command.empty()) json["command"] = config.command;
-    if (!config.metric.name.empty()) json["metric"] = to_json(config.metric);
+    if (!config.metric.name.empty()) json["metric"] = metrics_json(config);
+    if (!config.constraints.empty()) json["constraints"] = to_json(config.constraints);
     if (!config.scrape.empty()) json["scrape"] = scrape_json(config.scrape);
     if (config.timeout_ms) json["timeout"] = duration_text(*config.timeout_ms);
     if (!config.env.empty()) json["env"] = config.env;
@@ -112,6 +134,7 @@ Result<void> check_study(const StudyConfig& config, bool needs_command) {
         return bad("command",
                    "there is no command to run; give it after --, such as "
                    "-- python train.py {args}");
+    TUNE_TRY_VOID(check_metrics(config));
     TUNE_TRY_VOID(check_command(config.command, config.space));
     if (config.budget.trials && (*config.budget.trials == 0 || *config.budget.trials > kTrialsMax))
         return bad("budget.trials", "expected 1 to " + std::to_string(kTrialsMax) + " trials");

@@ -15,6 +15,10 @@ using tracker::Tag;
 
 /// The trial's value as a metric of its run: the objective's history may hold better or later rows.
 constexpr const char* kValueMetric = "tune.value";
+/// How far it lies beyond the constraints' bounds.
+constexpr const char* kViolationMetric = "tune.violation";
+/// Bytes of the list of a Pareto front's trials that a tag shows; the API gives them all.
+constexpr std::size_t kBestNumbersMax = 4000;
 
 tracker::RunStatus run_status(StudyState state) {
     switch (state) {
@@ -49,11 +53,17 @@ Command study_document_command(const Study& study) {
 }
 
 std::vector<Tag> study_tags(const Study& study) {
+    std::string names;
+    std::string goals;
+    for (const MetricConfig& metric : metrics_of(study.config())) {
+        names += (names.empty() ? "" : ", ") + metric.name;
+        goals += (goals.empty() ? "" : ", ") + std::string(goal_name(metric.goal));
+    }
     return {{"tune.study", study.name()},
             {"tune.kind", "study"},
             {"tune.state", std::string(study_state_name(study.state()))},
-            {"tune.metric", study.config().metric.name},
-            {"tune.goal", std::string(goal_name(study.config().metric.goal))}};
+            {"tune.metric", std::move(names)},
+            {"tune.goal", std::move(goals)}};
 }
 
 std::vector<Tag> trial_state_tags(const Trial& trial) {
@@ -131,11 +141,12 @@ std::vector<Command> create_study_commands(const Study& study) {
                                                         .tags = study_tags(study),
                                                         .status = run_status(study.state())}};
     // What `metrics.<objective>.best` means in searches of the experiment.
-    const MetricConfig& metric = study.config().metric;
-    std::string goal_tag = std::string(tracker::kMetricGoalTag) + metric.name;
-    if (goal_tag.size() <= kKeyCharsMax)
+    for (const MetricConfig& metric : metrics_of(study.config())) {
+        std::string goal_tag = std::string(tracker::kMetricGoalTag) + metric.name;
+        if (goal_tag.size() > kKeyCharsMax) continue;
         commands.push_back(tracker::SetExperimentTag{
             identity.experiment_id, {std::move(goal_tag), std::string(goal_name(metric.goal))}});
+    }
     commands.push_back(study_document_command(study));
     return commands;
 }
@@ -151,8 +162,20 @@ std::vector<Command> update_study_commands(const Study& study, std::int64_t now_
 }
 
 Command best_trial_command(const Study& study, std::int64_t now_ms) {
-    const Trial& best = *study.best();
     tracker::LogBatch batch{.run_id = study.identity().run_id};
+    if (study.best() == nullptr) {
+        std::string numbers;
+        for (const Trial* trial : study.best_trials()) {
+            if (numbers.size() > kBestNumbersMax) {
+                numbers += ", ...";
+                break;
+            }
+            numbers += (numbers.empty() ? "" : ", ") + std::to_string(trial->number);
+        }
+        batch.tags = {{"tune.best_trials", std::move(numbers)}};
+        return batch;
+    }
+    const Trial& best = *study.best();
     batch.metrics.push_back({.key = study.config().metric.name,
                              .value = *best.value,
                              .timestamp_ms = now_ms,
@@ -210,6 +233,16 @@ std::vector<Command> update_trial_commands(const Study& study, const Trial& tria
     if (trial.state == TrialState::kComplete && trial.value)
         batch.metrics.push_back(
             {.key = kValueMetric, .value = *trial.value, .timestamp_ms = trial.end_ms, .step = 0});
+    for (std::size_t i = 0; i < trial.more_values.size(); ++i)
+        batch.metrics.push_back({.key = kValueMetric + ("_" + std::to_string(i + 2)),
+                                 .value = trial.more_values[i],
+                                 .timestamp_ms = trial.end_ms,
+                                 .step = 0});
+    if (trial.state == TrialState::kComplete && !study.config().constraints.empty())
+        batch.metrics.push_back({.key = kViolationMetric,
+                                 .value = violation_of(trial, study.config()),
+                                 .timestamp_ms = trial.end_ms,
+                                 .step = 0});
     return {std::move(update), std::move(batch), trial_document_command(study, trial)};
 }
 

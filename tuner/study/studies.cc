@@ -37,6 +37,12 @@ std::uint64_t draw_seed() {
     return std::stoull(random_hex(8), nullptr, 16) & kSeedMax;
 }
 
+bool has_all_values(const Trial& trial, const StudyConfig& config) {
+    return trial.state != TrialState::kComplete ||
+           (trial.more_values.size() == config.more_metrics.size() &&
+            trial.constraint_values.size() == config.constraints.size());
+}
+
 std::string list_of(const std::vector<std::string>& differences) {
     std::string text;
     for (const std::string& difference : differences)
@@ -80,6 +86,9 @@ Result<void> Studies::Impl::load_trials(Study& study) {
             if (!trial) return Error{Code::kDataLoss, trial.error().message, document.key};
             const Result<void> fits = study.bring_up(*trial);
             if (!fits) return Error{Code::kDataLoss, fits.error().message, document.key};
+            if (!has_all_values(*trial, study.config()))
+                return Error{Code::kDataLoss,
+                             "a complete trial lacks values of the study's metrics", document.key};
             study.restore(std::move(trial).value());
         }
     }
@@ -99,9 +108,11 @@ Result<void> Studies::Impl::load_progress(Study& study, Trial& trial) {
     Holder& holder = trial.progress->holder;
     if (holder.ttl_ms > 0) holder.expires_ms = monotonic_ms() + holder.ttl_ms;
     if (trial.attempt == 0) return {};
-    TUNE_TRY(history, store_.metric_history(trial.run_id, study.config().metric.name));
-    for (const tracker::Metric& metric : history.items)
-        trial.progress->objective.add({metric.step, metric.timestamp_ms, metric.value});
+    for (const std::string& name : measured_metrics(study.config())) {
+        TUNE_TRY(history, store_.metric_history(trial.run_id, name));
+        for (const tracker::Metric& metric : history.items)
+            trial.progress->metrics.add(name, {metric.step, metric.timestamp_ms, metric.value});
+    }
     const auto& cost = study.config().budget.cost;
     if (!cost || cost->of != CostBudget::Of::kMetric) return {};
     TUNE_TRY(costs, store_.metric_history(trial.run_id, cost->metric));
@@ -223,7 +234,7 @@ void Studies::Impl::create_in_experiment(Wanted wanted, std::int64_t experiment_
     config.sampler.seed = identity.seed;
     if (config.sampler.type == SamplerType::kAuto)
         log_info("study '" + config.study +
-                 "': sampler auto: " + choice_text(config.space, config.budget.trials));
+                 "': sampler auto: " + choice_text(config));
     auto made = std::make_unique<Study>(std::move(identity), std::move(config));
     Study& study = *made;
     studies_.emplace(study.name(), std::move(made));

@@ -86,6 +86,8 @@ struct ClientReport {
     TrialName trial = {};
     std::int64_t step = 0;
     double value = 0;
+    /// One that the study measures; empty: its only objective.
+    std::string metric = {};
 };
 
 struct TellRequest {
@@ -96,6 +98,10 @@ struct TellRequest {
     /// complete without a value: what was reported counts, as the study takes it.
     std::optional<double> value = {};
     std::string reason = {};
+    /// Of the objectives after the first. REQUIRES: `value` is given.
+    std::vector<double> more_values = {};
+    /// Of metrics with bounds, by name; of the others what was reported counts.
+    std::vector<std::pair<std::string, double>> constraints = {};
 };
 
 class Studies {
@@ -168,10 +174,13 @@ public:
     /// Errors: kResourceDoesNotExist; kInvalidParameterValue for a count outside 1..kAskCountMax.
     void ask(AskRequest request, Done<std::vector<AskedTrial>> done);
     /// Logs the value and answers what the pruner says of it: nothing means go on. Errors:
-    /// kResourceConflict for an attempt that is not the current one.
+    /// kResourceConflict for an attempt that is not the current one; kInvalidParameterValue for a
+    /// metric that the study does not measure, or none where it has several objectives.
     void report(ClientReport report, Done<std::optional<Action>> done);
     /// Ends the attempt. A repeat is fine. Errors: kResourceConflict for an attempt that is not
-    /// the current one or a trial that has ended otherwise.
+    /// the current one or a trial that has ended otherwise; kInvalidParameterValue for more or
+    /// fewer values than objectives, a constraint that the study does not have, a complete trial of
+    /// which a value is missing.
     void tell(TellRequest request, Done<void> done);
     /// `params_json`: an object, may be partial. The trial waits for the next ask or agent.
     void enqueue(const std::string& study, const std::string& params_json, std::string request_id,

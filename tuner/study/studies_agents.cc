@@ -407,10 +407,10 @@ void Studies::Impl::settle(const std::string& agent_id, const AttemptId& attempt
     if (!is_current(ref, agent_id, attempt.attempt))
         return turn.after([done, attempt] { done(stale_attempt(attempt)); });
     Study& study = *ref.study;
-    const Trial* best = study.best();
+    const std::uint64_t best = study.best_version();
     study.settle(*ref.trial, request, now_ms());
     answer_written(turn, ref, &request, std::move(done));
-    if (study.best() != best) write_best(turn, study);
+    if (study.best_version() != best) write_best(turn, study);
     after_change(turn, study);
 }
 

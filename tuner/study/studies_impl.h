@@ -137,6 +137,8 @@ private:
     void report_written(const TrialName& name, Done<std::optional<Action>> done);
     void tell_after_metrics(TellRequest request, Done<void> done);
     Result<void> apply_told(Turn& turn, const TrialRef& ref, const TellRequest& request);
+    void write_told(Turn& turn, const TrialRef& ref,
+                    const std::vector<std::optional<double>>& told);
     void answer_written(Turn& turn, const TrialRef& ref, const FinishRequest* finish,
                         Done<void> done);
 

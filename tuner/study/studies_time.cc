@@ -42,7 +42,9 @@ void Studies::Impl::take_metrics(Turn& turn, const tracker::MetricsLogged& event
     TrialProgress& progress = *trial.progress;
     bool has_objective = false;
     for (const tracker::Metric& metric : event.metrics) {
-        if (metric.key != study.config().metric.name) {
+        const std::optional<Verdict> verdict =
+            study.report(trial, metric.key, {metric.step, metric.timestamp_ms, metric.value});
+        if (!verdict) {
             auto& others = progress.other_metrics;
             if (study.config().budget.cost && metric.key == study.config().budget.cost->metric &&
                 metric.value > progress.cost)
@@ -55,9 +57,7 @@ void Studies::Impl::take_metrics(Turn& turn, const tracker::MetricsLogged& event
             continue;
         }
         has_objective = true;
-        const Verdict verdict =
-            study.report(trial, {metric.step, metric.timestamp_ms, metric.value});
-        if (verdict == Verdict::kPrune && !progress.directive)
+        if (*verdict == Verdict::kPrune && !progress.directive)
             direct(turn, study, trial, Action::kPrune,
                    "pruned at step " + std::to_string(metric.step));
     }

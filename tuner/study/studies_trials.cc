@@ -1,6 +1,7 @@
 // Ask, report, tell and enqueue: trials in the hands of REST clients.
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/id.h"
@@ -15,6 +16,47 @@ bool is_same_value(double a, double b) {
 
 std::string trial_words(const Study& study, const Trial& trial) {
     return "trial " + std::to_string(trial.number) + " of study '" + study.name() + "'";
+}
+
+/// The metric that a report is about.
+Result<std::string> reported_metric(const Study& study, const std::string& named) {
+    const StudyConfig& config = study.config();
+    if (named.empty() && config.more_metrics.empty()) return config.metric.name;
+    const std::vector<std::string> measured = measured_metrics(config);
+    if (std::find(measured.begin(), measured.end(), named) != measured.end()) return named;
+    std::string list;
+    for (const std::string& metric : measured) list += (list.empty() ? "" : ", ") + metric;
+    return Error{Code::kInvalidParameterValue,
+                 "study '" + study.name() + "' measures " + list + "; " +
+                     (named.empty() ? "say in 'metric' which of them is reported"
+                                    : "'" + named + "' is none of them")};
+}
+
+/// What was told, objectives first, then constraints.
+Result<std::vector<std::optional<double>>> told_values(const Study& study,
+                                                       const TellRequest& request) {
+    const StudyConfig& config = study.config();
+    const std::size_t objectives = 1 + config.more_metrics.size();
+    std::vector<std::optional<double>> told(objectives + config.constraints.size());
+    if (request.value) {
+        if (1 + request.more_values.size() != objectives)
+            return Error{Code::kInvalidParameterValue,
+                         "study '" + study.name() + "' has " + std::to_string(objectives) +
+                             (objectives == 1 ? " objective" : " objectives") +
+                             "; tell one value of each, found " +
+                             std::to_string(1 + request.more_values.size())};
+        told[0] = request.value;
+        std::copy(request.more_values.begin(), request.more_values.end(), told.begin() + 1);
+    }
+    for (const auto& [name, value] : request.constraints) {
+        std::size_t at = 0;
+        while (at < config.constraints.size() && config.constraints[at].metric.name != name) ++at;
+        if (at == config.constraints.size())
+            return Error{Code::kInvalidParameterValue,
+                         "study '" + study.name() + "' has no constraint on '" + name + "'"};
+        told[objectives + at] = value;
+    }
+    return told;
 }
 
 }  // namespace
@@ -96,14 +138,14 @@ void Studies::Impl::ask(AskRequest request, Done<std::vector<AskedTrial>> done) 
 /// Trials whose values are known end without running (duplicates: reuse). What is next then has to
 /// run, if the study may start more.
 void Studies::Impl::reuse_known(Turn& turn, Study& study) {
-    const Trial* best = study.best();
+    const std::uint64_t best = study.best_version();
     const std::vector<Trial*> reused = study.reuse_known(now_ms());
     for (Trial* trial : reused) {
         admit(study, *trial);
         write_trial(turn, study, *trial, nullptr, {});
     }
     if (reused.empty()) return;
-    if (study.best() != best) write_best(turn, study);
+    if (study.best_version() != best) write_best(turn, study);
     if (study.complete_if_done(now_ms())) write_study(turn, study, {});
 }
 
@@ -182,19 +224,19 @@ void Studies::Impl::report(ClientReport report, Done<std::optional<Action>> done
     if (is_cancelled) return turn.after([done] { done(std::optional(Action::kStop)); });
     const Result<void> held = check_held_by_client(*ref, report.trial.attempt);
     if (!held) return turn.after([done, error = held.error()] { done(error); });
+    const Result<std::string> metric = reported_metric(*ref->study, report.metric);
+    if (!metric) return turn.after([done, error = metric.error()] { done(error); });
 
     TrialProgress& progress = *trial.progress;
     progress.holder.expires_ms = monotonic_ms() + progress.holder.ttl_ms;
     std::int64_t timestamp_ms = now_ms();
     // A repeated report must be the same row, which the store then drops.
-    const auto last = progress.objective.last();
+    const auto last = progress.metrics.last(*metric);
     if (last && last->step == report.step && is_same_value(last->value, report.value))
         timestamp_ms = last->timestamp_ms;
     tracker::LogBatch batch{.run_id = trial.run_id};
-    batch.metrics.push_back({.key = ref->study->config().metric.name,
-                             .value = report.value,
-                             .timestamp_ms = timestamp_ms,
-                             .step = report.step});
+    batch.metrics.push_back(
+        {.key = *metric, .value = report.value, .timestamp_ms = timestamp_ms, .step = report.step});
     std::vector<tracker::Command> commands;
     commands.push_back(std::move(batch));
     TrialName name = report.trial;
@@ -240,7 +282,10 @@ void Studies::Impl::tell_after_metrics(TellRequest request, Done<void> done) {
     const bool is_same_end =
         is_ended(trial.state) && request.state.value_or(TrialState::kComplete) == trial.state &&
         (request.trial.attempt == 0 || request.trial.attempt == trial.attempt) &&
-        (!request.value || (trial.value && is_same_value(*request.value, *trial.value)));
+        (!request.value ||
+         (trial.value && is_same_value(*request.value, *trial.value) &&
+          std::equal(request.more_values.begin(), request.more_values.end(),
+                     trial.more_values.begin(), trial.more_values.end(), is_same_value)));
     if (!is_same_request && !is_same_end) {
         Result<void> applied = check_held_by_client(*ref, request.trial.attempt);
         if (applied) applied = apply_told(turn, *ref, request);
@@ -255,47 +300,70 @@ Result<void> Studies::Impl::apply_told(Turn& turn, const TrialRef& ref,
     Study& study = *ref.study;
     Trial& trial = *ref.trial;
     const TrialState state = request.state.value_or(TrialState::kComplete);
-    const std::optional<double> value = request.value || state != TrialState::kComplete
-                                            ? request.value
-                                            : trial.progress->objective.value();
     if (!is_ended(state))
         return Error{Code::kInvalidParameterValue,
                      "a trial ends as complete, pruned, failed or cancelled"};
-    if (state == TrialState::kComplete && !value)
+    TUNE_TRY(told, told_values(study, request));
+    const ResultMetrics::Outcome outcome = trial.progress->metrics.outcome(told);
+    if (state == TrialState::kComplete && !outcome.result && !outcome.is_nan)
         return Error{Code::kInvalidParameterValue,
-                     trial_words(study, trial) + ": no value was told, and none was reported"};
+                     trial_words(study, trial) + ": no value" +
+                         (measured_metrics(study.config()).size() == 1
+                              ? ""
+                              : " of metric '" + outcome.fault + "'") +
+                         " was told, and none was reported"};
     trial.finish_request = request.request_id;
     trial.finish_attempt = trial.attempt;
-    if (request.value) {
-        // Later than what was reported, so that MLflow shows it as the latest value.
-        const auto last = trial.progress->objective.last();
-        const std::int64_t told_ms = last ? std::max(now_ms(), last->timestamp_ms + 1) : now_ms();
-        tracker::LogBatch batch{.run_id = trial.run_id};
-        batch.metrics.push_back({.key = study.config().metric.name,
-                                 .value = *request.value,
-                                 .timestamp_ms = told_ms,
-                                 .step = last ? last->step : 0});
-        std::vector<tracker::Command> commands;
-        commands.push_back(std::move(batch));
-        write(turn, std::move(commands), {});
-    }
-    const Trial* best = study.best();
+    write_told(turn, ref, told);
+    const std::uint64_t best = study.best_version();
     if (state == TrialState::kFailed) {
         study.settle(trial,
                      {.request_id = request.request_id,
                       .outcome = Outcome::kFailed,
                       .reason = request.reason},
                      now_ms());
-    } else if (value && *value != *value) {
+    } else if (state == TrialState::kComplete && outcome.result) {
+        study.complete(trial, *outcome.result, request.reason, now_ms());
+    } else if (state == TrialState::kComplete || (request.value && std::isnan(*request.value))) {
+        const std::string& metric =
+            state == TrialState::kComplete ? outcome.fault : study.config().metric.name;
         study.finish(trial, {.state = TrialState::kFailed,
-                             .reason = "metric '" + study.config().metric.name + "' is NaN",
+                             .reason = "metric '" + metric + "' is NaN",
                              .now_ms = now_ms()});
     } else {
-        study.finish(
-            trial, {.state = state, .value = value, .reason = request.reason, .now_ms = now_ms()});
+        study.finish(trial, {.state = state,
+                             .value = request.value,
+                             .reason = request.reason,
+                             .now_ms = now_ms(),
+                             .more_values = request.more_values});
     }
-    if (study.best() != best) write_best(turn, study);
+    if (study.best_version() != best) write_best(turn, study);
     return {};
+}
+
+/// Later than what was reported, so that MLflow shows it as the latest value.
+void Studies::Impl::write_told(Turn& turn, const TrialRef& ref,
+                               const std::vector<std::optional<double>>& told) {
+    const StudyConfig& config = ref.study->config();
+    tracker::LogBatch batch{.run_id = ref.trial->run_id};
+    for (std::size_t i = 0; i < told.size(); ++i) {
+        if (!told[i]) continue;
+        const std::size_t objectives = 1 + config.more_metrics.size();
+        const std::string& metric = i == 0 ? config.metric.name
+                                    : i < objectives
+                                        ? config.more_metrics[i - 1].name
+                                        : config.constraints[i - objectives].metric.name;
+        const auto last = ref.trial->progress->metrics.last(metric);
+        batch.metrics.push_back(
+            {.key = metric,
+             .value = *told[i],
+             .timestamp_ms = last ? std::max(now_ms(), last->timestamp_ms + 1) : now_ms(),
+             .step = last ? last->step : 0});
+    }
+    if (batch.metrics.empty()) return;
+    std::vector<tracker::Command> commands;
+    commands.push_back(std::move(batch));
+    write(turn, std::move(commands), {});
 }
 
 /// Writes the trial as it is and answers when that is on disk; also the answer to a repeat.

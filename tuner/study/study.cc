@@ -36,6 +36,32 @@ Pruner::End pruner_end(TrialState state) {
     return Pruner::End::kGone;
 }
 
+/// What makes values of two studies incomparable. What a step is called does not.
+void add_metric_differences(const StudyConfig& was, const StudyConfig& now,
+                            std::vector<std::string>& found) {
+    const std::vector<MetricConfig> before = metrics_of(was);
+    const std::vector<MetricConfig> after = metrics_of(now);
+    if (before.size() != after.size()) {
+        found.push_back("there are " + std::to_string(after.size()) + " objectives, were " +
+                        std::to_string(before.size()));
+        return;
+    }
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        const std::string of = before.size() == 1 ? "" : " of '" + after[i].name + "'";
+        if (after[i].name != before[i].name)
+            found.push_back("metric is '" + after[i].name + "', was '" + before[i].name + "'");
+        if (after[i].goal != before[i].goal)
+            found.push_back("goal" + of + " is " + std::string(goal_name(after[i].goal)) +
+                            ", was " + std::string(goal_name(before[i].goal)));
+        if (take_name(after[i]) != take_name(before[i]))
+            found.push_back("the metric" + of + " is taken as " + take_name(after[i]) + ", was " +
+                            take_name(before[i]));
+    }
+    if (now.constraints != was.constraints)
+        found.push_back("constraints are " + to_text(to_json(now.constraints)) + ", were " +
+                        to_text(to_json(was.constraints)));
+}
+
 }  // namespace
 
 std::string_view study_state_name(StudyState state) {
@@ -70,7 +96,13 @@ Study::Study(StudyIdentity identity, StudyConfig config)
       pruner_(make_pruner(config_.pruner, config_.metric.goal, config_.study)) {}
 
 const Trial* Study::best() const {
-    return best_ ? &trials_[*best_] : nullptr;
+    return best_.empty() || !config_.more_metrics.empty() ? nullptr : &trials_[best_.front()];
+}
+
+std::vector<const Trial*> Study::best_trials() const {
+    std::vector<const Trial*> trials;
+    for (const std::uint64_t number : best_) trials.push_back(&trials_[number]);
+    return trials;
 }
 
 Trial* Study::find(std::uint64_t number) {
@@ -166,7 +198,7 @@ Trial& Study::add_trial(Point point, std::int64_t now_ms) {
     trial.point = std::move(point);
     trial.created_ms = now_ms;
     trial.asked_at = ++log_position_;
-    trial.progress = std::make_unique<TrialProgress>(config_.metric);
+    trial.progress = std::make_unique<TrialProgress>(config_);
     trial.epoch = static_cast<int>(earlier_.size());
     ++counts_[static_cast<std::size_t>(TrialState::kQueued)];
     queued_.insert(trial.number);
@@ -199,17 +231,20 @@ void Study::finish(Trial& trial, TrialEnd end) {
     watch().pay_attempt(trial, end.now_ms);
     move(trial, end.state);
     trial.value = end.value;
+    trial.more_values = std::move(end.more_values);
+    trial.constraint_values = std::move(end.constraint_values);
     trial.reason = std::move(end.reason);
     trial.end_ms = end.now_ms;
     trial.ended_at = ++log_position_;
-    if (const auto last = trial.progress->objective.last()) {
+    if (const auto last = trial.progress->metrics.first().last()) {
         trial.last_step = last->step;
         trial.last_value = last->value;
     }
-    if (end.state == TrialState::kPruned && !trial.value && trial.last_step)
+    const bool is_single = config_.more_metrics.empty();
+    if (is_single && end.state == TrialState::kPruned && !trial.value && trial.last_step)
         trial.value = trial.last_value;
     trial.progress.reset();
-    watch().trial_ended(trial);
+    watch().trial_ended(trial, violation_of(trial, config_) <= 0);
     if (known_) known_->add(trial);
     consider_best(trial);
     tell_sampler(trial);
@@ -218,16 +253,25 @@ void Study::finish(Trial& trial, TrialEnd end) {
 
 void Study::consider_best(const Trial& trial) {
     if (trial.state != TrialState::kComplete || !trial.value || std::isnan(*trial.value)) return;
-    if (best_) {
-        const double best_value = *trials_[*best_].value;
-        const bool is_earlier_equal = *trial.value == best_value && trial.number < *best_;
-        if (!is_earlier_equal && !is_better(*trial.value, best_value, config_.metric.goal)) return;
+    if (violation_of(trial, config_) > 0) return;
+    const bool is_single = config_.more_metrics.empty();
+    for (const std::uint64_t number : best_) {
+        const Trial& other = trials_[number];
+        const bool is_later_equal =
+            is_single && *trial.value == *other.value && number < trial.number;
+        if (is_later_equal || dominates(other, trial, config_)) return;
     }
-    best_ = trial.number;
+    std::erase_if(best_, [&](std::uint64_t number) {
+        return is_single || dominates(trial, trials_[number], config_);
+    });
+    best_.insert(std::lower_bound(best_.begin(), best_.end(), trial.number), trial.number);
+    ++best_version_;
 }
 
-Verdict Study::report(Trial& trial, const Objective::Row& row) {
-    trial.progress->objective.add(row);
+std::optional<Verdict> Study::report(Trial& trial, std::string_view metric,
+                                     const Objective::Row& row) {
+    if (!trial.progress->metrics.add(metric, row)) return std::nullopt;
+    if (metric != config_.metric.name) return Verdict::kKeep;
     if (!history_known_) {
         reports_waiting_.emplace_back(trial.number, row);
         return Verdict::kKeep;
@@ -262,18 +306,22 @@ void Study::settle(Trial& trial, const FinishRequest& request, std::int64_t now_
 }
 
 void Study::finish_done(Trial& trial, std::int64_t now_ms) {
-    const TrialProgress& progress = *trial.progress;
-    const std::optional<double> value = progress.objective.value();
-    TrialEnd end{.state = TrialState::kComplete, .value = value, .now_ms = now_ms};
-    if (!value) {
-        end.state = TrialState::kFailed;
-        end.reason = metric_never_arrived(config_.metric.name, progress.other_metrics);
-    } else if (std::isnan(*value)) {
-        end.state = TrialState::kFailed;
-        end.value.reset();
-        end.reason = "metric '" + config_.metric.name + "' is NaN";
-    }
-    finish(trial, std::move(end));
+    const ResultMetrics::Outcome outcome = trial.progress->metrics.outcome();
+    if (outcome.result) return complete(trial, *outcome.result, {}, now_ms);
+    const std::string reason =
+        outcome.is_nan ? "metric '" + outcome.fault + "' is NaN"
+                       : metric_never_arrived(outcome.fault, trial.progress->other_metrics);
+    finish(trial, {.state = TrialState::kFailed, .reason = reason, .now_ms = now_ms});
+}
+
+void Study::complete(Trial& trial, const TrialResult& result, std::string reason,
+                     std::int64_t now_ms) {
+    finish(trial, {.state = TrialState::kComplete,
+                   .value = result.value,
+                   .reason = std::move(reason),
+                   .now_ms = now_ms,
+                   .more_values = result.more_values,
+                   .constraint_values = result.constraint_values});
 }
 
 void Study::retry_or_fail(Trial& trial, RetryOn why, std::string reason, std::int64_t now_ms) {
@@ -310,15 +358,7 @@ std::vector<std::string> Study::differences(const StudyConfig& config) const {
     for (const auto& [name, spec] : was.items())
         if (!now.contains(name)) found.push_back("space." + name + " is gone");
     add_rule_differences(config_.space, config.space, found);
-    const MetricConfig& metric = config_.metric;
-    if (config.metric.name != metric.name)
-        found.push_back("metric is '" + config.metric.name + "', was '" + metric.name + "'");
-    if (config.metric.goal != metric.goal)
-        found.push_back("goal is " + std::string(goal_name(config.metric.goal)) + ", was " +
-                        std::string(goal_name(metric.goal)));
-    if (take_name(config.metric) != take_name(metric))
-        found.push_back("the metric is taken as " + take_name(config.metric) + ", was " +
-                        take_name(metric));
+    add_metric_differences(config_, config, found);
     if (config.sampler.seed && *config.sampler.seed != identity_.seed)
         found.push_back("seed is " + std::to_string(*config.sampler.seed) + ", was " +
                         std::to_string(identity_.seed));
@@ -333,7 +373,7 @@ Sampler& Study::sampler() {
 }
 
 std::unique_ptr<Sampler> Study::new_sampler(const Space& space, const SamplerConfig& config) const {
-    return make_sampler(space, config, config_.metric.goal, identity_.seed,
+    return make_sampler(space, config, Objectives(config_), identity_.seed,
                         warm_history(config_, space));
 }
 
@@ -360,6 +400,8 @@ Observation Study::observation_of(const Trial& trial) const {
         case TrialState::kComplete:
             seen.state = Observation::State::kComplete;
             seen.value = trial.value.value_or(0);
+            seen.more_values = trial.more_values;
+            seen.violation = violation_of(trial, config_);
             break;
         case TrialState::kPruned:
             seen.state = Observation::State::kPruned;
@@ -411,7 +453,7 @@ void Study::restore_next(Trial trial, bool is_written) {
         started_ms_ = trial.start_ms;
     trial.sync = {.run_requested = is_written, .run_confirmed = is_written};
     if (!is_ended(trial.state)) {
-        auto progress = std::make_unique<TrialProgress>(config_.metric);
+        auto progress = std::make_unique<TrialProgress>(config_);
         if (trial.progress) progress->holder = trial.progress->holder;
         trial.progress = std::move(progress);
     }

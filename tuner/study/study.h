@@ -64,6 +64,8 @@ struct TrialEnd {
     std::optional<double> value = {};
     std::string reason = {};
     std::int64_t now_ms = 0;
+    std::vector<double> more_values = {};
+    std::vector<double> constraint_values = {};
 };
 
 /// Trials that one call ends with known values at most; keeps a transaction small.
@@ -101,8 +103,14 @@ public:
     [[nodiscard]] std::size_t count(TrialState state) const {
         return counts_[static_cast<std::size_t>(state)];
     }
-    /// The complete trial with the best value, the earliest of equals; nullptr if there is none.
+    /// The complete feasible trial with the best value, the earliest of equals; nullptr if there is
+    /// none, and for a study with several objectives.
     [[nodiscard]] const Trial* best() const;
+    /// The complete feasible trials that no other one dominates, by number: best() where there is
+    /// one objective, the Pareto front where there are several.
+    [[nodiscard]] std::vector<const Trial*> best_trials() const;
+    /// Grows when best_trials() changes.
+    [[nodiscard]] std::uint64_t best_version() const { return best_version_; }
     /// Numbers of running trials.
     [[nodiscard]] const std::set<std::uint64_t>& running() const { return running_; }
     /// Numbers of queued trials.
@@ -145,6 +153,9 @@ public:
     /// Ends a queued or running trial for good.
     void finish(Trial& trial, TrialEnd end);
 
+    /// Ends a running trial as complete. `reason`: a remark of whoever told it, mostly empty.
+    void complete(Trial& trial, const TrialResult& result, std::string reason, std::int64_t now_ms);
+
     /// What an agent's finish means for a running trial: requeue or finish, by the outcome, the
     /// metric, and the retry rules of the study.
     void settle(Trial& trial, const FinishRequest& request, std::int64_t now_ms);
@@ -152,8 +163,9 @@ public:
     /// As settle for an agent that is gone. After kLostAttemptsMax of them the trial fails.
     void lose_attempt(Trial& trial, std::string reason, std::int64_t now_ms);
 
-    /// A row of a running trial's objective. kPrune: the pruner wants the trial stopped.
-    Verdict report(Trial& trial, const Objective::Row& row);
+    /// A row of a metric of a running trial. Nothing: the study does not measure it. kPrune: the
+    /// pruner wants the trial stopped.
+    std::optional<Verdict> report(Trial& trial, std::string_view metric, const Objective::Row& row);
 
     // --- the study ---
 
@@ -252,7 +264,8 @@ private:
     Counts counts_{};
     std::set<std::uint64_t> queued_;
     std::set<std::uint64_t> running_;
-    std::optional<std::uint64_t> best_;
+    std::vector<std::uint64_t> best_;  // numbers of best_trials()
+    std::uint64_t best_version_ = 0;
     std::unordered_map<std::string, std::vector<std::uint64_t>> by_request_;
     std::unordered_map<std::string, std::uint64_t> by_enqueue_;
     std::unique_ptr<Sampler> sampler_;

@@ -20,7 +20,8 @@ BudgetWatch& Study::watch() {
     }
     std::sort(ended.begin(), ended.end(),
               [](const Trial* a, const Trial* b) { return a->ended_at < b->ended_at; });
-    for (const Trial* trial : ended) watch_->trial_ended(*trial);
+    for (const Trial* trial : ended)
+        watch_->trial_ended(*trial, violation_of(*trial, config_) <= 0);
     return *watch_;
 }
 
@@ -135,7 +136,9 @@ std::vector<Trial*> Study::reuse_known(std::int64_t now_ms) {
                {.state = TrialState::kComplete,
                 .value = from.value,
                 .reason = "not run: trial " + std::to_string(from.number) + " had the same point",
-                .now_ms = now_ms});
+                .now_ms = now_ms,
+                .more_values = from.more_values,
+                .constraint_values = from.constraint_values});
         reused.push_back(&trial);
     }
     return reused;

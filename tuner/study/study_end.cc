@@ -57,15 +57,15 @@ void BudgetWatch::pay_attempt(Trial& trial, std::int64_t now_ms) {
     paid_ += cost;
 }
 
-void BudgetWatch::trial_ended(const Trial& trial) {
+void BudgetWatch::trial_ended(const Trial& trial, bool is_feasible) {
     if (trial.cost > 0) {
         ++paid_trials_;
         paid_by_ended_ += trial.cost;
     }
     if (trial.state == TrialState::kCancelled) return;
     ++since_progress_;
-    const bool has_value =
-        trial.state == TrialState::kComplete && trial.value && !std::isnan(*trial.value);
+    const bool has_value = is_feasible && trial.state == TrialState::kComplete && trial.value &&
+                           !std::isnan(*trial.value);
     if (!has_value) return;
     const double value = *trial.value;
     if (!best_ || is_better(value, *best_, goal_)) best_ = value;

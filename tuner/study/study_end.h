@@ -38,7 +38,7 @@ public:
     void pay_attempt(Trial& trial, std::int64_t now_ms);
 
     /// A trial has ended, in the order of the ends. Its cost was paid.
-    void trial_ended(const Trial& trial);
+    void trial_ended(const Trial& trial, bool is_feasible);
 
     /// What trials that have not ended have cost in attempts before.
     void pay(double cost) { paid_ += cost; }

@@ -18,6 +18,17 @@ double number_from(const Json& value) {
     return std::numeric_limits<double>::quiet_NaN();
 }
 
+std::vector<double> numbers_from(const Json& document, const char* name) {
+    std::vector<double> numbers;
+    if (document.contains(name))
+        for (const Json& value : document[name]) numbers.push_back(number_from(value));
+    return numbers;
+}
+
+void put_numbers(Json& document, const char* name, const std::vector<double>& numbers) {
+    for (const double number : numbers) document[name].push_back(json_number(number));
+}
+
 /// Writes a field only when it says something: most trials have few of them.
 template <class T>
 void put(Json& document, const char* name, const T& value) {
@@ -50,6 +61,8 @@ Trial read_trial(const Json& document) {
     trial.start_ms = document.value("start_ms", std::int64_t{0});
     trial.end_ms = document.value("end_ms", std::int64_t{0});
     if (document.contains("value")) trial.value = number_from(document["value"]);
+    trial.more_values = numbers_from(document, "more_values");
+    trial.constraint_values = numbers_from(document, "constraint_values");
     if (document.contains("last_step")) {
         trial.last_step = document["last_step"].get<std::int64_t>();
         trial.last_value = number_from(document.at("last_value"));
@@ -103,6 +116,8 @@ std::string trial_to_document(const Trial& trial) {
     put(document, "start_ms", trial.start_ms);
     put(document, "end_ms", trial.end_ms);
     if (trial.value) document["value"] = json_number(*trial.value);
+    put_numbers(document, "more_values", trial.more_values);
+    put_numbers(document, "constraint_values", trial.constraint_values);
     if (trial.last_step) {
         document["last_step"] = *trial.last_step;
         document["last_value"] = json_number(trial.last_value);
@@ -137,8 +152,8 @@ Result<Trial> trial_from_document(std::string_view json_text) {
     try {
         Trial trial = read_trial(document);
         if (trial.state == TrialState::kRunning) {
-            // The objective is made anew by the study, which knows the metric.
-            trial.progress = std::make_unique<TrialProgress>(MetricConfig{});
+            // The study, which knows the metrics, makes it anew.
+            trial.progress = std::make_unique<TrialProgress>(StudyConfig{});
             const Json& holder = document.at("holder");
             trial.progress->holder.agent_id = holder.at("agent_id").get<std::string>();
             trial.progress->holder.request_id = holder.at("request_id").get<std::string>();

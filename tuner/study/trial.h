@@ -21,7 +21,7 @@
 #include "base/result.h"
 #include "tuner/protocol.h"
 #include "tuner/space/space.h"
-#include "tuner/study/objective.h"
+#include "tuner/study/results.h"
 
 namespace tune::tuner {
 
@@ -45,14 +45,14 @@ struct Holder {
 
 /// What exists only while a trial is queued or running, and is rebuilt after a restart.
 struct TrialProgress {
-    explicit TrialProgress(const MetricConfig& metric) : objective(metric) {}
+    explicit TrialProgress(const StudyConfig& config) : metrics(config) {}
 
-    Objective objective;
+    ResultMetrics metrics;
     Holder holder;                       ///< running only
     std::optional<Directive> directive;  ///< what the agent is to do with the attempt
     bool directive_told = false;         ///< it stood in a reply already
     bool ending = false;  ///< its end was reported and waits for the metrics before it to be seen
-    std::vector<std::string> other_metrics;  ///< names that arrived besides the objective; a few
+    std::vector<std::string> other_metrics;  ///< names that arrived besides those measured; a few
     double cost = 0;                         ///< the greatest value of the budget's cost metric
 };
 
@@ -71,9 +71,11 @@ struct Trial {
     std::string run_id;
     Point point;
     std::int64_t created_ms = 0;
-    std::int64_t start_ms = 0;  ///< of the first attempt; 0: never started
-    std::int64_t end_ms = 0;    ///< 0: not ended
-    std::optional<double> value;
+    std::int64_t start_ms = 0;              ///< of the first attempt; 0: never started
+    std::int64_t end_ms = 0;                ///< 0: not ended
+    std::optional<double> value;            ///< of the (first) objective
+    std::vector<double> more_values;        ///< complete: of the objectives after the first
+    std::vector<double> constraint_values;  ///< complete: of the metrics with bounds, in order
     std::optional<std::int64_t> last_step;  ///< pruned: of the last report
     double last_value = 0;
     std::string reason;  ///< why it did not complete, or why it waits again; one sentence

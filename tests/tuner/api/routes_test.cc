@@ -112,6 +112,35 @@ TEST_F(RoutesTest, TrialsComeInPagesWithTheirIntermediateValues) {
     EXPECT_EQ(get("studies/s/trials/9").status, 404);
 }
 
+TEST_F(RoutesTest, SeveralObjectivesAndConstraints) {
+    const auto created = post("studies", R"({"name": "s", "metric": ["loss", "acc:max"],
+        "constraints": [{"name": "ms", "max": 20}], "space": {"x": {"float": [0, 1]}},
+        "sampler": {"type": "random", "seed": 1}})");
+    ASSERT_EQ(created.status, 200) << created.body;
+    EXPECT_EQ(created.body["metric"]["name"], "loss");
+    EXPECT_EQ(created.body["metrics"][1]["goal"], "max");
+    EXPECT_EQ(created.body["constraints"][0]["max"], 20.0);
+    EXPECT_EQ(created.body["best_trials"], Json::array());
+    static_cast<void>(post("studies/s/ask", R"({"count": 3})"));
+    const auto told =
+        post("studies/s/tell",
+             R"({"number": 0, "values": [1, 0.5], "constraints": {"ms": "Infinity"}})");
+    ASSERT_EQ(told.status, 200) << told.body;
+    EXPECT_EQ(told.body["values"], (Json{1.0, 0.5}));
+    EXPECT_EQ(told.body["violation"], "Infinity");
+    static_cast<void>(
+        post("studies/s/tell", R"({"number": 1, "values": [2, 0.25], "constraints": {"ms": 20}})"));
+    const auto reported =
+        post("studies/s/report", R"({"number": 2, "metric": "acc", "step": 1, "value": 0.5})");
+    EXPECT_EQ(reported.body["action"], "continue");
+    const Json study = get("studies/s").body;
+    EXPECT_EQ(study["best"], Json(nullptr));
+    ASSERT_EQ(study["best_trials"].size(), 1u);
+    EXPECT_EQ(study["best_trials"][0]["number"], 1);
+    EXPECT_EQ(study["best_trials"][0]["constraints"]["ms"], 20.0);
+    EXPECT_FALSE(get("studies/s/trials/2").body.contains("values")) << "not before its end";
+}
+
 TEST_F(RoutesTest, PauseResumeStopAnswerTheStudy) {
     create();
     EXPECT_EQ(post("studies/s/pause").body["state"], "paused");
@@ -174,7 +203,16 @@ TEST_F(RoutesTest, BadInputIsAnErrorThatSaysWhat) {
     refused("studies/s/report", R"({"number": 0})", 400, "value");
     refused("studies/s/tell", R"({"number": -1, "value": 1})", 400, "number");
     static_cast<void>(post("studies/s/ask"));
-    refused("studies/s/tell", R"({"number": 0, "values": [1, 2]})", 501, "one 'value'");
+    refused("studies/s/tell", R"({"number": 0, "values": [1, 2]})", 400, "has 1 objective;");
+    refused("studies/s/tell", R"({"number": 0, "values": []})", 400, "one number an objective");
+    refused("studies/s/tell", R"({"number": 0, "values": 1})", 400, "one number an objective");
+    refused("studies/s/tell", R"({"number": 0, "values": ["a"]})", 400, "values.0");
+    refused("studies/s/tell", R"({"number": 0, "value": 1, "values": [1]})", 400, "one of them");
+    refused("studies/s/tell", R"({"number": 0, "value": 1, "constraints": [1]})", 400, "object");
+    refused("studies/s/tell", R"({"number": 0, "value": 1, "constraints": {"a": 1}})", 400,
+            "no constraint on 'a'");
+    refused("studies/s/report", R"({"number": 0, "value": 1, "metric": "a"})", 400,
+            "measures loss; 'a' is none of them");
     refused("studies/s/tell", R"({"number": 0, "state": "great"})", 400, "great");
     refused("studies/s/tell", R"({"number": 0, "state": "running"})", 400, "ends as");
     refused("studies/s/tell", R"({"number": 0, "attempt": 7, "value": 1})", 409, "attempt 7");

@@ -72,9 +72,15 @@ def loss(params):
     return total
 
 
-def run(name, space, seed, trials, outstanding=1, goal="min", with_pruned=False):
+def more_losses(params, count):
+    """Objectives that pull elsewhere than loss(); coarse, so that some trials are equal."""
+    return [round(4 * abs(params["y"] - 0.3 * k) + abs(params["x"] - 2 * k), 1) for k in range(1, count)]
+
+
+def run(name, space, seed, trials, outstanding=1, goal="min", with_pruned=False, goals=None, bound=None):
+    goals = goals or [goal]
     study = optuna.create_study(
-        direction="minimize" if goal == "min" else "maximize",
+        directions=["minimize" if one == "min" else "maximize" for one in goals],
         sampler=optuna.samplers.TPESampler(seed=seed),
     )
     events, waiting = [], []
@@ -100,13 +106,21 @@ def run(name, space, seed, trials, outstanding=1, goal="min", with_pruned=False)
             study.tell(done, state=TrialState.PRUNED)
         else:
             tell |= {"state": "complete", "value": value}
-            study.tell(done, value)
+            if bound is not None:
+                tell["violation"] = max(0.0, done.params["x"] - bound)
+                done.set_constraint("x", done.params["x"] - bound)
+            values = [value]
+            for one, sign in zip(more_losses(done.params, len(goals)), goals[1:]):
+                values.append(one if sign == "min" else -one)
+            if len(goals) > 1:
+                tell["more_values"] = values[1:]
+            study.tell(done, values)
         events.append(tell)
     golden = {
         "made_by": "make_golden.py, optuna " + optuna.__version__ + ", numpy " + np.__version__,
         "space": {key: spec(distribution) for key, distribution in space.items()},
         "seed": seed,
-        "goal": goal,
+        **({"goal": goal} if len(goals) == 1 else {"goals": goals}),
         "events": events,
     }
     lines = json.dumps({**golden, "events": []}, indent=1)[: -len('"events": []\n}')]
@@ -118,6 +132,9 @@ def main():
     run("tpe_continuous", CONTINUOUS, 42, 100)
     run("tpe_parallel", CONTINUOUS, 7, 80, outstanding=4)
     run("tpe_pruned_maximize", CONTINUOUS, 1, 120, goal="max", with_pruned=True)
+    run("tpe_constrained", CONTINUOUS, 5, 100, outstanding=2, bound=-2.0)
+    run("tpe_two_objectives", CONTINUOUS, 11, 120, goals=["min", "max"])
+    run("tpe_three_objectives", CONTINUOUS, 12, 100, goals=["min", "min", "max"], bound=6.0)
     parzen_estimator.np = StableNumpy()
     run("tpe_grids", GRIDS, 3, 100)
 

@@ -48,6 +48,9 @@ Observation told(const Json& event) {
     if (state == "complete") {
         observation.state = Observation::State::kComplete;
         observation.value = event.at("value").get<double>();
+        observation.violation = event.value("violation", 0.0);
+        for (const Json& value : event.value("more_values", Json::array()))
+            observation.more_values.push_back(value.get<double>());
     } else if (state == "pruned") {
         observation.state = Observation::State::kPruned;
         if (event.contains("step")) {
@@ -66,8 +69,13 @@ TEST_P(Golden, EverySuggestionIsOptunas) {
     const Json golden = parse_json(read_file(path).value()).value();
     const Space space = Space::from_json(golden.at("space")).value();
     const auto seed = golden.at("seed").get<std::uint32_t>();
+    Objectives objectives(Goal::kMinimize);
+    const Json goals = golden.contains("goals") ? golden["goals"] : Json{golden.at("goal")};
+    objectives.goals.clear();
+    for (const Json& goal : goals)
+        objectives.goals.push_back(goal == "min" ? Goal::kMinimize : Goal::kMaximize);
     TpeSampler sampler(
-        space, SamplerConfig{}, golden.at("goal") == "min" ? Goal::kMinimize : Goal::kMaximize,
+        space, SamplerConfig{}, objectives,
         TpeSources{std::make_unique<NumpySource>(seed), std::make_unique<NumpySource>(seed)});
     std::map<std::uint64_t, Point> points;
     for (const Json& event : golden.at("events")) {
@@ -98,7 +106,8 @@ TEST_P(Golden, EverySuggestionIsOptunas) {
 
 INSTANTIATE_TEST_SUITE_P(Tpe, Golden,
                          ::testing::Values("tpe_continuous", "tpe_parallel", "tpe_pruned_maximize",
-                                           "tpe_grids"));
+                                           "tpe_grids", "tpe_constrained", "tpe_two_objectives",
+                                           "tpe_three_objectives"));
 
 }  // namespace
 }  // namespace tune::tuner

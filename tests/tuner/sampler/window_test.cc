@@ -116,17 +116,30 @@ TEST(Window, DroppingManyIsDroppingEach) {
     EXPECT_EQ(many.size(), 0u);
 }
 
+StudyConfig study_of(const std::vector<std::string>& words, std::optional<std::uint64_t> trials) {
+    StudyConfig config;
+    config.space = space_of(words);
+    config.budget.trials = trials;
+    return config;
+}
+
 TEST(Auto, SaysWhatItPicksAndWhy) {
-    EXPECT_EQ(choice_text(space_of({"x=0..1", "m=a,b", "y=0..1?m=a"}), 100),
+    EXPECT_EQ(choice_text(study_of({"x=0..1", "m=a,b", "y=0..1?m=a"}, 100)),
               "gp with every fifth trial by tpe for the first 300 trials (3 parameters, 1 of them "
               "a category, 1 under "
               "conditions), then tpe; the budget of 100 ends before that");
-    EXPECT_EQ(choice_text(space_of({"x=0..1"}), std::nullopt),
+    EXPECT_EQ(choice_text(study_of({"x=0..1"}, std::nullopt)),
               "gp with every fifth trial by tpe for the first 300 trials (1 parameter), then tpe");
     std::vector<std::string> words;
     for (int i = 0; i < 100; ++i) words.push_back("x" + std::to_string(i) + "=0..1");
-    EXPECT_EQ(choice_text(space_of(words), 1000),
+    EXPECT_EQ(choice_text(study_of(words, 1000)),
               "tpe (100 parameters, too many for a Gaussian process)");
+    StudyConfig several = study_of({"x=0..1"}, 100);
+    several.more_metrics.emplace_back().name = "size";
+    EXPECT_EQ(choice_text(several), "tpe (1 parameter, 2 objectives)");
+    StudyConfig bounded = study_of({"x=0..1"}, 100);
+    bounded.constraints.emplace_back().max = 1;
+    EXPECT_EQ(choice_text(bounded), "tpe (1 parameter, with constraints)");
 }
 
 SamplerConfig of_type(SamplerType type) {

@@ -41,7 +41,7 @@ protected:
 
     Trial& start() { return study_.start({.holder = {}, .worker = "w", .now_ms = kNow_ms}); }
     void done(Trial& trial, double value) {
-        study_.report(trial, {.step = 0, .timestamp_ms = 0, .value = value});
+        study_.report(trial, "loss", {.step = 0, .timestamp_ms = 0, .value = value});
         study_.settle(trial, {.outcome = Outcome::kDone}, kNow_ms);
     }
 
@@ -139,7 +139,7 @@ TEST_F(StudyTest, BestIsTheEarliestOfEquals) {
 
 TEST_F(StudyTest, PrunedTrialsKeepTheirLastReportAndAreNeverBest) {
     Trial& trial = start();
-    study_.report(trial, {.step = 3, .timestamp_ms = 0, .value = 0.25});
+    study_.report(trial, "loss", {.step = 3, .timestamp_ms = 0, .value = 0.25});
     study_.settle(trial, {.outcome = Outcome::kPruned}, kNow_ms);
     EXPECT_EQ(trial.state, TrialState::kPruned);
     EXPECT_EQ(trial.value, 0.25);

@@ -19,6 +19,8 @@ TEST(TrialDocument, KeepsEverything) {
     trial.start_ms = 2;
     trial.end_ms = 3;
     trial.value = 0.1 + 0.2;
+    trial.more_values = {0.1, std::numeric_limits<double>::infinity()};
+    trial.constraint_values = {-1e300};
     trial.last_step = 9;
     trial.last_value = std::nan("");
     trial.reason = "pruned at step 9";
@@ -38,6 +40,8 @@ TEST(TrialDocument, KeepsEverything) {
     EXPECT_FALSE(is_active(read->point[1]));
     EXPECT_EQ(read->point[2], 1e-300);
     EXPECT_EQ(read->value, 0.1 + 0.2);
+    EXPECT_EQ(read->more_values, trial.more_values);
+    EXPECT_EQ(read->constraint_values, trial.constraint_values);
     EXPECT_TRUE(std::isnan(read->last_value));
     EXPECT_EQ(read->ended_at, 6);
 }
@@ -46,7 +50,7 @@ TEST(TrialDocument, KeepsWhoHoldsARunningAttempt) {
     Trial trial;
     trial.state = TrialState::kRunning;
     trial.run_id = "r";
-    trial.progress = std::make_unique<TrialProgress>(MetricConfig{});
+    trial.progress = std::make_unique<TrialProgress>(StudyConfig{});
     trial.progress->holder = {
         .agent_id = "a", .request_id = "q", .ttl_ms = 40'000, .expires_ms = 123};
     const Result<Trial> read = trial_from_document(trial_to_document(trial));

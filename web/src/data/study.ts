@@ -13,6 +13,10 @@ export interface WireTrial {
     run_id?: string;
     params?: Record<string, ParamValue>;
     value?: WireNumber;
+    /// Of all objectives, where there are several.
+    values?: WireNumber[];
+    /// How far beyond the bounds of the constraints; 0: feasible.
+    violation?: WireNumber;
     reason?: string;
     start_ms?: number | null;
     end_ms?: number | null;
@@ -29,6 +33,10 @@ export interface Trial {
     params: Record<string, ParamValue>;
     /// NaN: none (yet).
     value: number;
+    /// Of the objectives after the first; empty where there is one, or none yet.
+    moreValues: number[];
+    /// Above 0: the trial breaks a constraint and is never the best.
+    violation: number;
     reason: string;
     start: number;
     end: number;
@@ -46,13 +54,29 @@ export interface SpaceEntry {
     log?: boolean;
 }
 
+export interface StudyMetric {
+    name: string;
+    goal: "min" | "max";
+}
+
+export interface BestTrial {
+    number: number;
+    value: WireNumber;
+    values?: WireNumber[];
+    params: Record<string, ParamValue>;
+    run_id: string;
+}
+
 export interface Study {
     name: string;
     study_id?: string;
     experiment_id: string;
     run_id?: string;
     state: "running" | "paused" | "stopped" | "completed";
-    metric: { name: string; goal: "min" | "max" };
+    metric: StudyMetric;
+    /// All objectives, where there are several; `metric` is the first.
+    metrics?: StudyMetric[];
+    constraints?: { name: string; min?: number; max?: number }[];
     space: Record<string, SpaceEntry>;
     /// The order of declaration, where it is not that of the alphabet.
     space_order?: string[];
@@ -64,12 +88,14 @@ export interface Study {
     /// A sentence about why the study stands where it does; may be empty.
     note?: string;
     counts: Partial<Record<TrialState, number>>;
-    best: { number: number; value: WireNumber; params: Record<string, ParamValue>; run_id: string } | null;
+    best: BestTrial | null;
+    /// The Pareto front, where there are several objectives; `best` is null then.
+    best_trials?: BestTrial[];
 }
 
 function emptyTrial(number: number): Trial {
     return {
-        number, state: "queued", attempt: 0, runId: "", params: {}, value: NaN, reason: "", start: 0, end: 0,
+        number, state: "queued", attempt: 0, runId: "", params: {}, value: NaN, moreValues: [], violation: 0, reason: "", start: 0, end: 0,
         worker: "", steps: [], values: [],
     };
 }
@@ -94,6 +120,8 @@ export function mergeTrial(trial: Trial | undefined, wire: WireTrial): Trial {
     next.runId = wire.run_id ?? next.runId;
     next.params = wire.params ?? next.params;
     if (wire.value !== undefined) next.value = fromWire(wire.value);
+    if (wire.values) next.moreValues = wire.values.slice(1).map(fromWire);
+    if (wire.violation !== undefined) next.violation = fromWire(wire.violation);
     next.reason = wire.reason ?? next.reason;
     next.start = wire.start_ms ?? next.start;
     next.end = wire.end_ms ?? next.end;
@@ -122,11 +150,16 @@ export function isBetter(a: number, b: number, goal: "min" | "max"): boolean {
     return goal === "min" ? a < b : a > b;
 }
 
+/// Complete with a value, and within the constraints.
+export function counts(trial: Trial): boolean {
+    return trial.state === "complete" && Number.isFinite(trial.value) && !(trial.violation > 0);
+}
+
 /// The best value of complete trials up to each of `trials` (ordered as given); NaN before the first.
 export function bestSoFar(trials: readonly Trial[], goal: "min" | "max"): number[] {
     let best = NaN;
     return trials.map((trial) => {
-        if (trial.state === "complete" && Number.isFinite(trial.value))
+        if (counts(trial))
             if (Number.isNaN(best) || isBetter(trial.value, best, goal)) best = trial.value;
         return best;
     });
@@ -136,7 +169,7 @@ export function bestSoFar(trials: readonly Trial[], goal: "min" | "max"): number
 export function bestTrial(trials: readonly Trial[], goal: "min" | "max"): Trial | undefined {
     let best: Trial | undefined;
     for (const trial of trials) {
-        if (trial.state !== "complete" || !Number.isFinite(trial.value)) continue;
+        if (!counts(trial)) continue;
         if (!best || isBetter(trial.value, best.value, goal)) best = trial;
     }
     return best;

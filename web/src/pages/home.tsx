@@ -117,7 +117,7 @@ function StudyRows({ studies, names }: { studies: Study[]; names: Map<string, st
                                 <td>
                                     {study.metric.name} <span class="faint">{study.metric.goal}</span>
                                 </td>
-                                <td class="right"><b>{study.best ? number(fromWire(study.best.value)) : "–"}</b></td>
+                                <td class="right"><b>{study.best ? number(fromWire(study.best.value)) : study.best_trials?.length ? `front of ${study.best_trials.length}` : "–"}</b></td>
                                 <td><a href={experimentPath(study.experiment_id)}>{names.get(study.experiment_id) ?? study.experiment_id}</a></td>
                                 <td class="right muted">{ago(study.created_ms, nowMs.value)}</td>
                             </tr>

@@ -136,7 +136,7 @@ function Pictures({ study, all }: { study: Study; all: readonly Trial[] }) {
     const [hovered, setHovered] = useState<number>();
     const open = (trial: Trial) => navigate(runPath(trial.runId));
     const { goal, name: metric } = study.metric;
-    const best = useMemo(() => bestTrial(all, goal), [all, goal]);
+    const best = useMemo(() => (study.best_trials ? undefined : bestTrial(all, goal)), [all, goal, study.best_trials]);
     const states = kTrialStates.filter((state) => state !== "queued" && trials.some((trial) => trial.state === state));
     const hasCurves = trials.some((trial) => trial.steps.length > 1);
     const shared = { trials, active, goal, metric, isLog: log, hovered, onHover: setHovered, onOpen: open };

@@ -49,8 +49,35 @@ function elapsed(study: Study, trials: readonly Trial[]): number {
     return last - first;
 }
 
+/// How many links stand in the figure; the table has them all.
+const kFrontLinksMax = 6;
+
+function BestFigure({ study, best }: { study: Study; best: Trial | undefined }) {
+    const front = study.best_trials;
+    if (!front)
+        return (
+            <div class="figure">
+                <span>best {study.metric.name}</span>
+                <strong class="best" data-best>{best ? number(best.value, 5) : "–"}</strong>
+                {best ? <a href={runPath(best.runId)}>trial {best.number}</a> : <span>{study.constraints ? "no trial meets the constraints yet" : "no trial is complete yet"}</span>}
+            </div>
+        );
+    return (
+        <div class="figure">
+            <span>best trials (Pareto front)</span>
+            <strong class="best" data-best>{front.length}</strong>
+            <span>
+                {front.slice(0, kFrontLinksMax).map((trial) => (
+                    <a key={trial.number} href={runPath(trial.run_id)} style={{ marginRight: "6px" }}>{trial.number}</a>
+                ))}
+                {front.length > kFrontLinksMax && "…"}
+            </span>
+        </div>
+    );
+}
+
 export function StudyHead({ study, trials, store }: { study: Study; trials: readonly Trial[]; store: StudyStore }) {
-    const best = bestTrial(trials, study.metric.goal);
+    const best = study.best_trials ? undefined : bestTrial(trials, study.metric.goal);
     const counts = trials.length > 0 ? countStates(trials) : (study.counts ?? {});
     const ended = (counts.complete ?? 0) + (counts.pruned ?? 0) + (counts.failed ?? 0) + (counts.cancelled ?? 0);
     const budget = study.budget?.trials;
@@ -60,7 +87,14 @@ export function StudyHead({ study, trials, store }: { study: Study; trials: read
                 <div class="grow">
                     <div class="title"><h1>{study.name}</h1><State name={study.state} pill /></div>
                     <div class="facts">
-                        <span>{study.metric.goal === "min" ? "minimise" : "maximise"} <b>{study.metric.name}</b></span>
+                        {(study.metrics ?? [study.metric]).map((metric) => (
+                            <span key={metric.name}>{metric.goal === "min" ? "minimise" : "maximise"} <b>{metric.name}</b></span>
+                        ))}
+                        {study.constraints?.map((bound) => (
+                            <span key={bound.name}>
+                                {bound.min !== undefined && `${bound.min} ≤ `}<b>{bound.name}</b>{bound.max !== undefined && ` ≤ ${bound.max}`}
+                            </span>
+                        ))}
                         <a href={experimentPath(study.experiment_id)}>runs of the experiment</a>
                         {study.sampler?.type && <span>sampler {study.sampler.type}{study.sampler.seed !== undefined && `, seed ${study.sampler.seed}`}</span>}
                         {study.pruner?.type && study.pruner.type !== "none" && <span>pruner {study.pruner.type}</span>}
@@ -71,11 +105,7 @@ export function StudyHead({ study, trials, store }: { study: Study; trials: read
                 <Controls study={study} store={store} />
             </div>
             <section class="card figures" aria-label="Summary">
-                <div class="figure">
-                    <span>best {study.metric.name}</span>
-                    <strong class="best" data-best>{best ? number(best.value, 5) : "–"}</strong>
-                    {best ? <a href={runPath(best.runId)}>trial {best.number}</a> : <span>no trial is complete yet</span>}
-                </div>
+                <BestFigure study={study} best={best} />
                 <div class="figure">
                     <span>trials ended</span>
                     <strong data-ended>{ended}{budget ? <span class="faint"> / {budget}</span> : null}</strong>

@@ -42,6 +42,10 @@ function specs(study: Study, trials: readonly Trial[]): ColumnSpec[] {
         { id: "number", title: "Trial", kind: "number", get: (i) => trials[i]!.number },
         { id: "state", title: "State", kind: "status", get: (i) => trials[i]!.state },
         { id: "value", title: study.metric.name, kind: "number", get: (i) => (Number.isNaN(shownValue(trials[i]!)) ? undefined : shownValue(trials[i]!)) },
+        ...(study.metrics ?? []).slice(1).map((metric, k): ColumnSpec => ({
+            id: `objective.${metric.name}`, title: metric.name, kind: "number", get: (i) => trials[i]!.moreValues[k],
+        })),
+        ...(study.constraints ? [{ id: "violation", title: "Violation", kind: "number", get: (i) => (trials[i]!.state === "complete" ? trials[i]!.violation : undefined) } as ColumnSpec] : []),
         { id: "step", title: "Last step", kind: "number", get: (i) => trials[i]!.steps.at(-1) },
         { id: "duration", title: "Duration", kind: "duration", get: (i) => (trials[i]!.end > 0 ? orMissing(trials[i]!.end - trials[i]!.start) : undefined) },
         ...searchedParams(study, trials).map(param),
@@ -69,6 +73,7 @@ function Cell({ column, row }: { column: ColumnSpec; row: number }) {
 export function TrialsTable(props: Props) {
     const { study, trials } = props;
     const columns = useMemo(() => specs(study, trials), [study, trials]);
+    const front = useMemo(() => new Set(study.best_trials?.map((trial) => trial.number)), [study.best_trials]);
     const isDescending = props.sort.startsWith("-");
     const sortId = props.sort.replace(/^-/, "");
     const rows = useMemo(() => {
@@ -94,7 +99,7 @@ export function TrialsTable(props: Props) {
             if (column.id !== "number") return <Cell column={column} row={rows[i]!} />;
             return (
                 <>
-                    {trial.number === props.best && <span class="star" title="The best trial">★</span>}
+                    {(trial.number === props.best || front.has(trial.number)) && <span class="star" title="The best trial">★</span>}
                     {trial.runId ? <a tabIndex={-1} href={runPath(trial.runId)}>{trial.number}</a> : trial.number}
                 </>
             );

@@ -1,0 +1,32 @@
+#pragma once
+// Test problems of several objectives, all in [0, 1]^d and to be minimised: ZDT1-3 (Zitzler, Deb,
+// Thiele 2000) with 30 parameters, DTLZ2 (Deb, Thiele, Laumanns, Zitzler 2002) with 12. Beside
+// several_peers.py, which holds the same for Optuna.
+
+#include <cmath>
+#include <cstddef>
+#include <numbers>
+#include <vector>
+
+namespace tune::bench {
+
+inline std::vector<double> zdt(int which, const std::vector<double>& x) {
+    double sum = 0;
+    for (std::size_t i = 1; i < x.size(); ++i) sum += x[i];
+    const double g = 1 + 9 * sum / static_cast<double>(x.size() - 1);
+    const double ratio = x[0] / g;
+    double h = 1 - std::sqrt(ratio);
+    if (which == 2) h = 1 - ratio * ratio;
+    if (which == 3) h -= ratio * std::sin(10 * std::numbers::pi * x[0]);
+    return {x[0], g * h};
+}
+
+inline std::vector<double> dtlz2(const std::vector<double>& x) {
+    double g = 1;
+    for (std::size_t i = 2; i < x.size(); ++i) g += (x[i] - 0.5) * (x[i] - 0.5);
+    const double a = x[0] * std::numbers::pi / 2;
+    const double b = x[1] * std::numbers::pi / 2;
+    return {g * std::cos(a) * std::cos(b), g * std::cos(a) * std::sin(b), g * std::sin(a)};
+}
+
+}  // namespace tune::bench
