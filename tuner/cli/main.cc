@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/version.h"
+#include "tuner/cli/look_commands.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/transfer_commands.h"
 #include "tuner/cli/upkeep_commands.h"
@@ -47,6 +48,9 @@ struct Words {
     ImportCommand import;
     ExportCommand export_;
     AlertCommand alert;
+    PlotCommand plot;
+    ImportanceCommand importance;
+    PrunersCommand pruners;
     std::function<int()> verb;
 };
 
@@ -254,6 +258,68 @@ void add_study_verb(CLI::App& app, Words& words, const char* name, const char* s
     verb.callback([&words, call = std::move(call)] { words.verb = call; });
 }
 
+/// --server, --data and --json of the verbs that read.
+template <class Command>
+void add_source(CLI::App& verb, Command& command) {
+    verb.add_option("--server", command.server,
+                    std::string("the server (default: ") + kDefaultServer + " if one answers)");
+    verb.add_option("--data", command.data,
+                    std::string("the folder (default: ") + kDefaultData + ")");
+    verb.add_flag("--json", command.json, "as JSON");
+}
+
+void add_plot(CLI::App& app, Words& words) {
+    CLI::App& verb = *app.add_subcommand("plot", "a study as a picture");
+    PlotCommand& plot = words.plot;
+    verb.add_option("study", plot.study, "name of the study")->required();
+    verb.add_option("kind", plot.kind,
+                    "history, curves, parallel, slice, contour, rank, importance, edf, timeline "
+                    "or pareto")
+        ->capture_default_str();
+    verb.add_option("-o,--output", plot.output,
+                    "FILE.svg or FILE.png (default: the terminal, or SVG to a pipe)");
+    verb.add_flag("--terminal", plot.terminal, "as text, also to a pipe");
+    verb.add_option("--params", plot.params, "only these parameters")->delimiter(',');
+    verb.add_option("-m,--metric", plot.metric, "this objective (default: the first)");
+    verb.add_option("--theme", plot.theme,
+                    "colours (default: SVG follows its reader, PNG is light)")
+        ->check(CLI::IsMember({"light", "dark"}));
+    verb.add_option("--width", plot.width, "in pixels")
+        ->check(CLI::Range(200, 8000))
+        ->capture_default_str();
+    verb.add_option("--height", plot.height, "in pixels (default: as needed)")
+        ->check(CLI::Range(150, 20000));
+    add_source(verb, plot);
+    verb.callback([&words] { words.verb = [&words] { return run_plot(words.plot); }; });
+}
+
+void add_importance(CLI::App& app, Words& words) {
+    CLI::App& verb = *app.add_subcommand("importance", "which parameters matter");
+    ImportanceCommand& importance = words.importance;
+    verb.add_option("study", importance.study, "name of the study")->required();
+    verb.add_option("--method", importance.method,
+                    "ped-anova: what sets the best trials apart; fanova: shares of the variance")
+        ->check(CLI::IsMember({"ped-anova", "fanova"}))
+        ->capture_default_str();
+    verb.add_option("-m,--metric", importance.metric, "this objective (default: the first)");
+    verb.add_option("--seed", importance.seed, "of fanova's forest")->capture_default_str();
+    add_source(verb, importance);
+    verb.callback([&words] { words.verb = [&words] { return run_importance(words.importance); }; });
+}
+
+void add_pruners(CLI::App& app, Words& words) {
+    CLI::App& verb = *app.add_subcommand(
+        "pruners", "what each pruner would have saved and lost on a finished study");
+    PrunersCommand& pruners = words.pruners;
+    verb.add_option("study", pruners.study, "name of the study")->required();
+    verb.add_option("--pruner", pruners.pruners,
+                    "this one, as `run` takes it: asha,min=1,eta=3; may be repeated (default: the "
+                    "usual ones)")
+        ->allow_extra_args(false);
+    add_source(verb, pruners);
+    verb.callback([&words] { words.verb = [&words] { return run_pruners(words.pruners); }; });
+}
+
 CLI::App& add_alert_verb(CLI::App& group, AlertCommand& alert, Words& words, const char* name,
                          const char* summary, int (*call)(const AlertCommand&)) {
     CLI::App& verb = *group.add_subcommand(name, summary);
@@ -334,6 +400,9 @@ int run(int argc, char** argv) {
                    [&] { return run_change(words.study, "resume"); });
     add_study_verb(app, words, "stop", "end the study and its running trials",
                    [&] { return run_change(words.study, "stop"); });
+    add_plot(app, words);
+    add_importance(app, words);
+    add_pruners(app, words);
     add_alert(app, words);
     std::vector<std::string> command;
     std::vector<std::string> arguments = split_command(argc, argv, command);
