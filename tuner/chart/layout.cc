@@ -51,9 +51,14 @@ std::vector<Tick> y_ticks_of(const Panel& panel, double height) {
 
 void draw_x_axis(const Axis& axis, const Frame& frame, bool with_grid, Scene& scene) {
     const double bottom = frame.top + frame.height;
-    std::size_t count = static_cast<std::size_t>(frame.width / 80);
+    std::size_t count = std::max<std::size_t>(static_cast<std::size_t>(frame.width / 60), 3);
+    double ems = kCategoryEmsMax;
     if (axis.kind == ScaleKind::kCategory) {
-        const double each = widest(axis, ticks_of(axis, axis.categories.size())) + 10;
+        // Long names are cut to their share of the axis before any is left out.
+        const auto size = static_cast<double>(std::max<std::size_t>(axis.categories.size(), 1));
+        ems = std::clamp(frame.width / size / kLabelSize - 1, 4.0, kCategoryEmsMax);
+        const double each =
+            std::min(widest(axis, ticks_of(axis, axis.categories.size())), ems * kLabelSize) + 6;
         count = static_cast<std::size_t>(frame.width / std::max(each, 12.0));
     }
     double free_from = -1e9;  // right end of the last label
@@ -62,7 +67,7 @@ void draw_x_axis(const Axis& axis, const Frame& frame, bool with_grid, Scene& sc
         if (with_grid)
             scene.shapes.emplace_back(
                 LineShape{.spots = {{x, frame.top}, {x, bottom}}, .stroke = {.role = Role::kLine}});
-        const std::string label = tick_text(axis, tick);
+        const std::string label = clip_ems(tick_text(axis, tick), ems);
         const double half = ems_of(label) * kLabelSize / 2;
         if (x - half < free_from + 6) continue;
         free_from = x + half;

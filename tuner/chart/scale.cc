@@ -70,7 +70,8 @@ std::vector<Tick> log_ticks(const Axis& axis, std::size_t count) {
     const std::vector<double> within = decades < 1 ? std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8, 9}
                                        : decades < 3 ? std::vector<double>{1, 2, 5}
                                                      : std::vector<double>{1};
-    for (double power = std::floor(low); power <= high + 1e-9; power += every)
+    const double first = within.size() > 1 ? std::floor(low) : std::ceil(low - 1e-9);
+    for (double power = first; power <= high + 1e-9; power += every)
         for (const double digit : within) {
             const double value = digit * std::pow(10, power);
             if (value >= axis.low * (1 - 1e-9) && value <= axis.high * (1 + 1e-9))

@@ -86,7 +86,7 @@ private:
         if (!is_parallel)
             ticks = ticks_of(panel_.y, panel_.y.kind == ScaleKind::kCategory
                                            ? size_.rows
-                                           : std::max<std::size_t>(size_.rows / 4, 2));
+                                           : std::max<std::size_t>(size_.rows / 3, 2));
         std::size_t label_cells = 0;
         for (const Tick& tick : ticks)
             label_cells = std::max(label_cells, cells_of(label_of(panel_.y, tick)));
@@ -185,10 +185,15 @@ private:
         long last_x = 0;
         long last_y = 0;
         std::size_t index = 0;
+        // Of parallel coordinates only the last lines, which are the best: dots cannot cross.
+        constexpr std::size_t kLinesMax = 30;
+        const std::size_t lines = layer.shade.size();
+        const std::size_t first =
+            !panel_.columns.empty() && lines > kLinesMax ? lines - kLinesMax : 0;
         for (std::size_t i = 0; i < layer.x.size(); ++i) {
             long x = 0;
             long y = 0;
-            if (!place(layer.x[i], layer.y[i], canvas, x, y)) {
+            if (index < first || !place(layer.x[i], layer.y[i], canvas, x, y)) {
                 if (std::isnan(layer.x[i])) {
                     ++index;
                     has_last = false;

@@ -1,21 +1,26 @@
-// `tune`: reads the command line and calls the verb. The only file that sees CLI11; nothing is
-// opened or started before the words are understood.
+// `tune`: reads the command line and calls the verb. Only this file and cli_description.cc see
+// CLI11; nothing is opened or started before the words are understood.
 
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <cctype>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/version.h"
+#include "tuner/cli/cli_description.h"
 #include "tuner/cli/look_commands.h"
 #include "tuner/cli/options.h"
+#include "tuner/cli/output.h"
 #include "tuner/cli/transfer_commands.h"
 #include "tuner/cli/upkeep_commands.h"
+#include "tuner/cli/verb_text.h"
+#include "tuner/plots/plots.h"
 
 namespace tune::cli {
 namespace {
@@ -31,6 +36,15 @@ constexpr const char* kRunExamples =
     "--name=value.\n"
     "A trial reports its metric with an MLflow client, or with a line  tune: {\"loss\": 0.31}  on\n"
     "stdout, or through --scrape. The same command again goes on with the same study.\n";
+
+constexpr const char* kExitCodes =
+    "Exit codes:\n"
+    "  0    ok\n"
+    "  1    failed: the reason is on stderr\n"
+    "  2    usage: a word of the command line or a value in a file is wrong\n"
+    "  3    no trial is complete\n"
+    "  4    the budget of time or cost was used up before the trials were\n"
+    "  130  interrupted\n";
 
 constexpr int kTrialsMax = 10'000'000;
 constexpr int kParallelMax = 100'000;
@@ -51,6 +65,8 @@ struct Words {
     PlotCommand plot;
     ImportanceCommand importance;
     PrunersCommand pruners;
+    TopCommand top;
+    std::string shell;
     std::function<int()> verb;
 };
 
@@ -268,13 +284,27 @@ void add_source(CLI::App& verb, Command& command) {
     verb.add_flag("--json", command.json, "as JSON");
 }
 
+std::vector<std::string> plot_names() {
+    std::vector<std::string> names;
+    for (const tuner::PlotWord& word : tuner::plot_words()) names.emplace_back(word.name);
+    return names;
+}
+
+std::string plot_summaries() {
+    std::string text = "Plots:\n";
+    for (const tuner::PlotWord& word : tuner::plot_words())
+        text += "  " + std::string(word.name) + std::string(14 - std::strlen(word.name), ' ') +
+                word.summary + "\n";
+    return text;
+}
+
 void add_plot(CLI::App& app, Words& words) {
     CLI::App& verb = *app.add_subcommand("plot", "a study as a picture");
     PlotCommand& plot = words.plot;
+    verb.footer(plot_summaries());
     verb.add_option("study", plot.study, "name of the study")->required();
-    verb.add_option("kind", plot.kind,
-                    "history, curves, parallel, slice, contour, rank, importance, edf, timeline "
-                    "or pareto")
+    verb.add_option("kind", plot.kind, "what it shows")
+        ->check(CLI::IsMember(plot_names()))
         ->capture_default_str();
     verb.add_option("-o,--output", plot.output,
                     "FILE.svg or FILE.png (default: the terminal, or SVG to a pipe)");
@@ -318,6 +348,47 @@ void add_pruners(CLI::App& app, Words& words) {
         ->allow_extra_args(false);
     add_source(verb, pruners);
     verb.callback([&words] { words.verb = [&words] { return run_pruners(words.pruners); }; });
+}
+
+void add_top(CLI::App& app, Words& words) {
+    CLI::App& verb = *app.add_subcommand("top", "the running trials of all studies, live");
+    verb.add_flag("--once", words.top.once, "print them and end");
+    add_source(verb, words.top);
+    verb.callback([&words] { words.verb = [&words] { return run_top(words.top); }; });
+}
+
+void add_texts(CLI::App& app, Words& words) {
+    CLI::App& completion = *app.add_subcommand(
+        "completion", "the script that completes `tune` in a shell, for its start file");
+    completion.add_option("shell", words.shell, "the shell")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+    completion.footer(
+        "bash: source <(tune completion bash)      in ~/.bashrc\n"
+        "zsh:  source <(tune completion zsh)       in ~/.zshrc, after compinit\n"
+        "fish: tune completion fish | source       in ~/.config/fish/config.fish\n");
+    completion.callback([&words] {
+        words.verb = [&words] {
+            print(completion_script(words.shell));
+            return kExitOk;
+        };
+    });
+    CLI::App& man = *app.add_subcommand("man", "this program's manual page, for man -l -");
+    man.callback([&app, &words] {
+        words.verb = [&app] {
+            print(man_page(describe(app), kVersion));
+            return kExitOk;
+        };
+    });
+}
+
+/// What the completion script asks: one candidate a line, its summary after a tab.
+int print_completions(const CLI::App& app, const std::vector<std::string>& words) {
+    std::string out;
+    for (const Candidate& one : completions(describe(app), words, study_names))
+        out += one.word + "\t" + one.summary.substr(0, one.summary.find('\n')) + "\n";
+    print(out);
+    return kExitOk;
 }
 
 CLI::App& add_alert_verb(CLI::App& group, AlertCommand& alert, Words& words, const char* name,
@@ -378,6 +449,7 @@ int run(int argc, char** argv) {
     CLI::App app("Hyperparameter tuning and experiment tracking in one program.", "tune");
     app.set_version_flag("--version", std::string("tune ") + kVersion);
     app.require_subcommand(1);
+    app.footer(kExitCodes);
     Words words;
     add_run(app, words);
     add_server(app, words);
@@ -403,7 +475,11 @@ int run(int argc, char** argv) {
     add_plot(app, words);
     add_importance(app, words);
     add_pruners(app, words);
+    add_top(app, words);
+    add_texts(app, words);
     add_alert(app, words);
+    if (argc > 1 && std::string_view(argv[1]) == "__complete")
+        return print_completions(app, {argv + 2, argv + argc});
     std::vector<std::string> command;
     std::vector<std::string> arguments = split_command(argc, argv, command);
     if (const std::string fault = verb_fault(app, arguments); !fault.empty()) {

@@ -192,7 +192,8 @@ chart::Figure parallel_plot(const PlotRequest& request) {
         value_axis(request.study.metrics[request.metric], values_of(request, trials)));
     for (const std::size_t index : params)
         panel.columns.push_back(param_axis(request.study.space[index]));
-    std::vector<std::string> names(panel.columns.size());
+    std::vector<std::string> names;
+    for (const chart::Axis& axis : panel.columns) names.push_back(axis.title);
     panel.x = chart::category_axis("", std::move(names));
     panel.x.low = -0.12;
     panel.x.high = static_cast<double>(panel.columns.size()) - 0.45;
