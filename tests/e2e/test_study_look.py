@@ -283,3 +283,19 @@ def test_the_man_page_says_what_help_says(tmp_path):
     if shutil.which("groff"):
         checked = subprocess.run(["groff", "-man", "-ww", "-z", "-Tutf8"], input=page, text=True, capture_output=True)
         assert checked.stderr == ""
+
+
+def test_plan_says_brackets_and_time_before_running(tmp_path):
+    words = ["plan", "-n", 100, "-j", 4, "-m", "loss", "x=0..1", "--trial-time", "10m"]
+    assert tune_json(*words, cwd=tmp_path)["expected_time_ms"] == 25 * 600_000
+    plan = tune_json(*words, "--pruner", "hyperband,min=1,max=9,eta=3", cwd=tmp_path)
+    steps = [(rung["bracket"], rung["step"]) for rung in plan["rungs"]]
+    assert steps == [(0, 1), (0, 3), (0, 9), (1, 3), (1, 9), (2, 9)]
+    # Brackets of 9, 5 and 3 shares; each rung keeps a third.
+    expected = [100 * 9 / 17, 100 * 3 / 17, 100 / 17, 100 * 5 / 17, 100 * 5 / 51, 100 * 3 / 17]
+    assert [rung["expected_trials"] for rung in plan["rungs"]] == pytest.approx(expected)
+    share = plan["expected_steps"] / plan["steps_without_pruning"]
+    assert share < 1 and plan["expected_time_ms"] == pytest.approx(share * 25 * 600_000, abs=1)
+    text = tune(*words, "--pruner", "hyperband,min=1,max=9,eta=3", cwd=tmp_path).stdout
+    assert "bracket" in text and "time:     about" in text and "4 at a time" in text
+    assert tune(*words[:-1], "soon", cwd=tmp_path).returncode == USAGE

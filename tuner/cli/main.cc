@@ -168,6 +168,8 @@ void add_run(CLI::App& app, Words& words) {
 void add_plan(CLI::App& app, Words& words) {
     CLI::App& verb = *app.add_subcommand("plan", "what `run` with these words would do");
     add_study_flags(verb, words.plan.study);
+    verb.add_option("--trial-time", words.plan.trial_time,
+                    "how long a whole trial takes, e.g. 10m: says how long the study will");
     verb.add_flag("--json", words.plan.json, "as JSON");
     verb.callback([&words] { words.verb = [&words] { return run_plan(words.plan); }; });
 }
