@@ -183,6 +183,26 @@ def test_pruners_are_weighed_on_the_recorded_study(studies, tmp_path):
     assert "hyperband" in table and "steps saved" in table and "of 24 trials, 96 steps" in table
 
 
+def test_the_study_s_own_pruner_replayed_says_what_it_said_live(studies, tmp_path):
+    url, _ = studies
+    create(url, "pruned", pruner={"type": "median", "startup": 3}, budget={"trials": 20})
+    stopped = 0
+    for _ in range(20):
+        trial = ask(url, "pruned", 1)[0]
+        for step in range(5):
+            if report(url, "pruned", trial, step, trial["params"]["n"] / (step + 1))[1]["action"] == "stop":
+                stopped += 1
+                call(url, "/api/2.0/tune/studies/pruned/tell",
+                     {"number": trial["number"], "attempt": trial["attempt"], "state": "pruned"})
+                break
+        else:
+            tell(url, "pruned", trial, trial["params"]["n"])
+    assert stopped > 2
+    replayed = tune_json("pruners", "pruned", "--pruner", "median,startup=3", "--server", url, cwd=tmp_path)
+    assert replayed["pruners"][0]["pruned"] == stopped == replayed["pruned_before"]
+    assert replayed["pruners"][0]["reports_saved"] == 0 and replayed["pruners"][0]["best_rank"] == 1
+
+
 def test_top_shows_running_trials_and_their_curves(studies, tmp_path):
     url, _ = studies
     create(url, "busy")

@@ -15,7 +15,8 @@ struct Event {
     std::size_t report;  // index
 };
 
-/// In the order of time; at one time reports before ends, and by number.
+/// In the order of time; at one time by number, so that of two trials in a row the first ends
+/// before the second begins.
 std::vector<Event> events_of(std::span<const RecordedTrial> trials) {
     std::vector<Event> events;
     for (std::size_t i = 0; i < trials.size(); ++i) {
@@ -27,8 +28,8 @@ std::vector<Event> events_of(std::span<const RecordedTrial> trials) {
         events.push_back({last_ms, true, i, 0});
     }
     std::stable_sort(events.begin(), events.end(), [&](const Event& a, const Event& b) {
-        return std::tuple(a.time_ms, a.is_end, trials[a.trial].number, a.report) <
-               std::tuple(b.time_ms, b.is_end, trials[b.trial].number, b.report);
+        return std::tuple(a.time_ms, trials[a.trial].number, a.is_end, a.report) <
+               std::tuple(b.time_ms, trials[b.trial].number, b.is_end, b.report);
     });
     return events;
 }
