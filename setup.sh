@@ -25,7 +25,7 @@ packages=(
     g++ cmake ninja-build ccache git curl ca-certificates python3 python3-venv
     libboost1.81-dev libsqlite3-dev nlohmann-json3-dev libsimdjson-dev libcli11-dev libyaml-cpp-dev
     libeigen3-dev libspdlog-dev libssl-dev zlib1g-dev libxxhash-dev libzstd-dev libre2-dev libcurl4-openssl-dev libgtest-dev libgmock-dev
-    libbenchmark-dev
+    libbenchmark-dev libcairo2-dev
 )
 command -v node >/dev/null && command -v npm >/dev/null || packages+=(nodejs npm)
 [ $with_tests = 0 ] || packages+=(chromium sqlite3 clang-format-14 clang-14 libclang-rt-14-dev)

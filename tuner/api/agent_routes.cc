@@ -89,6 +89,7 @@ void add_agent_routes(tracker::Router& router, Studies& studies) {
 void add_tuning_routes(tracker::Router& router, TuningParts parts) {
     add_study_routes(router, parts.studies);
     add_trial_routes(router, parts);
+    add_importance_routes(router, parts);
     add_agent_routes(router, parts.studies);
 }
 

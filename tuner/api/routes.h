@@ -15,6 +15,7 @@
 //   POST tune/studies/{name}/{pause|resume|stop}
 //   GET  tune/studies/{name}/trials?state=&fields=intermediate&max_results=&page_token=
 //   GET  tune/studies/{name}/trials/{number}
+//   GET  tune/studies/{name}/importance
 //   POST tune/agents/...                     tuner/protocol.h
 //
 // Errors: Studies' own, as MLflow's error body.
@@ -46,6 +47,7 @@ void add_tuning_routes(tracker::Router& router, TuningParts parts);
 // The groups of it, each in its own file.
 void add_study_routes(tracker::Router& router, Studies& studies);
 void add_trial_routes(tracker::Router& router, TuningParts parts);
+void add_importance_routes(tracker::Router& router, TuningParts parts);
 void add_agent_routes(tracker::Router& router, Studies& studies);
 
 }  // namespace tune::tuner

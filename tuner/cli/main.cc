@@ -1,21 +1,27 @@
-// `tune`: reads the command line and calls the verb. The only file that sees CLI11; nothing is
-// opened or started before the words are understood.
+// `tune`: reads the command line and calls the verb. Only this file and cli_description.cc see
+// CLI11; nothing is opened or started before the words are understood.
 
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <cctype>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/version.h"
+#include "tuner/cli/cli_description.h"
+#include "tuner/cli/look_commands.h"
 #include "tuner/cli/options.h"
+#include "tuner/cli/output.h"
 #include "tuner/cli/space_command.h"
 #include "tuner/cli/transfer_commands.h"
 #include "tuner/cli/upkeep_commands.h"
+#include "tuner/cli/verb_text.h"
+#include "tuner/plots/plots.h"
 
 namespace tune::cli {
 namespace {
@@ -32,6 +38,15 @@ constexpr const char* kRunExamples =
     "--name=value.\n"
     "A trial reports its metric with an MLflow client, or with a line  tune: {\"loss\": 0.31}  on\n"
     "stdout, or through --scrape. The same command again goes on with the same study.\n";
+
+constexpr const char* kExitCodes =
+    "Exit codes:\n"
+    "  0    ok\n"
+    "  1    failed: the reason is on stderr\n"
+    "  2    usage: a word of the command line or a value in a file is wrong\n"
+    "  3    no trial is complete\n"
+    "  4    the budget of time or cost was used up before the trials were\n"
+    "  130  interrupted\n";
 
 constexpr int kTrialsMax = 10'000'000;
 constexpr int kParallelMax = 100'000;
@@ -50,6 +65,11 @@ struct Words {
     ExportCommand export_;
     AlertCommand alert;
     SpaceCommand space;
+    PlotCommand plot;
+    ImportanceCommand importance;
+    PrunersCommand pruners;
+    TopCommand top;
+    std::string shell;
     std::function<int()> verb;
 };
 
@@ -155,6 +175,8 @@ void add_run(CLI::App& app, Words& words) {
 void add_plan(CLI::App& app, Words& words) {
     CLI::App& verb = *app.add_subcommand("plan", "what `run` with these words would do");
     add_study_flags(verb, words.plan.study);
+    verb.add_option("--trial-time", words.plan.trial_time,
+                    "how long a whole trial takes, e.g. 10m: says how long the study will");
     verb.add_flag("--json", words.plan.json, "as JSON");
     verb.callback([&words] { words.verb = [&words] { return run_plan(words.plan); }; });
 }
@@ -273,6 +295,123 @@ void add_study_verb(CLI::App& app, Words& words, const char* name, const char* s
     verb.callback([&words, call = std::move(call)] { words.verb = call; });
 }
 
+/// --server, --data and --json of the verbs that read.
+template <class Command>
+void add_source(CLI::App& verb, Command& command) {
+    verb.add_option("--server", command.server,
+                    std::string("the server (default: ") + kDefaultServer + " if one answers)");
+    verb.add_option("--data", command.data,
+                    std::string("the folder (default: ") + kDefaultData + ")");
+    verb.add_flag("--json", command.json, "as JSON");
+}
+
+std::vector<std::string> plot_names() {
+    std::vector<std::string> names;
+    for (const tuner::PlotWord& word : tuner::plot_words()) names.emplace_back(word.name);
+    return names;
+}
+
+std::string plot_summaries() {
+    std::string text = "Plots:\n";
+    for (const tuner::PlotWord& word : tuner::plot_words())
+        text += "  " + std::string(word.name) + std::string(14 - std::strlen(word.name), ' ') +
+                word.summary + "\n";
+    return text;
+}
+
+void add_plot(CLI::App& app, Words& words) {
+    CLI::App& verb = *app.add_subcommand("plot", "a study as a picture");
+    PlotCommand& plot = words.plot;
+    verb.footer(plot_summaries());
+    verb.add_option("study", plot.study, "name of the study")->required();
+    verb.add_option("kind", plot.kind, "what it shows")
+        ->check(CLI::IsMember(plot_names()))
+        ->capture_default_str();
+    verb.add_option("-o,--output", plot.output,
+                    "FILE.svg or FILE.png (default: the terminal, or SVG to a pipe)");
+    verb.add_flag("--terminal", plot.terminal, "as text, also to a pipe");
+    verb.add_option("--params", plot.params, "only these parameters")->delimiter(',');
+    verb.add_option("-m,--metric", plot.metric, "this objective (default: the first)");
+    verb.add_option("--theme", plot.theme,
+                    "colours (default: SVG follows its reader, PNG is light)")
+        ->check(CLI::IsMember({"light", "dark"}));
+    verb.add_option("--width", plot.width, "in pixels")
+        ->check(CLI::Range(200, 8000))
+        ->capture_default_str();
+    verb.add_option("--height", plot.height, "in pixels (default: as needed)")
+        ->check(CLI::Range(150, 20000));
+    add_source(verb, plot);
+    verb.callback([&words] { words.verb = [&words] { return run_plot(words.plot); }; });
+}
+
+void add_importance(CLI::App& app, Words& words) {
+    CLI::App& verb = *app.add_subcommand("importance", "which parameters matter");
+    ImportanceCommand& importance = words.importance;
+    verb.add_option("study", importance.study, "name of the study")->required();
+    verb.add_option("--method", importance.method,
+                    "ped-anova: what sets the best trials apart; fanova: shares of the variance")
+        ->check(CLI::IsMember({"ped-anova", "fanova"}))
+        ->capture_default_str();
+    verb.add_option("-m,--metric", importance.metric, "this objective (default: the first)");
+    verb.add_option("--seed", importance.seed, "of fanova's forest")->capture_default_str();
+    add_source(verb, importance);
+    verb.callback([&words] { words.verb = [&words] { return run_importance(words.importance); }; });
+}
+
+void add_pruners(CLI::App& app, Words& words) {
+    CLI::App& verb = *app.add_subcommand(
+        "pruners", "what each pruner would have saved and lost on a finished study");
+    PrunersCommand& pruners = words.pruners;
+    verb.add_option("study", pruners.study, "name of the study")->required();
+    verb.add_option("--pruner", pruners.pruners,
+                    "this one, as `run` takes it: asha,min=1,eta=3; may be repeated (default: the "
+                    "usual ones)")
+        ->allow_extra_args(false);
+    add_source(verb, pruners);
+    verb.callback([&words] { words.verb = [&words] { return run_pruners(words.pruners); }; });
+}
+
+void add_top(CLI::App& app, Words& words) {
+    CLI::App& verb = *app.add_subcommand("top", "the running trials of all studies, live");
+    verb.add_flag("--once", words.top.once, "print them and end");
+    add_source(verb, words.top);
+    verb.callback([&words] { words.verb = [&words] { return run_top(words.top); }; });
+}
+
+void add_texts(CLI::App& app, Words& words) {
+    CLI::App& completion = *app.add_subcommand(
+        "completion", "the script that completes `tune` in a shell, for its start file");
+    completion.add_option("shell", words.shell, "the shell")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+    completion.footer(
+        "bash: source <(tune completion bash)      in ~/.bashrc\n"
+        "zsh:  source <(tune completion zsh)       in ~/.zshrc, after compinit\n"
+        "fish: tune completion fish | source       in ~/.config/fish/config.fish\n");
+    completion.callback([&words] {
+        words.verb = [&words] {
+            print(completion_script(words.shell));
+            return kExitOk;
+        };
+    });
+    CLI::App& man = *app.add_subcommand("man", "this program's manual page, for man -l -");
+    man.callback([&app, &words] {
+        words.verb = [&app] {
+            print(man_page(describe(app), kVersion));
+            return kExitOk;
+        };
+    });
+}
+
+/// What the completion script asks: one candidate a line, its summary after a tab.
+int print_completions(const CLI::App& app, const std::vector<std::string>& words) {
+    std::string out;
+    for (const Candidate& one : completions(describe(app), words, study_names))
+        out += one.word + "\t" + one.summary.substr(0, one.summary.find('\n')) + "\n";
+    print(out);
+    return kExitOk;
+}
+
 CLI::App& add_alert_verb(CLI::App& group, AlertCommand& alert, Words& words, const char* name,
                          const char* summary, int (*call)(const AlertCommand&)) {
     CLI::App& verb = *group.add_subcommand(name, summary);
@@ -331,6 +470,7 @@ int run(int argc, char** argv) {
     CLI::App app("Hyperparameter tuning and experiment tracking in one program.", "tune");
     app.set_version_flag("--version", std::string("tune ") + kVersion);
     app.require_subcommand(1);
+    app.footer(kExitCodes);
     Words words;
     add_run(app, words);
     add_server(app, words);
@@ -354,7 +494,14 @@ int run(int argc, char** argv) {
                    [&] { return run_change(words.study, "resume"); });
     add_study_verb(app, words, "stop", "end the study and its running trials",
                    [&] { return run_change(words.study, "stop"); });
+    add_plot(app, words);
+    add_importance(app, words);
+    add_pruners(app, words);
+    add_top(app, words);
+    add_texts(app, words);
     add_alert(app, words);
+    if (argc > 1 && std::string_view(argv[1]) == "__complete")
+        return print_completions(app, {argv + 2, argv + argc});
     std::vector<std::string> command;
     std::vector<std::string> arguments = split_command(argc, argv, command);
     if (const std::string fault = verb_fault(app, arguments); !fault.empty()) {

@@ -1,6 +1,6 @@
 #pragma once
 // What the command line says, verb by verb, as plain structs: main.cc fills them, each verb has its
-// own file. An exit code is 0 ok, 1 failed, 2 usage, 3 no complete trial, 4 time budget hit, 130
+// own file. An exit code is 0 ok, 1 failed, 2 usage, 3 no complete trial, 4 time or cost hit, 130
 // interrupted.
 
 #include <cstdint>
@@ -72,6 +72,7 @@ struct RunCommand {
 
 struct PlanCommand {
     StudyFlags study = {};
+    std::optional<std::string> trial_time = {};
     bool json = false;
 };
 

@@ -1,7 +1,9 @@
 // `tune plan`: what a study would do, before it runs.
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "tuner/cli/options.h"
 #include "tuner/cli/output.h"
@@ -20,6 +22,7 @@ using tuner::StudyConfig;
 struct Rung {
     std::int64_t step = 0;
     double trials = 0;  ///< that are expected to reach it
+    int bracket = 0;    ///< of hyperband, whose brackets share the trials
 };
 
 /// Points of the space, conditions aside; nothing if it is continuous or beyond 2^53.
@@ -32,37 +35,74 @@ std::optional<double> space_size(const tuner::Space& space) {
     return size < 9e15 ? std::optional(size) : std::nullopt;
 }
 
-/// ASHA's rungs with the trials that reach them when each rung keeps one of eta (Li et al. 2020).
-/// Empty: not ASHA, or the first rung is found from the first complete trial.
+/// Rungs from `first` on with the trials that reach them when each keeps one of eta (Li et al.
+/// 2020).
+void add_rungs(std::vector<Rung>& rungs, const PrunerConfig& pruner, double first, double trials,
+               int bracket) {
+    for (double step = first; step < static_cast<double>(pruner.max); step *= pruner.eta) {
+        rungs.push_back({static_cast<std::int64_t>(step), trials, bracket});
+        trials /= pruner.eta;
+    }
+    rungs.push_back({pruner.max, trials, bracket});
+}
+
+/// The rungs of asha, or of all brackets of hyperband, which share the trials as
+/// tuner/pruner/hyperband_pruner.cc does. Empty: another pruner, or the rungs are found from the
+/// first complete trial.
 std::vector<Rung> rungs_of(const StudyConfig& config) {
     std::vector<Rung> rungs;
     const PrunerConfig& pruner = config.pruner;
-    if (pruner.type != PrunerType::kAsha || pruner.min == 0 || pruner.max == 0) return rungs;
-    double trials = static_cast<double>(config.budget.trials.value_or(0));
-    double step = static_cast<double>(pruner.min) * std::pow(pruner.eta, pruner.rate);
-    for (; step < static_cast<double>(pruner.max); step *= pruner.eta) {
-        rungs.push_back({static_cast<std::int64_t>(step), trials});
-        trials /= pruner.eta;
-    }
-    rungs.push_back({pruner.max, trials});
+    if (pruner.min == 0 || pruner.max == 0) return rungs;
+    const auto trials = static_cast<double>(config.budget.trials.value_or(0));
+    const double eta = pruner.eta;
+    const auto min = static_cast<double>(pruner.min);
+    if (pruner.type == PrunerType::kAsha)
+        add_rungs(rungs, pruner, min * std::pow(eta, pruner.rate), trials, 0);
+    if (pruner.type != PrunerType::kHyperband) return rungs;
+    const double depth = std::log(static_cast<double>(pruner.max) / min) / std::log(eta);
+    const int count = std::max(0, static_cast<int>(std::floor(depth))) + 1;
+    std::vector<double> shares;
+    for (int i = 0; i < count; ++i)
+        shares.push_back(std::ceil(count * std::pow(eta, count - 1 - i) / (count - i)));
+    const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+    for (int i = 0; i < count; ++i)
+        add_rungs(rungs, pruner, min * std::pow(eta, i),
+                  trials * shares[static_cast<std::size_t>(i)] / sum, i);
     return rungs;
 }
 
 double expected_steps(const std::vector<Rung>& rungs) {
     double steps = 0;
     std::int64_t before = 0;
-    for (const Rung& rung : rungs) {
-        steps += rung.trials * static_cast<double>(rung.step - before);
-        before = rung.step;
+    for (std::size_t i = 0; i < rungs.size(); ++i) {
+        if (i > 0 && rungs[i].bracket != rungs[i - 1].bracket) before = 0;
+        steps += rungs[i].trials * static_cast<double>(rungs[i].step - before);
+        before = rungs[i].step;
     }
     return steps;
+}
+
+/// What the study takes when a whole trial takes so long: pruned trials take their share of it.
+void add_expected_time(const StudyConfig& config, std::int64_t trial_ms, Json& plan) {
+    if (!config.budget.trials) return;
+    const double share =
+        plan.contains("expected_steps")
+            ? plan["expected_steps"].get<double>() / plan["steps_without_pruning"].get<double>()
+            : 1;
+    const double parallel = std::max(config.budget.parallel.value_or(1), 1);
+    // Rounds of so many at a time; the last one may be short of trials.
+    const double rounds = std::ceil(static_cast<double>(*config.budget.trials) / parallel);
+    plan["expected_time_ms"] =
+        static_cast<std::int64_t>(rounds * share * static_cast<double>(trial_ms));
 }
 
 Json plan_json(const StudyConfig& config) {
     Json rungs = Json::array();
     const std::vector<Rung> found = rungs_of(config);
-    for (const Rung& rung : found)
+    for (const Rung& rung : found) {
         rungs.push_back({{"step", rung.step}, {"expected_trials", rung.trials}});
+        if (config.pruner.type == PrunerType::kHyperband) rungs.back()["bracket"] = rung.bracket;
+    }
     const auto size = space_size(config.space);
     Json plan = {{"study", config.study},
                  {"trials", config.budget.trials ? Json(*config.budget.trials) : Json()},
@@ -89,15 +129,22 @@ Json plan_json(const StudyConfig& config) {
 
 std::string rungs_text(const Json& plan) {
     if (plan["rungs"].empty()) {
-        if (plan["pruner"].is_object() && plan["pruner"].value("type", "") == "asha")
+        const std::string type = plan["pruner"].value("type", "");
+        if (type == "asha" || type == "hyperband")
             return "rungs:    found from the first complete trial (give min and max to see them)\n";
         return "";
     }
     Table table;
+    const bool has_brackets = plan["rungs"][0].contains("bracket");
+    if (has_brackets) table.column("bracket", Table::Align::kRight);
     table.column("rung at step", Table::Align::kRight);
     table.column("trials expected", Table::Align::kRight);
-    for (const Json& rung : plan["rungs"])
-        table.row({to_text(rung["step"]), number_cell(rung["expected_trials"])});
+    for (const Json& rung : plan["rungs"]) {
+        std::vector<std::string> cells = {to_text(rung["step"]),
+                                          number_cell(rung["expected_trials"])};
+        if (has_brackets) cells.insert(cells.begin(), to_text(rung["bracket"]));
+        table.row(std::move(cells));
+    }
     std::string text = table.text();
     if (!plan.contains("expected_steps")) return text;
     const double expected = plan["expected_steps"];
@@ -146,6 +193,10 @@ std::string plan_text(const StudyConfig& config, const Json& plan) {
         text += "\n";
     }
     text += rungs_text(plan);
+    if (plan.contains("expected_time_ms"))
+        text += "time:     about " +
+                tuner::duration_text(plan["expected_time_ms"].get<std::int64_t>() / 1000 * 1000) +
+                ", " + std::to_string(budget.parallel.value_or(1)) + " at a time\n";
     if (!config.command.empty()) text += "command:  " + shell_text(config.command) + "\n";
     return text;
 }
@@ -155,7 +206,12 @@ std::string plan_text(const StudyConfig& config, const Json& plan) {
 int run_plan(const PlanCommand& options) {
     const Result<StudyConfig> config = study_from_flags(options.study, false);
     if (!config) return fail(config.error(), options.json);
-    const Json plan = plan_json(*config);
+    Json plan = plan_json(*config);
+    if (options.trial_time) {
+        const Result<std::int64_t> trial_ms = tuner::parse_duration_ms(*options.trial_time);
+        if (!trial_ms) return fail(trial_ms.error(), options.json);
+        add_expected_time(*config, *trial_ms, plan);
+    }
     if (options.json)
         print_json(plan);
     else

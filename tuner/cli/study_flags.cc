@@ -129,6 +129,12 @@ Result<StudyConfig> study_from_flags(const StudyFlags& flags, bool needs_command
     return whole;
 }
 
+Result<tuner::PrunerConfig> pruner_from_flag(const std::string& text) {
+    TUNE_TRY(pruner, pruner_json(text));
+    TUNE_TRY(config, tuner::study_config_from_json(Json{{"pruner", std::move(pruner)}}));
+    return config.pruner;
+}
+
 std::string name_from_command(const std::vector<std::string>& command) {
     if (command.empty()) return "study";
     std::string name = std::filesystem::path(command[0]).filename().string();

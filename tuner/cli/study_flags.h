@@ -18,4 +18,7 @@ namespace tune::cli {
 /// A name for a study that has none: the stem of the script or program its command runs.
 [[nodiscard]] std::string name_from_command(const std::vector<std::string>& command);
 
+/// "asha,min=1,max=90,eta=3" as --pruner takes it. Errors: kInvalidParameterValue.
+[[nodiscard]] Result<tuner::PrunerConfig> pruner_from_flag(const std::string& text);
+
 }  // namespace tune::cli

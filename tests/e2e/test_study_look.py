@@ -1,0 +1,321 @@
+"""The verbs that look into studies: plot, importance, pruners, top; completion and the man page."""
+
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import time
+import xml.etree.ElementTree
+
+import pytest
+
+from study_support import NO_TRIAL, OK, TUNE, USAGE, call, server, tune, tune_json
+
+SPACE = {"lr": {"float": [1e-5, 0.1], "log": True}, "n": {"int": [1, 8]}, "opt": {"choice": ["sgd", "adam", "<&>"]}}
+KINDS = ["history", "curves", "intermediate", "parallel", "slice", "contour", "rank", "importance", "edf", "timeline",
+         "pareto"]
+
+
+def create(url, name, **more):
+    body = {"name": name, "metric": {"name": "loss", "goal": "min"}, "space": SPACE,
+            "sampler": {"type": "random", "seed": 1}, **more}
+    status, answer = call(url, "/api/2.0/tune/studies", body)
+    assert status == 200, answer
+
+
+def ask(url, name, count):
+    return call(url, f"/api/2.0/tune/studies/{name}/ask", {"count": count})[1]["trials"]
+
+
+def report(url, name, trial, step, value):
+    return call(url, f"/api/2.0/tune/studies/{name}/report",
+                {"number": trial["number"], "attempt": trial["attempt"], "step": step, "value": value})
+
+
+def tell(url, name, trial, value):
+    return call(url, f"/api/2.0/tune/studies/{name}/tell",
+                {"number": trial["number"], "attempt": trial["attempt"], "value": value})
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory):
+    """A server with a study of 24 trials that decide by n alone, an empty one and one of a single trial."""
+    folder = tmp_path_factory.mktemp("look")
+    with server(folder) as (_, url):
+        create(url, "full", budget={"trials": 24})
+        for trial in ask(url, "full", 24):
+            value = trial["params"]["n"]
+            for step in range(4):
+                report(url, "full", trial, step, value + 4 - step)
+            tell(url, "full", trial, value)
+        create(url, "empty")
+        create(url, "one")
+        tell(url, "one", ask(url, "one", 1)[0], 0.5)
+        yield url, folder
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_plot_in_every_form(studies, tmp_path, kind):
+    url, _ = studies
+    for study in ("full", "one"):
+        svg = tmp_path / f"{study}.svg"
+        done = tune("plot", study, kind, "--server", url, "-o", svg, cwd=tmp_path)
+        assert done.returncode == OK, done.stderr
+        root = xml.etree.ElementTree.parse(svg).getroot()
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert root.find("{http://www.w3.org/2000/svg}title").text.startswith(study + ":")
+        for theme in ("light", "dark"):
+            png = tmp_path / f"{study}-{theme}.png"
+            assert tune("plot", study, kind, "--server", url, "-o", png, "--theme", theme,
+                        cwd=tmp_path).returncode == OK
+            assert png.read_bytes().startswith(b"\x89PNG")
+        text = tune("plot", study, kind, "--server", url, "--terminal", cwd=tmp_path)
+        assert text.returncode == OK and text.stdout.startswith(study + ":") and "\x1b" not in text.stdout
+        assert max(map(len, text.stdout.splitlines())) <= 100
+        data = tune_json("plot", study, kind, "--server", url, cwd=tmp_path)
+        assert data["panels"][0]["layers"] or study == "one"
+
+
+def test_the_plotted_data_are_the_study_s(studies, tmp_path):
+    url, _ = studies
+    trials = tune_json("show", "full", "--server", url, cwd=tmp_path)["trials"]
+    history = tune_json("plot", "full", "history", "--server", url, cwd=tmp_path)["panels"][0]
+    assert history["layers"][0]["y"] == [trial["value"] for trial in trials]
+    best, so_far = history["layers"][1], []
+    for trial in trials:
+        if not so_far or trial["value"] < so_far[-1]:
+            so_far.append(trial["value"])
+    assert best["y"][:-1] == so_far
+    piece = tune_json("plot", "full", "slice", "--params", "lr", "--server", url, cwd=tmp_path)["panels"]
+    assert len(piece) == 1 and piece[0]["x"]["scale"] == "log"
+    assert piece[0]["layers"][0]["x"] == [trial["params"]["lr"] for trial in trials]
+
+
+def test_a_plot_without_complete_trials_is_empty_and_says_so(studies, tmp_path):
+    url, _ = studies
+    done = tune("plot", "empty", "history", "--server", url, "--terminal", cwd=tmp_path)
+    assert done.returncode == NO_TRIAL and "no trial is complete yet" in done.stdout
+    assert tune("plot", "empty", "timeline", "--server", url, "-o", tmp_path / "t.svg", cwd=tmp_path).returncode == OK
+    assert tune("importance", "empty", "--server", url, cwd=tmp_path).returncode == NO_TRIAL
+    assert tune("pruners", "empty", "--server", url, cwd=tmp_path).returncode == NO_TRIAL
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["plot", "full", "pie"], "pie"),
+    (["plot", "full", "history", "-o", "x.jpg"], "neither FILE.svg nor FILE.png"),
+    (["plot", "full", "slice", "--params", "x"], "lr, n, opt"),
+    (["plot", "full", "contour", "--params", "lr"], "two parameters"),
+    (["plot", "full", "history", "--metric", "acc"], "acc"),
+    (["importance", "full", "--method", "guess"], "guess"),
+    (["pruners", "full", "--pruner", "medan"], "medan"),
+    (["completion", "tcsh"], "tcsh"),
+])
+def test_bad_words_are_one_clear_sentence(studies, tmp_path, arguments, words):
+    url, _ = studies
+    server_words = [] if arguments[0] == "completion" else ["--server", url]
+    done = tune(*arguments, *server_words, cwd=tmp_path)
+    assert done.returncode == USAGE and words in done.stderr + done.stdout
+
+
+def test_a_file_that_cannot_be_written_is_named(studies, tmp_path):
+    url, _ = studies
+    done = tune("plot", "full", "-o", "no/such/folder.svg", "--server", url, cwd=tmp_path)
+    assert done.returncode == 1 and "no/such/folder.svg" in done.stderr
+
+
+def test_a_terminal_gets_the_plot_in_colour_and_in_its_width(studies, tmp_path):
+    url, _ = studies
+    parent, child = pty.openpty()
+    process = subprocess.Popen([TUNE, "plot", "full", "--server", url], cwd=tmp_path, stdout=child, stderr=child,
+                               env={**os.environ, "TERM": "xterm-256color"})
+    os.close(child)
+    text = b""
+    while True:
+        try:
+            piece = os.read(parent, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        text += piece
+    assert process.wait(timeout=30) == OK
+    assert b"\x1b[38;5;" in text and "full: history".encode() in text
+
+
+def test_importance_finds_the_parameter_that_decides(studies, tmp_path):
+    url, _ = studies
+    for method in ("ped-anova", "fanova"):
+        found = tune_json("importance", "full", "--method", method, "--server", url, cwd=tmp_path)
+        assert found["trials"] == 24 and found["importances"][0]["name"] == "n"
+        assert sum(one["share"] for one in found["importances"]) == pytest.approx(1)
+    status, live = call(url, "/api/2.0/tune/studies/full/importance")
+    local = tune_json("importance", "full", "--server", url, cwd=tmp_path)
+    assert status == 200 and live["importances"] == pytest.approx(local["importances"])
+    assert call(url, "/api/2.0/tune/studies/nobody/importance")[0] == 404
+    assert call(url, "/api/2.0/tune/studies/empty/importance")[1]["trials"] == 0
+    assert "n " in tune("importance", "full", "--server", url, cwd=tmp_path).stdout
+
+
+def test_importance_follows_the_study_while_it_runs(studies, tmp_path):
+    url, _ = studies
+    create(url, "growing")
+    for count in range(1, 4):
+        for trial in ask(url, "growing", 2):
+            tell(url, "growing", trial, trial["params"]["n"])
+        live = call(url, "/api/2.0/tune/studies/growing/importance")[1]
+        assert live["trials"] == 2 * count
+        shares = {one["name"]: one["share"] for one in live["importances"]}
+        fresh = tune_json("importance", "growing", "--server", url, cwd=tmp_path)
+        assert shares == pytest.approx({one["name"]: one["share"] for one in fresh["importances"]})
+
+
+def test_pruners_are_weighed_on_the_recorded_study(studies, tmp_path):
+    url, _ = studies
+    found = tune_json("pruners", "full", "--pruner", "median,startup=1", "--pruner", "none", "--server", url,
+                      cwd=tmp_path)
+    assert found["trials"] == 24 and found["reports"] == 96
+    median, none = found["pruners"]
+    assert none["pruned"] == 0 and none["reports_saved"] == 0 and none["best_rank"] == 1
+    assert median["pruned"] >= 0 and median["best_rank"] >= 1
+    table = tune("pruners", "full", "--server", url, cwd=tmp_path).stdout
+    assert "hyperband" in table and "steps saved" in table and "of 24 trials, 96 steps" in table
+
+
+def test_the_study_s_own_pruner_replayed_says_what_it_said_live(studies, tmp_path):
+    url, _ = studies
+    create(url, "pruned", pruner={"type": "median", "startup": 3}, budget={"trials": 20})
+    stopped = 0
+    for _ in range(20):
+        trial = ask(url, "pruned", 1)[0]
+        for step in range(5):
+            if report(url, "pruned", trial, step, trial["params"]["n"] / (step + 1))[1]["action"] == "stop":
+                stopped += 1
+                call(url, "/api/2.0/tune/studies/pruned/tell",
+                     {"number": trial["number"], "attempt": trial["attempt"], "state": "pruned"})
+                break
+        else:
+            tell(url, "pruned", trial, trial["params"]["n"])
+    assert stopped > 2
+    replayed = tune_json("pruners", "pruned", "--pruner", "median,startup=3", "--server", url, cwd=tmp_path)
+    assert replayed["pruners"][0]["pruned"] == stopped == replayed["pruned_before"]
+    assert replayed["pruners"][0]["reports_saved"] == 0 and replayed["pruners"][0]["best_rank"] == 1
+
+
+def test_top_shows_running_trials_and_their_curves(studies, tmp_path):
+    url, _ = studies
+    create(url, "busy")
+    trials = ask(url, "busy", 2)
+    for step, value in enumerate([3.0, 2.0, 1.5]):
+        report(url, "busy", trials[0], step, value)
+    once = tune("top", "--once", "--server", url, cwd=tmp_path)
+    assert once.returncode == OK
+    row = next(line for line in once.stdout.splitlines() if "busy" in line and "#0" in line)
+    assert "1.5" in row and "█" in row and "lr=" in row
+    studies_now = {study["name"]: study for study in tune_json("top", "--server", url, cwd=tmp_path)["studies"]}
+    assert [trial["number"] for trial in studies_now["busy"]["running"]] == [0, 1]
+    assert "full" not in studies_now
+    for trial in trials:
+        tell(url, "busy", trial, 1)
+
+
+def test_top_is_told_by_the_server_and_ends_on_ctrl_c(studies, tmp_path):
+    url, _ = studies
+    create(url, "live")
+    trial = ask(url, "live", 1)[0]
+    parent, child = pty.openpty()
+    process = subprocess.Popen([TUNE, "top", "--server", url], cwd=tmp_path, stdout=child, stderr=child,
+                               env={**os.environ, "TERM": "xterm-256color"})
+    os.close(child)
+
+    def read_until(words):
+        text = b""
+        deadline = time.monotonic() + 30
+        while words not in text:
+            assert time.monotonic() < deadline, text[-2000:]
+            text += os.read(parent, 65536)
+
+    try:
+        read_until(b"live")
+        report(url, "live", trial, 7, 0.123)
+        read_until(b"0.123")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == OK
+    finally:
+        process.kill()
+        process.wait()
+        os.close(parent)
+    tell(url, "live", trial, 1)
+
+
+def candidates(*words, cwd):
+    done = tune("__complete", *words, cwd=cwd)
+    assert done.returncode == OK, done.stderr
+    return [line.split("\t")[0] for line in done.stdout.splitlines()]
+
+
+def test_completion_knows_verbs_options_values_and_studies(studies, tmp_path):
+    url, _ = studies
+    assert {"run", "plot", "top"} <= set(candidates("", cwd=tmp_path))
+    assert candidates("pl", cwd=tmp_path) == ["plan", "plot"]
+    assert candidates("plot", "--th", cwd=tmp_path) == ["--theme"]
+    assert candidates("plot", "--theme", "", cwd=tmp_path) == ["light", "dark"]
+    assert {"full", "empty", "one"} <= set(candidates("plot", "--server", url, "", cwd=tmp_path))
+    assert candidates("show", "--server", url, "fu", cwd=tmp_path) == ["full"]
+    assert candidates("plot", "--server", url, "full", "pa", cwd=tmp_path) == ["parallel", "pareto"]
+    assert candidates("alert", "", cwd=tmp_path) == ["add", "ls", "rm"]
+    assert candidates("run", "--", "py", cwd=tmp_path) == []
+    assert candidates("no-such-verb", "x", cwd=tmp_path) == []
+    assert candidates(cwd=tmp_path) == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_valid(tmp_path, shell):
+    script = tune("completion", shell, cwd=tmp_path)
+    assert script.returncode == OK and "__complete" in script.stdout
+    if shutil.which(shell):
+        subprocess.run([shell, "-n", "/dev/stdin"], input=script.stdout, text=True, check=True)
+
+
+def test_bash_completes_a_study(studies, tmp_path):
+    url, _ = studies
+    script = tune("completion", "bash", cwd=tmp_path).stdout
+    asked = f'{script}\nCOMP_WORDS=(tune best --server {url} fu)\nCOMP_CWORD=4\n_tune\necho "${{COMPREPLY[@]}}"'
+    path = f"{TUNE.parent}:{os.environ['PATH']}"
+    done = subprocess.run(["bash", "-c", asked], env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    assert done.stdout.strip() == "full", done.stderr
+
+
+def test_the_man_page_says_what_help_says(tmp_path):
+    page = tune("man", cwd=tmp_path).stdout
+    plain = page.replace("\\-", "-").replace("\\fB", "").replace("\\fR", "").replace("\\fI", "").replace("\\&", "")
+    usage = tune("--help", cwd=tmp_path).stdout
+    for code in ("0    ok", "2    usage", "3    no trial is complete", "4    the budget"):
+        assert code in usage and code in plain
+    verbs = re.findall(r"^  ([a-z]+) {2,}\S", usage.split("Subcommands:")[1].split("Exit codes")[0], re.M)
+    assert len(verbs) > 15
+    for verb in verbs:
+        assert f".SS tune {verb}\n" in plain
+        part = plain.split(f".SS tune {verb}\n")[1]
+        for option in re.findall(r"(--[a-z][a-z-]+)", tune(verb, "--help", cwd=tmp_path).stdout.split("\n\n")[-1]):
+            assert option in part
+    if shutil.which("groff"):
+        checked = subprocess.run(["groff", "-man", "-ww", "-z", "-Tutf8"], input=page, text=True, capture_output=True)
+        assert checked.stderr == ""
+
+
+def test_plan_says_brackets_and_time_before_running(tmp_path):
+    words = ["plan", "-n", 100, "-j", 4, "-m", "loss", "x=0..1", "--trial-time", "10m"]
+    assert tune_json(*words, cwd=tmp_path)["expected_time_ms"] == 25 * 600_000
+    plan = tune_json(*words, "--pruner", "hyperband,min=1,max=9,eta=3", cwd=tmp_path)
+    steps = [(rung["bracket"], rung["step"]) for rung in plan["rungs"]]
+    assert steps == [(0, 1), (0, 3), (0, 9), (1, 3), (1, 9), (2, 9)]
+    # Brackets of 9, 5 and 3 shares; each rung keeps a third.
+    expected = [100 * 9 / 17, 100 * 3 / 17, 100 / 17, 100 * 5 / 17, 100 * 5 / 51, 100 * 3 / 17]
+    assert [rung["expected_trials"] for rung in plan["rungs"]] == pytest.approx(expected)
+    share = plan["expected_steps"] / plan["steps_without_pruning"]
+    assert share < 1 and plan["expected_time_ms"] == pytest.approx(share * 25 * 600_000, abs=1)
+    text = tune(*words, "--pruner", "hyperband,min=1,max=9,eta=3", cwd=tmp_path).stdout
+    assert "bracket" in text and "time:     about" in text and "4 at a time" in text
+    assert tune(*words[:-1], "soon", cwd=tmp_path).returncode == USAGE

@@ -1,0 +1,33 @@
+// The importance of parameters over REST.
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tuner/api/live_importance.h"
+#include "tuner/api/routes.h"
+
+namespace tune::tuner {
+
+void add_importance_routes(tracker::Router& router, TuningParts parts) {
+    using tracker::Request;
+    using tracker::Responder;
+    auto live = std::make_shared<LiveImportance>();
+    router.add_api(
+        2,
+        {tracker::Method::kGet, "/tune/studies/{name}/importance", tracker::Body::kNone,
+         "how much each parameter matters so far",
+         [parts, live](const std::shared_ptr<Request>& request, const Responder& respond) {
+             const auto read = [parts, live, name = request->parameter("name"), respond] {
+                 Json answer;
+                 const Result<void> found = parts.studies.read(
+                     name, [&](const Study& study) { answer = live->read(study); });
+                 respond(found ? tracker::json_response(answer)
+                               : tracker::error_response(found.error()));
+             };
+             if (!parts.store.post_read(read))
+                 respond(tracker::error_response(
+                     {Code::kRequestLimitExceeded, "too many reads wait; try again in a moment"}));
+         }});
+}
+
+}  // namespace tune::tuner

@@ -1,0 +1,116 @@
+#include "tuner/chart/text.h"
+
+#include <cstdint>
+
+namespace tune::chart {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+constexpr std::string_view kEllipsis = "\xE2\x80\xA6";
+
+struct Character {
+    std::uint32_t code = 0;
+    std::size_t bytes = 0;  // 0: not UTF-8 at this byte
+};
+
+Character character_at(std::string_view text, std::size_t at) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    const unsigned char first = byte(at);
+    if (first < 0x80) return {first, 1};
+    const std::size_t bytes = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+    if (first < 0xC2 || first > 0xF4 || at + bytes > text.size()) return {};
+    std::uint32_t code = first & (0x7FU >> bytes);
+    for (std::size_t i = 1; i < bytes; ++i) {
+        if ((byte(at + i) & 0xC0) != 0x80) return {};
+        code = (code << 6) | (byte(at + i) & 0x3FU);
+    }
+    const std::uint32_t smallest = bytes == 4 ? 0x10000 : bytes == 3 ? 0x800 : 0x80;
+    if (code < smallest || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return {};
+    return {code, bytes};
+}
+
+bool is_control(std::uint32_t code) {
+    return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x200E || code == 0x200F ||
+           (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) ||
+           code == 0xFEFF || (code & 0xFFFE) == 0xFFFE;
+}
+
+bool is_wide(std::uint32_t code) {
+    return (code >= 0x1100 && code <= 0x115F) || (code >= 0x2E80 && code <= 0xA4CF) ||
+           (code >= 0xAC00 && code <= 0xD7A3) || (code >= 0xF900 && code <= 0xFAFF) ||
+           (code >= 0xFE30 && code <= 0xFE6F) || (code >= 0xFF00 && code <= 0xFF60) ||
+           (code >= 0xFFE0 && code <= 0xFFE6) || (code >= 0x1F300 && code <= 0x1FAFF) ||
+           (code >= 0x20000 && code <= 0x3FFFD);
+}
+
+double em_of(std::uint32_t code) {
+    if (code > 0x7F) return is_wide(code) ? 1.0 : 0.62;
+    const char c = static_cast<char>(code);
+    if (std::string_view("iljtfrI.,:;|!'()[] ").find(c) != std::string_view::npos) return 0.36;
+    if (std::string_view("mwMW@%").find(c) != std::string_view::npos) return 0.92;
+    return c >= 'A' && c <= 'Z' ? 0.7 : 0.6;
+}
+
+}  // namespace
+
+std::string clean(std::string_view text) {
+    std::string out;
+    for (std::size_t i = 0; i < text.size();) {
+        const Character found = character_at(text, i);
+        if (found.bytes == 0 || is_control(found.code))
+            out += kReplacement;
+        else
+            out += text.substr(i, found.bytes);
+        i += found.bytes == 0 ? 1 : found.bytes;
+    }
+    return out;
+}
+
+std::size_t cells_of(std::string_view text) {
+    std::size_t cells = 0;
+    for (std::size_t i = 0; i < text.size();) {
+        const Character found = character_at(text, i);
+        cells += is_wide(found.code) ? 2 : 1;
+        i += found.bytes == 0 ? 1 : found.bytes;
+    }
+    return cells;
+}
+
+double ems_of(std::string_view text) {
+    double ems = 0;
+    for (std::size_t i = 0; i < text.size();) {
+        const Character found = character_at(text, i);
+        ems += em_of(found.code);
+        i += found.bytes == 0 ? 1 : found.bytes;
+    }
+    return ems;
+}
+
+std::string clip_cells(std::string_view text, std::size_t cells) {
+    if (cells_of(text) <= cells) return std::string(text);
+    if (cells == 0) return {};
+    std::size_t used = 0;
+    std::size_t i = 0;
+    while (i < text.size()) {
+        const Character found = character_at(text, i);
+        used += is_wide(found.code) ? 2 : 1;
+        if (used >= cells) break;
+        i += found.bytes == 0 ? 1 : found.bytes;
+    }
+    return std::string(text.substr(0, i)).append(kEllipsis);
+}
+
+std::string clip_ems(std::string_view text, double ems) {
+    if (ems_of(text) <= ems) return std::string(text);
+    double used = 0.9;  // of the ellipsis
+    std::size_t i = 0;
+    while (i < text.size()) {
+        const Character found = character_at(text, i);
+        used += em_of(found.code);
+        if (used > ems) break;
+        i += found.bytes == 0 ? 1 : found.bytes;
+    }
+    return std::string(text.substr(0, i)).append(kEllipsis);
+}
+
+}  // namespace tune::chart

@@ -1,0 +1,162 @@
+// `tune pruners`: what each pruner would have saved and lost on a finished study.
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tracker/client/client.h"
+#include "tuner/chart/scale.h"
+#include "tuner/cli/look_commands.h"
+#include "tuner/cli/options.h"
+#include "tuner/cli/output.h"
+#include "tuner/cli/study_flags.h"
+#include "tuner/cli/study_reading.h"
+#include "tuner/cli/study_text.h"
+#include "tuner/cli/terminal.h"
+#include "tuner/pruner/replay.h"
+
+namespace tune::cli {
+namespace {
+
+/// What can be used without knowing the study: defaults, and ASHA and hyperband with the eta that
+/// prunes more.
+constexpr const char* kUsual[] = {
+    "median",     "percentile,percentile=25", "running_percentile,percentile=50",
+    "asha,eta=4", "asha,min=1,eta=3",         "hyperband,eta=3",
+    "wilcoxon"};
+
+/// The whole history of the objective, each row as it came.
+Result<std::vector<tuner::RecordedReport>> read_reports(Backend& backend, const std::string& run_id,
+                                                        const std::string& metric) {
+    std::vector<tuner::RecordedReport> reports;
+    std::string token;
+    do {
+        TUNE_TRY(page, backend.get("/api/2.0/mlflow/metrics/get-history?max_results=25000&run_id=" +
+                                   tracker::percent_encode(run_id, false) +
+                                   "&metric_key=" + tracker::percent_encode(metric, false) +
+                                   "&page_token=" + tracker::percent_encode(token, false)));
+        if (page.contains("metrics"))
+            for (const Json& row : page["metrics"])
+                reports.push_back({.step = row.value("step", std::int64_t{0}),
+                                   .value = tuner::number_of(row["value"]),
+                                   .time_ms = row.value("timestamp", std::int64_t{0})});
+        token = text_of(page, "next_page_token");
+    } while (!token.empty());
+    std::stable_sort(reports.begin(), reports.end(),
+                     [](const auto& a, const auto& b) { return a.time_ms < b.time_ms; });
+    return reports;
+}
+
+Result<std::vector<tuner::RecordedTrial>> read_recorded(Backend& backend, const Json& study) {
+    std::vector<tuner::RecordedTrial> recorded;
+    const std::string metric = text_of(study["metric"], "name");
+    TUNE_TRY(trials, read_trials(backend, text_of(study, "name")));
+    for (const Json& trial : trials) {
+        const std::string state = text_of(trial, "state");
+        if (state == "queued" || state == "running" || !trial["start_ms"].is_number() ||
+            text_of(trial, "run_id").empty())
+            continue;
+        TUNE_TRY(reports, read_reports(backend, text_of(trial, "run_id"), metric));
+        recorded.push_back({.number = trial.value("number", std::uint64_t{0}),
+                            .end = state == "complete" ? tuner::Pruner::End::kComplete
+                                   : state == "pruned" ? tuner::Pruner::End::kPruned
+                                                       : tuner::Pruner::End::kGone,
+                            .value = tuner::number_of(trial["value"]),
+                            .start_ms = trial["start_ms"].get<std::int64_t>(),
+                            .end_ms = trial["end_ms"].get<std::int64_t>(),
+                            .reports = std::move(reports)});
+    }
+    return recorded;
+}
+
+double share(double part, double whole) {
+    return whole > 0 ? part / whole : 0;
+}
+
+Json replay_json(const std::string& pruner, const tuner::PrunerReplay& replay) {
+    return {{"pruner", pruner},
+            {"pruned", replay.pruned},
+            {"reports_saved", replay.reports_saved},
+            {"reports_saved_share",
+             share(static_cast<double>(replay.reports_saved), static_cast<double>(replay.reports))},
+            {"time_saved_ms", replay.time_saved_ms},
+            {"time_saved_share",
+             share(static_cast<double>(replay.time_saved_ms), static_cast<double>(replay.time_ms))},
+            {"best", replay.best ? Json(*replay.best) : Json()},
+            {"best_value", replay.best ? json_number(replay.best_value) : Json()},
+            {"best_rank", replay.best ? Json(replay.best_rank) : Json()}};
+}
+
+std::string saved_cell(double part, const std::string& text) {
+    char percent[16];
+    std::snprintf(percent, sizeof percent, "%.0f %%", 100 * part);
+    return text + " (" + percent + ")";
+}
+
+std::string replays_text(const Json& answer) {
+    Table table;
+    table.column("pruner");
+    for (const char* name : {"pruned", "steps saved", "time saved", "best kept", "rank"})
+        table.column(name, Table::Align::kRight);
+    for (const Json& one : answer["pruners"]) {
+        const Json& rank = one["best_rank"];
+        const std::string rank_cell = rank.is_null() ? "-" : to_text(rank);
+        table.row({text_of(one, "pruner"), to_text(one["pruned"]),
+                   saved_cell(one["reports_saved_share"], to_text(one["reports_saved"])),
+                   saved_cell(one["time_saved_share"], span_text(one["time_saved_ms"])),
+                   number_cell(one["best_value"]),
+                   styled(rank_cell, rank == 1 ? Tone::kGood : Tone::kWarn)});
+    }
+    std::string text = table.text() + "of " + to_text(answer["trials"]) + " trials, " +
+                       to_text(answer["reports"]) + " steps and " + span_text(answer["time_ms"]) +
+                       " of trials; rank 1: the best trial of " +
+                       "the study would have been kept\n";
+    if (answer["pruned_before"] != 0)
+        text += to_text(answer["pruned_before"]) +
+                " trials were pruned when the study ran: what they would have reached is not "
+                "known\n";
+    return text;
+}
+
+Result<int> replay(const PrunersCommand& options) {
+    std::vector<std::string> names = options.pruners;
+    if (names.empty()) names.assign(std::begin(kUsual), std::end(kUsual));
+    std::vector<tuner::PrunerConfig> configs;
+    for (const std::string& name : names) {
+        TUNE_TRY(config, pruner_from_flag(name));
+        configs.push_back(std::move(config));
+    }
+    TUNE_TRY(backend, find_backend(options.server, options.data));
+    TUNE_TRY(study, backend->get(study_path(options.study)));
+    TUNE_TRY(trials, read_recorded(*backend, study));
+    const tuner::Goal goal =
+        text_of(study["metric"], "goal") == "max" ? tuner::Goal::kMaximize : tuner::Goal::kMinimize;
+    Json answer = {{"study", options.study}, {"pruners", Json::array()}};
+    tuner::PrunerReplay last;
+    for (std::size_t i = 0; i < configs.size(); ++i) {
+        last = tuner::replay_pruner(configs[i], goal, options.study, trials);
+        answer["pruners"].push_back(replay_json(names[i], last));
+    }
+    answer["trials"] = last.trials;
+    answer["reports"] = last.reports;
+    answer["time_ms"] = last.time_ms;
+    answer["pruned_before"] = std::count_if(
+        trials.begin(), trials.end(),
+        [](const tuner::RecordedTrial& trial) { return trial.end == tuner::Pruner::End::kPruned; });
+    if (options.json)
+        print_json(answer);
+    else if (last.reports == 0)
+        print("no trial of " + printable(options.study) +
+              " has reported a value on its way, so there is nothing to prune by\n");
+    else
+        print(replays_text(answer));
+    return study["counts"].value("complete", 0) > 0 ? kExitOk : kExitNoTrial;
+}
+
+}  // namespace
+
+int run_pruners(const PrunersCommand& options) {
+    const Result<int> code = replay(options);
+    return code ? *code : fail(code.error(), options.json);
+}
+
+}  // namespace tune::cli
