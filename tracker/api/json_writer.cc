@@ -84,6 +84,12 @@ void JsonWriter::quote(std::string_view text) {
     out_.push_back('"');
 }
 
+JsonWriter& JsonWriter::raw(std::string_view json) {
+    out_.append(json);
+    needs_comma_ = false;
+    return *this;
+}
+
 JsonWriter& JsonWriter::end_line() {
     out_.push_back('\n');
     needs_comma_ = false;

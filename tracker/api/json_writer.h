@@ -31,6 +31,10 @@ public:
         return key(name).integer(value);
     }
 
+    /// JSON that is written already, punctuation and all, where speed asks for it: neither commas
+    /// nor quotes are added, now or before the value that follows.
+    JsonWriter& raw(std::string_view json);
+
     /// Ends a line of JSON lines: the next value begins anew.
     JsonWriter& end_line();
 

@@ -5,21 +5,12 @@
 #include "tracker/api/answers.h"
 #include "tracker/api/app.h"
 #include "tracker/api/handlers.h"
+#include "tracker/api/history_stream.h"
 #include "tracker/api/message.h"
 #include "tracker/store/read_metrics.h"
 
 namespace tune::tracker {
 namespace {
-
-Result<std::string> get_history(const Store& store, const Request& request) {
-    TUNE_TRY(message, Message::read(request));
-    TUNE_TRY(run_id, message.run_id());
-    TUNE_TRY(key, message.required_text("metric_key"));
-    TUNE_TRY(max_results, message.integer("max_results"));
-    TUNE_TRY(page_token, message.text("page_token"));
-    TUNE_TRY(page, store.metric_history(run_id, key, max_results, page_token));
-    return metrics_answer(page);
-}
 
 /// The first of `ids` that are there more than once stays.
 std::vector<std::string> without_repeats(const std::vector<std::string>& ids) {
@@ -158,8 +149,8 @@ void add_metric_routes(Router& router, Store& store) {
                                return read(store, request);
                            })});
     };
-    add("/mlflow/metrics/get-history", "run_id!, metric_key!, max_results, page_token",
-        get_history);
+    router.add_api(2, {Method::kGet, "/mlflow/metrics/get-history", Body::kNone,
+                       "run_id!, metric_key!, max_results, page_token", history_handler(store)});
     add("/mlflow/metrics/get-history-bulk", "run_id! (repeated), metric_key!, max_results",
         get_history_bulk);
     add("/mlflow/metrics/get-history-bulk-interval",

@@ -130,7 +130,8 @@ Result<bool> matches(const Test& test, std::int64_t run_row) {
 struct Candidate {
     std::int64_t run_row = 0;
     std::int64_t start_time_ms = 0;
-    std::size_t place = 0;  // in the list of values
+    std::size_t place = 0;  // in the order of addition
+    std::size_t slot = 0;   // in the list of values
 };
 
 using LoadId = std::function<Result<std::string>(std::int64_t run_row)>;
@@ -142,42 +143,36 @@ int class_of(double value) {
 
 class Ranking {
 public:
-    explicit Ranking(const std::vector<search::OrderKey>& keys) : keys_(keys) {}
+    /// Of a page of `count` runs.
+    Ranking(const std::vector<search::OrderKey>& keys, std::size_t count)
+        : keys_(keys), count_(count), prune_size_(4 * count + 1'024) {}
 
     void add(Candidate candidate, std::span<const double> values) {
-        candidate.place = candidates_.size();
+        if (is_bound_ && compare(values, bound_values_) > 0) return;
+        candidate.place = added_++;
+        candidate.slot = candidates_.size();
         candidates_.push_back(candidate);
         values_.insert(values_.end(), values.begin(), values.end());
+        if (candidates_.size() >= prune_size_) prune();
     }
     void clear() {
         candidates_.clear();
         values_.clear();
+        is_bound_ = false;
     }
 
-    /// The first `count` in order; the rest is dropped. Runs with the same values and start time
-    /// follow their ids; without `load` they were added in that order. False: so many ids would
-    /// decide that SQL should list the runs.
-    Result<bool> cut(std::size_t count, const LoadId& load) {
-        const auto before = [this](const Candidate& a, const Candidate& b) {
-            const int by_time = order(a, b);
-            return by_time != 0 ? by_time < 0 : a.place < b.place;
-        };
-        if (candidates_.size() > count) {
-            const auto last = candidates_.begin() + static_cast<std::ptrdiff_t>(count) - 1;
-            std::nth_element(candidates_.begin(), last, candidates_.end(), before);
-            // All that tie with the last one compete for its place.
-            const Candidate bound = *last;
-            const auto end = std::partition(last + 1, candidates_.end(), [&](const Candidate& one) {
-                return load != nullptr && order(one, bound) == 0;
-            });
-            candidates_.erase(end, candidates_.end());
-        }
-        std::sort(candidates_.begin(), candidates_.end(), before);
+    /// The first `count` of the page in order; the rest is dropped. Runs with the same values and
+    /// start time follow their ids; without `load` they were added in that order. False: so many
+    /// ids would decide that SQL should list the runs.
+    Result<bool> cut(const LoadId& load) {
+        if (candidates_.size() > count_) drop_those_behind();
+        std::sort(candidates_.begin(), candidates_.end(),
+                  [this](const Candidate& a, const Candidate& b) { return is_before(a, b); });
         if (load != nullptr) {
             TUNE_TRY(is_sorted, sort_ties(load));
             if (!is_sorted) return false;
         }
-        if (candidates_.size() > count) candidates_.resize(count);
+        if (candidates_.size() > count_) candidates_.resize(count_);
         return true;
     }
 
@@ -192,7 +187,7 @@ public:
     }
 
     [[nodiscard]] std::span<const double> values_of(const Candidate& candidate) const {
-        return std::span(values_).subspan(candidate.place * keys_.size(), keys_.size());
+        return std::span(values_).subspan(candidate.slot * keys_.size(), keys_.size());
     }
     [[nodiscard]] const std::vector<Candidate>& candidates() const { return candidates_; }
 
@@ -202,6 +197,42 @@ private:
         const int by_values = compare(values_of(a), values_of(b));
         if (by_values != 0 || a.start_time_ms == b.start_time_ms) return by_values;
         return a.start_time_ms > b.start_time_ms ? -1 : 1;
+    }
+
+    [[nodiscard]] bool is_before(const Candidate& a, const Candidate& b) const {
+        const int by_time = order(a, b);
+        return by_time != 0 ? by_time < 0 : a.place < b.place;
+    }
+
+    /// Keeps the first `count`, and all that tie with the last of them: they compete for its place.
+    /// That one. REQUIRES: more candidates.
+    Candidate drop_those_behind() {
+        const auto last = candidates_.begin() + static_cast<std::ptrdiff_t>(count_) - 1;
+        std::nth_element(
+            candidates_.begin(), last, candidates_.end(),
+            [this](const Candidate& a, const Candidate& b) { return is_before(a, b); });
+        const Candidate bound = *last;
+        const auto end = std::partition(last + 1, candidates_.end(), [&](const Candidate& one) {
+            return order(one, bound) == 0;
+        });
+        candidates_.erase(end, candidates_.end());
+        return bound;
+    }
+
+    /// Between additions: what cannot come on the page any more makes room.
+    void prune() {
+        const Candidate bound = drop_those_behind();
+        bound_values_.assign(values_of(bound).begin(), values_of(bound).end());
+        is_bound_ = true;
+        std::vector<double> values;
+        values.reserve(prune_size_ * keys_.size());
+        for (std::size_t i = 0; i < candidates_.size(); ++i) {
+            const auto own = values_of(candidates_[i]);
+            values.insert(values.end(), own.begin(), own.end());
+            candidates_[i].slot = i;
+        }
+        values_ = std::move(values);
+        prune_size_ = std::max(prune_size_, 2 * candidates_.size());
     }
 
     Result<bool> sort_ties(const LoadId& load) {
@@ -232,8 +263,13 @@ private:
     }
 
     const std::vector<search::OrderKey>& keys_;
+    const std::size_t count_;
+    std::size_t prune_size_;
+    std::size_t added_ = 0;
     std::vector<Candidate> candidates_;
     std::vector<double> values_;
+    bool is_bound_ = false;  // whether `count` come before what is behind bound_values_
+    std::vector<double> bound_values_;
 };
 
 /// Where a page begins: the values of the last run of the one before.
@@ -279,8 +315,8 @@ public:
         : connection_(connection),
           search_(search),
           columns_(connection),
-          page_(search.keys),
-          count_max_(static_cast<std::size_t>(search.max_results) + 1) {}
+          // One more than the page says whether another follows.
+          page_(search.keys, static_cast<std::size_t>(search.max_results) + 1) {}
 
     /// `on_metrics`: conditions that all must hold.
     Result<void> prepare(const std::vector<const Condition*>& on_metrics,
@@ -316,7 +352,7 @@ public:
             }
             if (id_lookups_ > kIdLookupsMax) return false;
         }
-        return page_.cut(count_max_, load_id_);
+        return page_.cut(load_id_);
     }
 
     /// Over those that SQL lets through.
@@ -328,7 +364,8 @@ public:
         for (std::size_t i = 0; i < search_.binder.values().size(); ++i)
             select.bind_value(static_cast<int>(i + 1), search_.binder.values()[i]);
         // Without keys this is the order of the page already.
-        const std::size_t enough = search_.keys.empty() ? count_max_ : SIZE_MAX;
+        const std::size_t enough =
+            search_.keys.empty() ? static_cast<std::size_t>(search_.max_results) + 1 : SIZE_MAX;
         while (page_.candidates().size() < enough) {
             TUNE_TRY(has_row, select.step());
             if (!has_row) break;
@@ -336,7 +373,7 @@ public:
                 return Result<std::string>(std::string(select.text(2)));
             }));
         }
-        TUNE_TRY(unused, page_.cut(count_max_, nullptr));
+        TUNE_TRY(unused, page_.cut(nullptr));
         static_cast<void>(unused);
         return {};
     }
@@ -423,7 +460,6 @@ private:
     Ranking page_;
     std::vector<double> values_;
     std::size_t id_lookups_ = 0;
-    const std::size_t count_max_;  // the page, and one more that says whether another follows
     const LoadId load_id_ = [this](std::int64_t run_row) {
         ++id_lookups_;
         return run_id_of(connection_, run_row);

@@ -16,16 +16,6 @@ Error invalid(std::string message) {
     return {Code::kInvalidParameterValue, std::move(message)};
 }
 
-/// run_row 0: there is no such run or metric.
-Result<SeriesKey> find_series(sqlite::Connection& connection, std::string_view run_id,
-                              std::string_view key) {
-    TUNE_TRY(select, connection.prepare("SELECT r.run_row, k.key_id FROM runs r, keys k "
-                                        "WHERE r.run_id = ? AND k.name = ?"));
-    TUNE_TRY(has_row, select.with(run_id, key).step());
-    if (!has_row) return SeriesKey{};
-    return SeriesKey{select.integer(0), select.integer(1)};
-}
-
 Metric to_metric(std::string_view key, const Point& point) {
     Metric metric;
     metric.key = key;
@@ -217,6 +207,22 @@ Result<std::vector<SeriesBucket>> buckets_of(sqlite::Connection& connection,
 }
 
 }  // namespace
+
+Result<SeriesKey> find_series(sqlite::Connection& connection, std::string_view run_id,
+                              std::string_view key) {
+    TUNE_TRY(select, connection.prepare("SELECT r.run_row, k.key_id FROM runs r, keys k "
+                                        "WHERE r.run_id = ? AND k.name = ?"));
+    TUNE_TRY(has_row, select.with(run_id, key).step());
+    if (!has_row) return SeriesKey{};
+    return SeriesKey{select.integer(0), select.integer(1)};
+}
+
+Result<std::int64_t> count_points(sqlite::Connection& connection, const SeriesKey& series) {
+    TUNE_TRY(select, connection.prepare("SELECT row_count FROM latest_metrics WHERE run_row = ? "
+                                        "AND key_id = ?"));
+    TUNE_TRY(has_row, select.with(series.run_row, series.key_id).step());
+    return has_row ? select.integer(0) : std::int64_t{0};
+}
 
 Result<Page<Metric>> metric_history(sqlite::Connection& connection, std::string_view run_id,
                                     std::string_view key, std::optional<std::int64_t> max_results,

@@ -10,9 +10,17 @@
 
 #include "base/result.h"
 #include "tracker/sqlite/connection.h"
+#include "tracker/store/metric_log.h"
 #include "tracker/store/store.h"
 
 namespace tune::tracker {
+
+/// Where a run's metric lies; run_row 0 when there is no such run or metric name.
+[[nodiscard]] Result<SeriesKey> find_series(sqlite::Connection& connection, std::string_view run_id,
+                                            std::string_view key);
+/// 0 for an unknown series. Cost: one look-up.
+[[nodiscard]] Result<std::int64_t> count_points(sqlite::Connection& connection,
+                                                const SeriesKey& series);
 
 [[nodiscard]] Result<Page<Metric>> metric_history(sqlite::Connection& connection,
                                                   std::string_view run_id, std::string_view key,
