@@ -34,8 +34,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"tracker/alerts", {"base", "tracker/api", "tracker/search", "tracker/store"}},
     {"tracker/client", {"base"}},
     {"tracker/transfer",
-     {"base", "tracker/store", "tracker/sqlite", "tracker/artifacts",
-      "tracker/client"}},
+     {"base", "tracker/store", "tracker/sqlite", "tracker/artifacts", "tracker/client"}},
     // The SQL of MLflow's own schema, which is no business of our store's.
     {"tracker/transfer/mlflow_db",
      {"base", "tracker/sqlite", "tracker/transfer", "tracker/store/types.h",
@@ -51,8 +50,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"tuner/study",
      {"base", "tuner/space", "tuner/sampler", "tuner/pruner", "tuner/protocol.h", "tracker/store"}},
     // The SQL of Optuna's schema, in one file.
-    {"tuner/optuna",
-     {"base", "tuner/space", "tuner/study", "tracker/store", "tracker/sqlite"}},
+    {"tuner/optuna", {"base", "tuner/space", "tuner/study", "tracker/store", "tracker/sqlite"}},
     {"tuner/api",
      {"base", "tuner/study", "tuner/sampler/auto_choice.h", "tuner/space", "tuner/importance",
       "tuner/protocol.h", "tracker/api", "tracker/store"}},

@@ -84,8 +84,7 @@ Json study_json(const Study& study) {
                  {"best", best_json(study, study.best())}};
     if (config.budget.cost) json["cost"] = study.paid();
     if (whole.contains("warm_start")) json["warm_start"] = std::move(whole["warm_start"]);
-    if (config.sampler.type == SamplerType::kAuto)
-        json["sampler_choice"] = choice_text(config);
+    if (config.sampler.type == SamplerType::kAuto) json["sampler_choice"] = choice_text(config);
     for (const char* key : {"space_order", "forbid", "derive", "initial"})
         if (whole.contains(key)) json[key] = std::move(whole[key]);
     if (!config.constraints.empty()) json["constraints"] = to_json(config.constraints);

@@ -19,9 +19,9 @@ struct AutoChoice {
     std::string reason;  // of the space: "4 parameters, 1 of them a category"
 };
 
-/// A function of the space and the objectives alone, so that a budget may be raised without changing what was
-/// suggested. How many trials run at once and how noisy they are is seen as the study goes: pending
-/// trials and noise are part of the Gaussian process. O(parameters).
+/// A function of the space and the objectives alone, so that a budget may be raised without
+/// changing what was suggested. How many trials run at once and how noisy they are is seen as the
+/// study goes: pending trials and noise are part of the Gaussian process. O(parameters).
 [[nodiscard]] AutoChoice choose_sampler(const Space& space, const Objectives& objectives);
 
 /// One sentence for people: "gp with every fifth trial by tpe for the first 300 trials (4

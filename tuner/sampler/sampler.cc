@@ -82,8 +82,7 @@ std::unique_ptr<Sampler> make_auto(const Space& space, const SamplerConfig& conf
     parts.choice = choose_sampler(space, objectives);
     parts.later = make_tpe(space, config, objectives, seed);
     if (parts.choice.gp_trials > 0)
-        parts.first =
-            std::make_unique<GpSampler>(space, config, objectives.goals.front(), seed);
+        parts.first = std::make_unique<GpSampler>(space, config, objectives.goals.front(), seed);
     return std::make_unique<AutoSampler>(std::move(parts));
 }
 

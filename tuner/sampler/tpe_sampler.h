@@ -77,7 +77,7 @@ private:
     std::unordered_map<std::uint64_t, Trial> trials_;
     Ranking ranking_;
     std::optional<ParetoSplit> split_;  // several objectives: says which are good
-    std::vector<std::uint64_t> good_;  // as last placed
+    std::vector<std::uint64_t> good_;   // as last placed
     std::set<std::uint64_t> bad_;
     std::uint64_t kept_from_ = 0;  // bad ones of lower numbers are not in the model
     std::size_t dropped_ = 0;      // so many

@@ -79,7 +79,7 @@ struct SamplerConfig {
     int candidates = 24;                // tpe: points drawn a suggestion
     TpePreset preset = TpePreset::kOptuna5;
     int window = 10'000;  // tpe: bad trials in the model, the latest; 0: all
-    int points = 0;                     // grid: values of a continuous parameter; 0: refuse it
+    int points = 0;       // grid: values of a continuous parameter; 0: refuse it
     // nsga2, nsga3
     int population = 50;  // trials of a generation
     Crossover crossover = Crossover::kUniform;

@@ -184,9 +184,9 @@ Result<void> check_metrics(const StudyConfig& config) {
                    "earlier trials have one value each; a study with several objectives or with "
                    "constraints cannot start from them");
     const SamplerType type = config.sampler.type;
-    constexpr SamplerType kTakeMore[] = {SamplerType::kAuto, SamplerType::kTpe,    SamplerType::kNsga2,
-                                         SamplerType::kNsga3, SamplerType::kRandom,
-                                         SamplerType::kQmc, SamplerType::kGrid};
+    constexpr SamplerType kTakeMore[] = {
+        SamplerType::kAuto,   SamplerType::kTpe, SamplerType::kNsga2, SamplerType::kNsga3,
+        SamplerType::kRandom, SamplerType::kQmc, SamplerType::kGrid};
     const bool is_more = is_several || !config.constraints.empty();
     const bool takes_more =
         std::find(std::begin(kTakeMore), std::end(kTakeMore), type) != std::end(kTakeMore);

@@ -105,9 +105,10 @@ Result<std::string> type_of(const Node& node, const std::string& path,
 }
 
 Result<void> read_sampler(const Node& node, StudyConfig& config) {
-    constexpr SamplerType kTypes[] = {SamplerType::kTpe,   SamplerType::kGp,     SamplerType::kAuto,
-                                      SamplerType::kCmaes, SamplerType::kRandom, SamplerType::kQmc,
-                                      SamplerType::kGrid,   SamplerType::kNsga2, SamplerType::kNsga3};
+    constexpr SamplerType kTypes[] = {
+        SamplerType::kTpe,   SamplerType::kGp,     SamplerType::kAuto,
+        SamplerType::kCmaes, SamplerType::kRandom, SamplerType::kQmc,
+        SamplerType::kGrid,  SamplerType::kNsga2,  SamplerType::kNsga3};
     std::vector<std::string> names;
     for (const SamplerType type : kTypes) names.emplace_back(sampler_name(type));
     TUNE_TRY(name, type_of(node, "sampler", names));

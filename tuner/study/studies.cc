@@ -233,8 +233,7 @@ void Studies::Impl::create_in_experiment(Wanted wanted, std::int64_t experiment_
                            .created_ms = now_ms()};
     config.sampler.seed = identity.seed;
     if (config.sampler.type == SamplerType::kAuto)
-        log_info("study '" + config.study +
-                 "': sampler auto: " + choice_text(config));
+        log_info("study '" + config.study + "': sampler auto: " + choice_text(config));
     auto made = std::make_unique<Study>(std::move(identity), std::move(config));
     Study& study = *made;
     studies_.emplace(study.name(), std::move(made));

@@ -192,7 +192,8 @@ TEST(Errors, Settings) {
     expect_errors({
         {"smapler: tpe",
          "line 1, column 1: unknown key 'smapler'; did you mean 'sampler'? Known: version, study, "
-         "command, metric, constraints, space, forbid, derive, initial, sampler, pruner, budget, retry, scrape, "
+         "command, metric, constraints, space, forbid, derive, initial, sampler, pruner, budget, "
+         "retry, scrape, "
          "grace, timeout, env, "
          "working_dir, warm_start"},
         {"version: 2",
@@ -283,7 +284,8 @@ TEST(Errors, Yaml) {
          "line 2, column 19: invalid YAML: illegal flow end (a blank is missing after ':')"},
         {"- a",
          "line 1, column 1: study: expected a map with the keys version, study, command, "
-         "metric, constraints, space, forbid, derive, initial, sampler, pruner, budget, retry, scrape, grace, "
+         "metric, constraints, space, forbid, derive, initial, sampler, pruner, budget, retry, "
+         "scrape, grace, "
          "timeout, env, "
          "working_dir, warm_start, found the list [\"a\"]"},
     });
@@ -298,7 +300,8 @@ TEST(Errors, Json) {
             {"{ // one\n /* two\n */ \"smapler\": 1}",
              "line 3, column 5: unknown key 'smapler'; did you mean 'sampler'? Known: version, "
              "study, "
-             "command, metric, constraints, space, forbid, derive, initial, sampler, pruner, budget, retry, "
+             "command, metric, constraints, space, forbid, derive, initial, sampler, pruner, "
+             "budget, retry, "
              "scrape, grace, timeout, env, "
              "working_dir, warm_start"},
             {"{\"budget\": {\"trials\": 0,\n\"parallel\": 1}}",
