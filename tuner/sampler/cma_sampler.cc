@@ -67,9 +67,10 @@ CmaSampler::CmaSampler(const Space& space, Goal goal, std::uint64_t seed,
 CmaSampler::Generation CmaSampler::first_generation() const {
     const auto d = static_cast<Eigen::Index>(axes_.size());
     Eigen::VectorXd mean = Eigen::VectorXd::Constant(d, 0.5);
-    if (const auto init = space_.init_point()) {
+    if (!space_.first_points().empty()) {
+        const Point& first = space_.first_points().front();
         for (std::size_t j = 0; j < axes_.size(); ++j) {
-            const double given = (*init)[parameters_[j]];
+            const double given = first[parameters_[j]];
             if (is_active(given))
                 mean[static_cast<Eigen::Index>(j)] =
                     (axes_[j].position(given) - axes_[j].low) / axes_[j].range;
@@ -199,7 +200,6 @@ Point CmaSampler::suggest(std::uint64_t number, const Point& fixed) {
     const CmaState& state = path_.back().state;
     const std::vector<double> values = state.values(draw(state, number));
     Point given = fixed;
-    if (given.empty() && number == 0) given = space_.init_point().value_or(Point());
     if (given.empty()) given = space_.empty_point();
     for (std::size_t j = 0; j < parameters_.size(); ++j)
         if (!is_active(given[parameters_[j]]))

@@ -141,12 +141,12 @@ Point NsgaSampler::suggest(std::uint64_t number, const Point& fixed) {
     const Numbers& parents = parents_of(generation_of(number));
     CounterSource source(seed_);
     if (parents.size() < 2)
-        return compose_point(space_, groups_, number, fixed, [&](const Group& group, Point& point) {
+        return compose_point(space_, groups_, fixed, [&](const Group& group, Point& point) {
             for (const std::size_t index : group.members)
                 point[index] = draw_uniform(space_[index], source, number);
         });
     const Point drawn = child(parents, number);
-    return compose_point(space_, groups_, number, fixed, [&](const Group& group, Point& point) {
+    return compose_point(space_, groups_, fixed, [&](const Group& group, Point& point) {
         for (const std::size_t index : group.members)
             point[index] = is_active(drawn[index]) ? drawn[index]
                                                    : draw_uniform(space_[index], source, number);

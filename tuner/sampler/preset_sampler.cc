@@ -128,7 +128,7 @@ Point PresetSampler::suggest(std::uint64_t number, const Point& fixed) {
                       return entry.first != number && entry.second.is_finished;
                   }));
     const bool is_startup = known < startup_;
-    return compose_point(space_, groups_, number, fixed, [&](const Group& group, Point& partial) {
+    return compose_point(space_, groups_, fixed, [&](const Group& group, Point& partial) {
         if (!is_startup) return draw(group, sides, number, partial);
         for (const std::size_t index : group.members)
             partial[index] = draw_uniform(space_[index], source_, number);

@@ -121,9 +121,6 @@ public:
         return body();
     }
 
-    /// Of the whole answer.
-    [[nodiscard]] std::string body() const { return answer_.substr(body_at_); }
-
 private:
     /// Whether all that the head at `head` announces is there: a length, or chunks up to the empty
     /// one.
