@@ -44,13 +44,26 @@ Trial trial_of(const ImportedTrial& from, std::uint64_t number) {
     trial.end_ms = from.end_ms;
     trial.reason = from.reason;
     if (!from.values.empty()) trial.value = from.values.front();
-    if (from.values.size() > 1)
-        trial.more_values.assign(from.values.begin() + 1, from.values.end());
     if (!from.intermediate.empty()) {
         trial.last_step = from.intermediate.back().first;
         trial.last_value = from.intermediate.back().second;
     }
     return trial;
+}
+
+/// A complete trial has one value an objective and one a constraint; else its result is unknown.
+void keep_values(Trial& trial, const ImportedTrial& from, const StudyConfig& config) {
+    if (trial.state != TrialState::kComplete) return;
+    const bool is_whole = from.values.size() == 1 + config.more_metrics.size() &&
+                          from.constraints.size() == config.constraints.size();
+    if (is_whole) {
+        trial.more_values.assign(from.values.begin() + 1, from.values.end());
+        trial.constraint_values = from.constraints;
+        return;
+    }
+    trial.state = TrialState::kFailed;
+    trial.value.reset();
+    trial.reason = "the file does not hold all values of its objectives and constraints";
 }
 
 /// As if they had been asked in order of number and ended in order of time.
@@ -135,6 +148,7 @@ Result<void> store_imported(tracker::Store& store, const ImportedStudy& imported
     for (const ImportedTrial& from : imported.trials) {
         if (from.state == TrialState::kQueued) continue;
         trials.push_back(trial_of(from, trials.size()));
+        keep_values(trials.back(), from, study.config());
         sources.push_back(&from);
     }
     number_events(trials);

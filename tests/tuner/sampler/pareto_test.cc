@@ -199,7 +199,7 @@ TEST(Selection, TheOutermostAreNeverCrowded) {
     Population population(2);
     population.losses = front;
     population.violations.assign(5, 0);
-    EXPECT_THAT(select_by_crowding(population, 3), ElementsAre(1, 3, 4));
+    EXPECT_THAT(select_by_crowding(population, 3), ElementsAre(1, 3, 0));
 }
 
 TEST(Draws, AreUniformAndTheirOwn) {
