@@ -5,7 +5,7 @@ from scene import Request
 NAMES = ["a.txt", "d/b.json", "d/e/c.bin", "with space.txt", "ünï-日本.txt", "a+b~c.txt", "(x) [y].txt", "MLmodel", "d", "x.html",
          "none/at.all", "semi;colon&amp.txt", "é.bin", "comma,equals=.txt", "plain"]
 BODIES = [b"", b"hello", b'{"a": 1}', b"\x00\x01\xff" * 10, b"<script>alert(1)</script>", b"x" * 5000]
-FAULTY = ["../up", "a/../b", "/etc/passwd", "a//b", "./a", "..", ".", "a/", "%2e%2e/x", "..%2fx", "%252e%252e/x", "a%23b", "a%00b", "C:%5cx"]
+FAULTY = ["n" * 300, "../up", "a/../b", "/etc/passwd", "a//b", "./a", "..", ".", "a/", "%2e%2e/x", "..%2fx", "%252e%252e/x", "a%23b", "a%00b", "C:%5cx"]
 
 
 def root(rng, scene):

@@ -96,7 +96,9 @@ def mutated_body(rng, request):
 
 
 def is_scope(request, name):
-    """The filter that keeps a search to this sequence's own experiments and models must stay."""
+    """The filter that keeps a search to this sequence's own experiments and models must stay, and so must the listed folder."""
+    if name == "path" and request.method == "GET" and request.path.endswith("mlflow-artifacts/artifacts"):
+        return True
     return name == "filter" and request.path.endswith("/search") and "<<p:p>>" in str(request.json) + str(request.query)
 
 

@@ -182,7 +182,7 @@ def random_order(rng, of):
 def random_model_order(rng):
     order = []
     for name in rng.sample(["metrics.loss", "metrics.acc", "metrics.never", "creation_timestamp", "last_updated_timestamp",
-                            "name", "model_id", "model_type", "creation_time"], rng.choice([0, 1, 1, 2])):
+                            "name", "model_type", "creation_time"], rng.choice([0, 1, 1, 2])):
         entry = {"field_name": name}
         if rng.random() < 0.6:
             entry["ascending"] = rng.random() < 0.5

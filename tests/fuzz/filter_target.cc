@@ -1,5 +1,6 @@
-// Filters, orders and LIKE patterns of all searches. The first byte chooses the subject; a line is
-// a text. Properties: what is accepted becomes SQL in which nothing of the text stands.
+// Filters, orders and LIKE patterns of all searches, the registry's among them. The first byte
+// chooses the subject; a line is a text. Properties: what is accepted becomes SQL in which nothing
+// of the text stands.
 
 #include "tests/fuzz/fuzz.h"
 #include "tracker/search/filter.h"
@@ -15,7 +16,7 @@ using namespace tune::tracker::search;
 SqlSchema any_schema() {
     const Facet facet{
         "t", [](const std::string& alias, const std::string& key) { return alias + ".k = " + key; },
-        "v", "n"};
+        "v", [](const std::string& alias) { return alias + ".n = 1"; }};
     SqlSchema schema;
     schema.attribute = [](std::string_view) { return std::string("a"); };
     schema.metric = schema.param = schema.tag = facet;
@@ -60,7 +61,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     using namespace tune::fuzz;
     static const SqlSchema schema = any_schema();
     static constexpr Subject kSubjects[] = {Subject::kRuns, Subject::kExperiments,
-                                            Subject::kLoggedModels};
+                                            Subject::kLoggedModels, Subject::kRegisteredModels,
+                                            Subject::kModelVersions};
     if (size == 0) return 0;
     const Subject subject = kSubjects[data[0] % std::size(kSubjects)];
     std::string_view rest = text_of(data + 1, size - 1);

@@ -106,7 +106,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Seen whole = read_stream(text, text.size() + 1);
     const Seen pieces = read_stream(text, 1 + data[0] % 16);
     FUZZ_CHECK(whole.requests == pieces.requests);
-    // An unfinished head may be refused sooner when more of it is seen at once, never otherwise.
+    // Beast reads a head as far as it came, and from then on waits for its end: of a head that is
+    // not there yet the fault is seen or not. And a version that ends too soon ("H 0") is one that
+    // it waits for, unless bytes behind it are there already. Where one way waits, the session's
+    // time-out ends the connection; both never take a stream for different requests or faults.
     if (whole.fault != 0 && pieces.fault != 0) FUZZ_CHECK(whole.fault == pieces.fault);
     try_headers(text);
     return 0;

@@ -2,6 +2,8 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
+#include <charconv>
 #include <limits>
 
 namespace tune::tracker {
@@ -26,10 +28,25 @@ bool read(json::value value, std::int64_t& out) {
     return !value.get_int64().get(out);
 }
 
+/// simdjson 3.0.1 reads wrong values, and says nothing, where a fraction has more digits than its
+/// 64-bit mantissa: 0.3333333333333333333333 as 0.0013. Fewer digits than this are safe.
+constexpr std::ptrdiff_t kSafeDigitsMax = 18;
+
+bool read_number(json::value value, double& out) {
+    const std::string_view token = value.raw_json_token();
+    if (value.get_double().get(out)) return false;
+    const char* const end = std::find_if(token.begin(), token.end(), [](char c) {
+        return (c < '0' || c > '9') && c != '.' && c != '-';
+    });
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    if (std::count_if(token.begin(), end, is_digit) <= kSafeDigitsMax) return true;
+    return std::from_chars(token.data(), token.data() + token.size(), out).ec == std::errc();
+}
+
 bool read(json::value value, double& out) {
     json::json_type type;
     if (value.type().get(type)) return false;
-    if (type == json::json_type::number) return !value.get_double().get(out);
+    if (type == json::json_type::number) return read_number(value, out);
     std::string_view text;
     if (type != json::json_type::string || value.get_string().get(text)) return false;
     if (text == "NaN") {
@@ -136,7 +153,8 @@ std::optional<LogMetric> parse_log_metric_fast(std::string& body) {
     std::string old_id;
     MetricSeen seen;
     const bool ok = for_each_field(body, [&](std::string_view name, json::value value) {
-        if (name == "run_id") return read(value, command.run_id);
+        // Given but empty is refused, whatever the old name says: the slow way has the sentence.
+        if (name == "run_id") return read(value, command.run_id) && !command.run_id.empty();
         if (name == "run_uuid") return read(value, old_id);
         return read_metric_field(name, value, command.metric, seen);
     });

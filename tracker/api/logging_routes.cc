@@ -123,6 +123,8 @@ Result<Command> parse_log_outputs(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     LogOutputs command;
     TUNE_TRY(run_id, message.required_text("run_id"));
+    TUNE_TRY(has_models, message.has("models"));
+    if (!has_models) return message.required_text("models").error();
     TUNE_TRY(models, message.messages("models"));
     for (const Message& item : models) {
         TUNE_TRY(model_id, item.required_text("model_id"));

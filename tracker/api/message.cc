@@ -36,6 +36,21 @@ std::string_view python_type(const Json& value) {
     }
 }
 
+Error two_spellings(std::string_view name) {
+    return {Code::kInvalidParameterValue, "Request specifies both '" + std::string(name) +
+                                              "' and '" + camel_case(name) +
+                                              "'; provide only one of them."};
+}
+
+/// MLflow looks for these before it looks at any field.
+Result<void> refuse_two_spellings(const Json& object) {
+    for (const auto& [name, value] : object.items())
+        if (name.find('_') != std::string::npos && object.contains(camel_case(name)) &&
+            camel_case(name) != name)
+            return two_spellings(name);
+    return {};
+}
+
 bool is_true_or_false(std::string_view text, bool& value) {
     const auto equals = [&](std::string_view word) {
         if (text.size() != word.size()) return false;
@@ -126,6 +141,7 @@ Result<Message> Message::read(const Request& request) {
     if (body.is_null()) body = Json::object();
     if (!body.is_object())
         return Error{Code::kInvalidParameterValue, "The request body must be a JSON object."};
+    TUNE_TRY_VOID(refuse_two_spellings(body));
     return Message(std::move(body));
 }
 
@@ -156,10 +172,7 @@ Result<const Json*> Message::find(std::string_view name) const {
     const auto by_name = object_.find(std::string(name));
     const bool has_underscore = !is_query_ && name.find('_') != std::string_view::npos;
     const auto by_camel = has_underscore ? object_.find(camel_case(name)) : object_.end();
-    if (by_name != object_.end() && by_camel != object_.end())
-        return Error{Code::kInvalidParameterValue, "Request specifies both '" + std::string(name) +
-                                                       "' and '" + camel_case(name) +
-                                                       "'; provide only one of them."};
+    if (by_name != object_.end() && by_camel != object_.end()) return two_spellings(name);
     const auto found = by_name != object_.end() ? by_name : by_camel;
     if (found == object_.end() || found->is_null()) return static_cast<const Json*>(nullptr);
     return &*found;
@@ -275,11 +288,12 @@ Result<Message> Message::message(std::string_view name) const {
 }
 
 Result<std::string> Message::run_id() const {
-    TUNE_TRY(id, text("run_id"));
+    TUNE_TRY(id, optional_text("run_id"));
     TUNE_TRY(old_name, text("run_uuid"));
-    if (!id.empty()) return id;
-    if (old_name.empty()) return missing("run_id");
-    return old_name;
+    // Given but empty is missing, whatever the old name says: as in MLflow.
+    if (!id) id = std::move(old_name);
+    if (id->empty()) return missing("run_id");
+    return std::move(*id);
 }
 
 Result<ExperimentId> Message::experiment_id() const {

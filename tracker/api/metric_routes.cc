@@ -31,14 +31,14 @@ Result<std::string> get_history_bulk(const Store& store, const Request& request)
                      "GetMetricHistoryBulk request cannot specify more than " +
                          std::to_string(kBulkRunsMax) + " run_ids. Received " +
                          std::to_string(ids.size()) + " run_ids."};
-    TUNE_TRY(key, message.text("metric_key"));
-    if (key.empty())
+    TUNE_TRY(key, message.optional_text("metric_key"));
+    if (!key)
         return Error{Code::kInvalidParameterValue,
                      "GetMetricHistoryBulk request must specify a metric_key."};
     TUNE_TRY(asked, message.integer("max_results"));
     const std::int64_t max_results = std::min(asked.value_or(kBulkResultsMax), kBulkResultsMax);
     if (max_results <= 0) return histories_answer({}, true);
-    TUNE_TRY(histories, store.metric_history_bulk(without_repeats(ids), key, max_results));
+    TUNE_TRY(histories, store.metric_history_bulk(without_repeats(ids), *key, max_results));
     return histories_answer(histories, true);
 }
 

@@ -8,6 +8,7 @@
 #include "tracker/api/file_answers.h"
 #include "tracker/api/handlers.h"
 #include "tracker/api/registry_answers.h"
+#include "tracker/api/registry_routes.h"
 #include "tracker/artifacts/artifact_path.h"
 
 namespace tune::tracker {
@@ -151,30 +152,21 @@ Result<Response> get_artifact(TrackingParts parts, const Request& request) {
 
 void add_model_version_routes(Router& router, TrackingParts parts) {
     Store& store = parts.store;
-    const auto write = [&](Method method, const char* call, const char* summary, ParseCommand parse,
-                           RenderOutcome render = {}) {
-        const Body body = method == Method::kDelete ? Body::kNone : Body::kJson;
-        router.add_api(2, {method, std::string("/mlflow/model-versions/") + call, body, summary,
-                           write_handler(store, std::move(parse), std::move(render))});
-    };
-    const auto read = [&](const char* call, const char* summary,
-                          Result<std::string> (*answer)(const Store&, const Request&)) {
-        router.add_api(2, {Method::kGet, std::string("/mlflow/model-versions/") + call, Body::kNone,
-                           summary, read_handler(store, [&store, answer](const Request& request) {
-                               return answer(store, request);
-                           })});
-    };
-    write(Method::kPost, "create", "name!, source!, run_id, model_id, tags, run_link, description",
-          parse_create, render_version);
-    write(Method::kPatch, "update", "name!, version!, description", parse_update, render_version);
-    write(Method::kPost, "transition-stage", "name!, version!, stage!, archive_existing_versions",
-          parse_transition, render_version);
-    write(Method::kDelete, "delete", "name!, version!", parse_delete);
-    read("get", "name!, version!", get_version);
-    read("search", "filter, max_results, order_by, page_token", search);
-    read("get-download-uri", "name, version", download_uri);
-    write(Method::kPost, "set-tag", "name!, version!, key!, value", parse_set_tag);
-    write(Method::kDelete, "delete-tag", "name!, version!, key!", parse_delete_tag);
+    const RegistryRoutes routes(router, store, "model-versions");
+    routes.write(Method::kPost, "create",
+                 "name!, source!, run_id, model_id, tags, run_link, description", parse_create,
+                 render_version);
+    routes.write(Method::kPatch, "update", "name!, version!, description", parse_update,
+                 render_version);
+    routes.write(Method::kPost, "transition-stage",
+                 "name!, version!, stage!, archive_existing_versions", parse_transition,
+                 render_version);
+    routes.write(Method::kDelete, "delete", "name!, version!", parse_delete);
+    routes.read(Method::kGet, "get", "name!, version!", get_version);
+    routes.read(Method::kGet, "search", "filter, max_results, order_by, page_token", search);
+    routes.read(Method::kGet, "get-download-uri", "name, version", download_uri);
+    routes.write(Method::kPost, "set-tag", "name!, version!, key!, value", parse_set_tag);
+    routes.write(Method::kDelete, "delete-tag", "name!, version!, key!", parse_delete_tag);
     router.add({Method::kGet, "/model-versions/get-artifact", Body::kNone, "name!, version!, path!",
                 [parts](const std::shared_ptr<Request>& request, const Responder& respond) {
                     parts.artifacts.pool().post([parts, request, respond] {

@@ -4,6 +4,7 @@
 #include "tracker/api/app.h"
 #include "tracker/api/handlers.h"
 #include "tracker/api/registry_answers.h"
+#include "tracker/api/registry_routes.h"
 
 namespace tune::tracker {
 namespace {
@@ -115,33 +116,20 @@ Result<std::string> search(const Store& store, const Request& request) {
 }  // namespace
 
 void add_registered_model_routes(Router& router, Store& store) {
-    const auto write = [&](Method method, const char* call, const char* summary, ParseCommand parse,
-                           RenderOutcome render = {}) {
-        const Body body = method == Method::kDelete ? Body::kNone : Body::kJson;
-        router.add_api(2, {method, std::string("/mlflow/registered-models/") + call, body, summary,
-                           write_handler(store, std::move(parse), std::move(render))});
-    };
-    const auto read = [&](Method method, const char* call, const char* summary,
-                          Result<std::string> (*answer)(const Store&, const Request&)) {
-        const Body body = method == Method::kGet ? Body::kNone : Body::kJson;
-        router.add_api(2, {method, std::string("/mlflow/registered-models/") + call, body, summary,
-                           read_handler(store, [&store, answer](const Request& request) {
-                               return answer(store, request);
-                           })});
-    };
-    write(Method::kPost, "create", "name!, tags, description", parse_create, render_model);
-    write(Method::kPost, "rename", "name!, new_name!", parse_rename, render_model);
-    write(Method::kPatch, "update", "name!, description", parse_update, render_model);
-    write(Method::kDelete, "delete", "name!", parse_delete);
-    read(Method::kGet, "get", "name!", get_model);
-    read(Method::kGet, "search", "filter, max_results, order_by, page_token", search);
-    read(Method::kPost, "get-latest-versions", "name!, stages", latest_versions);
-    read(Method::kGet, "get-latest-versions", "name!, stages", latest_versions);
-    write(Method::kPost, "set-tag", "name!, key!, value", parse_set_tag);
-    write(Method::kDelete, "delete-tag", "name!, key!", parse_delete_tag);
-    write(Method::kPost, "alias", "name!, alias!, version!", parse_set_alias);
-    write(Method::kDelete, "alias", "name!, alias!", parse_delete_alias);
-    read(Method::kGet, "alias", "name!, alias!", get_by_alias);
+    const RegistryRoutes routes(router, store, "registered-models");
+    routes.write(Method::kPost, "create", "name!, tags, description", parse_create, render_model);
+    routes.write(Method::kPost, "rename", "name!, new_name!", parse_rename, render_model);
+    routes.write(Method::kPatch, "update", "name!, description", parse_update, render_model);
+    routes.write(Method::kDelete, "delete", "name!", parse_delete);
+    routes.read(Method::kGet, "get", "name!", get_model);
+    routes.read(Method::kGet, "search", "filter, max_results, order_by, page_token", search);
+    routes.read(Method::kPost, "get-latest-versions", "name!, stages", latest_versions);
+    routes.read(Method::kGet, "get-latest-versions", "name!, stages", latest_versions);
+    routes.write(Method::kPost, "set-tag", "name!, key!, value", parse_set_tag);
+    routes.write(Method::kDelete, "delete-tag", "name!, key!", parse_delete_tag);
+    routes.write(Method::kPost, "alias", "name!, alias!, version!", parse_set_alias);
+    routes.write(Method::kDelete, "alias", "name!, alias!", parse_delete_alias);
+    routes.read(Method::kGet, "alias", "name!, alias!", get_by_alias);
 }
 
 }  // namespace tune::tracker

@@ -26,6 +26,7 @@ struct CloseDirectory {
 
 Result<void> remove_tree_at(int directory, const std::string& name, std::size_t depth) {
     if (::unlinkat(directory, name.c_str(), 0) == 0 || errno == ENOENT) return {};
+    if (errno == ENAMETOOLONG) return {};  // nothing can have this name
     if (errno != EISDIR && errno != EPERM) return disk_error(name, errno);
     if (depth > kArtifactDepthMax)
         return Error{Code::kInvalidParameterValue, "Folders are nested too deep under " + name};

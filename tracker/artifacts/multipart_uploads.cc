@@ -211,9 +211,13 @@ Result<std::unique_ptr<MultipartUploads>> MultipartUploads::open(int root, int s
 void MultipartUploads::load_left_over() {
     const Result<std::vector<std::string>> names = names_in(staging_);
     if (!names) return log_warning("unfinished uploads cannot be read: " + names.error().text());
+    std::vector<UploadFolder::Loaded> published;
     for (const std::string& name : *names) {
         Result<UploadFolder::Loaded> loaded = UploadFolder::load(staging_, name, kUploadPartsMax);
-        if (loaded && reserve(loaded->parts.size())) {
+        if (loaded && loaded->is_published) {
+            loaded->folder->keep_plan_only();
+            published.push_back(std::move(loaded).value());
+        } else if (loaded && reserve(loaded->parts.size())) {
             auto upload = std::make_shared<Upload>(std::move(loaded->folder));
             upload->parts = std::move(loaded->parts);
             upload->part_bytes = loaded->part_bytes;
@@ -223,6 +227,10 @@ void MultipartUploads::load_left_over() {
             log_warning("an unfinished upload cannot be deleted: " + removed.error().text());
         }
     }
+    std::sort(published.begin(), published.end(),
+              [](const auto& a, const auto& b) { return a.last_used_ms < b.last_used_ms; });
+    for (const UploadFolder::Loaded& each : published)
+        remember_completed(each.folder->plan(), each.last_used_ms);
 }
 
 void MultipartUploads::sweep() {
@@ -243,6 +251,7 @@ void MultipartUploads::remove_expired() {
         for (const auto& [id, upload] : uploads_) all.push_back(upload);
     }
     const std::int64_t now_ms = clock_.now_ms();
+    remove_completed(now_ms - kUploadIdleMax_ms);
     for (const auto& upload : all) {
         {
             const std::lock_guard lock(upload->mutex);
@@ -271,13 +280,33 @@ void MultipartUploads::release(std::size_t part_count) {
     open_parts_ -= part_count;
 }
 
-void MultipartUploads::forget(const Upload& upload, bool was_completed) {
+void MultipartUploads::forget(const Upload& upload) {
     release(upload.parts.size());
     const std::lock_guard lock(mutex_);
     uploads_.erase(upload.plan().id);
-    if (!was_completed) return;
-    completed_.emplace_back(upload.plan().id, upload.plan().path);
-    if (completed_.size() > kOpenUploadsMax) completed_.pop_front();
+}
+
+void MultipartUploads::remember_completed(const UploadPlan& plan, std::int64_t time_ms) {
+    std::string oldest;
+    {
+        const std::lock_guard lock(mutex_);
+        completed_.push_back({plan.id, plan.path, time_ms});
+        if (completed_.size() <= kOpenUploadsMax) return;
+        oldest = std::move(completed_.front().id);
+        completed_.pop_front();
+    }
+    static_cast<void>(remove_tree(staging_, oldest));
+}
+
+void MultipartUploads::remove_completed(std::int64_t before_ms) {
+    std::vector<std::string> old;
+    {
+        const std::lock_guard lock(mutex_);
+        for (; !completed_.empty() && completed_.front().time_ms < before_ms;
+             completed_.pop_front())
+            old.push_back(std::move(completed_.front().id));
+    }
+    for (const std::string& id : old) static_cast<void>(remove_tree(staging_, id));
 }
 
 // --- create, find --------------------------------------------------------------------------------
@@ -478,7 +507,8 @@ Result<void> MultipartUploads::publish(const Upload& upload) const {
 
 bool MultipartUploads::was_completed(const std::string& id, const std::string& path) const {
     const std::lock_guard lock(mutex_);
-    return std::find(completed_.begin(), completed_.end(), std::pair(id, path)) != completed_.end();
+    return std::any_of(completed_.begin(), completed_.end(),
+                       [&](const Completed& each) { return each.id == id && each.path == path; });
 }
 
 Result<void> MultipartUploads::complete(const std::string& id, std::string_view path,
@@ -510,9 +540,9 @@ Result<void> MultipartUploads::complete(const std::string& id, std::string_view 
         const std::lock_guard lock(upload->mutex);
         upload->is_gone = true;
     }
-    forget(*upload, true);
-    if (const Result<void> removed = upload->folder->remove(); !removed)
-        log_warning("what is left of an upload cannot be deleted: " + removed.error().text());
+    remember_completed(upload->plan(), clock_.now_ms());
+    forget(*upload);
+    upload->folder->keep_plan_only();
     return {};
 }
 
@@ -532,7 +562,7 @@ Result<void> MultipartUploads::abort(const std::string& id, std::string_view pat
         }
         upload->writers.clear();
     }
-    forget(*upload, false);
+    forget(*upload);
     return upload->folder->remove();
 }
 

@@ -20,6 +20,8 @@
 
 namespace tune::tracker {
 
+struct UploadPlan;
+
 /// Beyond it MLflow's client sends the file in one piece, which has no limit.
 inline constexpr int kUploadPartsMax = 10'000;
 /// Open uploads, and parts of all of them together: 56 bytes each in memory.
@@ -109,7 +111,8 @@ public:
 
     /// Makes the file visible, replacing an older one at once; on disk when it returns. `parts`
     /// names every part, in any order. A repeat for an upload that was completed is fine (clients
-    /// retry). Errors: kInvalidParameterValue for a part that is missing, repeated or has another
+    /// retry), for kUploadIdleMax_ms and while it is among the latest kOpenUploadsMax, also after a
+    /// restart. Errors: kInvalidParameterValue for a part that is missing, repeated or has another
     /// ETag; kResourceConflict while a part is being sent; kResourceDoesNotExist also for another
     /// `path`; kResourceExhausted.
     [[nodiscard]] Result<void> complete(const std::string& id, std::string_view path,
@@ -137,7 +140,9 @@ private:
     [[nodiscard]] bool was_completed(const std::string& id, const std::string& path) const;
     [[nodiscard]] Result<void> reserve(std::size_t part_count);
     void release(std::size_t part_count);
-    void forget(const Upload& upload, bool was_completed);
+    void forget(const Upload& upload);
+    void remember_completed(const UploadPlan& plan, std::int64_t time_ms);
+    void remove_completed(std::int64_t before_ms);
 
     const int root_;
     const int staging_;
@@ -146,8 +151,13 @@ private:
     Uploads uploads_;
     std::size_t open_count_ = 0;  // with those that are being created
     std::size_t open_parts_ = 0;
-    /// The latest kOpenUploadsMax that were completed: id and path.
-    std::deque<std::pair<std::string, std::string>> completed_;
+    struct Completed {
+        std::string id;
+        std::string path;
+        std::int64_t time_ms = 0;
+    };
+    /// The latest kOpenUploadsMax that were completed, oldest first. Each has a folder on disk.
+    std::deque<Completed> completed_;
 
     std::condition_variable wake_;
     bool stopping_ = false;

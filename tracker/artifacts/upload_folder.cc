@@ -150,10 +150,31 @@ Result<UploadFolder::Loaded> UploadFolder::load(int staging, const std::string& 
     TUNE_TRY(text, read_small(folder.get(), "upload", kPlanBytesMax));
     TUNE_TRY(plan, parse_plan(id, text, part_count_max));
     loaded.folder->plan_ = std::move(plan);
+    if (const auto time_ms = published_ms(folder.get())) {
+        loaded.is_published = true;
+        loaded.last_used_ms = *time_ms;
+        return loaded;
+    }
     loaded.parts.resize(static_cast<std::size_t>(loaded.folder->plan_.part_count));
     loaded.last_used_ms = loaded.folder->plan_.created_ms;
     TUNE_TRY_VOID(loaded.folder->read_log(loaded));
     return loaded;
+}
+
+std::optional<std::int64_t> UploadFolder::published_ms(int folder) {
+    struct stat data {};
+    if (::fstatat(folder, "data", &data, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+        return std::nullopt;
+    // The rename of `data`, or the clearing after it, was the folder's last change.
+    struct stat own {};
+    if (::fstat(folder, &own) != 0) return 0;
+    return std::int64_t{own.st_mtim.tv_sec} * 1000 + own.st_mtim.tv_nsec / 1'000'000;
+}
+
+void UploadFolder::keep_plan_only() const {
+    const Result<UniqueFd> folder = open_folder();
+    if (!folder) return;
+    for (const char* name : {"log", "tail"}) ::unlinkat(folder->get(), name, 0);
 }
 
 Result<void> UploadFolder::read_log(Loaded& loaded) const {

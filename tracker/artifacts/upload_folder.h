@@ -4,11 +4,13 @@
 //   upload   what is uploaded: version, secret, number of parts, time, path; a line each
 //   log      "+ number offset bytes sha256 time_ms" when a part is on disk (offset -1: in `tail`),
 //            "- number" when it is about to be overwritten
-//   data     the file to be; each part at its offset
+//   data     the file to be; each part at its offset. Gone once the file has its name: what is left
+//            then only says that this upload was completed
 //   tail     the last part, when it came before its offset was known
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +52,8 @@ public:
         /// The size of all parts but the last; 0 while unknown.
         std::uint64_t part_bytes = 0;
         std::int64_t last_used_ms = 0;
+        /// The file has its name already; `parts` are empty and last_used_ms is when that happened.
+        bool is_published = false;
     };
     /// What a former process left. Errors: kDataLoss if it is not a whole upload.
     [[nodiscard]] static Result<Loaded> load(int staging, const std::string& id,
@@ -75,6 +79,9 @@ public:
     /// Gives the assembled file its name: replaces `name` of `directory` at once.
     [[nodiscard]] Result<void> publish(int directory, const std::string& name) const;
 
+    /// Deletes what a published upload needs no more, but for `upload`.
+    void keep_plan_only() const;
+
     /// Deletes the folder.
     [[nodiscard]] Result<void> remove() const;
 
@@ -83,6 +90,8 @@ private:
     [[nodiscard]] Result<UniqueFd> open_folder() const;
     [[nodiscard]] Result<void> append(const std::string& line, bool sync) const;
     [[nodiscard]] Result<void> read_log(Loaded& loaded) const;
+    /// When the file got its name; nothing while it has none.
+    [[nodiscard]] static std::optional<std::int64_t> published_ms(int folder);
 
     int staging_;
     UploadPlan plan_;

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <limits>
 
+#include "tracker/http/until_end.h"
+
 namespace tune::tracker {
 namespace {
 
@@ -101,16 +103,7 @@ private:
         error_code ignored;
         socket_.shutdown(tcp::socket::shutdown_send, ignored);
         deadline_ms_ = Worker::now_ms() + kLinger_ms;
-        wait_for_end();
-    }
-
-    void wait_for_end() {
-        socket_.async_read_some(boost::asio::buffer(scratch_),
-                                [self = shared_from_this()](const error_code& ec, std::size_t) {
-                                    if (self->is_closed_) return;
-                                    if (ec) return self->close();
-                                    self->wait_for_end();
-                                });
+        close_at_end(shared_from_this(), socket_, dropped_);
     }
 
     tcp::socket socket_;
@@ -120,7 +113,7 @@ private:
     std::string out_;
     std::string_view rest_;  // of out_
     const bool is_chunked_;
-    std::array<char, 256> scratch_{};
+    DroppedBytes dropped_{};
     bool is_last_ = false;
     bool is_closed_ = false;
     std::int64_t deadline_ms_ = kNoDeadline;

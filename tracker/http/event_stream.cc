@@ -1,8 +1,9 @@
 #include "tracker/http/event_stream.h"
 
-#include <array>
 #include <boost/asio/buffer.hpp>
 #include <limits>
+
+#include "tracker/http/until_end.h"
 
 namespace tune::tracker {
 namespace {
@@ -32,7 +33,7 @@ public:
                 if (const auto self = weak.lock()) self->pump();
             });
         });
-        watch_for_end();
+        close_at_end(shared_from_this(), socket_, dropped_);
         write();
     }
 
@@ -87,22 +88,12 @@ private:
         pump();
     }
 
-    /// Whatever the browser still sends is of no interest; its end is.
-    void watch_for_end() {
-        socket_.async_read_some(boost::asio::buffer(scratch_),
-                                [self = shared_from_this()](const error_code& ec, std::size_t) {
-                                    if (self->closed_) return;
-                                    if (ec) return self->close();
-                                    self->watch_for_end();
-                                });
-    }
-
     tcp::socket socket_;
     std::shared_ptr<Worker> worker_;
     std::shared_ptr<ServerContext> context_;
     std::shared_ptr<EventSubscription> subscription_;
     std::string out_;
-    std::array<char, 256> scratch_{};
+    DroppedBytes dropped_{};
     bool writing_ = false;
     bool closed_ = false;
     std::int64_t last_write_ms_ = 0;

@@ -188,7 +188,10 @@ Result<Identifier> parse_identifier(Subject subject, std::string_view text,
     const bool is_quoted = !text.empty() && (text.front() == '`' || text.front() == '"') &&
                            text.find('.') != std::string_view::npos &&
                            text.find(text.front(), 1) == text.size() - 1;
-    const std::size_t dot = is_quoted ? std::string_view::npos : text.find('.');
+    // In a filter of logged models `metrics.` is the name of an attribute, and unknown.
+    const bool is_whole =
+        is_quoted || (subject == Subject::kLoggedModels && text.find('.') + 1 == text.size());
+    const std::size_t dot = is_whole ? std::string_view::npos : text.find('.');
     if (dot != std::string_view::npos) {
         TUNE_TRY(entity, entity_of(subject, text.substr(0, dot)));
         identifier.entity = entity;

@@ -60,9 +60,13 @@ Result<Outcome> apply(WriteContext& context, Command& command) {
 }
 
 std::string join_uri(std::string_view root, std::string_view path) {
-    std::string uri(root);
+    // Of a URI the path grows, and its query stays behind it.
+    const bool has_scheme = !root.starts_with('/') && root.find(':') != std::string_view::npos;
+    const std::size_t query = has_scheme ? std::min(root.find('?'), root.size()) : root.size();
+    std::string uri(root.substr(0, query));
     if (!uri.ends_with('/')) uri += '/';
     uri += path;
+    uri += root.substr(query);
     return uri;
 }
 

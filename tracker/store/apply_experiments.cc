@@ -105,8 +105,8 @@ Result<Experiment> require_active_experiment(WriteContext& context, ExperimentId
 }
 
 Result<Outcome> apply(WriteContext& context, CreateExperiment& command) {
-    TUNE_TRY_VOID(validate_experiment_name(command.name));
     TUNE_TRY_VOID(validate_artifact_location(command.artifact_location));
+    TUNE_TRY_VOID(validate_experiment_name(command.name));
     TUNE_TRY_VOID(check_tags(command.tags));
     TUNE_TRY_VOID(check_name_free(context, command.name));
     command.artifact_location = absolute_location(std::move(command.artifact_location));

@@ -34,6 +34,12 @@ Result<std::optional<LoggedModelSource>> find_logged_model(WriteContext& context
                                            std::string(select.text(3))});
 }
 
+Result<LoggedModelSource> require_logged_model(WriteContext& context, const std::string& model_id) {
+    TUNE_TRY(found, find_logged_model(context, model_id));
+    if (!found) return no_logged_model(model_id);
+    return std::move(*found);
+}
+
 /// Where the files of a source lie; a logged model also lends its run to a version without one.
 /// REQUIRES: source.run_id.
 Result<std::string> resolve_storage(WriteContext& context, ModelSource& source) {
@@ -204,13 +210,17 @@ Result<Outcome> apply(WriteContext& context, CreateModelVersion& command) {
     TUNE_TRY_VOID(validate_registered_name(command.name));
     for (const Tag& tag : command.tags) TUNE_TRY_VOID(validate_version_tag(tag));
     TUNE_TRY(storage_location, resolve_storage(context, source));
-    TUNE_TRY(registered_row, find_registered_row(context.connection, command.name));
     const std::string model_id = source.model_id.value_or("");
     std::optional<LoggedModelSource> logged_model;
-    if (!model_id.empty()) {
-        TUNE_TRY(found, find_logged_model(context, model_id));
-        if (!found) return no_logged_model(model_id);
-        if (source.run_id->empty()) source.run_id = found->source_run_id;
+    // As in MLflow, a model that lends its run is looked at before the registered model.
+    if (!model_id.empty() && source.run_id->empty()) {
+        TUNE_TRY(found, require_logged_model(context, model_id));
+        source.run_id = found.source_run_id;
+        logged_model = std::move(found);
+    }
+    TUNE_TRY(registered_row, find_registered_row(context.connection, command.name));
+    if (!model_id.empty() && !logged_model) {
+        TUNE_TRY(found, require_logged_model(context, model_id));
         logged_model = std::move(found);
     }
     TUNE_TRY(row, insert_version(context, registered_row, command, source, storage_location));

@@ -232,11 +232,6 @@ std::string absolute_location(std::string location) {
 }
 
 Result<void> validate_artifact_location(std::string_view location) {
-    if (is_longer(location, kArtifactLocationCharsMax))
-        return invalid(
-            "Invalid artifact path length. The length of the artifact path cannot be "
-            "greater than " +
-            std::to_string(kArtifactLocationCharsMax) + " characters.");
     const std::string scheme = lower_scheme(location);
     const std::size_t query = location.find('?');
     const std::string_view path = location.substr(0, query);
@@ -249,6 +244,11 @@ Result<void> validate_artifact_location(std::string_view location) {
     if (scheme == "runs")
         return invalid("Artifact location cannot be a runs:/ URI. Given: '" +
                        std::string(location) + "'");
+    if (is_longer(location, kArtifactLocationCharsMax))
+        return invalid(
+            "Invalid artifact path length. The length of the artifact path cannot be "
+            "greater than " +
+            std::to_string(kArtifactLocationCharsMax) + " characters.");
     return {};
 }
 

@@ -24,8 +24,10 @@ struct MovedFiles {
     std::vector<std::string> left_out = {};  // links, special files, names that are not allowed
 };
 
-/// Brings the artifacts of runs and models into the artifact store. A file that is there with the
-/// same size is left as it is: files become visible whole. One thread.
+/// Brings the artifacts of runs and models into the artifact store. What was brought is read back
+/// and its SHA-256 compared with that of what the source gave. A file that is there already is left
+/// as it is if it has the same bytes, or, where the source's files are not on this machine, the
+/// same size. One thread.
 class ArtifactMover {
 public:
     /// `root`: the folder of `store`.
@@ -33,11 +35,14 @@ public:
                   ArtifactMode mode)
         : source_(source), store_(store), root_(std::move(root)), mode_(mode) {}
 
-    /// Moves `files`, listed by the source for `owner`, to `folder` beneath the root.
+    /// Moves `files`, listed by the source for `owner`, to `folder` beneath the root. Errors:
+    /// kDataLoss for a file that reads back differently; those of source and store.
     [[nodiscard]] Result<MovedFiles> move(const ArtifactOwner& owner, const SourceFiles& files,
                                           const std::string& folder) const;
 
 private:
+    [[nodiscard]] Result<bool> is_there(const ArtifactOwner& owner, const SourceFile& file,
+                                        const std::string& target) const;
     [[nodiscard]] Result<void> move_one(const ArtifactOwner& owner, const SourceFile& file,
                                         const std::string& target) const;
     [[nodiscard]] Result<bool> link_one(const ArtifactOwner& owner, const SourceFile& file,

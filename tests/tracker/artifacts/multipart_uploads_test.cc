@@ -71,9 +71,14 @@ protected:
         return {std::istreambuf_iterator<char>(in), {}};
     }
 
+    /// Uploads whose bytes lie in the hidden folder; of a completed one only its name is left.
     std::size_t staged() {
-        return static_cast<std::size_t>(
-            std::distance(fs::directory_iterator(root_ / kStaging), fs::directory_iterator()));
+        return folders([](const fs::path& folder) { return fs::exists(folder / "data"); });
+    }
+    std::size_t folders(const std::function<bool(const fs::path&)>& counts) {
+        const fs::directory_iterator all(root_ / kStaging);
+        return static_cast<std::size_t>(std::count_if(
+            fs::begin(all), fs::end(all), [&](const auto& each) { return counts(each); }));
     }
 
     ManualClock clock_{1'000'000'000'000};
@@ -139,6 +144,43 @@ TEST_F(MultipartUploadsTest, ChecksWhatIsCompleted) {
     EXPECT_EQ(content(), "aaaabbbbc");
     EXPECT_EQ(complete(id, {{3, c}, {1, a}, {2, b}}), "") << "clients retry POSTs";
     EXPECT_THAT(complete(random_hex(16), {}), testing::HasSubstr("RESOURCE_DOES_NOT_EXIST"));
+}
+
+TEST_F(MultipartUploadsTest, ACompletionIsKnownAfterARestart) {
+    const std::string id = begin(2);
+    const std::vector<ClaimedPart> claims = {{1, send(id, 1, "aa")}, {2, send(id, 2, "b")}};
+    EXPECT_EQ(complete(id, claims), "");
+    // As after a kill between the file's new name and the clearing of the hidden folder.
+    std::ofstream(root_ / kStaging / id / "log") << "+ 1 0 2 x 5\n";
+    fs::remove(root_ / kPath);
+    for (int round = 0; round < 2; ++round) {
+        open();
+        EXPECT_EQ(complete(id, claims), "") << "the answer was lost, the client asks again";
+        EXPECT_THAT(complete(id, claims, "1/run/artifacts/other"),
+                    testing::HasSubstr("RESOURCE_DOES_NOT_EXIST"));
+        EXPECT_EQ(content(), "<none>") << "and nothing is made a second time";
+        EXPECT_FALSE(uploads().find(id).has_value());
+        EXPECT_TRUE(uploads().list("").empty());
+        EXPECT_FALSE(fs::exists(root_ / kStaging / id / "log"));
+    }
+}
+
+TEST_F(MultipartUploadsTest, CompletionsAreForgottenInTheEnd) {
+    const auto all = [](const fs::path&) { return true; };
+    std::string first;
+    std::string last;
+    for (std::size_t i = 0; i < kOpenUploadsMax + 3; ++i) {
+        last = begin(0);
+        if (i == 0) first = last;
+        ASSERT_EQ(complete(last, {}), "");
+    }
+    EXPECT_EQ(folders(all), kOpenUploadsMax);
+    EXPECT_THAT(complete(first, {}), testing::HasSubstr("RESOURCE_DOES_NOT_EXIST"));
+    EXPECT_EQ(complete(last, {}), "");
+    clock_.advance_ms(kUploadIdleMax_ms + 1);
+    uploads().remove_expired();
+    EXPECT_EQ(folders(all), 0u);
+    EXPECT_THAT(complete(last, {}), testing::HasSubstr("RESOURCE_DOES_NOT_EXIST"));
 }
 
 TEST_F(MultipartUploadsTest, HoldsPartsToOneSize) {

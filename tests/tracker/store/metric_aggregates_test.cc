@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "tests/tracker/store/store_fixture.h"
+#include "tests/tracker/store/search_fixture.h"
 #include "tracker/sqlite/connection.h"
 #include "tracker/sqlite/transaction.h"
 #include "tracker/store/metric_extrema.h"
@@ -14,19 +14,8 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-class MetricAggregatesTest : public StoreTest {
+class MetricAggregatesTest : public RunSearchTest {
 protected:
-    std::string ids(SearchRuns query) {
-        if (query.experiment_ids.empty()) query.experiment_ids = {0};
-        const auto page = store_->search_runs(query);
-        if (!page) return text_of(page);
-        std::string out;
-        for (const Run& one : page->items) out += (out.empty() ? "" : " ") + one.info.run_id;
-        return out;
-    }
-    std::string where(const std::string& filter) { return ids({.filter = filter}); }
-    std::string by(const std::string& key) { return ids({.order_by = {key}}); }
-
     void set_goal(const std::string& metric, const std::string& goal, ExperimentId id = 0) {
         run(SetExperimentTag{id, {"tune.metric_goal." + metric, goal}});
     }

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <random>
 
-#include "tests/tracker/store/store_fixture.h"
+#include "tests/tracker/store/search_fixture.h"
 #include "tracker/search/filter.h"
 
 namespace tune::tracker {
@@ -10,19 +10,8 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-class SearchRunsTest : public StoreTest {
+class SearchRunsTest : public RunSearchTest {
 protected:
-    std::string ids(SearchRuns query) {
-        if (query.experiment_ids.empty()) query.experiment_ids = {0};
-        const auto page = store_->search_runs(query);
-        if (!page) return text_of(page);
-        std::string out;
-        for (const Run& one : page->items) out += (out.empty() ? "" : " ") + one.info.run_id;
-        return out;
-    }
-    std::string where(const std::string& filter) { return ids({.filter = filter}); }
-    std::string by(const std::string& key) { return ids({.order_by = {key}}); }
-
     void create(const std::string& id, std::int64_t start_time_ms = 0,
                 ExperimentId experiment = 0) {
         run<Run>(CreateRun{.experiment_id = experiment,
