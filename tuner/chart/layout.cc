@@ -263,6 +263,11 @@ Scene layout(const Figure& figure, SceneSize size) {
                     .width = width,
                     .height = height - (rows > 1 ? 6 : 0)},
                    scene);
+    // In a picture too narrow for its names, those that would begin outside are left out.
+    std::erase_if(scene.shapes, [&](const Shape& shape) {
+        const auto* text = std::get_if<TextShape>(&shape);
+        return text != nullptr && (text->at.x < 0 || text->at.x > scene.width);
+    });
     return scene;
 }
 

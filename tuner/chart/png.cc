@@ -13,15 +13,15 @@ constexpr double kPixelsMax = 1e8;  // 400 MB in memory
 
 /// The functions of the library that are used here, by their own declarations.
 struct Cairo {
-#define TUNE_CAIRO_FUNCTIONS(CALL)                                                              \
-    CALL(image_surface_create)                                                                  \
-    CALL(surface_destroy)                                                                       \
-    CALL(surface_write_to_png_stream)                                                           \
-    CALL(create) CALL(destroy) CALL(status) CALL(status_to_string) CALL(scale) CALL(save)       \
-        CALL(restore) CALL(rectangle) CALL(clip) CALL(new_path) CALL(arc) CALL(close_path)      \
-            CALL(fill) CALL(stroke) CALL(move_to) CALL(line_to) CALL(set_line_width)            \
-                CALL(set_line_join) CALL(set_dash) CALL(set_source_rgba) CALL(select_font_face) \
-                    CALL(set_font_size) CALL(text_extents) CALL(show_text) CALL(rotate)
+// clang-format off
+#define TUNE_CAIRO_FUNCTIONS(CALL) \
+    CALL(image_surface_create) CALL(surface_destroy) CALL(surface_write_to_png_stream) \
+    CALL(create) CALL(destroy) CALL(status) CALL(status_to_string) CALL(scale) CALL(save) \
+    CALL(restore) CALL(rectangle) CALL(clip) CALL(new_path) CALL(arc) CALL(close_path) \
+    CALL(fill) CALL(stroke) CALL(move_to) CALL(line_to) CALL(set_line_width) \
+    CALL(set_line_join) CALL(set_dash) CALL(set_source_rgba) CALL(select_font_face) \
+    CALL(set_font_size) CALL(text_extents) CALL(show_text) CALL(rotate)
+// clang-format on
 #define TUNE_DECLARE(name) decltype(&cairo_##name) name = nullptr;
     TUNE_CAIRO_FUNCTIONS(TUNE_DECLARE)
 #undef TUNE_DECLARE

@@ -52,7 +52,7 @@ std::vector<Tick> linear_ticks(const Axis& axis, std::size_t count) {
     const double first = std::ceil(axis.low / step - 1e-9);
     for (int i = 0; i <= 100; ++i) {
         const double value = (first + i) * step;
-        if (!(value <= axis.high + step * 1e-9)) break;
+        if (!std::isfinite(value) || value - axis.high > step * 1e-9) break;
         ticks.push_back({value, axis.kind == ScaleKind::kDuration ? duration_label(value)
                                                                   : decimal_label(value, step)});
     }
@@ -112,12 +112,14 @@ Axis axis_for(std::string title, const std::vector<double>& values, ScaleKind ki
         return axis;
     }
     if (is_log) {
-        const double room = low == high ? 2 : std::pow(high / low, kRoom);
-        axis.low = std::max(low / room, std::numeric_limits<double>::min());
+        // By logarithms: the ratio itself may overflow.
+        const double logs = std::log(high) - std::log(low);
+        const double room = logs < 1e-9 ? 2 : std::exp(logs * kRoom);
+        axis.low = std::max(low / room, std::numeric_limits<double>::denorm_min());
         axis.high = std::min(high * room, std::numeric_limits<double>::max());
         return axis;
     }
-    constexpr double kEnd = std::numeric_limits<double>::max() / 2;
+    constexpr double kEnd = std::numeric_limits<double>::max();
     double room = (high / 2 - low / 2) * 2 * kRoom;
     if (low == high) room = low == 0 ? 0.5 : std::abs(low) * 0.05;
     axis.low = std::max(low - room, -kEnd);

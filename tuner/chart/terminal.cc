@@ -47,9 +47,10 @@ public:
 private:
     std::string bars() const {
         const Layer& layer = panel_.layers[0];
+        const std::size_t name_max = std::min(kLabelCellsMax, size_.columns / 3);
         std::size_t name_cells = 0;
         for (const std::string& name : panel_.y.categories)
-            name_cells = std::max(name_cells, cells_of(clip_cells(clean(name), kLabelCellsMax)));
+            name_cells = std::max(name_cells, cells_of(clip_cells(clean(name), name_max)));
         constexpr std::size_t kNumberCells = 16;
         const std::size_t wide = size_.columns > name_cells + kNumberCells + 12
                                      ? size_.columns - name_cells - kNumberCells
@@ -58,9 +59,10 @@ private:
         for (std::size_t i = 0; i < layer.x.size() && i < kBarsMax; ++i) {
             const auto row = static_cast<std::size_t>(layer.y[i]);
             const double share = std::clamp(unit_of(panel_.x, layer.x[i]), 0.0, 1.0);
-            out += padded(clip_cells(clean(panel_.y.categories[row]), kLabelCellsMax), name_cells) +
-                   " " + coloured(bar(share, wide), colour_of(layer, i), size_.colours) + " " +
-                   (i < layer.labels.size() ? clean(layer.labels[i]) : short_number(layer.x[i])) +
+            out += padded(clip_cells(clean(panel_.y.categories[row]), name_max), name_cells) + " " +
+                   coloured(bar(share, wide), colour_of(layer, i), size_.colours) + " " +
+                   (i < layer.labels.size() ? clip_cells(clean(layer.labels[i]), kNumberCells - 2)
+                                            : short_number(layer.x[i])) +
                    "\n";
         }
         if (layer.x.size() > kBarsMax)
