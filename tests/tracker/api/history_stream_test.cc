@@ -25,7 +25,7 @@ protected:
         LogBatch batch{.run_id = run_id_};
         for (int i = 0; i < kPoints; ++i) {
             const double value = i % 1'000 == 0 ? std::nan("") : i / 3.0;
-            batch.metrics.push_back({"long \"m\"", value, 1'000 + i, i});
+            batch.metrics.push_back({"long m/1", value, 1'000 + i, i});
             if (batch.metrics.size() < 1'000) continue;
             ASSERT_TRUE(api_.store->execute(std::exchange(batch, {.run_id = run_id_})));
         }
@@ -35,7 +35,7 @@ protected:
         auto request = std::make_shared<Request>();
         request->method = Method::kGet;
         request->path = request->raw_path = "/api/2.0/mlflow/metrics/get-history";
-        request->query = {{"run_id", run_id_}, {"metric_key", "long \"m\""}};
+        request->query = {{"run_id", run_id_}, {"metric_key", "long m/1"}};
         request->query.insert(request->query.end(), more.begin(), more.end());
         std::promise<Response> promise;
         api_.router.dispatch(std::move(request),
