@@ -14,8 +14,15 @@ namespace {
 
 using tracker::Command;
 
-/// Trials of one transaction: large enough that fsync does not count, small enough for memory.
-constexpr std::size_t kTrialsOfBatch = 200;
+/// Commands of one transaction before it is sent: enough that fsync does not count, and room for
+/// one more trial of many parameters below tracker::kAtomicCommandsMax.
+constexpr std::size_t kCommandsOfBatch = 1000;
+
+Result<void> send_if_many(tracker::Store& store, std::vector<Command>& commands) {
+    if (commands.size() < kCommandsOfBatch) return {};
+    TUNE_TRY_VOID(store.execute(tracker::Atomic{std::exchange(commands, {})}));
+    return {};
+}
 
 Result<std::int64_t> experiment_for(tracker::Store& store, const std::string& name) {
     const auto found = store.get_experiment_by_name(name);
@@ -158,8 +165,7 @@ Result<void> store_imported(tracker::Store& store, const ImportedStudy& imported
         std::move(one.begin(), one.end(), std::back_inserter(commands));
         add_values(commands, study, trials[i], *sources[i]);
         study.restore(std::move(trials[i]));
-        if ((i + 1) % kTrialsOfBatch != 0) continue;
-        TUNE_TRY_VOID(store.execute(tracker::Atomic{std::exchange(commands, {})}));
+        TUNE_TRY_VOID(send_if_many(store, commands));
     }
     for (const ImportedTrial& from : imported.trials) {
         if (from.state != TrialState::kQueued) continue;
@@ -167,6 +173,7 @@ Result<void> store_imported(tracker::Store& store, const ImportedStudy& imported
         added->run_id = random_hex(16);
         std::vector<Command> one = create_trial_commands(study, *added);
         std::move(one.begin(), one.end(), std::back_inserter(commands));
+        TUNE_TRY_VOID(send_if_many(store, commands));
     }
     study.set_state(StudyState::kPaused, "imported from Optuna; resume it to go on");
     std::vector<Command> last = create_study_commands(study);

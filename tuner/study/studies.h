@@ -178,7 +178,7 @@ public:
     /// metric that the study does not measure, or none where it has several objectives.
     void report(ClientReport report, Done<std::optional<Action>> done);
     /// Ends the attempt. A repeat is fine. Errors: kResourceConflict for an attempt that is not
-    /// the current one or a trial that has ended otherwise; kInvalidParameterValue for more or
+    /// the current one or a trial that has ended otherwise (cancelled: fine); kInvalidParameterValue for more or
     /// fewer values than objectives, a constraint that the study does not have, a complete trial of
     /// which a value is missing.
     void tell(TellRequest request, Done<void> done);

@@ -277,6 +277,10 @@ void Studies::Impl::tell_after_metrics(TellRequest request, Done<void> done) {
     const Result<TrialRef> ref = find_named(request.trial);
     if (!ref) return turn.after([done, error = ref.error()] { done(error); });
     const Trial& trial = *ref->trial;
+    // The study ended meanwhile, which its client could not be told: late, not wrong.
+    const bool is_late = trial.state == TrialState::kCancelled &&
+                         (request.trial.attempt == 0 || request.trial.attempt == trial.attempt);
+    if (is_late) return turn.after([done] { done({}); });
     const bool is_same_request =
         !request.request_id.empty() && request.request_id == trial.finish_request;
     const bool is_same_end =

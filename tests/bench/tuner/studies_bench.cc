@@ -31,7 +31,7 @@ using namespace tune::tuner;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kParameters = 10;
-constexpr std::size_t kBatch = 2000;
+constexpr std::size_t kBatch = 500;
 constexpr std::size_t kRunning = 32;
 constexpr int kReports = 2000;
 

@@ -45,6 +45,8 @@ TEST(Budgets, TargetEndsTheStudyAndStopsWhatRuns) {
     EXPECT_EQ(look(world).end, StudyEnd::kTarget);
     EXPECT_EQ(look(world).note, "the target of 0.01 is reached");
     EXPECT_EQ(world.trial(2).state, TrialState::kCancelled);
+    EXPECT_TRUE(world.tell(2, 0.5).has_value()) << "its client could not know";
+    EXPECT_EQ(world.trial(2).state, TrialState::kCancelled) << "an end is an end";
     EXPECT_EQ(world.trial(3).state, TrialState::kCancelled) << "it waited";
     EXPECT_THAT(*world.ask(5), SizeIs(0));
     world.reopen();
