@@ -33,6 +33,9 @@ Result<void> check_name(const std::string& name) {
     return {};
 }
 
+/// Trials whose reports are read before a server answers: about 0.3 s.
+constexpr std::size_t kHistoryAtOnceMax = 1000;
+
 std::uint64_t draw_seed() {
     return std::stoull(random_hex(8), nullptr, 16) & kSeedMax;
 }
@@ -98,7 +101,8 @@ Result<void> Studies::Impl::load_trials(Study& study) {
         index_run(study, trial);
         if (!is_ended(trial.state)) TUNE_TRY_VOID(load_progress(study, trial));
     }
-    if (study.state() == StudyState::kRunning || !study.running().empty()) load_history(study);
+    const bool is_needed = study.state() == StudyState::kRunning || !study.running().empty();
+    if (is_needed && with_reports(study).size() <= kHistoryAtOnceMax) load_history(study);
     study.complete_if_done(now_ms());
     return {};
 }
@@ -138,12 +142,33 @@ void Studies::Impl::warm_up() {
     }
 }
 
+/// The trials whose reports a pruner wants to know. Most trials of large studies report only once,
+/// at their end; those that never did are known by their documents.
+std::vector<Studies::Impl::Snapshot> Studies::Impl::with_reports(const Study& study) {
+    std::vector<Snapshot> trials;
+    for (const Trial& trial : study.trials()) {
+        const bool measures =
+            trial.state != TrialState::kFailed && trial.state != TrialState::kCancelled;
+        const bool may_have_reported = trial.last_step || !is_ended(trial.state);
+        if (measures && may_have_reported && trial.attempt > 0)
+            trials.push_back({trial.run_id, trial.number});
+    }
+    return trials;
+}
+
+/// Pruners of large studies are told their history in the background, so that a server starts at
+/// once.
+void Studies::Impl::prepare_large() {
+    Turn turn(*this);
+    for (const auto& [name, study] : studies_)
+        if (study->state() == StudyState::kRunning || !study->running().empty())
+            prepare(turn, *study);
+}
+
 /// Tells the pruner what was reported before.
 void Studies::Impl::load_history(Study& study) {
     if (!study.needs_history()) return;
-    for (const Trial& trial : study.trials()) {
-        if (trial.state == TrialState::kFailed || trial.state == TrialState::kCancelled) continue;
-        if (trial.attempt == 0) continue;
+    for (const Snapshot& trial : with_reports(study)) {
         const auto history = store_.metric_history(trial.run_id, study.config().metric.name);
         if (!history) {
             log_warning("study '" + study.name() + "': " + history.error().text());
@@ -342,13 +367,7 @@ void Studies::Impl::go_on(Turn& turn, Study& study, Wanted wanted) {
 /// on a reader thread.
 void Studies::Impl::prepare(Turn& turn, Study& study) {
     if (!study.needs_history()) return;
-    std::vector<Snapshot> trials;
-    for (const Trial& trial : study.trials()) {
-        const bool measures =
-            trial.state != TrialState::kFailed && trial.state != TrialState::kCancelled;
-        if (measures && trial.attempt > 0) trials.push_back({trial.run_id, trial.number});
-    }
-    auto job = [this, &study, trials = std::move(trials), metric = study.config().metric.name] {
+    auto job = [this, &study, trials = with_reports(study), metric = study.config().metric.name] {
         for (const Snapshot& trial : trials) {
             const auto history = store_.metric_history(trial.run_id, metric);
             if (!history) continue;

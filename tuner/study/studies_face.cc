@@ -15,6 +15,7 @@ Result<std::unique_ptr<Studies>> Studies::open(StudiesOptions options) {
     auto impl = std::make_unique<Impl>(std::move(options));
     TUNE_TRY_VOID(impl->load());
     impl->observe_store();
+    impl->prepare_large();
     impl->start_ticker();
     return std::unique_ptr<Studies>(new Studies(std::move(impl)));
 }

@@ -42,6 +42,7 @@ public:
     };
 
     Result<void> load();
+    void prepare_large();
     void observe_store() { store_.add_observer(this); }
     void start_ticker();
     [[nodiscard]] bool start_warming_up() {
@@ -108,6 +109,7 @@ private:
     [[nodiscard]] static Error no_such_study(std::string_view name);
     Result<void> load_trials(Study& study);
     Result<void> load_progress(Study& study, Trial& trial);
+    [[nodiscard]] static std::vector<Snapshot> with_reports(const Study& study);
     void load_history(Study& study);
     void warm_up();
     /// A study that is to be made or gone on with, on its way through the store.
