@@ -158,7 +158,7 @@ void add_study_routes(tracker::Router& router, Studies& studies) {
             [](const std::shared_ptr<Request>&, const Responder& respond) {
                 Response response;
                 response.body = study_schema();
-                response.content_type = "application/schema+json";
+                response.content_type = "application/json";
                 respond(std::move(response));
             }});
     struct Verb {

@@ -10,7 +10,7 @@ namespace tune::tuner {
 namespace {
 
 /// Checks of a point that the search may make, times what one costs.
-constexpr std::size_t kWorkMax = 20'000'000;
+constexpr std::size_t kWorkMax = 2'000'000;
 constexpr std::uint64_t kDrawsMax = 1000;
 constexpr std::uint64_t kRepairsMax = 1000;
 /// Values that a repair tries for one parameter, besides its bounds.

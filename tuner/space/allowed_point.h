@@ -19,7 +19,7 @@ using DrawValue = std::function<double(std::uint64_t turn, std::size_t parameter
 /// First whole points are drawn, so that an accepted one is distributed as `draw` is, under the
 /// condition that it is allowed. If all of a bounded number are forbidden, the last is repaired:
 /// a parameter of a broken rule at a time moves to the value that breaks the fewest. Cost: at most
-/// some 10^7 steps of rules; usually one check.
+/// some 10^6 steps of rules; usually one check.
 [[nodiscard]] std::optional<Point> find_allowed(const Space& space, const Point& given,
                                                 const DrawValue& draw);
 

@@ -126,18 +126,20 @@ Result<Space> with_initial(const Space& space, const Node& node) {
     return space.with_initial(std::move(points));
 }
 
-/// First points must leave something that is allowed.
+/// What first points give must not be forbidden by itself. That something is left to complete them
+/// with is not searched for here: the sampler goes on without a point that cannot be completed.
 Result<void> check_first_points(const Space& space, const RuleNodes& nodes) {
     if (space.rules() == nullptr) return {};
     const std::vector<Point> points = space.first_points();
     for (std::size_t i = 0; i < points.size(); ++i) {
-        const AllowedSearch found = look_for_allowed(space, points[i]);
-        if (found.answer == Allowed::kSome) continue;
+        const std::optional<std::string> fault = space.rules()->fault(points[i]);
+        if (!fault) continue;
         if (space.initial().empty())
-            return fault_at(nodes.forbid != nullptr ? nodes.forbid->place : Place{}, "forbid",
-                            nothing_allowed(found.answer, "every point with the 'init' values"));
+            return fault_at(nodes.forbid != nullptr ? nodes.forbid->place : Place{},
+                            nodes.forbid != nullptr ? "forbid" : "derive",
+                            "the 'init' values: " + *fault);
         return fault_at(nodes.initial->items[i].place, "initial[" + std::to_string(i) + "]",
-                        nothing_allowed(found.answer, "every point with these values"));
+                        *fault);
     }
     return {};
 }

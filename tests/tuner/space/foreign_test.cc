@@ -1,5 +1,5 @@
 // Spaces of other tuners: documents as those systems' own pages show them, and every way in which
-// they do not fit. Those that the packages themselves write are tests/contract/test_foreign.py.
+// they do not fit. Those that the packages themselves write are tests/e2e/test_foreign_spaces.py.
 
 #include "tuner/space/foreign/foreign.h"
 

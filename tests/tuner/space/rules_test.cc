@@ -293,7 +293,7 @@ TEST(Initial, ReadsAndRefuses) {
     EXPECT_NE(refused("initial: [{opt: adamw, momentum: 0.5}]\n").find("does not hold"),
               std::string::npos);
     EXPECT_NE(refused("initial: [{lr: 0.9}]\nforbid: [lr > 0.5]\n")
-                  .find("with these values is forbidden"),
+                  .find("this combination is forbidden: lr > 0.5"),
               std::string::npos);
     EXPECT_EQ(refused("initial: null\nforbid: null\nderive: null\n"), "accepted");
     EXPECT_EQ(refused("initial: []\nforbid: []\nderive: {}\n"), "accepted");

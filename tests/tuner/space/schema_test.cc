@@ -1,5 +1,5 @@
 // The published schema against the readers: the same words, so that neither can drift. Whether
-// studies validate is tests/contract/test_study_schema.py, with a validator.
+// studies validate is tests/e2e/test_foreign_spaces.py, with a validator.
 
 #include "tuner/space/study_schema.h"
 
@@ -96,6 +96,8 @@ TEST(Schema, HasTheKeysOfWhatIsInThem) {
     EXPECT_EQ(properties_of(definition("cost")), known_to_reader({{"budget", {{"cost", none}}}}));
     EXPECT_EQ(properties_of(definition("no_progress")),
               known_to_reader({{"budget", {{"no_progress", none}}}}));
+    EXPECT_EQ(properties_of(definition("constraint")),
+              known_to_reader({{"constraints", Json::array({none})}}));
     EXPECT_EQ(properties_of(definition("earlier_trial")),
               known_to_reader({{"warm_start", {{"trials", Json::array({none})}}}}));
 }
@@ -115,9 +117,9 @@ TEST(Schema, HasTheKeysOfEveryParameter) {
 
 /// Every closed object of the schema is held against a reader above.
 TEST(Schema, NothingIsLeftOut) {
-    const Words held = {"cost",   "no_progress", "earlier_trial", "warm_start", "float",
-                        "int",    "choice",      "ordinal",       "const",      "prior",
-                        "metric", "budget",      "retry",         "scrape"};
+    const Words held = {"cost",  "no_progress", "earlier_trial", "constraint", "warm_start",
+                        "float", "int",         "choice",        "ordinal",    "const",
+                        "prior", "metric",      "budget",        "retry",      "scrape"};
     for (const auto& [name, value] : schema()["definitions"].items()) {
         if (!value.contains("properties")) continue;
         EXPECT_EQ(value.value("additionalProperties", Json(true)), Json(false)) << name;
