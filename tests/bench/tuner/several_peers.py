@@ -1,6 +1,6 @@
 """Optuna beside several_bench.cc: dominated volume on problems of several objectives.
 
-    python several_peers.py [trials=300] [seeds=10]
+    python several_peers.py [trials=300] [seeds=10] [problem ...]
 """
 
 import math
@@ -46,7 +46,7 @@ def volume(problem, sampler, trials):
 def main():
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else 300
     seeds = int(sys.argv[2]) if len(sys.argv) > 2 else 10
-    for problem in PROBLEMS:
+    for problem in [one for one in PROBLEMS if not sys.argv[3:] or one[0] in sys.argv[3:]]:
         for name, kind in SAMPLERS:
             begin = time.perf_counter()
             volumes = [volume(problem, kind(seed=seed), trials) for seed in range(seeds)]
