@@ -178,9 +178,9 @@ public:
     /// metric that the study does not measure, or none where it has several objectives.
     void report(ClientReport report, Done<std::optional<Action>> done);
     /// Ends the attempt. A repeat is fine. Errors: kResourceConflict for an attempt that is not
-    /// the current one or a trial that has ended otherwise (cancelled: fine); kInvalidParameterValue for more or
-    /// fewer values than objectives, a constraint that the study does not have, a complete trial of
-    /// which a value is missing.
+    /// the current one or a trial that has ended otherwise (cancelled: fine);
+    /// kInvalidParameterValue for more or fewer values than objectives, a constraint that the study
+    /// does not have, a complete trial of which a value is missing.
     void tell(TellRequest request, Done<void> done);
     /// `params_json`: an object, may be partial. The trial waits for the next ask or agent.
     void enqueue(const std::string& study, const std::string& params_json, std::string request_id,
