@@ -201,6 +201,40 @@ def test_a_study_made_by_optuna_becomes_one_of_ours(tmp_path):
     assert again.returncode == FAILED and "already" in again.stderr
 
 
+def test_several_objectives_and_constraints_go_both_ways(tmp_path):
+    storage = f"sqlite:///{tmp_path}/front.db"
+    study = optuna.create_study(study_name="front", storage=storage, directions=["minimize", "maximize"],
+                                sampler=optuna.samplers.RandomSampler(seed=2))
+
+    def objective(trial):
+        x = trial.suggest_float("x", 0, 1)
+        if trial.number != 5:
+            trial.set_constraint("size", x - 0.8)
+        return x, math.inf if trial.number == 3 else 1 - x
+
+    study.optimize(objective, n_trials=12)
+    answer = tune_json("import", "front.db", "--optuna", cwd=tmp_path)
+    assert answer["trials"] == 12
+    shown = tune_json("show", "front", "--data", "tune-data", cwd=tmp_path)
+    assert [(m["name"], m["goal"]) for m in shown["study"]["metrics"]] == [("value_0", "min"), ("value_1", "max")]
+    for theirs, ours in zip(study.trials, shown["trials"]):
+        if theirs.number == 5:
+            assert ours["state"] == "failed" and "constraints" in ours["reason"]
+            continue
+        assert ours["values"] == [v if math.isfinite(v) else "Infinity" for v in theirs.values]
+        assert ours["constraints"] == {"size": theirs.params["x"] - 0.8}
+        assert (ours["violation"] > 0) == (theirs.params["x"] > 0.8)
+    done = tune("export", "again.db", "--optuna", "front", "--data", "tune-data", cwd=tmp_path)
+    assert done.returncode == OK, done.stderr
+    again = optuna.load_study(study_name="front", storage=f"sqlite:///{tmp_path}/again.db")
+    assert [d.name for d in again.directions] == ["MINIMIZE", "MAXIMIZE"]
+    for before, after in zip(study.trials, again.trials):
+        if before.number != 5:
+            assert after.values == before.values and after.params == before.params
+            assert after.system_attrs["constraints:size"] == before.system_attrs["constraints:size"]
+    assert {t.number for t in again.best_trials} == {t.number for t in study.best_trials}
+
+
 def test_files_that_are_none_are_refused(tmp_path):
     (tmp_path / "text.db").write_text("no data base at all, but long enough to be looked at\n" * 20)
     with sqlite3.connect(tmp_path / "foreign.db") as foreign:

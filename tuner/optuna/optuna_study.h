@@ -46,7 +46,7 @@ struct ImportedStudy {
 /// choice that explains it; where none does, the trials without them are left out, which is said.
 /// Errors: kInvalidParameterValue for distributions that change their kind within the study, and
 /// for a study without parameters. A constraint of Optuna's becomes a metric of its name that may
-/// be at most 0.
+/// be at most 0; complete trials without all values are failed ones.
 [[nodiscard]] Result<ImportedStudy> from_optuna(const OptunaStudy& study);
 
 }  // namespace tune::tuner

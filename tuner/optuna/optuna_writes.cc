@@ -111,6 +111,11 @@ void add_values(std::vector<Command>& commands, const Study& study, const Trial&
                                  .value = trial.more_values[i],
                                  .timestamp_ms = trial.end_ms,
                                  .step = 0});
+    for (std::size_t i = 0; i < trial.constraint_values.size(); ++i)
+        batch.metrics.push_back({.key = study.config().constraints.at(i).metric.name,
+                                 .value = trial.constraint_values[i],
+                                 .timestamp_ms = trial.end_ms,
+                                 .step = 0});
     for (const auto& [key, value] : from.tags) {
         if (key.size() > kKeyCharsMax) continue;
         batch.tags.push_back({key, tag_text(value)});

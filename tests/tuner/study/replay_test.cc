@@ -90,6 +90,30 @@ INSTANTIATE_TEST_SUITE_P(Samplers, Replay,
                                            R"({"type": "gp", "seed": 1, "startup": 5})",
                                            R"({"type": "grid", "seed": 1, "points": 4})"));
 
+class ReplayOfNumbers : public ::testing::TestWithParam<const char*> {};
+
+/// Samplers that want numbers, or generations.
+TEST_P(ReplayOfNumbers, EightWorkersEverySuggestionComesOutAgain) {
+    World world;
+    ASSERT_TRUE(
+        world
+            .create(
+                R"("space": {"lr": {"float": [1e-5, 0.1], "log": true}, "depth": {"int": [1, 60]}},
+                           "command": ["run"], "budget": {"trials": 60}, "sampler": )" +
+                std::string(GetParam()))
+            .has_value());
+    work(world, 8);
+    const ReplayReport report = replayed(world);
+    EXPECT_EQ(report.compared, 60u);
+    EXPECT_EQ(report.differing, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Samplers, ReplayOfNumbers,
+                         ::testing::Values(R"({"type": "cmaes", "seed": 1})",
+                                           R"({"type": "auto", "seed": 1})",
+                                           R"({"type": "nsga2", "seed": 1, "population": 8})",
+                                           R"({"type": "tpe", "seed": 1, "startup": 5})"));
+
 TEST(Replay, SaysWhatDiffers) {
     World world;
     ASSERT_TRUE(world.create(R"("sampler": {"type": "tpe", "seed": 4})").has_value());
