@@ -11,7 +11,7 @@ import xml.etree.ElementTree
 
 import pytest
 
-from study_support import NO_TRIAL, OK, TUNE, USAGE, call, server, tune, tune_json
+from study_support import NO_TRIAL, OK, TUNE, USAGE, call, server, study_of, tune, tune_json
 
 SPACE = {"lr": {"float": [1e-5, 0.1], "log": True}, "n": {"int": [1, 8]}, "opt": {"choice": ["sgd", "adam", "<&>"]}}
 KINDS = ["history", "curves", "intermediate", "parallel", "slice", "contour", "rank", "importance", "edf", "timeline",
@@ -142,6 +142,25 @@ def test_a_terminal_gets_the_plot_in_colour_and_in_its_width(studies, tmp_path):
         text += piece
     assert process.wait(timeout=30) == OK
     assert b"\x1b[38;5;" in text and "full: history".encode() in text
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_several_objectives_have_a_front(studies, tmp_path, count):
+    url, _ = studies
+    metrics = [{"name": f"m{i}", "goal": "max" if i == 2 else "min"} for i in range(count)]
+    create(url, f"front{count}", metric=metrics)
+    points = [[1, 5, 0], [2, 3, 0], [3, 4, 0], [2, 6, 9]]
+    for trial, values in zip(ask(url, f"front{count}", 4), points):
+        status, _ = call(url, f"/api/2.0/tune/studies/front{count}/tell",
+                         {"number": trial["number"], "attempt": trial["attempt"], "values": values[:count]})
+        assert status == 200
+    plot = tune_json("plot", f"front{count}", "pareto", "--server", url, cwd=tmp_path)
+    assert len(plot["panels"]) == (1 if count == 2 else 3)
+    front = next(layer for layer in plot["panels"][0]["layers"] if layer.get("name") == "front")
+    best = {trial["number"] for trial in study_of(url, f"front{count}")["best_trials"]}
+    assert sorted(zip(front["x"], front["y"])) == sorted(tuple(points[number][:2]) for number in best)
+    found = tune_json("importance", f"front{count}", "--metric", "m1", "--server", url, cwd=tmp_path)
+    assert found["metric"] == "m1" and found["trials"] == 4
 
 
 def test_importance_finds_the_parameter_that_decides(studies, tmp_path):

@@ -48,6 +48,8 @@ Panel pareto_panel(const PlotRequest& request, std::size_t a, std::size_t b,
     // With two objectives the front is a staircase; with more its shadow would cross itself.
     if (study.metrics.size() == 2) {
         std::sort(corners.begin(), corners.end());
+        // Walked from its best x on, so that the line bounds what was reached.
+        if (study.metrics[a].is_max) std::reverse(corners.begin(), corners.end());
         for (const auto& [x, y] : corners) {
             line.x.push_back(x);
             line.y.push_back(y);

@@ -151,6 +151,18 @@ TEST(Pareto, FrontOfTwoAndThreeObjectives) {
     EXPECT_EQ(make_plot(PlotKind::kPareto, three).value().panels.size(), 3u);
 }
 
+TEST(Pareto, TheStaircaseBeginsAtTheBestOfTheFirstObjective) {
+    const Json trials = Json::array({objectives({1, 5}, 0), objectives({2, 6}, 1)});
+    const auto xs_of = [&](const char* metrics) {
+        const StudyData data = data_of(study_json(metrics), trials);
+        return make_plot(PlotKind::kPareto, data).value().panels[0].layers[0].x;
+    };
+    EXPECT_EQ(xs_of(R"({"metrics": [{"name": "a", "goal": "min"}, {"name": "b", "goal": "max"}]})"),
+              (std::vector<double>{1, 2}));
+    EXPECT_EQ(xs_of(R"({"metrics": [{"name": "a", "goal": "max"}, {"name": "b", "goal": "min"}]})"),
+              (std::vector<double>{2, 1}));
+}
+
 TEST(Pareto, TrialsBeyondTheirBoundsDoNotCount) {
     Json good = objectives({2, 2}, 0);
     good["violation"] = 0;
