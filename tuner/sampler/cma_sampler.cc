@@ -67,13 +67,12 @@ CmaSampler::CmaSampler(const Space& space, Goal goal, std::uint64_t seed,
 CmaSampler::Generation CmaSampler::first_generation() const {
     const auto d = static_cast<Eigen::Index>(axes_.size());
     Eigen::VectorXd mean = Eigen::VectorXd::Constant(d, 0.5);
-    if (!space_.first_points().empty()) {
-        const Point& first = space_.first_points().front();
+    if (const std::vector<Point> points = space_.first_points(); !points.empty()) {
+        const Point& first = points.front();
         for (std::size_t j = 0; j < axes_.size(); ++j) {
             const double given = first[parameters_[j]];
             if (is_active(given))
-                mean[static_cast<Eigen::Index>(j)] =
-                    (axes_[j].position(given) - axes_[j].low) / axes_[j].range;
+                mean[static_cast<Eigen::Index>(j)] = axes_[j].share_below(axes_[j].position(given));
         }
     }
     return {CmaState(axes_, default_population(axes_.size()), std::move(mean), kFirstSigma), 0, 0};

@@ -37,6 +37,7 @@ std::vector<double> widths(const Axis& axis, const std::vector<double>& mu, Mixt
     const std::size_t all = mu.size();
     const auto n = static_cast<double>(all - 1);
     std::vector<double> sigma(all, axis.range);
+    sigma.back() = axis.prior_width();
     if (all == 1) return sigma;
     std::vector<std::size_t> order(all);
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -57,9 +58,9 @@ std::vector<double> widths(const Axis& axis, const std::vector<double>& mu, Mixt
     double least = axis.range / std::min(100.0, n + 2);
     if (rule == MixtureRule::kWatanabe)
         least = axis.range * std::max(0.03, 1 / ((n + 2) * (n + 2)));
-    if (rule == MixtureRule::kHyperopt && all == 2) sigma[0] = 0.5 * axis.range;
+    if (rule == MixtureRule::kHyperopt && all == 2) sigma[0] = 0.5 * axis.prior_width();
     for (double& width : sigma) width = std::clamp(width, least, axis.range);
-    sigma.back() = axis.range;
+    sigma.back() = axis.prior_width();
     return sigma;
 }
 
@@ -122,7 +123,7 @@ PlainMixture::PlainMixture(std::span<const Axis> axes, const std::vector<std::ve
 PlainMixture::Marginal PlainMixture::numbers(const Axis& axis, std::vector<double> mu) const {
     Marginal marginal;
     marginal.mu = std::move(mu);
-    marginal.mu.push_back(0.5 * (axis.low + axis.high));
+    marginal.mu.push_back(axis.prior_mean());
     marginal.sigma = widths(axis, marginal.mu, rule_);
     for (std::size_t i = 0; i < marginal.mu.size(); ++i)
         marginal.mass.push_back(1 - below((axis.low - marginal.mu[i]) / marginal.sigma[i]) -
@@ -133,6 +134,8 @@ PlainMixture::Marginal PlainMixture::numbers(const Axis& axis, std::vector<doubl
 /// One count for each category before any was seen.
 void PlainMixture::count_categories(Marginal& marginal, const Axis& axis) const {
     marginal.shares.assign(static_cast<std::size_t>(axis.categories), 1.0);
+    for (std::size_t k = 0; k < axis.shares.size(); ++k)
+        marginal.shares[k] = axis.categories * axis.category_share(static_cast<double>(k));
     const double prior = weights_.back();
     for (std::size_t i = 0; i < marginal.codes.size(); ++i)
         marginal.shares[static_cast<std::size_t>(marginal.codes[i])] += weights_[i] / prior;

@@ -116,7 +116,7 @@ TEST(Rules, NothingForbiddenIsProposed) {
         read("space: {x: 0..1, y: 0..1}\nforbid: [abs(x - y) > 0.00001]\n").space,
     };
     for (const Space& space : spaces)
-        for (const char* type : {"random", "qmc", "tpe", "gp"}) {
+        for (const char* type : {"random", "qmc", "tpe", "gp", "cmaes", "nsga2", "auto"}) {
             const auto sampler = sampler_of(space, type);
             for (std::uint64_t n = 0; n < 25; ++n) {
                 const Point point = sampler->suggest(n);

@@ -89,11 +89,11 @@ double expected_length(Eigen::Index dimensions) {
 }
 
 double unit_of(const Axis& axis, double position) {
-    return (position - axis.low) / axis.range;
+    return axis.share_below(position);
 }
 
 double value_at(const Axis& axis, double unit) {
-    return axis.value(axis.low + axis.range * std::clamp(unit, 0.0, 1.0));
+    return axis.value(axis.quantile(std::clamp(unit, 0.0, 1.0)));
 }
 
 /// The ends of the cell that holds `unit`. The outermost cells have one inner end, which then

@@ -38,7 +38,13 @@ std::optional<ForeignSystem> recognised(const Node& root) {
         return ForeignSystem::kNni;
     if (root.find("parameters") != nullptr && root.find("method") != nullptr)
         return ForeignSystem::kWandb;
-    if (any_child(root, {"attributes", "type"})) return ForeignSystem::kOptuna;
+    // As Optuna's data base holds them: JSON in texts.
+    const bool are_texts =
+        !root.entries.empty() &&
+        std::all_of(root.entries.begin(), root.entries.end(), [](const Entry& entry) {
+            return entry.value.text.find("Distribution\"") != std::string::npos;
+        });
+    if (are_texts || any_child(root, {"attributes", "type"})) return ForeignSystem::kOptuna;
     return std::nullopt;
 }
 

@@ -13,9 +13,28 @@ import pytest
 import yaml
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
-TUNE = os.environ.get("TUNE", os.path.join(ROOT, "build", "release", "bin", "tune"))
+BIN_DIR = os.environ.get("TUNE_BIN_DIR", os.path.join(ROOT, "build", "release", "bin"))
+TUNE = os.path.join(BIN_DIR, "tune")
 
-RECORDED = os.path.join(ROOT, "tests", "contract", "hyperopt_space.json")
+RECORDED = os.path.join(ROOT, "tests", "e2e", "hyperopt_space.json")
+
+
+class Loader(yaml.SafeLoader):
+    """YAML 1.2's scalars, as tune reads them: `on` is a text, 1e-5 a number."""
+
+
+BOOL, FLOAT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:float"
+Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in known if tag not in (BOOL, FLOAT)]
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+Loader.add_implicit_resolver(BOOL, re.compile("^(true|false)$"), list("tf"))
+NUMBER = re.compile(r"^[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?$")
+Loader.add_implicit_resolver(FLOAT, NUMBER, list("-+.0123456789"))
+
+
+def load(text):
+    return yaml.load(text, Loader=Loader)
 
 
 def run(*words):
@@ -59,18 +78,18 @@ def test_optuna_distributions(tmp_path, validator):
         "opt": d.CategoricalDistribution(["sgd", "adam", None, 3, True]),
     }
     stored = {name: d.distribution_to_json(one) for name, one in made.items()}
-    study = yaml.safe_load(translated(tmp_path, stored))
+    study = load(translated(tmp_path, stored))
     assert validator.is_valid(study)
     assert study["space"]["layers"] == {"int": [1, 9], "step": 2}
     assert study["space"]["mix"] == {"float": [0.0, 1.0], "step": 0.25}
     assert study["space"]["opt"] == {"choice": ["sgd", "adam", None, 3, True]}
-    assert float(study["space"]["lr"]["float"][0]) == 1e-5
+    assert study["space"]["lr"]["float"] == [1e-5, 0.1]
 
 
 def test_hyperopt_space_as_recorded(tmp_path, validator):
     """What hyperopt_space.py printed with hyperopt 0.3.0 (see below)."""
     with open(RECORDED, encoding="utf-8") as recorded:
-        study = yaml.safe_load(translated(tmp_path, json.load(recorded)))
+        study = load(translated(tmp_path, json.load(recorded)))
     assert validator.is_valid(study)
     assert study["space"]["model"]["choice"] == ["svm", "forest"]
     assert study["space"]["depth"] == {"int": [1, 9], "when": {"model": "forest"}}
@@ -118,12 +137,12 @@ def studies_of_docs():
             continue
         with open(path, encoding="utf-8") as file:
             for block in re.findall(r"```yaml\n(.*?)```", file.read(), re.S):
-                study = yaml.safe_load(block)
+                study = load(block)
                 if isinstance(study, dict) and {"space", "sampler", "pruner"} & set(study):
                     found.append((os.path.relpath(path, ROOT), study))
     for path in glob.glob(os.path.join(ROOT, "examples", "**", "*.yaml"), recursive=True):
         with open(path, encoding="utf-8") as file:
-            study = yaml.safe_load(file)
+            study = load(file)
         if isinstance(study, dict) and "space" in study:
             found.append((os.path.relpath(path, ROOT), study))
     return found
@@ -150,6 +169,9 @@ GOOD = [
     {"budget": {"cost": {"of": "seconds", "max": "1h"}, "no_progress": 5, "target": 0.1}},
     {"warm_start": {"trials": [{"params": {"x": 0.5}, "value": 1}]}},
     {"budget": {"trials": 3, "time": "1h30m", "parallel": 2}, "retry": {"max": 1, "on": ["oom"]}},
+    {"metric": ["a", {"name": "b", "goal": "max"}], "sampler": {"type": "nsga2"}},
+    {"constraints": [{"name": "latency_ms", "max": 20}]},
+    {"sampler": {"type": "tpe", "preset": "watanabe", "window": 100}},
     {"metric": {"name": "a", "goal": "max", "take": "mean_last_5"}, "grace": 3.5, "timeout": "90s"},
     {"scrape": ["loss=([0-9.]+)", {"name": "a", "pattern": "b=(.)"}]},
     {"env": {"A": 1}, "command": "python a {x}"},
@@ -182,6 +204,9 @@ BAD = [
     {"budget": {"hours": 1}},
     {"retry": {"on": ["bad_luck"]}},
     {"metric": {"name": "a", "goal": "maxx"}},
+    {"metric": []},
+    {"constraints": [{"name": "latency_ms"}]},
+    {"sampler": {"type": "nsga2", "startup": 3}},
     {"metric": {"name": "a", "take": "first"}},
     {"scrape": [1]},
     {"env": ["A"]},
