@@ -186,9 +186,11 @@ TEST(Budgets, ExactWithManyAskersAtOnce) {
             });
     }
     std::set<std::uint64_t> numbers;
-    for (auto& answer : answers)
-        for (const AskedTrial& trial : *answer.get())
+    for (auto& answer : answers) {
+        const auto asked = answer.get();
+        for (const AskedTrial& trial : *asked)
             EXPECT_TRUE(numbers.insert(trial.number).second) << "given twice";
+    }
     EXPECT_EQ(numbers.size(), 50u);
     EXPECT_EQ(look(world).trials, 50u);
 }
