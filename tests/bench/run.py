@@ -2,12 +2,14 @@
 """Runs the benchmarks and prints one table with our figures, their targets and the peers measured in the same run.
 
     tests/bench/run.py                 our figures
-    tests/bench/run.py --peers         ours and the peers' (makes .venv-peers on first use; takes minutes)
+    tests/bench/run.py --peers         ours and the peers' (installs them on first use; takes minutes)
     tests/bench/run.py --json tracker  one area, as JSON lines
 
 A benchmark is a program `*_bench` in build/<preset>/bin or a script tests/bench/<area>/*_bench.py. It prints one JSON
 object a figure: name, value, unit, better ("higher" or "lower"), target (optional). A peer script is
-tests/bench/<area>/peers.py; it prints the same names with the extra field "peer".
+tests/bench/<area>/peers.py; it prints the same names with the extra field "peer". It runs in an environment of its
+own, build/peers/<area>, with what tests/bench/<area>/requirements.txt names (or, without one, tests/bench/requirements.txt)
+and requirements-no-deps.txt beside it: peers whose pinned dependencies would push out another peer.
 """
 
 import argparse
@@ -45,14 +47,22 @@ def our_commands(area, bin_dir):
         yield [str(ROOT / ".venv" / "bin" / "python"), str(script)]
 
 
-def peer_python():
+def peer_python(area):
     """The peers' own environment, so that their dependencies never meet ours."""
-    python = ROOT / ".venv-peers" / "bin" / "python"
-    requirements = ROOT / "tests" / "bench" / "requirements.txt"
-    stamp = ROOT / ".venv-peers" / ".installed"
-    if not stamp.exists() or stamp.stat().st_mtime < requirements.stat().st_mtime:
-        subprocess.run([sys.executable, "-m", "venv", ROOT / ".venv-peers"], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "-r", requirements], check=True)
+    bench = ROOT / "tests" / "bench"
+    own = bench / area / "requirements.txt"
+    requirements = own if own.exists() else bench / "requirements.txt"
+    alone = bench / area / "requirements-no-deps.txt"
+    folder = ROOT / "build" / "peers" / (area if own.exists() else "all")
+    python = folder / "bin" / "python"
+    stamp = folder / ".installed"
+    newest = max(file.stat().st_mtime for file in (requirements, alone) if file.exists())
+    if not stamp.exists() or stamp.stat().st_mtime < newest:
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        pip = [python, "-m", "pip", "install", "--quiet"]
+        subprocess.run([*pip, "-r", requirements], check=True)
+        if alone.exists():
+            subprocess.run([*pip, "--no-deps", "-r", alone], check=True)
         stamp.touch()
     return str(python)
 
@@ -102,7 +112,7 @@ def main():
             figures += read_figures(command, environment, area)
         peers = ROOT / "tests" / "bench" / area / "peers.py"
         if options.peers and peers.exists():
-            figures += read_figures([peer_python(), str(peers)], environment, area)
+            figures += read_figures([peer_python(area), str(peers)], environment, area)
     if options.json:
         for figure in figures:
             print(json.dumps(figure))

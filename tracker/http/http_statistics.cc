@@ -30,6 +30,9 @@ std::string HttpStatistics::group_of(std::string_view pattern) {
     second = take_segment(rest);  // behind the version
     if (second == "mlflow-artifacts") return "artifacts";
     const std::string third(take_segment(rest));
+    // What training scripts wait for, told from searches of the same group.
+    if (third == "runs" && (rest == "/log-metric" || rest == "/log-batch"))
+        return third + std::string(rest);
     if (second == "mlflow") return third.starts_with('{') ? "other" : third;
     return std::string(second) + (third.empty() ? "" : "/" + third);
 }

@@ -22,8 +22,8 @@ class HttpStatistics {
 public:
     /// Groups of routes; further ones are counted as "other".
     static constexpr std::size_t kGroupsMax = 48;
-    /// "runs" of /api/2.0/mlflow/runs/get and /ajax-api/..., "tune/studies", "artifacts", "ui",
-    /// "page" for what the web page is made of.
+    /// "runs" of /api/2.0/mlflow/runs/get and /ajax-api/..., "runs/log-metric", "runs/log-batch",
+    /// "tune/studies", "artifacts", "ui", "page" for what the web page is made of.
     [[nodiscard]] static std::string group_of(std::string_view pattern);
 
     /// Called by the server before it starts. `router` outlives this.

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <vector>
 
+#include "base/thread.h"
 #include "tracker/http/file_sender.h"
 
 namespace tune::tracker {
@@ -25,6 +26,8 @@ std::int64_t Worker::now_ms() {
 void Worker::start() {
     schedule_tick();
     thread_ = std::thread([this] {
+        name_thread("network");
+        take_short_turns();
         block_sigpipe();
         thread_id_ = std::this_thread::get_id();
         context_.run();

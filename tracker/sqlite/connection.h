@@ -51,6 +51,13 @@ struct ConnectionOptions {
 /// statements are about 80; searches add their own.
 inline constexpr std::size_t kStatementCacheMax = 128;
 
+/// What a checkpoint found in the write-ahead log, and how much of that is in the data base now.
+/// Both are 0 when another connection was at it.
+struct LogPages {
+    int in_log = 0;
+    int copied = 0;
+};
+
 class Connection {
 public:
     /// Opens `path` in WAL mode with synchronous=FULL: a commit that returned is on disk.
@@ -81,7 +88,7 @@ public:
     /// Pages in the write-ahead log after the last commit of this connection.
     [[nodiscard]] int wal_pages() const { return wal_pages_; }
     /// Copies the log into the data base as far as readers allow, without waiting for them.
-    [[nodiscard]] Result<void> checkpoint();
+    [[nodiscard]] Result<LogPages> checkpoint();
 
     /// Grows with every error of SQLite: tells a refused command from a failed one.
     [[nodiscard]] std::int64_t failure_count() const { return failure_count_; }

@@ -133,10 +133,15 @@ Result<Outcome> apply(WriteContext& context, UpdateRun& command) {
     if (command.status) info.status = *command.status;
     if (command.end_time_ms) info.end_time_ms = command.end_time_ms;
     if (command.start_time_ms) info.start_time_ms = *command.start_time_ms;
-    TUNE_TRY(update, context.connection.prepare("UPDATE runs SET status = ?2, start_time_ms = ?3, "
-                                                "end_time_ms = ?4 WHERE run_row = ?1"));
-    update.with(run.run_row, static_cast<std::int64_t>(info.status), info.start_time_ms);
-    if (info.end_time_ms) update.bind(4, *info.end_time_ms);
+    // A column that is set is written to its index anew, whatever its value.
+    TUNE_TRY(update, context.connection.prepare(
+                         command.start_time_ms
+                             ? "UPDATE runs SET status = ?2, end_time_ms = ?3, start_time_ms = ?4 "
+                               "WHERE run_row = ?1"
+                             : "UPDATE runs SET status = ?2, end_time_ms = ?3 WHERE run_row = ?1"));
+    update.with(run.run_row, static_cast<std::int64_t>(info.status));
+    if (info.end_time_ms) update.bind(3, *info.end_time_ms);
+    if (command.start_time_ms) update.bind(4, *command.start_time_ms);
     TUNE_TRY_VOID(update.run());
     if (command.start_time_ms) context.metrics.note_changed_run(run.run_row);
     if (!command.run_name.empty()) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/thread.h"
 
 namespace tune::tracker {
 
@@ -25,6 +26,7 @@ void Checkpointer::stop() {
 }
 
 void Checkpointer::run() {
+    name_thread("checkpointer");
     bool has_warned = false;
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -32,7 +34,9 @@ void Checkpointer::run() {
         if (is_stopping_) return;
         is_requested_ = false;
         lock.unlock();
-        const Result<void> done = connection_->checkpoint();
+        const Result<sqlite::LogPages> done = connection_->checkpoint();
+        if (done) copied_pages_ = done->copied;
+        has_finished_ = true;
         // The log keeps the data meanwhile; one line a streak of failures is enough.
         if (!done && !has_warned) log_warning("Checkpoint: " + done.error().text());
         has_warned = !done;

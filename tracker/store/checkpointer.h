@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -22,10 +23,19 @@ public:
     void request();
     void stop();
 
+    /// Pages at the log's beginning that the last checkpoint left in the data base.
+    [[nodiscard]] int copied_pages() const { return copied_pages_.load(); }
+    /// The log has begun anew: nothing of it is copied.
+    void log_restarted() { copied_pages_ = 0; }
+    /// Whether a checkpoint has ended since the last call.
+    [[nodiscard]] bool take_finished() { return has_finished_.exchange(false); }
+
 private:
     void run();
 
     std::unique_ptr<sqlite::Connection> connection_;
+    std::atomic<int> copied_pages_{0};
+    std::atomic<bool> has_finished_{false};
     std::mutex mutex_;
     std::condition_variable changed_;
     bool is_requested_ = false;  // guarded by mutex_

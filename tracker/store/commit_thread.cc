@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "tracker/sqlite/transaction.h"
 #include "tracker/store/apply.h"
 #include "tracker/store/outbox.h"
@@ -128,10 +129,11 @@ std::size_t approximate_bytes(const Command& command) {
 }
 
 CommitThread::CommitThread(WriteContext& context, ObserverThread& observers,
-                           Checkpointer& checkpointer, std::int64_t position)
+                           Checkpointer& checkpointer, ReadPool& readers, std::int64_t position)
     : context_(context),
       observers_(observers),
       checkpointer_(checkpointer),
+      readers_(readers),
       position_(position),
       thread_([this] { run(); }) {}
 
@@ -190,6 +192,8 @@ std::vector<CommitThread::Pending> CommitThread::take_group() {
 }
 
 void CommitThread::run() {
+    name_thread("writer");
+    take_short_turns();
     for (;;) {
         std::vector<Pending> group = take_group();
         if (group.empty()) return;
@@ -286,9 +290,22 @@ void CommitThread::answer(std::span<Pending> group, Outcomes outcomes) {
 
 void CommitThread::care_for_log() {
     const int pages = context_.connection.wal_pages();
-    if (pages >= kCheckpointPages) checkpointer_.request();
-    if (pages < kWalPagesMax) return;
-    if (const Result<void> done = context_.connection.checkpoint(); !done)
+    if (pages < log_pages_) checkpointer_.log_restarted();
+    log_pages_ = pages;
+    if (pages - checkpointer_.copied_pages() >= kCheckpointPages) checkpointer_.request();
+    if (pages < kLogPagesWanted || !checkpointer_.take_finished()) return;
+    if (pages >= kLogPagesMax) {
+        if (readers_.pause(kReadersPause)) restart_log();
+        readers_.resume();
+    } else if (!readers_.is_in_use()) {
+        restart_log();
+    }
+}
+
+/// Copies what is left, which lets the next transaction write from the log's beginning if nobody
+/// reads the log.
+void CommitThread::restart_log() {
+    if (const Result<sqlite::LogPages> done = context_.connection.checkpoint(); !done)
         log_warning("Checkpoint: " + done.error().text());
 }
 

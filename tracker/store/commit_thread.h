@@ -2,6 +2,7 @@
 // The writer: a bounded queue of commands, and the one thread that applies them in groups.
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include "tracker/sqlite/connection.h"
 #include "tracker/store/checkpointer.h"
 #include "tracker/store/observer_thread.h"
+#include "tracker/store/read_pool.h"
 #include "tracker/store/statistics.h"
 #include "tracker/store/store.h"
 #include "tracker/store/write_context.h"
@@ -23,19 +25,24 @@ namespace tune::tracker {
 
 /// Bytes of commands in one transaction: bounds how long the first of them waits.
 inline constexpr std::size_t kGroupBytesMax = 4u << 20;
-/// Pages in the log (4 kB each) that start a checkpoint beside the writer, and those at which the
-/// writer does one itself, because the other cannot keep up.
-inline constexpr int kCheckpointPages = 1'000;
-inline constexpr int kWalPagesMax = 16'000;
+/// Pages of the log (4 kB each) not yet copied that start a checkpoint beside the writer. Each
+/// costs two syncs that commits wait behind, and a page that changes often is copied once a time.
+inline constexpr int kCheckpointPages = 2'000;
+/// A log of this length begins anew, once a checkpoint beside the writer has copied most of it and
+/// nobody reads: the writer copies the rest.
+inline constexpr int kLogPagesWanted = 4'000;
+/// From here on readers are held back for it, for at most kReadersPause.
+inline constexpr int kLogPagesMax = 16'000;
+inline constexpr std::chrono::milliseconds kReadersPause{5};
 
 /// What a command holds in memory, roughly; decides how many may wait.
 [[nodiscard]] std::size_t approximate_bytes(const Command& command);
 
 class CommitThread {
 public:
-    /// `context`, `observers` and `checkpointer` outlive this. `position`: that of the last commit.
+    /// What is given by reference outlives this. `position`: that of the last commit.
     CommitThread(WriteContext& context, ObserverThread& observers, Checkpointer& checkpointer,
-                 std::int64_t position);
+                 ReadPool& readers, std::int64_t position);
     ~CommitThread() { stop(); }
     CommitThread(const CommitThread&) = delete;
     CommitThread& operator=(const CommitThread&) = delete;
@@ -73,10 +80,13 @@ private:
     [[nodiscard]] Result<void> advance_position();
     void answer(std::span<Pending> group, Outcomes outcomes);
     void care_for_log();
+    void restart_log();
 
     WriteContext& context_;
     ObserverThread& observers_;
     Checkpointer& checkpointer_;
+    ReadPool& readers_;
+    int log_pages_ = 0;  // after the last transaction; writer thread only
     std::atomic<std::int64_t> position_;
     Outbox* outbox_ = nullptr;
     bool has_outgoing_ = false;  // the outbox was asked in this transaction; writer thread only

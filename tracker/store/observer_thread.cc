@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/thread.h"
 #include "tracker/store/store.h"
 
 namespace tune::tracker {
@@ -43,6 +44,7 @@ std::size_t ObserverThread::waiting() {
 }
 
 void ObserverThread::run() {
+    name_thread("observers");
     std::unique_lock lock(mutex_);
     for (;;) {
         changed_.wait(lock, [this] { return is_stopping_ || !queue_.empty(); });

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/thread.h"
 #include "tracker/store/search_page.h"
 #include "tracker/store/store.h"
 
@@ -10,6 +11,8 @@ namespace {
 
 constexpr int kReaderCacheKib = 4096;
 constexpr std::size_t kSpareConnections = 2;
+/// A search or a history keeps a processor busy for ms; what a training step waits for is a write.
+constexpr int kReaderSteps = 5;
 
 }  // namespace
 
@@ -43,6 +46,8 @@ void ReadPool::stop() {
 }
 
 void ReadPool::run() {
+    name_thread("reader");
+    stand_back(kReaderSteps);
     std::unique_lock lock(mutex_);
     for (;;) {
         jobs_changed_.wait(lock, [this] { return is_stopping_ || !jobs_.empty(); });
@@ -66,8 +71,9 @@ Result<std::unique_ptr<sqlite::Connection>> ReadPool::open() const {
 
 Result<ReadPool::Lease> ReadPool::lease() {
     std::unique_lock lock(mutex_);
-    connections_changed_.wait(
-        lock, [this] { return !idle_.empty() || connection_count_ < connections_max_; });
+    connections_changed_.wait(lock, [this] {
+        return !is_paused_ && (!idle_.empty() || connection_count_ < connections_max_);
+    });
     std::unique_ptr<sqlite::Connection> connection;
     if (!idle_.empty()) {
         connection = std::move(idle_.back());
@@ -79,7 +85,7 @@ Result<ReadPool::Lease> ReadPool::lease() {
         if (!opened) {
             lock.lock();
             --connection_count_;
-            connections_changed_.notify_one();
+            connections_changed_.notify_all();
             return std::move(opened).error();
         }
         connection = std::move(*opened);
@@ -100,7 +106,26 @@ void ReadPool::describe(StoreStatistics& statistics) {
 void ReadPool::give_back(std::unique_ptr<sqlite::Connection> connection) {
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(connection));
-    connections_changed_.notify_one();
+    // All: a lease and pause() may both be waiting.
+    connections_changed_.notify_all();
+}
+
+bool ReadPool::pause(std::chrono::milliseconds wait) {
+    std::unique_lock lock(mutex_);
+    is_paused_ = true;
+    return connections_changed_.wait_for(lock, wait,
+                                         [this] { return connection_count_ == idle_.size(); });
+}
+
+void ReadPool::resume() {
+    const std::lock_guard lock(mutex_);
+    is_paused_ = false;
+    connections_changed_.notify_all();
+}
+
+bool ReadPool::is_in_use() {
+    const std::lock_guard lock(mutex_);
+    return connection_count_ != idle_.size();
 }
 
 ReadPool::Lease::~Lease() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -49,6 +50,12 @@ public:
     };
     [[nodiscard]] Result<Lease> lease();
 
+    /// Holds new leases back until resume(), and waits for those that are out, at most `wait`.
+    /// Whether none is out. One thread at a time.
+    [[nodiscard]] bool pause(std::chrono::milliseconds wait);
+    void resume();
+    [[nodiscard]] bool is_in_use();
+
     /// Fills in what concerns reads.
     void describe(StoreStatistics& statistics);
 
@@ -69,6 +76,7 @@ private:
     std::size_t connection_count_ = 0;                       // guarded by mutex_
     std::uint64_t rejected_ = 0;                             // guarded by mutex_
     bool is_stopping_ = false;                               // guarded by mutex_
+    bool is_paused_ = false;                                 // guarded by mutex_
     std::vector<std::thread> threads_;
 };
 

@@ -94,7 +94,7 @@ struct Store::Parts {
           context(*writer, options, static_cast<std::uint64_t>(options.clock->now_ms())),
           checkpointer(std::move(checkpoint_connection)),
           readers(writer->path(), options.reader_threads, options.read_timeout_ms, context.columns),
-          commits(context, observers, checkpointer, position) {
+          commits(context, observers, checkpointer, readers, position) {
         observers.start();
     }
 

@@ -10,9 +10,9 @@
 
 namespace tune::tracker {
 
-/// Rows in one transaction of the collection: about 3 ms of the writer's time for blocks of metric
+/// Rows in one transaction of the collection: about 1 ms of the writer's time for blocks of metric
 /// points, which other writes may have to wait for.
-inline constexpr std::int64_t kGarbageRowsAtOnce = 256;
+inline constexpr std::int64_t kGarbageRowsAtOnce = 64;
 
 struct GarbageReport {
     std::int64_t runs = 0;

@@ -4,10 +4,13 @@
 //   http_bench --peer NAME [--starts N] -- PROGRAM ARGUMENT...   another server; {port} and
 //   {folder}
 //                                                             are filled in (peers.py does this)
+//   --parts write,search                                      before the --: some of the figures
 //
 // The load generator is one thread on an epoll loop, so that on a small machine most of the time
 // is the server's. Every connection is kept alive and has one request under way. The data lie
 // beside the programs, on a disk: log-metric is durable (an answered write has been fsynced).
+
+#include <thread>
 
 #include "tests/bench/tracker/http_load.h"
 
@@ -26,6 +29,7 @@ struct Subject {
     std::vector<std::string> command;  // with {port} and {folder}
     fs::path folder;                   // scratch, removed at the end
     int start_count = 5;
+    std::string parts = "write,search";
 };
 
 std::string peer_name;
@@ -213,12 +217,11 @@ double log_batch_rate(std::uint16_t port) {
     return rate(port, 1, 4, make) * kRows;
 }
 
-/// Runs with `metric_count` metrics each; the experiment's id.
-std::string make_runs(Connection& connection, const char* name, int run_count, int metric_count) {
-    const std::string experiment =
-        call(connection, "experiments/create", {{"name", name}})["experiment_id"]
-            .get<std::string>();
-    for (int i = 0; i < run_count; ++i) {
+/// Runs `first`, `first` + `stride`, ... of those that make_runs() makes.
+void make_some_runs(std::uint16_t port, const std::string& experiment, int first, int stride,
+                    int run_count, int metric_count) {
+    Connection connection(port);
+    for (int i = first; i < run_count; i += stride) {
         Json batch = {{"run_id", create_run(connection, experiment, i + 1)}};
         batch["params"] = {{{"key", "lr"}, {"value", std::to_string(i)}}};
         for (int k = 0; k < metric_count; ++k)
@@ -228,12 +231,29 @@ std::string make_runs(Connection& connection, const char* name, int run_count, i
                                         {"step", 0}});
         call(connection, "runs/log-batch", batch);
     }
+}
+
+/// Runs with `metric_count` metrics each; the experiment's id. By several clients: the slowest
+/// peer makes ten in a second.
+std::string make_runs(std::uint16_t port, const char* name, int run_count, int metric_count) {
+    constexpr int kClients = 4;
+    Connection connection(port);
+    const std::string experiment =
+        call(connection, "experiments/create", {{"name", name}})["experiment_id"]
+            .get<std::string>();
+    std::vector<std::thread> clients;
+    for (int i = 0; i < kClients; ++i)
+        clients.emplace_back(make_some_runs, port, experiment, i, kClients, run_count,
+                             metric_count);
+    for (std::thread& client : clients) client.join();
     return experiment;
 }
 
+/// Of `repeats` answers, or of those that come in 10 s.
 double median_ms(Connection& connection, const std::string& request, int repeats) {
     std::vector<double> times;
-    for (int i = 0; i < repeats; ++i) {
+    const auto start = Clock::now();
+    for (int i = 0; i < repeats && seconds_since(start) < 10; ++i) {
         const auto begin = Clock::now();
         connection.exchange(request);
         times.push_back(seconds_since(begin) * 1000);
@@ -255,29 +275,39 @@ double run_lives_rate(std::uint16_t port) {
     return count / seconds_since(begin);
 }
 
-void measure(const Subject& subject) {
-    std::vector<double> starts;
-    for (int i = 0; i < subject.start_count; ++i) starts.push_back(Server(subject).start_ms());
-    std::sort(starts.begin(), starts.end());
-    report("server start to first answer", starts[starts.size() / 2], "ms", "lower", 30);
-    const Server server(subject);
+void measure_writes(const Server& server) {
+    report("server memory, idle", server.memory_mb(), "MB", "lower", 20);
     report("log-metric, 16 clients, durable", log_metric_rate(server.port()), "1/s", "higher",
            20'000);
     report("log-batch of 1,000 metrics, one client", log_batch_rate(server.port()), "rows/s",
            "higher", 300'000);
     report("create, log and finish a run (3 requests), one client", run_lives_rate(server.port()),
            "1/s", "higher", 1'000);
+}
+
+void measure_searches(const Server& server) {
     Connection connection(server.port());
-    const Json filtered = {{"experiment_ids", {make_runs(connection, "search", 1000, 1)}},
+    const Json filtered = {{"experiment_ids", {make_runs(server.port(), "search", 1000, 1)}},
                            {"filter", "metrics.loss < 0.5"},
                            {"max_results", 50},
                            {"order_by", {"metrics.loss ASC"}}};
     report("runs/search, filter and order, 50 of 1,000 runs, p50",
            median_ms(connection, post("runs/search", filtered.dump()), 200), "ms", "lower", 1);
-    const Json whole = {{"experiment_ids", {make_runs(connection, "full", 1000, 10)}},
+    const Json whole = {{"experiment_ids", {make_runs(server.port(), "full", 1000, 10)}},
                         {"max_results", 1000}};
     report("runs/search, page of 1,000 full runs, p50",
            median_ms(connection, post("runs/search", whole.dump()), 50), "ms", "lower", 15);
+}
+
+void measure(const Subject& subject) {
+    std::vector<double> starts;
+    for (int i = 0; i < subject.start_count; ++i) starts.push_back(Server(subject).start_ms());
+    std::sort(starts.begin(), starts.end());
+    if (!starts.empty())
+        report("server start to first answer", starts[starts.size() / 2], "ms", "lower", 30);
+    const Server server(subject);
+    if (subject.parts.find("write") != std::string::npos) measure_writes(server);
+    if (subject.parts.find("search") != std::string::npos) measure_searches(server);
     report("server memory after all of this", server.memory_mb(), "MB", "lower", 60);
 }
 
@@ -295,6 +325,7 @@ int main(int argc, char** argv) {
     for (int i = 1; i + 1 < argc; i += 2) {
         const std::string name = argv[i];
         if (name == "--peer") subject.peer = argv[i + 1];
+        if (name == "--parts") subject.parts = argv[i + 1];
         if (name == "--starts") subject.start_count = std::atoi(argv[i + 1]);
         if (name != "--") continue;
         subject.command.assign(argv + i + 1, argv + argc);

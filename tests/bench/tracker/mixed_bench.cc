@@ -2,6 +2,8 @@
 //   mixed_bench [SECONDS]     default 60
 
 #include <array>
+#include <cstring>
+#include <utility>
 
 #include "tests/bench/tracker/http_load.h"
 
@@ -46,6 +48,32 @@ std::string fill(Connection& connection) {
     return experiment;
 }
 
+/// The quantile `part` of the server's own times of log-metric, from its /metrics: from a request's
+/// headers to its answer, without the generator's waiting for a processor. Linear within a bucket.
+double server_quantile(Connection& connection, double part) {
+    const std::string page =
+        connection.exchange("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:5000\r\n\r\n");
+    constexpr std::string_view kBucket =
+        "tune_http_request_seconds_bucket{group=\"runs/log-metric\",le=\"";
+    std::vector<std::pair<double, double>> counts;  // seconds, requests that took no longer
+    for (std::size_t at = page.find(kBucket); at != std::string::npos;
+         at = page.find(kBucket, at + 1)) {
+        const char* const bound = page.c_str() + at + kBucket.size();
+        counts.emplace_back(std::strtod(bound, nullptr),
+                            std::strtod(std::strchr(bound, '}') + 1, nullptr));
+    }
+    TUNE_CHECK(!counts.empty(), page);
+    const double wanted = part * counts.back().second;
+    std::pair<double, double> low = {0, 0};
+    for (const auto& high : counts) {
+        if (high.second >= wanted)
+            return low.first +
+                   (high.first - low.first) * (wanted - low.second) / (high.second - low.second);
+        low = high;
+    }
+    return low.first;
+}
+
 void measure(const fs::path& bin_dir, double duration_s) {
     const Server server(bin_dir);
     report("idle server, memory", server.memory_mb(), "MB", "lower", 20);
@@ -85,6 +113,9 @@ void measure(const fs::path& bin_dir, double duration_s) {
         report((name + ", rate").c_str(), static_cast<double>(each.size()) / elapsed_s, "1/s",
                "higher", 1);
     }
+    for (const auto& [name, part] : {std::pair("p50", 0.5), {"p99", 0.99}})
+        report(("64 clients mixed: log-metric at the server, " + std::string(name)).c_str(),
+               server_quantile(connection, part) * 1000, "ms", "lower", part > 0.9 ? 10 : 5);
     report("64 clients mixed: memory afterwards", server.memory_mb(), "MB", "lower", 100);
 }
 

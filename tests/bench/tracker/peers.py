@@ -1,14 +1,18 @@
 """MLflow's and FastTrackML's servers (SQLite, their defaults) under the load generator that measures ours, http_bench.
 
-Runs in .venv-peers, whose programs it starts; prints the JSON lines of http_bench with the field "peer".
+Runs in the environment that tests/bench/run.py makes, whose programs it starts; prints the JSON lines of http_bench
+with the field "peer". MLflow takes some minutes; some of it with
+
+    build/peers/tracker/bin/python tests/bench/tracker/peers.py [--peer WORD] [--parts write,search]
 """
 
+import argparse
 import os
 import pathlib
 import subprocess
 import sys
 
-BIN_DIR = pathlib.Path(os.environ["TUNE_BIN_DIR"])
+BIN_DIR = pathlib.Path(os.environ.get("TUNE_BIN_DIR", "build/release/bin"))
 PROGRAMS = pathlib.Path(sys.executable).parent
 
 PEERS = {
@@ -25,11 +29,18 @@ PEERS = {
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", default="", help="those with this word in their names")
+    parser.add_argument("--parts", default="write,search")
+    options = parser.parse_args()
     environment = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true"}
     failed = False
     for name, command in PEERS.items():
-        measured = subprocess.run([BIN_DIR / "http_bench", "--peer", name, "--starts", "1", "--", *command],
-                                  env=environment, check=False)
+        if options.peer not in name:
+            continue
+        starts = "1" if "write" in options.parts else "0"
+        measured = subprocess.run([BIN_DIR / "http_bench", "--peer", name, "--starts", starts, "--parts", options.parts,
+                                   "--", *command], env=environment, check=False)
         failed = failed or measured.returncode != 0
     return failed
 

@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <string>
 
 #include "tracker/sqlite/connection.h"
+#include "tracker/sqlite/log_file.h"
 #include "tracker/sqlite/transaction.h"
 
 namespace tune::tracker::sqlite {
@@ -186,10 +189,48 @@ TEST_F(SqliteTest, PredicatesAreCalled) {
     EXPECT_TRUE(select->is_null(2));
 }
 
+TEST_F(SqliteTest, LogsGrowInStepsOfZerosThatACrashLeavesBehind) {
+    const auto log = directory_ / "x.db-wal";
+    for (int i = 0; i < 100; ++i) must(connection_->execute("INSERT INTO t (b) VALUES (1)"));
+    EXPECT_EQ(std::filesystem::file_size(log) % kLogStepBytes, 0u);
+    EXPECT_GT(std::filesystem::file_size(log), 100 * 4096u);
+    // What a crash would leave: the files as they are, nobody having closed them.
+    std::filesystem::copy_file(directory_ / "x.db", directory_ / "y.db");
+    std::filesystem::copy_file(log, directory_ / "y.db-wal");
+    auto after = Connection::open((directory_ / "y.db").string(), {});
+    ASSERT_TRUE(after);
+    EXPECT_EQ(count(**after), 100);
+    must((*after)->execute("INSERT INTO t (b) VALUES (1)"));
+    EXPECT_EQ(count(**after), 101);
+}
+
+TEST_F(SqliteTest, WhereZerosFindNoRoomTheLogItselfStillMay) {
+    rlimit before{};
+    getrlimit(RLIMIT_FSIZE, &before);
+    const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit small{100'000, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+    auto opened = Connection::open((directory_ / "y.db").string(), {});
+    const bool is_made = opened && (*opened)->execute("CREATE TABLE t (a)");
+    const bool is_small = is_made && (*opened)->execute("INSERT INTO t VALUES (1)");
+    const bool is_large = is_made && (*opened)->execute("INSERT INTO t VALUES (zeroblob(200000))");
+    setrlimit(RLIMIT_FSIZE, &before);
+    std::signal(SIGXFSZ, handler);
+    EXPECT_TRUE(is_made);
+    EXPECT_TRUE(is_small);
+    EXPECT_FALSE(is_large);
+    EXPECT_LT(std::filesystem::file_size(directory_ / "y.db-wal"), 100'001u);
+    must((*opened)->execute("INSERT INTO t VALUES (zeroblob(200000))"));
+    EXPECT_EQ(count(**opened), 2);
+}
+
 TEST_F(SqliteTest, CheckpointsEmptyTheLog) {
     must(connection_->execute("INSERT INTO t (b) VALUES (zeroblob(100000))"));
     EXPECT_GT(connection_->wal_pages(), 10);
-    must(connection_->checkpoint());
+    const auto pages = connection_->checkpoint();
+    ASSERT_TRUE(pages);
+    EXPECT_EQ(pages->in_log, connection_->wal_pages());
+    EXPECT_EQ(pages->copied, pages->in_log);
     must(connection_->execute("INSERT INTO t (b) VALUES (1)"));
     EXPECT_LT(connection_->wal_pages(), 10);
 }
