@@ -1,21 +1,25 @@
 """PyTorch through mlflow.pytorch: log_model and load_model, state dicts, autologging of Lightning, on the CPU."""
 
 import importlib.util
+import tempfile
 
 import absent_cuda
 import pytest
 
+if importlib.util.find_spec("torch") is None:
+    pytest.skip("setup.sh ran with --no-torch", allow_module_level=True)
+# While tests are collected, not when they run: in other tests MLflow tries `import torch`, which works only after this, and which
+# a process can try once.
+with tempfile.TemporaryDirectory(prefix="absent-cuda-") as _folder:
+    absent_cuda.prepare(_folder)
+    import torch as imported
+
 
 @pytest.fixture(scope="module")
-def torch(tmp_path_factory):
-    if importlib.util.find_spec("torch") is None:
-        pytest.skip("setup.sh ran with --no-torch")
-    absent_cuda.prepare(tmp_path_factory.mktemp("cuda"))
-    import torch as module
-
-    module.manual_seed(0)
-    module.set_num_threads(1)
-    return module
+def torch():
+    imported.manual_seed(0)
+    imported.set_num_threads(1)
+    return imported
 
 
 def network(torch):

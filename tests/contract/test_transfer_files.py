@@ -53,7 +53,7 @@ def database(tmp_path_factory):
     for copy in range(19):
         for table in ("runs", "metrics", "latest_metrics", "tags"):
             columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-            picked = ", ".join(f"'{copy:02d}' || substr(run_uuid, 3)" if c == "run_uuid" else f'"{c}"' for c in columns)
+            picked = ", ".join(f"'{copy:08d}' || substr(run_uuid, 9)" if c == "run_uuid" else f'"{c}"' for c in columns)
             connection.execute(f"INSERT INTO {table} SELECT {picked} FROM {table} "
                                "WHERE run_uuid IN (SELECT run_uuid FROM originals)")
     connection.commit()

@@ -11,11 +11,11 @@ import sys
 import types
 
 
-_stand_ins = []
+_replaced = {}
 
 
 def _stand_in(name, **members):
-    _stand_ins.append(name)
+    _replaced[name] = sys.modules.get(name)
     module = types.ModuleType(name)
     module.__spec__ = importlib.machinery.ModuleSpec(name, None)
     module.__path__ = []
@@ -62,8 +62,10 @@ from streaming.base.shuffle import get_shuffle  # noqa: E402
 from streaming.base.util import clean_stale_shared_memory  # noqa: E402
 
 # The package has what it needs of them; other tests of the same session import the real ones.
-for _name in _stand_ins:
+for _name, _module in _replaced.items():
     del sys.modules[_name]
+    if _module is not None:
+        sys.modules[_name] = _module
 
 __all__ = [
     "LocalDataset",
