@@ -58,7 +58,8 @@ TEST_F(SqliteTest, BindsAndReadsEveryKind) {
     must(insert->with(std::nan("")).run());
     insert->bind_blob(1, std::as_bytes(std::span(bytes)));
     must(insert->run());
-    insert->bind_value(1, Value(std::string("v")));
+    const Value text(std::string("v"));
+    insert->bind_value(1, text);
     must(insert->run());
     auto select = connection_->prepare("SELECT b FROM t ORDER BY a");
     const auto next = [&] { return *select->step(); };
