@@ -49,11 +49,7 @@ double Axis::quantile(double uniform) const {
     if (spread == 0) return low + range * uniform;
     const double low_tail = upper_tail((center - low) / spread);
     const double high_tail = upper_tail((high - center) / spread);
-    const double mass = 1 - low_tail - high_tail;
-    // From the nearer end, so that no digits are lost.
-    const double below = low_tail + uniform * mass;
-    const double z =
-        below <= 0.5 ? normal_quantile(below) : -normal_quantile(high_tail + (1 - uniform) * mass);
+    const double z = truncated_normal_quantile(low_tail, high_tail, uniform);
     return std::clamp(center + spread * z, low, high);
 }
 

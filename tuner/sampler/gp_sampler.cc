@@ -9,8 +9,7 @@
 //   pruned     count as what they last reported, but as no better than the median
 //   running    take away uncertainty where they are, so that parallel asks keep apart
 //   kernel     refitted at a few numbers of finished trials (10, 11, ... then every 4, 8, 16), on
-//   at
-//              most 120 of them; between refits only the data changes
+//              at most 120 of them; between refits only the data changes
 //   nearby     every third trial comes from a model of the 4 + d trials nearest to the best one,
 //              fitted to these alone, and stays in the box they span, which shrinks as trials
 //              gather: where the whole function is too rugged for one length scale a feature, its
@@ -33,6 +32,7 @@
 
 #include "base/check.h"
 #include "tuner/sampler/gp/search.h"
+#include "tuner/sampler/normal.h"
 
 namespace tune::tuner {
 namespace {
@@ -46,42 +46,6 @@ constexpr std::size_t kStarts = 6;
 constexpr std::uint64_t kLocalEvery = 3;
 constexpr std::size_t kNeighbours = 4;
 constexpr std::size_t kNeighboursPerFeature = 1;
-
-/// The inverse of the standard normal's distribution function (Acklam; relative error 1e-9).
-double normal_quantile(double p) {
-    if (p > 0.5) return -normal_quantile(1 - p);
-    if (p < 0.02425) {
-        const double q = std::sqrt(-2 * std::log(p));
-        return (((((-7.784894002430293e-03 * q - 3.223964580411365e-01) * q - 2.400758277161838) *
-                      q -
-                  2.549732539343734) *
-                     q +
-                 4.374664141464968) *
-                    q +
-                2.938163982698783) /
-               ((((7.784695709041462e-03 * q + 3.224671290700398e-01) * q + 2.445134137142996) * q +
-                 3.754408661907416) *
-                    q +
-                1);
-    }
-    const double q = p - 0.5;
-    const double r = q * q;
-    return (((((-3.969683028665376e+01 * r + 2.209460984245205e+02) * r - 2.759285104469687e+02) *
-                  r +
-              1.383577518672690e+02) *
-                 r -
-             3.066479806614716e+01) *
-                r +
-            2.506628277459239) *
-           q /
-           (((((-5.447609879822406e+01 * r + 1.615858368580409e+02) * r - 1.556989798598866e+02) *
-                  r +
-              6.680131188771972e+01) *
-                 r -
-             1.328068155288572e+01) *
-                r +
-            1);
-}
 
 double median_of(std::vector<double> values) {
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

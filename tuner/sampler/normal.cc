@@ -95,4 +95,11 @@ double normal_quantile(double p) {
     return q < 0 ? -z : z;
 }
 
+double truncated_normal_quantile(double low_tail, double high_tail, double uniform) {
+    const double mass = 1 - low_tail - high_tail;
+    const double below = low_tail + uniform * mass;
+    return below <= 0.5 ? normal_quantile(below)
+                        : -normal_quantile(high_tail + (1 - uniform) * mass);
+}
+
 }  // namespace tune::tuner

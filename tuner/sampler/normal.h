@@ -14,6 +14,10 @@ inline constexpr double kTailGone = 8.3;
 /// Wichura, Algorithm AS 241 (PPND16), Applied Statistics 37 (1988).
 [[nodiscard]] double normal_quantile(double p);
 
+/// The same of a normal that has lost `low_tail` of its mass below and `high_tail` above: z with
+/// P(X <= z) = uniform. Taken from the nearer end, so that no digits are lost.
+[[nodiscard]] double truncated_normal_quantile(double low_tail, double high_tail, double uniform);
+
 /// ln P(low < X < high) of a standard normal; -inf if the interval is empty. Relative error of the
 /// probability below 1e-12 unless the interval is narrower than 1e-4 deviations.
 [[nodiscard]] double log_normal_mass(double low, double high);

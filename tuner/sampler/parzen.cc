@@ -339,11 +339,7 @@ double ParzenEstimator::draw_position(std::size_t axis_index, std::size_t row,
     const double sigma = is_prior ? axis.prior_width() : kernel.sigma[row];
     const double low_tail = is_prior ? kernel.prior_low_tail : kernel.low_tail[row];
     const double high_tail = is_prior ? kernel.prior_high_tail : kernel.high_tail[row];
-    // Inverse of the truncated distribution, from the nearer end so that no digits are lost.
-    const double mass = 1 - low_tail - high_tail;
-    const double below = low_tail + uniform * mass;
-    const double z =
-        below <= 0.5 ? normal_quantile(below) : -normal_quantile(high_tail + (1 - uniform) * mass);
+    const double z = truncated_normal_quantile(low_tail, high_tail, uniform);
     return std::clamp(mu + sigma * z, axis.low, axis.high);
 }
 

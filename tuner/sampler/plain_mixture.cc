@@ -196,10 +196,9 @@ double PlainMixture::draw_position(std::size_t axis_index, std::size_t row, doub
     const double sigma = marginal.sigma[row];
     const double under = below((axis.low - mu) / sigma);
     const double over = below((mu - axis.high) / sigma);
-    const double target = under + uniform * (1 - under - over);
-    const double z = target <= 0.5
-                         ? normal_quantile(std::max(target, std::numeric_limits<double>::min()))
-                         : -normal_quantile(over + (1 - uniform) * (1 - under - over));
+    // Not 0 below: the quantile there is infinite.
+    const double z = truncated_normal_quantile(std::max(under, std::numeric_limits<double>::min()),
+                                               over, uniform);
     return std::clamp(mu + sigma * z, axis.low, axis.high);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // Test problems of several objectives, all in [0, 1]^d and to be minimised: ZDT1-3 (Zitzler, Deb,
-// Thiele 2000) with 30 parameters, DTLZ2 (Deb, Thiele, Laumanns, Zitzler 2002) with 12. Beside
-// several_peers.py, which holds the same for Optuna.
+// Thiele 2000), DTLZ2 with three objectives (Deb, Thiele, Laumanns, Zitzler 2002). For benches
+// and tests; several_peers.py holds the same for Optuna.
 
 #include <cmath>
 #include <cstddef>

@@ -9,13 +9,15 @@
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <numbers>
 
+#include "tests/bench/tuner/several_problems.h"
 #include "tuner/sampler/hypervolume.h"
 
 namespace tune::tuner {
 namespace {
 
+using bench::dtlz2;
+using bench::zdt;
 using Problem = std::function<std::vector<double>(const Point&)>;
 
 Space unit_cube(std::size_t size) {
@@ -48,27 +50,6 @@ Observation complete(std::uint64_t number, const Point& point, std::vector<doubl
     seen.more_values.assign(values.begin() + 1, values.end());
     seen.violation = violation;
     return seen;
-}
-
-/// Zitzler, Deb, Thiele 2000, with 6 parameters.
-std::vector<double> zdt(int which, const Point& x) {
-    double sum = 0;
-    for (std::size_t i = 1; i < x.size(); ++i) sum += x[i];
-    const double g = 1 + 9 * sum / static_cast<double>(x.size() - 1);
-    const double ratio = x[0] / g;
-    double h = 1 - std::sqrt(ratio);
-    if (which == 2) h = 1 - ratio * ratio;
-    if (which == 3) h -= ratio * std::sin(10 * std::numbers::pi * x[0]);
-    return {x[0], g * h};
-}
-
-/// Deb, Thiele, Laumanns, Zitzler 2002, with three objectives.
-std::vector<double> dtlz2(const Point& x) {
-    double g = 1;
-    for (std::size_t i = 2; i < x.size(); ++i) g += (x[i] - 0.5) * (x[i] - 0.5);
-    const double a = x[0] * std::numbers::pi / 2;
-    const double b = x[1] * std::numbers::pi / 2;
-    return {g * std::cos(a) * std::cos(b), g * std::cos(a) * std::sin(b), g * std::sin(a)};
 }
 
 /// The volume that `trials` suggestions reach below a fixed reference point.
