@@ -7,7 +7,8 @@
 
 A benchmark is a program `*_bench` in build/<preset>/bin or a script tests/bench/<area>/*_bench.py. It prints one JSON
 object a figure: name, value, unit, better ("higher" or "lower"), target (optional). A peer script is
-tests/bench/<area>/peers.py; it prints the same names with the extra field "peer". It runs in an environment of its
+tests/bench/<area>/peers.py; it prints the same names with the extra field "peer". What could not be measured has the
+field "missing", the reason, and no value. Peer scripts run in an environment of their
 own, build/peers/<area>, with what tests/bench/<area>/requirements.txt names (or, without one, tests/bench/requirements.txt)
 and requirements-no-deps.txt beside it: peers whose pinned dependencies would push out another peer.
 """
@@ -73,6 +74,8 @@ def format_number(value):
 
 def verdict(figure):
     target = figure.get("target")
+    if "missing" in figure:
+        return "MISSED"
     if target is None:
         return ""
     met = figure["value"] >= target if figure["better"] == "higher" else figure["value"] <= target
@@ -85,13 +88,19 @@ def print_table(figures):
     for figure in ours:
         peers = []
         for other in figures:
-            if other.get("peer") and other["name"] == figure["name"] and other["value"] and figure["value"]:
+            if not other.get("peer") or other["name"] != figure["name"]:
+                continue
+            if "missing" in other:
+                peers.append(f"{other['peer']} none: {other['missing']}")
+            elif other["value"] and figure.get("value"):
                 ratio = figure["value"] / other["value"]
                 ratio = ratio if figure["better"] == "higher" else 1 / ratio
                 peers.append(f"{other['peer']} {format_number(other['value'])} ({ratio:,.1f}x)")
         target = format_number(figure["target"]) if "target" in figure else ""
         name = f"{figure['name']} [{figure['unit']}]"
-        print(f"{name:<58} {format_number(figure['value']):>12} {target:>12} {verdict(figure):>7}  {'; '.join(peers)}")
+        value = format_number(figure["value"]) if "value" in figure else "none"
+        peers = [f"missing: {figure['missing']}"] * ("missing" in figure) + peers
+        print(f"{name:<58} {value:>12} {target:>12} {verdict(figure):>7}  {'; '.join(peers)}")
 
 
 def main():

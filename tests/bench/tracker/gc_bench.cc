@@ -1,8 +1,7 @@
 // Removing a run of 6.5 million points for good, and what other writers notice of it.
 //   gc_bench [POINTS]
 
-#include <atomic>
-#include <thread>
+#include <future>
 
 #include "tests/bench/tracker/http_load.h"
 
@@ -35,7 +34,7 @@ Json collect(Connection& connection) {
     while (job["is_running"].get<bool>())
         job = Json::parse(connection.exchange(tune_request(
             "GET", "job?after=" + std::to_string(job["version"].get<std::int64_t>()), "")))["job"];
-    TUNE_CHECK(job.contains("result"), job.dump());
+    require(job.contains("result"), job.dump());
     return job["result"];
 }
 
@@ -65,21 +64,21 @@ void measure(const fs::path& bin_dir, int points) {
     report("gc of a run of 6,500,000 points", seconds_since(begin), "s", "lower", 1);
     report("gc of a run of 6,500,000 points, growth of memory",
            server.memory_mb("VmHWM:") - before_mb, "MB", "lower", 50);
-    TUNE_CHECK(result["metric_points"].get<int>() == points, result.dump());
-    TUNE_CHECK(result["free_bytes"].get<std::int64_t>() == 0, result.dump());
+    require(result["metric_points"].get<int>() == points, result.dump());
+    require(result["free_bytes"].get<std::int64_t>() == 0, result.dump());
 
     deleted_run(connection, points);
     const auto quiet =
         write_until(server.port(), runs, 0, [](double elapsed_s) { return elapsed_s >= 2; });
-    std::atomic<bool> is_over{false};
-    std::thread collector([&] {
+    std::future<void> collector = std::async(std::launch::async, [&] {
         Connection own(server.port());
         collect(own);
-        is_over = true;
     });
-    const auto during =
-        write_until(server.port(), runs, 10'000'000, [&](double) { return is_over.load(); });
-    collector.join();
+    const auto is_over = [&](double) {
+        return collector.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    };
+    const auto during = write_until(server.port(), runs, 10'000'000, is_over);
+    collector.get();
     report("log-metric, 8 clients, p99", quantile(quiet, 0.99), "ms", "lower", 10);
     report("log-metric, 8 clients, p99 during gc", quantile(during, 0.99), "ms", "lower", 20);
 }
@@ -87,7 +86,8 @@ void measure(const fs::path& bin_dir, int points) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    measure(fs::absolute(fs::path(argv[0])).parent_path(),
-            argc > 1 ? std::atoi(argv[1]) : 6'500'000);
-    return 0;
+    return run_bench([&] {
+        measure(fs::absolute(fs::path(argv[0])).parent_path(),
+                argc > 1 ? std::atoi(argv[1]) : 6'500'000);
+    });
 }

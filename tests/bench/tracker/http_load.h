@@ -8,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -22,16 +23,37 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
-
-#include "base/check.h"
 
 namespace tune::bench {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using Json = nlohmann::json;
+
+/// A server that does not do what is measured. Not a check that aborts: on the way to main() the
+/// server is stopped and its folder removed.
+class Refusal : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+
+inline void require(bool is_fine, const std::string& reason) {
+    if (!is_fine) throw Refusal(reason);
+}
+
+/// main() of a benchmark: its exit code.
+inline int run_bench(const std::function<void()>& measure) {
+    try {
+        measure();
+        return 0;
+    } catch (const std::exception& fault) {
+        std::fprintf(stderr, "bench: %s\n", fault.what());
+        return 1;
+    }
+}
 
 inline double seconds_since(Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -79,7 +101,7 @@ public:
         return fd;
     }
     explicit Connection(std::uint16_t port) : fd_(try_connect(port)) {
-        TUNE_CHECK(fd_ >= 0, "cannot connect to the server");
+        require(fd_ >= 0, "cannot connect to the server");
     }
     ~Connection() { ::close(fd_); }
     Connection(const Connection&) = delete;
@@ -91,7 +113,7 @@ public:
         answer_.clear();
         while (!request.empty()) {
             const ssize_t sent = ::send(fd_, request.data(), request.size(), MSG_NOSIGNAL);
-            TUNE_CHECK(sent > 0, "the server closed the connection");
+            require(sent > 0, "the server closed the connection before a request");
             request.remove_prefix(static_cast<std::size_t>(sent));
         }
     }
@@ -100,12 +122,14 @@ public:
     bool receive() {
         char piece[1 << 16];
         const ssize_t got = ::recv(fd_, piece, sizeof piece, 0);
-        TUNE_CHECK(got > 0, "the server closed the connection");
+        require(got > 0, "the server closed the connection");
         answer_.append(piece, static_cast<std::size_t>(got));
         const std::size_t head = answer_.find("\r\n\r\n");
         if (head == std::string::npos) return false;
         if (!is_whole(head)) return false;
-        TUNE_CHECK(answer_.compare(9, 3, "200") == 0, answer_);
+        if (answer_.compare(9, 3, "200") != 0)
+            throw Refusal("answered " + answer_.substr(9, answer_.find('\r') - 9) + ": " +
+                          answer_.substr(head + 4, kQuotedBytesMax));
         body_at_ = head + 4;
         return true;
     }
@@ -122,6 +146,8 @@ public:
     }
 
 private:
+    static constexpr std::size_t kQuotedBytesMax = 300;
+
     /// Whether all that the head at `head` announces is there: a length, or chunks up to the empty
     /// one.
     bool is_whole(std::size_t head) {
@@ -132,7 +158,7 @@ private:
             const char* digits = names.c_str() + field + kLength.size();
             return answer_.size() >= head + 4 + std::strtoul(digits, nullptr, 10);
         }
-        TUNE_CHECK(names.find("chunked") != std::string::npos, names);
+        require(names.find("chunked") != std::string::npos, names);
         if (!answer_.ends_with("\r\n0\r\n\r\n")) return false;
         join_chunks(head + 4);
         return true;
@@ -199,18 +225,20 @@ public:
         const auto begin = Clock::now();
         pid_ = ::fork();
         if (pid_ == 0) {
+            ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // also when this program is killed
             std::freopen("/dev/null", "w", stdout);
             ::execv(program.c_str(), const_cast<char* const*>(arguments.data()));
             std::_Exit(127);
         }
-        wait_for_first_answer();
+        try {
+            wait_for_first_answer();
+        } catch (...) {
+            stop();
+            throw;
+        }
         start_ms_ = seconds_since(begin) * 1000;
     }
-    ~Server() {
-        ::kill(pid_, SIGTERM);
-        ::waitpid(pid_, nullptr, 0);
-        fs::remove_all(folder_);
-    }
+    ~Server() { stop(); }
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
 
@@ -232,6 +260,12 @@ public:
     }
 
 private:
+    void stop() {
+        ::kill(pid_, SIGTERM);
+        ::waitpid(pid_, nullptr, 0);
+        fs::remove_all(folder_);
+    }
+
     void wait_for_first_answer() {
         for (;;) {
             const int fd = Connection::try_connect(port_);
@@ -240,7 +274,7 @@ private:
                 Connection(port_).exchange("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
                 return;
             }
-            TUNE_CHECK(::waitpid(pid_, nullptr, WNOHANG) == 0, "the server did not start");
+            require(::waitpid(pid_, nullptr, WNOHANG) == 0, "the server did not start");
             const timespec pause{0, 200'000};
             ::nanosleep(&pause, nullptr);
         }

@@ -62,7 +62,7 @@ double server_quantile(Connection& connection, double part) {
         counts.emplace_back(std::strtod(bound, nullptr),
                             std::strtod(std::strchr(bound, '}') + 1, nullptr));
     }
-    TUNE_CHECK(!counts.empty(), page);
+    require(!counts.empty(), page);
     const double wanted = part * counts.back().second;
     std::pair<double, double> low = {0, 0};
     for (const auto& high : counts) {
@@ -122,6 +122,7 @@ void measure(const fs::path& bin_dir, double duration_s) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    measure(fs::absolute(fs::path(argv[0])).parent_path(), argc > 1 ? std::atof(argv[1]) : 60);
-    return 0;
+    return run_bench([&] {
+        measure(fs::absolute(fs::path(argv[0])).parent_path(), argc > 1 ? std::atof(argv[1]) : 60);
+    });
 }

@@ -3,7 +3,7 @@
 Runs in the environment that tests/bench/run.py makes, whose programs it starts; prints the JSON lines of http_bench
 with the field "peer". MLflow takes some minutes; some of it with
 
-    build/peers/tracker/bin/python tests/bench/tracker/peers.py [--peer WORD] [--parts write,search]
+    build/peers/tracker/bin/python tests/bench/tracker/peers.py [--peer WORD] [--parts write,search,page]
 """
 
 import argparse
@@ -31,7 +31,7 @@ PEERS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", default="", help="those with this word in their names")
-    parser.add_argument("--parts", default="write,search")
+    parser.add_argument("--parts", default="write,search,page")
     options = parser.parse_args()
     environment = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true"}
     failed = False

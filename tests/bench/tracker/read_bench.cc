@@ -118,7 +118,7 @@ private:
             std::string tail;
             for (bytes_ = 0; !tail.ends_with("\r\n0\r\n\r\n");) {
                 const ssize_t got = ::recv(connection.fd(), piece.data(), piece.size(), 0);
-                TUNE_CHECK(got > 0, "the server closed the connection");
+                require(got > 0, "the server closed the connection");
                 const auto count = static_cast<std::size_t>(got);
                 bytes_ += count;
                 const std::size_t kept = std::min<std::size_t>(count, 16);
@@ -233,6 +233,6 @@ private:
 
 int main(int argc, char** argv) {
     const double share = argc > 1 ? std::atof(argv[1]) : 1;
-    Bench(fs::read_symlink("/proc/self/exe").parent_path(), share).measure_all();
-    return 0;
+    return run_bench(
+        [&] { Bench(fs::read_symlink("/proc/self/exe").parent_path(), share).measure_all(); });
 }
