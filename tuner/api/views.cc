@@ -15,14 +15,21 @@ Json time_json(std::int64_t time_ms) {
     return time_ms != 0 ? Json(time_ms) : Json(nullptr);
 }
 
+Json values_json(double first, const std::vector<double>& more) {
+    Json values = Json::array({json_number(first)});
+    for (const double value : more) values.push_back(json_number(value));
+    return values;
+}
+
 /// What a trial of several objectives or with constraints has besides its value.
 void add_more_values(const Study& study, const Trial& trial, Json& json) {
     const StudyConfig& config = study.config();
+    if (trial.progress && !config.more_metrics.empty())
+        if (const auto now = trial.progress->metrics.outcome().result)
+            json["values_now"] = values_json(now->value, now->more_values);
     if (trial.state != TrialState::kComplete) return;
-    if (!trial.more_values.empty()) {
-        json["values"] = Json::array({value_json(trial.value)});
-        for (const double value : trial.more_values) json["values"].push_back(json_number(value));
-    }
+    if (trial.value && !trial.more_values.empty())
+        json["values"] = values_json(*trial.value, trial.more_values);
     if (config.constraints.empty()) return;
     for (std::size_t i = 0; i < config.constraints.size(); ++i)
         json["constraints"][config.constraints[i].metric.name] =

@@ -139,6 +139,14 @@ TEST_F(RoutesTest, SeveralObjectivesAndConstraints) {
     EXPECT_EQ(study["best_trials"][0]["number"], 1);
     EXPECT_EQ(study["best_trials"][0]["constraints"]["ms"], 20.0);
     EXPECT_FALSE(get("studies/s/trials/2").body.contains("values")) << "not before its end";
+    EXPECT_FALSE(get("studies/s/trials/2").body.contains("values_now")) << "loss has not come";
+    for (const char* row : {R"({"number": 2, "metric": "loss", "step": 1, "value": 3})",
+                            R"({"number": 2, "metric": "ms", "step": 1, "value": 19})"})
+        static_cast<void>(post("studies/s/report", row));
+    EXPECT_EQ(get("studies/s/trials/2").body["values_now"], (Json{3.0, 0.5}));
+    static_cast<void>(post("studies/s/tell", R"({"number": 2})"));
+    EXPECT_EQ(get("studies/s/trials/2").body["values"], (Json{3.0, 0.5}));
+    EXPECT_FALSE(get("studies/s/trials/2").body.contains("values_now")) << "it has ended";
 }
 
 TEST_F(RoutesTest, PauseResumeStopAnswerTheStudy) {

@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { number } from "../data/format.ts";
 import { position, ticks, type Scale } from "../data/axes.ts";
 import { themeVersion, token } from "../data/theme.ts";
+import type { Trial } from "../data/study.ts";
 import type { ComponentChildren } from "preact";
 
 export interface Area {
@@ -48,6 +49,35 @@ function makePen(canvas: HTMLCanvasElement, width: number, height: number): Pen 
     return { ctx, width, height, ink, color };
 }
 
+/// Trials that the arrow keys go through: left and right those of `across`, up and down those of `along`, or `across` again.
+export interface Walk {
+    across: readonly Trial[];
+    along?: readonly Trial[];
+    at: Trial | undefined;
+    onPick: (trial: Trial | undefined) => void;
+    onOpen: (trial: Trial) => void;
+}
+
+/// Whether the key was one of the walk's. From nowhere, or from a trial of the other list, the first step goes to an end.
+function step(walk: Walk, key: string): boolean {
+    if (key === "Enter" && walk.at) {
+        walk.onOpen(walk.at);
+        return true;
+    }
+    if (key === "Escape") {
+        walk.onPick(undefined);
+        return true;
+    }
+    const isEnd = key === "Home" || key === "End";
+    const by = key === "ArrowRight" || key === "ArrowUp" || key === "End" ? 1 : -1;
+    if (!isEnd && !/^Arrow(Left|Right|Up|Down)$/.test(key)) return false;
+    const list = (/(Up|Down)$/.test(key) && walk.along) || walk.across;
+    const from = isEnd ? -1 : list.findIndex((trial) => trial.number === walk.at?.number);
+    const to = isEnd ? (by > 0 ? list.length - 1 : 0) : from < 0 ? (by > 0 ? 0 : list.length - 1) : Math.min(list.length - 1, Math.max(0, from + by));
+    if (list[to]) walk.onPick(list[to]);
+    return true;
+}
+
 export interface PlotProps {
     height: number;
     /// What the picture shows, in a sentence: for those who cannot see it.
@@ -61,6 +91,8 @@ export interface PlotProps {
     onUp?: (x: number, y: number) => void;
     onClick?: (x: number, y: number) => void;
     isHit?: boolean;
+    /// With it the picture takes the keyboard, and what stands in `children` is read out.
+    walk?: Walk;
     children?: ComponentChildren;
 }
 
@@ -87,8 +119,14 @@ export function Plot(props: PlotProps) {
         <div class="plot" ref={frame} style={{ height: `${props.height}px` }}>
             <canvas
                 ref={canvas}
-                role="img"
-                aria-label={props.summary}
+                role={props.walk ? "application" : "img"}
+                aria-roledescription={props.walk && "chart"}
+                aria-label={props.summary + (props.walk ? " Arrow keys go from trial to trial, Enter opens the run." : "")}
+                tabIndex={props.walk && 0}
+                onKeyDown={(event) => {
+                    if (props.walk && !event.ctrlKey && !event.metaKey && !event.altKey && step(props.walk, event.key)) event.preventDefault();
+                }}
+                onBlur={() => props.onLeave?.()}
                 class={props.isHit ? "hit" : ""}
                 onPointerMove={(event) => props.onMove?.(...at(event))}
                 onPointerLeave={() => props.onLeave?.()}
@@ -100,7 +138,7 @@ export function Plot(props: PlotProps) {
                 onPointerUp={(event) => props.onUp?.(...at(event))}
                 onClick={(event) => props.onClick?.(...at(event))}
             />
-            {props.children}
+            {props.walk ? <div role="status">{props.children}</div> : props.children}
         </div>
     );
 }
@@ -116,11 +154,11 @@ export interface Frame {
 }
 
 /// Grid lines, tick labels and axis titles; returns where data goes.
-export function drawFrame(pen: Pen, xScale: Scale, yScale: Scale, xTitle: string): Frame {
+export function drawFrame(pen: Pen, xScale: Scale, yScale: Scale, xTitle: string, yTitle = ""): Frame {
     const { ctx, ink } = pen;
     const yTicks = ticks(yScale, Math.max(3, Math.floor(pen.height / 48)));
     const widest = Math.max(...yTicks.map((tick) => ctx.measureText(tickText(tick)).width), 16);
-    const area = { left: Math.ceil(widest) + 12, top: 8, width: 0, height: pen.height - 8 - 36 };
+    const area = { left: Math.ceil(widest) + (yTitle ? 28 : 12), top: 8, width: 0, height: pen.height - 8 - 36 };
     area.width = Math.max(10, pen.width - area.left - 10);
     const x = (value: number) => area.left + position(xScale, value) * area.width;
     const y = (value: number) => area.top + (1 - position(yScale, value)) * area.height;
@@ -147,16 +185,33 @@ export function drawFrame(pen: Pen, xScale: Scale, yScale: Scale, xTitle: string
         ctx.fillText(tickText(tick), at, area.top + area.height + 6);
     }
     ctx.fillText(xTitle, area.left + area.width / 2, area.top + area.height + 21);
+    if (yTitle) {
+        ctx.save();
+        ctx.translate(2, area.top + area.height / 2);
+        ctx.rotate(-Math.PI / 2);
+        ctx.fillText(yTitle, 0, 0);
+        ctx.restore();
+    }
     return { area, x, y };
 }
 
-/// The mark of a trial by its state: a disc; a hollow diamond for pruned; a cross for failed; a ring for running.
+/// Around the trial that the pointer or the keyboard is at.
+export function ring(pen: Pen, x: number, y: number, radius: number): void {
+    pen.ctx.strokeStyle = pen.color("--text");
+    pen.ctx.lineWidth = 1.5;
+    pen.ctx.beginPath();
+    pen.ctx.arc(x, y, radius, 0, 7);
+    pen.ctx.stroke();
+}
+
+/// The mark of a trial by its state: a disc, also on the front; a hollow diamond for pruned; a cross for failed; a hollow
+/// triangle for infeasible; a ring for running.
 export function drawMark(ctx: CanvasRenderingContext2D, state: string, x: number, y: number, size: number, color: string): void {
     ctx.strokeStyle = color;
     ctx.fillStyle = color;
     ctx.lineWidth = 1.6;
     ctx.beginPath();
-    if (state === "complete") {
+    if (state === "complete" || state === "front") {
         ctx.arc(x, y, size, 0, 7);
         ctx.fill();
         return;
@@ -167,6 +222,11 @@ export function drawMark(ctx: CanvasRenderingContext2D, state: string, x: number
         ctx.lineTo(x + r, y);
         ctx.lineTo(x, y + r);
         ctx.lineTo(x - r, y);
+        ctx.closePath();
+    } else if (state === "infeasible") {
+        ctx.moveTo(x, y - size * 1.2);
+        ctx.lineTo(x + size * 1.1, y + size * 0.8);
+        ctx.lineTo(x - size * 1.1, y + size * 0.8);
         ctx.closePath();
     } else if (state === "failed") {
         ctx.moveTo(x - size, y - size);
@@ -187,6 +247,8 @@ export function Mark({ state }: { state: string }) {
         <svg width="11" height="11" viewBox="-5.5 -5.5 11 11" aria-hidden="true">
             {state === "complete" && <circle r="3.6" fill={color} />}
             {state === "pruned" && <path d="M0-4.2 4.2 0 0 4.2-4.2 0z" {...stroke} />}
+            {state === "front" && <circle r="4.4" fill={color} />}
+            {state === "infeasible" && <path d="M0-4 4 3.2H-4z" {...stroke} />}
             {state === "failed" && <path d="m-3.2-3.2 6.4 6.4m0-6.4-6.4 6.4" {...stroke} />}
             {(state === "running" || state === "queued" || state === "cancelled") && <circle r="3.4" {...stroke} />}
             {state === "best" && <path d="M-5 0H5" stroke={color} stroke-width="2.2" />}
@@ -204,4 +266,32 @@ export function Tip({ at, width, children }: { at: TipAt; width: number; childre
     const isRight = at.x > width * 0.6;
     const style = isRight ? { right: `${width - at.x + 12}px`, top: `${at.y}px` } : { left: `${at.x + 12}px`, top: `${at.y}px` };
     return <div class="tip" style={style}>{children}</div>;
+}
+
+/// What a trial is and has, beside its mark; rows without a value are left out.
+export function TrialTip({ trial, kind = trial.state, rows, ...place }: { trial: Trial; kind?: string; rows: readonly (readonly [string, number | string | undefined])[]; at: TipAt; width: number }) {
+    return (
+        <Tip {...place}>
+            <b>Trial {trial.number}</b> <span class="faint">{kind}</span>
+            <table>
+                <tbody>
+                    {rows.map(([name, value]) => value !== undefined && (
+                        <tr key={name}><td class="muted">{name}</td><td>{typeof value === "number" ? number(value, 5) : value}</td></tr>
+                    ))}
+                </tbody>
+            </table>
+        </Tip>
+    );
+}
+
+/// The trial whose mark is the nearest one within 24 px.
+export function nearest(trials: readonly Trial[], place: (trial: Trial) => [number, number], x: number, y: number): Trial | undefined {
+    let found: Trial | undefined;
+    let distance = 24 ** 2;
+    for (const trial of trials) {
+        const [px, py] = place(trial);
+        const d = (px - x) ** 2 + (py - y) ** 2;
+        if (d < distance) [found, distance] = [trial, d];
+    }
+    return found;
 }

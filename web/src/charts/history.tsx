@@ -2,8 +2,9 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import { fitScale } from "../data/axes.ts";
 import { number } from "../data/format.ts";
+import { fence } from "../data/pareto.ts";
 import { bestSoFar, shownValue, type Trial } from "../data/study.ts";
-import { drawFrame, drawMark, Plot, Tip, type Frame, type Pen } from "./canvas.tsx";
+import { drawFrame, drawMark, nearest, Plot, ring, TrialTip, type Frame, type Pen } from "./canvas.tsx";
 
 interface Props {
     trials: readonly Trial[];
@@ -42,20 +43,10 @@ function drawBest(pen: Pen, frame: Frame, trials: readonly Trial[], best: readon
     ctx.stroke();
 }
 
-/// Outliers (a diverged trial) would flatten everything else: the linear axis ends at the upper fence of the finite
-/// values, and what lies beyond stands at the edge.
-function fence(values: readonly number[], goal: "min" | "max"): number[] {
-    const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
-    if (sorted.length < 8) return sorted;
-    const at = (q: number) => sorted[Math.floor(q * (sorted.length - 1))]!;
-    const reach = 4 * (at(0.75) - at(0.25)) || Infinity;
-    return goal === "min" ? sorted.filter((v) => v <= at(0.75) + reach) : sorted.filter((v) => v >= at(0.25) - reach);
-}
-
 export function History(props: Props) {
     const { trials, goal } = props;
     const frame = useRef<Frame | undefined>(undefined);
-    const [tip, setTip] = useState<{ trial: Trial; x: number; y: number; width: number }>();
+    const [tip, setTip] = useState<Trial>();
     const best = useMemo(() => bestSoFar(trials, goal), [trials, goal]);
     const shown = useMemo(() => trials.filter((trial) => Number.isFinite(shownValue(trial))), [trials]);
     const values = shown.map(shownValue);
@@ -77,31 +68,18 @@ export function History(props: Props) {
         pen.ctx.globalAlpha = 1;
         drawBest(pen, f, trials, best);
         const hovered = shown.find((trial) => trial.number === props.hovered);
-        if (hovered) {
-            pen.ctx.strokeStyle = pen.color("--text");
-            pen.ctx.lineWidth = 1.5;
-            pen.ctx.beginPath();
-            pen.ctx.arc(f.x(hovered.number), clamp(f.y(shownValue(hovered)), f), size + 4, 0, 7);
-            pen.ctx.stroke();
-        }
+        if (hovered) ring(pen, f.x(hovered.number), clamp(f.y(shownValue(hovered)), f), size + 4);
     };
-    const nearest = (x: number, y: number): Trial | undefined => {
-        const f = frame.current;
-        if (!f) return undefined;
-        let found: Trial | undefined;
-        let distance = 24 ** 2;
-        for (const trial of shown) {
-            const d = (f.x(trial.number) - x) ** 2 + (clamp(f.y(shownValue(trial)), f) - y) ** 2;
-            if (d < distance) [found, distance] = [trial, d];
-        }
-        return found;
-    };
-    const onMove = (x: number, y: number) => {
-        const trial = nearest(x, y);
+    const place = (f: Frame, trial: Trial): [number, number] => [f.x(trial.number), clamp(f.y(shownValue(trial)), f)];
+    const find = (x: number, y: number) => (frame.current ? nearest(shown, (trial) => place(frame.current!, trial), x, y) : undefined);
+    const pick = (trial: Trial | undefined) => {
+        setTip(trial);
         props.onHover(trial?.number);
-        const f = frame.current;
-        setTip(trial && f ? { trial, x: f.x(trial.number), y: clamp(f.y(shownValue(trial)), f), width: f.area.left + f.area.width + 10 } : undefined);
     };
+    const open = (trial: Trial | undefined) => {
+        if (trial?.runId) props.onOpen(trial);
+    };
+    const at = tip && frame.current && place(frame.current, tip);
     const end = best.at(-1);
     const summary = `${trials.length} trials of ${props.metric}. ` + (end === undefined || Number.isNaN(end) ? "None is complete yet." : `Best so far ${number(end)}.`);
     return (
@@ -110,25 +88,19 @@ export function History(props: Props) {
             summary={summary}
             draw={draw}
             deps={[trials, props.active, props.isLog, props.hovered, goal]}
-            onMove={onMove}
-            onLeave={() => {
-                setTip(undefined);
-                props.onHover(undefined);
-            }}
-            onClick={(x, y) => {
-                const trial = nearest(x, y);
-                if (trial?.runId) props.onOpen(trial);
-            }}
+            onMove={(x, y) => pick(find(x, y))}
+            onLeave={() => pick(undefined)}
+            onClick={(x, y) => open(find(x, y))}
             isHit={tip !== undefined}
+            walk={{ across: shown, at: tip, onPick: pick, onOpen: open }}
         >
-            {tip && (
-                <Tip at={tip} width={tip.width}>
-                    <b>Trial {tip.trial.number}</b> <span class="faint">{tip.trial.state}</span>
-                    <div class="num">
-                        {props.metric} {number(shownValue(tip.trial), 5)}
-                        {tip.trial.state !== "complete" && tip.trial.steps.length > 0 && ` at step ${tip.trial.steps.at(-1)}`}
-                    </div>
-                </Tip>
+            {tip && at && (
+                <TrialTip
+                    trial={tip}
+                    at={{ x: at[0], y: at[1] }}
+                    width={frame.current!.area.left + frame.current!.area.width + 10}
+                    rows={[[props.metric, shownValue(tip)], ["at step", tip.state === "complete" ? undefined : tip.steps.at(-1)]]}
+                />
             )}
         </Plot>
     );

@@ -1,9 +1,8 @@
 // Every trial's curve of reported values. A pruned trial ends in a diamond: one sees where and why it was stopped.
 import { useMemo, useRef, useState } from "preact/hooks";
 import { fitScale } from "../data/axes.ts";
-import { number } from "../data/format.ts";
 import type { Trial } from "../data/study.ts";
-import { drawFrame, drawMark, Plot, Tip, type Frame, type Pen } from "./canvas.tsx";
+import { drawFrame, drawMark, Plot, TrialTip, type Frame, type Pen } from "./canvas.tsx";
 
 interface Props {
     trials: readonly Trial[];
@@ -117,14 +116,7 @@ export function Intermediate(props: Props) {
             }}
             isHit={tip !== undefined}
         >
-            {tip && (
-                <Tip at={tip} width={tip.width}>
-                    <b>Trial {tip.trial.number}</b> <span class="faint">{tip.trial.state}</span>
-                    <div class="num">
-                        step {tip.trial.steps[tip.index]}: {number(tip.trial.values[tip.index]!, 5)}
-                    </div>
-                </Tip>
-            )}
+            {tip && <TrialTip trial={tip.trial} at={tip} width={tip.width} rows={[["step", tip.trial.steps[tip.index]], [props.metric, tip.trial.values[tip.index]]]} />}
         </Plot>
     );
 }

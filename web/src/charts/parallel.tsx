@@ -4,7 +4,7 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import { position, ticks, valueAt, type Axis, type Brush } from "../data/axes.ts";
 import { number } from "../data/format.ts";
 import type { Trial } from "../data/study.ts";
-import { Plot, Tip, tickText, type Pen } from "./canvas.tsx";
+import { Plot, TrialTip, tickText, type Pen } from "./canvas.tsx";
 
 interface Props {
     trials: readonly Trial[];
@@ -241,24 +241,7 @@ export function Parallel(props: Props) {
             }}
             isHit={tip !== undefined}
         >
-            {tip && (
-                <Tip at={tip} width={layout.current?.width ?? 0}>
-                    <b>Trial {tip.trial.number}</b> <span class="faint">{tip.trial.state}</span>
-                    <table>
-                        <tbody>
-                            {axes.map((axis) => {
-                                const value = axis.get(tip.trial);
-                                return value === undefined ? null : (
-                                    <tr key={axis.name}>
-                                        <td class="muted">{axis.name}</td>
-                                        <td>{typeof value === "number" ? number(value) : value}</td>
-                                    </tr>
-                                );
-                            })}
-                        </tbody>
-                    </table>
-                </Tip>
-            )}
+            {tip && <TrialTip trial={tip.trial} at={tip} width={layout.current?.width ?? 0} rows={axes.map((axis) => [axis.name, axis.get(tip.trial)])} />}
         </Plot>
     );
 }

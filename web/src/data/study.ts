@@ -15,6 +15,8 @@ export interface WireTrial {
     value?: WireNumber;
     /// Of all objectives, where there are several.
     values?: WireNumber[];
+    /// The same of a running trial, once each has arrived.
+    values_now?: WireNumber[];
     /// How far beyond the bounds of the constraints; 0: feasible.
     violation?: WireNumber;
     reason?: string;
@@ -33,7 +35,7 @@ export interface Trial {
     params: Record<string, ParamValue>;
     /// NaN: none (yet).
     value: number;
-    /// Of the objectives after the first; empty where there is one, or none yet.
+    /// Of the objectives after the first; empty where there is one, or not all have arrived.
     moreValues: number[];
     /// Above 0: the trial breaks a constraint and is never the best.
     violation: number;
@@ -120,7 +122,9 @@ export function mergeTrial(trial: Trial | undefined, wire: WireTrial): Trial {
     next.runId = wire.run_id ?? next.runId;
     next.params = wire.params ?? next.params;
     if (wire.value !== undefined) next.value = fromWire(wire.value);
-    if (wire.values) next.moreValues = wire.values.slice(1).map(fromWire);
+    const all = wire.values ?? wire.values_now;
+    if (all) next.moreValues = all.slice(1).map(fromWire);
+    else if (wire.state !== "running" && wire.state !== "complete") next.moreValues = [];
     if (wire.violation !== undefined) next.violation = fromWire(wire.violation);
     next.reason = wire.reason ?? next.reason;
     next.start = wire.start_ms ?? next.start;

@@ -4,15 +4,17 @@ import { Mark } from "../charts/canvas.tsx";
 import { History } from "../charts/history.tsx";
 import { Intermediate } from "../charts/intermediate.tsx";
 import { brushText, Parallel } from "../charts/parallel.tsx";
+import { Pareto } from "../charts/pareto.tsx";
 import { brushed, fitScale, paramAxis, readBrush, writeBrush, type Axis, type Brush } from "../data/axes.ts";
 import { importances, kImportanceTrialsMin } from "../data/importance.ts";
 import { useLive } from "../data/live.ts";
+import { frontOf, objectiveOf, promote, withObjective } from "../data/pareto.ts";
 import { navigate, viewState } from "../data/router.ts";
-import { bestTrial, countStates, kTrialStates, searchedParams, shownValue, topThreshold, isBetter, type Study, type Trial } from "../data/study.ts";
+import { bestTrial, countStates, kTrialStates, searchedParams, topThreshold, isBetter, type Study, type StudyMetric, type Trial } from "../data/study.ts";
 import { StudyStore } from "../data/study_store.ts";
 import { homePath, runPath } from "../data/url.ts";
 import { Empty, Fault, isMissing, Loading } from "../parts/feedback.tsx";
-import { Toggle } from "../parts/fields.tsx";
+import { Select, Toggle } from "../parts/fields.tsx";
 import { usePlace } from "../parts/shell.tsx";
 import { StudyHead } from "./study_head.tsx";
 import { TrialsTable } from "./trials_table.tsx";
@@ -22,6 +24,10 @@ const view = viewState({
     b: [] as readonly string[],
     log: false as boolean,
     top: 100,
+    // Names of objectives, where there are several: the one of the other pictures, and those across and up the front's.
+    of: "",
+    x: "",
+    y: "",
     sort: "-number",
     q: "",
 });
@@ -29,26 +35,31 @@ const view = viewState({
 /// More axes cannot be told apart; the most important ones are shown.
 const kAxesMax = 16;
 
-function makeAxes(study: Study, trials: readonly Trial[], isLog: boolean): Axis[] {
+/// Where `name` stands among the objectives, else `fallback`.
+function indexOf(metrics: readonly StudyMetric[], name: string, fallback: number): number {
+    const at = metrics.findIndex((metric) => metric.name === name);
+    return at < 0 ? fallback : at;
+}
+
+/// Parameters, then objectives; the first of `metrics` is the last axis.
+function makeAxes(study: Study, metrics: readonly StudyMetric[], trials: readonly Trial[], isLog: boolean): Axis[] {
     const axes = searchedParams(study, trials).map((name) => paramAxis(name, study.space?.[name], trials));
-    const values = trials.map(shownValue);
-    axes.push({
-        name: study.metric.name,
-        scale: fitScale(values, isLog, 0.02),
-        isObjective: true,
-        get: (trial) => {
-            const value = shownValue(trial);
+    for (const k of [...metrics.keys()].slice(1).concat(0)) {
+        const get = (trial: Trial) => {
+            const value = objectiveOf(trial, k);
             return Number.isFinite(value) ? value : undefined;
-        },
-    });
+        };
+        axes.push({ name: metrics[k]!.name, scale: fitScale(trials.map((trial) => objectiveOf(trial, k)), isLog, 0.02), isObjective: true, get });
+    }
     return axes;
 }
 
-function useShown(study: Study, all: readonly Trial[]) {
+/// What the pictures of one objective show: the first of `metrics` and of the trials' values.
+function useShown(study: Study, metrics: readonly StudyMetric[], all: readonly Trial[]) {
     const { hide, b, log, top } = view.current.value;
-    const goal = study.metric.goal;
+    const { goal } = metrics[0]!;
     const trials = useMemo(() => all.filter((trial) => !hide.includes(trial.state)), [all, hide.join()]);
-    const axes = useMemo(() => makeAxes(study, trials, log), [study.space, study.metric.name, trials, log]);
+    const axes = useMemo(() => makeAxes(study, metrics, trials, log), [study.space, metrics, trials, log]);
     const ranking = useMemo(() => importances(all, axes, goal), [all, axes, goal]);
     const brushes = useMemo(() => b.map(readBrush).filter((brush) => brush !== undefined), [b.join()]);
     const active = useMemo(() => {
@@ -60,8 +71,9 @@ function useShown(study: Study, all: readonly Trial[]) {
     }, [trials, axes, brushes, top, goal]);
     const drawnAxes = useMemo(() => {
         if (axes.length <= kAxesMax) return axes;
-        const first = new Set(ranking.slice(0, kAxesMax - 1).map((entry) => entry.name));
-        return axes.filter((axis, i) => axis.isObjective || (first.size > 0 ? first.has(axis.name) : i < kAxesMax - 1));
+        const most = kAxesMax - metrics.length;
+        const first = new Set(ranking.slice(0, most).map((entry) => entry.name));
+        return axes.filter((axis, i) => axis.isObjective || (first.size > 0 ? first.has(axis.name) : i < most));
     }, [axes, ranking]);
     return { trials, axes: drawnAxes, ranking, brushes, active };
 }
@@ -124,37 +136,82 @@ function BrushChips({ brushes, axes }: { brushes: Brush[]; axes: readonly Axis[]
 function Legend({ states }: { states: readonly string[] }) {
     return (
         <div class="legend">
-            <span><Mark state="best" /> best so far</span>
-            {states.map((state) => <span key={state}><Mark state={state} /> {state}</span>)}
+            {states.map((state) => <span key={state}><Mark state={state} /> {state === "best" ? "best so far" : state}</span>)}
         </div>
     );
 }
 
-function Pictures({ study, all }: { study: Study; all: readonly Trial[] }) {
-    const { log, top } = view.current.value;
-    const { trials, axes, ranking, brushes, active } = useShown(study, all);
+interface ChartProps {
+    trials: readonly Trial[];
+    active: ReadonlySet<number>;
+    isLog: boolean;
+    hovered: number | undefined;
+    onHover: (trial: number | undefined) => void;
+    onOpen: (trial: Trial) => void;
+}
+
+function FrontCard({ metrics, front, ...shared }: ChartProps & { metrics: readonly StudyMetric[]; front: readonly Trial[] }) {
+    const { x, y } = view.current.value;
+    const across = indexOf(metrics, x, 0);
+    const up = indexOf(metrics, y, across === 1 ? 0 : 1);
+    const numbers = useMemo(() => new Set(front.map((trial) => trial.number)), [front]);
+    const { trials } = shared;
+    const names = metrics.map(({ name }) => [name, name] as const);
+    const kinds = ["front", "complete", ...(trials.some((trial) => trial.violation > 0) ? ["infeasible"] : []), ...(trials.some((trial) => trial.state === "running") ? ["running"] : [])];
+    return (
+        <section class="card span-12" aria-labelledby="front">
+            <header>
+                <h2 id="front">Pareto front <small>{metrics.length > 2 ? `of all ${metrics.length} objectives; the line is that of the two shown` : "what no other trial beats in both"}</small></h2>
+                <span class="grow" />
+                {metrics.length > 2 && (
+                    <>
+                        <Select label="across" value={metrics[across]!.name} options={names} onChange={(name) => view.set({ x: name, ...(name === metrics[up]!.name && { y: metrics[across]!.name }) }, true)} />
+                        <Select label="up" value={metrics[up]!.name} options={names} onChange={(name) => view.set({ y: name, ...(name === metrics[across]!.name && { x: metrics[up]!.name }) }, true)} />
+                    </>
+                )}
+                <Legend states={kinds} />
+            </header>
+            <div class="body">
+                <Pareto {...shared} metrics={metrics} front={numbers} across={across} up={up} height={380} />
+            </div>
+        </section>
+    );
+}
+
+function Pictures({ study, whole, front }: { study: Study; whole: readonly Trial[]; front: readonly Trial[] | undefined }) {
+    const { log, top, of, sort, q } = view.current.value;
+    const objectives = study.metrics ?? [study.metric];
+    const chosen = indexOf(objectives, of, 0);
+    const key = JSON.stringify(objectives);
+    const metrics = useMemo(() => promote(objectives, chosen), [key, chosen]);
+    const all = useMemo(() => withObjective(whole, chosen), [whole, chosen]);
+    const { trials, axes, ranking, brushes, active } = useShown(study, metrics, all);
+    const shownWhole = useMemo(() => whole.filter((trial) => !view.current.value.hide.includes(trial.state)), [whole, trials]);
     const [hovered, setHovered] = useState<number>();
     const open = (trial: Trial) => navigate(runPath(trial.runId));
-    const { goal, name: metric } = study.metric;
-    const best = useMemo(() => (study.best_trials ? undefined : bestTrial(all, goal)), [all, goal, study.best_trials]);
+    const { goal, name: metric } = metrics[0]!;
+    const best = useMemo(() => (front ? undefined : bestTrial(all, goal)), [all, goal, front]);
     const states = kTrialStates.filter((state) => state !== "queued" && trials.some((trial) => trial.state === state));
     const hasCurves = trials.some((trial) => trial.steps.length > 1);
-    const shared = { trials, active, goal, metric, isLog: log, hovered, onHover: setHovered, onOpen: open };
+    const linked = { active, isLog: log, hovered, onHover: setHovered, onOpen: open };
+    const shared = { ...linked, trials, goal, metric };
     return (
         <>
             <div class="toolbar">
-                <StateFilter trials={all} />
+                <StateFilter trials={whole} />
                 <span class="grow" />
-                <Toggle on={top < 100} onChange={(on) => view.set({ top: on ? 10 : 100 }, true)} title="Only the best tenth of the complete trials">top 10 %</Toggle>
-                <Toggle on={log} onChange={(on) => view.set({ log: on }, true)} title="Logarithmic objective in every picture">log {metric}</Toggle>
+                {front && <Select label="objective" value={metric} options={objectives.map(({ name }) => [name, name] as const)} onChange={(name) => view.set({ of: name === objectives[0]!.name ? "" : name }, true)} />}
+                <Toggle on={top < 100} onChange={(on) => view.set({ top: on ? 10 : 100 }, true)} title={`Only the best tenth of the complete trials${front ? ` by ${metric}` : ""}`}>top 10 %</Toggle>
+                <Toggle on={log} onChange={(on) => view.set({ log: on }, true)} title="Logarithmic objective in every picture">log {front ? "objectives" : metric}</Toggle>
             </div>
             <div class="columns">
+                {front && <FrontCard {...linked} trials={shownWhole} metrics={objectives} front={front} />}
                 <section class="card span-8" aria-labelledby="history">
-                    <header><h2 id="history">History</h2><span class="grow" /><Legend states={states} /></header>
+                    <header><h2 id="history">History {front && <small>{metric}</small>}</h2><span class="grow" /><Legend states={["best", ...states]} /></header>
                     <div class="body"><History {...shared} height={300} /></div>
                 </section>
                 <section class="card span-4" aria-labelledby="importance">
-                    <header><h2 id="importance">Parameter importance <small>for being in the best tenth</small></h2></header>
+                    <header><h2 id="importance">Parameter importance <small>for {front ? metric : "being in the best tenth"}</small></h2></header>
                     <div class="body"><Importances ranking={ranking} finished={all.filter((trial) => trial.state === "complete").length} /></div>
                 </section>
                 <section class="card span-12" aria-labelledby="parallel">
@@ -167,25 +224,27 @@ function Pictures({ study, all }: { study: Study; all: readonly Trial[] }) {
                         <Parallel {...shared} axes={axes} brushes={brushes} height={330} onBrush={(next) => view.set({ b: next.map(writeBrush) })} />
                     </div>
                 </section>
-                <section class="card span-12" aria-labelledby="intermediate">
-                    <header><h2 id="intermediate">Reported values <small>{metric} by step; pruned trials end in a diamond</small></h2><span class="grow" /><Legend states={states} /></header>
-                    <div class="body">
-                        {hasCurves ? (
-                            <Intermediate {...shared} best={best?.number} height={300} />
-                        ) : (
-                            <Empty title="No curves yet" command={`mlflow.log_metric("${metric}", value, step=epoch)`}>
-                                Trials that report {metric} at several steps show their curves here, and can be pruned.
-                            </Empty>
-                        )}
-                    </div>
-                </section>
+                {chosen === 0 && (
+                    <section class="card span-12" aria-labelledby="intermediate">
+                        <header><h2 id="intermediate">Reported values <small>{metric} by step; pruned trials end in a diamond</small></h2><span class="grow" /><Legend states={["best", ...states]} /></header>
+                        <div class="body">
+                            {hasCurves ? (
+                                <Intermediate {...shared} best={best?.number} height={300} />
+                            ) : (
+                                <Empty title="No curves yet" command={`mlflow.log_metric("${metric}", value, step=epoch)`}>
+                                    Trials that report {metric} at several steps show their curves here, and can be pruned.
+                                </Empty>
+                            )}
+                        </div>
+                    </section>
+                )}
             </div>
             <TrialsTable
                 study={study}
-                trials={trials.filter((trial) => active.has(trial.number))}
-                best={best?.number}
-                sort={view.current.value.sort}
-                find={view.current.value.q}
+                trials={shownWhole.filter((trial) => active.has(trial.number))}
+                stars={front ?? (best ? [best] : [])}
+                sort={sort}
+                find={q}
                 onSort={(sort) => view.set({ sort }, true)}
                 onFind={(q) => view.set({ q })}
                 onOpen={open}
@@ -201,13 +260,15 @@ export function StudyPage({ name }: { name: string }) {
     usePlace({ text: "studies", href: homePath() }, { text: name });
     const study = store.study.value;
     const trials = store.trials.value;
+    const metrics = study?.metrics;
+    const front = useMemo(() => metrics && frontOf(trials, metrics).sort((a, b) => a.number - b.number), [trials, JSON.stringify(metrics)]);
     if (!study) {
         if (isMissing(store.error.value)) return <Empty isPage title={`There is no study “${name}”`}><a href={homePath()}>All studies</a></Empty>;
         return store.error.value ? <Fault error={store.error.value} retry={() => void store.read()} /> : <Loading />;
     }
     return (
         <>
-            <StudyHead study={study} trials={trials} store={store} />
+            <StudyHead study={study} trials={trials} front={front} store={store} />
             {store.error.value !== undefined && <Fault error={store.error.value} retry={() => void store.read()} />}
             {trials.length === 0 ? (
                 <section class="card" aria-label="No trials yet">
@@ -216,7 +277,7 @@ export function StudyPage({ name }: { name: string }) {
                     </Empty>
                 </section>
             ) : (
-                <Pictures study={study} all={trials} />
+                <Pictures study={study} whole={trials} front={front} />
             )}
         </>
     );

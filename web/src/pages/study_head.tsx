@@ -52,8 +52,7 @@ function elapsed(study: Study, trials: readonly Trial[]): number {
 /// How many links stand in the figure; the table has them all.
 const kFrontLinksMax = 6;
 
-function BestFigure({ study, best }: { study: Study; best: Trial | undefined }) {
-    const front = study.best_trials;
+function BestFigure({ study, best, front }: { study: Study; best: Trial | undefined; front: readonly Trial[] | undefined }) {
     if (!front)
         return (
             <div class="figure">
@@ -66,9 +65,9 @@ function BestFigure({ study, best }: { study: Study; best: Trial | undefined }) 
         <div class="figure">
             <span>best trials (Pareto front)</span>
             <strong class="best" data-best>{front.length}</strong>
-            <span>
+            <span class="links">
                 {front.slice(0, kFrontLinksMax).map((trial) => (
-                    <a key={trial.number} href={runPath(trial.run_id)} style={{ marginRight: "6px" }}>{trial.number}</a>
+                    <a key={trial.number} href={runPath(trial.runId)}>{trial.number}</a>
                 ))}
                 {front.length > kFrontLinksMax && "…"}
             </span>
@@ -76,8 +75,9 @@ function BestFigure({ study, best }: { study: Study; best: Trial | undefined }) 
     );
 }
 
-export function StudyHead({ study, trials, store }: { study: Study; trials: readonly Trial[]; store: StudyStore }) {
-    const best = study.best_trials ? undefined : bestTrial(trials, study.metric.goal);
+/// `front`: the trials that no other one beats, where there are several objectives.
+export function StudyHead({ study, trials, front, store }: { study: Study; trials: readonly Trial[]; front: readonly Trial[] | undefined; store: StudyStore }) {
+    const best = front ? undefined : bestTrial(trials, study.metric.goal);
     const counts = trials.length > 0 ? countStates(trials) : (study.counts ?? {});
     const ended = (counts.complete ?? 0) + (counts.pruned ?? 0) + (counts.failed ?? 0) + (counts.cancelled ?? 0);
     const budget = study.budget?.trials;
@@ -105,7 +105,7 @@ export function StudyHead({ study, trials, store }: { study: Study; trials: read
                 <Controls study={study} store={store} />
             </div>
             <section class="card figures" aria-label="Summary">
-                <BestFigure study={study} best={best} />
+                <BestFigure study={study} best={best} front={front} />
                 <div class="figure">
                     <span>trials ended</span>
                     <strong data-ended>{ended}{budget ? <span class="faint"> / {budget}</span> : null}</strong>

@@ -14,7 +14,8 @@ import { DownloadIcon } from "../parts/icons.tsx";
 interface Props {
     study: Study;
     trials: readonly Trial[];
-    best: number | undefined;
+    /// The best trial, or the front.
+    stars: readonly Trial[];
     sort: string;
     find: string;
     onSort: (sort: string) => void;
@@ -73,7 +74,7 @@ function Cell({ column, row }: { column: ColumnSpec; row: number }) {
 export function TrialsTable(props: Props) {
     const { study, trials } = props;
     const columns = useMemo(() => specs(study, trials), [study, trials]);
-    const front = useMemo(() => new Set(study.best_trials?.map((trial) => trial.number)), [study.best_trials]);
+    const stars = useMemo(() => new Set(props.stars.map((trial) => trial.number)), [props.stars]);
     const isDescending = props.sort.startsWith("-");
     const sortId = props.sort.replace(/^-/, "");
     const rows = useMemo(() => {
@@ -99,7 +100,7 @@ export function TrialsTable(props: Props) {
             if (column.id !== "number") return <Cell column={column} row={rows[i]!} />;
             return (
                 <>
-                    {(trial.number === props.best || front.has(trial.number)) && <span class="star" title="The best trial">★</span>}
+                    {stars.has(trial.number) && <span class="star" title={study.metrics ? "On the Pareto front" : "The best trial"}>★</span>}
                     {trial.runId ? <a tabIndex={-1} href={runPath(trial.runId)}>{trial.number}</a> : trial.number}
                 </>
             );
