@@ -11,7 +11,7 @@ find_package(Eigen3 REQUIRED NO_MODULE)
 find_package(spdlog REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(ZLIB REQUIRED)
-find_package(CURL REQUIRED)             # headers only: loaded when a webhook needs it
+find_package(CURL REQUIRED)             # headers only: loaded when a webhook or an https:// address needs it
 if(TUNE_TESTS)
   find_package(GTest REQUIRED)
 endif()

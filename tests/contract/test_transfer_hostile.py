@@ -74,7 +74,7 @@ def test_what_is_not_there_and_what_is_not_mlflows(tmp_path):
     refused(tmp_path, tmp_path / "other.db", "not a data base of MLflow")
     (tmp_path / "empty").mkdir()
     refused(tmp_path, tmp_path / "empty", "holds no experiments")
-    refused(tmp_path, "https://127.0.0.1:1", "does not speak TLS")
+    refused(tmp_path, "https://127.0.0.1:1", "cannot be reached", code=1)
     refused(tmp_path, "http://127.0.0.1:1", "cannot be reached", code=1)
 
 

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 
 import pytest
+from tls_front import Authority, TlsFront
 from transfer_support import (TUNE, assert_same, client_of, fill, mlflow_server, read_all, tree_state, tune,
                               tune_json)
 
@@ -23,8 +24,13 @@ def source(tmp_path_factory):
         record = read_all(client, mlflow, tmp_path_factory.mktemp("scratch"))
         remote = tmp_path_factory.mktemp("remote") / "data"
         report = tune_json("import", url, "--data", remote)
+        authority = Authority(tmp_path_factory.mktemp("authority"))
+        with TlsFront(url, authority.issue("front")) as front:
+            secured = tmp_path_factory.mktemp("secured") / "data"
+            trusting = {**os.environ, "MLFLOW_TRACKING_SERVER_CERT_PATH": str(authority.file)}
+            assert tune_json("import", front.url, "--data", secured, env=trusting)["verified"]
     yield {"folder": folder, "db": folder / "mlflow.db", "record": record, "experiments": experiments,
-           "remote": remote, "remote_report": report}
+           "remote": remote, "remote_report": report, "secured": secured}
     mlflow.set_tracking_uri(None)
 
 
@@ -48,6 +54,10 @@ def test_sqlite_reads_the_same_and_is_left_as_it_was(source, tmp_path):
 def test_remote_reads_the_same(source, tmp_path):
     assert source["remote_report"]["verified"]
     assert_same(source["record"], read_ours(source["remote"], tmp_path))
+
+
+def test_remote_behind_tls_reads_the_same(source, tmp_path):
+    assert_same(source["record"], read_ours(source["secured"], tmp_path))
 
 
 def test_a_second_import_moves_nothing_twice(source, tmp_path):

@@ -14,6 +14,7 @@
 #include <random>
 
 #include "tracker/client/connection.h"
+#include "tracker/client/curl_transport.h"
 
 namespace tune::tracker {
 namespace {
@@ -90,6 +91,11 @@ Code code_of_status(int status) {
 Error error_of(const HttpAnswer& answer) {
     const Result<Json> body = parse_json(answer.body);
     Error error{code_of_status(answer.status), "HTTP status " + std::to_string(answer.status)};
+    if (answer.status / 100 == 3 && !answer.location.empty()) {
+        error.message += ": the server says that it is at '" + answer.location.substr(0, 200) +
+                         "'; redirects are not followed, give that server's address";
+        return error;
+    }
     if (!body || !body->is_object()) {
         if (!answer.body.empty()) error.message += ": " + answer.body.substr(0, 200);
         return error;
@@ -108,6 +114,7 @@ Error error_of(const AttemptError& failed) {
     switch (failed.failure) {
         case Failure::kTimeout: return {Code::kDeadlineExceeded, failed.text};
         case Failure::kCancelled: return {Code::kCancelled, failed.text};
+        case Failure::kUntrusted: return {Code::kPermissionDenied, failed.text};
         case Failure::kBroken: return {Code::kDataLoss, failed.text};
         case Failure::kUnreachable: break;
     }
@@ -118,12 +125,12 @@ Error error_of(const AttemptError& failed) {
 }  // namespace
 
 struct Client::State {
-    State(ClientOptions client_options, UrlParts url)
+    State(ClientOptions client_options, std::unique_ptr<Transport> transport)
         : options(std::move(client_options)),
-          connection(std::move(url), options.user_agent, options.answer_bytes_max),
+          connection(std::move(transport)),
           random(std::random_device{}()) {}
 
-    Result<std::string> call(ClientConnection::Outgoing request);
+    Result<std::string> call(Outgoing request);
     Result<Json> call_json(std::string_view method, std::string_view path, const Json* body,
                            int timeout_ms);
     Result<void> upload(std::string_view path, BodySource& body, int timeout_ms);
@@ -132,7 +139,7 @@ struct Client::State {
 
     ClientOptions options;
     std::mutex one_call;
-    ClientConnection connection;
+    const std::unique_ptr<Transport> connection;
     std::minstd_rand random;
     std::mutex pause_mutex;
     std::condition_variable pause_end;
@@ -152,10 +159,10 @@ int Client::State::backoff_ms(int attempt, int retry_after_s) {
 void Client::State::pause(int pause_ms) {
     std::unique_lock lock(pause_mutex);
     pause_end.wait_for(lock, std::chrono::milliseconds(pause_ms),
-                       [this] { return connection.is_cancelled(); });
+                       [this] { return connection->is_cancelled(); });
 }
 
-Result<std::string> Client::State::call(ClientConnection::Outgoing request) {
+Result<std::string> Client::State::call(Outgoing request) {
     const std::lock_guard lock(one_call);
     if (request.timeout_ms <= 0) request.timeout_ms = options.timeout_ms;
     const std::string context = std::string(request.method) + " " + std::string(request.target);
@@ -164,9 +171,9 @@ Result<std::string> Client::State::call(ClientConnection::Outgoing request) {
         AttemptError failed;
         Error error;
         bool again = false;
-        if (connection.is_cancelled()) {
+        if (connection->is_cancelled()) {
             error = {Code::kCancelled, "cancelled"};
-        } else if (!connection.exchange(request, answer, failed)) {
+        } else if (!connection->exchange(request, answer, failed)) {
             error = error_of(failed);
             again = failed.failure == Failure::kUnreachable && answer.sunk_bytes == 0;
         } else if (answer.sink_error) {
@@ -189,7 +196,7 @@ Result<Json> Client::State::call_json(std::string_view method, std::string_view 
                                       const Json* body, int timeout_ms) {
     const std::string text = body ? to_text(*body) : std::string();
     MemoryBody source(text);
-    ClientConnection::Outgoing request;
+    Outgoing request;
     request.method = method;
     request.target = path;
     request.timeout_ms = timeout_ms;
@@ -206,7 +213,7 @@ Result<Json> Client::State::call_json(std::string_view method, std::string_view 
 }
 
 Result<void> Client::State::upload(std::string_view path, BodySource& body, int timeout_ms) {
-    ClientConnection::Outgoing request;
+    Outgoing request;
     request.method = "PUT";
     request.target = path;
     request.content_type = "application/octet-stream";
@@ -222,8 +229,21 @@ Client::~Client() = default;
 
 Result<std::unique_ptr<Client>> Client::create(ClientOptions options) {
     TUNE_TRY(url, parse_url(options.url));
+    const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+    if (std::any_of(options.authorization.begin(), options.authorization.end(), is_control))
+        return Error{Code::kInvalidParameterValue,
+                     "the token, or the user name and password, for '" + options.url +
+                         "' holds a line break or another control character"};
+    TransportOptions sending{options.user_agent, options.authorization, options.answer_bytes_max};
+    std::unique_ptr<Transport> transport;
+    if (url.is_tls) {
+        TUNE_TRY(secured, make_curl_transport(url, std::move(sending), options.tls));
+        transport = std::move(secured);
+    } else {
+        transport = std::make_unique<ClientConnection>(std::move(url), std::move(sending));
+    }
     return std::unique_ptr<Client>(
-        new Client(std::make_unique<State>(std::move(options), std::move(url))));
+        new Client(std::make_unique<State>(std::move(options), std::move(transport))));
 }
 
 Result<Json> Client::get(std::string_view path, int timeout_ms) {
@@ -257,7 +277,7 @@ Result<void> Client::put_file(std::string_view path, const std::filesystem::path
 }
 
 Result<void> Client::get_file(std::string_view path, const Sink& sink, int timeout_ms) {
-    ClientConnection::Outgoing request;
+    Outgoing request;
     request.method = "GET";
     request.target = path;
     request.sink = &sink;
@@ -273,7 +293,7 @@ Result<void> Client::put_bytes(std::string_view path, std::string_view content, 
 }
 
 void Client::cancel() {
-    state_->connection.cancel();
+    state_->connection->cancel();
     const std::lock_guard lock(state_->pause_mutex);
     state_->pause_end.notify_all();
 }

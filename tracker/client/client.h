@@ -14,8 +14,19 @@
 
 namespace tune::tracker {
 
+/// Whom to believe behind https://.
+struct TlsOptions {
+    /// A file or folder of certificates that are trusted; empty: the system's.
+    std::string ca_path = {};
+    /// A PEM file with our own certificate and its key, for servers that want one.
+    std::string client_certificate = {};
+    /// Anybody may answer. For tests.
+    bool is_unverified = false;
+};
+
 struct ClientOptions {
-    /// "http://host:port" with an optional path prefix. Other schemes are refused.
+    /// "http://host:port" or "https://...", with an optional path prefix. Other schemes are
+    /// refused.
     std::string url;
     /// For calls that give none. Counts from the call to the whole answer, of one attempt.
     int timeout_ms = 30'000;
@@ -28,13 +39,18 @@ struct ClientOptions {
     /// An answer larger than this is refused.
     std::size_t answer_bytes_max = 64u << 20;
     std::string user_agent = "tune";
+    /// Value of the Authorization header, e.g. "Bearer ..."; empty: none.
+    std::string authorization = {};
+    TlsOptions tls = {};
 };
 
 /// One connection, one call at a time: calls from several threads wait for each other, so give each
 /// long-poll its own Client. cancel() may come from any thread.
 class Client {
 public:
-    /// Does not connect yet. Errors: kInvalidParameterValue for a URL it cannot use.
+    /// Does not connect yet. Errors: kInvalidParameterValue for a URL it cannot use, certificates
+    /// that cannot be read, an authorization with control characters; kNotImplemented for https://
+    /// without libcurl.
     [[nodiscard]] static Result<std::unique_ptr<Client>> create(ClientOptions options);
     ~Client();
     Client(const Client&) = delete;
@@ -45,8 +61,8 @@ public:
     //
     // Errors, with method and path as context: those that the server answers (its error_code and
     // message; by status when the body is no JSON); kTemporarilyUnavailable when it cannot be
-    // reached after all attempts; kDeadlineExceeded; kCancelled; kDataLoss for an answer that is
-    // not JSON.
+    // reached after all attempts; kPermissionDenied when its certificate is not trusted;
+    // kDeadlineExceeded; kCancelled; kDataLoss for an answer that is not JSON.
     [[nodiscard]] Result<Json> get(std::string_view path, int timeout_ms = 0);
     [[nodiscard]] Result<Json> post(std::string_view path, const Json& body, int timeout_ms = 0);
     [[nodiscard]] Result<Json> patch(std::string_view path, const Json& body, int timeout_ms = 0);

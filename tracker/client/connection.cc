@@ -24,18 +24,14 @@ using boost::asio::ip::tcp;
 using boost::system::error_code;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::uint32_t kAnswerHeaderBytesMax = 64 << 10;
 constexpr std::size_t kSinkPieceBytes = 256 << 10;
-/// Of an error's text, when the body was to go to a sink.
-constexpr std::size_t kErrorBodyBytesMax = 64 << 10;
 
 }  // namespace
 
 struct ClientConnection::State {
-    State(UrlParts parts, std::string agent, std::size_t bytes_max)
+    State(UrlParts parts, TransportOptions transport_options)
         : url(std::move(parts)),
-          user_agent(std::move(agent)),
-          answer_bytes_max(bytes_max),
+          options(std::move(transport_options)),
           socket(context),
           resolver(context) {}
 
@@ -51,8 +47,7 @@ struct ClientConnection::State {
     }
 
     UrlParts url;
-    std::string user_agent;
-    std::size_t answer_bytes_max;
+    TransportOptions options;
     boost::asio::io_context context{1};
     tcp::socket socket;
     tcp::resolver resolver;
@@ -112,7 +107,9 @@ error_code ClientConnection::State::connect() {
 error_code ClientConnection::State::send(const Outgoing& request, AttemptError& error) {
     std::string head(request.method);
     head.append(" ").append(url.prefix).append(request.target).append(" HTTP/1.1\r\nHost: ");
-    head.append(url.authority).append("\r\nUser-Agent: ").append(user_agent);
+    head.append(url.authority).append("\r\nUser-Agent: ").append(options.user_agent);
+    if (!options.authorization.empty())
+        head.append("\r\nAuthorization: ").append(options.authorization);
     head.append("\r\nAccept: */*\r\n");
     if (request.body) {
         head.append("Content-Type: ").append(request.content_type);
@@ -152,8 +149,8 @@ error_code ClientConnection::State::send(const Outgoing& request, AttemptError& 
 error_code ClientConnection::State::receive(const Outgoing& request, HttpAnswer& answer) {
     for (;;) {
         http::response_parser<http::string_body> parser;
-        parser.body_limit(answer_bytes_max);
-        parser.header_limit(kAnswerHeaderBytesMax);
+        parser.body_limit(options.answer_bytes_max);
+        parser.header_limit(static_cast<std::uint32_t>(kAnswerHeaderBytesMax));
         if (request.method == "HEAD") parser.skip(true);
         const error_code ec =
             step([&](auto done) { http::async_read(socket, buffer, parser, done); });
@@ -162,6 +159,7 @@ error_code ClientConnection::State::receive(const Outgoing& request, HttpAnswer&
         if (parser.get().result_int() / 100 == 1) continue;
         answer.status = static_cast<int>(parser.get().result_int());
         answer.retry_after_s = -1;
+        answer.location = std::string(parser.get()[http::field::location]);
         const auto after = parser.get()[http::field::retry_after];
         std::from_chars(after.data(), after.data() + after.size(), answer.retry_after_s);
         const bool keep_alive = parser.keep_alive();
@@ -175,11 +173,12 @@ error_code ClientConnection::State::receive(const Outgoing& request, HttpAnswer&
 error_code ClientConnection::State::receive_to_sink(const Outgoing& request, HttpAnswer& answer) {
     http::response_parser<http::buffer_body> parser;
     parser.body_limit(boost::none);
-    parser.header_limit(kAnswerHeaderBytesMax);
+    parser.header_limit(static_cast<std::uint32_t>(kAnswerHeaderBytesMax));
     error_code ec = step([&](auto done) { http::async_read_header(socket, buffer, parser, done); });
     got_any_byte = parser.got_some();
     if (ec) return ec;
     answer.status = static_cast<int>(parser.get().result_int());
+    answer.location = std::string(parser.get()[http::field::location]);
     std::string piece(kSinkPieceBytes, '\0');
     while (!parser.is_done()) {
         parser.get().body().data = piece.data();
@@ -206,9 +205,8 @@ error_code ClientConnection::State::receive_to_sink(const Outgoing& request, Htt
     return {};
 }
 
-ClientConnection::ClientConnection(UrlParts url, std::string user_agent,
-                                   std::size_t answer_bytes_max)
-    : state_(std::make_unique<State>(std::move(url), std::move(user_agent), answer_bytes_max)) {}
+ClientConnection::ClientConnection(UrlParts url, TransportOptions options)
+    : state_(std::make_unique<State>(std::move(url), std::move(options))) {}
 
 ClientConnection::~ClientConnection() = default;
 

@@ -19,10 +19,12 @@ bool is_port(std::string_view text) {
 }  // namespace
 
 Result<UrlParts> parse_url(std::string_view url) {
-    constexpr std::string_view kScheme = "http://";
-    if (!url.starts_with(kScheme)) return unusable(url, "only http:// is supported");
-    std::string_view rest = url.substr(kScheme.size());
     UrlParts parts;
+    parts.is_tls = url.starts_with("https://");
+    if (!parts.is_tls && !url.starts_with("http://"))
+        return unusable(url, "it does not begin with http:// or https://");
+    const std::string_view default_port = parts.is_tls ? "443" : "80";
+    std::string_view rest = url.substr(url.find("://") + 3);
     const std::size_t slash = rest.find('/');
     if (slash != std::string_view::npos) {
         parts.prefix = rest.substr(slash);
@@ -32,13 +34,15 @@ Result<UrlParts> parse_url(std::string_view url) {
             return unusable(url, "it has a query, a fragment or a space");
     }
     if (rest.find('@') != std::string_view::npos)
-        return unusable(url, "user names and passwords are not supported");
+        return unusable(url,
+                        "it has a user name; give it in MLFLOW_TRACKING_USERNAME and the password "
+                        "in MLFLOW_TRACKING_PASSWORD");
     std::size_t colon = rest.rfind(':');
     const bool is_v6 = rest.starts_with('[');
     const std::size_t bracket = rest.find(']');
     if (is_v6 && bracket == std::string_view::npos) return unusable(url, "a ']' is missing");
     if (is_v6 && colon != std::string_view::npos && colon < bracket) colon = std::string_view::npos;
-    parts.port = "80";
+    parts.port = default_port;
     if (colon != std::string_view::npos) {
         parts.port = rest.substr(colon + 1);
         rest = rest.substr(0, colon);
@@ -46,7 +50,8 @@ Result<UrlParts> parse_url(std::string_view url) {
     }
     parts.host = is_v6 ? std::string(rest.substr(1, rest.size() - 2)) : std::string(rest);
     if (parts.host.empty()) return unusable(url, "it names no host");
-    parts.authority = parts.port == "80" ? std::string(rest) : std::string(rest) + ":" + parts.port;
+    parts.authority =
+        parts.port == default_port ? std::string(rest) : std::string(rest) + ":" + parts.port;
     return parts;
 }
 

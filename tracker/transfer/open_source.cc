@@ -31,9 +31,9 @@ Result<std::unique_ptr<Source>> open_source(const SourceOptions& options) {
     std::error_code missing;
     if (fs::is_directory(path, missing)) return open_mlruns({path, options.artifact_roots});
     if (fs::exists(path, missing)) return open_mlflow_db({path, options.artifact_roots});
-    return Error{Code::kInvalidParameterValue,
-                 "there is no '" + name +
-                     "'; name an mlflow.db, a folder mlruns, or the http:// address of a server"};
+    return Error{Code::kInvalidParameterValue, "there is no '" + name +
+                                                   "'; name an mlflow.db, a folder mlruns, or the "
+                                                   "http:// or https:// address of a server"};
 }
 
 }  // namespace tune::tracker

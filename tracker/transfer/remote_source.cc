@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "tracker/client/client.h"
+#include "tracker/client/mlflow_environment.h"
 #include "tracker/transfer/remote_json.h"
 #include "tracker/transfer/text.h"
 
@@ -336,16 +337,11 @@ Result<void> RemoteSource::read_file(const ArtifactOwner& owner, const SourceFil
 }  // namespace
 
 Result<std::unique_ptr<Source>> open_remote(const std::string& url) {
-    if (url.starts_with("https://"))
-        return Error{Code::kInvalidParameterValue,
-                     "'" + url +
-                         "': the import does not speak TLS. Reach the server without it, e.g. "
-                         "through `ssh -L 5001:localhost:5000 HOST` and http://127.0.0.1:5001, or "
-                         "import its mlflow.db."};
     ClientOptions options;
     options.url = url;
     options.timeout_ms = 120'000;
     options.user_agent = "tune-import";
+    TUNE_TRY_VOID(read_mlflow_environment(options));
     TUNE_TRY(client, Client::create(std::move(options)));
     return std::unique_ptr<Source>(std::make_unique<RemoteSource>(std::move(client), url));
 }

@@ -9,8 +9,8 @@
 
 namespace tune::tracker {
 
-/// Asks the server at once. Errors: kTemporarilyUnavailable when it does not answer;
-/// kInvalidParameterValue for an address that cannot be used (https:// without TLS in the client).
+/// `url`: http:// or https://; credentials and certificates as in mlflow_environment.h. Errors:
+/// those of Client::create.
 [[nodiscard]] Result<std::unique_ptr<Source>> open_remote(const std::string& url);
 
 }  // namespace tune::tracker

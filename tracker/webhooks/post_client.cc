@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "tracker/webhooks/address.h"
-#include "tracker/webhooks/curl_library.h"
+#include "tracker/curl/curl_library.h"
 
 namespace tune::tracker {
 namespace {

@@ -4,14 +4,12 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "base/base64.h"
 #include "base/id.h"
-#include "tracker/webhooks/curl_library.h"
+#include "tracker/curl/curl_library.h"
 
 namespace tune::tracker {
 namespace {
-
-constexpr std::string_view kAlphabet =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// "xxxxxxxx-xxxx-Vxxx-Nxxx-xxxxxxxxxxxx" of 32 hex digits.
 std::string uuid_of(std::string hex, char version) {
@@ -24,20 +22,6 @@ std::string uuid_of(std::string hex, char version) {
 }
 
 }  // namespace
-
-std::string base64(std::string_view bytes) {
-    std::string out;
-    out.reserve((bytes.size() + 2) / 3 * 4);
-    for (std::size_t i = 0; i < bytes.size(); i += 3) {
-        std::uint32_t group = 0;
-        for (std::size_t k = 0; k < 3; ++k)
-            group =
-                group << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u);
-        for (std::size_t k = 0; k < 4; ++k)
-            out += i + k > bytes.size() ? '=' : kAlphabet[group >> (18 - 6 * k) & 63];
-    }
-    return out;
-}
 
 Result<std::string> webhook_signature(std::string_view secret, std::string_view delivery_id,
                                       std::string_view timestamp, std::string_view body) {

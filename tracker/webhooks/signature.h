@@ -17,9 +17,6 @@ namespace tune::tracker {
                                                     std::string_view timestamp,
                                                     std::string_view body);
 
-/// Standard base64 with padding.
-[[nodiscard]] std::string base64(std::string_view bytes);
-
 /// A UUID of version 7: later ones sort behind earlier ones, to the millisecond.
 [[nodiscard]] std::string ordered_uuid(std::int64_t now_ms);
 /// A UUID of version 4.

@@ -10,7 +10,7 @@
 namespace tune::cli {
 
 struct ImportCommand {
-    std::string source = {};  ///< mlflow.db, a folder mlruns, or http://...
+    std::string source = {};  ///< mlflow.db, a folder mlruns, or http[s]://...
     std::string data = "./tune-data";
     std::string artifacts = "copy";
     std::vector<std::string> artifact_roots = {};

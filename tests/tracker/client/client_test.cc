@@ -12,6 +12,7 @@
 
 #include "base/id.h"
 #include "tests/tracker/client/bad_server.h"
+#include "tests/tracker/client/silent_server.h"
 #include "tests/tracker/http/test_server.h"
 #include "tracker/client/url_parts.h"
 
@@ -40,8 +41,13 @@ TEST(ClientUrl, IsTakenApart) {
     EXPECT_EQ(v6.prefix, "/mlflow");
     EXPECT_EQ(v6.authority, "[::1]:81");
     EXPECT_EQ(parse_url("http://h").value().authority, "h");
-    for (const char* bad : {"", "localhost:5000", "https://h", "http://", "http://:5", "http://h:x",
-                            "http://u:p@h", "http://h/?q", "http://[::1", "file:/x"})
+    const UrlParts secured = parse_url("https://h/a/").value();
+    EXPECT_TRUE(secured.is_tls);
+    EXPECT_EQ(secured.port, "443");
+    EXPECT_EQ(secured.authority, "h");
+    EXPECT_EQ(parse_url("https://h:80").value().authority, "h:80");
+    for (const char* bad : {"", "localhost:5000", "ftp://h", "https://", "http://", "http://:5",
+                            "http://h:x", "http://u:p@h", "http://h/?q", "http://[::1", "file:/x"})
         EXPECT_EQ(parse_url(bad).error().code, Code::kInvalidParameterValue) << bad;
 }
 
@@ -117,6 +123,49 @@ TEST(Client, GivesUpAtTheDeadline) {
     EXPECT_EQ(answer.error().code, Code::kDeadlineExceeded);
     EXPECT_EQ(server.held.size(), 1u) << "a time-out is not tried again";
     EXPECT_TRUE(client->post("/echo", Json::object()).has_value());
+}
+
+std::unique_ptr<Client> secured_client_of(std::uint16_t port) {
+    ClientOptions options;
+    options.url = "https://127.0.0.1:" + std::to_string(port);
+    options.retries = 0;
+    return Client::create(options).value();
+}
+
+/// The handshake of a server that takes connections and says nothing. (Real TLS servers are in
+/// tests/contract/test_transfer_https.py.)
+TEST(ClientTls, GivesUpAtTheDeadlineAndOnCancel) {
+    SilentServer server;
+    EXPECT_EQ(secured_client_of(server.port())->get("/x", 50).error().code,
+              Code::kDeadlineExceeded);
+    const auto client = secured_client_of(server.port());
+    std::thread canceller([&] {
+        server.wait_for(2);
+        client->cancel();
+    });
+    EXPECT_EQ(client->get("/x", 60'000).error().code, Code::kCancelled);
+    canceller.join();
+    EXPECT_EQ(client->get("/x").error().code, Code::kCancelled) << "and all later ones";
+}
+
+TEST(ClientTls, SaysThatNobodySpeaksTls) {
+    TestServer server;
+    const Result<Json> answer = secured_client_of(server.port())->get("/x");
+    EXPECT_EQ(answer.error().code, Code::kTemporarilyUnavailable) << answer.error().text();
+}
+
+TEST(Client, NamesTheAddressThatARedirectNames) {
+    BadServer server(
+        {"HTTP/1.1 301 x\r\nLocation: https://h.example/\r\nContent-Length: 0\r\n\r\n"});
+    EXPECT_THAT(client_of(server.port())->get("/x").error().text(),
+                testing::HasSubstr("'https://h.example/'; redirects are not followed"));
+}
+
+TEST(Client, RefusesCredentialsThatWouldBeHeaders) {
+    ClientOptions options;
+    options.url = "http://127.0.0.1:1";
+    options.authorization = "Bearer a\r\nX-Evil: 1";
+    EXPECT_EQ(Client::create(options).error().code, Code::kInvalidParameterValue);
 }
 
 TEST(Client, SaysThatNobodyListens) {

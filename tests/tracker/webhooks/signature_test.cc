@@ -7,18 +7,6 @@
 namespace tune::tracker {
 namespace {
 
-TEST(Signature, Base64IsRfc4648) {
-    // The vectors of RFC 4648, section 10.
-    EXPECT_EQ(base64(""), "");
-    EXPECT_EQ(base64("f"), "Zg==");
-    EXPECT_EQ(base64("fo"), "Zm8=");
-    EXPECT_EQ(base64("foo"), "Zm9v");
-    EXPECT_EQ(base64("foob"), "Zm9vYg==");
-    EXPECT_EQ(base64("fooba"), "Zm9vYmE=");
-    EXPECT_EQ(base64("foobar"), "Zm9vYmFy");
-    EXPECT_EQ(base64(std::string_view("\0\xff\xfe", 3)), "AP/+");
-}
-
 TEST(Signature, IsWhatMlflowMakes) {
     // mlflow.webhooks.delivery._generate_hmac_signature(secret, delivery, time, payload) of 3.17.2.
     EXPECT_EQ(*webhook_signature("secret", "d-1", "1700000000", R"({"a": 1})"),

@@ -1,4 +1,4 @@
-#include "tracker/webhooks/curl_library.h"
+#include "tracker/curl/curl_library.h"
 
 #include <dlfcn.h>
 
@@ -9,8 +9,9 @@ namespace tune::tracker {
 namespace {
 
 Error missing(const std::string& what) {
-    return {Code::kNotImplemented, "Webhooks need libcurl and OpenSSL, which cannot be loaded (" +
-                                       what + "). Install Debian's libcurl4 package."};
+    return {Code::kNotImplemented,
+            "Webhooks and https:// need libcurl and OpenSSL, which cannot be loaded (" + what +
+                "). Install Debian's libcurl4 package."};
 }
 
 class Loader {

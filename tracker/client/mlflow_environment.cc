@@ -1,0 +1,105 @@
+#include "tracker/client/mlflow_environment.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "base/base64.h"
+
+namespace tune::tracker {
+namespace {
+
+/// A line beyond this is no credential.
+constexpr std::size_t kLineBytesMax = 64 << 10;
+
+std::string variable(const char* name) {
+    const char* const value = std::getenv(name);
+    return value != nullptr ? value : "";
+}
+
+std::string lower(std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(), [](char c) {
+        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
+    return text;
+}
+
+std::string_view trimmed(std::string_view text) {
+    constexpr std::string_view kBlank = " \t\r\n";
+    const std::size_t begin = text.find_first_not_of(kBlank);
+    if (begin == std::string_view::npos) return {};
+    return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
+}
+
+struct Login {
+    std::string username;
+    std::string password;
+};
+
+/// The section [mlflow] of an INI file as Python's configparser reads it; '%%' is one '%'.
+Login read_credentials(const std::string& path) {
+    Login login;
+    std::ifstream in(path);
+    bool is_ours = false;
+    for (std::string whole; std::getline(in, whole) && whole.size() <= kLineBytesMax;) {
+        const std::string_view line = trimmed(whole);
+        if (line.empty() || line.front() == '#' || line.front() == ';') continue;
+        if (line.front() == '[') {
+            is_ours = line == "[mlflow]";
+            continue;
+        }
+        const std::size_t sign = line.find_first_of("=:");
+        if (!is_ours || sign == std::string_view::npos) continue;
+        const std::string key = lower(std::string(trimmed(line.substr(0, sign))));
+        std::string value(trimmed(line.substr(sign + 1)));
+        for (std::size_t at = 0; (at = value.find("%%", at)) != std::string::npos; ++at)
+            value.erase(at, 1);
+        if (key == "mlflow_tracking_username") login.username = value;
+        if (key == "mlflow_tracking_password") login.password = value;
+    }
+    return login;
+}
+
+Result<bool> is_insecure() {
+    constexpr const char* kName = "MLFLOW_TRACKING_INSECURE_TLS";
+    if (std::getenv(kName) == nullptr) return false;
+    const std::string value = lower(variable(kName));
+    if (value == "true" || value == "1") return true;
+    if (value == "false" || value == "0") return false;
+    return Error{Code::kInvalidParameterValue,
+                 std::string(kName) + " is '" + value + "'; it must be true or false"};
+}
+
+}  // namespace
+
+Result<void> read_mlflow_environment(ClientOptions& options) {
+    Login login;
+    const std::string home = variable("HOME");
+    if (!home.empty()) login = read_credentials(home + "/.mlflow/credentials");
+    const std::string username = variable("MLFLOW_TRACKING_USERNAME");
+    const std::string password = variable("MLFLOW_TRACKING_PASSWORD");
+    if (!username.empty()) login.username = username;
+    if (!password.empty()) login.password = password;
+    const std::string token = variable("MLFLOW_TRACKING_TOKEN");
+    if (!login.username.empty() && !login.password.empty())
+        options.authorization = "Basic " + base64(login.username + ":" + login.password);
+    else if (!token.empty())
+        options.authorization = "Bearer " + token;
+
+    TUNE_TRY(insecure, is_insecure());
+    options.tls.is_unverified = insecure;
+    options.tls.client_certificate = variable("MLFLOW_TRACKING_CLIENT_CERT_PATH");
+    options.tls.ca_path = variable("MLFLOW_TRACKING_SERVER_CERT_PATH");
+    if (insecure && !options.tls.ca_path.empty())
+        return Error{Code::kInvalidParameterValue,
+                     "MLFLOW_TRACKING_INSECURE_TLS and MLFLOW_TRACKING_SERVER_CERT_PATH contradict "
+                     "each other; unset one of them"};
+    for (const char* name : {"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"})
+        if (!insecure && options.tls.ca_path.empty()) options.tls.ca_path = variable(name);
+    return {};
+}
+
+}  // namespace tune::tracker

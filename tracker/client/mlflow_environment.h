@@ -1,0 +1,16 @@
+#pragma once
+// Credentials and certificates where MLflow's own client looks for them.
+
+#include "base/result.h"
+#include "tracker/client/client.h"
+
+namespace tune::tracker {
+
+/// Fills `authorization` and `tls` from MLFLOW_TRACKING_USERNAME with _PASSWORD (or the file
+/// ~/.mlflow/credentials), else MLFLOW_TRACKING_TOKEN; MLFLOW_TRACKING_INSECURE_TLS,
+/// _SERVER_CERT_PATH, _CLIENT_CERT_PATH; REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE. Errors:
+/// kInvalidParameterValue for values that contradict each other or mean nothing. Source:
+/// mlflow/utils/credentials.py and rest_utils.py of 3.17.2.
+[[nodiscard]] Result<void> read_mlflow_environment(ClientOptions& options);
+
+}  // namespace tune::tracker
