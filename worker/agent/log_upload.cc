@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -34,12 +33,6 @@ Result<std::string> proxied_folder(std::string location) {
     }
     while (location.starts_with('/')) location.erase(0, 1);
     return location;
-}
-
-bool is_passing(const Error& error) {
-    return error.code == Code::kTemporarilyUnavailable || error.code == Code::kDeadlineExceeded ||
-           error.code == Code::kRequestLimitExceeded || error.code == Code::kInternalError ||
-           error.code == Code::kDataLoss;
 }
 
 bool copy_range(int from, int to, off_t begin, off_t end) {
@@ -75,35 +68,12 @@ Result<std::filesystem::path> whole_log(const std::filesystem::path& path) {
 
 Result<std::unique_ptr<LogUpload>> LogUpload::create(const std::string& server_url, Done done) {
     std::unique_ptr<LogUpload> upload(new LogUpload(std::move(done)));
-    for (int i = 0; i < kThreads; ++i) {
-        tracker::ClientOptions options;
-        options.url = server_url;
-        options.retries = 0;
-        options.user_agent = "tune-agent";
-        TUNE_TRY(client, tracker::Client::create(std::move(options)));
-        upload->clients_.push_back(std::move(client));
-    }
+    TUNE_TRY_VOID(upload->connect(server_url, kThreads));
     return upload;
 }
 
 LogUpload::~LogUpload() {
     stop();
-}
-
-void LogUpload::start() {
-    for (const auto& client : clients_)
-        threads_.emplace_back([this, at = client.get()] { work(*at); });
-}
-
-void LogUpload::stop() {
-    {
-        const std::lock_guard lock(mutex_);
-        stopping_ = true;
-        changed_.notify_all();
-    }
-    for (const auto& client : clients_) client->cancel();
-    for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
 }
 
 void LogUpload::submit(LogJob job) {
@@ -115,12 +85,6 @@ void LogUpload::submit(LogJob job) {
     }
     jobs_.push_back(std::move(job));
     changed_.notify_one();
-}
-
-bool LogUpload::pause(int delay_ms) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::milliseconds(delay_ms), [this] { return stopping_; });
-    return !stopping_;
 }
 
 void LogUpload::work(tracker::Client& client) {

@@ -1,7 +1,6 @@
 #include "worker/agent/outbox.h"
 
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -24,18 +23,6 @@ std::size_t values_of(const Segment& segment) {
     return segment.findings.metrics.size() + segment.findings.params.size();
 }
 
-/// Trouble on the way or of the moment: the same call may succeed later.
-bool is_passing(const Error& error) {
-    switch (error.code) {
-        case Code::kTemporarilyUnavailable:
-        case Code::kDeadlineExceeded:
-        case Code::kRequestLimitExceeded:
-        case Code::kInternalError:
-        case Code::kDataLoss: return true;
-        default: return false;
-    }
-}
-
 }  // namespace
 
 Outbox::Outbox(std::string agent_id, OutboxEvents events)
@@ -45,35 +32,12 @@ Outbox::Outbox(std::string agent_id, OutboxEvents events)
 Result<std::unique_ptr<Outbox>> Outbox::create(const std::string& server_url, std::string agent_id,
                                                int threads, OutboxEvents events) {
     std::unique_ptr<Outbox> outbox(new Outbox(std::move(agent_id), std::move(events)));
-    for (int i = 0; i < threads; ++i) {
-        tracker::ClientOptions options;
-        options.url = server_url;
-        options.retries = 0;
-        options.user_agent = "tune-agent";
-        TUNE_TRY(client, tracker::Client::create(std::move(options)));
-        outbox->clients_.push_back(std::move(client));
-    }
+    TUNE_TRY_VOID(outbox->connect(server_url, threads));
     return outbox;
 }
 
 Outbox::~Outbox() {
     stop();
-}
-
-void Outbox::start() {
-    for (const auto& client : clients_)
-        threads_.emplace_back([this, at = client.get()] { work(*at); });
-}
-
-void Outbox::stop() {
-    {
-        const std::lock_guard lock(mutex_);
-        stopping_ = true;
-        changed_.notify_all();
-    }
-    for (const auto& client : clients_) client->cancel();
-    for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
 }
 
 void Outbox::open(std::uint64_t serial, const AttemptFiles& files, tuner::AttemptId id,
@@ -120,12 +84,6 @@ void Outbox::finish(std::uint64_t serial, tuner::FinishRequest request) {
 void Outbox::drop(std::uint64_t serial) {
     const std::lock_guard lock(mutex_);
     entries_.erase(serial);
-}
-
-bool Outbox::pause(int delay_ms) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::milliseconds(delay_ms), [this] { return stopping_; });
-    return !stopping_;
 }
 
 Outbox::Part Outbox::collect(std::uint64_t serial, Entry& entry, std::size_t values_max) {

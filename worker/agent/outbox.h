@@ -3,22 +3,19 @@
 // and then their ends. Kept in memory up to a bound; behind it stand the log files, which are read
 // again if this process dies.
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/result.h"
-#include "tracker/client/client.h"
 #include "tuner/protocol.h"
 #include "worker/agent/attempt_files.h"
+#include "worker/agent/sender.h"
 #include "worker/agent/trial_output.h"
 
 namespace tune::worker {
@@ -36,7 +33,7 @@ struct OutboxEvents {
 };
 
 /// All methods from any thread.
-class Outbox {
+class Outbox final : public Sender {
 public:
     /// Metrics and params waiting of one attempt, beyond which its log is read no further.
     static constexpr std::size_t kWaitingMax = 50'000;
@@ -45,11 +42,7 @@ public:
     [[nodiscard]] static Result<std::unique_ptr<Outbox>> create(const std::string& server_url,
                                                                 std::string agent_id, int threads,
                                                                 OutboxEvents events);
-    ~Outbox();
-    Outbox(const Outbox&) = delete;
-    Outbox& operator=(const Outbox&) = delete;
-
-    void start();
+    ~Outbox() override;
 
     void open(std::uint64_t serial, const AttemptFiles& files, tuner::AttemptId id,
               ProgressRecord progress);
@@ -62,9 +55,6 @@ public:
     void finish(std::uint64_t serial, tuner::FinishRequest request);
     /// Forgets the attempt.
     void drop(std::uint64_t serial);
-
-    /// Ends the threads, with what is unsent unsent. Idempotent.
-    void stop();
 
 private:
     struct Entry {
@@ -89,7 +79,7 @@ private:
     };
 
     Outbox(std::string agent_id, OutboxEvents events);
-    void work(tracker::Client& client);
+    void work(tracker::Client& client) override;
     [[nodiscard]] std::vector<Part> collect_reports();
     [[nodiscard]] std::optional<std::uint64_t> find_finish() const;
     static Part collect(std::uint64_t serial, Entry& entry, std::size_t values_max);
@@ -99,17 +89,10 @@ private:
     /// Repeats the call until it is answered by more than trouble on the way. Absent: stopping.
     std::optional<Result<Json>> insist(tracker::Client& client, const std::string& path,
                                        const Json& body);
-    bool pause(int delay_ms);
 
     const std::string agent_path_;
     const OutboxEvents events_;
-    std::vector<std::unique_ptr<tracker::Client>> clients_;
-    std::vector<std::thread> threads_;
-
-    std::mutex mutex_;
-    std::condition_variable changed_;
     std::map<std::uint64_t, Entry> entries_;  // guarded by mutex_
-    bool stopping_ = false;                   // guarded by mutex_
 };
 
 }  // namespace tune::worker

@@ -1,0 +1,49 @@
+#pragma once
+// Threads that each send to the server over a connection of their own: how they start, wait
+// between two attempts and stop.
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "tracker/client/client.h"
+
+namespace tune::worker {
+
+/// Trouble on the way or of the moment: the same call may succeed later.
+[[nodiscard]] bool is_passing(const Error& error);
+
+/// A class that derives from it calls stop() in its destructor, before its members go.
+class Sender {
+public:
+    virtual ~Sender();
+    Sender(const Sender&) = delete;
+    Sender& operator=(const Sender&) = delete;
+
+    void start();
+    /// Ends the threads, with what is unsent unsent. Idempotent.
+    void stop();
+
+protected:
+    Sender() = default;
+    /// A connection for each thread, before start(). Errors: those of Client::create.
+    [[nodiscard]] Result<void> connect(const std::string& server_url, int threads);
+    /// What each thread does until stopping_.
+    virtual void work(tracker::Client& client) = 0;
+    /// False when it was ended by stop().
+    bool pause(int delay_ms);
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool stopping_ = false;  // guarded by mutex_
+
+private:
+    std::vector<std::unique_ptr<tracker::Client>> clients_;
+    std::vector<std::thread> threads_;
+};
+
+}  // namespace tune::worker
