@@ -11,6 +11,7 @@ import pytest
 
 import registry_script
 from conftest import Server
+from registry_player import shorten
 
 RECORDED = json.loads((pathlib.Path(__file__).parent / "registry_answers.json").read_text())
 
@@ -59,7 +60,7 @@ def played(tmp_path_factory):
     alone = Server(tmp_path_factory.mktemp("recorded") / "data")
     lines = [json.dumps(each, ensure_ascii=False) for each in registry_script.record(alone.url)]
     alone.stop()
-    return [json.loads(registry_script.shorten(line)) for line in lines]
+    return [json.loads(shorten(line)) for line in lines]
 
 
 def test_every_answer_is_mlflows(played):
