@@ -57,11 +57,15 @@ Result<std::vector<Comparison>> take_comparisons(Subject subject, std::string_vi
     const std::vector<Token> tokens = scan(filter);
     std::vector<Comparison> comparisons;
     std::vector<std::string_view> invalid;
+    std::size_t last_taken = 0;
     for (std::size_t i = 0; i < tokens.size();) {
         Comparison comparison;
-        const std::size_t taken = take_comparison(tokens, i, comparison);
+        std::size_t taken = take_comparison(tokens, i, comparison);
+        // MLflow lets an AND be left out, but not here: it takes both for one name.
+        if (taken == 2 && last_taken == 3) taken = 0;
         if (taken > 0) comparisons.push_back(comparison);
         if (taken == 0 && tokens[i].kind != TokenKind::kAnd) invalid.push_back(tokens[i].text);
+        last_taken = taken;
         i += taken > 0 ? taken : 1;
     }
     if (!invalid.empty()) return invalid_clauses(subject, filter, invalid);

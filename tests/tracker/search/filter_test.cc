@@ -168,6 +168,8 @@ TEST(RunFilter, RefusesWithMlflowsSentence) {
          "Expected numeric value type for numeric attribute: start_time. Found 'a'"},
         {"start_time LIKE 'a'",
          "Expected numeric value type for numeric attribute: start_time. Found 'a'"},
+        {"params.a = 'x' params.b IS NULL",
+         "Invalid clause(s) in filter string: 'params.b', 'IS NULL'"},
         {"metrics.x IS NULL",
          "IS NULL / IS NOT NULL is only supported for tags and params, not for 'metric' 'x'"},
         {"run_id IS NULL",
