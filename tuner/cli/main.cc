@@ -245,7 +245,8 @@ void add_restore(CLI::App& app, Words& words) {
 void add_import(CLI::App& app, Words& words) {
     CLI::App& verb = *app.add_subcommand("import", "move another tracking store in");
     ImportCommand& import = words.import;
-    verb.add_option("source", import.source, "an mlflow.db, a folder mlruns, or http[s]://HOST:PORT")
+    verb.add_option("source", import.source,
+                    "an mlflow.db, a folder mlruns, or http[s]://HOST:PORT")
         ->required();
     verb.add_option("--data", import.data, "folder of the data base and artifacts")
         ->capture_default_str();
