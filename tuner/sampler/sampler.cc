@@ -41,26 +41,31 @@ Result<std::vector<Point>> grid_points(const Space& space, const SamplerConfig& 
 }
 
 /// Keeps trials from repeating each other where the space is finite.
-std::unique_ptr<Sampler> make_distinct(const Space& space, std::unique_ptr<Sampler> inner,
-                                       std::uint64_t seed, bool reuses) {
+std::unique_ptr<Sampler> make_distinct(const Space& space, const SamplerConfig& config,
+                                       std::unique_ptr<Sampler> inner,
+                                       std::shared_ptr<SeenPoints> seen, std::uint64_t seed) {
     std::vector<std::vector<double>> levels;
     bool are_listed = true;
     for (const Parameter& parameter : space.parameters()) {
         levels.push_back(levels_of(parameter, 0));
         are_listed = are_listed && !levels.back().empty();
     }
-    return std::make_unique<DistinctSampler>(space,
-                                             are_listed ? list_points(space, levels) : std::nullopt,
-                                             std::move(inner), seed, reuses);
+    // Sequences that look at no result have no reason to stay near.
+    const bool is_near = config.type != SamplerType::kRandom && config.type != SamplerType::kQmc;
+    return std::make_unique<DistinctSampler>(
+        space, are_listed ? list_points(space, levels) : std::nullopt, std::move(inner),
+        std::move(seen), seed, Repeats{config.duplicates == Duplicates::kReuse, is_near});
 }
 
 std::unique_ptr<Sampler> make_tpe(const Space& space, const SamplerConfig& config,
-                                  const Objectives& objectives, std::uint64_t seed) {
+                                  const Objectives& objectives, std::uint64_t seed,
+                                  std::shared_ptr<const SeenPoints> seen = nullptr) {
     if (config.preset == TpePreset::kHyperopt || config.preset == TpePreset::kWatanabe)
         return std::make_unique<PresetSampler>(space, config, objectives.goals.front(), seed);
     return std::make_unique<TpeSampler>(
         space, config, objectives,
-        TpeSources{std::make_unique<CounterSource>(seed), std::make_unique<CounterSource>(seed)});
+        TpeSources{std::make_unique<CounterSource>(seed), std::make_unique<CounterSource>(seed)},
+        std::move(seen));
 }
 
 /// CMA-ES, with TPE for what it does not model.
@@ -77,17 +82,20 @@ std::unique_ptr<Sampler> make_cmaes(const Space& space, const SamplerConfig& con
 }
 
 std::unique_ptr<Sampler> make_auto(const Space& space, const SamplerConfig& config,
-                                   const Objectives& objectives, std::uint64_t seed) {
+                                   const Objectives& objectives, std::uint64_t seed,
+                                   std::shared_ptr<const SeenPoints> seen) {
     AutoParts parts;
     parts.choice = choose_sampler(space, objectives);
-    parts.later = make_tpe(space, config, objectives, seed);
+    parts.later = make_tpe(space, config, objectives, seed, std::move(seen));
     if (parts.choice.gp_trials > 0)
         parts.first = std::make_unique<GpSampler>(space, config, objectives.goals.front(), seed);
     return std::make_unique<AutoSampler>(std::move(parts));
 }
 
+/// `seen`: points that TPE does not propose again; null: it may.
 std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& config,
-                                    const Objectives& objectives, std::uint64_t seed) {
+                                    const Objectives& objectives, std::uint64_t seed,
+                                    std::shared_ptr<const SeenPoints> seen) {
     const Goal goal = objectives.goals.front();
     switch (config.type) {
         case SamplerType::kRandom:
@@ -96,9 +104,9 @@ std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& con
             return std::make_unique<GridSampler>(space, grid_points(space, config).value(), seed);
         case SamplerType::kQmc: return std::make_unique<QmcSampler>(space, seed);
         case SamplerType::kGp: return std::make_unique<GpSampler>(space, config, goal, seed);
-        case SamplerType::kTpe: return make_tpe(space, config, objectives, seed);
+        case SamplerType::kTpe: return make_tpe(space, config, objectives, seed, std::move(seen));
         case SamplerType::kCmaes: return make_cmaes(space, config, goal, seed);
-        case SamplerType::kAuto: return make_auto(space, config, objectives, seed);
+        case SamplerType::kAuto: return make_auto(space, config, objectives, seed, std::move(seen));
         case SamplerType::kNsga2:
         case SamplerType::kNsga3:
             return std::make_unique<NsgaSampler>(space, config, objectives, seed);
@@ -116,16 +124,18 @@ Objectives::Objectives(const StudyConfig& config) : is_constrained(!config.const
 std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& config,
                                       const Objectives& objectives, std::uint64_t seed,
                                       const std::vector<Observation>& earlier) {
-    std::unique_ptr<Sampler> sampler = make_plain(space, config, objectives, seed);
+    const auto seen = std::make_shared<SeenPoints>();
+    const bool is_distinct = config.type != SamplerType::kGrid && can_be_exhausted(space, config);
+    const bool avoids = is_distinct && config.duplicates == Duplicates::kResample;
+    std::unique_ptr<Sampler> sampler =
+        make_plain(space, config, objectives, seed, avoids ? seen : nullptr);
     // Trial n of these two is the n-th point whatever was seen.
     const bool learns = config.type != SamplerType::kGrid && config.type != SamplerType::kQmc;
     if (learns && !earlier.empty())
         sampler = std::make_unique<HistorySampler>(std::move(sampler), earlier);
     if (space.rules() != nullptr)
         sampler = std::make_unique<AllowedSampler>(space, std::move(sampler), seed);
-    if (config.type != SamplerType::kGrid && can_be_exhausted(space, config))
-        sampler =
-            make_distinct(space, std::move(sampler), seed, config.duplicates == Duplicates::kReuse);
+    if (is_distinct) sampler = make_distinct(space, config, std::move(sampler), seen, seed);
     if (!space.first_points().empty())
         sampler = std::make_unique<FirstSampler>(space, std::move(sampler));
     return sampler;

@@ -51,6 +51,12 @@
 namespace tune::tuner {
 namespace {
 
+/// So often 24 candidates are drawn before another way to an unseen point is taken.
+constexpr std::uint64_t kRoundsMax = 4;
+
+/// Tells the rounds' streams apart: odd, so that multiples differ.
+constexpr std::uint64_t kRoundKey = 0xD1B54A32D192ED03u;
+
 std::vector<Axis> axes_of(const Space& space, const std::vector<std::size_t>& members) {
     std::vector<Axis> axes;
     for (const std::size_t index : members) axes.push_back(Axis::of(space[index]));
@@ -71,7 +77,8 @@ std::uint64_t component_key(const Space& space, const Group& group) {
 }  // namespace
 
 TpeSampler::TpeSampler(const Space& space, const SamplerConfig& config,
-                       const Objectives& objectives, TpeSources sources)
+                       const Objectives& objectives, TpeSources sources,
+                       std::shared_ptr<const SeenPoints> avoided)
     : space_(space),
       goal_(objectives.goals.front()),
       startup_(static_cast<std::size_t>(config.startup)),
@@ -79,6 +86,8 @@ TpeSampler::TpeSampler(const Space& space, const SamplerConfig& config,
       sees_running_(config.preset != TpePreset::kOptuna4),
       window_(static_cast<std::size_t>(config.window)),
       sources_(std::move(sources)),
+      avoided_(std::move(avoided)),
+      constants_(space.empty_point()),
       groups_(groups_of(space)),
       model_of_group_(space.size(), 0) {
     TUNE_CHECK(config.startup >= 0 && config.candidates >= 1, "the sampler's config was checked");
@@ -88,6 +97,8 @@ TpeSampler::TpeSampler(const Space& space, const SamplerConfig& config,
         groups_ = one_by_one(groups_);
     }
     for (const Group& group : groups_) {
+        const Parameter& first = space_[group.members.front()];
+        if (group.is_fixed && first.when.empty()) constants_[group.members.front()] = first.low;
         if (group.is_fixed) continue;
         model_of_group_[group.members.front()] = models_.size();
         const std::vector<Axis> axes = axes_of(space_, group.members);
@@ -247,34 +258,56 @@ Point TpeSampler::suggest(std::uint64_t number, const Point& fixed) {
 
 void TpeSampler::draw(const Group& group, std::uint64_t number, Point& point) {
     const Model& model = models_[model_of_group_[group.members.front()]];
+    const std::uint64_t rounds = avoided_ == nullptr ? 1 : kRoundsMax;
+    Point best;
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+        draw_candidates(group, model, number, round);
+        for (const std::size_t candidate : best_candidates(model)) {
+            take(model, candidate, point);
+            if (is_wanted(point)) return;
+            if (best.empty()) best = point;
+        }
+    }
+    // None will do: what is wrapped around this sampler finds another point.
+    point = std::move(best);
+}
+
+/// Fills points_. Round 0 is what a study sees; the later ones draw from the same densities again.
+void TpeSampler::draw_candidates(const Group& group, const Model& model, std::uint64_t number,
+                                 std::uint64_t round) {
     const std::span<const Axis> axes = model.good.axes();
     UniformSource& source = *sources_.model;
+    const std::uint64_t other = round * kRoundKey;
     points_.resize(candidates_ * axes.size());
     uniforms_.resize(candidates_);
-    std::vector<std::size_t> rows(candidates_);
-    source.fill(number, component_key(space_, group), uniforms_);
-    for (std::size_t c = 0; c < candidates_; ++c) rows[c] = model.good.component(uniforms_[c]);
+    rows_.resize(candidates_);
+    source.fill(number, component_key(space_, group) ^ other, uniforms_);
+    for (std::size_t c = 0; c < candidates_; ++c) rows_[c] = model.good.component(uniforms_[c]);
     // Categories first, then numbers: the order of optuna's generator.
     for (const bool categories : {true, false}) {
         for (std::size_t j = 0; j < axes.size(); ++j) {
             const Axis& axis = axes[j];
             if ((axis.kind == Axis::Kind::kCategory) != categories) continue;
-            source.fill(number, axis.key, uniforms_);
+            source.fill(number, axis.key ^ other, uniforms_);
             for (std::size_t c = 0; c < candidates_; ++c) {
-                double position = model.good.draw_position(j, rows[c], uniforms_[c]);
+                double position = model.good.draw_position(j, rows_[c], uniforms_[c]);
                 if (axis.kind == Axis::Kind::kStepped)
                     position = axis.position(axis.value(position));
                 points_[c * axes.size() + j] = position;
             }
         }
     }
-    const std::vector<std::size_t> order = best_candidates(model);
-    for (const std::size_t candidate : order) {
-        take(model, candidate, point);
-        if (space_.rules() == nullptr || !space_.is_forbidden(point)) return;
-    }
-    // All are forbidden: what is wrapped around this sampler finds another point.
-    take(model, order.front(), point);
+}
+
+/// Neither forbidden nor avoided, as far as it is drawn: one of several groups that leaves others
+/// open is no whole point yet, and equals none.
+bool TpeSampler::is_wanted(const Point& point) const {
+    if (space_.rules() != nullptr && space_.is_forbidden(point)) return false;
+    if (avoided_ == nullptr) return true;
+    Point whole = point;
+    for (std::size_t i = 0; i < whole.size(); ++i)
+        if (is_active(constants_[i])) whole[i] = constants_[i];
+    return !avoided_->contains(whole);
 }
 
 void TpeSampler::take(const Model& model, std::size_t candidate, Point& point) const {
@@ -288,7 +321,7 @@ void TpeSampler::take(const Model& model, std::size_t candidate, Point& point) c
     }
 }
 
-/// The best first; where nothing can be forbidden, only that one.
+/// The best first; where nothing can be forbidden or avoided, only that one.
 std::vector<std::size_t> TpeSampler::best_candidates(const Model& model) {
     good_density_.resize(candidates_);
     bad_density_.resize(candidates_);
@@ -297,7 +330,7 @@ std::vector<std::size_t> TpeSampler::best_candidates(const Model& model) {
     std::size_t best = 0;
     for (std::size_t c = 1; c < candidates_; ++c)
         if (good_density_[c] - bad_density_[c] > good_density_[best] - bad_density_[best]) best = c;
-    if (space_.rules() == nullptr) return {best};
+    if (space_.rules() == nullptr && avoided_ == nullptr) return {best};
     std::vector<std::size_t> order(candidates_);
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {

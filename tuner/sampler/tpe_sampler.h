@@ -14,6 +14,7 @@
 #include "tuner/sampler/pareto_split.h"
 #include "tuner/sampler/parzen.h"
 #include "tuner/sampler/sampler.h"
+#include "tuner/sampler/seen_points.h"
 #include "tuner/sampler/uniform.h"
 
 namespace tune::tuner {
@@ -27,8 +28,9 @@ struct TpeSources {
 
 class TpeSampler final : public Sampler {
 public:
+    /// `avoided`: points that it does not propose as long as it has others; null: none.
     TpeSampler(const Space& space, const SamplerConfig& config, const Objectives& objectives,
-               TpeSources sources);
+               TpeSources sources, std::shared_ptr<const SeenPoints> avoided = nullptr);
 
     Result<void> observe(const Observation& observation) override;
     [[nodiscard]] Point suggest(std::uint64_t number, const Point& fixed) override;
@@ -61,7 +63,10 @@ private:
     void rebalance();
     void move_sides(std::vector<std::uint64_t> good);
     void draw(const Group& group, std::uint64_t number, Point& point);
+    void draw_candidates(const Group& group, const Model& model, std::uint64_t number,
+                         std::uint64_t round);
     [[nodiscard]] std::vector<std::size_t> best_candidates(const Model& model);
+    [[nodiscard]] bool is_wanted(const Point& point) const;
     void take(const Model& model, std::size_t candidate, Point& point) const;
 
     Space space_;
@@ -71,6 +76,8 @@ private:
     bool sees_running_;
     std::size_t window_;  // bad ones in the model; 0: all
     TpeSources sources_;
+    std::shared_ptr<const SeenPoints> avoided_;
+    Point constants_;  // the values of what has one value and no condition
     std::vector<Group> groups_;
     std::vector<Model> models_;                // of the groups that are not fixed
     std::vector<std::size_t> model_of_group_;  // by the group's first member
@@ -85,6 +92,7 @@ private:
     // Kept between asks for their memory only.
     std::vector<double> points_;  // [candidates][axes]
     std::vector<double> uniforms_;
+    std::vector<std::size_t> rows_;  // of the good estimator, one a candidate
     std::vector<double> good_density_;
     std::vector<double> bad_density_;
 };

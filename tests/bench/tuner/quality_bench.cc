@@ -3,8 +3,12 @@
 //
 //   build/release/bin/tuner_quality_bench [--trials 100] [--seeds 10] [--workers 1] SAMPLER...
 //
+// SAMPLER is a type, or the JSON of a study file's `sampler`. After the 12 problems come finite
+// ones (finite_problems.h); --suite takes one of the two.
+//
 // Regret is (best - optimum) / (median of one random draw - optimum); the table has its mean over
-// problems and seeds, the geometric mean, and the time of ask + tell. --json prints every run.
+// problems and seeds, the geometric mean, the time of ask + tell, and the mean difference of each
+// sampler from the first one, in standard errors of the pairs. --json prints every run.
 
 #include <algorithm>
 #include <chrono>
@@ -18,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/tuner/finite_problems.h"
 #include "tuner/sampler/sampler.h"
 
 namespace tune::tuner {
@@ -199,10 +204,11 @@ struct Outcome {
     double seconds = 0;  // in the sampler
 };
 
-Outcome run(const Problem& problem, const std::string& sampler_type, std::size_t trials,
+Outcome run(const Problem& problem, const std::string& words, std::size_t trials,
             std::size_t workers, std::uint64_t seed) {
+    const Json sampler_json = words.front() == '{' ? parse_json(words).value() : Json(words);
     const SamplerConfig config =
-        study_config_from_json({{"sampler", sampler_type}}).value().sampler;
+        study_config_from_json({{"sampler", sampler_json}}).value().sampler;
     const auto sampler = make_sampler(problem.space, config, Goal::kMinimize, seed);
     Outcome outcome{std::numeric_limits<double>::infinity(), 0};
     std::deque<Observation> running;
@@ -248,6 +254,7 @@ struct Options {
     std::size_t seeds = 10;
     std::size_t workers = 1;
     bool json = false;
+    std::string suite;  // "analytic", "finite" or empty: both
     std::vector<std::string> samplers;
 };
 
@@ -264,6 +271,8 @@ Options read_options(int count, char** words) {
             options.seeds = number();
         else if (word == "--workers")
             options.workers = std::max<std::size_t>(number(), 1);
+        else if (word == "--suite")
+            options.suite = i + 1 < count ? words[++i] : "";
         else if (word == "--json")
             options.json = true;
         else
@@ -271,6 +280,26 @@ Options read_options(int count, char** words) {
     }
     if (options.samplers.empty()) options.samplers = {"random", "qmc", "tpe", "gp"};
     return options;
+}
+
+std::vector<Problem> problems_of(const std::string& suite) {
+    std::vector<Problem> chosen;
+    if (suite != "finite") chosen = problems();
+    if (suite == "analytic") return chosen;
+    for (bench::FiniteProblem& problem : bench::finite_problems())
+        chosen.push_back({std::move(problem.name), std::move(problem.space),
+                          std::move(problem.function), problem.optimum});
+    return chosen;
+}
+
+/// The mean of differences of pairs, over its standard error.
+double standard_errors(const std::vector<double>& differences) {
+    const auto n = static_cast<double>(differences.size());
+    double mean = 0;
+    for (const double d : differences) mean += d / n;
+    double variance = 0;
+    for (const double d : differences) variance += (d - mean) * (d - mean) / (n - 1);
+    return variance > 0 ? mean / std::sqrt(variance / n) : 0;
 }
 
 void print_table(const Options& options) {
@@ -281,10 +310,14 @@ void print_table(const Options& options) {
     std::vector<double> sums(options.samplers.size());
     std::vector<double> logs(options.samplers.size());
     std::vector<double> seconds(options.samplers.size());
-    const std::vector<Problem> all = problems();
+    // Regret less that of the first sampler with the same seed; and of the logarithms.
+    std::vector<std::vector<double>> apart(options.samplers.size());
+    std::vector<std::vector<double>> logs_apart(options.samplers.size());
+    const std::vector<Problem> all = problems_of(options.suite);
     for (const Problem& problem : all) {
         const double scale = random_median(problem) - problem.optimum;
-        std::printf("%-26s", problem.name.c_str());
+        std::printf("%-26s", problem.name.substr(0, 25).c_str());
+        std::vector<double> firsts;
         for (std::size_t s = 0; s < options.samplers.size(); ++s) {
             double regret = 0;
             for (std::uint64_t seed = 0; seed < options.seeds; ++seed) {
@@ -293,6 +326,10 @@ void print_table(const Options& options) {
                 const double one = std::max(outcome.best - problem.optimum, 0.0) / scale;
                 regret += one / static_cast<double>(options.seeds);
                 logs[s] += std::log(std::max(one, 1e-6));
+                if (s == 0) firsts.push_back(one);
+                apart[s].push_back(one - firsts[seed]);
+                logs_apart[s].push_back(
+                    std::log(std::max(one, 1e-6) / std::max(firsts[seed], 1e-6)));
                 seconds[s] += outcome.seconds;
                 if (options.json)
                     std::fprintf(stderr, "%s\n",
@@ -314,6 +351,10 @@ void print_table(const Options& options) {
     for (const double sum : sums) std::printf("%10.5f", sum / count);
     std::printf("\n%-26s", "geometric mean");
     for (const double sum : logs) std::printf("%10.5f", std::exp(sum / runs));
+    std::printf("\n%-26s", "mean less first, s.e.");
+    for (const auto& differences : apart) std::printf("%10.1f", standard_errors(differences));
+    std::printf("\n%-26s", "same of logarithms");
+    for (const auto& differences : logs_apart) std::printf("%10.1f", standard_errors(differences));
     std::printf("\n%-26s", "ms a trial");
     for (const double sum : seconds)
         std::printf("%10.3f", 1000 * sum / runs / static_cast<double>(options.trials));

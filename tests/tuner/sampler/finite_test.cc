@@ -128,6 +128,55 @@ TEST(Distinct, NoPointTwiceUntilThereIsNoneLeft) {
     }
 }
 
+TEST(Distinct, RepeatsAreReplacedByPointsThatDifferLittle) {
+    const Space space = space_of({{"a", {{"int", {0, 29}}}}, {"b", {{"int", {0, 29}}}}});
+    for (const char* preset : {"optuna5", "hyperopt"}) {
+        const SamplerConfig config = config_of({{"type", "tpe"}, {"preset", preset}});
+        const auto sampler = make_sampler(space, config, Goal::kMinimize, 3);
+        std::set<Point> seen;
+        int near = 0;  // a random point is once in eight: 5 of 40
+        for (std::uint64_t n = 0; n < 120; ++n) {
+            Observation told;
+            told.number = n;
+            told.state = Observation::State::kComplete;
+            told.point = sampler->suggest(n);
+            told.value = std::hypot(told.point[0] - 7, told.point[1] - 21);
+            EXPECT_TRUE(seen.insert(told.point).second) << preset << " " << n;
+            near += n >= 80 && told.value < 6 ? 1 : 0;
+            ASSERT_TRUE(sampler->observe(told).has_value());
+        }
+        EXPECT_GE(near, 15) << preset;
+    }
+}
+
+TEST(Distinct, AnUnseenPointDependsOnWhatWasSeenOnly) {
+    const Space space = space_of({{"a", {{"int", {1, 6}}}},
+                                  {"b", {{"choice", {"x", "y", "z"}}}},
+                                  {"c", {{"int", {1, 3}}, {"when", {{"b", "x"}}}}},
+                                  {"d", {{"const", 5}}}});
+    const SamplerConfig config = config_of({{"type", "tpe"}, {"startup", 5}});
+    const auto lived = make_sampler(space, config, Goal::kMinimize, 11);
+    std::vector<Observation> history;
+    for (std::uint64_t n = 0; n < 30; ++n) {  // all of them: 6 x (3 + 1 + 1)
+        const auto rebuilt = make_sampler(space, config, Goal::kMinimize, 11);
+        for (auto at = history.rbegin(); at != history.rend(); ++at)
+            ASSERT_TRUE(rebuilt->observe(*at).has_value());
+        ASSERT_FALSE(lived->is_exhausted());
+        Observation told;
+        told.number = n;
+        told.state = Observation::State::kComplete;
+        told.point = lived->suggest(n);
+        told.value = told.point[0];
+        ASSERT_TRUE(space.check(told.point).has_value());
+        EXPECT_TRUE(PointEqual{}(told.point, rebuilt->suggest(n))) << n;
+        for (const Observation& before : history)
+            EXPECT_FALSE(PointEqual{}(told.point, before.point)) << n;
+        ASSERT_TRUE(lived->observe(told).has_value());
+        history.push_back(told);
+    }
+    EXPECT_TRUE(lived->is_exhausted());
+}
+
 TEST(Distinct, ContinuousSpacesAreNeverExhausted) {
     const Space space = space_of({{"x", {{"float", {0, 1}}}}});
     const auto sampler = make_sampler(space, config_of("random"), Goal::kMinimize, 5);
