@@ -43,7 +43,7 @@ enum class Mark {
     kSteps,  // as kLines, with horizontal steps
     kBars,   // horizontal, from 0 to x at the category y
     kSpans,  // horizontal, from x to x2 at y
-    kCells   // filled rectangles around (x, y), `cell_width` by `cell_height`
+    kAreas   // one filled area and its outline: closed loops, NaN between two; even-odd
 };
 
 struct Layer {
@@ -53,16 +53,16 @@ struct Layer {
     std::vector<double> x = {};
     std::vector<double> y = {};   // as many
     std::vector<double> x2 = {};  // kSpans: as many
-    /// 0..1 on the colour ramp, one a point (kLines: one a line); empty: the role's colour.
+    /// 0..1 on the colour ramp, one a point (kLines: one a line, kAreas: one); empty: the role's
+    /// colour.
     std::vector<double> shade = {};
-    /// What a browser shows over a point, one a point; may be empty.
+    /// What a browser shows over a point, one a point (kAreas: one); may be empty.
     std::vector<std::string> labels = {};
-    double cell_width = 0;
-    double cell_height = 0;
     double size = 1;     // of points and lines, relative
     double opacity = 1;  // of the whole layer
     bool dashed = false;
     bool hollow = false;
+    bool rimmed = false;  // points: with a rim, to be seen on any ground
 };
 
 struct Panel {
@@ -79,6 +79,8 @@ struct ColourBar {
     std::string title = {};
     std::string low = {};
     std::string high = {};
+    /// Of bands: what stands between two, from the low end on. Empty: the ramp is continuous.
+    std::vector<std::string> edges = {};
 };
 
 struct Figure {

@@ -30,7 +30,7 @@ const char* name_of(Mark mark) {
         case Mark::kSteps: return "steps";
         case Mark::kBars: return "bars";
         case Mark::kSpans: return "spans";
-        case Mark::kCells: return "cells";
+        case Mark::kAreas: return "areas";
     }
     return "";
 }
@@ -72,6 +72,7 @@ Json to_json(const Figure& figure) {
     if (!figure.bar.title.empty())
         json["colours"] = {
             {"title", figure.bar.title}, {"low", figure.bar.low}, {"high", figure.bar.high}};
+    if (!figure.bar.edges.empty()) json["colours"]["edges"] = figure.bar.edges;
     return json;
 }
 

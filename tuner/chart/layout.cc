@@ -185,20 +185,39 @@ bool draw_legend(const Figure& figure, double y, double right, Scene& scene) {
     return !seen.empty();
 }
 
+constexpr double kEdgeTextHeight = 14;  // under a bar of bands
+
+/// The colours from low to high with their words; of bands also what stands between them.
 void draw_bar(const ColourBar& bar, double y, double right, Scene& scene) {
-    constexpr int kSteps = 40;
-    constexpr double kWidth = 120;
+    constexpr std::size_t kSmooth = 40;
+    const bool is_banded = !bar.edges.empty();
+    const std::size_t steps = is_banded ? bar.edges.size() + 1 : kSmooth;
+    const double width = is_banded ? std::min(30.0 * static_cast<double>(steps), 330.0) : 120;
+    const double each = width / static_cast<double>(steps);
     const std::string low = clean(bar.low);
     const std::string high = clean(bar.high);
     double x = right - ems_of(high) * kLabelSize;
     scene.shapes.emplace_back(text_at(x, y, high, Role::kMuted, kLabelSize));
-    x -= kWidth + 6;
-    for (int i = 0; i < kSteps; ++i)
-        scene.shapes.emplace_back(RectShape{.x = x + i * kWidth / kSteps,
+    x -= width + 6;
+    for (std::size_t i = 0; i < steps; ++i) {
+        const auto at = static_cast<double>(i);
+        const double shade = is_banded ? at / static_cast<double>(steps - 1) : (at + 0.5) / kSmooth;
+        scene.shapes.emplace_back(RectShape{.x = x + at * each,
                                             .y = y - 9,
-                                            .width = kWidth / kSteps + 0.5,
+                                            .width = each + (i + 1 < steps ? 0.5 : 0),
                                             .height = 10,
-                                            .fill = {.rgb = ramp_rgb((i + 0.5) / kSteps)}});
+                                            .fill = {.rgb = ramp_rgb(shade)}});
+    }
+    double free_from = x - each;
+    for (std::size_t i = 0; i < bar.edges.size(); ++i) {
+        const std::string text = clean(bar.edges[i]);
+        const double centre = x + static_cast<double>(i + 1) * each;
+        const double half = ems_of(text) * kLabelSize / 2;
+        if (centre - half < free_from + 4) continue;
+        free_from = centre + half;
+        scene.shapes.emplace_back(text_at(centre, y + kEdgeTextHeight - 1, text, Role::kMuted,
+                                          kLabelSize, Anchor::kMiddle));
+    }
     x -= 6;
     scene.shapes.emplace_back(text_at(x, y, low, Role::kMuted, kLabelSize, Anchor::kEnd));
     x -= ems_of(low) * kLabelSize + 10;
@@ -242,7 +261,7 @@ Scene layout(const Figure& figure, SceneSize size) {
     if (draw_legend(figure, head + 22, has_bar ? scene.width / 2 : right, scene) || has_bar)
         head += 26;
     if (has_bar) draw_bar(figure.bar, head - 4, right, scene);
-    head += 14;
+    head += figure.bar.edges.empty() ? 14 : 14 + kEdgeTextHeight;
     scene.height =
         std::clamp(size.height > 0 ? size.height : natural_height(figure, head), 150.0, 20'000.0);
     top.insert(

@@ -49,6 +49,9 @@ void draw_points(const Panel& panel, const Layer& layer, const Frame& frame, Sce
         DotShape dot{
             .centre = spot, .radius = 3.2 * layer.size, .paint = paint, .hollow = layer.hollow};
         if (with_labels && i < layer.labels.size()) dot.label = clean(layer.labels[i]);
+        if (layer.rimmed)
+            scene.shapes.emplace_back(DotShape{
+                .centre = spot, .radius = dot.radius + 1.1, .paint = {.role = Role::kSurface}});
         scene.shapes.emplace_back(std::move(dot));
     }
 }
@@ -149,20 +152,48 @@ void draw_spans(const Panel& panel, const Layer& layer, const Frame& frame, Scen
     }
 }
 
-void draw_cells(const Panel& panel, const Layer& layer, const Frame& frame, Scene& scene) {
+/// Whether a line from one to the other would lie on the panel's frame.
+bool is_on_frame(const Frame& frame, Spot from, Spot to) {
+    const auto both_at = [](double a, double b, double edge) {
+        return std::abs(a - edge) < 0.01 && std::abs(b - edge) < 0.01;
+    };
+    return both_at(from.x, to.x, frame.left) || both_at(from.x, to.x, frame.left + frame.width) ||
+           both_at(from.y, to.y, frame.top) || both_at(from.y, to.y, frame.top + frame.height);
+}
+
+/// The area, then its outline but for what lies on the frame.
+void draw_area(const Panel& panel, const Layer& layer, const Frame& frame, Scene& scene) {
+    AreaShape area{.fill = paint_of(layer, 0)};
+    if (!layer.labels.empty()) area.label = clean(layer.labels[0]);
+    std::vector<Shape> lines;
+    std::vector<Spot> loop;
+    const auto finish = [&] {
+        if (loop.size() < 3) return loop.clear();
+        LineShape line{.stroke = {.role = Role::kText, .opacity = 0.4}, .width = 0.7};
+        for (std::size_t i = 0; i < loop.size(); ++i) {
+            const Spot next = loop[(i + 1) % loop.size()];
+            if (line.spots.empty()) line.spots.push_back(loop[i]);
+            if (!is_on_frame(frame, loop[i], next)) {
+                line.spots.push_back(next);
+                continue;
+            }
+            if (line.spots.size() > 1) lines.emplace_back(line);
+            line.spots.clear();
+        }
+        if (line.spots.size() > 1) lines.emplace_back(line);
+        area.loops.push_back(std::move(loop));
+        loop.clear();
+    };
     for (std::size_t i = 0; i < layer.x.size(); ++i) {
-        const Spot centre = spot_of(panel, frame, layer.x[i], layer.y[i]);
-        if (!is_drawable(centre) || (i < layer.shade.size() && std::isnan(layer.shade[i])))
-            continue;
-        // A little larger than the cell, so that no seam shows between two.
-        const double width = layer.cell_width * frame.width + 0.6;
-        const double height = layer.cell_height * frame.height + 0.6;
-        scene.shapes.emplace_back(RectShape{.x = centre.x - width / 2,
-                                            .y = centre.y - height / 2,
-                                            .width = width,
-                                            .height = height,
-                                            .fill = paint_of(layer, i)});
+        const Spot spot = spot_of(panel, frame, layer.x[i], layer.y[i]);
+        if (is_drawable(spot))
+            add_spot(loop, spot);
+        else
+            finish();
     }
+    finish();
+    if (!area.loops.empty()) scene.shapes.emplace_back(std::move(area));
+    scene.shapes.insert(scene.shapes.end(), lines.begin(), lines.end());
 }
 
 }  // namespace
@@ -187,7 +218,7 @@ void draw_layer(const Panel& panel, const Layer& layer, const Frame& frame, Scen
         case Mark::kSteps: return draw_lines(panel, layer, frame, scene);
         case Mark::kBars: return draw_bars(panel, layer, frame, scene);
         case Mark::kSpans: return draw_spans(panel, layer, frame, scene);
-        case Mark::kCells: return draw_cells(panel, layer, frame, scene);
+        case Mark::kAreas: return draw_area(panel, layer, frame, scene);
     }
 }
 

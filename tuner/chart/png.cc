@@ -20,7 +20,7 @@ struct Cairo {
     CALL(restore) CALL(rectangle) CALL(clip) CALL(new_path) CALL(arc) CALL(close_path) \
     CALL(fill) CALL(stroke) CALL(move_to) CALL(line_to) CALL(set_line_width) \
     CALL(set_line_join) CALL(set_dash) CALL(set_source_rgba) CALL(select_font_face) \
-    CALL(set_font_size) CALL(text_extents) CALL(show_text) CALL(rotate)
+    CALL(set_font_size) CALL(text_extents) CALL(show_text) CALL(rotate) CALL(set_fill_rule)
 // clang-format on
 #define TUNE_DECLARE(name) decltype(&cairo_##name) name = nullptr;
     TUNE_CAIRO_FUNCTIONS(TUNE_DECLARE)
@@ -91,6 +91,19 @@ private:
         const double dashes[] = {5, 4};
         api_.set_dash(context_, dashes, line.dashed ? 2 : 0, 0);
         api_.stroke(context_);
+    }
+
+    void add(const AreaShape& area) {
+        use(area.fill);
+        api_.new_path(context_);
+        for (const std::vector<Spot>& loop : area.loops) {
+            for (std::size_t i = 0; i < loop.size(); ++i)
+                (i == 0 ? api_.move_to : api_.line_to)(context_, loop[i].x, loop[i].y);
+            api_.close_path(context_);
+        }
+        api_.set_fill_rule(context_, CAIRO_FILL_RULE_EVEN_ODD);
+        api_.fill(context_);
+        api_.set_fill_rule(context_, CAIRO_FILL_RULE_WINDING);
     }
 
     void add(const DotShape& dot) {

@@ -40,6 +40,13 @@ struct LineShape {
     bool dashed = false;
 };
 
+/// Closed loops; what an odd number of them surrounds is filled.
+struct AreaShape {
+    std::vector<std::vector<Spot>> loops = {};
+    Paint fill = {};
+    std::string label = {};
+};
+
 struct DotShape {
     Spot centre = {};
     double radius = 3;
@@ -68,7 +75,7 @@ struct ClipShape {
     double height = 0;
 };
 
-using Shape = std::variant<RectShape, LineShape, DotShape, TextShape, ClipShape>;
+using Shape = std::variant<RectShape, LineShape, AreaShape, DotShape, TextShape, ClipShape>;
 
 struct Scene {
     double width = 0;

@@ -100,6 +100,16 @@ private:
                 painted(line.stroke, true) + "/>\n";
     }
 
+    void add(const AreaShape& area) {
+        out_ += "<path fill-rule=\"evenodd\" d=\"";
+        for (const std::vector<Spot>& loop : area.loops)
+            for (std::size_t i = 0; i < loop.size(); ++i)
+                out_ += (i == 0 ? "M" : "L") + pixel(loop[i].x) + " " + pixel(loop[i].y) +
+                        (i + 1 == loop.size() ? "Z" : "");
+        out_ += "\"" + painted(area.fill, false);
+        close("path", area.label);
+    }
+
     void add(const DotShape& dot) {
         out_ += "<circle cx=\"" + pixel(dot.centre.x) + "\" cy=\"" + pixel(dot.centre.y) +
                 "\" r=\"" + pixel(dot.radius) + "\"";

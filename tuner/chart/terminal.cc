@@ -164,8 +164,8 @@ private:
             case Mark::kLines:
             case Mark::kSteps: return draw_lines(layer, canvas);
             case Mark::kSpans: return draw_spans(layer, canvas);
-            case Mark::kBars:
-            case Mark::kCells: return;  // bars are text; a filled ground would hide the points
+            case Mark::kAreas: return draw_outline(layer, canvas);
+            case Mark::kBars: return;  // they are text
         }
     }
 
@@ -217,6 +217,33 @@ private:
         }
     }
 
+    /// A filled area would hide the points: its outline stands for it, but for what lies on the
+    /// frame.
+    void draw_outline(const Layer& layer, Braille& canvas) const {
+        const auto is_edge = [](double at) { return at < 1e-9 || at > 1 - 1e-9; };
+        std::size_t first = 0;
+        for (std::size_t i = 0; i <= layer.x.size(); ++i) {
+            if (i < layer.x.size() && !std::isnan(layer.x[i])) continue;
+            for (std::size_t k = first; k < i; ++k) {
+                const std::size_t next = k + 1 < i ? k + 1 : first;
+                const double across[] = {unit_of(panel_.x, layer.x[k]),
+                                         unit_of(panel_.x, layer.x[next])};
+                const double up[] = {unit_of(panel_.y, layer.y[k]),
+                                     unit_of(panel_.y, layer.y[next])};
+                const bool is_on_frame =
+                    (is_edge(across[0]) && std::abs(across[0] - across[1]) < 1e-9) ||
+                    (is_edge(up[0]) && std::abs(up[0] - up[1]) < 1e-9);
+                long x[2] = {};
+                long y[2] = {};
+                if (is_on_frame || !place(layer.x[k], layer.y[k], canvas, x[0], y[0]) ||
+                    !place(layer.x[next], layer.y[next], canvas, x[1], y[1]))
+                    continue;
+                canvas.line(x[0], y[0], x[1], y[1], colour_of(layer, 0));
+            }
+            first = i + 1;
+        }
+    }
+
     void draw_spans(const Layer& layer, Braille& canvas) const {
         for (std::size_t i = 0; i < layer.x.size() && i < layer.x2.size(); ++i) {
             long x0 = 0;
@@ -250,7 +277,24 @@ std::string legend(const Figure& figure, TerminalSize size) {
     return out.empty() ? out : out + "\n";
 }
 
+/// Of bands: what stands between two, so that lines can be told apart.
+std::string band_text(const ColourBar& bar, TerminalSize size) {
+    std::string out = clip_cells(clean(bar.title), size.columns / 3) + ": " + clean(bar.low);
+    std::size_t used = cells_of(out);
+    const auto count = static_cast<double>(bar.edges.size());
+    for (std::size_t i = 0; i < bar.edges.size(); ++i) {
+        // The line of an edge has the colour of the band that it opens.
+        const int colour = terminal_colour(ramp_rgb(static_cast<double>(i + 1) / count));
+        const std::string edge = " ━ " + clean(bar.edges[i]);
+        used += cells_of(edge);
+        if (used + 2 + cells_of(clean(bar.high)) > size.columns) break;
+        out += coloured(edge, colour, size.colours);
+    }
+    return out + " ━ " + clean(bar.high) + "\n";
+}
+
 std::string bar_text(const ColourBar& bar, TerminalSize size) {
+    if (!bar.edges.empty()) return band_text(bar, size);
     if (bar.title.empty() || !size.colours) return {};
     std::string out = clip_cells(clean(bar.title), size.columns / 2) + " " + clean(bar.low) + " ";
     for (int i = 0; i < 12; ++i) out += coloured("█", terminal_colour(ramp_rgb(i / 11.0)), true);

@@ -1,4 +1,4 @@
-// Plots over the parameters: parallel, slice, contour, rank, importance.
+// Plots over the parameters: parallel, slice, rank, importance.
 
 #include <algorithm>
 #include <cmath>
@@ -23,8 +23,6 @@ constexpr std::size_t kColumnsMax = 10;  // of parallel coordinates, besides the
 constexpr std::size_t kLinesMax = 2000;  // of parallel coordinates: the best, and every n-th
 constexpr std::size_t kSlicesMax = 12;
 constexpr std::size_t kPairParamsMax = 4;  // pairs of them: 6 panels
-constexpr int kContourCells = 40;          // along each side
-constexpr std::size_t kNeighbours = 12;    // trials that decide one cell
 
 /// Worst first, so that the best are drawn over them.
 std::vector<std::size_t> worst_first(const std::vector<double>& good) {
@@ -50,34 +48,6 @@ void add_pair(Layer& layer, const PlotRequest& request, const PlotTrial& trial, 
     layer.labels.push_back(trial_label(request, trial));
 }
 
-using PairPanel = Panel (*)(const PlotRequest&, std::size_t, std::size_t);
-
-Result<Figure> pair_plot(const PlotRequest& request, const char* what, PairPanel make) {
-    std::vector<std::size_t> params = request.params;
-    if (params.empty()) {
-        params = by_importance(request.study, request.metric);
-        if (params.size() > 2) params.resize(2);
-    }
-    if (params.size() < 2)
-        return Error{Code::kInvalidParameterValue, std::string("a plot '") + what +
-                                                       "' needs two parameters that vary; study '" +
-                                                       request.study.name + "' has fewer"};
-    if (params.size() > kPairParamsMax)
-        return Error{Code::kInvalidParameterValue,
-                     std::string("a plot '") + what + "' shows at most " +
-                         std::to_string(kPairParamsMax) + " parameters"};
-    Figure figure{.title = request.study.name + ": " + what,
-                  .note = count_note(request, request.study.complete(request.metric)),
-                  .columns = params.size() == 2   ? 1U
-                             : params.size() == 3 ? 3U
-                                                  : 2U,
-                  .bar = goodness_bar(request)};
-    for (std::size_t i = 0; i < params.size(); ++i)
-        for (std::size_t j = i + 1; j < params.size(); ++j)
-            figure.panels.push_back(make(request, params[i], params[j]));
-    return figure;
-}
-
 Panel rank_panel(const PlotRequest& request, std::size_t a, std::size_t b) {
     const auto trials = request.study.complete(request.metric);
     const std::vector<double> good = goodness(request, trials);
@@ -89,83 +59,6 @@ Panel rank_panel(const PlotRequest& request, std::size_t a, std::size_t b) {
     return {.x = param_axis(request.study.space[a]),
             .y = param_axis(request.study.space[b]),
             .layers = {std::move(points)}};
-}
-
-struct Known {
-    double x;
-    double y;
-    double good;
-};
-
-/// The mean of the nearest trials, weighted by the inverse square of their distance (Shepard 1968).
-double interpolated(const std::vector<Known>& known, double x, double y) {
-    std::vector<std::pair<double, double>> nearest;  // distance squared, goodness
-    for (const Known& one : known) {
-        const double distance = (one.x - x) * (one.x - x) + (one.y - y) * (one.y - y);
-        if (nearest.size() == kNeighbours && distance >= nearest.back().first) continue;
-        if (nearest.size() == kNeighbours) nearest.pop_back();
-        const std::pair entry{distance, one.good};
-        nearest.insert(std::upper_bound(nearest.begin(), nearest.end(), entry), entry);
-    }
-    double sum = 0;
-    double weights = 0;
-    for (const auto& [distance, good] : nearest) {
-        const double weight = 1 / (distance + 1e-4);
-        sum += weight * good;
-        weights += weight;
-    }
-    return weights > 0 ? sum / weights : kNaN;
-}
-
-/// The cells' centres along an axis, in units of it and as values.
-struct Side {
-    std::vector<double> units;
-    std::vector<double> values;
-};
-
-Side side_of(const chart::Axis& axis) {
-    Side side;
-    const int cells = axis.kind == chart::ScaleKind::kCategory
-                          ? static_cast<int>(axis.categories.size())
-                          : kContourCells;
-    for (int i = 0; i < cells; ++i) {
-        const double unit = (i + 0.5) / cells;
-        side.units.push_back(unit);
-        side.values.push_back(axis.kind == chart::ScaleKind::kLog
-                                  ? axis.low * std::pow(axis.high / axis.low, unit)
-                                  : axis.low + (axis.high - axis.low) * unit);
-    }
-    return side;
-}
-
-Panel contour_panel(const PlotRequest& request, std::size_t a, std::size_t b) {
-    Panel panel{.x = param_axis(request.study.space[a]), .y = param_axis(request.study.space[b])};
-    const auto trials = request.study.complete(request.metric);
-    const std::vector<double> good = goodness(request, trials);
-    std::vector<Known> known;
-    Layer points{.role = Role::kText, .size = 0.7, .opacity = 0.8};
-    for (std::size_t i = 0; i < trials.size(); ++i) {
-        const double x = chart::unit_of(panel.x, trials[i]->point[a]);
-        const double y = chart::unit_of(panel.y, trials[i]->point[b]);
-        if (!std::isfinite(x) || !std::isfinite(y)) continue;
-        known.push_back({x, y, good[i]});
-        add_pair(points, request, *trials[i], a, b);
-    }
-    const Side across = side_of(panel.x);
-    const Side up = side_of(panel.y);
-    Layer ground{
-        .mark = Mark::kCells,
-        .cell_width = 1 / static_cast<double>(std::max<std::size_t>(across.units.size(), 1)),
-        .cell_height = 1 / static_cast<double>(std::max<std::size_t>(up.units.size(), 1))};
-    for (std::size_t i = 0; i < across.units.size() && !known.empty(); ++i)
-        for (std::size_t j = 0; j < up.units.size(); ++j) {
-            ground.x.push_back(across.values[i]);
-            ground.y.push_back(up.values[j]);
-            ground.shade.push_back(interpolated(known, across.units[i], up.units[j]));
-        }
-    panel.layers.push_back(std::move(ground));
-    panel.layers.push_back(std::move(points));
-    return panel;
 }
 
 /// Lines of the best trials and of every n-th other one.
@@ -284,12 +177,37 @@ chart::Figure importance_plot(const PlotRequest& request) {
     return figure;
 }
 
-Result<chart::Figure> contour_plot(const PlotRequest& request) {
-    return pair_plot(request, "contour", contour_panel);
+Result<Figure> pair_plot(const PlotRequest& request, const char* what, const PairPanel& make) {
+    std::vector<std::size_t> params = request.params;
+    if (params.empty()) {
+        params = by_importance(request.study, request.metric);
+        if (params.size() > 2) params.resize(2);
+    }
+    if (params.size() < 2)
+        return Error{Code::kInvalidParameterValue, std::string("a plot '") + what +
+                                                       "' needs two parameters that vary; study '" +
+                                                       request.study.name + "' has fewer"};
+    if (params.size() > kPairParamsMax)
+        return Error{Code::kInvalidParameterValue,
+                     std::string("a plot '") + what + "' shows at most " +
+                         std::to_string(kPairParamsMax) + " parameters"};
+    Figure figure{.title = request.study.name + ": " + what,
+                  .note = count_note(request, request.study.complete(request.metric)),
+                  .columns = params.size() == 2   ? 1U
+                             : params.size() == 3 ? 3U
+                                                  : 2U};
+    for (std::size_t i = 0; i < params.size(); ++i)
+        for (std::size_t j = i + 1; j < params.size(); ++j)
+            figure.panels.push_back(make(params[i], params[j]));
+    return figure;
 }
 
-Result<chart::Figure> rank_plot(const PlotRequest& request) {
-    return pair_plot(request, "rank", rank_panel);
+Result<Figure> rank_plot(const PlotRequest& request) {
+    TUNE_TRY(figure, pair_plot(request, "rank", [&](std::size_t a, std::size_t b) {
+                 return rank_panel(request, a, b);
+             }));
+    figure.bar = goodness_bar(request);
+    return figure;
 }
 
 }  // namespace tune::tuner

@@ -66,11 +66,9 @@ Panel pareto_panel(const PlotRequest& request, std::size_t a, std::size_t b,
 std::vector<bool> pareto_front(const StudyData& study,
                                const std::vector<const PlotTrial*>& trials) {
     const std::size_t metrics = study.metrics.size();
-    const bool any_feasible = std::any_of(
-        trials.begin(), trials.end(), [](const PlotTrial* trial) { return trial->violation <= 0; });
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < trials.size(); ++i)
-        if (trials[i]->violation <= 0 || !any_feasible) order.push_back(i);
+        if (trials[i]->violation <= 0) order.push_back(i);
     const auto losses = [&](std::size_t i) {
         std::vector<double> all(metrics);
         for (std::size_t m = 0; m < metrics; ++m) all[m] = study.loss(*trials[i], m);

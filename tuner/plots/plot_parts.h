@@ -1,6 +1,8 @@
 #pragma once
 // What several plots use. Private to tuner/plots.
 
+#include <functional>
+
 #include "tuner/plots/plots.h"
 
 namespace tune::tuner {
@@ -36,6 +38,12 @@ struct PlotRequest {
 
 /// The parameters to show: those asked for, else the `most` most important in order of the space.
 [[nodiscard]] std::vector<std::size_t> params_to_show(const PlotRequest& request, std::size_t most);
+
+/// A panel for each pair of the parameters asked for, else of the two most important ones. Errors:
+/// kInvalidParameterValue with fewer than two, or with so many that nothing could be seen.
+using PairPanel = std::function<chart::Panel(std::size_t a, std::size_t b)>;
+[[nodiscard]] Result<chart::Figure> pair_plot(const PlotRequest& request, const char* what,
+                                              const PairPanel& make);
 
 // One file each or a few that belong together.
 [[nodiscard]] chart::Figure history_plot(const PlotRequest& request);

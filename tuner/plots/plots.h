@@ -50,7 +50,7 @@ struct PlotOptions {
 [[nodiscard]] std::vector<std::size_t> by_importance(const StudyData& study, std::size_t metric);
 
 /// Whether no other complete trial is at least as good in every objective and better in one; in
-/// order of `trials`. Only trials within the study's bounds count, if there are any.
+/// order of `trials`. Only trials within the study's bounds are on the front.
 [[nodiscard]] std::vector<bool> pareto_front(const StudyData& study,
                                              const std::vector<const PlotTrial*>& trials);
 

@@ -116,12 +116,11 @@ Figure every_mark(std::size_t points) {
         {.mark = Mark::kLines, .name = "l", .x = {0, 5, kNaN, 6, 7}, .y = {1, kNaN, kNaN, 5, kMax}},
         {.mark = Mark::kSteps, .x = {0, kInfinity, 9}, .y = {1, 2, -4}, .dashed = true},
         {.mark = Mark::kSpans, .x = {1}, .y = {30}, .x2 = {4}, .labels = {kHostile}},
-        {.mark = Mark::kCells,
-         .x = {5},
-         .y = {5},
+        {.mark = Mark::kAreas,
+         .x = {0, 10, 10, 0, kNaN, 2, 3, kInfinity, kNaN, 4, 5, 5},
+         .y = {1, 1, 1000, 1000, kNaN, 2, 3, -4, kNaN, 50, 50, 60},
          .shade = {kNaN},
-         .cell_width = 0.5,
-         .cell_height = 0.5}};
+         .labels = {kHostile}}};
     Panel bars{
         .x = axis_for("share", {0, 1}),
         .y = category_axis("", {kHostile, "b"}),
@@ -133,7 +132,7 @@ Figure every_mark(std::size_t points) {
             .note = kHostile,
             .panels = {panel, bars, parallel},
             .columns = 2,
-            .bar = {.title = kHostile, .low = "l", .high = "h"}};
+            .bar = {.title = kHostile, .low = "l", .high = "h", .edges = {kHostile, "2"}}};
 }
 
 TEST(Svg, IsWellFormedWhateverTheNames) {

@@ -172,6 +172,8 @@ TEST(Pareto, TrialsBeyondTheirBoundsDoNotCount) {
         study_json(R"({"metrics": [{"name": "a", "goal": "min"}, {"name": "b", "goal": "min"}]})"),
         Json::array({good, better}));
     EXPECT_EQ(pareto_front(data, data.complete(0)), (std::vector<bool>{true, false}));
+    const auto beyond = data.complete(0).back();
+    EXPECT_EQ(pareto_front(data, {beyond}), std::vector<bool>{false}) << "as the API has it";
 }
 
 }  // namespace
