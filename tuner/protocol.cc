@@ -337,6 +337,7 @@ Json to_json(const Lease& value) {
             {"env", std::move(env)},
             {"working_dir", value.working_dir},
             {"checkpoint_dir", value.checkpoint_dir},
+            {"resume_from", value.resume_from},
             {"grace_ms", value.grace_ms},
             {"timeout_ms", value.timeout_ms},
             {"metric", value.metric},
@@ -433,6 +434,7 @@ Result<Lease> from_json<Lease>(const Json& value) {
     reader.environment("env", out.env);
     reader.read("working_dir", out.working_dir);
     reader.read("checkpoint_dir", out.checkpoint_dir);
+    reader.read("resume_from", out.resume_from);
     reader.read("grace_ms", out.grace_ms);
     reader.read("timeout_ms", out.timeout_ms);
     reader.read("metric", out.metric);

@@ -91,6 +91,8 @@ struct Lease {
     std::string checkpoint_dir =
         {};  ///< a key, the same for all attempts of the trial; the agent
              ///< places it under its own state directory unless it is absolute
+    std::string resume_from = {};  ///< the `checkpoint_dir` of the trial whose checkpoint this one
+                                   ///< starts from; empty: from nothing
     std::int64_t grace_ms = kStopGrace_ms;
     std::int64_t timeout_ms = 0;  ///< of the attempt; 0: none
     std::string metric = {};      ///< the objective's name

@@ -20,6 +20,12 @@ Several objectives are several metrics, told as several values; a constraint bou
     trial.tell([loss, accuracy], constraints={"latency_ms": 12.5})
     study.best_trials                         # the Pareto front
 
+Population based training (sampler={"type": "pbt", ...}): a trial trains from step trial.steps[0] to trial.steps[1] and starts from
+the checkpoint that you kept of the trial number trial.parent, or from nothing where that is None:
+
+    model = load(trial.parent) if trial.parent is not None else new_model()
+    study.best_trial["lineage"]               # the schedule of parameters that led to the best
+
 Every call is safe to repeat: what changes the study carries a request id, and connection errors, 429 and 5xx answers are tried
 again for about a minute. Any number of processes on any number of machines may work on one study.
 """
@@ -114,7 +120,11 @@ def load_study(name, server=None):
 
 
 class Trial:
-    """One trial that this process runs: `number`, `params`, `run_id` (its MLflow run), `seed`, `attempt`."""
+    """One trial that this process runs: `number`, `params`, `run_id` (its MLflow run), `seed`, `attempt`.
+
+    In population based training also `parent` (the number of the trial whose checkpoint it continues, or None), `member`,
+    `generation` and `steps`: (from, to); None in other studies.
+    """
 
     def __init__(self, study, asked):
         self._study = study
@@ -124,6 +134,10 @@ class Trial:
         self.run_id = asked["run_id"]
         self.experiment_id = asked["experiment_id"]
         self.seed = asked["seed"]
+        self.parent = asked.get("parent")
+        self.member = asked.get("member")
+        self.generation = asked.get("generation")
+        self.steps = tuple(asked["steps"]) if "steps" in asked else None
         self.ended = False
         self._reported = False
 

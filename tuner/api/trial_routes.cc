@@ -39,12 +39,14 @@ Result<std::uint64_t> whole_number(std::string_view text, const char* what) {
 
 Json asked_json(const AskedTrial& trial) {
     const Result<Json> params = parse_json(trial.params_json);
-    return {{"number", trial.number},
-            {"attempt", trial.attempt},
-            {"run_id", trial.run_id},
-            {"experiment_id", std::to_string(trial.experiment_id)},
-            {"params", params ? *params : Json::object()},
-            {"seed", trial.seed}};
+    Json json = {{"number", trial.number},
+                 {"attempt", trial.attempt},
+                 {"run_id", trial.run_id},
+                 {"experiment_id", std::to_string(trial.experiment_id)},
+                 {"params", params ? *params : Json::object()},
+                 {"seed", trial.seed}};
+    if (trial.origin) add_origin(*trial.origin, trial.steps, json);
+    return json;
 }
 
 Result<AskRequest> read_ask(const Request& request) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tuner/sampler/auto_choice.h"
+#include "tuner/study/lineage.h"
 
 namespace tune::tuner {
 namespace {
@@ -44,6 +45,16 @@ Json best_json(const Study& study, const Trial* best) {
                  {"params", study.config().space.to_json(best->point)},
                  {"run_id", best->run_id}};
     add_more_values(study, *best, json);
+    if (!best->origin) return json;
+    add_origin(*best->origin, *steps_of(study, *best), json);
+    // The schedule of its parameters is what population based training finds.
+    for (const Trial* trial : lineage_of(study, *best, kLineageShownMax)) {
+        const Steps steps = *steps_of(study, *trial);
+        json["lineage"].push_back({{"number", trial->number},
+                                   {"value", value_json(trial->value)},
+                                   {"params", study.config().space.to_json(trial->point)},
+                                   {"steps", {steps.from, steps.to}}});
+    }
     return json;
 }
 
@@ -61,6 +72,13 @@ void add_front(const Study& study, Json& json) {
 }
 
 }  // namespace
+
+void add_origin(const Origin& origin, const Steps& steps, Json& json) {
+    json["parent"] = origin.parent ? Json(*origin.parent) : Json(nullptr);
+    json["member"] = origin.member;
+    json["generation"] = origin.generation;
+    json["steps"] = {steps.from, steps.to};
+}
 
 Json study_json(const Study& study) {
     const StudyIdentity& identity = study.identity();
@@ -112,6 +130,7 @@ Json trial_json(const Study& study, const Trial& trial) {
                  {"worker", trial.worker}};
     if (study.config().budget.cost) json["cost"] = trial.cost;
     if (trial.reused_from) json["reused_from"] = *trial.reused_from;
+    if (trial.origin) add_origin(*trial.origin, *steps_of(study, trial), json);
     add_more_values(study, trial, json);
     if (!trial.progress) return json;
     if (const auto last = trial.progress->metrics.first().last())

@@ -9,7 +9,8 @@ namespace tune::tuner {
 /// {name, study_id, experiment_id, run_id, state, note, metric, space, sampler, pruner, budget,
 /// space_order?, command, version, created_ms, started_ms, counts: {queued, ...}, trials, best:
 /// {number, value, params, run_id} | null}. With constraints also `constraints`, and best has their
-/// values. With several objectives `metric` is the first of `metrics`, `best` is null, and
+/// values; in population based training it has what add_origin adds and its `lineage`, oldest
+/// first. With several objectives `metric` is the first of `metrics`, `best` is null, and
 /// `best_trials` holds the Pareto front, by number, at most kFrontShownMax of it.
 [[nodiscard]] Json study_json(const Study& study);
 
@@ -19,7 +20,13 @@ inline constexpr std::size_t kFrontShownMax = 1000;
 /// {number, state, attempt, run_id, params, value | null, reason, start_ms | null, end_ms | null,
 /// worker}; while it runs also intermediate_last: [step, value] once there is one. With several
 /// objectives also `values` once it is complete; with constraints `constraints`: {name: value} and
-/// `violation`.
+/// `violation`. Population based training adds what add_origin does.
 [[nodiscard]] Json trial_json(const Study& study, const Trial& trial);
+
+/// Of population based training: `parent` | null, `member`, `generation`, `steps`: [from, to].
+void add_origin(const Origin& origin, const Steps& steps, Json& json);
+
+/// Trials of a lineage that a best trial is shown with; the last ones of a longer one.
+inline constexpr std::size_t kLineageShownMax = 1000;
 
 }  // namespace tune::tuner

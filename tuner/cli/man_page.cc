@@ -79,7 +79,8 @@ std::string man_page(const VerbText& program, const std::string& version) {
         "is redrawn, no colours\n.PP\nWhat the command of a trial finds in its environment: "
         "\\fBMLFLOW_TRACKING_URI\\fR, \\fBMLFLOW_RUN_ID\\fR, \\fBTUNE_PARAMS\\fR, "
         "\\fBTUNE_TRIAL\\fR, \\fBTUNE_ATTEMPT\\fR, \\fBTUNE_SEED\\fR, "
-        "\\fBTUNE_CHECKPOINT_DIR\\fR.\n";
+        "\\fBTUNE_CHECKPOINT_DIR\\fR; in population based training also \\fBTUNE_RESUME_FROM\\fR, "
+        "\\fBTUNE_STEP_FROM\\fR, \\fBTUNE_STEP_TO\\fR, \\fBTUNE_PARENT\\fR.\n";
     return text;
 }
 

@@ -143,6 +143,31 @@ std::vector<std::string> value_cells(const Json& study, const Json& trial) {
     return cells;
 }
 
+/// The trials that a best trial of population based training went through; empty for others.
+std::string lineage_table(const Json& best) {
+    const Json lineage = value_of(best, "lineage");
+    if (!lineage.is_array()) return {};
+    std::vector<std::string> names;
+    for (const Json& trial : lineage)
+        for (const auto& [name, value] : trial["params"].items())
+            if (std::find(names.begin(), names.end(), name) == names.end() &&
+                names.size() < kParamColumnsMax)
+                names.push_back(name);
+    Table table;
+    for (const char* name : {"trial", "steps", "value"}) table.column(name, Table::Align::kRight);
+    for (const std::string& name : names) table.column(printable(name), Table::Align::kRight);
+    for (const Json& trial : lineage) {
+        std::vector<std::string> row = {
+            std::to_string(integer_of(trial, "number")),
+            to_text(trial["steps"][0]) + ".." + to_text(trial["steps"][1]),
+            number_cell(value_of(trial, "value"))};
+        for (const std::string& name : names)
+            row.push_back(trial["params"].contains(name) ? param_cell(trial["params"][name]) : "");
+        table.row(std::move(row));
+    }
+    return "How it was trained:\n" + table.text();
+}
+
 }  // namespace
 
 std::string trial_line(const Json& trial, const Json& study) {
@@ -246,7 +271,9 @@ std::string best_text(const Json& study) {
         "Best trial: #" + std::to_string(integer_of(trial, "number")) + "  " +
         styled(text_of(study["metric"], "name") + " = " + number_cell(value_of(trial, "value")),
                Tone::kBold) +
-        "\n" + params_lines(value_of(trial, "params"));
+        "\n" + params_lines(value_of(trial, "params")) + lineage_table(trial);
+    // Its command continues a checkpoint, so it alone does not lead to this value.
+    if (trial.contains("lineage")) return text;
     if (const std::string command = rerun_command(study, trial); !command.empty())
         text += "Run it again:\n  " + command + "\n";
     return text;

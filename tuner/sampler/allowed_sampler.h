@@ -20,6 +20,9 @@ public:
 
     Result<void> observe(const Observation& observation) override;
     [[nodiscard]] Point suggest(std::uint64_t number, const Point& fixed) override;
+    [[nodiscard]] std::optional<Origin> origin(std::uint64_t number) override {
+        return inner_->origin(number);
+    }
     [[nodiscard]] bool is_exhausted() const override { return inner_->is_exhausted(); }
 
 private:

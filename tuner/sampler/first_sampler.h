@@ -19,6 +19,9 @@ public:
 
     Result<void> observe(const Observation& observation) override;
     [[nodiscard]] Point suggest(std::uint64_t number, const Point& fixed) override;
+    [[nodiscard]] std::optional<Origin> origin(std::uint64_t number) override {
+        return inner_->origin(number);
+    }
     /// First points may lie beside a grid, but are tried before it is used up.
     [[nodiscard]] bool is_exhausted() const override { return inner_->is_exhausted(); }
 

@@ -13,6 +13,7 @@
 #include "tuner/sampler/grid_sampler.h"
 #include "tuner/sampler/history_sampler.h"
 #include "tuner/sampler/nsga_sampler.h"
+#include "tuner/sampler/pbt_sampler.h"
 #include "tuner/sampler/preset_sampler.h"
 #include "tuner/sampler/qmc_sampler.h"
 #include "tuner/sampler/random_sampler.h"
@@ -110,6 +111,7 @@ std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& con
         case SamplerType::kNsga2:
         case SamplerType::kNsga3:
             return std::make_unique<NsgaSampler>(space, config, objectives, seed);
+        case SamplerType::kPbt: return std::make_unique<PbtSampler>(space, config, goal, seed);
     }
     TUNE_CHECK(false, "an unknown sampler");
     return nullptr;
@@ -125,7 +127,9 @@ std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& c
                                       const Objectives& objectives, std::uint64_t seed,
                                       const std::vector<Observation>& earlier) {
     const auto seen = std::make_shared<SeenPoints>();
-    const bool is_distinct = config.type != SamplerType::kGrid && can_be_exhausted(space, config);
+    // A grid has no point twice by itself; a population's member has its last trial's values again.
+    const bool may_repeat = config.type == SamplerType::kGrid || config.type == SamplerType::kPbt;
+    const bool is_distinct = !may_repeat && can_be_exhausted(space, config);
     const bool avoids = is_distinct && config.duplicates == Duplicates::kResample;
     std::unique_ptr<Sampler> sampler =
         make_plain(space, config, objectives, seed, avoids ? seen : nullptr);
@@ -142,7 +146,7 @@ std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& c
 }
 
 bool can_be_exhausted(const Space& space, const SamplerConfig& config) {
-    if (config.type == SamplerType::kGrid) return true;
+    if (config.type == SamplerType::kGrid || config.type == SamplerType::kPbt) return true;
     return config.duplicates != Duplicates::kAllow && is_finite_space(space);
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "tuner/sampler/origin.h"
 #include "tuner/space/space.h"
 #include "tuner/space/study_config.h"
 
@@ -37,6 +38,8 @@ struct Observation {
     double violation = 0;  // kComplete: how far beyond the constraints' bounds; 0: feasible
     std::optional<std::int64_t> last_step = {};  // kPruned: the highest step reported
     double last_value = 0;                       // kPruned: the value at last_step; may be NaN
+    std::vector<double> violations = {};  // kComplete: `violation`, one a constraint, in order
+    std::optional<Origin> origin = {};    // in any state: what origin() said of it
 };
 
 /// What a study's values mean. One goal without constraints is what every sampler takes; which take
@@ -66,7 +69,14 @@ public:
     /// does.
     [[nodiscard]] virtual Point suggest(std::uint64_t number, const Point& fixed = {}) = 0;
 
-    /// True when every point that it would propose was had by a trial: nothing is left to try.
+    /// Which trial the trial `number` continues, by the same observations as its suggest(); nothing
+    /// where trials start from nothing.
+    [[nodiscard]] virtual std::optional<Origin> origin(std::uint64_t /*number*/) {
+        return std::nullopt;
+    }
+
+    /// True when nothing is left to try: every point that it would propose was had by a trial, or
+    /// every member of a population trains or has trained to the end.
     [[nodiscard]] virtual bool is_exhausted() const { return false; }
 };
 

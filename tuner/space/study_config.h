@@ -57,7 +57,7 @@ struct ConstraintConfig {
     [[nodiscard]] bool operator==(const ConstraintConfig&) const = default;
 };
 
-enum class SamplerType { kRandom, kGrid, kQmc, kTpe, kGp, kCmaes, kAuto, kNsga2, kNsga3 };
+enum class SamplerType { kRandom, kGrid, kQmc, kTpe, kGp, kCmaes, kAuto, kNsga2, kNsga3, kPbt };
 
 /// How two parents make a child (nsga2, nsga3).
 enum class Crossover { kUniform, kBlxAlpha, kSbx };
@@ -72,6 +72,30 @@ enum class Duplicates {
     kReuse      // the trial gets the known value without running
 };
 
+/// How constraints enter TPE: infeasible trials rank after all others in one model (kJoint,
+/// Optuna's rule), or each constraint has a model of its own (kEach, c-TPE).
+enum class ConstraintRule { kJoint, kEach };
+
+/// Population based training. Steps are what the command counts: epochs, updates.
+struct PbtConfig {
+    std::int64_t interval = 1;           // steps of a trial
+    std::int64_t warmup = 0;             // steps of a member's first trial; 0: as `interval`
+    std::int64_t max = 0;                // no trial goes beyond this step; 0: no end
+    double quantile = 0.25;              // so many of the worst continue one of so many of the best
+    double resample_probability = 0.25;  // of a new draw, each parameter of those
+    std::vector<double> factors = {0.8, 1.2};  // else the value times one of these
+
+    [[nodiscard]] bool operator==(const PbtConfig&) const = default;
+};
+
+/// The steps of a trial: it trains from the one to the other.
+struct Steps {
+    std::int64_t from = 0;
+    std::int64_t to = 0;
+};
+/// Of the trial with so many before it in its lineage.
+[[nodiscard]] Steps steps_of(const PbtConfig& config, int generation);
+
 struct SamplerConfig {
     SamplerType type = SamplerType::kTpe;
     std::optional<std::uint64_t> seed;  // none: the study draws one and records it
@@ -81,7 +105,7 @@ struct SamplerConfig {
     int window = 10'000;  // tpe: bad trials in the model, the latest; 0: all
     int points = 0;       // grid: values of a continuous parameter; 0: refuse it
     // nsga2, nsga3
-    int population = 50;  // trials of a generation
+    int population = 50;  // trials of a generation; pbt: members
     Crossover crossover = Crossover::kUniform;
     double crossover_probability = 0.9;  // else the child is a copy of one parent
     double swap_probability = 0.5;       // kUniform: of the other parent's value
@@ -89,6 +113,8 @@ struct SamplerConfig {
         {};             // of a new draw, each parameter; none: 1/count
     int divisions = 3;  // nsga3: of an axis between reference points
     Duplicates duplicates = Duplicates::kResample;
+    ConstraintRule constraints = ConstraintRule::kJoint;  // tpe
+    PbtConfig pbt = {};
 
     [[nodiscard]] bool operator==(const SamplerConfig&) const = default;
 };
@@ -278,7 +304,11 @@ struct StudySource {
 /// All objectives, the first one first.
 [[nodiscard]] std::vector<MetricConfig> metrics_of(const StudyConfig& config);
 
-/// How far `values` (one a constraint, in order) lie beyond their bounds, summed; 0: feasible.
+/// How far each of `values` (one a constraint, in order) lies beyond its bounds; 0: within.
+[[nodiscard]] std::vector<double> violations_of(const std::vector<ConstraintConfig>& constraints,
+                                                const std::vector<double>& values);
+
+/// As above, summed; 0: feasible.
 [[nodiscard]] double violation_of(const std::vector<ConstraintConfig>& constraints,
                                   const std::vector<double>& values);
 
@@ -300,6 +330,7 @@ struct StudySource {
 [[nodiscard]] std::string take_name(const MetricConfig& metric);  // "best", "last", "mean_last_5"
 [[nodiscard]] std::string_view sampler_name(SamplerType type);    // "random", "tpe"
 [[nodiscard]] std::string_view preset_name(TpePreset preset);     // "optuna5", "hyperopt"
+[[nodiscard]] std::string_view constraint_rule_name(ConstraintRule rule);  // "joint", "each"
 [[nodiscard]] std::string_view crossover_name(Crossover crossover);  // "uniform", "blx_alpha", ...
 [[nodiscard]] std::string_view duplicates_name(Duplicates duplicates);  // "resample", "allow", ...
 [[nodiscard]] std::string_view pruner_name(PrunerType type);            // "none", "median", ...

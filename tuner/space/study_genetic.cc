@@ -40,6 +40,7 @@ std::vector<std::string> genetic_keys(SamplerType type) {
 }
 
 Result<void> read_genetic(const Fields& fields, SamplerConfig& sampler) {
+    if (!is_genetic(sampler.type)) return {};
     TUNE_TRY_VOID(fields.integer("population", sampler.population, 2, kPopulationMax));
     TUNE_TRY_VOID(read_crossover(fields, sampler));
     TUNE_TRY_VOID(fields.number("crossover_probability", sampler.crossover_probability, 0, 1));

@@ -156,13 +156,22 @@ std::vector<MetricConfig> metrics_of(const StudyConfig& config) {
     return metrics;
 }
 
+std::vector<double> violations_of(const std::vector<ConstraintConfig>& constraints,
+                                  const std::vector<double>& values) {
+    std::vector<double> found;
+    for (std::size_t i = 0; i < constraints.size() && i < values.size(); ++i) {
+        double beyond = 0;
+        if (constraints[i].max) beyond += std::max(0.0, values[i] - *constraints[i].max);
+        if (constraints[i].min) beyond += std::max(0.0, *constraints[i].min - values[i]);
+        found.push_back(beyond);
+    }
+    return found;
+}
+
 double violation_of(const std::vector<ConstraintConfig>& constraints,
                     const std::vector<double>& values) {
     double sum = 0;
-    for (std::size_t i = 0; i < constraints.size() && i < values.size(); ++i) {
-        if (constraints[i].max) sum += std::max(0.0, values[i] - *constraints[i].max);
-        if (constraints[i].min) sum += std::max(0.0, *constraints[i].min - values[i]);
-    }
+    for (const double beyond : violations_of(constraints, values)) sum += beyond;
     return sum;
 }
 
@@ -184,6 +193,11 @@ Result<void> check_metrics(const StudyConfig& config) {
                    "earlier trials have one value each; a study with several objectives or with "
                    "constraints cannot start from them");
     const SamplerType type = config.sampler.type;
+    const bool has_history = config.warm_start && config.warm_start->history > 0;
+    if (type == SamplerType::kPbt && has_history)
+        return bad("warm_start.history",
+                   "the sampler pbt continues checkpoints of its own trials and learns nothing "
+                   "from another study's; leave history out (top is fine)");
     constexpr SamplerType kTakeMore[] = {
         SamplerType::kAuto,   SamplerType::kTpe, SamplerType::kNsga2, SamplerType::kNsga3,
         SamplerType::kRandom, SamplerType::kQmc, SamplerType::kGrid};

@@ -6,6 +6,7 @@
 
 #include "tuner/space/fields.h"
 #include "tuner/space/study_genetic.h"
+#include "tuner/space/study_pbt.h"
 #include "tuner/space/study_words.h"
 #include "tuner/space/wording.h"
 
@@ -42,6 +43,18 @@ Result<void> read_preset(const Fields& fields, SamplerConfig& sampler) {
     }
     return fault_at(node->place, fields.path_of("preset"),
                     "expected optuna5, optuna4, hyperopt or watanabe, found " + describe(*node));
+}
+
+Result<void> read_constraint_rule(const Fields& fields, SamplerConfig& sampler) {
+    const Node* node = fields.find("constraints");
+    if (node == nullptr) return {};
+    for (const ConstraintRule rule : {ConstraintRule::kJoint, ConstraintRule::kEach}) {
+        if (node->type != Node::Type::kString || node->text != constraint_rule_name(rule)) continue;
+        sampler.constraints = rule;
+        return {};
+    }
+    return fault_at(node->place, fields.path_of("constraints"),
+                    "expected joint or each, found " + describe(*node));
 }
 
 bool is_plain_name(std::string_view text) {
@@ -106,23 +119,27 @@ Result<std::string> type_of(const Node& node, const std::string& path,
 
 Result<void> read_sampler(const Node& node, StudyConfig& config) {
     constexpr SamplerType kTypes[] = {
-        SamplerType::kTpe,   SamplerType::kGp,     SamplerType::kAuto,
-        SamplerType::kCmaes, SamplerType::kRandom, SamplerType::kQmc,
-        SamplerType::kGrid,  SamplerType::kNsga2,  SamplerType::kNsga3};
+        SamplerType::kTpe,    SamplerType::kGp,  SamplerType::kAuto, SamplerType::kCmaes,
+        SamplerType::kRandom, SamplerType::kQmc, SamplerType::kGrid, SamplerType::kNsga2,
+        SamplerType::kNsga3,  SamplerType::kPbt};
     std::vector<std::string> names;
     for (const SamplerType type : kTypes) names.emplace_back(sampler_name(type));
     TUNE_TRY(name, type_of(node, "sampler", names));
     SamplerConfig sampler;
     for (const SamplerType type : kTypes)
         if (sampler_name(type) == name) sampler.type = type;
+    if (sampler.type == SamplerType::kPbt) sampler.population = kPbtPopulation;
     if (node.type == Node::Type::kMap) {
         std::vector<std::string> known = {"type", "seed"};
         if (sampler.type == SamplerType::kTpe || sampler.type == SamplerType::kGp)
             known.push_back("startup");
         if (sampler.type == SamplerType::kTpe)
-            known.insert(known.end(), {"candidates", "preset", "window"});
+            known.insert(known.end(), {"candidates", "preset", "window", "constraints"});
         if (is_genetic(sampler.type)) known = genetic_keys(sampler.type);
-        known.push_back(sampler.type == SamplerType::kGrid ? "points" : "duplicates");
+        if (sampler.type == SamplerType::kPbt)
+            known = pbt_keys();
+        else
+            known.push_back(sampler.type == SamplerType::kGrid ? "points" : "duplicates");
         TUNE_TRY(fields, Fields::open(node, "sampler", known));
         if (fields.find("seed") != nullptr) {
             std::int64_t seed = 0;
@@ -130,12 +147,14 @@ Result<void> read_sampler(const Node& node, StudyConfig& config) {
             sampler.seed = static_cast<std::uint64_t>(seed);
         }
         TUNE_TRY_VOID(read_preset(fields, sampler));
+        TUNE_TRY_VOID(read_constraint_rule(fields, sampler));
         TUNE_TRY_VOID(fields.integer("window", sampler.window, 0, 100'000'000));
         TUNE_TRY_VOID(fields.integer("startup", sampler.startup, 0, 1'000'000));
         TUNE_TRY_VOID(fields.integer("candidates", sampler.candidates, 1, 1000));
         TUNE_TRY_VOID(fields.integer("points", sampler.points, 1, 100'000));
         TUNE_TRY_VOID(read_duplicates(fields, sampler));
         TUNE_TRY_VOID(read_genetic(fields, sampler));
+        TUNE_TRY_VOID(read_pbt(fields, sampler));
     }
     config.sampler = sampler;
     return {};

@@ -121,6 +121,7 @@ std::string_view sampler_name(SamplerType type) {
         case SamplerType::kAuto: return "auto";
         case SamplerType::kNsga2: return "nsga2";
         case SamplerType::kNsga3: return "nsga3";
+        case SamplerType::kPbt: return "pbt";
     }
     return "?";
 }
@@ -133,6 +134,10 @@ std::string_view preset_name(TpePreset preset) {
         case TpePreset::kWatanabe: return "watanabe";
     }
     return "?";
+}
+
+std::string_view constraint_rule_name(ConstraintRule rule) {
+    return rule == ConstraintRule::kJoint ? "joint" : "each";
 }
 
 std::string_view crossover_name(Crossover crossover) {

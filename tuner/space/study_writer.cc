@@ -8,6 +8,7 @@
 #include "tuner/space/rules.h"
 #include "tuner/space/study_config.h"
 #include "tuner/space/study_genetic.h"
+#include "tuner/space/study_pbt.h"
 
 namespace tune::tuner {
 
@@ -39,10 +40,14 @@ Json to_json(const SamplerConfig& sampler) {
         json["candidates"] = sampler.candidates;
         if (sampler.preset != TpePreset::kOptuna5)
             json["preset"] = std::string(preset_name(sampler.preset));
+        if (sampler.constraints != SamplerConfig().constraints)
+            json["constraints"] = std::string(constraint_rule_name(sampler.constraints));
         if (sampler.window != SamplerConfig().window) json["window"] = sampler.window;
     }
     write_genetic(sampler, json);
-    if (sampler.type == SamplerType::kGrid) {
+    if (sampler.type == SamplerType::kPbt) {
+        write_pbt(sampler, json);
+    } else if (sampler.type == SamplerType::kGrid) {
         if (sampler.points != 0) json["points"] = sampler.points;
     } else {
         json["duplicates"] = std::string(duplicates_name(sampler.duplicates));

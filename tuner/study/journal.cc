@@ -72,6 +72,8 @@ std::vector<Tag> trial_state_tags(const Trial& trial) {
     if (!trial.reason.empty()) tags.push_back({"tune.reason", trial.reason});
     if (!trial.worker.empty()) tags.push_back({"tune.worker", trial.worker});
     if (trial.reused_from) tags.push_back({"tune.reused_from", std::to_string(*trial.reused_from)});
+    if (trial.origin && trial.origin->parent)
+        tags.push_back({"tune.parent_trial", std::to_string(*trial.origin->parent)});
     return tags;
 }
 

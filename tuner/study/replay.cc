@@ -22,6 +22,11 @@ bool is_same(double a, double b) {
     return both_inactive || std::memcmp(&a, &b, sizeof a) == 0;
 }
 
+/// As a number for the report; inactive without one.
+double parent_of(const std::optional<Origin>& origin) {
+    return origin && origin->parent ? static_cast<double>(*origin->parent) : kInactive;
+}
+
 class Replayer {
 public:
     Replayer(const Study& study, const std::vector<Trial>& trials) : study_(study) {
@@ -109,7 +114,8 @@ private:
         bool is_all_given = !fixed.empty();
         for (std::size_t i = 0; i < fixed.size(); ++i)
             is_all_given = is_all_given && (is_active(fixed[i]) || !is_active(point[i]));
-        if (is_all_given) {
+        const bool is_continued = trial.origin.has_value();
+        if (is_all_given && !is_continued) {
             ++report_.given;
             return {};
         }
@@ -122,6 +128,12 @@ private:
             if (report_.differences.size() < kReplayDifferencesMax)
                 report_.differences.push_back({trial.number, space()[i].name, point[i], again[i]});
         }
+        if (const auto origin = sampler_->origin(trial.number); origin != trial.origin) {
+            differs = true;
+            if (report_.differences.size() < kReplayDifferencesMax)
+                report_.differences.push_back(
+                    {trial.number, "parent", parent_of(trial.origin), parent_of(origin)});
+        }
         if (differs) ++report_.differing;
         return {};
     }
@@ -131,6 +143,7 @@ private:
         if (!event.is_end) {
             seen = Observation();
             seen.number = event.trial->number;
+            seen.origin = event.trial->origin;
         }
         TUNE_TRY(point, point_of(*event.trial));
         seen.point = std::move(point);

@@ -73,6 +73,8 @@ struct AskedTrial {
     std::int64_t experiment_id = 0;
     std::string params_json = {};
     std::uint64_t seed = 0;
+    std::optional<Origin> origin = {};  ///< population based training
+    Steps steps = {};                   ///< the same
 };
 
 /// Names a trial of a study to REST clients. `attempt` 0: the current one.

@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "tuner/space/command.h"
+#include "tuner/study/lineage.h"
 #include "tuner/study/studies_impl.h"
 
 namespace tune::tuner {
@@ -87,6 +88,21 @@ void Studies::Impl::register_agent(RegisterRequest request, Done<RegisterReply> 
 
 // --- lease ---------------------------------------------------------------------------------------
 
+namespace {
+
+/// What the command of population based training needs to know.
+void add_origin(const Study& study, const Trial& trial, Lease& lease) {
+    const std::optional<Steps> steps = steps_of(study, trial);
+    if (!steps) return;
+    lease.env.push_back({"TUNE_STEP_FROM", std::to_string(steps->from)});
+    lease.env.push_back({"TUNE_STEP_TO", std::to_string(steps->to)});
+    if (!trial.origin->parent) return;
+    lease.env.push_back({"TUNE_PARENT", std::to_string(*trial.origin->parent)});
+    lease.resume_from = trial_key(study.identity(), *trial.origin->parent);
+}
+
+}  // namespace
+
 Lease Studies::Impl::make_lease(const Study& study, const Trial& trial) const {
     const StudyConfig& config = study.config();
     Lease lease;
@@ -106,6 +122,7 @@ Lease Studies::Impl::make_lease(const Study& study, const Trial& trial) const {
     for (const auto& [name, value] : config.env) lease.env.push_back({name, value});
     lease.working_dir = config.working_dir;
     lease.checkpoint_dir = trial_key(study.identity(), trial.number);
+    add_origin(study, trial, lease);
     lease.grace_ms = config.grace_ms;
     lease.timeout_ms = config.timeout_ms.value_or(0);
     lease.metric = config.metric.name;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/id.h"
+#include "tuner/study/lineage.h"
 #include "tuner/study/studies_impl.h"
 
 namespace tune::tuner {
@@ -67,7 +68,9 @@ AskedTrial Studies::Impl::asked(const Study& study, const Trial& trial) const {
             .run_id = trial.run_id,
             .experiment_id = study.identity().experiment_id,
             .params_json = to_text(study.config().space.to_json(trial.point)),
-            .seed = study.trial_seed(trial.number)};
+            .seed = study.trial_seed(trial.number),
+            .origin = trial.origin,
+            .steps = steps_of(study, trial).value_or(Steps())};
 }
 
 Result<Studies::Impl::TrialRef> Studies::Impl::find_named(const TrialName& name) const {

@@ -157,7 +157,7 @@ bool Study::is_space_used() {
 Trial& Study::start(TrialStart start) {
     TUNE_CHECK(may_start(start.now_ms), "a trial was started that the study does not allow");
     const bool is_waiting = !queued_.empty();
-    Trial& trial = is_waiting ? trials_[*queued_.begin()] : add_trial(next_point(), start.now_ms);
+    Trial& trial = is_waiting ? trials_[*queued_.begin()] : add_next(start.now_ms);
     if (!start.ask_request.empty()) {
         by_request_[start.ask_request].push_back(trial.number);
         trial.ask_request = std::move(start.ask_request);
@@ -185,17 +185,24 @@ Result<Trial*> Study::enqueue(const Point& fixed, std::string enqueue_request,
                                                    " trials; raise budget.trials to enqueue more"};
     Point point = sampler().suggest(trials_.size(), fixed);
     TUNE_TRY_VOID(config_.space.check(point));
-    Trial& trial = add_trial(std::move(point), now_ms);
+    const std::optional<Origin> origin = sampler().origin(trials_.size());
+    Trial& trial = add_trial(std::move(point), origin, now_ms);
     trial.fixed = fixed;
     if (!enqueue_request.empty()) by_enqueue_[enqueue_request] = trial.number;
     trial.enqueue_request = std::move(enqueue_request);
     return &trial;
 }
 
-Trial& Study::add_trial(Point point, std::int64_t now_ms) {
+Trial& Study::add_next(std::int64_t now_ms) {
+    Point point = next_point();
+    return add_trial(std::move(point), next_origin_, now_ms);
+}
+
+Trial& Study::add_trial(Point point, std::optional<Origin> origin, std::int64_t now_ms) {
     Trial& trial = trials_.emplace_back();
     trial.number = trials_.size() - 1;
     trial.point = std::move(point);
+    trial.origin = origin;
     trial.created_ms = now_ms;
     trial.asked_at = ++log_position_;
     trial.progress = std::make_unique<TrialProgress>(config_);
@@ -394,6 +401,7 @@ Observation Study::observation_of(const Trial& trial) const {
     Observation seen;
     seen.number = trial.number;
     seen.point = trial.point;
+    seen.origin = trial.origin;
     switch (trial.state) {
         case TrialState::kQueued:
         case TrialState::kRunning: break;
@@ -402,6 +410,7 @@ Observation Study::observation_of(const Trial& trial) const {
             seen.value = trial.value.value_or(0);
             seen.more_values = trial.more_values;
             seen.violation = violation_of(trial, config_);
+            seen.violations = violations_of(config_.constraints, trial.constraint_values);
             break;
         case TrialState::kPruned:
             seen.state = Observation::State::kPruned;

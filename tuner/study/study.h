@@ -247,7 +247,8 @@ private:
     void consider_best(const Trial& trial);
     void restore_unwritten();
     void restore_next(Trial trial, bool is_written);
-    Trial& add_trial(Point point, std::int64_t now_ms);
+    Trial& add_trial(Point point, std::optional<Origin> origin, std::int64_t now_ms);
+    Trial& add_next(std::int64_t now_ms);
     void finish_done(Trial& trial, std::int64_t now_ms);
     void retry_or_fail(Trial& trial, RetryOn why, std::string reason, std::int64_t now_ms);
 
@@ -269,11 +270,12 @@ private:
     std::unordered_map<std::string, std::vector<std::uint64_t>> by_request_;
     std::unordered_map<std::string, std::uint64_t> by_enqueue_;
     std::unique_ptr<Sampler> sampler_;
-    std::size_t sampler_knows_ = 0;     // this many of the first trials
-    Point next_point_;                  // what the sampler suggests at next_at_
-    std::int64_t next_at_ = -1;         // the log position at which it was asked; -1: never
-    std::optional<BudgetWatch> watch_;  // nothing: to be made from the trials
-    std::optional<KnownPoints> known_;  // the same
+    std::size_t sampler_knows_ = 0;      // this many of the first trials
+    Point next_point_;                   // what the sampler suggests at next_at_
+    std::optional<Origin> next_origin_;  // the same
+    std::int64_t next_at_ = -1;          // the log position at which it was asked; -1: never
+    std::optional<BudgetWatch> watch_;   // nothing: to be made from the trials
+    std::optional<KnownPoints> known_;   // the same
     std::unique_ptr<Pruner> pruner_;
     bool history_known_ = true;
     std::vector<std::pair<std::uint64_t, Objective::Row>> reports_waiting_;

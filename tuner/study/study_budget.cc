@@ -91,7 +91,11 @@ bool Study::complete_if_done(std::int64_t now_ms) {
         return true;
     }
     if (queued_.empty() && is_space_used()) {
-        complete_with(StudyEnd::kSpace, "every point of the space was tried");
+        if (config_.sampler.type == SamplerType::kPbt)
+            complete_with(StudyEnd::kSteps, "every member of the population has trained to step " +
+                                                std::to_string(config_.sampler.pbt.max));
+        else
+            complete_with(StudyEnd::kSpace, "every point of the space was tried");
         return true;
     }
     if (used) {
@@ -109,6 +113,7 @@ bool Study::complete_if_done(std::int64_t now_ms) {
 const Point& Study::next_point() {
     if (next_at_ == log_position_) return next_point_;
     next_point_ = sampler().suggest(trials_.size());
+    next_origin_ = sampler().origin(trials_.size());
     next_at_ = log_position_;
     return next_point_;
 }
@@ -127,7 +132,7 @@ std::vector<Trial*> Study::reuse_known(std::int64_t now_ms) {
         if (waiting != nullptr && waiting->attempt > 0) break;  // it is being tried already
         const auto known = known_->find(waiting != nullptr ? waiting->point : next_point());
         if (!known) break;
-        Trial& trial = waiting != nullptr ? *waiting : add_trial(next_point(), now_ms);
+        Trial& trial = waiting != nullptr ? *waiting : add_next(now_ms);
         const Trial& from = trials_[*known];
         trial.reused_from = from.number;
         trial.start_ms = now_ms;

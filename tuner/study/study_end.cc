@@ -9,8 +9,8 @@
 namespace tune::tuner {
 namespace {
 
-constexpr std::array<std::string_view, 7> kNames = {"none", "trials",      "space", "time",
-                                                    "cost", "no_progress", "target"};
+constexpr std::array<std::string_view, 8> kNames = {"none", "trials",      "space",  "time",
+                                                    "cost", "no_progress", "target", "steps"};
 
 std::string cost_text(const CostBudget& budget) {
     if (budget.of == CostBudget::Of::kMetric)

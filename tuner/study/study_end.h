@@ -15,9 +15,9 @@
 namespace tune::tuner {
 
 /// What completed a study. kNone: nothing yet.
-enum class StudyEnd { kNone, kTrials, kSpace, kTime, kCost, kNoProgress, kTarget };
+enum class StudyEnd { kNone, kTrials, kSpace, kTime, kCost, kNoProgress, kTarget, kSteps };
 
-/// "none", "trials", "space", "time", "cost", "no_progress", "target".
+/// "none", "trials", "space", "time", "cost", "no_progress", "target", "steps".
 [[nodiscard]] std::string_view study_end_name(StudyEnd end);
 /// kNone for a name that is not known.
 [[nodiscard]] StudyEnd study_end_from_name(std::string_view name);

@@ -49,6 +49,19 @@ Point point_from(const Json& values) {
     return point;
 }
 
+/// [member, generation] or [member, generation, parent].
+Json origin_to_json(const Origin& origin) {
+    Json json = {origin.member, origin.generation};
+    if (origin.parent) json.push_back(*origin.parent);
+    return json;
+}
+
+Origin origin_from(const Json& json) {
+    Origin origin{.member = json.at(0).get<int>(), .generation = json.at(1).get<int>()};
+    if (json.size() > 2) origin.parent = json.at(2).get<std::uint64_t>();
+    return origin;
+}
+
 Trial read_trial(const Json& document) {
     Trial trial;
     trial.number = document.at("number").get<std::uint64_t>();
@@ -76,6 +89,7 @@ Trial read_trial(const Json& document) {
     if (document.contains("fixed")) trial.fixed = point_from(document["fixed"]);
     trial.epoch = document.value("epoch", 0);
     trial.is_redrawn = document.value("is_redrawn", false);
+    if (document.contains("origin")) trial.origin = origin_from(document["origin"]);
     if (document.contains("reused_from"))
         trial.reused_from = document["reused_from"].get<std::uint64_t>();
     trial.attempt_start_ms = document.value("attempt_start_ms", trial.start_ms);
@@ -130,6 +144,7 @@ std::string trial_to_document(const Trial& trial) {
     if (!trial.fixed.empty()) document["fixed"] = point_to_json(trial.fixed);
     put(document, "epoch", trial.epoch);
     put(document, "is_redrawn", trial.is_redrawn);
+    if (trial.origin) document["origin"] = origin_to_json(*trial.origin);
     if (trial.reused_from) document["reused_from"] = *trial.reused_from;
     if (trial.attempt_start_ms != trial.start_ms)
         document["attempt_start_ms"] = trial.attempt_start_ms;

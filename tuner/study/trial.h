@@ -20,6 +20,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "tuner/protocol.h"
+#include "tuner/sampler/origin.h"
 #include "tuner/space/space.h"
 #include "tuner/study/results.h"
 
@@ -93,6 +94,7 @@ struct Trial {
     int epoch = 0;
     /// Its suggestion was lost with a server before it was on disk, and drawn without a history.
     bool is_redrawn = false;
+    std::optional<Origin> origin;              ///< population based training: what it continues
     std::optional<std::uint64_t> reused_from;  ///< the trial whose value it got without running
     std::int64_t attempt_start_ms = 0;         ///< of the running or last attempt
     double cost = 0;              ///< of ended attempts, as the budget counts it; see CostBudget

@@ -152,14 +152,37 @@ void Attempts::refuse(const tuner::Lease& lease, tuner::Outcome outcome,
         parts_.link->free_slot();
 }
 
-Result<std::filesystem::path> Attempts::make_checkpoint_dir(const tuner::Lease& lease) {
-    const std::filesystem::path key =
-        lease.checkpoint_dir.empty() ? lease.run_id : lease.checkpoint_dir;
+Result<std::filesystem::path> Attempts::checkpoint_path(const std::filesystem::path& key) {
     for (const std::filesystem::path& part : key)
         if (part == "..")
             return Error{Code::kInvalidParameterValue,
                          "the checkpoint folder '" + key.string() + "' must not contain '..'"};
-    std::filesystem::path directory = key.is_absolute() ? key : settings_.checkpoint_root / key;
+    return key.is_absolute() ? key : settings_.checkpoint_root / key;
+}
+
+/// The folder of the trial that this one continues; empty if it starts from nothing. A trial that
+/// would train from nothing in its place would be a wrong result, so a missing one is an error.
+Result<std::filesystem::path> Attempts::find_parent(const tuner::Lease& lease,
+                                                    const std::filesystem::path& checkpoint_dir) {
+    if (lease.resume_from.empty()) return std::filesystem::path();
+    TUNE_TRY(directory, checkpoint_path(lease.resume_from));
+    std::error_code error;
+    const auto is_filled = [&error](const std::filesystem::path& path) {
+        return std::filesystem::is_directory(path, error) &&
+               !std::filesystem::is_empty(path, error) && !error;
+    };
+    // An attempt that was interrupted has a checkpoint of its own.
+    if (is_filled(directory) || is_filled(checkpoint_dir)) return directory;
+    return Error{Code::kInvalidParameterValue,
+                 "there is no checkpoint in '" + directory.string() +
+                     "', which this trial continues: the command must leave one in "
+                     "TUNE_CHECKPOINT_DIR, and agents on several machines need a common folder "
+                     "(--state)"};
+}
+
+Result<std::filesystem::path> Attempts::make_checkpoint_dir(const tuner::Lease& lease) {
+    TUNE_TRY(directory,
+             checkpoint_path(lease.checkpoint_dir.empty() ? lease.run_id : lease.checkpoint_dir));
     std::error_code error;
     std::filesystem::create_directories(directory, error);
     if (error)
@@ -175,6 +198,7 @@ Result<void> Attempts::prepare(Attempt& attempt, LaunchSpec& spec) {
     TUNE_TRY(lines, MetricLines::create(lease.scrape, lease.metric));
     TUNE_TRY(checkpoint_dir, make_checkpoint_dir(lease));
     attempt.checkpoint_dir = checkpoint_dir;
+    TUNE_TRY(resume_dir, find_parent(lease, checkpoint_dir));
     TUNE_TRY_VOID(attempt.files.create(attempt.record));
     attempt.output.emplace(attempt.files.directory(), std::move(lines), OutputPosition{});
     spec.directory = attempt.files.directory();
@@ -186,9 +210,9 @@ Result<void> Attempts::prepare(Attempt& attempt, LaunchSpec& spec) {
     spec.working_dir = lease.working_dir;
     spec.command = lease.command;
     spec.environment = trial_environment(
-        environment_,
-        {&lease, &attempt.assignment, settings_.server_url, checkpoint_dir.string(),
-         settings_.bin_dir, static_cast<int>(parts_.devices->cores().size()), settings_.slots});
+        environment_, {&lease, &attempt.assignment, settings_.server_url, checkpoint_dir.string(),
+                       resume_dir.string(), settings_.bin_dir,
+                       static_cast<int>(parts_.devices->cores().size()), settings_.slots});
     return {};
 }
 

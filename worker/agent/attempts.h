@@ -94,7 +94,10 @@ private:
     void start_waiting();
     void launch(tuner::Lease lease, Assignment assignment);
     [[nodiscard]] Result<void> prepare(Attempt& attempt, LaunchSpec& spec);
+    [[nodiscard]] Result<std::filesystem::path> checkpoint_path(const std::filesystem::path& key);
     [[nodiscard]] Result<std::filesystem::path> make_checkpoint_dir(const tuner::Lease& lease);
+    [[nodiscard]] Result<std::filesystem::path> find_parent(
+        const tuner::Lease& lease, const std::filesystem::path& checkpoint_dir);
     void refuse(const tuner::Lease& lease, tuner::Outcome outcome, const std::string& reason);
     Attempt& insert(std::unique_ptr<Attempt> attempt);
     Attempt* find(const tuner::AttemptId& id);

@@ -43,6 +43,7 @@ void add_identity(const EnvironmentSpec& spec, Variables& variables) {
     variables["TUNE_ATTEMPT"] = std::to_string(lease.attempt);
     variables["TUNE_SEED"] = std::to_string(lease.seed);
     variables["TUNE_CHECKPOINT_DIR"] = spec.checkpoint_dir;
+    if (!spec.resume_dir.empty()) variables["TUNE_RESUME_FROM"] = spec.resume_dir;
     if (spec.assignment->gpus.empty()) return;
     std::string uuids;
     for (const std::string& uuid : spec.assignment->gpus)

@@ -14,9 +14,10 @@ struct EnvironmentSpec {
     const Assignment* assignment = nullptr;
     std::string server_url;
     std::string checkpoint_dir;
-    std::string bin_dir;  // first in PATH
-    int cores = 1;        // of the agent
-    int slots = 1;        // of the agent
+    std::string resume_dir;  // of the trial that this one continues; empty: none
+    std::string bin_dir;     // first in PATH
+    int cores = 1;           // of the agent
+    int slots = 1;           // of the agent
 };
 
 /// Threads for a trial: its own cores, or else its part of the agent's; at least 1.

@@ -39,6 +39,7 @@ Lease sample_lease() {
     lease.env = {{"A", "1"}, {"B", "two words"}};
     lease.working_dir = "/srv";
     lease.checkpoint_dir = "abc/00000007";
+    lease.resume_from = "abc/00000003";
     lease.grace_ms = 5;
     lease.timeout_ms = 6;
     lease.metric = "loss";
@@ -55,6 +56,7 @@ TEST(Protocol, LeaseSurvivesTheWire) {
     EXPECT_EQ(read.env, lease.env);
     EXPECT_EQ(read.scrape, lease.scrape);
     EXPECT_EQ(read.seed, lease.seed);
+    EXPECT_EQ(read.resume_from, lease.resume_from);
 }
 
 TEST(Protocol, RegistrationSurvivesTheWire) {

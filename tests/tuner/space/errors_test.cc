@@ -211,9 +211,32 @@ TEST(Errors, Settings) {
          "found the text 'mean_last_0'"},
         {"sampler: tpee",
          "line 1, column 10: sampler.type: unknown sampler 'tpee'; did you mean 'tpe'? Known: tpe, "
-         "gp, auto, cmaes, random, qmc, grid, nsga2, nsga3"},
+         "gp, auto, cmaes, random, qmc, grid, nsga2, nsga3, pbt"},
         {"sampler: {type: random, startup: 3}",
          "line 1, column 25: sampler: unknown key 'startup'; known: type, seed, duplicates"},
+        {"sampler: {type: pbt, duplicates: allow}",
+         "line 1, column 22: sampler: unknown key 'duplicates'; known: type, seed, population, "
+         "interval, warmup, max, quantile, resample_probability, factors"},
+        {"sampler: {type: pbt, population: 1}",
+         "line 1, column 34: sampler.population: expected an integer from 2 to 1000, found the "
+         "number 1"},
+        {"sampler: {type: pbt, interval: 0}",
+         "line 1, column 32: sampler.interval: expected an integer from 1 to 9007199254740992, "
+         "found the number 0"},
+        {"sampler: {type: pbt, quantile: 0.6}",
+         "line 1, column 32: sampler.quantile: expected a number from 0.0 to 0.5, found the number "
+         "0.6"},
+        {"sampler: {type: pbt, factors: []}",
+         "line 1, column 31: sampler.factors: expected a list of 1 to 16 numbers from 0.01 to 100 "
+         "such as [0.8, 1.2], found a list of 0"},
+        {"sampler: {type: pbt, factors: [0.8, -1]}",
+         "line 1, column 37: sampler.factors: expected a list of 1 to 16 numbers from 0.01 to 100 "
+         "such as [0.8, 1.2], found the number -1"},
+        {"sampler: {type: pbt, factors: [0.8, .nan]}",
+         "line 1, column 37: sampler.factors: expected a list of 1 to 16 numbers from 0.01 to 100 "
+         "such as [0.8, 1.2], found the number nan"},
+        {"sampler: {type: tpe, constraints: both}",
+         "line 1, column 35: sampler.constraints: expected joint or each, found the text 'both'"},
         {"sampler: {type: tpe, seed: -1}",
          "line 1, column 28: sampler.seed: expected an integer from 0 to 9007199254740991, found "
          "the "

@@ -38,10 +38,10 @@ double loss_of(const std::string& params_json) {
 }
 
 /// Threads that ask and tell as they like; what each suggestion saw depends on the machine.
-void work(World& world, int workers) {
+void work(World& world, int workers, int objectives = 1) {
     std::vector<std::thread> threads;
     for (int worker = 0; worker < workers; ++worker)
-        threads.emplace_back([&world, worker] {
+        threads.emplace_back([&world, worker, objectives] {
             for (int round = 0;; ++round) {
                 const auto asked = world.ask();
                 if (!asked || asked->empty()) return;
@@ -56,6 +56,7 @@ void work(World& world, int workers) {
                     told.state = TrialState::kFailed;
                 } else {
                     told.value = loss_of(trial.params_json);
+                    if (objectives == 2) told.more_values = {3 + *told.value / 7};
                 }
                 EXPECT_TRUE(world.tell(told).has_value());
             }
@@ -112,7 +113,28 @@ INSTANTIATE_TEST_SUITE_P(Samplers, ReplayOfNumbers,
                          ::testing::Values(R"({"type": "cmaes", "seed": 1})",
                                            R"({"type": "auto", "seed": 1})",
                                            R"({"type": "nsga2", "seed": 1, "population": 8})",
+                                           R"({"type": "pbt", "seed": 1, "population": 8})",
                                            R"({"type": "tpe", "seed": 1, "startup": 5})"));
+
+TEST(Replay, EightWorkersOnSeveralObjectives) {
+    for (const char* sampler : {R"({"type": "nsga3", "seed": 1, "population": 8})",
+                                R"({"type": "nsga2", "seed": 1, "population": 8})",
+                                R"({"type": "tpe", "seed": 1, "startup": 5})"}) {
+        World world;
+        ASSERT_TRUE(world
+                        .create(std::string(kSpace) +
+                                R"(, "metric": [{"name": "loss"}, {"name": "acc", "goal": "max"}],
+                                   "budget": {"trials": 60}, "sampler": )" +
+                                sampler)
+                        .has_value());
+        work(world, 8, 2);
+        const ReplayReport report = replayed(world);
+        EXPECT_EQ(report.compared, 60u);
+        EXPECT_THAT(report.differences, IsEmpty()) << sampler;
+        world.reopen();
+        EXPECT_EQ(replayed(world).differing, 0u) << sampler;
+    }
+}
 
 TEST(Replay, SaysWhatDiffers) {
     World world;

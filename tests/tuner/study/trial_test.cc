@@ -29,6 +29,7 @@ TEST(TrialDocument, KeepsEverything) {
     trial.lost_attempts = 2;
     trial.asked_at = 5;
     trial.ended_at = 6;
+    trial.origin = {.parent = 0, .member = 3, .generation = 2};
     trial.ask_request = "q";
     trial.finish_request = "f";
     trial.finish_attempt = 3;
@@ -44,6 +45,7 @@ TEST(TrialDocument, KeepsEverything) {
     EXPECT_EQ(read->constraint_values, trial.constraint_values);
     EXPECT_TRUE(std::isnan(read->last_value));
     EXPECT_EQ(read->ended_at, 6);
+    EXPECT_EQ(read->origin, trial.origin);
 }
 
 TEST(TrialDocument, KeepsWhoHoldsARunningAttempt) {

@@ -205,6 +205,34 @@ TEST_F(AgentTest, KeepsCheckpointsBetweenAttempts) {
     EXPECT_EQ(artifact("r2", "stdout.log"), "41\n");
 }
 
+TEST_F(AgentTest, ATrialFindsTheCheckpointThatItContinues) {
+    start();
+    tuner::Lease parent = shell("r1", "echo 41 >$TUNE_CHECKPOINT_DIR/state");
+    parent.checkpoint_dir = "study/1";
+    offer(parent);
+    server_.wait_for_finish("r1");
+    tuner::Lease child = shell("r2", "cat $TUNE_RESUME_FROM/state; ls $TUNE_CHECKPOINT_DIR");
+    child.checkpoint_dir = "study/2";
+    child.resume_from = "study/1";
+    offer(child);
+    EXPECT_EQ(server_.wait_for_finish("r2").request.outcome, Outcome::kDone);
+    EXPECT_EQ(artifact("r2", "stdout.log"), "41\n");
+    // It left nothing itself, so nobody can continue it.
+    tuner::Lease orphan = shell("r3", "true");
+    orphan.checkpoint_dir = "study/3";
+    orphan.resume_from = "study/2";
+    offer(orphan);
+    const tuner::FinishRequest finish = server_.wait_for_finish("r3").request;
+    EXPECT_EQ(finish.outcome, Outcome::kBadConfig);
+    EXPECT_NE(finish.reason.find("study/2', which this trial continues: the command must leave"),
+              std::string::npos)
+        << finish.reason;
+    tuner::Lease escape = shell("r4", "true");
+    escape.resume_from = "../../etc";
+    offer(escape);
+    EXPECT_EQ(server_.wait_for_finish("r4").request.outcome, Outcome::kBadConfig);
+}
+
 TEST_F(AgentTest, MetricsComeInOrderBeforeTheEnd) {
     start();
     offer(lease("r1", {"python3", "-c",

@@ -20,14 +20,22 @@ protected:
         return variable(trial_environment(inherited, spec()), name);
     }
     EnvironmentSpec spec() {
-        return {&lease_, &assignment_, "http://h:1", "/ckpt", "/opt/tune", cores_, slots_};
+        return {&lease_,     &assignment_, "http://h:1", "/ckpt",
+                resume_dir_, "/opt/tune",  cores_,       slots_};
     }
 
     tuner::Lease lease_;
     Assignment assignment_;
+    std::string resume_dir_;
     int cores_ = 8;
     int slots_ = 2;
 };
+
+TEST_F(EnvironmentTest, NamesTheCheckpointThatATrialContinues) {
+    EXPECT_EQ(get("TUNE_RESUME_FROM", {"TUNE_RESUME_FROM=/another"}), "");
+    resume_dir_ = "/ckpt/4";
+    EXPECT_EQ(get("TUNE_RESUME_FROM"), "/ckpt/4");
+}
 
 TEST_F(EnvironmentTest, IdentifiesTheAttempt) {
     EXPECT_EQ(get("MLFLOW_TRACKING_URI"), "http://h:1");

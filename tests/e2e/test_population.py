@@ -1,0 +1,116 @@
+"""Population based training with real processes: the example by `tune run` and by the Python client, killed and resumed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from study_support import OK, ROOT, call, end_all_of, read_lines_until, server, start, study_of, trials_of, tune, tune_json
+
+EXAMPLE = ROOT / "examples" / "pbt"
+MEMBERS, INTERVAL, MAX = 8, 5, 30
+
+# A member that needs no libraries: its checkpoint is the sum of what it has learnt.
+MEMBER = """
+import json, os, pathlib
+x = json.loads(os.environ["TUNE_PARAMS"])["x"]
+own, parent = os.environ["TUNE_CHECKPOINT_DIR"], os.environ.get("TUNE_RESUME_FROM")
+learnt = json.loads(pathlib.Path(parent, "learnt").read_text()) if parent else []
+assert len(learnt) == int(os.environ["TUNE_STEP_FROM"]), (learnt, os.environ["TUNE_STEP_FROM"])
+assert bool(parent) == bool("TUNE_PARENT" in os.environ)
+while len(learnt) < int(os.environ["TUNE_STEP_TO"]):
+    learnt.append(x)
+pathlib.Path(own, "learnt").write_text(json.dumps(learnt))
+print("tune: " + json.dumps({"loss": -sum(learnt), "step": len(learnt)}))
+"""
+STUDY = {"version": 1, "study": "s", "command": [sys.executable, "-c", MEMBER], "metric": {"name": "loss", "take": "last"},
+         "space": {"x": {"float": [0.1, 1]}}, "budget": {"parallel": 3},
+         "sampler": {"type": "pbt", "seed": 1, "population": 4, "interval": 2, "max": 10}}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(tmp_path):
+    yield
+    end_all_of(tmp_path)
+
+
+def check_lineages(trials):
+    """Who continues whom, and from which step to which."""
+    by_number = {trial["number"]: trial for trial in trials}
+    for trial in trials:
+        parent = by_number.get(trial["parent"])
+        assert (trial["generation"] == 0) == (parent is None)
+        if parent is not None:
+            assert parent["number"] < trial["number"] and parent["state"] == "complete"
+            assert parent["steps"][1] == trial["steps"][0] and parent["generation"] + 1 == trial["generation"]
+            if parent["member"] == trial["member"]:
+                continue
+            assert parent["params"] != trial["params"], "who takes another's place explores"
+
+
+def test_the_example_by_tune_run(tmp_path):
+    done = tune("run", EXAMPLE / "study.yaml", "--data", tmp_path / "data", "--port", 0, cwd=ROOT)
+    assert done.returncode == OK, done.stdout + done.stderr
+    trials = tune_json("show", "pbt", "--data", tmp_path / "data", cwd=ROOT)["trials"]
+    assert {trial["state"] for trial in trials} == {"complete"}
+    # As many as members and intervals, less those that were skipped by copying one that was ahead.
+    assert 3 * MEMBERS < len(trials) <= MEMBERS * MAX // INTERVAL
+    check_lineages(trials)
+    last = {trial["member"]: trial["steps"][1] for trial in trials}
+    assert last == dict.fromkeys(range(MEMBERS), MAX)
+
+    best = tune_json("best", "pbt", "--data", tmp_path / "data", cwd=ROOT)
+    lineage = best["lineage"]
+    assert lineage[0]["steps"] == [0, INTERVAL] and lineage[-1]["number"] == best["number"]
+    assert best["value"] == min(trial["value"] for trial in trials)
+    first = [trial["value"] for trial in trials if trial["generation"] == 0]
+    assert best["value"] < 0.1 and min(first) > 0.1, "checkpoints were continued"
+    assert len({json.dumps(trial["params"]) for trial in trials}) > MEMBERS, "parameters were explored"
+    said = tune("best", "pbt", "--data", tmp_path / "data", cwd=ROOT).stdout
+    assert "How it was trained:" in said and f"0..{INTERVAL}" in said and "Run it again" not in said
+
+
+def test_the_example_by_the_python_client(tmp_path):
+    with server(tmp_path) as (_, url):
+        done = subprocess.run([sys.executable, EXAMPLE / "client.py", url, "3"], capture_output=True, text=True, timeout=100)
+        assert done.returncode == 0, done.stderr
+        study = study_of(url, "pbt-client")
+        assert study["state"] == "completed" and study["ended_by"] == "steps"
+        trials = call(url, "/api/2.0/tune/studies/pbt-client/trials?max_results=1000")[1]["trials"]
+        check_lineages(trials)
+        assert f"trial {study['best']['number']}: val_loss" in done.stdout and f"epochs 0 to {INTERVAL}" in done.stdout
+        assert call(url, "/api/2.0/tune/studies/pbt-client/replay")[1]["differing"] == 0
+
+
+def test_kill_9_in_the_middle_and_the_lineages_are_whole(tmp_path):
+    (tmp_path / "study.json").write_text(json.dumps(STUDY))
+    process = start("run", "study.json", "--port", "0", cwd=tmp_path)
+    read_lines_until(process, "#7 ")
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    done = tune("run", "study.json", "--port", 0, cwd=tmp_path)
+    assert done.returncode == OK, done.stdout + done.stderr
+    trials = trials_of(tmp_path)
+    assert {trial["state"] for trial in trials} == {"complete"}, [trial["reason"] for trial in trials]
+    check_lineages(trials)
+    by_number = {trial["number"]: trial for trial in trials}
+    for trial in trials:  # each script added up what its ancestors learnt
+        sum_of, at = 0, trial
+        while at is not None:
+            sum_of += at["params"]["x"] * (at["steps"][1] - at["steps"][0])
+            at = by_number.get(at["parent"])
+        assert trial["value"] == pytest.approx(-sum_of)
+    assert {trial["steps"][1] for trial in trials if trial["value"] == min(t["value"] for t in trials)} == {10}
+
+
+def test_a_command_that_leaves_no_checkpoint_is_told_so(tmp_path):
+    study = {**STUDY, "command": ["sh", "-c", "echo 'tune: {\"loss\": 1}'"], "budget": {"trials": 8, "parallel": 1}}
+    (tmp_path / "study.json").write_text(json.dumps(study))
+    done = tune("run", "study.json", "--port", 0, cwd=tmp_path)
+    assert done.returncode == OK, done.stderr
+    trials = trials_of(tmp_path)
+    assert [trial["state"] for trial in trials] == ["complete"] * 4 + ["failed"] * 4
+    assert "the command must leave one in TUNE_CHECKPOINT_DIR" in trials[4]["reason"]

@@ -1,0 +1,186 @@
+// Studies of population based training through a real store: what a trial continues is kept, told
+// to whoever runs it, and comes out again.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tuner/study/world.h"
+#include "tuner/study/lineage.h"
+
+namespace tune::tuner {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr const char* kPbt =
+    R"("space": {"lr": {"float": [1e-5, 0.1], "log": true}}, "command": ["run"],
+       "sampler": {"type": "pbt", "seed": 3, "population": 4, "interval": 5, "max": 20})";
+
+std::vector<std::uint64_t> lineage(World& world, std::uint64_t number, std::size_t count_max = 99) {
+    std::vector<std::uint64_t> numbers;
+    EXPECT_TRUE(world.studies()
+                    .read("s",
+                          [&](const Study& study) {
+                              for (const Trial* trial :
+                                   lineage_of(study, *study.find(number), count_max))
+                                  numbers.push_back(trial->number);
+                          })
+                    .has_value());
+    return numbers;
+}
+
+/// Asks for one trial after the other and tells its number as its value, until there is none.
+std::vector<AskedTrial> run(World& world, int count_max) {
+    std::vector<AskedTrial> asked;
+    for (int i = 0; i < count_max; ++i) {
+        auto one = world.ask();
+        if (!one || one->empty()) break;
+        const AskedTrial& trial = one->front();
+        EXPECT_TRUE(world.tell(trial.number, static_cast<double>(trial.number % 4)).has_value());
+        asked.push_back(trial);
+    }
+    return asked;
+}
+
+TEST(PbtStudy, EndsWhenEveryMemberHasTrainedToTheLastStep) {
+    World world;
+    ASSERT_TRUE(world.create(kPbt).has_value());
+    const std::vector<AskedTrial> first = run(world, 6);
+    ASSERT_THAT(first, SizeIs(6));
+    EXPECT_EQ(first[1].origin->parent, std::nullopt);
+    EXPECT_EQ(first[5].origin->parent, 1u);
+    EXPECT_EQ(first[5].steps.from, 5);
+    EXPECT_EQ(first[5].steps.to, 10);
+    world.reopen();
+    const std::vector<AskedTrial> rest = run(world, 99);
+    EXPECT_THAT(rest, SizeIs(9)) << "4 members for 4 intervals; one copied another that was ahead";
+    EXPECT_EQ(rest.back().steps.to, 20);
+    EXPECT_EQ(world.state(), StudyState::kCompleted);
+    ASSERT_TRUE(world.studies()
+                    .read("s",
+                          [](const Study& study) {
+                              EXPECT_EQ(study.end(), StudyEnd::kSteps);
+                              EXPECT_THAT(study.note(), HasSubstr("trained to step 20"));
+                          })
+                    .has_value());
+    EXPECT_THAT(lineage(world, 12), SizeIs(4));
+    EXPECT_THAT(lineage(world, 12, 2), SizeIs(2));
+    Answer<ReplayReport> answer;
+    world.studies().replay("s", answer.done());
+    const Result<ReplayReport> report = answer.get();
+    ASSERT_TRUE(report.has_value());
+    EXPECT_EQ(report->compared, 15u);
+    EXPECT_THAT(report->differences, IsEmpty());
+}
+
+TEST(PbtStudy, AReplaySaysWhichParentWasChanged) {
+    World world;
+    ASSERT_TRUE(world.create(kPbt).has_value());
+    run(world, 6);
+    const auto documents = world.store().list_documents("tune.trials");
+    Json document = parse_json(documents->at(4).json_text).value();
+    EXPECT_EQ(document["origin"], Json({0, 1, 0}));
+    document["origin"] = {0, 1, 3};
+    ASSERT_TRUE(
+        world.store()
+            .execute(tracker::PutDocument{"tune.trials", documents->at(4).key, to_text(document)})
+            .has_value());
+    Answer<ReplayReport> answer;
+    world.studies().replay("s", answer.done());
+    const Result<ReplayReport> report = answer.get();
+    ASSERT_THAT(report->differences, SizeIs(1));
+    EXPECT_EQ(report->differences[0].parameter, "parent");
+    EXPECT_EQ(report->differences[0].recorded, 3);
+    EXPECT_EQ(report->differences[0].replayed, 0);
+}
+
+TEST(PbtStudy, NoMoreTrialsThanMembersRunAtOnce) {
+    World world;
+    ASSERT_TRUE(world.create(kPbt).has_value());
+    EXPECT_THAT(*world.ask(7), SizeIs(4));
+    EXPECT_THAT(*world.ask(1), IsEmpty());
+    EXPECT_EQ(world.state(), StudyState::kRunning);
+    ASSERT_TRUE(world.tell(2, 0.5).has_value());
+    const auto asked = world.ask(3);
+    ASSERT_THAT(*asked, SizeIs(1));
+    EXPECT_EQ(asked->front().origin->parent, 2u);
+}
+
+TEST(PbtStudy, ALeaseNamesTheCheckpointAndTheSteps) {
+    World world;
+    ASSERT_TRUE(world.create(kPbt).has_value());
+    ASSERT_TRUE(world.register_agent("a").has_value());
+    const Lease first = world.lease("a")->leases.at(0);
+    EXPECT_EQ(first.resume_from, "");
+    EXPECT_THAT(first.env, Contains(EnvironmentVariable{"TUNE_STEP_TO", "5"}));
+    world.log(first.run_id, "loss", 5, 0.5);
+    ASSERT_TRUE(world.finish("a", token(first), {.request_id = "f", .outcome = Outcome::kDone})
+                    .has_value());
+    for (int i = 0; i < 3; ++i) EXPECT_THAT(world.lease("a")->leases, SizeIs(1));
+    const Lease second = world.lease("a")->leases.at(0);
+    EXPECT_EQ(second.number, 4);
+    EXPECT_EQ(second.resume_from, first.checkpoint_dir);
+    EXPECT_EQ(second.params_json, first.params_json);
+    for (const auto& [name, value] :
+         {std::pair("TUNE_PARENT", "0"), std::pair("TUNE_STEP_FROM", "5"),
+          std::pair("TUNE_STEP_TO", "10")})
+        EXPECT_THAT(second.env, Contains(EnvironmentVariable{name, value}));
+    // Another attempt of it continues the same.
+    ASSERT_TRUE(
+        world.finish("a", token(second), {.request_id = "g", .outcome = Outcome::kPreempted})
+            .has_value());
+    EXPECT_EQ(world.lease("a")->leases.at(0).resume_from, first.checkpoint_dir);
+}
+
+TEST(PbtStudy, GoesOnWithAnotherPopulationAndAnotherSampler) {
+    World world;
+    ASSERT_TRUE(world.create(kPbt).has_value());
+    run(world, 6);
+    for (const char* sampler :
+         {R"({"type": "pbt", "seed": 3, "population": 3, "interval": 5})",
+          R"({"type": "tpe", "seed": 3})", R"({"type": "pbt", "seed": 3, "population": 4})"}) {
+        ASSERT_TRUE(
+            world
+                .create(
+                    std::string(
+                        R"("space": {"lr": {"float": [1e-5, 0.1], "log": true}}, "command": ["run"],
+                                "sampler": )") +
+                    sampler)
+                .has_value())
+            << sampler;
+        EXPECT_THAT(run(world, 5), SizeIs(5)) << sampler;
+    }
+    world.reopen();
+    Answer<ReplayReport> answer;
+    world.studies().replay("s", answer.done());
+    const Result<ReplayReport> report = answer.get();
+    ASSERT_TRUE(report.has_value());
+    EXPECT_EQ(report->compared, 21u);
+    EXPECT_EQ(report->differing, 0u);
+}
+
+TEST(PbtStudy, RefusesWhatItCannotDo) {
+    const auto fault = [](const std::string& fields) {
+        const Result<StudyConfig> config =
+            study_config_from_json(parse_json(R"({"study": "s", "space": {"x": {"float": [0, 1]}},
+                           "sampler": {"type": "pbt"}, )" +
+                                              fields + "}")
+                                       .value());
+        EXPECT_TRUE(config.has_value()) << config.error().text();
+        const Result<void> checked = check_study(*config, false);
+        return checked ? std::string() : checked.error().text();
+    };
+    EXPECT_EQ(fault(R"("metric": "loss")"), "");
+    EXPECT_THAT(fault(R"("metric": ["loss", "ms"])"), HasSubstr("takes one objective"));
+    EXPECT_THAT(fault(R"("metric": "loss", "constraints": [{"name": "ms", "max": 1}])"),
+                HasSubstr("takes one objective"));
+    EXPECT_THAT(fault(R"("metric": "loss", "warm_start": {"from": "t", "history": 5})"),
+                HasSubstr("learns nothing"));
+    EXPECT_EQ(fault(R"("metric": "loss", "warm_start": {"from": "t"})"), "");
+}
+
+}  // namespace
+}  // namespace tune::tuner
