@@ -87,7 +87,7 @@ def test_optuna_distributions(tmp_path, validator):
 
 
 def test_hyperopt_space_as_recorded(tmp_path, validator):
-    """What hyperopt_space.py printed with hyperopt 0.3.0 (see below)."""
+    """What hyperopt_space.py prints with hyperopt 0.3.0 (see below)."""
     with open(RECORDED, encoding="utf-8") as recorded:
         study = load(translated(tmp_path, json.load(recorded)))
     assert validator.is_valid(study)
@@ -114,7 +114,6 @@ def hyperopt_space():
 
 
 def test_hyperopt_space_of_the_package():
-    pytest.importorskip("hyperopt")
     script = os.path.join(ROOT, "clients", "python", "hyperopt_space.py")
     spec = importlib.util.spec_from_file_location("hyperopt_space", script)
     module = importlib.util.module_from_spec(spec)
