@@ -121,7 +121,10 @@ TEST(Client, GivesUpAtTheDeadline) {
     const auto client = client_of(server.port(), 5);
     const Result<Json> answer = client->get("/held", 50);
     EXPECT_EQ(answer.error().code, Code::kDeadlineExceeded);
-    EXPECT_EQ(server.held.size(), 1u) << "a time-out is not tried again";
+    {
+        const std::lock_guard lock(server.held_mutex);
+        EXPECT_EQ(server.held.size(), 1u) << "a time-out is not tried again";
+    }
     EXPECT_TRUE(client->post("/echo", Json::object()).has_value());
 }
 

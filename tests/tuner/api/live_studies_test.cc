@@ -29,18 +29,24 @@ TEST(LiveStudies, AWatcherSeesTrialsStartReportAndEnd) {
 
     std::mutex mutex;
     std::condition_variable changed;
+    bool is_ready = false;
     std::string seen;
     const auto subscription = hub.subscribe({"study:s"}, {});
     subscription->on_ready([&] {
         const std::lock_guard<std::mutex> lock(mutex);
+        is_ready = true;
         changed.notify_one();
     });
     const auto wait_for = [&](const std::string& words) {
-        std::unique_lock<std::mutex> lock(mutex);
-        return changed.wait_for(lock, std::chrono::minutes(1), [&] {
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+        while (seen.find(words) == std::string::npos) {
+            std::unique_lock<std::mutex> lock(mutex);
+            if (!changed.wait_until(lock, deadline, [&] { return is_ready; })) return false;
+            is_ready = false;
+            lock.unlock();  // on_ready() is called under the lock that take() takes
             for (const auto& frame : subscription->take()) seen += *frame;
-            return seen.find(words) != std::string::npos;
-        });
+        }
+        return true;
     };
 
     Answer<Studies::Created> created;
