@@ -143,6 +143,15 @@ def test_a_metric_that_never_arrives_says_how_to_report_it(tmp_path):
     assert scraped.returncode == OK, scraped.stderr + scraped.stdout
 
 
+def test_a_script_that_always_fails_is_said_early_and_where_its_output_is(tmp_path):
+    (tmp_path / "broken.py").write_text("import no_module_of_this_name\n")
+    done = tune(*run_arguments(["python3", "broken.py"], trials=6, jobs=1), cwd=tmp_path)
+    assert done.returncode == NO_TRIAL
+    assert done.stderr.count("trials so far failed") == 1 and "all 3 trials so far failed" in done.stderr
+    last = trials_of(tmp_path)[-1]
+    assert "No module named 'no_module_of_this_name'" in done.stdout and f"/r/{last['run_id']}?tab=logs" in done.stdout
+
+
 def test_the_time_budget_ends_running_trials(tmp_path):
     done = tune("run", "-n", 9, "-m", "loss", "-j", 2, "--time", "1s", "--port", 0, "--study", "s", "x=0..1", "--", "sh",
                 "-c", "echo 'tune: {\"loss\": 1}'; exec sleep 100", cwd=tmp_path)
@@ -167,6 +176,11 @@ def test_the_time_budget_ends_running_trials(tmp_path):
     (["run", "-n", "0", "x=0..1", "--", "true"], "--trials"),
     (["server", "--lease-ttl", "1s", "--heartbeat", "2s"], "--lease-ttl"),
     (["frobnicate"], "frobnicate"),
+    (["runn"], "did you mean 'run'?"),
+    (["run", "--trails", "3"], "did you mean '--trials'? (tune run --help)"),
+    (["run"], "what to tune? Give a study file"),
+    (["run", "-m", "loss", "lr", "--", "true"], "'lr' is neither a parameter (lr=0..1) nor a study file"),
+    (["run", "-m", "loss", "x=0..1", "--", "python3", "no_such.py", "{args}"], "no file 'no_such.py' in "),
     ([], "what to do?"),
 ])
 def test_bad_input_is_one_clear_sentence_and_exit_code_2(tmp_path, arguments, words):
@@ -183,6 +197,7 @@ def test_another_space_under_the_same_name_says_what_differs(tmp_path):
     done = tune(*run_arguments(REPORT, trials=2, parameters=("x=0..2",)), cwd=tmp_path)
     assert done.returncode == USAGE
     assert "space.x is" in done.stderr and "Give this one another name" in done.stderr
+    assert "/api/" not in done.stderr, "routes are nothing to a user"
     assert len(trials_of(tmp_path)) == 2
 
 

@@ -18,16 +18,29 @@ public:
     RemoteBackend(std::unique_ptr<tracker::Client> client, std::string url)
         : client_(std::move(client)), url_(std::move(url)) {}
 
-    Result<Json> get(std::string_view path) override { return client_->get(path); }
+    Result<Json> get(std::string_view path) override { return plain(client_->get(path)); }
     Result<Json> post(std::string_view path, const Json& body) override {
-        return client_->post(path, body);
+        return plain(client_->post(path, body));
     }
     Result<Json> remove(std::string_view path) override {
-        return client_->remove(path, Json::object());
+        return plain(client_->remove(path, Json::object()));
     }
     std::string where() const override { return url_; }
 
 private:
+    /// A refusal is a sentence for the user, who knows nothing of routes; that they name the
+    /// method and the path matters where nothing sensible came back.
+    static Result<Json> plain(Result<Json> answer) {
+        if (answer) return answer;
+        Error error = answer.error();
+        const bool is_refusal =
+            error.code == Code::kInvalidParameterValue || error.code == Code::kInvalidState ||
+            error.code == Code::kResourceConflict || error.code == Code::kResourceDoesNotExist ||
+            error.code == Code::kResourceAlreadyExists;
+        if (is_refusal) error.context.clear();
+        return error;
+    }
+
     std::unique_ptr<tracker::Client> client_;
     std::string url_;
 };

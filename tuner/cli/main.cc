@@ -22,6 +22,7 @@
 #include "tuner/cli/upkeep_commands.h"
 #include "tuner/cli/verb_text.h"
 #include "tuner/plots/plots.h"
+#include "tuner/space/wording.h"
 
 namespace tune::cli {
 namespace {
@@ -73,12 +74,20 @@ struct Words {
     std::function<int()> verb;
 };
 
+/// A check whose bounds stand in its fault, not in every help text.
+CLI::Validator within(int low, int high) {
+    CLI::Validator check = CLI::Range(low, high);
+    check.description("");
+    return check;
+}
+
 void add_study_flags(CLI::App& app, StudyFlags& flags) {
     app.add_option("words", flags.words, "study.yaml and/or parameters NAME=SPEC");
-    app.add_option("-n,--trials", flags.trials, "trials in all")->check(CLI::Range(1, kTrialsMax));
-    app.add_option("-m,--metric", flags.metric, "the objective, METRIC[:min|max]");
+    app.add_option("-n,--trials", flags.trials, "trials in all")->check(within(1, kTrialsMax));
+    app.add_option("-m,--metric", flags.metric,
+                   "the objective, METRIC[:min|max]; several: loss:min,ms:min");
     app.add_option("-j,--parallel", flags.parallel, "trials at a time")
-        ->check(CLI::Range(1, kParallelMax));
+        ->check(within(1, kParallelMax));
     app.add_option("--study", flags.study, "name of the study (default: from the file or command)");
     app.add_option("--forbid", flags.forbid,
                    "a condition that no trial may meet: \"opt == 'sgd' and lr > 0.05\"; may be "
@@ -88,12 +97,14 @@ void add_study_flags(CLI::App& app, StudyFlags& flags) {
     app.add_option("--target", flags.target, "end once a trial is at least this good");
     app.add_option("--no-progress", flags.no_progress,
                    "end after so many trials without a better one")
-        ->check(CLI::Range(1, kTrialsMax));
+        ->check(within(1, kTrialsMax));
     app.add_option("--warm-start", flags.warm_start,
                    "begin with the best trials of this study, or of a file of `tune show --json`");
     app.add_option("--seed", flags.seed, "seed of all random choices");
-    app.add_option("--sampler", flags.sampler, "auto, tpe, gp, cmaes, random, qmc or grid");
-    app.add_option("--pruner", flags.pruner, "none, median, asha; or asha,min=1,max=90,eta=3");
+    app.add_option("--sampler", flags.sampler,
+                   "auto, tpe, gp, cmaes, random, qmc, grid, nsga2, nsga3 or pbt");
+    app.add_option("--pruner", flags.pruner,
+                   "none, median, asha, hyperband or another; settings: asha,min=1,max=90,eta=3");
     app.add_option(
            "--scrape", flags.scrape,
            "a metric's name, or a pattern with a group: 'loss=([0-9.e+-]+)'; may be repeated")
@@ -128,7 +139,7 @@ void add_server(CLI::App& app, Words& words) {
                     "what stands before every path, as /tracking")
         ->check(is_static_prefix);
     verb.add_option("--threads", server.threads, "network threads")
-        ->check(CLI::Range(1, 64))
+        ->check(within(1, 64))
         ->capture_default_str();
     verb.add_option("--heartbeat", server.heartbeat, "how often agents call")
         ->capture_default_str();
@@ -144,7 +155,7 @@ void add_server(CLI::App& app, Words& words) {
     verb.add_option("--webhook-timeout", server.webhook_timeout, "for one attempt of a delivery")
         ->capture_default_str();
     verb.add_option("--webhook-retries", server.webhook_retries, "after the first attempt")
-        ->check(CLI::Range(0, 10))
+        ->check(within(0, 10))
         ->capture_default_str();
     verb.add_option("--webhook-backoff", server.webhook_backoff,
                     "wait before the first retry; each further one waits twice as long")
@@ -243,7 +254,7 @@ void add_restore(CLI::App& app, Words& words) {
 }
 
 void add_import(CLI::App& app, Words& words) {
-    CLI::App& verb = *app.add_subcommand("import", "move another tracking store in");
+    CLI::App& verb = *app.add_subcommand("import", "bring in what MLflow or Optuna has stored");
     ImportCommand& import = words.import;
     verb.add_option("source", import.source,
                     "an mlflow.db, a folder mlruns, or http[s]://HOST:PORT")
@@ -265,7 +276,8 @@ void add_import(CLI::App& app, Words& words) {
 }
 
 void add_export(CLI::App& app, Words& words) {
-    CLI::App& verb = *app.add_subcommand("export", "make an mlflow.db that MLflow 3.17.2 opens");
+    CLI::App& verb = *app.add_subcommand(
+        "export", "all of it as an mlflow.db, or one study as a file of Optuna's");
     ExportCommand& exporting = words.export_;
     verb.add_option("target", exporting.target, "FILE.db, or a folder for mlflow.db")->required();
     verb.add_option("--data", exporting.data, "folder of the data base and artifacts")
@@ -337,10 +349,10 @@ void add_plot(CLI::App& app, Words& words) {
                     "colours (default: SVG follows its reader, PNG is light)")
         ->check(CLI::IsMember({"light", "dark"}));
     verb.add_option("--width", plot.width, "in pixels")
-        ->check(CLI::Range(200, 8000))
+        ->check(within(200, 8000))
         ->capture_default_str();
     verb.add_option("--height", plot.height, "in pixels (default: as needed)")
-        ->check(CLI::Range(150, 20000));
+        ->check(within(150, 20000));
     add_source(verb, plot);
     verb.callback([&words] { words.verb = [&words] { return run_plot(words.plot); }; });
 }
@@ -457,14 +469,35 @@ std::vector<std::string> split_command(int argc, char** argv, std::vector<std::s
 
 /// CLI11 would only say that a subcommand is missing.
 std::string verb_fault(const CLI::App& app, const std::vector<std::string>& arguments) {
+    std::vector<std::string> names;
     std::string known;
     for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
         if (!arguments.empty() && verb->get_name() == arguments[0]) return {};
+        names.push_back(verb->get_name());
         known += (known.empty() ? "" : ", ") + verb->get_name();
     }
     if (arguments.empty()) return "what to do? Known: " + known + " (tune --help)";
     if (arguments[0].starts_with("-")) return {};
-    return "unknown verb '" + arguments[0] + "'; known: " + known + " (tune --help)";
+    std::string nearest = tuner::did_you_mean(arguments[0], names);
+    nearest += nearest.empty() ? "; known: " : " Known: ";
+    return "unknown verb " + tuner::in_quotes(arguments[0]) + nearest + known + " (tune --help)";
+}
+
+/// One sentence for what the parser refuses, and where the flags are listed.
+std::string parse_fault(const CLI::App& app, const CLI::ParseError& error) {
+    std::string text = error.what();
+    std::string verb;
+    std::vector<std::string> flags;
+    for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+        at = at->get_subcommands().front();
+        verb += " " + at->get_name();
+        for (const CLI::Option* option : at->get_options())
+            for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+    }
+    // The first of the words that nothing took.
+    if (const std::size_t word = text.rfind(": -"); word != std::string::npos)
+        text += tuner::did_you_mean(text.substr(word + 2), flags);
+    return text + " (tune" + verb + " --help)";
 }
 
 int run(int argc, char** argv) {
@@ -513,7 +546,9 @@ int run(int argc, char** argv) {
     try {
         app.parse(std::move(arguments));
     } catch (const CLI::ParseError& end) {
-        return app.exit(end) == 0 ? kExitOk : kExitUsage;
+        if (end.get_exit_code() == 0) return app.exit(end);  // --help and --version
+        std::fprintf(stderr, "tune: %s\n", parse_fault(app, end).c_str());
+        return kExitUsage;
     }
     words.run.study.command = command;
     words.plan.study.command = command;

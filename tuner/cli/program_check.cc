@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "tuner/cli/study_flags.h"
+
 namespace tune::cli {
 namespace {
 
@@ -27,9 +29,24 @@ bool is_in_path(const std::string& program) {
     return false;
 }
 
+/// Only what looks like a path: other words may be names that the interpreter looks up.
+Result<void> check_script(const tuner::StudyConfig& config) {
+    const std::size_t index = script_index(config.command);
+    const std::string& script = config.command[index];
+    std::error_code ignored;
+    if (index == 0 || script.find_first_of("./") == std::string::npos ||
+        fs::exists(fs::path(config.working_dir) / script, ignored))
+        return {};
+    const fs::path folder =
+        config.working_dir.empty() ? fs::current_path(ignored) : fs::path(config.working_dir);
+    return Error{Code::kInvalidParameterValue,
+                 "script not found: there is no file '" + script + "' in " + folder.string()};
+}
+
 }  // namespace
 
 Result<void> check_program(const tuner::StudyConfig& config) {
+    TUNE_TRY_VOID(check_script(config));
     const std::string& program = config.command.front();
     if (program.find('{') != std::string::npos) return {};
     if (program.find('/') != std::string::npos) {

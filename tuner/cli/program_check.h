@@ -6,8 +6,9 @@
 namespace tune::cli {
 
 /// Whether an agent on this machine would find the command's program: in the folder of `tune`, then
-/// in PATH, or at its path. Saves a study of trials that all fail. Errors: kInvalidParameterValue
-/// naming the program. A program whose name is a placeholder is not checked.
+/// in PATH, or at its path; and whether the script exists that an interpreter is to run ("python
+/// train.py"). Saves a study of trials that all fail. Errors: kInvalidParameterValue naming the
+/// program or the script. What is a placeholder is not checked.
 [[nodiscard]] Result<void> check_program(const tuner::StudyConfig& config);
 
 }  // namespace tune::cli

@@ -166,9 +166,23 @@ private:
         study_ = view.study;
         if (options_.quiet || options_.json) return;
         for (const Json& trial : view.ended) progress_.print(trial_line(trial, study_));
+        warn_of_failures();
         if (text_of(study_, "state") == "paused" && was != "paused" && signals_ == 0)
             progress_.print("paused; `tune resume " + name_ + "` goes on");
         progress_.show(study_, view.running);
+    }
+
+    /// Once: a mistake in the script makes all trials fail, and there may be thousands to come.
+    void warn_of_failures() {
+        constexpr std::int64_t kFailuresMin = 3;
+        const Json& counts = study_["counts"];
+        const auto failed = counts.value("failed", std::int64_t{0});
+        if (has_warned_ || failed < kFailuresMin || failed < ended_count(study_) || is_over(study_))
+            return;
+        has_warned_ = true;
+        progress_.print("  all " + std::to_string(failed) +
+                        " trials so far failed; what they printed is on the page, at the run of "
+                        "each. Ctrl-C stops");
     }
 
     void interrupt(AgentStop& stop) {
@@ -196,6 +210,7 @@ private:
     Progress progress_;
     std::string trouble_;
     int signals_ = 0;
+    bool has_warned_ = false;
     StudyWatch watch_;  // last: its thread uses the others
 };
 
@@ -206,12 +221,15 @@ int exit_code_of(const Json& study, bool interrupted) {
     return end == "time" || end == "cost" ? kExitTime : kExitOk;
 }
 
-/// Why no trial is complete: the reason of the last one, which is mostly that of all.
+/// Why no trial is complete: the reason of the last one, which is mostly that of all, and where
+/// its output is.
 std::string last_reason(Backend& backend, const std::string& name) {
     const Result<Json> page =
         backend.get(study_path(name, "/trials?state=failed&max_results=10000"));
     if (!page || (*page)["trials"].empty()) return {};
-    return text_of((*page)["trials"].back(), "reason");
+    const Json& trial = (*page)["trials"].back();
+    return " The last one failed: " + printable(text_of(trial, "reason")) +
+           "\nWhat it printed: /r/" + text_of(trial, "run_id") + "?tab=logs on the page";
 }
 
 void print_end(const RunCommand& options, Backend& backend, const Json& study, bool interrupted) {
@@ -227,9 +245,7 @@ void print_end(const RunCommand& options, Backend& backend, const Json& study, b
     if (has_best(study)) {
         text += best_text(study);
     } else if (!interrupted) {
-        const std::string reason = last_reason(backend, name);
-        text += "No trial is complete." +
-                (reason.empty() ? "" : " The last one failed: " + printable(reason)) + "\n";
+        text += "No trial is complete." + last_reason(backend, name) + "\n";
     }
     if (!options.server) text += "See it again: tune server --data " + options.data + "\n";
     print(text);

@@ -41,6 +41,12 @@ Result<tuner::StudySource> read_words(const std::vector<std::string>& words) {
         source.file = word;
     }
     if (source.file.empty()) return source;
+    std::error_code ignored;
+    const bool is_bare = source.file.find_first_of("./") == std::string::npos;
+    if (is_bare && !std::filesystem::exists(source.file, ignored))
+        return Error{Code::kInvalidParameterValue,
+                     "'" + source.file + "' is neither a parameter (" + source.file +
+                         "=0..1) nor a study file, and there is no file of this name"};
     TUNE_TRY(text, read_file(source.file, tuner::kStudyBytesMax));
     source.text = std::move(text);
     if (source.text.empty())
@@ -112,6 +118,12 @@ Error explain_metric(Error error) {
 }  // namespace
 
 Result<StudyConfig> study_from_flags(const StudyFlags& flags, bool needs_command) {
+    if (flags.words.empty() && flags.command.empty())
+        return Error{Code::kInvalidParameterValue,
+                     "what to tune? Give a study file:  tune run study.yaml\n"
+                     "or parameters, a metric and a command:  "
+                     "tune run -n 50 -m loss:min lr=1e-5..1e-1:log -- python train.py {args}\n"
+                     "More: tune run --help"};
     TUNE_TRY(source, read_words(flags.words));
     TUNE_TRY(config, tuner::read_study(source));
     if (flags.metric) TUNE_TRY_VOID(tuner::parse_metrics_flag(*flags.metric, config));
@@ -135,15 +147,20 @@ Result<tuner::PrunerConfig> pruner_from_flag(const std::string& text) {
     return config.pruner;
 }
 
+std::size_t script_index(const std::vector<std::string>& command) {
+    std::size_t found = 0;
+    for (std::size_t i = 0; i + 1 < command.size(); ++i) {
+        const std::string& next = command[i + 1];
+        if (!is_interpreter(std::filesystem::path(command[i]).filename().string())) break;
+        if (next.starts_with("-") || next.find_first_of("{} =") != std::string::npos) break;
+        found = i + 1;
+    }
+    return found;
+}
+
 std::string name_from_command(const std::vector<std::string>& command) {
     if (command.empty()) return "study";
-    std::string name = std::filesystem::path(command[0]).filename().string();
-    for (std::size_t i = 1; i < command.size() && is_interpreter(name); ++i) {
-        if (command[i].starts_with("-") || command[i].find_first_of("{} =") != std::string::npos)
-            break;
-        name = std::filesystem::path(command[i]).filename().string();
-    }
-    return std::filesystem::path(name).stem().string();
+    return std::filesystem::path(command[script_index(command)]).stem().string();
 }
 
 }  // namespace tune::cli

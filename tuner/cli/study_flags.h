@@ -15,6 +15,10 @@ namespace tune::cli {
 [[nodiscard]] Result<tuner::StudyConfig> study_from_flags(const StudyFlags& flags,
                                                           bool needs_command);
 
+/// Which word of the command is the script that its interpreter runs ("python train.py": 1); 0: the
+/// program is no interpreter, or what it runs cannot be told.
+[[nodiscard]] std::size_t script_index(const std::vector<std::string>& command);
+
 /// A name for a study that has none: the stem of the script or program its command runs.
 [[nodiscard]] std::string name_from_command(const std::vector<std::string>& command);
 
