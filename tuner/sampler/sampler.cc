@@ -7,6 +7,7 @@
 #include "tuner/sampler/allowed_sampler.h"
 #include "tuner/sampler/auto_sampler.h"
 #include "tuner/sampler/cma_sampler.h"
+#include "tuner/sampler/ctpe_sampler.h"
 #include "tuner/sampler/distinct_sampler.h"
 #include "tuner/sampler/first_sampler.h"
 #include "tuner/sampler/gp_sampler.h"
@@ -63,6 +64,8 @@ std::unique_ptr<Sampler> make_tpe(const Space& space, const SamplerConfig& confi
                                   std::shared_ptr<const SeenPoints> seen = nullptr) {
     if (config.preset == TpePreset::kHyperopt || config.preset == TpePreset::kWatanabe)
         return std::make_unique<PresetSampler>(space, config, objectives.goals.front(), seed);
+    if (objectives.is_constrained && config.constraints == ConstraintRule::kEach)
+        return std::make_unique<CtpeSampler>(space, config, objectives.goals.front(), seed);
     return std::make_unique<TpeSampler>(
         space, config, objectives,
         TpeSources{std::make_unique<CounterSource>(seed), std::make_unique<CounterSource>(seed)},

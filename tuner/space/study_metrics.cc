@@ -213,6 +213,13 @@ Result<void> check_metrics(const StudyConfig& config) {
     if (is_more && is_preset)
         return bad("sampler", "the preset " + std::string(preset_name(config.sampler.preset)) +
                                   " takes one objective and no constraints; leave it out here");
+    const bool is_each = type == SamplerType::kTpe &&
+                         config.sampler.constraints == ConstraintRule::kEach &&
+                         !config.constraints.empty();
+    if (is_each && (is_several || config.sampler.preset != TpePreset::kOptuna5))
+        return bad("sampler.constraints",
+                   "one model a constraint (each) goes with one objective and no other preset; "
+                   "leave constraints out here");
     if (type == SamplerType::kNsga3 && !is_several)
         return bad("sampler",
                    "the sampler nsga3 spreads trials between several objectives, and this study "

@@ -2,9 +2,11 @@
 //
 //     tuner_several_bench [trials=300] [seeds=10]
 //
-// One line a problem and sampler: mean and standard error of the volume below the reference point
-// (11, 11), for DTLZ2 (2.5, 2.5, 2.5), and ms a trial. several_peers.py prints the same for Optuna.
+// One line a problem, sampler and seed: the volume of feasible trials below the reference point
+// (11, 11), for DTLZ2 (2.5, 2.5, 2.5), and ms a trial. several_peers.py prints the same for Optuna
+// and makes a table of both.
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -26,13 +28,15 @@ struct Problem {
     std::size_t objectives;
     double reference;
     std::function<std::vector<double>(const std::vector<double>&)> values;
+    std::function<double(const std::vector<double>&)> violation = {};
 };
 
 std::vector<Problem> problems() {
     return {{"zdt1", 30, 2, 11, [](const auto& x) { return bench::zdt(1, x); }},
             {"zdt2", 30, 2, 11, [](const auto& x) { return bench::zdt(2, x); }},
             {"zdt3", 30, 2, 11, [](const auto& x) { return bench::zdt(3, x); }},
-            {"dtlz2", 12, 3, 2.5, bench::dtlz2}};
+            {"dtlz2", 12, 3, 2.5, bench::dtlz2},
+            {"c2dtlz2", 12, 3, 2.5, bench::dtlz2, bench::c2dtlz2}};
 }
 
 double volume_of(const Problem& problem, SamplerType type, std::uint64_t seed,
@@ -45,6 +49,7 @@ double volume_of(const Problem& problem, SamplerType type, std::uint64_t seed,
     config.type = type;
     Objectives objectives(Goal::kMinimize);
     objectives.goals.assign(problem.objectives, Goal::kMinimize);
+    objectives.is_constrained = problem.violation != nullptr;
     const auto sampler = make_sampler(space, config, objectives, seed);
     LossTable reached(problem.objectives);
     for (std::uint64_t number = 0; number < trials; ++number) {
@@ -55,8 +60,11 @@ double volume_of(const Problem& problem, SamplerType type, std::uint64_t seed,
         const std::vector<double> values = problem.values(seen.point);
         seen.value = values[0];
         seen.more_values.assign(values.begin() + 1, values.end());
+        if (problem.violation) seen.violation = problem.violation(seen.point);
         if (!sampler->observe(seen)) std::abort();
-        reached.add(values);
+        const bool is_below = std::all_of(values.begin(), values.end(),
+                                          [&](double value) { return value <= problem.reference; });
+        if (is_below && seen.violation == 0) reached.add(values);
     }
     return hypervolume(reached, std::vector<double>(problem.objectives, problem.reference));
 }
@@ -64,25 +72,17 @@ double volume_of(const Problem& problem, SamplerType type, std::uint64_t seed,
 void run(std::uint64_t trials, std::uint64_t seeds) {
     for (const Problem& problem : problems())
         for (const SamplerType type :
-             {SamplerType::kRandom, SamplerType::kTpe, SamplerType::kNsga2, SamplerType::kNsga3}) {
-            const auto begin = std::chrono::steady_clock::now();
-            double sum = 0;
-            double squares = 0;
+             {SamplerType::kRandom, SamplerType::kTpe, SamplerType::kNsga2, SamplerType::kNsga3})
             for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+                const auto begin = std::chrono::steady_clock::now();
                 const double volume = volume_of(problem, type, seed, trials);
-                sum += volume;
-                squares += volume * volume;
+                const std::chrono::duration<double, std::milli> spent =
+                    std::chrono::steady_clock::now() - begin;
+                std::printf("%-7s ours   %-7s %3llu %10.5f %9.3f ms/trial\n", problem.name,
+                            std::string(sampler_name(type)).c_str(),
+                            static_cast<unsigned long long>(seed), volume,
+                            spent.count() / static_cast<double>(trials));
             }
-            const std::chrono::duration<double, std::milli> spent =
-                std::chrono::steady_clock::now() - begin;
-            const auto count = static_cast<double>(seeds);
-            const double mean = sum / count;
-            const double variance = std::max(0.0, squares / count - mean * mean);
-            std::printf("%-6s %-7s %9.4f +- %.4f  %8.3f ms/trial\n", problem.name,
-                        std::string(sampler_name(type)).c_str(), mean,
-                        std::sqrt(variance / std::max(1.0, count - 1)),
-                        spent.count() / (count * static_cast<double>(trials)));
-        }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // Thiele 2000), DTLZ2 with three objectives (Deb, Thiele, Laumanns, Zitzler 2002). For benches
 // and tests; several_peers.py holds the same for Optuna.
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <numbers>
@@ -27,6 +28,23 @@ inline std::vector<double> dtlz2(const std::vector<double>& x) {
     const double a = x[0] * std::numbers::pi / 2;
     const double b = x[1] * std::numbers::pi / 2;
     return {g * std::cos(a) * std::cos(b), g * std::cos(a) * std::sin(b), g * std::sin(a)};
+}
+
+/// How far the losses of DTLZ2 lie outside the allowed balls of radius 0.4: the constraint of
+/// C2-DTLZ2 (Jain, Deb 2014). 0: inside one of them.
+inline double c2dtlz2(const std::vector<double>& x) {
+    const std::vector<double> f = dtlz2(x);
+    double nearest = 0;
+    for (const double v : f) nearest += (v - 1 / std::sqrt(3.0)) * (v - 1 / std::sqrt(3.0));
+    for (std::size_t i = 0; i < f.size(); ++i) {
+        double square = 0;
+        for (std::size_t j = 0; j < f.size(); ++j) {
+            const double off = f[j] - (j == i ? 1 : 0);
+            square += off * off;
+        }
+        nearest = std::min(nearest, square);
+    }
+    return std::max(0.0, nearest - 0.16);
 }
 
 }  // namespace tune::bench

@@ -38,10 +38,11 @@ double loss_of(const std::string& params_json) {
 }
 
 /// Threads that ask and tell as they like; what each suggestion saw depends on the machine.
-void work(World& world, int workers, int objectives = 1) {
+void work(World& world, int workers, int objectives = 1,
+          const std::vector<std::string>& constraints = {}) {
     std::vector<std::thread> threads;
     for (int worker = 0; worker < workers; ++worker)
-        threads.emplace_back([&world, worker, objectives] {
+        threads.emplace_back([&world, &constraints, worker, objectives] {
             for (int round = 0;; ++round) {
                 const auto asked = world.ask();
                 if (!asked || asked->empty()) return;
@@ -56,6 +57,8 @@ void work(World& world, int workers, int objectives = 1) {
                     told.state = TrialState::kFailed;
                 } else {
                     told.value = loss_of(trial.params_json);
+                    for (const std::string& name : constraints)
+                        told.constraints.emplace_back(name, *told.value);
                     if (objectives == 2) told.more_values = {3 + *told.value / 7};
                 }
                 EXPECT_TRUE(world.tell(told).has_value());
@@ -134,6 +137,24 @@ TEST(Replay, EightWorkersOnSeveralObjectives) {
         world.reopen();
         EXPECT_EQ(replayed(world).differing, 0u) << sampler;
     }
+}
+
+TEST(Replay, EightWorkersWithOneModelAConstraint) {
+    World world;
+    ASSERT_TRUE(
+        world
+            .create(std::string(kSpace) +
+                    R"(, "constraints": [{"name": "ms", "max": 1}, {"name": "gb", "max": 2}],
+                               "budget": {"trials": 60},
+                               "sampler": {"type": "tpe", "seed": 1, "startup": 5,
+                                           "constraints": "each"})")
+            .has_value());
+    work(world, 8, 1, {"ms", "gb"});
+    const ReplayReport report = replayed(world);
+    EXPECT_EQ(report.compared, 60u);
+    EXPECT_THAT(report.differences, IsEmpty());
+    world.reopen();
+    EXPECT_EQ(replayed(world).differing, 0u);
 }
 
 TEST(Replay, SaysWhatDiffers) {
