@@ -19,6 +19,17 @@ after(async () => {
 
 const kPng = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAYAAADED76LAAAAFElEQVQYV2P8z8Dwn4EIwDiqkL4KAVAOBgHVbWvyAAAAAElFTkSuQmCC", "base64");
 
+test("the links that MLflow's clients print lead to the run and to the experiment", async () => {
+    const run = await server.run(experiment, "linked");
+    const page = await browser.open(`/#/experiments/${experiment}/runs/${run.id}`);
+    await page.getByRole("heading", { name: "linked" }).waitFor();
+    assert.equal(page.url(), `${server.url}/r/${run.id}`);
+    await page.goto(`${server.url}/r/${run.id}#/experiments/${experiment}`);
+    await page.getByRole("heading", { name: "digits" }).waitFor();
+    assert.equal(page.url(), `${server.url}/e/${experiment}`);
+    await page.context().close();
+});
+
 test("a metric logged now changes the value and the chart without a reload", async () => {
     const run = await server.run(experiment, "live", { params: { lr: 0.1 }, metrics: [["loss", 3, 0], ["loss", 2, 1]] });
     const page = await browser.open(`/r/${run.id}`);

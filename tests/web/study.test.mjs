@@ -141,6 +141,23 @@ test("the page survives a restart of the server: offline, then live with what it
     await page.context().close();
 });
 
+test("a study whose trials all failed says why, and where their output is", async () => {
+    await seedStudy(server, "broken", 0);
+    const page = await browser.open("/s/broken");
+    await page.getByText(/The study has no command that an agent could run/).waitFor();
+    await page.getByText(`curl ${server.url}/api/2.0/tune/studies/broken/ask`).waitFor();
+    const { number, run_id: run } = (await server.tune("studies/broken/ask", { count: 1 })).trials[0];
+    await page.getByText("A trial stands here as soon as it reports val_loss.").waitFor();
+    await server.tune("studies/broken/tell", { number, state: "failed", reason: "exit code 1: no module named torch" });
+    await page.locator("pre", { hasText: "exit code 1: no module named torch" }).waitFor();
+    await page.getByText("Trial 0 failed.").waitFor();
+    assert.equal(await page.locator("canvas").count(), 0, "no empty frames");
+    await page.getByRole("link", { name: "What it printed" }).click();
+    await page.waitForURL(`**/r/${run}?tab=logs`);
+    await page.context().close();
+    await server.tune("studies/broken/stop", {});
+});
+
 test("nothing was written to the console and no other host was asked", () => {
     assert.deepEqual(browser.faults, []);
 });

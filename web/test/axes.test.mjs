@@ -15,6 +15,11 @@ test("ticks are round and inside", () => {
     assert.ok(logTicks(1e-30, 1e30, 5).length <= 6);
 });
 
+test("an axis of whole numbers has no ticks between them", () => {
+    assert.deepEqual(ticks({ kind: "linear", low: -0.01, high: 1.01, isWhole: true }, 6), [0, 1]);
+    assert.deepEqual(ticks({ kind: "linear", low: 0, high: 7 }, 4), [0, 2, 4, 6]);
+});
+
 test("log and linear positions are inverses of valueAt", () => {
     for (const scale of [{ kind: "log", low: 1e-5, high: 0.1 }, { kind: "linear", low: -4, high: 9 }])
         for (const at of [0, 0.3, 1]) assert.ok(Math.abs(position(scale, valueAt(scale, at)) - at) < 1e-12);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./load.mjs";
 
-const { readView, writeView, parsePath, runPath, studyPath, experimentPath } = await load("data/url.ts");
+const { readView, writeView, fromMlflow, parsePath, runPath, studyPath, experimentPath } = await load("data/url.ts");
 const defaults = { f: "", smooth: 0, charts: true, cols: [], sort: "-start" };
 
 test("defaults are left out of the address", () => {
@@ -37,4 +37,11 @@ test("paths of pages", () => {
     assert.equal(parsePath("/x/1").page, "lost");
     assert.equal(parsePath("/e/1/2").page, "lost");
     assert.equal(parsePath("/s/%").page, "study");
+});
+
+test("the addresses that MLflow's clients print lead to our pages", () => {
+    assert.equal(fromMlflow("#/experiments/0/runs/0af"), "/r/0af");
+    assert.equal(fromMlflow("#/experiments/12"), "/e/12");
+    assert.equal(fromMlflow("#/experiments/12?searchFilter=x"), "/e/12");
+    for (const other of ["", "#", "#front", "#/models/m", "#/experiments/"]) assert.equal(fromMlflow(other), undefined);
 });

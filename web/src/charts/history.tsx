@@ -55,7 +55,7 @@ export function History(props: Props) {
     const clamp = (y: number, f: Frame) => Math.min(f.area.top + f.area.height, Math.max(f.area.top, y));
 
     const draw = (pen: Pen) => {
-        const f = drawFrame(pen, { kind: "linear", low: -last * 0.01, high: last * 1.01 }, yScale, "trial");
+        const f = drawFrame(pen, { kind: "linear", low: -last * 0.01, high: last * 1.01, isWhole: true }, yScale, "trial");
         frame.current = f;
         const size = shown.length > 2000 ? 1.8 : shown.length > 300 ? 2.6 : 3.6;
         for (const trial of shown) {

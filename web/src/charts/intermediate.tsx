@@ -58,7 +58,7 @@ export function Intermediate(props: Props) {
         return pen.color(trial.number === props.best ? "--best" : `--${trial.state}`);
     };
     const draw = (pen: Pen) => {
-        const f = drawFrame(pen, { kind: "linear", low, high }, yScale, "step");
+        const f = drawFrame(pen, { kind: "linear", low, high, isWhole: true }, yScale, "step");
         frame.current = f;
         const { ctx } = pen;
         ctx.save();

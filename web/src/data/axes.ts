@@ -2,7 +2,7 @@
 import type { ParamValue, SpaceEntry, Trial } from "./study.ts";
 
 export type Scale =
-    | { kind: "linear" | "log"; low: number; high: number }
+    | { kind: "linear" | "log"; low: number; high: number; isWhole?: boolean }
     | { kind: "category"; values: string[] };
 
 /// 0..1 along the axis; NaN when the value is not on it.
@@ -57,9 +57,8 @@ export function logTicks(low: number, high: number, countWanted: number): number
 
 export function ticks(scale: Scale, countWanted: number): (number | string)[] {
     if (scale.kind === "category") return scale.values;
-    return scale.kind === "log"
-        ? logTicks(scale.low, scale.high, countWanted)
-        : linearTicks(scale.low, scale.high, countWanted);
+    const all = (scale.kind === "log" ? logTicks : linearTicks)(scale.low, scale.high, countWanted);
+    return scale.isWhole ? all.filter(Number.isInteger) : all;
 }
 
 /// A scale around `values` with a margin of `pad` of its length; log only when all are positive.

@@ -1,17 +1,21 @@
 // The address bar as signals. Pages read `route` and `query`; links navigate without a reload.
 import { computed, signal } from "@preact/signals";
 import { base } from "./base.ts";
-import { parsePath, readView, writeView, type View } from "./url.ts";
+import { fromMlflow, parsePath, readView, writeView, type View } from "./url.ts";
 
 const path = signal(location.pathname);
 export const query = signal(location.search.slice(1));
 export const route = computed(() => parsePath(path.value));
 
 function sync(): void {
+    const ours = fromMlflow(location.hash);
+    if (ours) history.replaceState(null, "", ours);
     path.value = location.pathname;
     query.value = location.search.slice(1);
 }
 addEventListener("popstate", sync);
+addEventListener("hashchange", sync);
+sync();
 
 export function navigate(url: string): void {
     history.pushState(null, "", url);

@@ -81,3 +81,9 @@ export const homePath = () => `${base}/`;
 export const experimentPath = (id: string) => `${base}/e/${encodeURIComponent(id)}`;
 export const runPath = (id: string) => `${base}/r/${encodeURIComponent(id)}`;
 export const studyPath = (name: string) => `${base}/s/${encodeURIComponent(name)}`;
+
+/// Our page for an address that MLflow's clients print: "#/experiments/1/runs/0af".
+export function fromMlflow(hash: string): string | undefined {
+    const [, experiment, run] = /^#\/experiments\/([^/?]+)(?:\/runs\/([^/?]+))?/.exec(hash) ?? [];
+    return run ? runPath(run) : experiment && experimentPath(experiment);
+}

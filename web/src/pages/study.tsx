@@ -5,14 +5,16 @@ import { History } from "../charts/history.tsx";
 import { Intermediate } from "../charts/intermediate.tsx";
 import { brushText, Parallel } from "../charts/parallel.tsx";
 import { Pareto } from "../charts/pareto.tsx";
+import { base } from "../data/base.ts";
 import { brushed, fitScale, paramAxis, readBrush, writeBrush, type Axis, type Brush } from "../data/axes.ts";
 import { importances, kImportanceTrialsMin } from "../data/importance.ts";
 import { useLive } from "../data/live.ts";
 import { frontOf, objectiveOf, promote, withObjective } from "../data/pareto.ts";
 import { navigate, viewState } from "../data/router.ts";
-import { bestTrial, countStates, kTrialStates, searchedParams, topThreshold, isBetter, type Study, type StudyMetric, type Trial } from "../data/study.ts";
+import { bestTrial, countStates, kTrialStates, searchedParams, shownValue, topThreshold, isBetter, type Study, type StudyMetric, type Trial } from "../data/study.ts";
 import { StudyStore } from "../data/study_store.ts";
 import { homePath, runPath } from "../data/url.ts";
+import { tuneApi } from "../data/wire.ts";
 import { Empty, Fault, isMissing, Loading } from "../parts/feedback.tsx";
 import { Select, Toggle } from "../parts/fields.tsx";
 import { usePlace } from "../parts/shell.tsx";
@@ -178,6 +180,17 @@ function FrontCard({ metrics, front, ...shared }: ChartProps & { metrics: readon
     );
 }
 
+/// Why there is nothing to draw: the reason of the last trial that failed is mostly that of all.
+function NoValues({ trials, metric }: { trials: readonly Trial[]; metric: string }) {
+    const failed = trials.filter((trial) => trial.state === "failed").at(-1);
+    if (!failed) return <Empty title="No values yet">A trial stands here as soon as it reports {metric}.</Empty>;
+    return (
+        <Empty title="No values yet" command={failed.reason || undefined}>
+            Trial {failed.number} failed. {failed.runId && <a href={`${runPath(failed.runId)}?tab=logs`}>What it printed</a>}
+        </Empty>
+    );
+}
+
 function Pictures({ study, whole, front }: { study: Study; whole: readonly Trial[]; front: readonly Trial[] | undefined }) {
     const { log, top, of, sort, q } = view.current.value;
     const objectives = study.metrics ?? [study.metric];
@@ -192,6 +205,7 @@ function Pictures({ study, whole, front }: { study: Study; whole: readonly Trial
     const { goal, name: metric } = metrics[0]!;
     const best = useMemo(() => (front ? undefined : bestTrial(all, goal)), [all, goal, front]);
     const states = kTrialStates.filter((state) => state !== "queued" && trials.some((trial) => trial.state === state));
+    const hasValues = all.some((trial) => Number.isFinite(shownValue(trial)));
     const hasCurves = trials.some((trial) => trial.steps.length > 1);
     const linked = { active, isLog: log, hovered, onHover: setHovered, onOpen: open };
     const shared = { ...linked, trials, goal, metric };
@@ -205,16 +219,16 @@ function Pictures({ study, whole, front }: { study: Study; whole: readonly Trial
                 <Toggle on={log} onChange={(on) => view.set({ log: on }, true)} title="Logarithmic objective in every picture">log {front ? "objectives" : metric}</Toggle>
             </div>
             <div class="columns">
-                {front && <FrontCard {...linked} trials={shownWhole} metrics={objectives} front={front} />}
+                {front && hasValues && <FrontCard {...linked} trials={shownWhole} metrics={objectives} front={front} />}
                 <section class="card span-8" aria-labelledby="history">
                     <header><h2 id="history">History {front && <small>{metric}</small>}</h2><span class="grow" /><Legend states={["best", ...states]} /></header>
-                    <div class="body"><History {...shared} height={300} /></div>
+                    <div class="body">{hasValues ? <History {...shared} height={300} /> : <NoValues trials={all} metric={metric} />}</div>
                 </section>
                 <section class="card span-4" aria-labelledby="importance">
                     <header><h2 id="importance">Parameter importance <small>for {front ? metric : "being in the best tenth"}</small></h2></header>
                     <div class="body"><Importances ranking={ranking} finished={all.filter((trial) => trial.state === "complete").length} /></div>
                 </section>
-                <section class="card span-12" aria-labelledby="parallel">
+                {hasValues && <section class="card span-12" aria-labelledby="parallel">
                     <header>
                         <h2 id="parallel">Parallel coordinates <small>{brushes.length > 0 || top < 100 ? `${active.size} of ${trials.length} trials` : "drag along an axis to select"}</small></h2>
                         <span class="grow" />
@@ -223,8 +237,8 @@ function Pictures({ study, whole, front }: { study: Study; whole: readonly Trial
                     <div class="body">
                         <Parallel {...shared} axes={axes} brushes={brushes} height={330} onBrush={(next) => view.set({ b: next.map(writeBrush) })} />
                     </div>
-                </section>
-                {chosen === 0 && (
+                </section>}
+                {chosen === 0 && hasValues && (
                     <section class="card span-12" aria-labelledby="intermediate">
                         <header><h2 id="intermediate">Reported values <small>{metric} by step; pruned trials end in a diamond</small></h2><span class="grow" /><Legend states={["best", ...states]} /></header>
                         <div class="body">
@@ -272,9 +286,15 @@ export function StudyPage({ name }: { name: string }) {
             {store.error.value !== undefined && <Fault error={store.error.value} retry={() => void store.read()} />}
             {trials.length === 0 ? (
                 <section class="card" aria-label="No trials yet">
-                    <Empty title="No trials yet" command={`tune agent --server ${location.origin}`}>
-                        The study waits for a worker to ask for its first trial. Start one on any machine:
-                    </Empty>
+                    {study.command?.length ? (
+                        <Empty title="No trials yet" command={`tune agent --server ${location.origin}${base}`}>
+                            The study waits for a worker to ask for its first trial. Start one on any machine:
+                        </Empty>
+                    ) : (
+                        <Empty title="No trials yet" command={`curl ${location.origin}${base}${tuneApi}/studies/${encodeURIComponent(name)}/ask -H 'Content-Type: application/json' -d '{"count": 1}'`}>
+                            The study has no command that an agent could run: its trials are asked for, by the Python client or by
+                        </Empty>
+                    )}
                 </section>
             ) : (
                 <Pictures study={study} whole={trials} front={front} />
