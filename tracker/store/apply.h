@@ -71,6 +71,7 @@ namespace tune::tracker {
 [[nodiscard]] Result<Outcome> apply(WriteContext& context, PurgeModels& command);
 [[nodiscard]] Result<Outcome> apply(WriteContext& context, PurgeExperiment& command);
 [[nodiscard]] Result<Outcome> apply(WriteContext& context, PurgeRows& command);
+[[nodiscard]] Result<Outcome> apply(WriteContext& context, PurgeBlocks& command);
 [[nodiscard]] Result<Outcome> apply(WriteContext& context, ForgetFolders& command);
 [[nodiscard]] Result<Outcome> apply(WriteContext& context, SweepDatasets& command);
 [[nodiscard]] Result<Outcome> apply(WriteContext& context, BeginKeySweep& command);

@@ -6,6 +6,8 @@
 // removed, so that no new run is given its number. What a crash leaves behind is hidden, and the
 // next PurgeRows goes on with it.
 
+#include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <span>
 #include <unordered_set>
@@ -19,6 +21,9 @@ namespace tune::tracker {
 namespace {
 
 constexpr std::size_t kHiddenIdBytes = 16;
+// Rows and pages between two looks at the clock: about 0.1 ms each.
+constexpr std::int64_t kRowsBetweenLooks = 32;
+constexpr std::int64_t kPagesBetweenLooks = 16;
 
 struct Hideable {
     std::int64_t row = 0;
@@ -174,6 +179,15 @@ Result<bool> is_empty(WriteContext& context, const char* sql, ExperimentId exper
     return !has_row;
 }
 
+/// Whether kPurgeTurn is over.
+class Turn {
+public:
+    [[nodiscard]] bool is_over() const { return std::chrono::steady_clock::now() >= end_; }
+
+private:
+    std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::now() + kPurgeTurn;
+};
+
 Result<Outcome> none() {
     return Outcome(PurgeProgress{.is_done = true});
 }
@@ -245,6 +259,27 @@ Result<Outcome> apply(WriteContext& context, PurgeRows& command) {
     return Outcome(runs);
 }
 
+Result<Outcome> apply(WriteContext& context, PurgeBlocks& command) {
+    if (command.block_ids.size() > kPurgeBlocksMax)
+        return Error{Code::kInvalidParameterValue, "At most " + std::to_string(kPurgeBlocksMax) +
+                                                       " blocks can be removed at once."};
+    // The number of a block that went may have been given to one of a run that lives.
+    TUNE_TRY(erase,
+             context.connection.prepare(
+                 "DELETE FROM metric_blocks WHERE block_id = ? AND EXISTS (SELECT 1 FROM "
+                 "runs r WHERE r.run_row = metric_blocks.run_row AND r.experiment_id = -1)"));
+    const Turn turn;
+    PurgeProgress progress;
+    for (const std::int64_t block_id : command.block_ids) {
+        TUNE_TRY_VOID(erase.with(block_id).run());
+        progress.count += context.connection.changed_rows();
+        ++progress.next;
+        if (progress.next % kRowsBetweenLooks == 0 && turn.is_over()) break;
+    }
+    progress.is_done = progress.next == std::ssize(command.block_ids);
+    return Outcome(progress);
+}
+
 Result<Outcome> apply(WriteContext& context, ForgetFolders& command) {
     TUNE_TRY(erase, context.connection.prepare("DELETE FROM garbage_folders WHERE folder_row = ?"));
     for (const std::int64_t row : command.folder_rows) TUNE_TRY_VOID(erase.with(row).run());
@@ -297,8 +332,12 @@ Result<Outcome> apply(WriteContext& context, ShrinkFile& command) {
         return select.integer(0);
     };
     TUNE_TRY(before, free_pages());
-    TUNE_TRY_VOID(context.connection.execute("PRAGMA incremental_vacuum(" +
-                                             std::to_string(command.pages_max) + ")"));
+    const Turn turn;
+    for (std::int64_t rest = std::min(before, command.pages_max); rest > 0 && !turn.is_over();
+         rest -= kPagesBetweenLooks)
+        TUNE_TRY_VOID(
+            context.connection.execute("PRAGMA incremental_vacuum(" +
+                                       std::to_string(std::min(rest, kPagesBetweenLooks)) + ")"));
     TUNE_TRY(after, free_pages());
     return Outcome(
         PurgeProgress{.count = before - after, .is_done = after == before || after == 0});

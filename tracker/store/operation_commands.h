@@ -2,6 +2,7 @@
 // Commands that keep the store itself in order: changes that are made once however often they are
 // sent, and the removal for good of what was deleted.
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -66,6 +67,13 @@ struct PurgeRows {
     std::int64_t rows_max = 0;
 };
 
+/// Removes those of these blocks of metric points that belong to hidden runs, from the first on, as
+/// many as kPurgeTurn allows (at least one). Outcome: PurgeProgress, `count` blocks removed, `next`
+/// of the list looked at; is_done when that is all of them. At most kPurgeBlocksMax.
+struct PurgeBlocks {
+    std::vector<std::int64_t> block_ids;
+};
+
 /// The folders with these numbers (see read_garbage.h) are gone from the disk.
 struct ForgetFolders {
     std::vector<std::int64_t> folder_rows;
@@ -96,14 +104,21 @@ struct SweepAnswers {
     std::int64_t rows_max = 0;
 };
 
-/// Gives up to `pages_max` free pages of the file (4 kB each) back to the disk. Outcome:
-/// PurgeProgress, `count` pages; is_done when no more can be given back.
+/// Gives up to `pages_max` free pages of the file (4 kB each) back to the disk, or as many as
+/// kPurgeTurn allows. Outcome: PurgeProgress, `count` pages; is_done when no more can be given
+/// back.
 struct ShrinkFile {
     std::int64_t pages_max = 0;
 };
 
 /// Identifiers in one PurgeRuns or PurgeModels: about 2 ms of the writer's time.
 inline constexpr std::size_t kPurgeIdsMax = 64;
+
+/// Blocks in one PurgeBlocks: more than a turn removes.
+inline constexpr std::size_t kPurgeBlocksMax = 2'048;
+/// What PurgeBlocks and ShrinkFile take of the writer's time before their commit: other writes may
+/// have to wait for it.
+inline constexpr std::chrono::microseconds kPurgeTurn{1'000};
 
 struct PurgeProgress {
     std::int64_t count = 0;
@@ -113,8 +128,8 @@ struct PurgeProgress {
 };
 
 using OperationVariant =
-    std::variant<KeyedCommand, PurgeRuns, PurgeModels, PurgeExperiment, PurgeRows, ForgetFolders,
-                 SweepDatasets, BeginKeySweep, SweepKeys, SweepAnswers, ShrinkFile>;
+    std::variant<KeyedCommand, PurgeRuns, PurgeModels, PurgeExperiment, PurgeRows, PurgeBlocks,
+                 ForgetFolders, SweepDatasets, BeginKeySweep, SweepKeys, SweepAnswers, ShrinkFile>;
 
 /// One of these.
 struct Operation : OperationVariant {

@@ -1,5 +1,6 @@
 #include "tracker/store/read_garbage.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "tracker/store/read_experiments.h"
@@ -175,6 +176,23 @@ Result<std::int64_t> count_points(sqlite::Connection& connection,
         select.reset();
     }
     return points;
+}
+
+Result<std::vector<std::int64_t>> garbage_blocks(sqlite::Connection& connection,
+                                                 std::int64_t limit) {
+    TUNE_TRY(select, connection.prepare("SELECT b.block_id FROM runs r CROSS JOIN metric_blocks b "
+                                        "ON b.run_row = r.run_row WHERE r.experiment_id = -1 "
+                                        "LIMIT ?"));
+    select.with(limit);
+    std::vector<std::int64_t> ids;
+    for (;;) {
+        TUNE_TRY(has_row, select.step());
+        if (!has_row) break;
+        ids.push_back(select.integer(0));
+    }
+    // Not by SQLite, which would keep some 40 bytes a number.
+    std::sort(ids.begin(), ids.end());
+    return ids;
 }
 
 Result<std::vector<GarbageFolder>> garbage_folders(sqlite::Connection& connection,

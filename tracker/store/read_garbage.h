@@ -45,6 +45,11 @@ struct GarbagePage {
 [[nodiscard]] Result<std::int64_t> count_points(sqlite::Connection& connection,
                                                 const std::vector<std::string>& run_ids);
 
+/// Numbers of blocks of metric points of hidden runs, at most `limit`, in ascending order. Cost: an
+/// entry of an index each.
+[[nodiscard]] Result<std::vector<std::int64_t>> garbage_blocks(sqlite::Connection& connection,
+                                                               std::int64_t limit);
+
 struct GarbageFolder {
     std::int64_t folder_row = 0;
     std::string artifact_uri;

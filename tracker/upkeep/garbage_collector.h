@@ -10,8 +10,8 @@
 
 namespace tune::tracker {
 
-/// Rows in one transaction of the collection: about 1 ms of the writer's time for blocks of metric
-/// points, which other writes may have to wait for.
+/// Rows other than blocks of metric points in one transaction of the collection: about 1 ms of the
+/// writer's time, which other writes may have to wait for.
 inline constexpr std::int64_t kGarbageRowsAtOnce = 64;
 
 struct GarbageReport {
@@ -35,9 +35,9 @@ struct GarbageReport {
 
 /// Removes for good what `choice` says, and what earlier collections had to leave, in small
 /// transactions between which other writes go on. Blocks; for a thread of its own. Memory: a page
-/// of 64 ids, and a bit for each name of a metric, param or tag. May be stopped or killed at any
-/// time: the next one goes on. Errors: those of check_garbage, before anything is changed; those of
-/// Store::execute.
+/// of 64 ids, 2 MB of blocks' numbers, and a bit for each name of a metric, param or tag. May be
+/// stopped or killed at any time: the next one goes on. Errors: those of check_garbage, before
+/// anything is changed; those of Store::execute.
 [[nodiscard]] Result<GarbageReport> collect_garbage(Store& store, const ArtifactStore& artifacts,
                                                     const GarbageChoice& choice,
                                                     const Report& report);

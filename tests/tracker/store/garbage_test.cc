@@ -275,6 +275,54 @@ TEST_F(GarbageTest, TheFileIsMadeSmaller) {
     EXPECT_LE(use().file_bytes, before.file_bytes - before.free_bytes);
 }
 
+TEST_F(GarbageTest, BlocksGoOnlyWithHiddenRuns) {
+    const std::string kept = full_run(0);
+    const std::string gone = full_run(0);
+    const auto blocks = [&] {
+        return *store_->snapshot([](sqlite::Connection& c) { return garbage_blocks(c, 1'000); });
+    };
+    run(DeleteRun{gone});
+    EXPECT_TRUE(blocks().empty()) << "deleted is not hidden: it can be restored";
+    const std::int64_t all = number("SELECT count(*) FROM metric_blocks");
+    std::vector<std::int64_t> ids;
+    for (std::int64_t id = 40; id >= -1; --id) ids.push_back(id);  // of both, and of nobody
+    EXPECT_EQ(run<PurgeProgress>(Operation(PurgeBlocks{ids})).count, 0);
+    purge({gone}, clock_.now_ms());
+    EXPECT_EQ(std::ssize(blocks()), all / 2);
+    std::int64_t count = 0;
+    for (std::size_t done = 0; done < ids.size();) {
+        const std::vector<std::int64_t> rest(ids.begin() + static_cast<std::ptrdiff_t>(done),
+                                             ids.end());
+        const auto step = run<PurgeProgress>(Operation(PurgeBlocks{rest}));
+        count += step.count;
+        done += static_cast<std::size_t>(step.next);
+        EXPECT_GT(step.next, 0);
+        EXPECT_EQ(step.is_done, done == ids.size());
+    }
+    EXPECT_EQ(count, all / 2);
+    EXPECT_TRUE(blocks().empty());
+    EXPECT_EQ(store_->metric_history(kept, "m")->items.size(), 900u);
+    EXPECT_EQ(purge_rows(), 900) << "points are counted by the row of their metric";
+    EXPECT_EQ(run<PurgeProgress>(Operation(PurgeBlocks{})).is_done, true);
+    EXPECT_EQ(refusal(Operation(PurgeBlocks{std::vector<std::int64_t>(kPurgeBlocksMax + 1)})),
+              "INVALID_PARAMETER_VALUE: At most 2048 blocks can be removed at once.");
+}
+
+TEST_F(GarbageTest, ANumberOfABlockThatWentMayBelongToALivingRun) {
+    const std::string gone = full_run(0);
+    run(DeleteRun{gone});
+    purge({gone}, clock_.now_ms());
+    const auto ids =
+        *store_->snapshot([](sqlite::Connection& c) { return garbage_blocks(c, 1'000); });
+    EXPECT_EQ(run<PurgeProgress>(Operation(PurgeBlocks{ids})).count, std::ssize(ids));
+    const std::string next = full_run(0);
+    EXPECT_GT(number("SELECT count(*) FROM metric_blocks WHERE block_id <= " +
+                     std::to_string(ids.back())),
+              0);
+    EXPECT_EQ(run<PurgeProgress>(Operation(PurgeBlocks{ids})).count, 0);
+    EXPECT_EQ(store_->metric_history(next, "m")->items.size(), 900u);
+}
+
 TEST_F(GarbageTest, ListingsFindWhatIsDeletedLongEnough) {
     const ExperimentId experiment = create_experiment("x");
     const std::string first = create_run(0);

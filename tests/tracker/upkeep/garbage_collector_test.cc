@@ -68,6 +68,39 @@ TEST_F(GarbageCollectorTest, RemovesRunsExperimentsModelsAndTheirFiles) {
     EXPECT_EQ(again.runs + again.experiments + again.logged_models + again.folders, 0);
 }
 
+TEST_F(GarbageCollectorTest, TheFileKeepsWhatLivesBetweenTheGarbage) {
+    std::vector<std::string> kept;
+    std::vector<std::string> gone;
+    for (int i = 0; i < 24; ++i) (i % 3 == 0 ? kept : gone).push_back(create_run());
+    // Blocks of all runs take turns in the file.
+    for (int batch = 0; batch < 6; ++batch)
+        for (const auto* ids : {&kept, &gone})
+            for (const std::string& id : *ids) {
+                LogBatch log{.run_id = id};
+                for (int k = 0; k < 1'000; ++k)
+                    log.metrics.push_back({"m" + std::to_string(k % 2), 0.1 * k, batch * 1'000 + k,
+                                           batch * 1'000 + k});
+                run(log);
+            }
+    for (const std::string& id : gone) run(DeleteRun{id});
+    const GarbageReport report = collect({clock_.now_ms()}).value();
+    EXPECT_EQ(report.runs, 16);
+    EXPECT_EQ(report.metric_points, 16 * 6'000);
+    EXPECT_EQ(report.free_bytes, 0);
+    EXPECT_LT(report.file_bytes, report.file_bytes_before / 2);
+    for (const std::string& id : kept)
+        for (const char* key : {"m0", "m1"})
+            EXPECT_EQ(store_->metric_history(id, key)->items.size(), 3'000u);
+    const auto check = store_->snapshot([](sqlite::Connection& c) -> Result<std::string> {
+        TUNE_TRY(select, c.prepare("PRAGMA integrity_check"));
+        TUNE_TRY_VOID(select.step());
+        return std::string(select.text(0));
+    });
+    EXPECT_EQ(check.value(), "ok");
+    log(kept.front(), "m0", 7, 6'000, 6'000);
+    EXPECT_EQ(store_->metric_history(kept.front(), "m0")->items.size(), 3'001u);
+}
+
 TEST_F(GarbageCollectorTest, TheUndeleteWindowIsKept) {
     const std::string id = full_run(0, 500);
     run(DeleteRun{id});
