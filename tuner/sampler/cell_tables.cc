@@ -1,6 +1,6 @@
 #include "tuner/sampler/cell_tables.h"
 
-#include <bit>
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -9,50 +9,85 @@
 namespace tune::tuner {
 namespace {
 
-/// Masses kept an axis: 4 MB.
-constexpr std::size_t kMassesMax = 500'000;
+constexpr std::size_t kRowsMin = 128;
+constexpr std::size_t kRowsMax = 40'000;
+constexpr double kCellsMax = 4096;
+
+/// Masses kept an axis: 8 MB; and cells, where none are kept.
+constexpr std::size_t kMassesMax = 1'000'000;
+constexpr std::size_t kTablesMax = 10'000;
+
+/// Changed rows that are remembered; beyond that all count as changed.
+constexpr std::size_t kChangesMax = 4096;
+constexpr std::size_t kChangesAtOnceMax = 64;
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
-std::size_t CellTables::Hash::operator()(const Kernel& kernel) const {
-    const std::uint64_t mixed = std::bit_cast<std::uint64_t>(kernel.mu) * 0x9E3779B97F4A7C15u ^
-                                std::bit_cast<std::uint64_t>(kernel.sigma);
-    return static_cast<std::size_t>((mixed ^ (mixed >> 32)) * 0xD6E8FEB86659FD93u >> 16);
-}
+CellTables::CellTables(const Axis& axis)
+    : axis_(axis), is_coarse_(axis.value_high - axis.value_low <= kCellsMax * axis.step) {}
 
-std::uint32_t CellTables::class_of(double mu, double sigma) {
-    const Kernel kernel{mu, sigma};
-    const auto [at, is_new] = index_.emplace(kernel, static_cast<std::uint32_t>(classes_.size()));
-    if (is_new) classes_.push_back(kernel);
-    return at->second;
-}
-
-void CellTables::clear() {
-    classes_.clear();
-    index_.clear();
+void CellTables::settle(std::size_t rows) {
+    // Keeping ends later than it begins, so that one trial more or less does not switch each time.
+    const bool pays =
+        is_coarse_ && rows >= (is_keeping_ ? kRowsMin / 2 : kRowsMin) && rows <= kRowsMax;
+    if (pays == is_keeping_) return;
+    is_keeping_ = pays;
     tables_.clear();
+    forget();
+}
+
+void CellTables::forget() {
+    ++epoch_;
+    changed_.clear();
+}
+
+void CellTables::change_row(std::size_t row) {
+    if (!is_keeping_) return;
+    changed_.push_back(static_cast<std::uint32_t>(row));
+    if (changed_.size() > kChangesMax) forget();
+}
+
+void CellTables::change_rows(std::size_t row, std::size_t count) {
+    if (!is_keeping_) return;
+    if (count - row > kChangesAtOnceMax) return forget();
+    for (; row < count; ++row) change_row(row);
 }
 
 void CellTables::trim() {
-    if (tables_.size() * classes_.size() > kMassesMax) tables_.clear();
+    std::size_t masses = 0;
+    if (is_keeping_ && !tables_.empty())
+        masses = tables_.size() * tables_.begin()->second->log_mass.size();
+    if (masses > kMassesMax || tables_.size() > kTablesMax) tables_.clear();
 }
 
-CellTable* CellTables::table(double position) {
+CellTable* CellTables::table(double position, std::size_t rows) {
     std::unique_ptr<CellTable>& table = tables_[position];
     if (table == nullptr) {
         table = std::make_unique<CellTable>();
         const double value = axis_.log ? std::exp(position) : position;
         table->low = axis_.cell_low(value);
         table->high = axis_.cell_high(value);
+        table->log_prior =
+            log_normal_mass((table->low - axis_.prior_mean()) / axis_.prior_width(),
+                            (table->high - axis_.prior_mean()) / axis_.prior_width());
     }
-    table->log_mass.resize(classes_.size(), std::numeric_limits<double>::quiet_NaN());
+    if (!is_keeping_) {
+        table->log_mass.resize(kLaneCount, kUnknown);
+        return table.get();
+    }
+    if (table->log_mass.size() < rows + kLaneCount)
+        table->log_mass.resize(rows + 16 * kLaneCount, kUnknown);
+    if (table->epoch != epoch_) {
+        std::fill(table->log_mass.begin(), table->log_mass.end(), kUnknown);
+    } else {
+        for (std::size_t i = table->changes; i < changed_.size(); ++i)
+            if (changed_[i] < table->log_mass.size()) table->log_mass[changed_[i]] = kUnknown;
+    }
+    table->epoch = epoch_;
+    table->changes = changed_.size();
     return table.get();
-}
-
-void CellTables::fill(CellTable& table, std::uint32_t kernel_class) const {
-    const Kernel& kernel = classes_[kernel_class];
-    table.log_mass[kernel_class] = log_normal_mass((table.low - kernel.mu) / kernel.sigma,
-                                                   (table.high - kernel.mu) / kernel.sigma);
 }
 
 }  // namespace tune::tuner

@@ -84,7 +84,7 @@ void ParzenEstimator::insert(std::uint64_t number, std::span<const double> posit
     settle_weights();
     for (std::size_t j = 0; j < axes_.size(); ++j) {
         settle_floor(j, count + 1);
-        settle_classes(j, count + 1);
+        if (axes_[j].kind == Axis::Kind::kStepped) kernels_[slot_[j]].cells->settle(count + 1);
     }
     if (all_touched_) {
         for (std::size_t i = 0; i <= count; ++i) settle_base(i);
@@ -113,7 +113,7 @@ void ParzenEstimator::erase(std::uint64_t number) {
     settle_weights();
     for (std::size_t j = 0; j < axes_.size(); ++j) {
         settle_floor(j, count - 1);
-        settle_classes(j, count - 1);
+        if (axes_[j].kind == Axis::Kind::kStepped) kernels_[slot_[j]].cells->settle(count - 1);
     }
     if (all_touched_) {
         for (std::size_t i = 0; i + 1 < count; ++i) settle_base(i);
@@ -134,15 +134,7 @@ void ParzenEstimator::insert_axis(std::size_t axis_index, std::size_t row, doubl
     kernel.log_norm.insert(row, count, 0);
     kernel.low_tail.insert(row, count, 0);
     kernel.high_tail.insert(row, count, 0);
-    if (kernel.cells) {
-        // Padded to whole blocks, as the columns are.
-        if (count + 1 > kernel.classes.size())
-            kernel.classes.resize(kernel.classes.size() + 16 * kLaneCount, 0);
-        const auto begin = kernel.classes.begin();
-        std::move_backward(begin + static_cast<std::ptrdiff_t>(row),
-                           begin + static_cast<std::ptrdiff_t>(count),
-                           begin + static_cast<std::ptrdiff_t>(count) + 1);
-    }
+    if (kernel.cells) kernel.cells->change_rows(row, count + 1);
     const auto new_row = static_cast<std::uint32_t>(row);
     if (row != count)
         for (std::uint32_t& other : kernel.order) other += other >= new_row ? 1 : 0;
@@ -172,13 +164,7 @@ void ParzenEstimator::erase_axis(std::size_t axis_index, std::size_t row) {
     for (Column* column : {&kernel.mu, &kernel.raw, &kernel.sigma, &kernel.inverse,
                            &kernel.log_norm, &kernel.low_tail, &kernel.high_tail})
         column->erase(row, count);
-    if (kernel.cells) {
-        const auto begin = kernel.classes.begin();
-        std::move(begin + static_cast<std::ptrdiff_t>(row) + 1,
-                  begin + static_cast<std::ptrdiff_t>(count),
-                  begin + static_cast<std::ptrdiff_t>(row));
-        kernel.classes[count - 1] = 0;
-    }
+    if (kernel.cells) kernel.cells->change_rows(row, count - 1);
     kernel.floor = smallest_bandwidth(axis, count - 1);
     for (std::size_t i = index == 0 ? 0 : index - 1; i <= index && i + 1 < count; ++i)
         refresh_raw(axis, kernel, i);
@@ -192,13 +178,7 @@ void ParzenEstimator::erase_front(const Axis& axis, KernelColumns& kernel, std::
     for (Column* column : {&kernel.mu, &kernel.raw, &kernel.sigma, &kernel.inverse,
                            &kernel.log_norm, &kernel.low_tail, &kernel.high_tail})
         column->erase_front(gone, count);
-    if (kernel.cells) {
-        const auto begin = kernel.classes.begin();
-        std::move(begin + static_cast<std::ptrdiff_t>(gone),
-                  begin + static_cast<std::ptrdiff_t>(count), begin);
-        std::fill(begin + static_cast<std::ptrdiff_t>(count - gone),
-                  begin + static_cast<std::ptrdiff_t>(count), 0u);
-    }
+    if (kernel.cells) kernel.cells->change_rows(0, count);
     kernel.floor = smallest_bandwidth(axis, count - gone);
     for (std::size_t i = 0; i < count - gone; ++i) refresh_raw(axis, kernel, i);
 }
@@ -220,7 +200,8 @@ void ParzenEstimator::erase_before(std::uint64_t number) {
     base_.erase_front(gone, count);
     weights_.erase_front(gone, count);
     settle_weights();
-    for (std::size_t j = 0; j < axes_.size(); ++j) settle_classes(j, count - gone);
+    for (KernelColumns& kernel : kernels_)
+        if (kernel.cells) kernel.cells->settle(count - gone);
     for (std::size_t i = 0; i < count - gone; ++i) settle_base(i);
 }
 
@@ -257,17 +238,7 @@ void ParzenEstimator::settle_row(const Axis& axis, KernelColumns& kernel, std::s
     kernel.high_tail[row] = high_tail;
     kernel.log_norm[row] =
         log_z + (axis.kind == Axis::Kind::kContinuous ? std::log(sigma * kSqrtTau) : 0);
-    if (kernel.cells) kernel.classes[row] = kernel.cells->class_of(mu, sigma);
-}
-
-/// Classes that no row has any more are dropped when they outnumber the others.
-void ParzenEstimator::settle_classes(std::size_t axis_index, std::size_t count) {
-    if (axes_[axis_index].kind != Axis::Kind::kStepped) return;
-    KernelColumns& kernel = kernels_[slot_[axis_index]];
-    if (kernel.cells->class_count() <= 4 * count + 64) return;
-    kernel.cells->clear();
-    for (std::size_t row = 0; row < count; ++row)
-        kernel.classes[row] = kernel.cells->class_of(kernel.mu[row], kernel.sigma[row]);
+    if (kernel.cells) kernel.cells->change_row(row);
 }
 
 /// While n < 98 the smallest bandwidth moves with n, and with it every row that sits on it.
@@ -353,25 +324,14 @@ double ParzenEstimator::log_other_category(std::size_t axis) const {
     return std::log(smoothing / (1 + axes_[axis].categories * smoothing));
 }
 
-double ParzenEstimator::log_prior(std::span<const double> point) const {
-    double sum = 0;
-    for (std::size_t j = 0; j < axes_.size(); ++j) {
-        const Axis& axis = axes_[j];
-        if (axis.kind == Axis::Kind::kCategory) {
-            sum += axis.shares.empty() ? -std::log(axis.categories)
-                                       : std::log(axis.category_share(point[j]));
-        } else if (axis.kind == Axis::Kind::kStepped) {
-            const double value = axis.log ? std::exp(point[j]) : point[j];
-            const double middle = axis.prior_mean();
-            sum += log_normal_mass((axis.cell_low(value) - middle) / axis.prior_width(),
-                                   (axis.cell_high(value) - middle) / axis.prior_width()) -
-                   kernels_[slot_[j]].prior_log_norm;
-        } else {
-            const double z = (point[j] - axis.prior_mean()) / axis.prior_width();
-            sum += -0.5 * z * z - kernels_[slot_[j]].prior_log_norm;
-        }
-    }
-    return sum;
+double ParzenEstimator::log_prior(std::size_t axis_index, double position) const {
+    const Axis& axis = axes_[axis_index];
+    if (axis.kind == Axis::Kind::kCategory)
+        return axis.shares.empty() ? -std::log(axis.categories)
+                                   : std::log(axis.category_share(position));
+    TUNE_CHECK(axis.kind == Axis::Kind::kContinuous, "a cell's prior mass is in its table");
+    const double z = (position - axis.prior_mean()) / axis.prior_width();
+    return -0.5 * z * z - kernels_[slot_[axis_index]].prior_log_norm;
 }
 
 }  // namespace tune::tuner

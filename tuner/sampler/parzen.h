@@ -25,12 +25,10 @@ struct KernelColumns {
     Column high_tail{0};  // and above it
     std::vector<std::uint32_t> order;  // rows by (mu, row)
     double prior_log_norm = 0;
-    double prior_low_tail = 0;   // mass of the untruncated prior below the segment
-    double prior_high_tail = 0;  // and above it
-    double floor = 0;            // smallest bandwidth at this size
-    // Stepped axes only: rows with equal mu and sigma share a class, and its masses.
-    std::vector<std::uint32_t> classes;
-    std::unique_ptr<CellTables> cells;
+    double prior_low_tail = 0;          // mass of the untruncated prior below the segment
+    double prior_high_tail = 0;         // and above it
+    double floor = 0;                   // smallest bandwidth at this size
+    std::unique_ptr<CellTables> cells;  // stepped axes only
 };
 
 /// What a kernel weighs: kAge: the newest 25 weigh 1, older ones less and less; kEqual: all 1.
@@ -76,8 +74,8 @@ public:
     [[nodiscard]] double log_own_category(std::size_t axis) const;
     [[nodiscard]] double log_other_category(std::size_t axis) const;
 
-    /// ln of the prior kernel at one point.
-    [[nodiscard]] double log_prior(std::span<const double> point) const;
+    /// ln of the prior kernel on one axis. REQUIRES: not stepped (its cells know).
+    [[nodiscard]] double log_prior(std::size_t axis, double position) const;
 
 private:
     void insert_axis(std::size_t axis, std::size_t row, double position);
@@ -86,7 +84,6 @@ private:
     void refresh_raw(const Axis& axis, KernelColumns& kernel, std::size_t place);
     void settle_row(const Axis& axis, KernelColumns& kernel, std::size_t row);
     void settle_floor(std::size_t axis, std::size_t count);
-    void settle_classes(std::size_t axis, std::size_t count);
     void settle_base(std::size_t row);
     void settle_weights();
 

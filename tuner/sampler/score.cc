@@ -8,6 +8,12 @@
 // gathered; the prior, counted first, makes that bound useful from the first block. With narrow
 // kernels most blocks end after two axes and never reach the exponential.
 //
+// Cells of a grid. Their mass is a difference of two error functions, dearer than a density. But 24
+// points lie in few cells of an axis: each cell's masses are formed once for eight kernels and
+// serve all points in it. With many kernels those of equal centre and width are one class, and a
+// mass is computed once for a cell and class and then read (cell_tables.h); with few it is computed
+// anew.
+//
 // Why exact. What is dropped is below n * exp(-40), 4e-13 of the sum for n = 10^5. The exponential
 // has a relative error below 4e-16.
 //
@@ -20,6 +26,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/check.h"
 
@@ -32,20 +39,14 @@ namespace {
 
 constexpr double kNegligible = 40;
 
+/// Blocks that masses are fetched ahead.
+constexpr std::size_t kAhead = 4;
+
 /// Axes between two looks at whether a tile still matters.
 constexpr std::size_t kCheckEvery = 3;
 
-/// Computes the masses that are NaN: not in the table yet.
-void fill_missing(const CellTables& cells, CellTable& table, const std::uint32_t* classes,
-                  double* masses) {
-    for (std::size_t k = 0; k < kLaneCount; ++k) {
-        if (masses[k] == masses[k]) continue;
-        cells.fill(table, classes[k]);
-        masses[k] = table.log_mass[classes[k]];
-    }
-}
-
-using AddAll = void (*)(const ScoreView&, const double*, CellTable* const*, std::span<LogSum>);
+using AddAll = void (*)(const ScoreView&, const double*, const std::uint32_t*, std::span<LogSum>);
+using LogMasses = void (*)(double, double, const double*, const double*, double*);
 
 #if defined(__clang__)
 #define TUNE_TARGET_BEGIN(text) \
@@ -70,11 +71,6 @@ template <class Mask>
 static inline __attribute__((always_inline)) bool any_negative(const Mask& bits) {
     return (bits[0] | bits[1]) < 0;
 }
-template <class Pack>
-static inline __attribute__((always_inline)) Pack gather(const double* from,
-                                                         const std::uint32_t* at) {
-    return Pack{from[at[0]], from[at[1]]};
-}
 #include "tuner/sampler/score_kernel.inc"
 #undef TUNE_LANES
 }  // namespace base
@@ -86,13 +82,6 @@ namespace avx2 {
 template <class Mask>
 static inline __attribute__((always_inline)) bool any_negative(const Mask& bits) {
     return _mm256_movemask_pd(reinterpret_cast<__m256d>(bits)) != 0;
-}
-template <class Pack>
-static inline __attribute__((always_inline)) Pack gather(const double* from,
-                                                         const std::uint32_t* at) {
-    return reinterpret_cast<Pack>(_mm256_mask_i32gather_pd(
-        _mm256_setzero_pd(), from, _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)),
-        _mm256_castsi256_pd(_mm256_set1_epi64x(-1)), sizeof(double)));
 }
 #include "tuner/sampler/score_kernel.inc"
 #undef TUNE_LANES
@@ -106,13 +95,6 @@ template <class Mask>
 static inline __attribute__((always_inline)) bool any_negative(const Mask& bits) {
     return _mm512_movepi64_mask(reinterpret_cast<__m512i>(bits)) != 0;
 }
-template <class Pack>
-static inline __attribute__((always_inline)) Pack gather(const double* from,
-                                                         const std::uint32_t* at) {
-    return reinterpret_cast<Pack>(_mm512_mask_i32gather_pd(
-        _mm512_setzero_pd(), 0xFF, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)), from,
-        sizeof(double)));
-}
 #include "tuner/sampler/score_kernel.inc"
 #undef TUNE_LANES
 }  // namespace avx512
@@ -122,29 +104,35 @@ TUNE_TARGET_END
 struct Variant {
     const char* name;
     AddAll add_all;
+    LogMasses log_masses;
 };
 
 std::vector<Variant> variants() {
     std::vector<Variant> found;
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
-        found.push_back({"avx512", avx512::add_all});
-    if (__builtin_cpu_supports("avx2")) found.push_back({"avx2", avx2::add_all});
+        found.push_back({"avx512", avx512::add_all, avx512::log_masses});
+    if (__builtin_cpu_supports("avx2")) found.push_back({"avx2", avx2::add_all, avx2::log_masses});
 #endif
-    found.push_back({"base", base::add_all});
+    found.push_back({"base", base::add_all, base::log_masses});
     return found;
 }
 
-AddAll& chosen() {
-    static AddAll add_all = variants().front().add_all;
-    return add_all;
+Variant& chosen() {
+    static Variant variant = variants().front();
+    return variant;
 }
 
 }  // namespace
 
 void add_kernels(const ScoreView& view, std::span<const double> points,
-                 std::span<CellTable* const> tables, std::span<LogSum> sums) {
-    chosen()(view, points.data(), tables.data(), sums);
+                 std::span<const std::uint32_t> cells, std::span<LogSum> sums) {
+    chosen().add_all(view, points.data(), cells.data(), sums);
+}
+
+void log_cell_masses(double low, double high, const double* mu, const double* inverse,
+                     double* out) {
+    chosen().log_masses(low, high, mu, inverse, out);
 }
 
 std::vector<const char*> score_variants() {
@@ -156,7 +144,7 @@ std::vector<const char*> score_variants() {
 void use_score_variant(const char* name) {
     for (const Variant& variant : variants()) {
         if (std::strcmp(variant.name, name) != 0) continue;
-        chosen() = variant.add_all;
+        chosen() = variant;
         return;
     }
     TUNE_CHECK(false, "no such variant on this machine");
