@@ -1,12 +1,15 @@
 """The verbs that look into studies: plot, importance, pruners, top; completion and the man page."""
 
+import http.server
 import os
 import pty
 import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
+import urllib.request
 import xml.etree.ElementTree
 
 import pytest
@@ -142,6 +145,52 @@ def test_a_terminal_gets_the_plot_in_colour_and_in_its_width(studies, tmp_path):
         text += piece
     assert process.wait(timeout=30) == OK
     assert b"\x1b[38;5;" in text and "full: history".encode() in text
+
+
+def test_what_takes_long_says_so_on_a_terminal_and_leaves_nothing(studies, tmp_path):
+    """The real server, with an answer that is held back until the line was seen."""
+    url, _ = studies
+    was_seen = threading.Event()
+
+    class Slow(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            if self.path.endswith("/replay"):
+                assert was_seen.wait(60)
+            with urllib.request.urlopen(url + self.path) as answer:
+                body = answer.read()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Slow) as proxy:
+        threading.Thread(target=proxy.serve_forever).start()
+        parent, child = pty.openpty()
+        words = [TUNE, "replay", "full", "--server", f"http://127.0.0.1:{proxy.server_port}"]
+        process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=child,
+                                   env={**os.environ, "TERM": "xterm-256color"})
+        os.close(child)
+        shown = b""
+        try:
+            while b"asking for every suggestion again" not in shown:
+                shown += os.read(parent, 65536)
+            was_seen.set()
+            out = process.communicate(timeout=60)[0]
+            assert process.returncode == OK and b"24 suggestions asked for again, 0 came out differently" in out
+            shown += os.read(parent, 65536)
+            assert shown.endswith(b"\r\x1b[K"), "the line is gone"
+        finally:
+            was_seen.set()
+            process.kill()
+            process.wait()
+            os.close(parent)
+            proxy.shutdown()
+    quick = tune("replay", "full", "--server", url, cwd=tmp_path)
+    assert quick.returncode == OK and quick.stderr == ""
 
 
 @pytest.mark.parametrize("count", [2, 3])

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "tuner/cli/look_commands.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/output.h"
 #include "tuner/cli/study_reading.h"
 #include "tuner/cli/terminal.h"
+#include "tuner/cli/wait_line.h"
 #include "tuner/importance/fanova.h"
 #include "tuner/importance/ped_anova.h"
 
@@ -84,11 +86,13 @@ std::string rows_text(const std::vector<Row>& rows, bool is_fanova) {
 
 Result<int> importance(const ImportanceCommand& options) {
     const bool is_fanova = options.method == "fanova";
+    std::optional<WaitLine> line(std::in_place, "measuring importance");
     TUNE_TRY(backend, find_backend(options.server, options.data));
     TUNE_TRY(study, read_study_data(*backend, options.study));
     TUNE_TRY(metric, metric_index(study, options.metric));
     std::vector<Row> rows =
         is_fanova ? fanova_rows(study, metric, options.seed) : ped_anova_rows(study, metric);
+    line.reset();
     double sum = 0;
     for (const Row& row : rows) sum += row.value;
     for (Row& row : rows) row.share = sum > 0 ? row.value / sum : 0;

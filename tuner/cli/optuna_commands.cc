@@ -11,6 +11,7 @@
 #include "tuner/cli/study_text.h"
 #include "tuner/cli/terminal.h"
 #include "tuner/cli/transfer_commands.h"
+#include "tuner/cli/wait_line.h"
 #include "tuner/optuna/optuna_study.h"
 #include "tuner/optuna/optuna_writes.h"
 
@@ -55,6 +56,7 @@ Result<Json> trials_of(Backend& backend, const std::string& study, const std::st
 }
 
 Result<std::size_t> export_study(const ExportCommand& options) {
+    const WaitLine line("exporting " + printable(options.optuna));
     const bool default_data = options.data == kDefaultData;
     TUNE_TRY(backend, find_backend(options.server,
                                    default_data ? std::nullopt : std::optional(options.data)));
@@ -73,6 +75,7 @@ struct Imported {
 };
 
 Result<Imported> import_study(const ImportCommand& options) {
+    const WaitLine line("importing");
     TUNE_TRY(read, tuner::read_optuna_db(options.source, options.study));
     TUNE_TRY(imported, tuner::from_optuna(read));
     if (!options.as.empty()) imported.config.study = options.as;

@@ -15,6 +15,7 @@
 #include "tuner/cli/output.h"
 #include "tuner/cli/study_reading.h"
 #include "tuner/cli/terminal.h"
+#include "tuner/cli/wait_line.h"
 #include "tuner/plots/plots.h"
 
 namespace tune::cli {
@@ -58,14 +59,26 @@ Result<std::string> picture(const chart::Figure& figure, Form form, const PlotCo
     return options.theme.empty() ? chart::to_svg(scene) : chart::to_svg(scene, theme);
 }
 
-Result<int> plot(const PlotCommand& options) {
-    TUNE_TRY(kind, kind_of(options.kind));
-    TUNE_TRY(form, form_of(options));
+struct Drawn {
+    tuner::StudyData study;
+    chart::Figure figure;
+};
+
+Result<Drawn> drawn(const PlotCommand& options, tuner::PlotKind kind) {
+    const WaitLine line("drawing");
     TUNE_TRY(backend, find_backend(options.server, options.data));
     TUNE_TRY(study,
              read_study_data(*backend, options.study, kind == tuner::PlotKind::kIntermediate));
     TUNE_TRY(figure,
              tuner::make_plot(kind, study, {.params = options.params, .metric = options.metric}));
+    return Drawn{std::move(study), std::move(figure)};
+}
+
+Result<int> plot(const PlotCommand& options) {
+    TUNE_TRY(kind, kind_of(options.kind));
+    TUNE_TRY(form, form_of(options));
+    TUNE_TRY(made, drawn(options, kind));
+    const auto& [study, figure] = made;
     if (form == Form::kJson) {
         print_json(chart::to_json(figure));
     } else if (form == Form::kTerminal) {

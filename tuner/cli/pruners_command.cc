@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "tracker/client/client.h"
 #include "tuner/chart/scale.h"
@@ -12,6 +13,7 @@
 #include "tuner/cli/study_reading.h"
 #include "tuner/cli/study_text.h"
 #include "tuner/cli/terminal.h"
+#include "tuner/cli/wait_line.h"
 #include "tuner/pruner/replay.h"
 
 namespace tune::cli {
@@ -46,11 +48,15 @@ Result<std::vector<tuner::RecordedReport>> read_reports(Backend& backend, const 
     return reports;
 }
 
-Result<std::vector<tuner::RecordedTrial>> read_recorded(Backend& backend, const Json& study) {
+Result<std::vector<tuner::RecordedTrial>> read_recorded(Backend& backend, const Json& study,
+                                                        WaitLine& line) {
     std::vector<tuner::RecordedTrial> recorded;
     const std::string metric = text_of(study["metric"], "name");
     TUNE_TRY(trials, read_trials(backend, text_of(study, "name")));
+    line.say("reading what trials reported");
+    std::size_t done = 0;
     for (const Json& trial : trials) {
+        line.at(done++, trials.size());
         const std::string state = text_of(trial, "state");
         if (state == "queued" || state == "running" || !trial["start_ms"].is_number() ||
             text_of(trial, "run_id").empty())
@@ -127,15 +133,18 @@ Result<int> replay(const PrunersCommand& options) {
     }
     TUNE_TRY(backend, find_backend(options.server, options.data));
     TUNE_TRY(study, backend->get(study_path(options.study)));
-    TUNE_TRY(trials, read_recorded(*backend, study));
+    std::optional<WaitLine> line(std::in_place, "reading trials");
+    TUNE_TRY(trials, read_recorded(*backend, study, *line));
     const tuner::Goal goal =
         text_of(study["metric"], "goal") == "max" ? tuner::Goal::kMaximize : tuner::Goal::kMinimize;
     Json answer = {{"study", options.study}, {"pruners", Json::array()}};
     tuner::PrunerReplay last;
     for (std::size_t i = 0; i < configs.size(); ++i) {
+        line->say("replaying " + names[i]);
         last = tuner::replay_pruner(configs[i], goal, options.study, trials);
         answer["pruners"].push_back(replay_json(names[i], last));
     }
+    line.reset();
     answer["trials"] = last.trials;
     answer["reports"] = last.reports;
     answer["time_ms"] = last.time_ms;

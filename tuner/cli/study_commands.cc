@@ -5,8 +5,10 @@
 #include "tuner/cli/backend.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/output.h"
+#include "tuner/cli/study_reading.h"
 #include "tuner/cli/study_text.h"
 #include "tuner/cli/terminal.h"
+#include "tuner/cli/wait_line.h"
 
 namespace tune::cli {
 namespace {
@@ -63,15 +65,13 @@ std::string head_text(const Json& study) {
 }
 
 Result<Json> all_trials(Backend& backend, const std::string& name) {
-    Json trials = Json::array();
-    std::string token;
-    do {
-        TUNE_TRY(page,
-                 backend.get(study_path(name, "/trials?max_results=10000&page_token=" + token)));
-        for (Json& trial : page["trials"]) trials.push_back(std::move(trial));
-        token = text_of(page, "next_page_token");
-    } while (!token.empty());
-    return trials;
+    const WaitLine line("reading trials");
+    return read_trials(backend, name);
+}
+
+Result<Json> replay_report(Backend& backend, const std::string& name) {
+    const WaitLine line("asking for every suggestion again");
+    return backend.get(study_path(name, "/replay"));
 }
 
 std::string no_best_text(const Json& study) {
@@ -126,7 +126,7 @@ int run_best(const StudyCommand& options) {
 int run_replay(const StudyCommand& options) {
     const auto backend = find_backend(options.server, options.data);
     if (!backend) return fail(backend.error(), options.json);
-    const Result<Json> report = (*backend)->get(study_path(options.study, "/replay"));
+    const Result<Json> report = replay_report(**backend, options.study);
     if (!report) return fail(report.error(), options.json);
     const bool is_equal = (*report)["differing"] == 0;
     if (options.json) {
