@@ -99,32 +99,6 @@ std::vector<std::vector<double>> finite_rows(const LossTable& losses) {
     return rows;
 }
 
-struct Niche {
-    std::size_t direction = 0;
-    double distance = 0;
-};
-
-/// The direction whose line passes nearest to a normalised row.
-Niche niche_of(std::span<const double> losses, const LossTable& directions) {
-    Niche nearest{0, kInfinity};
-    for (std::size_t d = 0; d < directions.rows(); ++d) {
-        double along = 0;
-        double norm = 0;
-        for (std::size_t c = 0; c < losses.size(); ++c) {
-            along += losses[c] * directions[d][c];
-            norm += directions[d][c] * directions[d][c];
-        }
-        double square = 0;
-        for (std::size_t c = 0; c < losses.size(); ++c) {
-            const double off = losses[c] - along / norm * directions[d][c];
-            square += off * off;
-        }
-        const double distance = std::sqrt(square);
-        if (distance < nearest.distance) nearest = {d, distance};
-    }
-    return nearest;
-}
-
 /// Takes `wanted` of the last front, always from a direction with the fewest survivors: the nearest
 /// one where there is none yet, any one where there are some.
 std::vector<std::size_t> fill_niches(const std::vector<Niche>& niches, std::size_t survivors,
@@ -156,10 +130,12 @@ std::vector<std::size_t> fill_niches(const std::vector<Niche>& niches, std::size
         least->second.pop_back();
         Waiting& niche = waiting[direction];
         if (count == 0) {
-            std::stable_sort(
-                niche.members.begin(), niche.members.end(), [&](std::size_t a, std::size_t b) {
-                    return niches[survivors + a].distance > niches[survivors + b].distance;
-                });
+            std::stable_sort(niche.members.begin(), niche.members.end(),
+                             [&](std::size_t a, std::size_t b) {
+                                 const double first = niches[survivors + a].distance;
+                                 const double second = niches[survivors + b].distance;
+                                 return first > second || (first == second && a > b);
+                             });
         } else if (!niche.is_shuffled) {
             draws.shuffle(niche.members);
             niche.is_shuffled = true;
@@ -175,6 +151,26 @@ std::vector<std::size_t> fill_niches(const std::vector<Niche>& niches, std::size
 }
 
 }  // namespace
+
+Niche niche_of(std::span<const double> losses, const LossTable& directions) {
+    Niche nearest{0, kInfinity};
+    for (std::size_t d = 0; d < directions.rows(); ++d) {
+        double along = 0;
+        double norm = 0;
+        for (std::size_t c = 0; c < losses.size(); ++c) {
+            along += losses[c] * directions[d][c];
+            norm += directions[d][c] * directions[d][c];
+        }
+        double square = 0;
+        for (std::size_t c = 0; c < losses.size(); ++c) {
+            const double off = losses[c] - along / norm * directions[d][c];
+            square += off * off;
+        }
+        const double distance = std::sqrt(square);
+        if (distance < nearest.distance) nearest = {d, distance};
+    }
+    return nearest;
+}
 
 double Draws::next() {
     if (used_ == buffer_.size()) {

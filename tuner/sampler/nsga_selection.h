@@ -58,6 +58,13 @@ struct Population {
 /// points; infinities are pulled in first.
 [[nodiscard]] LossTable normalized_losses(const LossTable& losses);
 
+/// The direction whose line from the origin passes nearest to a normalised row, and how near.
+struct Niche {
+    std::size_t direction = 0;
+    double distance = 0;
+};
+[[nodiscard]] Niche niche_of(std::span<const double> losses, const LossTable& directions);
+
 /// At most `count` rows: whole ranks, then those of the next one whose reference direction has the
 /// fewest survivors. Source: Deb, Jain 2014; optuna 5.0.0, _nsgaiii.
 [[nodiscard]] std::vector<std::size_t> select_by_directions(const Population& population,

@@ -9,13 +9,13 @@
 #include <map>
 
 #include "tests/tuner/sampler/reference.h"
+#include "tests/tuner/sampler/statistics.h"
 #include "tuner/sampler/uniform.h"
 
 namespace tune::tuner {
 namespace {
 
 constexpr std::uint64_t kDraws = 20'000;
-constexpr double kKolmogorov = 2.8;  // p = 3e-7
 
 std::vector<double> draws(const std::string& word, std::uint64_t seed,
                           std::uint64_t count = kDraws) {
@@ -25,19 +25,6 @@ std::vector<double> draws(const std::string& word, std::uint64_t seed,
     std::vector<double> values;
     for (std::uint64_t i = 0; i < count; ++i) values.push_back(sampler->suggest(i)[0]);
     return values;
-}
-
-/// sqrt(n) times the largest distance between the empirical and the given distribution.
-double kolmogorov(std::vector<double> values, const std::function<double(double)>& cdf) {
-    std::sort(values.begin(), values.end());
-    const auto n = static_cast<double>(values.size());
-    double distance = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        const double p = cdf(values[i]);
-        distance = std::max(
-            {distance, p - static_cast<double>(i) / n, static_cast<double>(i + 1) / n - p});
-    }
-    return distance * std::sqrt(n);
 }
 
 /// Chi-square of counts against probabilities, as deviations from its mean.
@@ -59,7 +46,7 @@ TEST(Uniform, StreamsAreUniformAndApart) {
     CounterSource source(5);
     std::vector<double> values(kDraws);
     source.fill(3, stream_key("a"), values);
-    EXPECT_LT(kolmogorov(values, [](double u) { return u; }), kKolmogorov);
+    EXPECT_LT(kolmogorov(values, [](double u) { return u; }), kKolmogorovMax);
     // One number a trial, along the trials: what a study sees of a parameter.
     std::vector<double> along;
     for (std::uint64_t trial = 0; trial < kDraws; ++trial) {
@@ -67,7 +54,7 @@ TEST(Uniform, StreamsAreUniformAndApart) {
         source.fill(trial, stream_key("a"), {&u, 1});
         along.push_back(u);
     }
-    EXPECT_LT(kolmogorov(along, [](double u) { return u; }), kKolmogorov);
+    EXPECT_LT(kolmogorov(along, [](double u) { return u; }), kKolmogorovMax);
     double correlation = 0;
     for (std::uint64_t trial = 0; trial < kDraws; ++trial) {
         double u = 0;
@@ -87,13 +74,14 @@ TEST(Uniform, DrawsAreFixedForever) {
 }
 
 TEST(Random, FloatIsUniform) {
-    EXPECT_LT(kolmogorov(draws("x=-3..5", 1), [](double v) { return (v + 3) / 8; }), kKolmogorov);
+    EXPECT_LT(kolmogorov(draws("x=-3..5", 1), [](double v) { return (v + 3) / 8; }),
+              kKolmogorovMax);
 }
 
 TEST(Random, LogFloatIsUniformInTheLogarithm) {
     EXPECT_LT(
         kolmogorov(draws("x=1e-5..1e-1:log", 2), [](double v) { return (std::log10(v) + 5) / 4; }),
-        kKolmogorov);
+        kKolmogorovMax);
 }
 
 TEST(Random, IntGivesBothEndsTheirShare) {
