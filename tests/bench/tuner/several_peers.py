@@ -16,6 +16,7 @@ import time
 import numpy as np
 import optuna
 from optuna._hypervolume import compute_hypervolume
+from scipy import stats
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 warnings.simplefilter("ignore")  # constraints_func, which 5.0 still takes
@@ -76,7 +77,7 @@ def table(path):
         values = list(volumes[key].values())
         if not values:
             return "-"
-        half = 1.96 * np.std(values, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else 0
+        half = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else 0
         return f"{np.mean(values):.3f} +- {half:.3f}"
 
     samplers = [name for name, _ in SAMPLERS]
