@@ -33,15 +33,15 @@ namespace {
 constexpr double kSqrtTau = 2.50662827463100050242;
 constexpr double kSqrtHalf = 0.70710678118654752440;
 constexpr std::size_t kFullWeights = 25;  // the newest so many observations weigh 1
-
-double smallest_bandwidth(const Axis& axis, std::size_t count) {
-    return axis.range / std::min(100.0, static_cast<double>(count) + 2.0);
-}
+constexpr double kNarrow = 0.02;
 
 }  // namespace
 
-ParzenEstimator::ParzenEstimator(std::vector<Axis> axes, Weights by)
-    : axes_(std::move(axes)), by_(by), base_(-std::numeric_limits<double>::infinity()) {
+ParzenEstimator::ParzenEstimator(std::vector<Axis> axes, Weights by, Floor floor)
+    : axes_(std::move(axes)),
+      by_(by),
+      floor_(floor),
+      base_(-std::numeric_limits<double>::infinity()) {
     for (const Axis& axis : axes_) {
         if (axis.kind == Axis::Kind::kCategory) {
             slot_.push_back(codes_.size());
@@ -63,6 +63,13 @@ ParzenEstimator::ParzenEstimator(std::vector<Axis> axes, Weights by)
         if (axis.kind == Axis::Kind::kStepped) kernel.cells = std::make_unique<CellTables>(axis);
         kernels_.push_back(std::move(kernel));
     }
+}
+
+double ParzenEstimator::smallest_bandwidth(const Axis& axis, std::size_t count) const {
+    const double n = static_cast<double>(count) + 2;
+    if (floor_ == Floor::kOptuna || axis.kind == Axis::Kind::kStepped)
+        return axis.range / std::min(100.0, n);
+    return axis.range * std::max(kNarrow, floor_ == Floor::kNarrow ? 1 / n : 1 / (n * n));
 }
 
 void ParzenEstimator::insert(std::uint64_t number, std::span<const double> positions) {

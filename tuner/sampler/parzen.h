@@ -34,10 +34,15 @@ struct KernelColumns {
 /// What a kernel weighs: kAge: the newest 25 weigh 1, older ones less and less; kEqual: all 1.
 enum class Weights { kAge, kEqual };
 
+/// The smallest bandwidth on an axis of range R under n kernels. kOptuna: R / min(100, n + 2).
+/// kNarrow and kNarrowest, of continuous axes: R max(0.02, (n + 2)^-1) and R max(0.02, (n + 2)^-2).
+enum class Floor { kOptuna, kNarrow, kNarrowest };
+
 /// Rows are observations in order of trial number; row size() stands for the prior.
 class ParzenEstimator {
 public:
-    explicit ParzenEstimator(std::vector<Axis> axes, Weights by = Weights::kAge);
+    explicit ParzenEstimator(std::vector<Axis> axes, Weights by = Weights::kAge,
+                             Floor floor = Floor::kOptuna);
 
     /// Adds an observation; `positions` has one entry an axis. REQUIRES: `number` is not in it.
     /// O(axes * (log n + rows after it)), and O(axes * n) while n < 98, when the smallest bandwidth
@@ -87,8 +92,11 @@ private:
     void settle_base(std::size_t row);
     void settle_weights();
 
+    [[nodiscard]] double smallest_bandwidth(const Axis& axis, std::size_t count) const;
+
     std::vector<Axis> axes_;
     Weights by_;
+    Floor floor_;
     std::vector<std::size_t> slot_;  // axis -> index in kernels_ or codes_
     std::vector<KernelColumns> kernels_;
     std::vector<Column> codes_;

@@ -59,6 +59,12 @@ std::unique_ptr<Sampler> make_distinct(const Space& space, const SamplerConfig& 
         std::move(seen), seed, Repeats{config.duplicates == Duplicates::kReuse, is_near});
 }
 
+/// TPE within another sampler keeps to Optuna's rules.
+SamplerConfig within(SamplerConfig config) {
+    config.preset = TpePreset::kOptuna5;
+    return config;
+}
+
 std::unique_ptr<Sampler> make_tpe(const Space& space, const SamplerConfig& config,
                                   const Objectives& objectives, std::uint64_t seed,
                                   std::shared_ptr<const SeenPoints> seen = nullptr) {
@@ -75,12 +81,12 @@ std::unique_ptr<Sampler> make_tpe(const Space& space, const SamplerConfig& confi
 /// CMA-ES, with TPE for what it does not model.
 std::unique_ptr<Sampler> make_cmaes(const Space& space, const SamplerConfig& config, Goal goal,
                                     std::uint64_t seed) {
-    if (!has_plain_number(space)) return make_tpe(space, config, goal, seed);
+    if (!has_plain_number(space)) return make_tpe(space, within(config), goal, seed);
     std::unique_ptr<Sampler> others;
     if (models_whole(space)) {
         others = std::make_unique<RandomSampler>(space, std::make_unique<CounterSource>(seed));
     } else {
-        others = make_tpe(space, config, goal, seed);
+        others = make_tpe(space, within(config), goal, seed);
     }
     return std::make_unique<CmaSampler>(space, goal, seed, std::move(others));
 }
@@ -90,7 +96,7 @@ std::unique_ptr<Sampler> make_auto(const Space& space, const SamplerConfig& conf
                                    std::shared_ptr<const SeenPoints> seen) {
     AutoParts parts;
     parts.choice = choose_sampler(space, objectives);
-    parts.later = make_tpe(space, config, objectives, seed, std::move(seen));
+    parts.later = make_tpe(space, within(config), objectives, seed, std::move(seen));
     if (parts.choice.gp_trials > 0)
         parts.first = std::make_unique<GpSampler>(space, config, objectives.goals.front(), seed);
     return std::make_unique<AutoSampler>(std::move(parts));

@@ -63,7 +63,7 @@ enum class SamplerType { kRandom, kGrid, kQmc, kTpe, kGp, kCmaes, kAuto, kNsga2,
 enum class Crossover { kUniform, kBlxAlpha, kSbx };
 
 /// Whose rules TPE follows (tuner/README.md says what they are).
-enum class TpePreset { kOptuna5, kOptuna4, kHyperopt, kWatanabe };
+enum class TpePreset { kTune, kOptuna5, kOptuna4, kHyperopt, kWatanabe };
 
 /// What happens when a sampler proposes a point of a finite space that a trial has had.
 enum class Duplicates {
@@ -101,7 +101,7 @@ struct SamplerConfig {
     std::optional<std::uint64_t> seed;  // none: the study draws one and records it
     int startup = 10;                   // tpe, gp: trials before the model is used
     int candidates = 24;                // tpe: points drawn a suggestion
-    TpePreset preset = TpePreset::kOptuna5;
+    TpePreset preset = TpePreset::kTune;
     int window = 10'000;  // tpe: bad trials in the model, the latest; 0: all
     int points = 0;       // grid: values of a continuous parameter; 0: refuse it
     // nsga2, nsga3

@@ -216,7 +216,9 @@ Result<void> check_metrics(const StudyConfig& config) {
     const bool is_each = type == SamplerType::kTpe &&
                          config.sampler.constraints == ConstraintRule::kEach &&
                          !config.constraints.empty();
-    if (is_each && (is_several || config.sampler.preset != TpePreset::kOptuna5))
+    const bool is_plain =
+        config.sampler.preset == TpePreset::kTune || config.sampler.preset == TpePreset::kOptuna5;
+    if (is_each && (is_several || !is_plain))
         return bad("sampler.constraints",
                    "one model a constraint (each) goes with one objective and no other preset; "
                    "leave constraints out here");

@@ -33,16 +33,17 @@ Result<void> read_duplicates(const Fields& fields, SamplerConfig& sampler) {
 Result<void> read_preset(const Fields& fields, SamplerConfig& sampler) {
     const Node* node = fields.find("preset");
     if (node == nullptr) return {};
-    for (const TpePreset preset :
-         {TpePreset::kOptuna5, TpePreset::kOptuna4, TpePreset::kHyperopt, TpePreset::kWatanabe}) {
+    for (const TpePreset preset : {TpePreset::kTune, TpePreset::kOptuna5, TpePreset::kOptuna4,
+                                   TpePreset::kHyperopt, TpePreset::kWatanabe}) {
         if (node->type != Node::Type::kString || node->text != preset_name(preset)) continue;
         sampler.preset = preset;
         // Hyperopt's own default; `startup` beside it says otherwise.
         if (preset == TpePreset::kHyperopt) sampler.startup = 20;
         return {};
     }
-    return fault_at(node->place, fields.path_of("preset"),
-                    "expected optuna5, optuna4, hyperopt or watanabe, found " + describe(*node));
+    return fault_at(
+        node->place, fields.path_of("preset"),
+        "expected tune, optuna5, optuna4, hyperopt or watanabe, found " + describe(*node));
 }
 
 Result<void> read_constraint_rule(const Fields& fields, SamplerConfig& sampler) {

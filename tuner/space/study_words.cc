@@ -128,6 +128,7 @@ std::string_view sampler_name(SamplerType type) {
 
 std::string_view preset_name(TpePreset preset) {
     switch (preset) {
+        case TpePreset::kTune: return "tune";
         case TpePreset::kOptuna5: return "optuna5";
         case TpePreset::kOptuna4: return "optuna4";
         case TpePreset::kHyperopt: return "hyperopt";

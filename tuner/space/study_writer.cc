@@ -38,8 +38,7 @@ Json to_json(const SamplerConfig& sampler) {
         json["startup"] = sampler.startup;
     if (sampler.type == SamplerType::kTpe) {
         json["candidates"] = sampler.candidates;
-        if (sampler.preset != TpePreset::kOptuna5)
-            json["preset"] = std::string(preset_name(sampler.preset));
+        json["preset"] = std::string(preset_name(sampler.preset));
         if (sampler.constraints != SamplerConfig().constraints)
             json["constraints"] = std::string(constraint_rule_name(sampler.constraints));
         if (sampler.window != SamplerConfig().window) json["window"] = sampler.window;

@@ -97,8 +97,17 @@ void add_params(std::vector<Command>& commands, const Study& study, const Trial&
     if (!batch.params.empty()) commands.push_back(std::move(batch));
 }
 
+/// A configuration as it was written. `preset` is always written now; without one a study of TPE
+/// followed Optuna 5, and goes on so.
+Result<StudyConfig> recorded_config(Json json) {
+    const auto sampler = json.find("sampler");
+    if (sampler != json.end() && sampler->is_object() && sampler->value("type", "") == "tpe")
+        sampler->emplace("preset", preset_name(TpePreset::kOptuna5));
+    return study_config_from_json(json);
+}
+
 Study read_study(const Json& document) {
-    const Result<StudyConfig> config = study_config_from_json(document.at("config"));
+    const Result<StudyConfig> config = recorded_config(document.at("config"));
     if (!config) throw std::runtime_error(config.error().text());
     StudyIdentity identity;
     identity.name = document.at("name").get<std::string>();
@@ -113,7 +122,7 @@ Study read_study(const Json& document) {
     study.restore_state(*state, document.value("note", ""), document.at("started_ms"));
     std::vector<StudyEpoch> earlier;
     for (const Json& epoch : document.value("earlier", Json::array())) {
-        Result<StudyConfig> of_epoch = study_config_from_json(epoch.at("config"));
+        Result<StudyConfig> of_epoch = recorded_config(epoch.at("config"));
         if (!of_epoch) throw std::runtime_error(of_epoch.error().text());
         earlier.push_back(
             {epoch.at("until"), std::move(of_epoch->space), std::move(of_epoch->sampler)});

@@ -130,7 +130,7 @@ TEST(Distinct, NoPointTwiceUntilThereIsNoneLeft) {
 
 TEST(Distinct, RepeatsAreReplacedByPointsThatDifferLittle) {
     const Space space = space_of({{"a", {{"int", {0, 29}}}}, {"b", {{"int", {0, 29}}}}});
-    for (const char* preset : {"optuna5", "hyperopt"}) {
+    for (const char* preset : {"tune", "optuna5", "hyperopt"}) {
         const SamplerConfig config = config_of({{"type", "tpe"}, {"preset", preset}});
         const auto sampler = make_sampler(space, config, Goal::kMinimize, 3);
         std::set<Point> seen;

@@ -74,8 +74,10 @@ TEST_P(Golden, EverySuggestionIsOptunas) {
     objectives.goals.clear();
     for (const Json& goal : goals)
         objectives.goals.push_back(goal == "min" ? Goal::kMinimize : Goal::kMaximize);
+    SamplerConfig config;
+    config.preset = TpePreset::kOptuna5;
     TpeSampler sampler(
-        space, SamplerConfig{}, objectives,
+        space, config, objectives,
         TpeSources{std::make_unique<NumpySource>(seed), std::make_unique<NumpySource>(seed)});
     std::map<std::uint64_t, Point> points;
     for (const Json& event : golden.at("events")) {

@@ -71,6 +71,22 @@ TEST(Parzen, T1Float) {
     EXPECT_NEAR(e.log_p({9.9}), -2.595036044426, kDigits);
 }
 
+TEST(Parzen, NarrowFloorsAreOfContinuousAxesOnly) {
+    const std::vector<Axis> axes = {axis_of("x=0..10"), axis_of("k=1..10:int")};
+    for (const auto& [floor, shares] : {std::pair(Floor::kOptuna, std::pair(1.0 / 12, 1.0 / 100)),
+                                        std::pair(Floor::kNarrow, std::pair(1.0 / 12, 0.02)),
+                                        std::pair(Floor::kNarrowest, std::pair(0.02, 0.02))}) {
+        ParzenEstimator estimator(axes, Weights::kAge, floor);
+        for (std::uint64_t n = 0; n < 200; ++n) {
+            estimator.insert(n, std::vector<double>{5, 5});
+            if (n != 9 && n != 199) continue;
+            const double share = n == 9 ? shares.first : shares.second;
+            EXPECT_DOUBLE_EQ(estimator.kernel(0).sigma[4], 10 * share) << n;
+            EXPECT_DOUBLE_EQ(estimator.kernel(1).sigma[4], n == 9 ? 10.0 / 12 : 0.1) << n;
+        }
+    }
+}
+
 TEST(Parzen, T2FloatWithCloseObservations) {
     const Estimator e({"x=0..10"}, {{1}, {4}, {4.5}});
     EXPECT_DOUBLE_EQ(e.get().kernel(0).sigma[0], 3);

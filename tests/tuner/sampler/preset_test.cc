@@ -204,12 +204,13 @@ TEST_P(Preset, ResumingInAnyOrderGivesTheSameSuggestion) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Preset,
-                         ::testing::Values(TpePreset::kOptuna5, TpePreset::kOptuna4,
-                                           TpePreset::kHyperopt, TpePreset::kWatanabe));
+                         ::testing::Values(TpePreset::kTune, TpePreset::kOptuna5,
+                                           TpePreset::kOptuna4, TpePreset::kHyperopt,
+                                           TpePreset::kWatanabe));
 
 TEST(PresetSampler, OnlyOptuna4AndWatanabeOverlookRunningTrials) {
-    for (const TpePreset preset :
-         {TpePreset::kOptuna5, TpePreset::kOptuna4, TpePreset::kHyperopt, TpePreset::kWatanabe}) {
+    for (const TpePreset preset : {TpePreset::kTune, TpePreset::kOptuna5, TpePreset::kOptuna4,
+                                   TpePreset::kHyperopt, TpePreset::kWatanabe}) {
         SamplerConfig config;
         config.preset = preset;
         config.startup = 5;
@@ -231,7 +232,7 @@ TEST(PresetSampler, OnlyOptuna4AndWatanabeOverlookRunningTrials) {
             ASSERT_TRUE(sampler->observe(o));
         }
         const bool is_seen = !(sampler->suggest(99) == before);
-        EXPECT_EQ(is_seen, preset == TpePreset::kOptuna5 || preset == TpePreset::kHyperopt)
+        EXPECT_EQ(is_seen, preset != TpePreset::kOptuna4 && preset != TpePreset::kWatanabe)
             << static_cast<int>(preset);
     }
 }
@@ -259,7 +260,7 @@ TEST(SamplerSettings, WhatIsNotOneIsRefused) {
         return config ? std::string("read") : config.error().message;
     };
     EXPECT_NE(message({{"type", "tpe"}, {"preset", "optuna3"}})
-                  .find("expected optuna5, optuna4, hyperopt or watanabe"),
+                  .find("expected tune, optuna5, optuna4, hyperopt or watanabe"),
               std::string::npos);
     EXPECT_NE(message({{"type", "tpe"}, {"preset", 4}}), "read");
     EXPECT_NE(message({{"type", "tpe"}, {"window", -1}}), "read");

@@ -153,7 +153,9 @@ TEST(Auto, GoesOverToTpeWithTheSameHistory) {
     SamplerConfig config;
     config.type = SamplerType::kAuto;
     const auto automatic = make_sampler(space, config, Goal::kMinimize, 5);
-    const auto tpe = make_sampler(space, SamplerConfig{}, Goal::kMinimize, 5);
+    SamplerConfig optuna;
+    optuna.preset = TpePreset::kOptuna5;
+    const auto tpe = make_sampler(space, optuna, Goal::kMinimize, 5);
     int equal_before = 0;
     std::vector<Observation> last;
     std::mt19937_64 random(3);
