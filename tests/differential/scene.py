@@ -66,7 +66,7 @@ def unknown_id(kind, serial):
         return f"{abs(hash_of(serial)):032x}"
     if kind == "model":
         return f"m-{abs(hash_of(serial)):032x}"
-    return {"exp": "99999901", "token": "", "version": "77"}.get(kind, f"no-{kind}")
+    return {"token": "", "version": "77"}.get(kind, f"no-{kind}")
 
 
 def hash_of(serial):
@@ -97,6 +97,9 @@ class Side:
         kind, serial = match.groups()
         if kind == "p":
             return self.prefix
+        if kind == "exp" and (kind, serial) not in self.ids:
+            # One a sequence: what an earlier one put beneath a folder of nothing stays there.
+            return str(9_999_000_000 + int(self.prefix.rsplit("x", 1)[-1]))
         return self.ids.get((kind, serial)) or unknown_id(kind, serial)
 
     def fill_all(self, value):

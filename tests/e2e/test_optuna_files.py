@@ -1,13 +1,16 @@
 """Studies to and from Optuna's SQLite storage, judged by the real Optuna."""
 
+import contextlib
 import json
 import math
+import signal
 import sqlite3
+import time
 
 import optuna
 import pytest
 
-from study_support import FAILED, OK, USAGE, call, server, study_of, trials_of, tune, tune_json
+from study_support import FAILED, INTERRUPTED, OK, USAGE, call, server, start, study_of, trials_of, tune, tune_json
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -266,3 +269,71 @@ def test_files_that_are_none_are_refused(tmp_path):
         done = tune("export", "new.db", "--optuna", "nobody", "--server", url, cwd=tmp_path)
         assert done.returncode == FAILED and "nobody" in done.stderr
         assert not list(tmp_path.glob("new.db*"))
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A study of Optuna's with 4,096 trials: two by Optuna itself, the others copied from them."""
+    folder = tmp_path_factory.mktemp("large")
+    study = optuna.create_study(study_name="large", storage=f"sqlite:///{folder}/optuna.db")
+
+    def objective(trial):
+        x = trial.suggest_float("x", 0, 1)
+        for step in range(3):
+            trial.report(x + step, step)
+        return x
+
+    study.optimize(objective, n_trials=2)
+    with sqlite3.connect(folder / "optuna.db") as db:
+        names = {table: [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+                 for table in ("trials", "trial_params", "trial_values", "trial_intermediate_values")}
+        for doubling in range(11):
+            count = 2 << doubling
+            for table, columns in names.items():
+                moved = {"trial_id": f"trial_id + {count}", "number": f"number + {count}"}
+                kept = [name for name in columns if name == "trial_id" or not name.endswith("_id")]
+                db.execute(f"INSERT INTO {table} ({', '.join(kept + ['study_id'] * (table == 'trials'))}) SELECT "
+                           + ", ".join([moved.get(name, name) for name in kept] + ["study_id"] * (table == "trials"))
+                           + f" FROM {table}")
+    assert len(optuna.load_study(study_name="large", storage=f"sqlite:///{folder}/optuna.db").trials) == 4096
+    return folder / "optuna.db"
+
+
+def runs_of(url, name):
+    status, found = call(url, f"/api/2.0/mlflow/experiments/get-by-name?experiment_name={name}")
+    if status != 200:
+        return None, 0
+    experiment = found["experiment"]
+    runs = call(url, "/api/2.0/mlflow/runs/search", {"experiment_ids": [experiment["experiment_id"]], "max_results": 50000})
+    return experiment["lifecycle_stage"], len(runs[1].get("runs", []))
+
+
+def runs_so_far(folder):
+    with contextlib.suppress(sqlite3.OperationalError):  # not made yet
+        with contextlib.closing(sqlite3.connect(f"file:{folder}/tune-data/tune.db?mode=ro", uri=True)) as db:
+            return db.execute("SELECT count(*) FROM runs").fetchone()[0]
+    return 0
+
+
+@pytest.mark.parametrize("end", ["SIGKILL", "SIGINT"])
+def test_an_import_that_breaks_off_leaves_nothing(large, tmp_path, end):
+    broken = 0
+    for moment in (1, 600, 2500):
+        folder = tmp_path / str(moment)
+        folder.mkdir()
+        process = start("import", large, "--optuna", cwd=folder)
+        while process.poll() is None and runs_so_far(folder) < moment:
+            time.sleep(0.001)
+        process.send_signal(getattr(signal, end))
+        process.communicate()
+        broken += process.returncode == (-signal.SIGKILL if end == "SIGKILL" else INTERRUPTED)
+        if process.returncode == OK:
+            continue
+        with server(folder) as (_, url):
+            assert call(url, "/api/2.0/tune/studies")[1].get("studies", []) == []
+            assert runs_of(url, "large") in ((None, 0), ("deleted", 0))
+        assert tune_json("import", large, "--optuna", cwd=folder)["trials"] == 4096
+        with server(folder) as (_, url):
+            assert study_of(url, "large")["counts"]["complete"] == 4096
+            assert runs_of(url, "large") == ("active", 4097)
+    assert broken >= 2, "most imports were interrupted"

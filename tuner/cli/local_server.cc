@@ -13,6 +13,7 @@
 #include "tracker/api/upkeep_routes.h"
 #include "tracker/webhooks/webhook_routes.h"
 #include "tuner/api/routes.h"
+#include "tuner/optuna/optuna_writes.h"
 #include "web/assets.h"
 
 namespace tune::cli {
@@ -39,6 +40,9 @@ Result<std::unique_ptr<LocalServer>> LocalServer::open(LocalServerOptions option
     TUNE_TRY(artifacts, tracker::ArtifactStore::open(data / "artifacts"));
     local->store_ = std::move(store);
     local->artifacts_ = std::move(artifacts);
+    TUNE_TRY(undone, tuner::undo_imports(*local->store_));
+    for (const std::string& study : undone)
+        log_warning("the import of the study '" + study + "' broke off and was undone");
     local->store_->add_observer(&local->live_events_);
     TUNE_TRY(webhooks, tracker::WebhookService::open(*local->store_, local->clock_,
                                                      local->options_.webhooks));

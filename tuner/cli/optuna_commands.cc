@@ -6,6 +6,7 @@
 #include "tracker/store/store.h"
 #include "tuner/api/routes.h"
 #include "tuner/cli/backend.h"
+#include "tuner/cli/interrupts.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/output.h"
 #include "tuner/cli/study_text.h"
@@ -75,6 +76,7 @@ struct Imported {
 };
 
 Result<Imported> import_study(const ImportCommand& options) {
+    Interrupts interrupts;
     const WaitLine line("importing");
     TUNE_TRY(read, tuner::read_optuna_db(options.source, options.study));
     TUNE_TRY(imported, tuner::from_optuna(read));
@@ -82,7 +84,13 @@ Result<Imported> import_study(const ImportCommand& options) {
     Result<std::unique_ptr<tracker::Store>> store =
         tracker::Store::open({.directory = options.data});
     if (!store) return say_holder(std::move(store).error(), options.data);
-    const Result<void> written = tuner::store_imported(**store, imported);
+    bool is_interrupted = false;
+    const auto is_cancelled = [&] {
+        is_interrupted = is_interrupted || interrupts.wait(0) == Interrupts::Event::kSignal;
+        return is_interrupted;
+    };
+    TUNE_TRY_VOID(tuner::undo_imports(**store));
+    const Result<void> written = tuner::store_imported(**store, imported, is_cancelled);
     (*store)->stop();
     if (!written) return written.error();
     return Imported{imported.config.study, imported.trials.size(), imported.said};
@@ -104,7 +112,10 @@ int run_export_optuna(const ExportCommand& options) {
 
 int run_import_optuna(const ImportCommand& options) {
     const Result<Imported> imported = import_study(options);
-    if (!imported) return fail(imported.error(), options.json);
+    if (!imported) {
+        const int code = fail(imported.error(), options.json);
+        return imported.error().code == Code::kCancelled ? kExitInterrupted : code;
+    }
     if (options.json) {
         print_json(
             {{"study", imported->study}, {"trials", imported->trials}, {"said", imported->said}});

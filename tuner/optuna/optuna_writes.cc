@@ -1,6 +1,7 @@
 #include "tuner/optuna/optuna_writes.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/clock.h"
@@ -18,20 +19,41 @@ using tracker::Command;
 /// one more trial of many parameters below tracker::kAtomicCommandsMax.
 constexpr std::size_t kCommandsOfBatch = 1000;
 
-Result<void> send_if_many(tracker::Store& store, std::vector<Command>& commands) {
-    if (commands.size() < kCommandsOfBatch) return {};
-    TUNE_TRY_VOID(store.execute(tracker::Atomic{std::exchange(commands, {})}));
-    return {};
-}
+/// Notes of imports under way, by the id of the study.
+constexpr const char* kImportCollection = "tune.optuna_imports";
+
+/// Collects commands and sends them in transactions of about kCommandsOfBatch.
+class Batches {
+public:
+    Batches(tracker::Store& store, const std::function<bool()>& is_cancelled)
+        : store_(store), is_cancelled_(is_cancelled) {}
+
+    void add(std::vector<Command> more) {
+        std::move(more.begin(), more.end(), std::back_inserter(commands_));
+    }
+    void add(Command one) { commands_.push_back(std::move(one)); }
+    Result<void> send_if_many() {
+        if (commands_.size() < kCommandsOfBatch) return {};
+        if (is_cancelled_ && is_cancelled_()) return Error{Code::kCancelled, "interrupted"};
+        return send();
+    }
+    Result<void> send() {
+        if (commands_.empty()) return {};
+        TUNE_TRY_VOID(store_.execute(tracker::Atomic{std::exchange(commands_, {})}));
+        return {};
+    }
+
+private:
+    tracker::Store& store_;
+    const std::function<bool()>& is_cancelled_;
+    std::vector<Command> commands_;
+};
 
 Result<std::int64_t> experiment_for(tracker::Store& store, const std::string& name) {
+    // The name of a deleted one is free.
     const auto found = store.get_experiment_by_name(name);
-    if (found) {
-        if (found->lifecycle_stage == tracker::LifecycleStage::kActive) return found->experiment_id;
-        return Error{Code::kResourceConflict, "the experiment '" + name +
-                                                  "' is deleted; restore it, or give the study "
-                                                  "another name"};
-    }
+    if (found && found->lifecycle_stage == tracker::LifecycleStage::kActive)
+        return found->experiment_id;
     TUNE_TRY(made, store.execute(tracker::CreateExperiment{.name = name}));
     return std::get<tracker::ExperimentId>(made);
 }
@@ -134,27 +156,39 @@ Result<void> check_free(const tracker::Store& store, const std::string& name) {
     return {};
 }
 
-}  // namespace
+Result<bool> has_runs(tracker::Store& store, tracker::ExperimentId experiment) {
+    TUNE_TRY(found, store.search_runs({.experiment_ids = {experiment}, .max_results = 1}));
+    return !found.items.empty();
+}
 
-Result<void> store_imported(tracker::Store& store, const ImportedStudy& imported) {
-    StudyConfig config = imported.config;
-    TUNE_TRY_VOID(check_study(config, false));
-    TUNE_TRY_VOID(check_free(store, config.study));
-    TUNE_TRY(experiment, experiment_for(store, config.study));
-    const std::int64_t now_ms = SystemClock().now_ms();
-    StudyIdentity identity{.name = config.study,
-                           .id = random_hex(8),
-                           .run_id = random_hex(16),
-                           .experiment_id = experiment,
-                           .seed = config.sampler.seed.value_or(0),
-                           .created_ms = now_ms};
-    if (!config.sampler.seed) identity.seed = std::stoull(random_hex(8), nullptr, 16) & kSeedMax;
-    config.sampler.seed = identity.seed;
-    // It may have been gone on with beyond the budget that it came with.
-    if (config.budget.trials)
-        config.budget.trials =
-            std::max<std::uint64_t>(*config.budget.trials, imported.trials.size());
-    Study study(identity, std::move(config));
+/// One import that broke off; its note goes last.
+Result<void> undo(tracker::Store& store, const std::string& id, const Json& note) {
+    const std::function<bool()> never;
+    Batches batches(store, never);
+    TUNE_TRY(documents, store.list_documents(kTrialCollection, id + "/"));
+    for (const tracker::Document& document : documents) {
+        const Result<Json> trial = parse_json(document.json_text);
+        const std::string run_id = trial ? trial->value("run_id", "") : "";
+        const auto run = store.get_run(run_id);
+        if (run && run->info.lifecycle_stage == tracker::LifecycleStage::kActive)
+            batches.add(tracker::DeleteRun{run_id});
+        batches.add(tracker::DeleteDocument{kTrialCollection, document.key});
+        TUNE_TRY_VOID(batches.send_if_many());
+    }
+    TUNE_TRY_VOID(batches.send());
+    const auto experiment = store.get_experiment_by_name(note.value("study", ""));
+    if (note.value("makes_experiment", false) && experiment &&
+        experiment->lifecycle_stage == tracker::LifecycleStage::kActive) {
+        TUNE_TRY(is_used, has_runs(store, experiment->experiment_id));
+        if (!is_used) batches.add(tracker::DeleteExperiment{experiment->experiment_id});
+    }
+    batches.add(tracker::DeleteDocument{kImportCollection, id});
+    return batches.send();
+}
+
+/// Everything between the note and the study's own document.
+Result<void> store_trials(tracker::Store& store, const ImportedStudy& imported, Study& study,
+                          const std::function<bool()>& is_cancelled) {
     std::vector<Trial> trials;
     std::vector<const ImportedTrial*> sources;
     for (const ImportedTrial& from : imported.trials) {
@@ -164,28 +198,72 @@ Result<void> store_imported(tracker::Store& store, const ImportedStudy& imported
         sources.push_back(&from);
     }
     number_events(trials);
-    std::vector<Command> commands;
+    Batches batches(store, is_cancelled);
     for (std::size_t i = 0; i < trials.size(); ++i) {
         std::vector<Command> one = create_trial_commands(study, trials[i]);
-        std::move(one.begin(), one.end(), std::back_inserter(commands));
-        add_values(commands, study, trials[i], *sources[i]);
+        add_values(one, study, trials[i], *sources[i]);
+        batches.add(std::move(one));
         study.restore(std::move(trials[i]));
-        TUNE_TRY_VOID(send_if_many(store, commands));
+        TUNE_TRY_VOID(batches.send_if_many());
     }
+    const std::int64_t now_ms = SystemClock().now_ms();
     for (const ImportedTrial& from : imported.trials) {
         if (from.state != TrialState::kQueued) continue;
         TUNE_TRY(added, study.enqueue(from.point, {}, now_ms));
         added->run_id = random_hex(16);
-        std::vector<Command> one = create_trial_commands(study, *added);
-        std::move(one.begin(), one.end(), std::back_inserter(commands));
-        TUNE_TRY_VOID(send_if_many(store, commands));
+        batches.add(create_trial_commands(study, *added));
+        TUNE_TRY_VOID(batches.send_if_many());
     }
     study.set_state(StudyState::kPaused, "imported from Optuna; resume it to go on");
-    std::vector<Command> last = create_study_commands(study);
-    std::move(last.begin(), last.end(), std::back_inserter(commands));
-    if (!study.best_trials().empty()) commands.push_back(best_trial_command(study, now_ms));
-    TUNE_TRY_VOID(store.execute(tracker::Atomic{std::move(commands)}));
-    return {};
+    batches.add(create_study_commands(study));
+    if (!study.best_trials().empty()) batches.add(best_trial_command(study, now_ms));
+    batches.add(tracker::DeleteDocument{kImportCollection, study.identity().id});
+    return batches.send();
+}
+
+}  // namespace
+
+Result<void> store_imported(tracker::Store& store, const ImportedStudy& imported,
+                            const std::function<bool()>& is_cancelled) {
+    StudyConfig config = imported.config;
+    TUNE_TRY_VOID(check_study(config, false));
+    TUNE_TRY_VOID(check_free(store, config.study));
+    StudyIdentity identity{.name = config.study,
+                           .id = random_hex(8),
+                           .run_id = random_hex(16),
+                           .seed = config.sampler.seed.value_or(0),
+                           .created_ms = SystemClock().now_ms()};
+    if (!config.sampler.seed) identity.seed = std::stoull(random_hex(8), nullptr, 16) & kSeedMax;
+    config.sampler.seed = identity.seed;
+    // It may have been gone on with beyond the budget that it came with.
+    if (config.budget.trials)
+        config.budget.trials =
+            std::max<std::uint64_t>(*config.budget.trials, imported.trials.size());
+    const Json note = {
+        {"study", identity.name},
+        {"makes_experiment", !store.get_experiment_by_name(identity.name).has_value()}};
+    TUNE_TRY_VOID(
+        store.execute(tracker::PutDocument{kImportCollection, identity.id, to_text(note)}));
+    const auto write = [&]() -> Result<void> {
+        TUNE_TRY(experiment, experiment_for(store, identity.name));
+        identity.experiment_id = experiment;
+        Study study(identity, std::move(config));
+        return store_trials(store, imported, study, is_cancelled);
+    };
+    Result<void> written = write();
+    if (!written) TUNE_TRY_VOID(undo(store, identity.id, note));
+    return written;
+}
+
+Result<std::vector<std::string>> undo_imports(tracker::Store& store) {
+    std::vector<std::string> names;
+    TUNE_TRY(notes, store.list_documents(kImportCollection));
+    for (const tracker::Document& document : notes) {
+        TUNE_TRY(note, parse_json(document.json_text));
+        TUNE_TRY_VOID(undo(store, document.key, note));
+        names.push_back(note.value("study", ""));
+    }
+    return names;
 }
 
 }  // namespace tune::tuner
