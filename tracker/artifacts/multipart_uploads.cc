@@ -200,11 +200,13 @@ MultipartUploads::~MultipartUploads() {
 }
 
 Result<std::unique_ptr<MultipartUploads>> MultipartUploads::open(int root, int staging,
-                                                                 const Clock& clock) {
+                                                                 const Clock& clock,
+                                                                 Expiry expiry) {
     std::unique_ptr<MultipartUploads> uploads(new MultipartUploads(root, staging, clock));
     uploads->load_left_over();
     uploads->remove_expired();
-    uploads->sweeper_ = std::thread([raw = uploads.get()] { raw->sweep(); });
+    if (expiry == Expiry::kOwnThread)
+        uploads->sweeper_ = std::thread([raw = uploads.get()] { raw->sweep(); });
     return uploads;
 }
 

@@ -75,8 +75,9 @@ class MultipartUploads {
 public:
     /// Goes on with what lies in `staging` and deletes everything there that is no whole upload, or
     /// too old. The descriptors and the clock outlive this object.
-    [[nodiscard]] static Result<std::unique_ptr<MultipartUploads>> open(int root, int staging,
-                                                                        const Clock& clock);
+    enum class Expiry { kOwnThread, kByCaller };  ///< who calls remove_expired()
+    [[nodiscard]] static Result<std::unique_ptr<MultipartUploads>> open(
+        int root, int staging, const Clock& clock, Expiry expiry = Expiry::kOwnThread);
     ~MultipartUploads();
     MultipartUploads(const MultipartUploads&) = delete;
     MultipartUploads& operator=(const MultipartUploads&) = delete;
@@ -122,7 +123,7 @@ public:
     /// kResourceDoesNotExist for another `path`; kResourceConflict while complete() runs.
     [[nodiscard]] Result<void> abort(const std::string& id, std::string_view path);
 
-    /// Deletes what has been idle for kUploadIdleMax_ms; called from time to time by itself.
+    /// Deletes what has been idle for kUploadIdleMax_ms.
     void remove_expired();
 
 private:
