@@ -251,6 +251,22 @@ def test_pruners_are_weighed_on_the_recorded_study(studies, tmp_path):
     assert "hyperband" in table and "steps saved" in table and "of 24 trials, 96 steps" in table
 
 
+def test_pruners_read_histories_that_fill_more_than_an_answer(studies, tmp_path):
+    url, _ = studies
+    create(url, "long")
+    # An answer about several runs ends at 25,000 points: within a run, at its end, and one fills it alone.
+    counts = [26_000, 12_500, 12_500, 12_600, 3]
+    for trial, count in zip(ask(url, "long", len(counts)), counts):
+        for begin in range(0, count, 1000):
+            metrics = [{"key": "loss", "value": 1 / (step + 1), "timestamp": step, "step": step}
+                       for step in range(begin, min(begin + 1000, count))]
+            assert call(url, "/api/2.0/mlflow/runs/log-batch", {"run_id": trial["run_id"], "metrics": metrics})[0] == 200
+        tell(url, "long", trial, 0.5)
+    found = tune_json("pruners", "long", "--pruner", "threshold,lower=0.001", "--server", url, cwd=tmp_path)
+    assert found["trials"] == len(counts) and found["reports"] == sum(counts)
+    assert found["pruners"][0]["pruned"] == 4, "each of the long ones falls below the bound"
+
+
 def test_the_study_s_own_pruner_replayed_says_what_it_said_live(studies, tmp_path):
     url, _ = studies
     create(url, "pruned", pruner={"type": "median", "startup": 3}, budget={"trials": 20})

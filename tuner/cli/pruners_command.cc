@@ -1,10 +1,12 @@
 // `tune pruners`: what each pruner would have saved and lost on a finished study.
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "tracker/client/client.h"
+#include "tracker/store/store.h"
 #include "tuner/chart/scale.h"
 #include "tuner/cli/look_commands.h"
 #include "tuner/cli/options.h"
@@ -26,10 +28,18 @@ constexpr const char* kUsual[] = {
     "asha,eta=4", "asha,min=1,eta=3",         "hyperband,eta=3",
     "wilcoxon"};
 
-/// The whole history of the objective, each row as it came.
-Result<std::vector<tuner::RecordedReport>> read_reports(Backend& backend, const std::string& run_id,
-                                                        const std::string& metric) {
-    std::vector<tuner::RecordedReport> reports;
+using Reports = std::vector<tuner::RecordedReport>;
+
+tuner::RecordedReport report_of(const Json& row) {
+    return {.step = row.value("step", std::int64_t{0}),
+            .value = tuner::number_of(row["value"]),
+            .time_ms = row.value("timestamp", std::int64_t{0})};
+}
+
+/// The whole history of one run, for those that are longer than an answer about several.
+Result<Reports> read_long_history(Backend& backend, const std::string& run_id,
+                                  const std::string& metric) {
+    Reports reports;
     std::string token;
     do {
         TUNE_TRY(page, backend.get("/api/2.0/mlflow/metrics/get-history?max_results=25000&run_id=" +
@@ -37,31 +47,72 @@ Result<std::vector<tuner::RecordedReport>> read_reports(Backend& backend, const 
                                    "&metric_key=" + tracker::percent_encode(metric, false) +
                                    "&page_token=" + tracker::percent_encode(token, false)));
         if (page.contains("metrics"))
-            for (const Json& row : page["metrics"])
-                reports.push_back({.step = row.value("step", std::int64_t{0}),
-                                   .value = tuner::number_of(row["value"]),
-                                   .time_ms = row.value("timestamp", std::int64_t{0})});
+            for (const Json& row : page["metrics"]) reports.push_back(report_of(row));
         token = text_of(page, "next_page_token");
     } while (!token.empty());
-    std::stable_sort(reports.begin(), reports.end(),
-                     [](const auto& a, const auto& b) { return a.time_ms < b.time_ms; });
     return reports;
+}
+
+/// The histories of many runs: up to kBulkRunsMax of them an answer, which holds at most
+/// kBulkResultsMax points, ordered by run. An answer that is full may have cut off its last run:
+/// that one is asked for again, and alone when it fills an answer by itself.
+Result<std::map<std::string, Reports>> read_histories(Backend& backend,
+                                                      std::vector<std::string> run_ids,
+                                                      const std::string& metric, WaitLine& line) {
+    std::sort(run_ids.begin(), run_ids.end());
+    std::map<std::string, Reports> histories;
+    for (std::size_t at = 0; at < run_ids.size();) {
+        line.at(at, run_ids.size());
+        const std::size_t end = std::min(run_ids.size(), at + tracker::kBulkRunsMax);
+        std::string path = "/api/2.0/mlflow/metrics/get-history-bulk?metric_key=" +
+                           tracker::percent_encode(metric, false);
+        for (std::size_t i = at; i < end; ++i)
+            path += "&run_id=" + tracker::percent_encode(run_ids[i], false);
+        TUNE_TRY(answer, backend.get(path));
+        const Json rows = answer.value("metrics", Json::array());
+        for (const Json& row : rows) histories[text_of(row, "run_id")].push_back(report_of(row));
+        const bool is_full = rows.size() >= static_cast<std::size_t>(tracker::kBulkResultsMax);
+        if (!is_full) {
+            at = end;
+            continue;
+        }
+        const std::string last = text_of(rows.back(), "run_id");
+        histories.erase(last);
+        const auto place = std::find(run_ids.begin(), run_ids.end(), last);
+        const auto next = static_cast<std::size_t>(place - run_ids.begin());
+        if (next != at) {
+            at = next;
+            continue;
+        }
+        TUNE_TRY(whole, read_long_history(backend, last, metric));
+        histories[last] = std::move(whole);
+        at = next + 1;
+    }
+    return histories;
+}
+
+bool was_tried(const Json& trial) {
+    const std::string state = text_of(trial, "state");
+    return state != "queued" && state != "running" && trial["start_ms"].is_number() &&
+           !text_of(trial, "run_id").empty();
 }
 
 Result<std::vector<tuner::RecordedTrial>> read_recorded(Backend& backend, const Json& study,
                                                         WaitLine& line) {
     std::vector<tuner::RecordedTrial> recorded;
-    const std::string metric = text_of(study["metric"], "name");
     TUNE_TRY(trials, read_trials(backend, text_of(study, "name")));
+    std::vector<std::string> run_ids;
+    for (const Json& trial : trials)
+        if (was_tried(trial)) run_ids.push_back(text_of(trial, "run_id"));
     line.say("reading what trials reported");
-    std::size_t done = 0;
+    TUNE_TRY(histories,
+             read_histories(backend, std::move(run_ids), text_of(study["metric"], "name"), line));
     for (const Json& trial : trials) {
-        line.at(done++, trials.size());
+        if (!was_tried(trial)) continue;
+        Reports& reports = histories[text_of(trial, "run_id")];
+        std::stable_sort(reports.begin(), reports.end(),
+                         [](const auto& a, const auto& b) { return a.time_ms < b.time_ms; });
         const std::string state = text_of(trial, "state");
-        if (state == "queued" || state == "running" || !trial["start_ms"].is_number() ||
-            text_of(trial, "run_id").empty())
-            continue;
-        TUNE_TRY(reports, read_reports(backend, text_of(trial, "run_id"), metric));
         recorded.push_back({.number = trial.value("number", std::uint64_t{0}),
                             .end = state == "complete" ? tuner::Pruner::End::kComplete
                                    : state == "pruned" ? tuner::Pruner::End::kPruned
