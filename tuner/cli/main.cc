@@ -94,7 +94,9 @@ void add_study_flags(CLI::App& app, StudyFlags& flags) {
                    "repeated")
         ->allow_extra_args(false);
     app.add_option("--time", flags.time, "end after this time, e.g. 90s, 2h30m");
-    app.add_option("--target", flags.target, "end once a trial is at least this good");
+    app.add_option("--target", flags.target,
+                   "end once a trial is at least this good; several objectives: 0.1,20")
+        ->delimiter(',');
     app.add_option("--no-progress", flags.no_progress,
                    "end after so many trials without a better one")
         ->check(within(1, kTrialsMax));

@@ -49,7 +49,7 @@ struct StudyFlags {
     std::optional<int> parallel = {};
     std::vector<std::string> forbid = {};
     std::optional<std::string> time = {};
-    std::optional<double> target = {};
+    std::vector<double> target = {};
     std::optional<std::uint64_t> no_progress = {};  ///< trials
     std::optional<std::string> warm_start = {};     ///< a study, or a file
     std::optional<std::uint64_t> seed = {};

@@ -94,7 +94,8 @@ Result<void> lay_over(const StudyFlags& flags, Json& json) {
     if (flags.trials) json["budget"]["trials"] = *flags.trials;
     if (flags.parallel) json["budget"]["parallel"] = *flags.parallel;
     if (flags.time) json["budget"]["time"] = *flags.time;
-    if (flags.target) json["budget"]["target"] = *flags.target;
+    if (flags.target.size() == 1) json["budget"]["target"] = flags.target.front();
+    if (flags.target.size() > 1) json["budget"]["target"] = flags.target;
     if (flags.no_progress) json["budget"]["no_progress"]["trials"] = *flags.no_progress;
     if (flags.warm_start) json["warm_start"]["from"] = *flags.warm_start;
     if (json.contains("warm_start")) TUNE_TRY_VOID(read_warm_start_file(json["warm_start"]));

@@ -26,9 +26,15 @@ Result<std::vector<EarlierTrial>> trials_of_optuna(const std::string& file) {
     std::vector<EarlierTrial> trials;
     for (const tuner::ImportedTrial& trial : imported.trials)
         if (trial.state == tuner::TrialState::kComplete && !trial.values.empty())
-            trials.push_back(
-                {to_text(imported.config.space.to_json(trial.point)), trial.values.front()});
+            trials.push_back({to_text(imported.config.space.to_json(trial.point)),
+                              trial.values.front(),
+                              {trial.values.begin() + 1, trial.values.end()}});
     return trials;
+}
+
+bool is_list_of_numbers(const Json& list) {
+    return list.is_array() && !list.empty() &&
+           std::all_of(list.begin(), list.end(), [](const Json& each) { return each.is_number(); });
 }
 
 Result<std::vector<EarlierTrial>> trials_of_json(const std::string& file) {
@@ -45,7 +51,13 @@ Result<std::vector<EarlierTrial>> trials_of_json(const std::string& file) {
         if (!trial.is_object() || !trial.contains("params")) continue;
         const bool is_complete = !trial.contains("state") || trial["state"] == "complete";
         const auto value = trial.find("value");
-        if (is_complete && value != trial.end() && value->is_number())
+        const auto values = trial.find("values");
+        if (!is_complete) continue;
+        if (values != trial.end() && is_list_of_numbers(*values))
+            trials.push_back({to_text(trial["params"]),
+                              values->front().get<double>(),
+                              {values->begin() + 1, values->end()}});
+        else if (value != trial.end() && value->is_number())
             trials.push_back({to_text(trial["params"]), value->get<double>()});
     }
     return trials;
@@ -68,7 +80,11 @@ Result<void> read_warm_start_file(Json& warm_start) {
     std::error_code fault;
     if (!std::filesystem::is_regular_file(file, fault)) return {};
     TUNE_TRY(trials, is_sqlite(file) ? trials_of_optuna(file) : trials_of_json(file));
-    std::erase_if(trials, [](const EarlierTrial& trial) { return !std::isfinite(trial.value); });
+    std::erase_if(trials, [](const EarlierTrial& trial) {
+        const auto is_finite = [](double value) { return std::isfinite(value); };
+        return !is_finite(trial.value) ||
+               !std::all_of(trial.more_values.begin(), trial.more_values.end(), is_finite);
+    });
     if (trials.empty()) return bad_file(file, "no trial in it is complete");
     // Which are the best the server says, by the goal of the new study; both ends of a long list
     // hold them.

@@ -1,6 +1,6 @@
 #pragma once
-// Who dominates whom: ranks of trials with several losses. Private to tuner/sampler (and its tests
-// and benches).
+// Who dominates whom: ranks of trials with several losses. For tuner/sampler, tuner/study and
+// their tests and benches.
 
 #include <cstddef>
 #include <span>

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "tuner/space/fields.h"
 #include "tuner/space/study_sections.h"
@@ -16,7 +17,7 @@ constexpr double kNumberMax = std::numeric_limits<double>::max();
 constexpr std::size_t kParamsBytesMax = 4u << 20;
 
 Result<CostBudget> read_cost(const Node& node) {
-    TUNE_TRY(fields, Fields::open(node, "budget.cost", {"of", "metric", "max"}));
+    TUNE_TRY(fields, Fields::open(node, "budget.cost", {"of", "metric", "max", "per_trial"}));
     CostBudget cost;
     const Node* of = fields.find("of");
     TUNE_TRY_VOID(fields.text("metric", cost.metric, 250));
@@ -42,8 +43,36 @@ Result<CostBudget> read_cost(const Node& node) {
         TUNE_TRY(max_ms, duration_of(*max, fields.path_of("max")));
         cost.max = static_cast<double>(max_ms) / 1000;
     }
-    if (cost.max > 0) return cost;
-    return fault_at(max->place, fields.path_of("max"), "expected a cost above 0");
+    if (cost.max <= 0)
+        return fault_at(max->place, fields.path_of("max"), "expected a cost above 0");
+    const Node* per_trial = fields.find("per_trial");
+    if (per_trial == nullptr) return cost;
+    if (cost.of != CostBudget::Of::kMetric)
+        return fault_at(per_trial->place, fields.path_of("per_trial"),
+                        "times are cut off when they are used up; only the cost by a metric has "
+                        "a bound for each trial");
+    double bound = 0;
+    TUNE_TRY_VOID(fields.number("per_trial", bound, 0, cost.max));
+    if (bound <= 0)
+        return fault_at(per_trial->place, fields.path_of("per_trial"), "expected a cost above 0");
+    cost.per_trial = bound;
+    return cost;
+}
+
+/// One number, or a list of one an objective.
+Result<std::vector<double>> read_numbers(const Node& node, const std::string& path) {
+    const bool is_list = node.type == Node::Type::kList;
+    std::vector<double> numbers;
+    for (const Node& item : is_list ? std::span(node.items) : std::span(&node, 1)) {
+        if (!item.is_number() || !std::isfinite(item.number))
+            return fault_at(item.place, path,
+                            "expected a number, or a list with one for each objective, found " +
+                                describe(item));
+        numbers.push_back(item.number);
+    }
+    if (numbers.empty() || numbers.size() > kObjectivesMax)
+        return fault_at(node.place, path, "expected a number for each objective");
+    return numbers;
 }
 
 Result<NoProgressBudget> read_no_progress(const Node& node) {
@@ -65,7 +94,7 @@ Result<NoProgressBudget> read_no_progress(const Node& node) {
 }
 
 Result<EarlierTrial> read_earlier(const Node& node) {
-    TUNE_TRY(fields, Fields::open(node, "warm_start.trials", {"params", "value"}));
+    TUNE_TRY(fields, Fields::open(node, "warm_start.trials", {"params", "value", "values"}));
     EarlierTrial trial;
     const Node* params = fields.find("params");
     if (params == nullptr || params->type != Node::Type::kMap)
@@ -74,9 +103,19 @@ Result<EarlierTrial> read_earlier(const Node& node) {
     trial.params_json = to_text(to_json(*params));
     if (trial.params_json.size() > kParamsBytesMax)
         return fault_at(node.place, "warm_start.trials", "the params are longer than 4 MB");
-    if (fields.find("value") == nullptr)
-        return fault_at(node.place, "warm_start.trials", "'value' is missing");
-    TUNE_TRY_VOID(fields.number("value", trial.value, -kNumberMax, kNumberMax));
+    const Node* value = fields.find("value");
+    const Node* values = fields.find("values");
+    if ((value == nullptr) == (values == nullptr))
+        return fault_at(node.place, "warm_start.trials",
+                        value == nullptr ? "'value' is missing (or 'values', a list)"
+                                         : "expected 'value' or 'values', not both");
+    if (value != nullptr) {
+        TUNE_TRY_VOID(fields.number("value", trial.value, -kNumberMax, kNumberMax));
+        return trial;
+    }
+    TUNE_TRY(numbers, read_numbers(*values, "warm_start.trials.values"));
+    trial.value = numbers.front();
+    trial.more_values.assign(numbers.begin() + 1, numbers.end());
     return trial;
 }
 
@@ -118,10 +157,9 @@ Result<void> read_budget(const Node& node, StudyConfig& config) {
         TUNE_TRY(read, read_no_progress(*no_progress));
         budget.no_progress = read;
     }
-    if (fields.find("target") != nullptr) {
-        double target = 0;
-        TUNE_TRY_VOID(fields.number("target", target, -kNumberMax, kNumberMax));
-        budget.target = target;
+    if (const Node* target = fields.find("target")) {
+        TUNE_TRY(read, read_numbers(*target, "budget.target"));
+        budget.target = std::move(read);
     }
     if (fields.find("parallel") != nullptr) {
         int parallel = 1;
@@ -173,11 +211,15 @@ Json to_json(const BudgetConfig& budget) {
             cost["metric"] = budget.cost->metric;
         else
             cost["of"] = budget.cost->of == CostBudget::Of::kSeconds ? "seconds" : "gpu_seconds";
+        if (budget.cost->per_trial) cost["per_trial"] = *budget.cost->per_trial;
     }
     if (budget.no_progress)
         json["no_progress"] = {{"trials", budget.no_progress->trials},
                                {"min_delta", budget.no_progress->min_delta}};
-    if (budget.target) json["target"] = *budget.target;
+    if (budget.target.size() == 1)
+        json["target"] = budget.target.front();
+    else if (!budget.target.empty())
+        json["target"] = budget.target;
     return json;
 }
 
@@ -186,8 +228,14 @@ Json to_json(const WarmStartConfig& warm_start) {
     if (!warm_start.from.empty()) json["from"] = warm_start.from;
     for (const EarlierTrial& trial : warm_start.trials) {
         const Result<Json> params = parse_json(trial.params_json);
-        json["trials"].push_back(
-            {{"params", params ? *params : Json::object()}, {"value", trial.value}});
+        Json item = {{"params", params ? *params : Json::object()}};
+        if (trial.more_values.empty()) {
+            item["value"] = trial.value;
+        } else {
+            item["values"] = trial.more_values;
+            item["values"].insert(item["values"].begin(), trial.value);
+        }
+        json["trials"].push_back(std::move(item));
     }
     if (!warm_start.said.empty()) json["said"] = warm_start.said;
     return json;

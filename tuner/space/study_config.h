@@ -180,12 +180,15 @@ struct CostBudget {
     Of of = Of::kSeconds;
     std::string metric;  // kMetric
     double max = 0;      // seconds, GPU seconds or the metric's unit; > 0
+    /// kMetric: no trial may cost more; one starts only where that much is left.
+    std::optional<double> per_trial = {};  // > 0, at most `max`
 
     [[nodiscard]] bool operator==(const CostBudget&) const = default;
 };
 
 /// The study ends when so many trials in a row have ended without a value that is better by more
-/// than `min_delta`.
+/// than `min_delta`; with several objectives: without one that beats each of the front's trials in
+/// some objective by more than that.
 struct NoProgressBudget {
     std::uint64_t trials = 0;  // >= 1
     double min_delta = 0;      // >= 0
@@ -201,7 +204,9 @@ struct BudgetConfig {
     int cpus_per_trial = 0;  // 0: trials share the agent's cores; else each has so many to itself
     std::optional<CostBudget> cost = {};
     std::optional<NoProgressBudget> no_progress = {};
-    std::optional<double> target = {};  // the study ends once a trial is at least as good
+    /// The study ends once a trial is at least as good in every objective; one number each, or
+    /// none.
+    std::vector<double> target = {};
 
     [[nodiscard]] bool operator==(const BudgetConfig&) const = default;
 };
@@ -229,7 +234,8 @@ struct ScrapeConfig {
 /// A trial of an earlier study, for a warm start.
 struct EarlierTrial {
     std::string params_json;  // {"name": value}
-    double value = 0;
+    double value = 0;         // of the first objective
+    std::vector<double> more_values = {};  // of the others
 
     [[nodiscard]] bool operator==(const EarlierTrial&) const = default;
 };

@@ -183,15 +183,25 @@ Result<void> check_metrics(const StudyConfig& config) {
                        std::to_string(1 + config.more_metrics.size()) +
                        " objectives; leave the pruner out (pruner: none), or make one objective a "
                        "constraint");
-    const bool needs_one_value = config.budget.target || config.budget.no_progress;
-    if (is_several && needs_one_value)
-        return bad("budget",
-                   "target and no_progress compare trials by one value, and this study has "
-                   "several objectives; leave them out");
-    if (config.warm_start && (is_several || !config.constraints.empty()))
+    const std::size_t objectives = 1 + config.more_metrics.size();
+    const std::size_t targets = config.budget.target.size();
+    if (targets != 0 && targets != objectives)
+        return bad("budget", "target has " + std::to_string(targets) +
+                                 (targets == 1 ? " number" : " numbers") + " and this study " +
+                                 std::to_string(objectives) +
+                                 (objectives == 1 ? " objective" : " objectives") +
+                                 "; give one number for each");
+    if (config.warm_start && config.warm_start->history > 0 && !config.constraints.empty())
         return bad("warm_start",
-                   "earlier trials have one value each; a study with several objectives or with "
-                   "constraints cannot start from them");
+                   "earlier trials say nothing of this study's constraints, so they are no history "
+                   "for its sampler; leave history out, their best points can be its first trials");
+    if (config.warm_start)
+        for (const EarlierTrial& trial : config.warm_start->trials)
+            if (1 + trial.more_values.size() != objectives)
+                return bad("warm_start", "an earlier trial has " +
+                                             std::to_string(1 + trial.more_values.size()) +
+                                             " values and this study " +
+                                             std::to_string(objectives) + " objectives");
     const SamplerType type = config.sampler.type;
     const bool has_history = config.warm_start && config.warm_start->history > 0;
     if (type == SamplerType::kPbt && has_history)

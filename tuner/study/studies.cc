@@ -53,6 +53,36 @@ std::string list_of(const std::vector<std::string>& differences) {
     return text;
 }
 
+bool has_finite_values(const Trial& trial) {
+    const auto is_finite = [](double value) { return std::isfinite(value); };
+    return trial.value && is_finite(*trial.value) &&
+           std::all_of(trial.more_values.begin(), trial.more_values.end(), is_finite);
+}
+
+/// Values can be compared when there are as many, with the same goals; another name is said.
+Result<void> compare_objectives(const StudyConfig& from, StudyConfig& to) {
+    const std::string& name = to.warm_start->from;
+    if (from.more_metrics.size() != to.more_metrics.size())
+        return Error{Code::kInvalidParameterValue,
+                     "warm_start.from: study '" + name + "' has " +
+                         std::to_string(1 + from.more_metrics.size()) +
+                         " objectives and this one " + std::to_string(1 + to.more_metrics.size()) +
+                         "; give its points as `initial` instead"};
+    for (std::size_t i = 0; i <= from.more_metrics.size(); ++i) {
+        const MetricConfig& theirs = i == 0 ? from.metric : from.more_metrics[i - 1];
+        const MetricConfig& ours = i == 0 ? to.metric : to.more_metrics[i - 1];
+        if (theirs.goal != ours.goal)
+            return Error{Code::kInvalidParameterValue, "warm_start.from: '" + theirs.name +
+                                                           "' of study '" + name + "' is to be " +
+                                                           std::string(goal_name(theirs.goal)) +
+                                                           ", and '" + ours.name + "' is not"};
+        if (theirs.name != ours.name)
+            to.warm_start->said.push_back("its metric is '" + theirs.name + "', not '" + ours.name +
+                                          "'");
+    }
+    return {};
+}
+
 }  // namespace
 
 Studies::Impl::Impl(StudiesOptions options)
@@ -303,24 +333,17 @@ Result<void> Studies::Impl::fill_warm_start(StudyConfig& config) const {
         if (from == nullptr)
             return Error{Code::kResourceDoesNotExist,
                          "warm_start.from: " + no_such_study(warm_start.from).message};
-        const MetricConfig& metric = from->config().metric;
-        if (metric.goal != config.metric.goal)
-            return Error{Code::kInvalidParameterValue,
-                         "warm_start.from: '" + metric.name + "' of study '" + warm_start.from +
-                             "' is to be " + std::string(goal_name(metric.goal)) + ", and '" +
-                             config.metric.name + "' is not"};
-        if (metric.name != config.metric.name)
-            warm_start.said.push_back("its metric is '" + metric.name + "', not '" +
-                                      config.metric.name + "'");
+        TUNE_TRY_VOID(compare_objectives(from->config(), config));
         for (const Trial& trial : from->trials())
-            if (trial.state == TrialState::kComplete && trial.value && std::isfinite(*trial.value))
-                warm_start.trials.push_back(
-                    {to_text(from->config().space.to_json(trial.point)), *trial.value});
+            if (trial.state == TrialState::kComplete && has_finite_values(trial) &&
+                violation_of(trial, from->config()) <= 0)
+                warm_start.trials.push_back({to_text(from->config().space.to_json(trial.point)),
+                                             *trial.value, trial.more_values});
         if (warm_start.trials.empty())
             return Error{Code::kInvalidParameterValue, "warm_start.from: no trial of study '" +
                                                            warm_start.from + "' is complete"};
     }
-    rank_earlier(warm_start, config.metric.goal);
+    rank_earlier(warm_start, config);
     for (std::string& sentence : plan_warm_start(config).said)
         warm_start.said.push_back(std::move(sentence));
     return {};

@@ -62,6 +62,9 @@ void Studies::Impl::take_metrics(Turn& turn, const tracker::MetricsLogged& event
                    "pruned at step " + std::to_string(metric.step));
     }
     if (has_objective) make_known(turn, study, &trial);
+    // Last, since it may end the trial at once.
+    if (const auto why = study.too_dear(trial); why && !progress.directive)
+        direct(turn, study, trial, Action::kStop, *why);
     end_if_over(turn, study);
 }
 

@@ -191,6 +191,8 @@ public:
     /// The budget that is used at `now_ms`, if any, besides that of the number of trials: no trial
     /// starts, and those that run are to be stopped.
     [[nodiscard]] std::optional<BudgetWatch::Over> over(std::int64_t now_ms);
+    /// Why this running trial must stop: it cost more than one may.
+    [[nodiscard]] std::optional<std::string> too_dear(const Trial& trial);
     /// When the budget of time ends, or that of the running trials' time if it is sooner; nothing:
     /// never, as things are.
     [[nodiscard]] std::optional<std::int64_t> deadline_ms(std::int64_t now_ms);

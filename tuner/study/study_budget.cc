@@ -12,7 +12,9 @@ namespace tune::tuner {
 /// Made from the trials where it is not there: after a restart, or when the budget was changed.
 BudgetWatch& Study::watch() {
     if (watch_) return *watch_;
-    watch_.emplace(config_.budget, config_.metric.goal);
+    std::vector<Goal> goals = {config_.metric.goal};
+    for (const MetricConfig& metric : config_.more_metrics) goals.push_back(metric.goal);
+    watch_.emplace(config_.budget, std::move(goals));
     std::vector<const Trial*> ended;
     for (const Trial& trial : trials_) {
         watch_->pay(trial.cost);
@@ -57,7 +59,18 @@ std::optional<BudgetWatch::Over> Study::over(std::int64_t now_ms) {
 }
 
 bool Study::lacks_room(std::int64_t now_ms) {
-    return config_.budget.cost && !watch().has_room(running_costs(now_ms));
+    if (!config_.budget.cost) return false;
+    const BudgetWatch& budget = watch();
+    double expected = 0;
+    for (const std::uint64_t number : running_)
+        expected += budget.expected_cost(trials_[number], now_ms);
+    return !budget.has_room(expected);
+}
+
+std::optional<std::string> Study::too_dear(const Trial& trial) {
+    if (!watch().is_too_dear(trial)) return std::nullopt;
+    return "it cost more than " + number_text(*config_.budget.cost->per_trial) + " of '" +
+           config_.budget.cost->metric + "', the bound of a trial";
 }
 
 std::optional<std::int64_t> Study::deadline_ms(std::int64_t now_ms) {

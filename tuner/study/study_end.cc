@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-
-#include "tuner/study/objective.h"
+#include <functional>
 
 namespace tune::tuner {
 namespace {
@@ -64,39 +63,80 @@ void BudgetWatch::trial_ended(const Trial& trial, bool is_feasible) {
     }
     if (trial.state == TrialState::kCancelled) return;
     ++since_progress_;
-    const bool has_value = is_feasible && trial.state == TrialState::kComplete && trial.value &&
-                           !std::isnan(*trial.value);
-    if (!has_value) return;
-    const double value = *trial.value;
-    if (!best_ || is_better(value, *best_, goal_)) best_ = value;
-    const double delta = budget_.no_progress ? budget_.no_progress->min_delta : 0;
-    const double bar =
-        progress_ ? (goal_ == Goal::kMinimize ? *progress_ - delta : *progress_ + delta) : 0;
-    if (progress_ && !is_better(value, bar, goal_)) return;
-    progress_ = value;
+    if (is_feasible && trial.state == TrialState::kComplete && trial.value) note_values(trial);
+}
+
+void BudgetWatch::note_values(const Trial& trial) {
+    std::vector<double> losses = {*trial.value};
+    losses.insert(losses.end(), trial.more_values.begin(), trial.more_values.end());
+    if (losses.size() != goals_.size()) return;
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+        if (std::isnan(losses[i])) return;
+        if (goals_[i] == Goal::kMaximize) losses[i] = -losses[i];
+    }
+    bool reaches = !budget_.target.empty();
+    for (std::size_t i = 0; reaches && i < losses.size(); ++i)
+        reaches = losses[i] <=
+                  (goals_[i] == Goal::kMaximize ? -budget_.target.at(i) : budget_.target.at(i));
+    is_target_reached_ = is_target_reached_ || reaches;
+    if (!budget_.no_progress) return;
+    const double delta = budget_.no_progress->min_delta;
+    const auto beats = [&losses, delta](const std::vector<double>& other) {
+        for (std::size_t i = 0; i < losses.size(); ++i)
+            if (losses[i] < other[i] - delta) return true;
+        return false;
+    };
+    if (!std::all_of(to_beat_.begin(), to_beat_.end(), beats)) return;
+    std::erase_if(to_beat_, [&losses](const std::vector<double>& other) {
+        return std::equal(losses.begin(), losses.end(), other.begin(), std::less_equal<>());
+    });
+    to_beat_.push_back(std::move(losses));
     since_progress_ = 0;
 }
 
 std::optional<BudgetWatch::Over> BudgetWatch::over(double running_cost) const {
     const BudgetConfig& budget = budget_;
-    if (budget.target && best_ && !is_better(*budget.target, *best_, goal_))
-        return Over{StudyEnd::kTarget,
-                    "the target of " + number_text(*budget.target) + " is reached"};
+    if (is_target_reached_) {
+        std::string target;
+        for (const double each : budget.target)
+            target += (target.empty() ? "" : ", ") + number_text(each);
+        return Over{StudyEnd::kTarget, "the target of " + target + " is reached"};
+    }
     if (budget.no_progress && since_progress_ >= budget.no_progress->trials)
         return Over{StudyEnd::kNoProgress,
                     "no progress in " + std::to_string(since_progress_) + " trials"};
-    if (budget.cost && paid_ + running_cost >= budget.cost->max)
+    if (!budget.cost) return std::nullopt;
+    // With a bound for each trial those that run have their share, and may use all of it.
+    const double used = paid_ + running_cost;
+    const bool is_bounded = budget.cost->per_trial.has_value();
+    if (is_bounded ? used > budget.cost->max || paid_ >= budget.cost->max
+                   : used >= budget.cost->max)
         return Over{StudyEnd::kCost, "the cost budget of " + cost_text(*budget.cost) + " is used"};
     return std::nullopt;
 }
 
-bool BudgetWatch::has_room(std::span<const double> running_costs) const {
+double BudgetWatch::mean_cost() const {
+    return paid_trials_ == 0 ? 0 : paid_by_ended_ / static_cast<double>(paid_trials_);
+}
+
+double BudgetWatch::expected_cost(const Trial& trial, std::int64_t now_ms) const {
+    if (!budget_.cost) return 0;
+    const double least =
+        budget_.cost->per_trial ? *budget_.cost->per_trial - trial.cost : mean_cost();
+    return std::max(running_cost(trial, now_ms), least);
+}
+
+bool BudgetWatch::has_room(double expected_of_running) const {
     const auto& budget = budget_.cost;
-    if (!budget || budget->of != CostBudget::Of::kMetric || paid_trials_ == 0) return true;
-    const double mean = paid_by_ended_ / static_cast<double>(paid_trials_);
-    double expected = paid_ + mean;
-    for (const double cost : running_costs) expected += std::max(cost, mean);
-    return expected <= budget->max;
+    if (!budget || budget->of != CostBudget::Of::kMetric) return true;
+    if (!budget->per_trial && paid_trials_ == 0) return true;
+    const double next = budget->per_trial.value_or(mean_cost());
+    return paid_ + expected_of_running + next <= budget->max;
+}
+
+bool BudgetWatch::is_too_dear(const Trial& trial) const {
+    return budget_.cost && budget_.cost->per_trial && trial.progress &&
+           trial.progress->cost > *budget_.cost->per_trial;
 }
 
 std::optional<std::int64_t> BudgetWatch::left_ms(double running_cost, std::size_t running) const {

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "tuner/space/study_config.h"
 #include "tuner/study/trial.h"
@@ -26,7 +26,9 @@ enum class StudyEnd { kNone, kTrials, kSpace, kTime, kCost, kNoProgress, kTarget
 /// the study's own count.
 class BudgetWatch {
 public:
-    BudgetWatch(BudgetConfig budget, Goal goal) : budget_(std::move(budget)), goal_(goal) {}
+    /// `goals`: of the objectives, in their order.
+    BudgetWatch(BudgetConfig budget, std::vector<Goal> goals)
+        : budget_(std::move(budget)), goals_(std::move(goals)) {}
 
     struct Over {
         StudyEnd why = StudyEnd::kNone;
@@ -52,9 +54,16 @@ public:
     /// Which budget is used, given the cost of the running trials; nothing: none.
     [[nodiscard]] std::optional<Over> over(double running_cost) const;
 
-    /// Whether the cost of one more trial fits, by what a trial has cost on average: running ones
-    /// count as at least that. Times are cut off when they are used, so they always fit.
-    [[nodiscard]] bool has_room(std::span<const double> running_costs) const;
+    /// What a running trial will have cost at its end beyond what is paid: what it has reported, at
+    /// least the bound of a trial, or without one the mean of those that ended.
+    [[nodiscard]] double expected_cost(const Trial& trial, std::int64_t now_ms) const;
+
+    /// Whether the cost of one more trial fits beside what is expected of the running ones. Times
+    /// are cut off when they are used, so they always fit.
+    [[nodiscard]] bool has_room(double expected_of_running) const;
+
+    /// Whether a running trial has cost more than one may.
+    [[nodiscard]] bool is_too_dear(const Trial& trial) const;
 
     /// Milliseconds until `running` trials have used the budget of time spent; nothing: it has no
     /// such budget.
@@ -63,14 +72,18 @@ public:
 
 private:
     [[nodiscard]] double per_second() const;
+    [[nodiscard]] double mean_cost() const;
+    void note_values(const Trial& trial);
 
     BudgetConfig budget_;
-    Goal goal_;
+    std::vector<Goal> goals_;
     double paid_ = 0;
     std::uint64_t paid_trials_ = 0;  ///< ended trials that cost something
     double paid_by_ended_ = 0;
-    std::optional<double> best_;      ///< of complete trials
-    std::optional<double> progress_;  ///< the value that the next has to beat by min_delta
+    bool is_target_reached_ = false;
+    /// Losses that the next trial has to beat by min_delta, each in some objective; none dominates
+    /// another. One row with one objective.
+    std::vector<std::vector<double>> to_beat_;
     std::uint64_t since_progress_ = 0;
 };
 

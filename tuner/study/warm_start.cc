@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "tuner/sampler/finite_points.h"
+#include "tuner/sampler/pareto.h"
 #include "tuner/space/rules.h"
 #include "tuner/study/carry_over.h"
-#include "tuner/study/objective.h"
 
 namespace tune::tuner {
 namespace {
@@ -57,12 +58,25 @@ Point fitting_point(const Json& params, const Space& space, Said& said) {
 
 }  // namespace
 
-void rank_earlier(WarmStartConfig& warm_start, Goal goal) {
+void rank_earlier(WarmStartConfig& warm_start, const StudyConfig& config) {
     auto& trials = warm_start.trials;
-    std::stable_sort(trials.begin(), trials.end(),
-                     [goal](const EarlierTrial& a, const EarlierTrial& b) {
-                         return is_better(a.value, b.value, goal);
-                     });
+    LossTable losses(1 + config.more_metrics.size());
+    for (const EarlierTrial& trial : trials) {
+        std::vector<double> row = {trial.value};
+        row.insert(row.end(), trial.more_values.begin(), trial.more_values.end());
+        for (std::size_t i = 0; i < row.size(); ++i)
+            if ((i == 0 ? config.metric : config.more_metrics.at(i - 1)).goal == Goal::kMaximize)
+                row[i] = -row[i];
+        losses.add(row);
+    }
+    const std::vector<std::size_t> ranks = domination_ranks(losses, trials.size());
+    std::vector<std::size_t> order(trials.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&ranks](std::size_t a, std::size_t b) { return ranks[a] < ranks[b]; });
+    std::vector<EarlierTrial> ordered;
+    for (const std::size_t at : order) ordered.push_back(std::move(trials[at]));
+    trials = std::move(ordered);
     const auto wanted = static_cast<std::size_t>(std::max(warm_start.top, warm_start.history));
     if (trials.size() > wanted) trials.resize(wanted);
 }
@@ -107,6 +121,7 @@ std::vector<Observation> warm_history(const StudyConfig& config, const Space& sp
         seen.state = Observation::State::kComplete;
         seen.point = std::move(*point);
         seen.value = from.trials[i].value;
+        seen.more_values = from.trials[i].more_values;
         history.push_back(std::move(seen));
     }
     return history;

@@ -24,7 +24,8 @@ struct WarmStart {
 /// configuration.
 [[nodiscard]] std::vector<Observation> warm_history(const StudyConfig& config, const Space& space);
 
-/// Puts the trials in order, best first, and cuts off what nobody asked for.
-void rank_earlier(WarmStartConfig& warm_start, Goal goal);
+/// Puts the trials in order, best first, and cuts off what nobody asked for. With several
+/// objectives: by rank of dominance, in one rank as they came.
+void rank_earlier(WarmStartConfig& warm_start, const StudyConfig& config);
 
 }  // namespace tune::tuner

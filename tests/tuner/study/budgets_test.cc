@@ -174,6 +174,89 @@ TEST(Budgets, AMetricThatRunsOverEndsTheTrialsAtOnce) {
     EXPECT_EQ(look(world).end, StudyEnd::kCost);
 }
 
+TEST(Budgets, ABoundForEachTrialKeepsTheCostWithinTheBudget) {
+    World world;
+    ASSERT_TRUE(world
+                    .create(R"("budget": {"cost": {"metric": "dollars", "max": 10,
+                                                   "per_trial": 3}})")
+                    .has_value());
+    const auto asked = world.ask(8);
+    ASSERT_THAT(*asked, SizeIs(3)) << "three may cost 9, a fourth does not fit";
+    for (const double dollars : {1.0, 3.0})
+        world.log(world.trial(0).run_id, "dollars", static_cast<int>(dollars), dollars);
+    world.log(world.trial(1).run_id, "dollars", 1, 3);
+    world.log(world.trial(2).run_id, "dollars", 1, 3);
+    world.journal();
+    EXPECT_EQ(*world.report(0, 0, 5, 1), std::nullopt) << "all of its share is its own";
+    ASSERT_TRUE(world.tell(0, 1).has_value());
+    EXPECT_THAT(*world.ask(8), SizeIs(0)) << "1 is left";
+    world.log(world.trial(1).run_id, "dollars", 2, 3.5);
+    world.journal();
+    EXPECT_EQ(*world.report(1, 0, 6, 1), Action::kStop) << "more than one may cost";
+    EXPECT_EQ(*world.report(2, 0, 6, 1), std::nullopt);
+    world.reopen();
+    ASSERT_TRUE(world.tell(2, 1).has_value());
+    ASSERT_TRUE(world.tell(1, 1).has_value());
+    EXPECT_EQ(look(world).end, StudyEnd::kCost);
+    EXPECT_DOUBLE_EQ(look(world).paid, 9.5);
+}
+
+TEST(Budgets, AnAttemptThatIsTriedAgainKeepsItsShare) {
+    World world;
+    ASSERT_TRUE(world
+                    .create(R"("budget": {"cost": {"metric": "dollars", "max": 7,
+                                                   "per_trial": 3}})")
+                    .has_value());
+    ASSERT_THAT(*world.ask(2, "", 1000), SizeIs(2));
+    world.log(world.trial(0).run_id, "dollars", 1, 2);
+    world.advance_ms(1000);
+    EXPECT_EQ(world.trial(0).state, TrialState::kQueued);
+    EXPECT_THAT(*world.ask(8), SizeIs(2)) << "2 are paid, 1 and 3 may come: no third of 3";
+}
+
+constexpr const char* kTwo =
+    R"("metric": [{"name": "loss", "goal": "min"}, {"name": "acc", "goal": "max"}])";
+
+Result<void> tell_both(World& world, std::uint64_t number, double loss, double acc) {
+    return world.tell({.trial = {"s", number, 0}, .value = loss, .more_values = {acc}});
+}
+
+TEST(Budgets, TheTargetOfSeveralObjectivesIsReachedByOneTrial) {
+    World world;
+    ASSERT_TRUE(
+        world.create(std::string(kTwo) + R"(, "budget": {"target": [0.1, 0.9]})").has_value());
+    ASSERT_THAT(*world.ask(4), SizeIs(4));
+    ASSERT_TRUE(tell_both(world, 0, 0.05, 0.5).has_value());
+    ASSERT_TRUE(tell_both(world, 1, 0.5, 0.95).has_value());
+    EXPECT_EQ(look(world).state, StudyState::kRunning) << "each reached one of them";
+    ASSERT_TRUE(tell_both(world, 2, 0.1, 0.9).has_value());
+    EXPECT_EQ(look(world).end, StudyEnd::kTarget);
+    EXPECT_EQ(look(world).note, "the target of 0.1, 0.9 is reached");
+    World other;
+    EXPECT_THAT(other.create(std::string(kTwo) + R"(, "budget": {"target": 0.1})").error().text(),
+                HasSubstr("target has 1 number and this study 2 objectives"));
+}
+
+TEST(Budgets, NoProgressOfSeveralObjectivesIsATrialThatTheFrontBeats) {
+    World world;
+    ASSERT_TRUE(world
+                    .create(std::string(kTwo) +
+                            R"(, "budget": {"no_progress": {"trials": 2, "min_delta": 0.1}})")
+                    .has_value());
+    ASSERT_THAT(*world.ask(8), SizeIs(8));
+    ASSERT_TRUE(tell_both(world, 0, 1, 0.5).has_value());
+    ASSERT_TRUE(tell_both(world, 1, 0.95, 0.55).has_value()) << "better, by too little";
+    ASSERT_TRUE(tell_both(world, 2, 2, 0.7).has_value()) << "better in one of them";
+    ASSERT_TRUE(tell_both(world, 3, 1.95, 0.65).has_value()) << "too near to trial 2";
+    EXPECT_EQ(look(world).state, StudyState::kRunning);
+    world.reopen();
+    EXPECT_EQ(look(world).state, StudyState::kRunning) << "counted the same from the journal";
+    ASSERT_TRUE(tell_both(world, 4, 0.5, 0.75).has_value()) << "dominates both";
+    ASSERT_TRUE(tell_both(world, 5, 0.5, 0.5).has_value());
+    ASSERT_TRUE(tell_both(world, 6, 3, 0.8).has_value()) << "better than 0.75 by too little";
+    EXPECT_EQ(look(world).end, StudyEnd::kNoProgress);
+}
+
 TEST(Budgets, ExactWithManyAskersAtOnce) {
     World world;
     ASSERT_TRUE(world.create(R"("budget": {"trials": 50})").has_value());

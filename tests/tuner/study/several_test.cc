@@ -203,5 +203,35 @@ TEST_F(SeveralTest, AJournalThatLacksValuesIsRefused) {
     EXPECT_EQ(opened.error().code, Code::kDataLoss);
 }
 
+TEST_F(SeveralTest, AWarmStartTakesTheFrontFirst) {
+    ASSERT_TRUE(create(kTwo).has_value());
+    ASSERT_EQ(world_.ask(4)->size(), 4u);
+    tell(0, 0.5, {0.5});
+    tell(1, 0.1, {0.4});
+    tell(2, 0.6, {0.4});
+    tell(3, 0.7, {0.9});
+    const auto point = [&](const char* study, std::uint64_t number) {
+        double x = -1;
+        EXPECT_TRUE(world_.studies()
+                        .read(study, [&](const Study& seen) { x = seen.find(number)->point[0]; })
+                        .has_value());
+        return x;
+    };
+    std::string warm = kTwo;
+    warm.replace(warm.find("\"s\""), 3, "\"t\"");
+    warm.insert(warm.size() - 1, R"(, "warm_start": {"from": "s", "top": 3})");
+    const auto made = create(warm);
+    ASSERT_TRUE(made.has_value()) << made.error().text();
+    EXPECT_EQ(point("t", 0), point("s", 0));
+    EXPECT_EQ(point("t", 1), point("s", 1));
+    EXPECT_EQ(point("t", 2), point("s", 3)) << "trial 2 is dominated";
+    std::string one = kBounded;
+    one.replace(one.find("\"s\""), 3, "\"u\"");
+    one.insert(one.size() - 1, R"(, "warm_start": {"from": "s"})");
+    EXPECT_THAT(create(one).error().text(), HasSubstr("has 2 objectives and this one 1"));
+    one.insert(one.size() - 2, R"(, "history": 3)");
+    EXPECT_THAT(create(one).error().text(), HasSubstr("leave history out"));
+}
+
 }  // namespace
 }  // namespace tune::tuner
