@@ -85,7 +85,8 @@ TEST(QmcDistribution, ScramblingMakesEachPointUniformInTheSquare) {
 /// trials. The suggestions of many numbers, and that density.
 struct OneCandidate {
     explicit OneCandidate(const std::string& parameter)
-        : space(space_of("{\"x\": " + parameter + "}")), good({Axis::of(space[0])}, Weights::kAge) {
+        : space(space_of("{\"x\": " + parameter + "}")),
+          good({Axis::of(space[0])}, Weights::kAge, Floor::kNarrowest) {
         SamplerConfig config = config_of(SamplerType::kTpe);
         config.candidates = 1;
         config.duplicates = Duplicates::kAllow;
