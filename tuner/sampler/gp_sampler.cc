@@ -78,13 +78,15 @@ void warp(std::vector<double>& values) {
     }
 }
 
-void standardise(std::vector<double>& values) {
+/// To mean 0 and deviation 1; returns the deviation that they had, 0 if all are the same.
+double standardise(std::vector<double>& values) {
     const auto n = static_cast<double>(values.size());
     const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
     double square = 0;
     for (const double value : values) square += (value - mean) * (value - mean);
     const double deviation = std::sqrt(square / n);
     for (double& value : values) value = deviation > 0 ? (value - mean) / deviation : 0;
+    return deviation;
 }
 
 /// Infinities become a little worse, or better, than the rest.
@@ -138,17 +140,29 @@ std::vector<std::size_t> best_and_latest(const std::vector<double>& values, std:
     return order;
 }
 
+WarpUse warp_use(Warp warp) {
+    switch (warp) {
+        case Warp::kAuto: break;
+        case Warp::kOn: return WarpUse::kAlways;
+        case Warp::kOff: return WarpUse::kNever;
+    }
+    return WarpUse::kWhereItHelps;
+}
+
 }  // namespace
 
 GpSampler::GpSampler(const Space& space, const SamplerConfig& config, Goal goal, std::uint64_t seed)
     : space_(space),
       goal_(goal),
       startup_(static_cast<std::size_t>(config.startup)),
+      warp_(warp_use(config.warp)),
+      noise_(config.noise),
       encoding_(space_),
       first_(space_, seed),
       source_(seed) {
     for (const Feature& feature : encoding_.features())
         is_category_.push_back(feature.is_category());
+    factor_ = CovarianceFactor(is_category_);
 }
 
 Result<void> GpSampler::observe(const Observation& observation) {
@@ -187,8 +201,9 @@ GpSampler::View GpSampler::view(std::uint64_t number) const {
 }
 
 /// What the model sees of the first `count` finished trials; a function of these alone.
-std::vector<double> GpSampler::values_of(const View& view, std::size_t count) {
-    std::vector<double> values;
+GpSampler::Values GpSampler::values_of(const View& view, std::size_t count) {
+    Values of;
+    std::vector<double>& values = of.values;
     std::vector<double> complete;
     for (std::size_t i = 0; i < count; ++i) values.push_back(*view.finished[i]->value);
     make_finite(values);
@@ -200,13 +215,20 @@ std::vector<double> GpSampler::values_of(const View& view, std::size_t count) {
             if (view.finished[i]->is_pruned) values[i] = std::max(values[i], median);
     }
     warp(values);
-    standardise(values);
-    return values;
+    of.unit = standardise(values);
+    return of;
 }
 
-const KernelParameters& GpSampler::kernel_of(const View& view) {
-    const std::size_t count = fit_count(view.finished.size());
-    const std::vector<double> values = values_of(view, count);
+/// Settings of a fit to values of which one is so much of the objective's unit.
+FitSettings GpSampler::fit_settings(double unit) const {
+    FitSettings settings{warp_, {}};
+    if (noise_ && unit > 0) settings.noise_variance = std::pow(*noise_ / unit, 2);
+    return settings;
+}
+
+/// The kernel fitted to the best and the latest of the first `count` finished trials.
+const KernelParameters& GpSampler::kernel_of(const View& view, const Values& of) {
+    const std::vector<double>& values = of.values;
     const std::vector<std::size_t> chosen =
         best_and_latest(values, kFitRowsMax / 2, kFitRowsMax / 2);
     std::vector<double> key;
@@ -221,18 +243,25 @@ const KernelParameters& GpSampler::kernel_of(const View& view) {
         rows.push_back(view.finished[i]->row);
         of_rows.push_back(values[i]);
     }
-    standardise(of_rows);
-    kernel_ = fit_kernel(data_of(rows, of_rows), is_category_);
+    const double unit = of.unit * standardise(of_rows);
+    kernel_ = fit_kernel(data_of(rows, of_rows), is_category_, fit_settings(unit));
     fitted_to_ = std::move(key);
     return kernel_;
 }
 
-/// The rows of the model, best and latest, and the kernel fitted to them.
+/// The rows of the model and the kernel fitted to them: the best and the latest at the time of the
+/// last fit, and all since.
 GpSampler::Rows GpSampler::whole(const View& view) {
+    const std::size_t count = fit_count(view.finished.size());
+    const Values fitted = values_of(view, count);
     Rows chosen;
-    chosen.kernel = kernel_of(view);
-    const std::vector<double> all = values_of(view, view.finished.size());
-    for (const std::size_t i : best_and_latest(all, kRowsMax - kLatestRows, kLatestRows)) {
+    chosen.kernel = kernel_of(view, fitted);
+    std::vector<std::size_t> order =
+        best_and_latest(fitted.values, kRowsMax - kLatestRows, kLatestRows);
+    chosen.base = order.size();
+    for (std::size_t i = count; i < view.finished.size(); ++i) order.push_back(i);
+    const std::vector<double> all = values_of(view, view.finished.size()).values;
+    for (const std::size_t i : order) {
         chosen.rows.push_back(view.finished[i]->row);
         chosen.values.push_back(all[i]);
     }
@@ -244,7 +273,8 @@ GpSampler::Rows GpSampler::whole(const View& view) {
 /// The rows nearest to the best one, a kernel fitted to these alone, and the box that they span.
 GpSampler::Rows GpSampler::neighbourhood(const View& view) const {
     Rows chosen;
-    const std::vector<double> all = values_of(view, view.finished.size());
+    const Values of = values_of(view, view.finished.size());
+    const std::vector<double>& all = of.values;
     const auto best =
         static_cast<std::size_t>(std::min_element(all.begin(), all.end()) - all.begin());
     const std::vector<double>& centre = view.finished[best]->row;
@@ -270,8 +300,11 @@ GpSampler::Rows GpSampler::neighbourhood(const View& view) const {
             chosen.high[j] = std::max(chosen.high[j], row[j]);
         }
     }
-    standardise(chosen.values);
-    chosen.kernel = fit_kernel(data_of(chosen.rows, chosen.values), is_category_);
+    chosen.base = count;
+    // So few values say nothing of a warp.
+    FitSettings settings = fit_settings(of.unit * standardise(chosen.values));
+    settings.warp = WarpUse::kNever;
+    chosen.kernel = fit_kernel(data_of(chosen.rows, chosen.values), is_category_, settings);
     return chosen;
 }
 
@@ -282,9 +315,12 @@ Point GpSampler::suggest(std::uint64_t number, const Point& fixed) {
         return first_.suggest(number, fixed);
     const bool is_local = view.finished.size() >= 2 * startup_ && number % kLocalEvery == 0;
     std::vector<double> row;
-    if (is_local) row = best_row(neighbourhood(view), view, number, fixed);
+    if (is_local) {
+        CovarianceFactor factor(is_category_);
+        row = best_row(neighbourhood(view), factor, view, number, fixed);
+    }
     // A box whose best corner is taken has nothing more to say.
-    if (!is_local || is_known(view, row)) row = best_row(whole(view), view, number, fixed);
+    if (!is_local || is_known(view, row)) row = best_row(whole(view), factor_, view, number, fixed);
     Point point = encoding_.point(row);
     // Rounding must not move what was given.
     for (std::size_t i = 0; i < fixed.size(); ++i)
@@ -305,8 +341,8 @@ bool GpSampler::is_known(const View& view, const std::vector<double>& row) {
 }
 
 /// Where the model of `chosen` expects the greatest improvement.
-std::vector<double> GpSampler::best_row(Rows chosen, const View& view, std::uint64_t number,
-                                        const Point& fixed) {
+std::vector<double> GpSampler::best_row(Rows chosen, CovarianceFactor& factor, const View& view,
+                                        std::uint64_t number, const Point& fixed) {
     std::vector<std::vector<double>>& rows = chosen.rows;
     SearchProblem problem{.encoding = encoding_,
                           .fixed = {},
@@ -324,7 +360,9 @@ std::vector<double> GpSampler::best_row(Rows chosen, const View& view, std::uint
     const std::size_t pending = std::min(view.pending.size(), kPendingMax);
     for (std::size_t i = view.pending.size() - pending; i < view.pending.size(); ++i)
         rows.push_back(view.pending[i]->row);
-    GaussianProcess model(data_of(rows, chosen.values), is_category_, chosen.kernel);
+    const GpData data = data_of(rows, chosen.values);
+    factor.set(data.rows, chosen.base, chosen.kernel);
+    GaussianProcess model(factor, data.values);
     problem.model = &model;
     problem.canonical = [this](const std::vector<double>& row) {
         return encoding_.row(encoding_.point(row));

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "tuner/sampler/gp/encoding.h"
-#include "tuner/sampler/gp/process.h"
+#include "tuner/sampler/gp/factor.h"
+#include "tuner/sampler/gp/kernel.h"
 #include "tuner/sampler/gp/search.h"
 #include "tuner/sampler/qmc_sampler.h"
 #include "tuner/sampler/sampler.h"
@@ -36,11 +37,18 @@ private:
         std::vector<const Trial*> pending;
     };
 
+    /// Standardised; `unit`: of the objective, that 1 stands for.
+    struct Values {
+        std::vector<double> values;
+        double unit = 0;
+    };
+
     /// What one suggestion's model is made of.
     struct Rows {
         std::vector<std::vector<double>> rows;
         std::vector<double> values;  // standardised
         KernelParameters kernel;
+        std::size_t base = 0;     // rows that are factored at once
         std::vector<double> low;  // where numbers may lie
         std::vector<double> high;
     };
@@ -49,15 +57,19 @@ private:
     [[nodiscard]] Rows whole(const View& view);
     [[nodiscard]] Rows neighbourhood(const View& view) const;
     [[nodiscard]] static bool is_known(const View& view, const std::vector<double>& row);
-    [[nodiscard]] std::vector<double> best_row(Rows chosen, const View& view, std::uint64_t number,
+    [[nodiscard]] std::vector<double> best_row(Rows chosen, CovarianceFactor& factor,
+                                               const View& view, std::uint64_t number,
                                                const Point& fixed);
     void hold_given(const Point& fixed, FixedFeatures& held) const;
-    [[nodiscard]] static std::vector<double> values_of(const View& view, std::size_t count);
-    [[nodiscard]] const KernelParameters& kernel_of(const View& view);
+    [[nodiscard]] static Values values_of(const View& view, std::size_t count);
+    [[nodiscard]] FitSettings fit_settings(double unit) const;
+    [[nodiscard]] const KernelParameters& kernel_of(const View& view, const Values& of);
 
     Space space_;
     Goal goal_;
     std::size_t startup_;
+    WarpUse warp_;
+    std::optional<double> noise_;  // deviation, in the objective's unit; none: learnt
     Encoding encoding_;
     CategoryMask is_category_;
     QmcSampler first_;
@@ -67,6 +79,7 @@ private:
     // The last fit, and what it was a fit of.
     std::vector<double> fitted_to_;
     KernelParameters kernel_;
+    CovarianceFactor factor_{CategoryMask()};  // of the rows of the last suggestion
 };
 
 }  // namespace tune::tuner

@@ -65,6 +65,9 @@ enum class Crossover { kUniform, kBlxAlpha, kSbx };
 /// Whose rules TPE follows (tuner/README.md says what they are).
 enum class TpePreset { kTune, kOptuna5, kOptuna4, kHyperopt, kWatanabe };
 
+/// Whether gp distorts its numbers so that one length scale fits all of a range.
+enum class Warp { kAuto, kOn, kOff };
+
 /// What happens when a sampler proposes a point of a finite space that a trial has had.
 enum class Duplicates {
     kResample,  // another one is drawn; the study ends when there is none
@@ -102,8 +105,10 @@ struct SamplerConfig {
     int startup = 10;                   // tpe, gp: trials before the model is used
     int candidates = 24;                // tpe: points drawn a suggestion
     TpePreset preset = TpePreset::kTune;
-    int window = 10'000;  // tpe: bad trials in the model, the latest; 0: all
-    int points = 0;       // grid: values of a continuous parameter; 0: refuse it
+    int window = 10'000;               // tpe: bad trials in the model, the latest; 0: all
+    Warp warp = Warp::kAuto;           // gp, auto: kAuto: where the values favour it
+    std::optional<double> noise = {};  // gp, auto: deviation of one value; none: learnt
+    int points = 0;                    // grid: values of a continuous parameter; 0: refuse it
     // nsga2, nsga3
     int population = 50;  // trials of a generation; pbt: members
     Crossover crossover = Crossover::kUniform;

@@ -58,6 +58,33 @@ Result<void> read_constraint_rule(const Fields& fields, SamplerConfig& sampler) 
                     "expected joint or each, found " + describe(*node));
 }
 
+/// `warp: auto|on|off` and `noise: auto|NUMBER`.
+Result<void> read_gp(const Fields& fields, SamplerConfig& sampler) {
+    if (const Node* node = fields.find("warp")) {
+        const bool is_word = node->type == Node::Type::kString;
+        if (is_word && node->text == "auto") {
+            sampler.warp = Warp::kAuto;
+        } else if (is_word && node->text == "on") {
+            sampler.warp = Warp::kOn;
+        } else if (is_word && node->text == "off") {
+            sampler.warp = Warp::kOff;
+        } else {
+            return fault_at(node->place, fields.path_of("warp"),
+                            "expected auto, on or off, found " + describe(*node));
+        }
+    }
+    const Node* node = fields.find("noise");
+    if (node == nullptr || (node->type == Node::Type::kString && node->text == "auto")) return {};
+    if (node->type == Node::Type::kString)
+        return fault_at(node->place, fields.path_of("noise"),
+                        "expected auto or a number, the standard deviation of one value, found " +
+                            describe(*node));
+    double noise = 0;
+    TUNE_TRY_VOID(fields.number("noise", noise, 0, 1e300));
+    sampler.noise = noise;
+    return {};
+}
+
 bool is_plain_name(std::string_view text) {
     return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -136,6 +163,8 @@ Result<void> read_sampler(const Node& node, StudyConfig& config) {
             known.push_back("startup");
         if (sampler.type == SamplerType::kTpe)
             known.insert(known.end(), {"candidates", "preset", "window", "constraints"});
+        if (sampler.type == SamplerType::kGp || sampler.type == SamplerType::kAuto)
+            known.insert(known.end(), {"warp", "noise"});
         if (is_genetic(sampler.type)) known = genetic_keys(sampler.type);
         if (sampler.type == SamplerType::kPbt)
             known = pbt_keys();
@@ -153,6 +182,7 @@ Result<void> read_sampler(const Node& node, StudyConfig& config) {
         TUNE_TRY_VOID(fields.integer("startup", sampler.startup, 0, 1'000'000));
         TUNE_TRY_VOID(fields.integer("candidates", sampler.candidates, 1, 1000));
         TUNE_TRY_VOID(fields.integer("points", sampler.points, 1, 100'000));
+        TUNE_TRY_VOID(read_gp(fields, sampler));
         TUNE_TRY_VOID(read_duplicates(fields, sampler));
         TUNE_TRY_VOID(read_genetic(fields, sampler));
         TUNE_TRY_VOID(read_pbt(fields, sampler));

@@ -43,6 +43,10 @@ Json to_json(const SamplerConfig& sampler) {
             json["constraints"] = std::string(constraint_rule_name(sampler.constraints));
         if (sampler.window != SamplerConfig().window) json["window"] = sampler.window;
     }
+    if (sampler.type == SamplerType::kGp || sampler.type == SamplerType::kAuto) {
+        if (sampler.warp != Warp::kAuto) json["warp"] = sampler.warp == Warp::kOn ? "on" : "off";
+        if (sampler.noise) json["noise"] = *sampler.noise;
+    }
     write_genetic(sampler, json);
     if (sampler.type == SamplerType::kPbt) {
         write_pbt(sampler, json);

@@ -1,24 +1,29 @@
 // How good the best value is after N trials: samplers side by side on analytic problems with known
 // optima, paired seeds.
 //
-//   build/release/bin/tuner_quality_bench [--trials 100] [--seeds 10] [--workers 1] SAMPLER...
+//   build/release/bin/tuner_quality_bench [--trials 100] [--seeds 10] [--workers 1]
+//       [--variant plain] [--suite analytic] SAMPLER...
 //
 // SAMPLER is a type, or the JSON of a study file's `sampler`. After the 12 problems come finite
 // ones (finite_problems.h); --suite takes one of the two.
 //
 // Regret is (best - optimum) / (median of one random draw - optimum); the table has its mean over
-// problems and seeds, the geometric mean, the time of ask + tell, and the mean difference of each
-// sampler from the first one, in standard errors of the pairs. --json prints every run.
+// problems and seeds, the geometric mean, the processor's time of ask + tell, and the mean
+// difference of each sampler from the first one, in standard errors of the pairs. --json prints
+// every run. Variants: `warped` bends every number's range, each to one end, as a missing `log`
+// does; `noisy` adds normal noise of a fifth of that scale to what the sampler is told, and the
+// regret is that of the trial which looked best.
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <deque>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -194,9 +199,33 @@ std::vector<Problem> problems() {
             conditional()};
 }
 
+/// Every number's range bent towards its low end or, every second one, its high end.
+Problem bent(Problem problem) {
+    const auto function = problem.function;
+    const Space space = problem.space;
+    problem.function = [function, space](const Values& values) {
+        Values moved = values;
+        for (std::size_t i = 0; i < space.size(); ++i) {
+            const Parameter& parameter = space[i];
+            if (parameter.kind == Kind::kChoice || !is_active(values[i])) continue;
+            const auto at = [&](double v) { return parameter.log ? std::log(v) : v; };
+            const double low = at(parameter.low);
+            const double width = at(parameter.high) - low;
+            const double share = (at(values[i]) - low) / width;
+            const auto curve = [](double x) { return std::expm1(4 * x) / std::expm1(4); };
+            const double curved = i % 2 == 0 ? curve(share) : 1 - curve(1 - share);
+            const double position = low + width * curved;
+            moved[i] = parameter.log ? std::exp(position) : position;
+        }
+        return function(moved);
+    };
+    return problem;
+}
+
 double now_s() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-        .count();
+    timespec now{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 struct Outcome {
@@ -204,26 +233,40 @@ struct Outcome {
     double seconds = 0;  // in the sampler
 };
 
-Outcome run(const Problem& problem, const std::string& words, std::size_t trials,
-            std::size_t workers, std::uint64_t seed) {
-    const Json sampler_json = words.front() == '{' ? parse_json(words).value() : Json(words);
-    const SamplerConfig config =
-        study_config_from_json({{"sampler", sampler_json}}).value().sampler;
-    const auto sampler = make_sampler(problem.space, config, Goal::kMinimize, seed);
+struct Schedule {
+    std::size_t trials = 100;
+    std::size_t workers = 1;
+    double noise = 0;  // deviation
+};
+
+SamplerConfig config_of(const std::string& word) {
+    const Json sampler = word.starts_with("{") ? parse_json(word).value() : Json(word);
+    return study_config_from_json({{"sampler", sampler}}).value().sampler;
+}
+
+Outcome run(const Problem& problem, const std::string& word, const Schedule& schedule,
+            std::uint64_t seed) {
+    const auto sampler = make_sampler(problem.space, config_of(word), Goal::kMinimize, seed);
     Outcome outcome{std::numeric_limits<double>::infinity(), 0};
+    double best_seen = outcome.best;
     std::deque<Observation> running;
     const auto finish_oldest = [&] {
         Observation seen = running.front();
         running.pop_front();
         seen.state = Observation::State::kComplete;
-        seen.value = problem.function(seen.point);
-        outcome.best = std::min(outcome.best, seen.value);
+        const double value = problem.function(seen.point);
+        std::mt19937_64 random(1000 * seed + seen.number);
+        seen.value = value + std::normal_distribution<double>(0, 1)(random) * schedule.noise;
+        if (seen.value < best_seen) {
+            best_seen = seen.value;
+            outcome.best = value;
+        }
         const double begin = now_s();
         static_cast<void>(sampler->observe(seen));
         outcome.seconds += now_s() - begin;
     };
-    for (std::uint64_t number = 0; number < trials && !sampler->is_exhausted(); ++number) {
-        if (running.size() == workers) finish_oldest();
+    for (std::uint64_t number = 0; number < schedule.trials && !sampler->is_exhausted(); ++number) {
+        if (running.size() == schedule.workers) finish_oldest();
         const double begin = now_s();
         Observation seen;
         seen.number = number;
@@ -253,6 +296,7 @@ struct Options {
     std::size_t trials = 100;
     std::size_t seeds = 10;
     std::size_t workers = 1;
+    std::string variant = "plain";
     bool json = false;
     std::string suite;  // "analytic", "finite" or empty: both
     std::vector<std::string> samplers;
@@ -273,6 +317,8 @@ Options read_options(int count, char** words) {
             options.workers = std::max<std::size_t>(number(), 1);
         else if (word == "--suite")
             options.suite = i + 1 < count ? words[++i] : "";
+        else if (word == "--variant" && i + 1 < count)
+            options.variant = words[++i];
         else if (word == "--json")
             options.json = true;
         else
@@ -303,9 +349,9 @@ double standard_errors(const std::vector<double>& differences) {
 }
 
 void print_table(const Options& options) {
-    std::printf("%zu trials, %zu workers, mean over %zu seeds: normalised regret\n\n%-26s",
-                options.trials, options.workers, options.seeds, "problem");
-    for (const std::string& sampler : options.samplers) std::printf("%10s", sampler.c_str());
+    std::printf("%s, %zu trials, %zu workers, mean over %zu seeds: normalised regret\n\n%-26s",
+                options.variant.c_str(), options.trials, options.workers, options.seeds, "problem");
+    for (const std::string& sampler : options.samplers) std::printf("%10.9s", sampler.c_str());
     std::printf("\n");
     std::vector<double> sums(options.samplers.size());
     std::vector<double> logs(options.samplers.size());
@@ -313,16 +359,18 @@ void print_table(const Options& options) {
     // Regret less that of the first sampler with the same seed; and of the logarithms.
     std::vector<std::vector<double>> apart(options.samplers.size());
     std::vector<std::vector<double>> logs_apart(options.samplers.size());
-    const std::vector<Problem> all = problems_of(options.suite);
-    for (const Problem& problem : all) {
+    std::vector<Problem> all = problems_of(options.suite);
+    for (Problem& problem : all) {
+        if (options.variant == "warped") problem = bent(std::move(problem));
         const double scale = random_median(problem) - problem.optimum;
+        const Schedule schedule{options.trials, options.workers,
+                                options.variant == "noisy" ? 0.2 * scale : 0};
         std::printf("%-26s", problem.name.substr(0, 25).c_str());
         std::vector<double> firsts;
         for (std::size_t s = 0; s < options.samplers.size(); ++s) {
             double regret = 0;
             for (std::uint64_t seed = 0; seed < options.seeds; ++seed) {
-                const Outcome outcome =
-                    run(problem, options.samplers[s], options.trials, options.workers, seed);
+                const Outcome outcome = run(problem, options.samplers[s], schedule, seed);
                 const double one = std::max(outcome.best - problem.optimum, 0.0) / scale;
                 regret += one / static_cast<double>(options.seeds);
                 logs[s] += std::log(std::max(one, 1e-6));
@@ -355,7 +403,7 @@ void print_table(const Options& options) {
     for (const auto& differences : apart) std::printf("%10.1f", standard_errors(differences));
     std::printf("\n%-26s", "same of logarithms");
     for (const auto& differences : logs_apart) std::printf("%10.1f", standard_errors(differences));
-    std::printf("\n%-26s", "ms a trial");
+    std::printf("\n%-26s", "processor ms a trial");
     for (const double sum : seconds)
         std::printf("%10.3f", 1000 * sum / runs / static_cast<double>(options.trials));
     std::printf("\n");

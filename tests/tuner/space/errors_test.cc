@@ -241,6 +241,17 @@ TEST(Errors, Settings) {
          "line 1, column 28: sampler.seed: expected an integer from 0 to 9007199254740991, found "
          "the "
          "number -1"},
+        {"sampler: {type: gp, warp: maybe}",
+         "line 1, column 27: sampler.warp: expected auto, on or off, found the text 'maybe'"},
+        {"sampler: {type: auto, noise: much}",
+         "line 1, column 30: sampler.noise: expected auto or a number, the standard deviation of "
+         "one value, found the text 'much'"},
+        {"sampler: {type: gp, noise: -1}",
+         "line 1, column 28: sampler.noise: expected a number from 0.0 to 1e+300, found the number "
+         "-1"},
+        {"sampler: {type: tpe, noise: 1}",
+         "line 1, column 22: sampler: unknown key 'noise'; known: type, seed, startup, candidates, "
+         "preset, window, duplicates"},
         {"pruner: {type: median, eta: 3}",
          "line 1, column 24: pruner: unknown key 'eta'; known: type, startup, warmup, interval, "
          "min_trials"},

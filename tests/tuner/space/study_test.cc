@@ -105,6 +105,22 @@ TEST(Study, ShortForms) {
     EXPECT_TRUE(read("# nothing\n") == StudyConfig{});
 }
 
+TEST(Study, SettingsOfTheGaussianProcessComeBack) {
+    for (const char* type : {"gp", "auto"}) {
+        const std::string words = std::string("sampler: {type: ") + type;
+        const StudyConfig plain = read(words + ", warp: auto, noise: auto}");
+        EXPECT_EQ(plain.sampler.warp, Warp::kAuto);
+        EXPECT_FALSE(plain.sampler.noise);
+        const StudyConfig set = read(words + ", warp: on, noise: 0.25}");
+        EXPECT_EQ(set.sampler.warp, Warp::kOn);
+        EXPECT_EQ(set.sampler.noise, 0.25);
+        for (const StudyConfig& config : {plain, set, read(words + ", warp: off, noise: 0}")})
+            EXPECT_TRUE(study_config_from_json({{"sampler", to_json(config.sampler)}})
+                            .value()
+                            .sampler == config.sampler);
+    }
+}
+
 TEST(Study, CheckSaysWhatIsMissing) {
     StudyConfig c;
     EXPECT_EQ(check_study(c, true).error().message,

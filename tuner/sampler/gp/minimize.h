@@ -46,9 +46,9 @@ private:
     std::deque<std::pair<Eigen::VectorXd, Eigen::VectorXd>> steps_;
 };
 
-/// Moves `x` to lower values of `cost(x, gradient)`, which may be infinite.
+/// Moves `x` to lower values of `cost(x, gradient)`, which may be infinite. Returns the cost there.
 template <class Cost>
-void minimize(const Cost& cost, Eigen::VectorXd& x, int evaluations_max) {
+double minimize(const Cost& cost, Eigen::VectorXd& x, int evaluations_max) {
     Eigen::VectorXd gradient;
     double value = cost(x, gradient);
     LbfgsMemory memory;
@@ -78,6 +78,7 @@ void minimize(const Cost& cost, Eigen::VectorXd& x, int evaluations_max) {
         value = next_value;
         if (is_flat) break;
     }
+    return value;
 }
 
 }  // namespace tune::tuner

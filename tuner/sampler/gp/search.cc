@@ -19,6 +19,8 @@ constexpr int kClimbSteps = 15;
 constexpr int kClimbRounds = 2;
 /// Categories that are all tried; of more, so many drawn at random are.
 constexpr std::size_t kCategoriesTried = 12;
+/// The score of a row that must not be proposed.
+constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 using Row = std::vector<double>;
 
@@ -60,21 +62,37 @@ private:
         return uniform;
     }
 
-    double score(const Row& row) {
-        if (problem_.is_forbidden && problem_.is_forbidden(row))
-            return -std::numeric_limits<double>::infinity();
-        const auto prediction = problem_.model->predict(
-            Eigen::Map<const Eigen::VectorXd>(row.data(), static_cast<Eigen::Index>(row.size())));
+    bool is_forbidden(const Row& row) const {
+        return problem_.is_forbidden && problem_.is_forbidden(row);
+    }
+
+    double score_of(const GaussianProcess::Prediction& prediction) const {
         return log_expected_improvement(prediction.mean, prediction.variance,
                                         problem_.model->best_mean())
             .value;
     }
 
+    double score(const Row& row) {
+        if (is_forbidden(row)) return kNever;
+        return score_of(problem_.model->predict(
+            Eigen::Map<const Eigen::VectorXd>(row.data(), static_cast<Eigen::Index>(row.size()))));
+    }
+
     void add(Row row) {
         hold_fixed(row);
-        row = problem_.canonical(row);
-        const double value = score(row);
-        found_.push_back({std::move(row), value});
+        found_.push_back({problem_.canonical(row), 0});
+    }
+
+    /// Of all that were added, at once.
+    void score_added() {
+        Eigen::MatrixXd rows(static_cast<Eigen::Index>(found_.size()),
+                             static_cast<Eigen::Index>(features_.size()));
+        for (std::size_t i = 0; i < found_.size(); ++i)
+            rows.row(static_cast<Eigen::Index>(i)) =
+                Eigen::Map<const Eigen::RowVectorXd>(found_[i].row.data(), rows.cols());
+        const auto predictions = problem_.model->predict_all(rows);
+        for (std::size_t i = 0; i < found_.size(); ++i)
+            found_[i].score = is_forbidden(found_[i].row) ? kNever : score_of(predictions[i]);
     }
 
     void hold_fixed(Row& row) const {
@@ -99,6 +117,7 @@ private:
         }
         for (std::size_t i = 0; i < near; ++i)
             add(stepped(problem_.starts[i % problem_.starts.size()], i));
+        score_added();
     }
 
     /// A row near `start`: a few features moved, by less and less.
