@@ -12,11 +12,12 @@
 
 namespace tune::tuner {
 
-/// A Gaussian process while it is worth its cost, TPE afterwards.
+/// A Gaussian process while it is worth its cost, CMA-ES or TPE afterwards.
 struct AutoChoice {
     std::size_t gp_trials =
-        0;               // finished trials up to which the Gaussian process proposes; 0: never
-    std::string reason;  // of the space: "4 parameters, 1 of them a category"
+        0;  // finished trials up to which the Gaussian process proposes; 0: never
+    bool is_cmaes_last = false;  // CMA-ES follows, with every fifth trial by TPE; else TPE
+    std::string reason;          // of the space: "4 parameters, 1 of them a category"
 };
 
 /// A function of the space and the objectives alone, so that a budget may be raised without
@@ -25,7 +26,8 @@ struct AutoChoice {
 [[nodiscard]] AutoChoice choose_sampler(const Space& space, const Objectives& objectives);
 
 /// One sentence for people: "gp with every fifth trial by tpe for the first 300 trials (4
-/// parameters, 1 of them a category), then tpe; the budget of 100 ends before that".
+/// parameters, 1 of them a category; noise is learnt), then tpe; the budget of 100 ends before
+/// that".
 [[nodiscard]] std::string choice_text(const StudyConfig& config);
 
 }  // namespace tune::tuner

@@ -14,6 +14,7 @@ struct AutoParts {
     AutoChoice choice;
     std::unique_ptr<Sampler> first;  // none if choice.gp_trials is 0
     std::unique_ptr<Sampler> later;
+    std::unique_ptr<Sampler> last;  // none unless choice.is_cmaes_last
 };
 
 class AutoSampler final : public Sampler {

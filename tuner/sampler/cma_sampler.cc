@@ -28,7 +28,7 @@
 namespace tune::tuner {
 namespace {
 
-constexpr double kFirstSigma = 1.0 / 6;  // of the range: as Optuna's CmaEsSampler
+constexpr double kRestartSigma = CmaStart().sigma;
 constexpr std::size_t kPopulationMax = 4096;
 constexpr std::uint64_t kDrawsMax = 50;
 /// Generations that can be stepped back to; older changes start over.
@@ -53,8 +53,8 @@ bool models_whole(const Space& space) {
 }
 
 CmaSampler::CmaSampler(const Space& space, Goal goal, std::uint64_t seed,
-                       std::unique_ptr<Sampler> others)
-    : space_(space), goal_(goal), source_(seed), others_(std::move(others)) {
+                       std::unique_ptr<Sampler> others, CmaStart start)
+    : space_(space), goal_(goal), source_(seed), others_(std::move(others)), start_(start) {
     for (std::size_t i = 0; i < space_.size(); ++i) {
         if (!is_modelled(space_[i])) continue;
         parameters_.push_back(i);
@@ -67,6 +67,17 @@ CmaSampler::CmaSampler(const Space& space, Goal goal, std::uint64_t seed,
 CmaSampler::Generation CmaSampler::first_generation() const {
     const auto d = static_cast<Eigen::Index>(axes_.size());
     Eigen::VectorXd mean = Eigen::VectorXd::Constant(d, 0.5);
+    const auto start_at = [&](Eigen::VectorXd at) {
+        return Generation{
+            CmaState(axes_, default_population(axes_.size()), std::move(at), start_.sigma),
+            start_.trial, start_.trial};
+    };
+    if (const std::vector<double>* best = best_before()) {
+        for (std::size_t j = 0; j < axes_.size(); ++j)
+            mean[static_cast<Eigen::Index>(j)] =
+                axes_[j].share_below(axes_[j].position((*best)[j]));
+        return start_at(std::move(mean));
+    }
     if (const std::vector<Point> points = space_.first_points(); !points.empty()) {
         const Point& first = points.front();
         for (std::size_t j = 0; j < axes_.size(); ++j) {
@@ -75,7 +86,18 @@ CmaSampler::Generation CmaSampler::first_generation() const {
                 mean[static_cast<Eigen::Index>(j)] = axes_[j].share_below(axes_[j].position(given));
         }
     }
-    return {CmaState(axes_, default_population(axes_.size()), std::move(mean), kFirstSigma), 0, 0};
+    return start_at(std::move(mean));
+}
+
+/// What the best of the trials before the first run had; none: nothing.
+const std::vector<double>* CmaSampler::best_before() const {
+    const Trial* best = nullptr;
+    for (const auto& [number, trial] : trials_) {
+        if (number >= start_.trial) break;
+        if (trial.state != Observation::State::kComplete) continue;
+        if (best == nullptr || trial.rank < best->rank) best = &trial;
+    }
+    return best == nullptr ? nullptr : &best->values;
 }
 
 Result<void> CmaSampler::observe(const Observation& observation) {
@@ -110,7 +132,8 @@ Result<void> CmaSampler::observe(const Observation& observation) {
 /// Forgets the distributions that have learnt from this trial, or would have.
 void CmaSampler::step_back(std::uint64_t number) {
     while (path_.size() > 1 && path_.back().first > number) path_.pop_back();
-    const bool is_whole = path_.front().first == 0;
+    const bool is_whole = path_.front().first == start_.trial;
+    if (number < start_.trial) path_.assign(1, first_generation());
     if (!is_whole && (path_.back().first > number || path_.size() <= kEarlierMax))
         path_.assign(1, first_generation());
 }
@@ -160,7 +183,7 @@ CmaSampler::Generation CmaSampler::next_of(const Generation& generation) {
     next.state = CmaState(
         axes_, std::min(2 * population, kPopulationMax),
         Eigen::Map<const Eigen::VectorXd>(place.data(), static_cast<Eigen::Index>(place.size())),
-        kFirstSigma);
+        kRestartSigma);
     return next;
 }
 

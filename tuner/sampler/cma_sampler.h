@@ -20,11 +20,19 @@ namespace tune::tuner {
 /// True if CMA-ES models every parameter that has more than one value.
 [[nodiscard]] bool models_whole(const Space& space);
 
+/// Where the first run begins.
+struct CmaStart {
+    std::uint64_t trial = 0;  // the first number of its first generation
+    /// Of the range. The mean is the best of the trials before; the middle if there is none.
+    double sigma = 1.0 / 6;  // as Optuna's CmaEsSampler
+};
+
 class CmaSampler final : public Sampler {
 public:
     /// `others` proposes what CMA-ES does not model: categories, and what conditions switch.
     /// REQUIRES: has_plain_number(space).
-    CmaSampler(const Space& space, Goal goal, std::uint64_t seed, std::unique_ptr<Sampler> others);
+    CmaSampler(const Space& space, Goal goal, std::uint64_t seed, std::unique_ptr<Sampler> others,
+               CmaStart start = {});
 
     Result<void> observe(const Observation& observation) override;
     [[nodiscard]] Point suggest(std::uint64_t number, const Point& fixed) override;
@@ -44,6 +52,7 @@ private:
     };
 
     [[nodiscard]] Generation first_generation() const;
+    [[nodiscard]] const std::vector<double>* best_before() const;
     void step_back(std::uint64_t number);
     void advance();
     [[nodiscard]] bool is_closed(const Generation& generation) const;
@@ -56,6 +65,7 @@ private:
     Goal goal_;
     CounterSource source_;
     std::unique_ptr<Sampler> others_;
+    CmaStart start_;
     std::vector<std::size_t> parameters_;  // that are modelled
     std::vector<Axis> axes_;
     std::map<std::uint64_t, Trial> trials_;

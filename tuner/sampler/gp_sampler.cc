@@ -44,6 +44,8 @@ constexpr std::size_t kFitRowsMax = 120;
 constexpr std::size_t kStarts = 6;
 /// Every third trial looks around the best one only.
 constexpr std::uint64_t kLocalEvery = 3;
+/// Share of the values' variance that may be noise for that.
+constexpr double kNoiseOfLocalMax = 0.1;
 constexpr std::size_t kNeighbours = 4;
 constexpr std::size_t kNeighboursPerFeature = 1;
 
@@ -308,12 +310,20 @@ GpSampler::Rows GpSampler::neighbourhood(const View& view) const {
     return chosen;
 }
 
+/// Whether a trial may come from the neighbourhood of the best one: with much noise the best is a
+/// lucky one, and so few values around it tell noise from shape no better than it does.
+bool GpSampler::may_look_near(const View& view) {
+    if (view.finished.size() < 2 * startup_) return false;
+    const std::size_t count = fit_count(view.finished.size());
+    return kernel_of(view, values_of(view, count)).noise_variance() < kNoiseOfLocalMax;
+}
+
 Point GpSampler::suggest(std::uint64_t number, const Point& fixed) {
     TUNE_CHECK(fixed.empty() || fixed.size() == space_.size(), "a point of this space");
     const View view = this->view(number);
     if (encoding_.size() == 0 || view.finished.size() < std::max<std::size_t>(startup_, 2))
         return first_.suggest(number, fixed);
-    const bool is_local = view.finished.size() >= 2 * startup_ && number % kLocalEvery == 0;
+    const bool is_local = number % kLocalEvery == 0 && may_look_near(view);
     std::vector<double> row;
     if (is_local) {
         CovarianceFactor factor(is_category_);

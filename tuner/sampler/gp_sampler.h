@@ -56,6 +56,7 @@ private:
     [[nodiscard]] View view(std::uint64_t number) const;
     [[nodiscard]] Rows whole(const View& view);
     [[nodiscard]] Rows neighbourhood(const View& view) const;
+    [[nodiscard]] bool may_look_near(const View& view);
     [[nodiscard]] static bool is_known(const View& view, const std::vector<double>& row);
     [[nodiscard]] std::vector<double> best_row(Rows chosen, CovarianceFactor& factor,
                                                const View& view, std::uint64_t number,

@@ -91,6 +91,9 @@ std::unique_ptr<Sampler> make_cmaes(const Space& space, const SamplerConfig& con
     return std::make_unique<CmaSampler>(space, goal, seed, std::move(others));
 }
 
+/// Of the range: a Gaussian process has found the region, CMA-ES is to find its lowest place.
+constexpr double kAutoCmaSigma = 0.03;
+
 std::unique_ptr<Sampler> make_auto(const Space& space, const SamplerConfig& config,
                                    const Objectives& objectives, std::uint64_t seed,
                                    std::shared_ptr<const SeenPoints> seen) {
@@ -99,6 +102,11 @@ std::unique_ptr<Sampler> make_auto(const Space& space, const SamplerConfig& conf
     parts.later = make_tpe(space, within(config), objectives, seed, std::move(seen));
     if (parts.choice.gp_trials > 0)
         parts.first = std::make_unique<GpSampler>(space, config, objectives.goals.front(), seed);
+    if (parts.choice.is_cmaes_last)
+        parts.last = std::make_unique<CmaSampler>(
+            space, objectives.goals.front(), seed,
+            std::make_unique<RandomSampler>(space, std::make_unique<CounterSource>(seed)),
+            CmaStart{parts.choice.gp_trials, kAutoCmaSigma});
     return std::make_unique<AutoSampler>(std::move(parts));
 }
 

@@ -127,9 +127,19 @@ TEST(Auto, SaysWhatItPicksAndWhy) {
     EXPECT_EQ(choice_text(study_of({"x=0..1", "m=a,b", "y=0..1?m=a"}, 100)),
               "gp with every fifth trial by tpe for the first 300 trials (3 parameters, 1 of them "
               "a category, 1 under "
-              "conditions), then tpe; the budget of 100 ends before that");
-    EXPECT_EQ(choice_text(study_of({"x=0..1"}, std::nullopt)),
-              "gp with every fifth trial by tpe for the first 300 trials (1 parameter), then tpe");
+              "conditions; noise is learnt), then tpe; the budget of 100 ends before that");
+    StudyConfig one = study_of({"x=0..1"}, std::nullopt);
+    one.sampler.noise = 0.5;
+    EXPECT_EQ(choice_text(one),
+              "gp with every fifth trial by tpe for the first 300 trials (1 parameter; with noise "
+              "as given), then tpe");
+    StudyConfig numbers = study_of({"x=0..1", "k=1..9:int"}, 1000);
+    numbers.budget.parallel = 8;
+    numbers.sampler.noise = 0;
+    EXPECT_EQ(choice_text(numbers),
+              "gp with every fifth trial by tpe for the first 300 trials (2 parameters; without "
+              "noise, as given), then cmaes from the best one, for all are numbers, with every "
+              "fifth by tpe; the 8 at a time keep apart");
     std::vector<std::string> words;
     for (int i = 0; i < 100; ++i) words.push_back("x" + std::to_string(i) + "=0..1");
     EXPECT_EQ(choice_text(study_of(words, 1000)),
@@ -146,6 +156,48 @@ SamplerConfig of_type(SamplerType type) {
     SamplerConfig config;
     config.type = type;
     return config;
+}
+
+TEST(Auto, GoesOverToCmaesFromTheBestWhereAllAreNumbers) {
+    const Space space = space_of({"x=0..1", "y=0..1"});
+    const auto value = [](const Point& p) {
+        return std::pow(p[0] - 0.3, 2) + std::pow(p[1] - p[0], 2);
+    };
+    SamplerConfig config = of_type(SamplerType::kAuto);
+    const auto draw = make_sampler(space, of_type(SamplerType::kRandom), Goal::kMinimize, 11);
+    const auto lived = make_sampler(space, config, Goal::kMinimize, 5);
+    std::vector<Observation> history;
+    double best_at_first = 1;
+    double latest = 0;
+    for (std::uint64_t i = 0; i < 420; ++i) {
+        Observation o;
+        o.number = i;
+        o.point = (i < 300 ? draw : lived)->suggest(i);
+        ASSERT_TRUE(lived->observe(o));
+        o.state = State::kComplete;
+        o.value = value(o.point);
+        if (i < 300) best_at_first = std::min(best_at_first, o.value);
+        if (i >= 390 && i % 5 != 1) latest = std::max(latest, o.value);
+        history.push_back(o);
+        // The trial before ends first: one runs at any time.
+        if (i > 0) {
+            ASSERT_TRUE(lived->observe(history[i - 1]));
+        }
+    }
+    ASSERT_TRUE(lived->observe(history.back()));
+    EXPECT_LT(latest, best_at_first / 10);  // it goes down from there, all of it
+    const auto rebuilt = make_sampler(space, config, Goal::kMinimize, 5);
+    for (std::size_t i = history.size(); i-- > 0;) ASSERT_TRUE(rebuilt->observe(history[i]));
+    for (std::uint64_t i = 420; i < 440; ++i)
+        EXPECT_TRUE(same(lived->suggest(i), rebuilt->suggest(i))) << i;
+    // A trial of before the switch that turns out to be the best moves the beginning.
+    history[7].value = -1;
+    for (const auto& sampler : {lived.get(), rebuilt.get()})
+        ASSERT_TRUE(sampler->observe(history[7]));
+    const auto anew = make_sampler(space, config, Goal::kMinimize, 5);
+    for (const Observation& seen : history) ASSERT_TRUE(anew->observe(seen));
+    for (std::uint64_t i = 420; i < 430; ++i)
+        EXPECT_TRUE(same(lived->suggest(i), anew->suggest(i))) << i;
 }
 
 TEST(Auto, GoesOverToTpeWithTheSameHistory) {
