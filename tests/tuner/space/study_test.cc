@@ -115,9 +115,9 @@ TEST(Study, SettingsOfTheGaussianProcessComeBack) {
         EXPECT_EQ(set.sampler.warp, Warp::kOn);
         EXPECT_EQ(set.sampler.noise, 0.25);
         for (const StudyConfig& config : {plain, set, read(words + ", warp: off, noise: 0}")})
-            EXPECT_TRUE(study_config_from_json({{"sampler", to_json(config.sampler)}})
-                            .value()
-                            .sampler == config.sampler);
+            EXPECT_TRUE(
+                study_config_from_json({{"sampler", to_json(config.sampler)}}).value().sampler ==
+                config.sampler);
     }
 }
 
