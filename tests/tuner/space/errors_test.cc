@@ -251,7 +251,7 @@ TEST(Errors, Settings) {
          "-1"},
         {"sampler: {type: tpe, noise: 1}",
          "line 1, column 22: sampler: unknown key 'noise'; known: type, seed, startup, candidates, "
-         "preset, window, duplicates"},
+         "preset, window, constraints, duplicates"},
         {"pruner: {type: median, eta: 3}",
          "line 1, column 24: pruner: unknown key 'eta'; known: type, startup, warmup, interval, "
          "min_trials"},
