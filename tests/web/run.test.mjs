@@ -137,6 +137,25 @@ test("a run of another part of MLflow's world: parent, tags, user", async () => 
     await page.context().close();
 });
 
+test("a thousand metrics: the first hundred charts, more on request, any by its name", async () => {
+    const other = await server.experiment("wide");
+    const metrics = Array.from({ length: 1000 }, (_, i) => [`m${String(i).padStart(3, "0")}`, i, 0]);
+    const wide = await server.run(other, "wide", { metrics });
+    for (const path of [`/r/${wide.id}`, `/e/${other}`]) {
+        const page = await browser.open(path);
+        const cards = page.locator("[data-metric]");
+        await page.getByText("100 of 1000 metrics").waitFor();
+        assert.equal(await cards.count(), 100, path);
+        await page.getByRole("button", { name: "show 100 more" }).click();
+        await page.getByText("200 of 1000 metrics").waitFor();
+        assert.equal(await cards.count(), 200, path);
+        await page.getByLabel(/Find metrics/).fill("m99");
+        await page.locator('[data-metric="m999"]').waitFor();
+        assert.equal(await cards.count(), 10, path);
+        await page.context().close();
+    }
+});
+
 test("nothing was written to the console and no other host was asked", () => {
     assert.deepEqual(browser.faults, []);
 });

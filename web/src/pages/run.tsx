@@ -1,5 +1,6 @@
 // "/r/<id>": one run: what went in, what came out, what it says right now.
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { useFirstCharts } from "../charts/first_charts.tsx";
 import { SeriesCard } from "../charts/series_card.tsx";
 import { date, duration, number } from "../data/format.ts";
 import { useLive } from "../data/live.ts";
@@ -118,6 +119,7 @@ function sections(metrics: readonly string[]): [string, string[]][] {
 function Charts({ run, book }: { run: RunView; book: SeriesBook }) {
     const { m, x, smooth } = view.current.value;
     const metrics = matchMetrics([...run.metrics.keys()].sort(), m);
+    const [first, more] = useFirstCharts(metrics);
     const runs = [{ id: run.id, label: run.name || run.id.slice(0, 8) }];
     if (run.metrics.size === 0)
         return (
@@ -131,7 +133,7 @@ function Charts({ run, book }: { run: RunView; book: SeriesBook }) {
         <>
             <ChartBar pattern={m} xAxis={x} smoothing={smooth} onChange={(change) => view.set(change)} />
             {metrics.length === 0 && <Empty title="No metric matches" />}
-            {sections(metrics).map(([name, all]) => (
+            {sections(first).map(([name, all]) => (
                 <div key={name} class="side">
                     {name && <h2 class="section-title">{name}</h2>}
                     <div class="chart-grid">
@@ -141,6 +143,7 @@ function Charts({ run, book }: { run: RunView; book: SeriesBook }) {
                     </div>
                 </div>
             ))}
+            {more}
         </>
     );
 }

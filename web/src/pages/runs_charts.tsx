@@ -1,5 +1,6 @@
 // Charts of several runs beside the table: one a metric, selected runs overlaid.
 import { useEffect, useMemo } from "preact/hooks";
+import { useFirstCharts } from "../charts/first_charts.tsx";
 import { SeriesCard } from "../charts/series_card.tsx";
 import type { RunStore } from "../data/run_store.ts";
 import type { XAxis } from "../data/series.ts";
@@ -60,6 +61,7 @@ export function RunsCharts(props: Props) {
     }, [store, key]);
     useEffect(() => () => book.close(), []);
     const metrics = matchMetrics(props.metrics, props.pattern);
+    const [first, more] = useFirstCharts(metrics);
     return (
         <section class="frame" aria-label="Charts">
             <ChartBar {...props} />
@@ -68,9 +70,10 @@ export function RunsCharts(props: Props) {
             </p>
             {metrics.length === 0 && <Empty title={props.metrics.length === 0 ? "No metrics yet" : "No metric matches"} />}
             <div class="charts" tabIndex={0} role="group" aria-label="Metric charts">
-                {metrics.map((metric) => (
+                {first.map((metric) => (
                     <SeriesCard key={metric} metric={metric} book={book} runs={runs} xAxis={props.xAxis as XAxis} smoothing={props.smoothing} height={190} />
                 ))}
+                {more}
             </div>
         </section>
     );
