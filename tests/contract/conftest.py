@@ -36,6 +36,7 @@ def server_command(data, port, more=()):
 class Server:
     """One server process on one data folder."""
 
+    # Of those that run: another's server may get the port of one that has ended.
     urls = set()
 
     def __init__(self, data, port=0, file_bytes_max=None, more=()):
@@ -72,10 +73,12 @@ class Server:
         raise AssertionError(field)
 
     def kill(self):
+        Server.urls.discard(self.url)
         self.process.kill()
         self.process.wait()
 
     def stop(self):
+        Server.urls.discard(self.url)
         if self.is_alive():
             self.process.send_signal(signal.SIGTERM)
             assert self.process.wait(20) == 0, self.errors()

@@ -8,8 +8,7 @@
 //                      choices
 //   100,000 trials     the window of the default settings; the history is told, not asked
 //   64 askers          threads that ask and tell under one lock, as a server's do; and spread over
-//   as
-//                      many samplers, each with a lock of its own, as there are cores
+//                      as many samplers, each with a lock of its own, as there are cores
 
 #include <algorithm>
 #include <chrono>
