@@ -6,6 +6,7 @@ import re
 import requests
 
 API = "/api/2.0/mlflow/"
+PROMPT = "mlflow.prompt.is_prompt"
 
 
 class Player:

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "tracker/curl/curl_library.h"
+#include "tracker/curl/header_line.h"
 
 namespace tune::tracker {
 namespace {
@@ -19,22 +20,6 @@ using SteadyClock = std::chrono::steady_clock;
 
 /// A wait ends at least so often to look at the deadline; cancel() ends it at once.
 constexpr int kPollMax_ms = 1'000;
-
-bool has_name(std::string_view line, std::string_view name) {
-    return line.size() > name.size() && line[name.size()] == ':' &&
-           std::equal(name.begin(), name.end(), line.begin(), [](char a, char b) {
-               return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
-           });
-}
-
-/// What follows the colon, without the blanks around it.
-std::string_view value_of(std::string_view line) {
-    line.remove_prefix(line.find(':') + 1);
-    while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
-    while (!line.empty() && (line.back() == '\r' || line.back() == '\n' || line.back() == ' '))
-        line.remove_suffix(1);
-    return line;
-}
 
 Result<void> check_readable(const std::string& path, const char* what) {
     std::error_code ignored;
@@ -103,11 +88,10 @@ std::size_t Exchange::take_header(char* data, std::size_t size, std::size_t coun
         std::from_chars(line.data() + space + 1, line.data() + line.size(), at.answer.status);
         at.answer.retry_after_s = -1;
         at.answer.location.clear();
-    } else if (has_name(line, "retry-after")) {
-        const std::string_view value = value_of(line);
-        std::from_chars(value.data(), value.data() + value.size(), at.answer.retry_after_s);
-    } else if (has_name(line, "location")) {
-        at.answer.location = value_of(line);
+    } else if (const auto wait = header_value(line, "retry-after")) {
+        std::from_chars(wait->data(), wait->data() + wait->size(), at.answer.retry_after_s);
+    } else if (const auto location = header_value(line, "location")) {
+        at.answer.location = *location;
     }
     return line.size();
 }

@@ -1,6 +1,5 @@
 #include "tracker/client/mlflow_environment.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <initializer_list>
@@ -8,6 +7,7 @@
 #include <string_view>
 
 #include "base/base64.h"
+#include "base/text.h"
 
 namespace tune::tracker {
 namespace {
@@ -18,20 +18,6 @@ constexpr std::size_t kLineBytesMax = 64 << 10;
 std::string variable(const char* name) {
     const char* const value = std::getenv(name);
     return value != nullptr ? value : "";
-}
-
-std::string lower(std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(), [](char c) {
-        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    });
-    return text;
-}
-
-std::string_view trimmed(std::string_view text) {
-    constexpr std::string_view kBlank = " \t\r\n";
-    const std::size_t begin = text.find_first_not_of(kBlank);
-    if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
 struct Login {
@@ -53,7 +39,7 @@ Login read_credentials(const std::string& path) {
         }
         const std::size_t sign = line.find_first_of("=:");
         if (!is_ours || sign == std::string_view::npos) continue;
-        const std::string key = lower(std::string(trimmed(line.substr(0, sign))));
+        const std::string key = lower_ascii(trimmed(line.substr(0, sign)));
         std::string value(trimmed(line.substr(sign + 1)));
         for (std::size_t at = 0; (at = value.find("%%", at)) != std::string::npos; ++at)
             value.erase(at, 1);
@@ -66,7 +52,7 @@ Login read_credentials(const std::string& path) {
 Result<bool> is_insecure() {
     constexpr const char* kName = "MLFLOW_TRACKING_INSECURE_TLS";
     if (std::getenv(kName) == nullptr) return false;
-    const std::string value = lower(variable(kName));
+    const std::string value = lower_ascii(variable(kName));
     if (value == "true" || value == "1") return true;
     if (value == "false" || value == "0") return false;
     return Error{Code::kInvalidParameterValue,

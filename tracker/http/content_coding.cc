@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/text.h"
 
 namespace tune::tracker {
 namespace {
@@ -12,21 +13,16 @@ namespace {
 constexpr int kGzipWindowBits = 15 + 16;
 constexpr int kAnyHeaderWindowBits = 15 + 32;
 constexpr int kMemoryLevel = 8;
+constexpr std::string_view kBlanks = " \t";
 
 Bytef* writable(std::string_view text) {
     return reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));  // zlib reads it only
 }
 
-std::string_view trimmed(std::string_view text) {
-    while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-    return text;
-}
-
 bool is_zero_quality(std::string_view parameters) {
     const std::size_t at = parameters.find("q=0");
     if (at == std::string_view::npos) return false;
-    const std::string_view rest = trimmed(parameters.substr(at + 3));
+    const std::string_view rest = trimmed(parameters.substr(at + 3), kBlanks);
     return rest.find_first_not_of(".0") == std::string_view::npos;
 }
 
@@ -35,11 +31,11 @@ bool is_zero_quality(std::string_view parameters) {
 bool accepts_gzip(std::string_view accept_encoding) {
     while (!accept_encoding.empty()) {
         const std::size_t comma = accept_encoding.find(',');
-        std::string_view item = trimmed(accept_encoding.substr(0, comma));
+        std::string_view item = trimmed(accept_encoding.substr(0, comma), kBlanks);
         accept_encoding = comma == std::string_view::npos ? std::string_view{}
                                                           : accept_encoding.substr(comma + 1);
         const std::size_t semicolon = item.find(';');
-        if (trimmed(item.substr(0, semicolon)) != "gzip") continue;
+        if (trimmed(item.substr(0, semicolon), kBlanks) != "gzip") continue;
         return semicolon == std::string_view::npos || !is_zero_quality(item.substr(semicolon + 1));
     }
     return false;

@@ -7,15 +7,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/text.h"
+
 namespace tune::tracker {
 namespace {
-
-std::string lower_case(std::string_view text) {
-    std::string out(text);
-    for (char& c : out)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    return out;
-}
 
 struct HostPort {
     std::string host;
@@ -32,7 +27,7 @@ std::optional<HostPort> split_host(std::string_view text) {
     if (text.starts_with('[')) {
         const std::size_t end = text.find(']');
         if (end == std::string_view::npos) return std::nullopt;
-        out.host = lower_case(text.substr(1, end - 1));
+        out.host = lower_ascii(text.substr(1, end - 1));
         in6_addr address{};
         if (inet_pton(AF_INET6, out.host.c_str(), &address) != 1) return std::nullopt;
         text = text.substr(end + 1);
@@ -42,7 +37,7 @@ std::optional<HostPort> split_host(std::string_view text) {
         return out;
     }
     const std::size_t colon = text.find(':');
-    out.host = lower_case(text.substr(0, colon));
+    out.host = lower_ascii(text.substr(0, colon));
     if (out.host.empty() || out.host.find_first_of("/@?#\\ ") != std::string::npos)
         return std::nullopt;
     if (colon == std::string_view::npos) return out;
@@ -88,11 +83,11 @@ std::string_view default_port(std::string_view scheme) {
 
 HostCheck::HostCheck(std::string bound_host, std::vector<std::string> allowed_hosts,
                      std::vector<std::string> allowed_origins)
-    : bound_host_(lower_case(bound_host)),
+    : bound_host_(lower_ascii(bound_host)),
       allowed_hosts_(std::move(allowed_hosts)),
       allowed_origins_(std::move(allowed_origins)) {
-    for (std::string& entry : allowed_hosts_) entry = lower_case(entry);
-    for (std::string& entry : allowed_origins_) entry = lower_case(entry);
+    for (std::string& entry : allowed_hosts_) entry = lower_ascii(entry);
+    for (std::string& entry : allowed_origins_) entry = lower_ascii(entry);
 }
 
 bool HostCheck::host_allowed(std::string_view host, std::string_view local_address) const {
@@ -115,7 +110,7 @@ bool HostCheck::origin_allowed(std::string_view origin, std::string_view fetch_s
                            [&](const std::string& entry) { return entry == "*" || entry == text; });
     };
     if (origin.empty()) return fetch_site != "cross-site" || listed("");
-    const std::string text = lower_case(origin);
+    const std::string text = lower_ascii(origin);
     if (listed(text)) return true;
     const std::size_t separator = text.find("://");
     if (separator == std::string::npos) return false;  // "null" and the like

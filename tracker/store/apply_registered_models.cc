@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "tracker/search/python_text.h"
 #include "tracker/store/apply.h"
 #include "tracker/store/apply_registry.h"
@@ -30,8 +31,7 @@ Error name_is_taken(const std::string& name, bool is_old_prompt, bool is_new_pro
 }
 
 Result<Outcome> read_back(WriteContext& context, std::int64_t row) {
-    TUNE_TRY(model,
-             load_registered_model(context.connection, row, LatestOrder::kByFirstVersion));
+    TUNE_TRY(model, load_registered_model(context.connection, row, LatestOrder::kByFirstVersion));
     return Outcome(std::move(model));
 }
 
@@ -133,8 +133,8 @@ Result<Outcome> apply(WriteContext& context, RenameRegisteredModel& command) {
              context.connection.prepare("UPDATE model_versions SET name = ?2, "
                                         "last_updated_time_ms = ?3 WHERE registered_row = ?1"));
     TUNE_TRY_VOID(rename_versions.with(row, command.new_name, now_ms).run());
-    RegistryChanged event = change_of(RegistryEntity::kModel, RegistryAction::kUpdated,
-                                      is_of_prompt, command.new_name);
+    RegistryChanged event =
+        change_of(RegistryEntity::kModel, RegistryAction::kUpdated, is_of_prompt, command.new_name);
     event.old_name = command.name;
     context.events.push_back(std::move(event));
     return read_back(context, row);
@@ -147,8 +147,8 @@ Result<Outcome> apply(WriteContext& context, UpdateRegisteredModel& command) {
                                                 "last_updated_time_ms = ?3 WHERE "
                                                 "registered_row = ?1"));
     TUNE_TRY_VOID(update.with(row, command.description, context.clock.now_ms()).run());
-    RegistryChanged event = change_of(RegistryEntity::kModel, RegistryAction::kUpdated,
-                                      is_of_prompt, command.name);
+    RegistryChanged event =
+        change_of(RegistryEntity::kModel, RegistryAction::kUpdated, is_of_prompt, command.name);
     event.description = command.description;
     context.events.push_back(std::move(event));
     return read_back(context, row);
@@ -167,8 +167,8 @@ Result<Outcome> apply(WriteContext& context, DeleteRegisteredModel& command) {
         TUNE_TRY(erase, context.connection.prepare(sql));
         TUNE_TRY_VOID(erase.with(row).run());
     }
-    context.events.push_back(change_of(RegistryEntity::kModel, RegistryAction::kDeleted,
-                                       is_of_prompt, command.name));
+    context.events.push_back(
+        change_of(RegistryEntity::kModel, RegistryAction::kDeleted, is_of_prompt, command.name));
     return Outcome{};
 }
 
@@ -178,8 +178,8 @@ Result<Outcome> apply(WriteContext& context, SetRegisteredModelTag& command) {
     TUNE_TRY(row, find_registered_row(context.connection, command.name));
     TUNE_TRY_VOID(put_tag(context, row, command.tag));
     TUNE_TRY(is_of_prompt, is_prompt_row(context.connection, row));
-    RegistryChanged event = change_of(RegistryEntity::kModelTag, RegistryAction::kSet, is_of_prompt,
-                                      command.name);
+    RegistryChanged event =
+        change_of(RegistryEntity::kModelTag, RegistryAction::kSet, is_of_prompt, command.name);
     event.key = command.tag.key;
     event.value = command.tag.value;
     context.events.push_back(std::move(event));
@@ -200,8 +200,8 @@ Result<Outcome> apply(WriteContext& context, DeleteRegisteredModelTag& command) 
         TUNE_TRY_VOID(mark.with(row).run());
     }
     TUNE_TRY(is_of_prompt, is_prompt_row(context.connection, row));
-    RegistryChanged event = change_of(RegistryEntity::kModelTag, RegistryAction::kDeleted,
-                                      is_of_prompt, command.name);
+    RegistryChanged event =
+        change_of(RegistryEntity::kModelTag, RegistryAction::kDeleted, is_of_prompt, command.name);
     event.key = command.key;
     context.events.push_back(std::move(event));
     return Outcome{};
@@ -217,8 +217,8 @@ Result<Outcome> apply(WriteContext& context, SetRegisteredModelAlias& command) {
                                         "ON CONFLICT DO UPDATE SET version = excluded.version"));
     TUNE_TRY_VOID(put.with(version.registered_row, command.alias, version.version).run());
     TUNE_TRY(is_of_prompt, is_prompt_row(context.connection, version.registered_row));
-    RegistryChanged event = change_of(RegistryEntity::kAlias, RegistryAction::kCreated,
-                                      is_of_prompt, command.name);
+    RegistryChanged event =
+        change_of(RegistryEntity::kAlias, RegistryAction::kCreated, is_of_prompt, command.name);
     event.alias = command.alias;
     event.version = version.version;
     context.events.push_back(std::move(event));
@@ -234,8 +234,8 @@ Result<Outcome> apply(WriteContext& context, DeleteRegisteredModelAlias& command
     TUNE_TRY_VOID(erase.with(row, command.alias).run());
     if (context.connection.changed_rows() == 0) return Outcome{};
     TUNE_TRY(is_of_prompt, is_prompt_row(context.connection, row));
-    RegistryChanged event = change_of(RegistryEntity::kAlias, RegistryAction::kDeleted,
-                                      is_of_prompt, command.name);
+    RegistryChanged event =
+        change_of(RegistryEntity::kAlias, RegistryAction::kDeleted, is_of_prompt, command.name);
     event.alias = command.alias;
     context.events.push_back(std::move(event));
     return Outcome{};

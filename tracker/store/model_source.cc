@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "tracker/store/read_models.h"
 #include "tracker/store/read_registry.h"
 #include "tracker/store/read_runs.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
 #include "tracker/store/registry_validation.h"
 
 namespace tune::tracker {

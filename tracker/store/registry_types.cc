@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "base/text.h"
+
 namespace tune::tracker {
 namespace {
 
@@ -10,13 +12,6 @@ constexpr std::array<std::string_view, 5> kStageNames = {"None", "Staging", "Pro
 constexpr std::size_t kNamedStages = 4;  // the last one cannot be asked for
 
 }  // namespace
-
-std::string lower_ascii(std::string_view text) {
-    std::string lower(text);
-    for (char& c : lower)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    return lower;
-}
 
 std::string_view stage_name(ModelStage stage) {
     return kStageNames[static_cast<std::size_t>(stage)];

@@ -71,9 +71,6 @@ struct RegisteredModel {
     std::vector<ModelAlias> aliases;            // sorted by alias
 };
 
-/// ASCII letters in lower case, the rest as it is.
-[[nodiscard]] std::string lower_ascii(std::string_view text);
-
 /// True if the last tag mlflow.prompt.is_prompt of `tags` is "true" in any case.
 [[nodiscard]] bool is_prompt(const std::vector<Tag>& tags);
 

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/limits.h"
+#include "base/text.h"
 #include "tracker/store/registry_types.h"
 #include "tracker/store/utf8.h"
 #include "tracker/store/validation.h"

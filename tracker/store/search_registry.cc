@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "tracker/search/filter.h"
 #include "tracker/search/order_by.h"
 #include "tracker/store/read_registry.h"

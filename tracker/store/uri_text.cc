@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "tracker/store/registry_types.h"
 
 namespace tune::tracker {

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "base/text.h"
 #include "tracker/store/registry_types.h"
 
 namespace tune::tracker {

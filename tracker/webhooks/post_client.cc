@@ -9,8 +9,9 @@
 #include <map>
 #include <string_view>
 
-#include "tracker/webhooks/address.h"
 #include "tracker/curl/curl_library.h"
+#include "tracker/curl/header_line.h"
+#include "tracker/webhooks/address.h"
 
 namespace tune::tracker {
 namespace {
@@ -18,13 +19,6 @@ namespace {
 /// Connections kept open for the next delivery to the same receiver.
 constexpr long kIdleConnectionsMax = 8;
 constexpr long kConnectTimeout_ms = 10'000;
-
-bool equals_ignoring_case(std::string_view a, std::string_view b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
-        const auto low = [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; };
-        return low(x) == low(y);
-    });
-}
 
 }  // namespace
 
@@ -86,14 +80,10 @@ std::size_t PostClient::Transfer::take_header(char* data, std::size_t size, std:
     const std::string_view line(data, size * count);
     transfer.header_bytes += line.size();
     if (transfer.header_bytes > kAnswerHeaderBytesMax) return 0;
-    const std::size_t colon = line.find(':');
-    if (colon == std::string_view::npos ||
-        !equals_ignoring_case(line.substr(0, colon), "Retry-After"))
-        return line.size();
-    std::string_view value = line.substr(colon + 1);
-    while (value.starts_with(' ')) value.remove_prefix(1);
+    const std::optional<std::string_view> value = header_value(line, "Retry-After");
+    if (!value) return line.size();
     int seconds = 0;
-    if (std::from_chars(value.data(), value.data() + value.size(), seconds).ec == std::errc{} &&
+    if (std::from_chars(value->data(), value->data() + value->size(), seconds).ec == std::errc{} &&
         seconds >= 0)
         transfer.answer.retry_after_s = seconds;
     return line.size();

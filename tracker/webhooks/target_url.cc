@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/text.h"
 #include "tracker/search/python_text.h"
 #include "tracker/webhooks/address.h"
 
@@ -16,13 +17,6 @@ using search::python_repr;
 
 Error invalid(std::string message) {
     return {Code::kInvalidParameterValue, std::move(message)};
-}
-
-std::string lower(std::string_view text) {
-    std::string out(text);
-    for (char& c : out)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    return out;
 }
 
 bool is_scheme(std::string_view text) {
@@ -57,7 +51,7 @@ Result<std::string> target_host(const std::string& url, const TargetPolicy& poli
     const std::size_t colon = url.find(':');
     const bool has_scheme =
         colon != std::string::npos && is_scheme(std::string_view(url).substr(0, colon));
-    const std::string scheme = has_scheme ? lower(url.substr(0, colon)) : "";
+    const std::string scheme = has_scheme ? lower_ascii(url.substr(0, colon)) : "";
     if (scheme != "https" && !(scheme == "http" && policy.allow_http))
         return invalid("Invalid webhook URL scheme: " + python_repr(scheme) +
                        ". Allowed schemes are: https" + (policy.allow_http ? ", http" : "") + ".");
@@ -82,7 +76,7 @@ Result<std::string> target_host(const std::string& url, const TargetPolicy& poli
         host = authority.substr(1, end - 1);
     }
     if (host.empty()) return no_host;
-    return lower(host);
+    return lower_ascii(host);
 }
 
 Result<void> check_target(const std::string& url, const TargetPolicy& policy) {

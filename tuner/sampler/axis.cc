@@ -83,4 +83,8 @@ double Axis::cell_high(double internal) const {
     return position(internal + step / 2);
 }
 
+double value_at(const Axis& axis, const Parameter& parameter, double position) {
+    return axis.kind == Axis::Kind::kCategory ? position : parameter.snap(axis.value(position));
+}
+
 }  // namespace tune::tuner

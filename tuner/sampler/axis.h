@@ -58,4 +58,8 @@ struct Axis {
     [[nodiscard]] double cell_high(double internal) const;
 };
 
+/// The parameter's internal value at a position of its axis, as a trial gets it: on its grid and
+/// within its bounds.
+[[nodiscard]] double value_at(const Axis& axis, const Parameter& parameter, double position);
+
 }  // namespace tune::tuner

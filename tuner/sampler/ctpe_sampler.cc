@@ -163,8 +163,7 @@ Point CtpeSampler::suggest(std::uint64_t number, const Point& fixed) {
     return compose_point(space_, groups_, fixed, [&](const Group& group, Point& point) {
         const auto at = static_cast<std::size_t>(&group - groups_.data());
         if (!is_startup) return draw(at, number, point);
-        for (const std::size_t index : group.members)
-            point[index] = draw_uniform(space_[index], source_, number);
+        draw_uniform(space_, group, source_, number, point);
     });
 }
 
@@ -210,12 +209,9 @@ void CtpeSampler::draw(std::size_t group, std::uint64_t number, Point& point) {
     }
     const auto take = [&](std::size_t candidate) {
         const std::span<const Axis> axes = models_[0].good[group].axes();
-        for (std::size_t j = 0; j < axes.size(); ++j) {
-            const double position = points[candidate * axes.size() + j];
-            point[members[j]] = axes[j].kind == Axis::Kind::kCategory
-                                    ? position
-                                    : space_[members[j]].snap(axes[j].value(position));
-        }
+        for (std::size_t j = 0; j < axes.size(); ++j)
+            point[members[j]] =
+                value_at(axes[j], space_[members[j]], points[candidate * axes.size() + j]);
     };
     // The best of those that no rule forbids; if all are, what wraps this sampler finds another.
     std::optional<std::size_t> best;

@@ -142,8 +142,7 @@ Point NsgaSampler::suggest(std::uint64_t number, const Point& fixed) {
     CounterSource source(seed_);
     if (parents.size() < 2)
         return compose_point(space_, groups_, fixed, [&](const Group& group, Point& point) {
-            for (const std::size_t index : group.members)
-                point[index] = draw_uniform(space_[index], source, number);
+            draw_uniform(space_, group, source, number, point);
         });
     const Point drawn = child(parents, number);
     return compose_point(space_, groups_, fixed, [&](const Group& group, Point& point) {

@@ -192,8 +192,7 @@ Point PbtSampler::suggest(std::uint64_t number, const Point& fixed) {
     if (made.parent != nullptr) return inherited(made, number, fixed);
     CounterSource source(seed_);
     return compose_point(space_, groups_, fixed, [&](const Group& group, Point& point) {
-        for (const std::size_t index : group.members)
-            point[index] = draw_uniform(space_[index], source, number);
+        draw_uniform(space_, group, source, number, point);
     });
 }
 

@@ -130,8 +130,7 @@ Point PresetSampler::suggest(std::uint64_t number, const Point& fixed) {
     const bool is_startup = known < startup_;
     return compose_point(space_, groups_, fixed, [&](const Group& group, Point& partial) {
         if (!is_startup) return draw(group, sides, number, partial);
-        for (const std::size_t index : group.members)
-            partial[index] = draw_uniform(space_[index], source_, number);
+        draw_uniform(space_, group, source_, number, partial);
     });
 }
 
@@ -166,9 +165,7 @@ void PresetSampler::draw(const Group& group, const Split& split, std::uint64_t n
     }
     for (std::size_t j = 0; j < axes.size(); ++j) {
         const std::size_t index = group.members[j];
-        point[index] = axes[j].kind == Axis::Kind::kCategory
-                           ? points[best][j]
-                           : space_[index].snap(axes[j].value(points[best][j]));
+        point[index] = value_at(axes[j], space_[index], points[best][j]);
     }
 }
 

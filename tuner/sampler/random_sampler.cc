@@ -27,6 +27,12 @@ double draw_uniform(const Parameter& parameter, UniformSource& source, std::uint
     return std::min(value, std::nextafter(parameter.high, parameter.low));
 }
 
+void draw_uniform(const Space& space, const Group& group, UniformSource& source,
+                  std::uint64_t trial, Point& point) {
+    for (const std::size_t index : group.members)
+        point[index] = draw_uniform(space[index], source, trial);
+}
+
 RandomSampler::RandomSampler(const Space& space, std::unique_ptr<UniformSource> source)
     : space_(space), groups_(groups_of(space)), source_(std::move(source)) {}
 
@@ -37,8 +43,7 @@ Result<void> RandomSampler::observe(const Observation& observation) {
 
 Point RandomSampler::suggest(std::uint64_t number, const Point& fixed) {
     return compose_point(space_, groups_, fixed, [&](const Group& group, Point& point) {
-        for (const std::size_t index : group.members)
-            point[index] = draw_uniform(space_[index], *source_, number);
+        draw_uniform(space_, group, *source_, number, point);
     });
 }
 

@@ -18,6 +18,10 @@ namespace tune::tuner {
 [[nodiscard]] double draw_uniform(const Parameter& parameter, UniformSource& source,
                                   std::uint64_t trial);
 
+/// The same for all parameters of a group, into `point`.
+void draw_uniform(const Space& space, const Group& group, UniformSource& source,
+                  std::uint64_t trial, Point& point);
+
 /// Fills what the conditions make active: `fixed` values where they are given, `draw(group, point)`
 /// for the rest.
 template <class Draw>

@@ -258,8 +258,7 @@ Point TpeSampler::suggest(std::uint64_t number, const Point& fixed) {
     const bool is_startup = ranking_.size() < startup_;
     Point point = compose_point(space_, groups_, fixed, [&](const Group& group, Point& partial) {
         if (!is_startup) return draw(group, number, partial);
-        for (const std::size_t index : group.members)
-            partial[index] = draw_uniform(space_[index], *sources_.startup, number);
+        draw_uniform(space_, group, *sources_.startup, number, partial);
     });
     if (own_side != Side::kNone) place(number, own->second, own_side);
     return point;
@@ -324,9 +323,7 @@ void TpeSampler::take(const Model& model, std::size_t candidate, Point& point) c
     const double* positions = points_.data() + candidate * axes.size();
     for (std::size_t j = 0; j < axes.size(); ++j) {
         const std::size_t index = model.members[j];
-        point[index] = axes[j].kind == Axis::Kind::kCategory
-                           ? positions[j]
-                           : space_[index].snap(axes[j].value(positions[j]));
+        point[index] = value_at(axes[j], space_[index], positions[j]);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "loader/format/mds/encoding.h"
 
 namespace tune::loader {
@@ -19,13 +20,6 @@ static_assert(std::endian::native == std::endian::little,
 Error unfit(const std::string& value, std::string_view target) {
     return Error{Code::kInvalidParameterValue,
                  "'" + value + "' does not fit into " + std::string(target)};
-}
-
-std::string_view trimmed(std::string_view text) {
-    constexpr std::string_view kBlank = " \t\r\n";
-    const std::size_t begin = text.find_first_not_of(kBlank);
-    if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
 template <class T>

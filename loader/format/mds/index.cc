@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "loader/format/hash.h"
 #include "loader/format/mds/encoding.h"
 #include "loader/format/python_json.h"
@@ -280,9 +281,7 @@ std::string index_digest(const Index& index) {
 Result<std::uint64_t> parse_bytes(std::string_view text) {
     constexpr std::array<std::pair<std::string_view, int>, 4> kUnits = {
         {{"kb", 10}, {"mb", 20}, {"gb", 30}, {"tb", 40}}};
-    std::string lower(text);
-    for (char& c : lower)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    const std::string lower = lower_ascii(text);
     std::string_view digits = lower;
     int shift = 0;
     for (const auto& [suffix, unit_shift] : kUnits)

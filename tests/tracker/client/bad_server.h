@@ -2,8 +2,6 @@
 // A server that answers each connection's first request with the next of some fixed texts and then
 // closes it; the last text is repeated.
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,35 +11,27 @@
 #include <thread>
 #include <vector>
 
+#include "tests/tracker/client/listener.h"
+
 namespace tune::tracker {
 
 class BadServer {
 public:
     explicit BadServer(std::vector<std::string> answers) : answers_(std::move(answers)) {
-        listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        socklen_t length = sizeof address;
-        ::bind(listener_, reinterpret_cast<sockaddr*>(&address), length);
-        ::listen(listener_, 16);
-        ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &length);
-        port_ = ntohs(address.sin_port);
         thread_ = std::thread([this] { run(); });
     }
     ~BadServer() {
-        ::shutdown(listener_, SHUT_RDWR);
+        listener_.shut_down();
         thread_.join();
-        ::close(listener_);
     }
 
-    [[nodiscard]] std::uint16_t port() const { return port_; }
+    [[nodiscard]] std::uint16_t port() const { return listener_.port(); }
     [[nodiscard]] int served() const { return served_; }
 
 private:
     void run() {
         for (;;) {
-            const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+            const int fd = listener_.accept();
             if (fd < 0) return;
             std::string request;
             char piece[4096];
@@ -63,8 +53,7 @@ private:
     }
 
     std::vector<std::string> answers_;
-    int listener_ = -1;
-    std::uint16_t port_ = 0;
+    Listener listener_;
     std::atomic<int> served_{0};
     std::thread thread_;
 };
