@@ -23,9 +23,11 @@ namespace fs = std::filesystem;
 using tune::bench::Clock;
 using tune::bench::Connection;
 using tune::bench::free_port;
+using tune::bench::fresh_folder;
 using tune::bench::Json;
 using tune::bench::require;
 using tune::bench::seconds_since;
+using tune::bench::ServerProcess;
 
 /// What to measure.
 struct Subject {
@@ -68,74 +70,35 @@ std::string filled(std::string text, std::string_view name, const std::string& v
     return text;
 }
 
-/// The server's processes, on a folder of their own.
-class Server {
+/// The subject's command with what stands for its port and folder.
+std::vector<std::string> words_of(const Subject& subject, std::uint16_t port,
+                                  const fs::path& folder) {
+    std::vector<std::string> words;
+    for (const std::string& word : subject.command)
+        words.push_back(
+            filled(filled(word, "{port}", std::to_string(port)), "{folder}", folder.string()));
+    return words;
+}
+
+/// The server that is measured, on a folder of its own.
+class Server : public ServerProcess {
 public:
     explicit Server(const Subject& subject)
-        : folder_(subject.folder / ("bench-data-" + std::to_string(::getpid()))),
-          port_(free_port()) {
-        fs::remove_all(folder_);
-        fs::create_directories(folder_);
-        std::vector<std::string> words;
-        for (const std::string& word : subject.command)
-            words.push_back(filled(filled(word, "{port}", std::to_string(port_)), "{folder}",
-                                   folder_.string()));
-        std::vector<char*> arguments;
-        for (std::string& word : words) arguments.push_back(word.data());
-        arguments.push_back(nullptr);
-        const auto begin = Clock::now();
-        pid_ = ::fork();
-        if (pid_ == 0) {
-            ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // also when this program is killed
-            // A session of its own, by which its workers are found.
-            ::setsid();
-            std::freopen("/dev/null", "w", stdout);
-            if (!subject.peer.empty()) std::freopen("/dev/null", "w", stderr);
-            ::execvp(arguments[0], arguments.data());
-            std::_Exit(127);
-        }
-        try {
-            wait_for_first_answer();
-        } catch (...) {
-            stop();
-            throw;
-        }
-        start_ms_ = seconds_since(begin) * 1000;
-    }
-    ~Server() { stop(); }
-    Server(const Server&) = delete;
-    Server& operator=(const Server&) = delete;
-
-    [[nodiscard]] std::uint16_t port() const { return port_; }
-    [[nodiscard]] double start_ms() const { return start_ms_; }
+        : Server(subject, fresh_folder(subject.folder), free_port()) {}
 
     /// Memory of all processes of the server; pages that they share count once.
     [[nodiscard]] double memory_mb() const {
         double kb = 0;
         for (const auto& entry : fs::directory_iterator("/proc")) {
-            const pid_t pid = std::atoi(entry.path().filename().c_str());
-            if (pid > 0 && ::getsid(pid) == pid_) kb += share_kb(entry.path() / "smaps_rollup");
+            const pid_t id = std::atoi(entry.path().filename().c_str());
+            if (id > 0 && ::getsid(id) == pid()) kb += share_kb(entry.path() / "smaps_rollup");
         }
         return kb / 1024;
     }
 
 private:
-    /// Asks for an end; what is there after 10 s is killed, and so are workers left behind.
-    void stop() {
-        ::kill(pid_, SIGTERM);
-        const auto begin = Clock::now();
-        while (::waitpid(pid_, nullptr, WNOHANG) == 0) {
-            if (seconds_since(begin) > 10) {
-                ::kill(pid_, SIGKILL);
-                ::waitpid(pid_, nullptr, 0);
-                break;
-            }
-            const timespec pause{0, 5'000'000};
-            ::nanosleep(&pause, nullptr);
-        }
-        ::kill(-pid_, SIGKILL);
-        fs::remove_all(folder_);
-    }
+    Server(const Subject& subject, const fs::path& folder, std::uint16_t port)
+        : ServerProcess(words_of(subject, port, folder), folder, port, subject.peer.empty()) {}
 
     static double share_kb(const fs::path& path) {
         std::ifstream rollup(path);
@@ -145,32 +108,6 @@ private:
             if (word == "Pss:") rollup >> kb;
         return kb;
     }
-
-    /// Until /health answers 200: a server may listen before it can answer.
-    void wait_for_first_answer() {
-        for (;;) {
-            require(::waitpid(pid_, nullptr, WNOHANG) == 0, "the server did not start");
-            const int fd = Connection::try_connect(port_);
-            if (fd >= 0 && is_healthy(fd)) return;
-            const timespec pause{0, 200'000};
-            ::nanosleep(&pause, nullptr);
-        }
-    }
-
-    static bool is_healthy(int fd) {
-        constexpr std::string_view kAsk = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
-        char head[64] = {};
-        const bool ok = ::send(fd, kAsk.data(), kAsk.size(), MSG_NOSIGNAL) > 0 &&
-                        ::recv(fd, head, sizeof head - 1, 0) > 12 &&
-                        std::string_view(head).substr(9, 3) == "200";
-        ::close(fd);
-        return ok;
-    }
-
-    fs::path folder_;
-    std::uint16_t port_;
-    pid_t pid_ = -1;
-    double start_ms_ = 0;
 };
 
 /// Keeps one request of `make(client, step)` under way on each of `client_count` connections;

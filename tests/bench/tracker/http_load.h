@@ -206,28 +206,25 @@ inline std::string create_run(Connection& connection, const std::string& experim
         .get<std::string>();
 }
 
-/// The server process on a folder of its own.
-class Server {
+/// A server's processes, from its start to its end, also when this program fails or is killed.
+class ServerProcess {
 public:
-    explicit Server(const fs::path& bin_dir)
-        : folder_(bin_dir / ("bench-data-" + std::to_string(::getpid()))), port_(free_port()) {
-        fs::remove_all(folder_);
-        fs::create_directories(folder_);
-        const bool has_tune = fs::exists(bin_dir / "tune");
-        const std::string program = (bin_dir / (has_tune ? "tune" : "tracking_server")).string();
-        const std::string data = (folder_ / "data").string();
-        const std::string port = std::to_string(port_);
-        std::vector<const char*> arguments = {program.c_str()};
-        if (has_tune) arguments.push_back("server");
-        for (const char* text : {"--data", data.c_str(), "--port", port.c_str()})
-            arguments.push_back(text);
+    /// Runs `words` in a session of its own and waits for its first answer at `port`; removes
+    /// `folder` in the end. Errors: throws when the server ends at once.
+    ServerProcess(std::vector<std::string> words, fs::path folder, std::uint16_t port,
+                  bool shows_errors = true)
+        : folder_(std::move(folder)), port_(port) {
+        std::vector<char*> arguments;
+        for (std::string& word : words) arguments.push_back(word.data());
         arguments.push_back(nullptr);
         const auto begin = Clock::now();
         pid_ = ::fork();
         if (pid_ == 0) {
             ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // also when this program is killed
+            ::setsid();                          // by which its workers are found
             std::freopen("/dev/null", "w", stdout);
-            ::execv(program.c_str(), const_cast<char* const*>(arguments.data()));
+            if (!shows_errors) std::freopen("/dev/null", "w", stderr);
+            ::execvp(arguments[0], arguments.data());
             std::_Exit(127);
         }
         try {
@@ -238,16 +235,76 @@ public:
         }
         start_ms_ = seconds_since(begin) * 1000;
     }
-    ~Server() { stop(); }
-    Server(const Server&) = delete;
-    Server& operator=(const Server&) = delete;
+    ~ServerProcess() { stop(); }
+    ServerProcess(const ServerProcess&) = delete;
+    ServerProcess& operator=(const ServerProcess&) = delete;
 
     [[nodiscard]] std::uint16_t port() const { return port_; }
+    [[nodiscard]] pid_t pid() const { return pid_; }
     [[nodiscard]] double start_ms() const { return start_ms_; }
+
+private:
+    /// Asks for an end; what is there after 10 s is killed, and so are workers left behind.
+    void stop() {
+        ::kill(pid_, SIGTERM);
+        const auto begin = Clock::now();
+        while (::waitpid(pid_, nullptr, WNOHANG) == 0) {
+            if (seconds_since(begin) > 10) {
+                ::kill(pid_, SIGKILL);
+                ::waitpid(pid_, nullptr, 0);
+                break;
+            }
+            const timespec pause{0, 5'000'000};
+            ::nanosleep(&pause, nullptr);
+        }
+        ::kill(-pid_, SIGKILL);
+        fs::remove_all(folder_);
+    }
+
+    /// Until /health answers 200: a server may listen before it can answer.
+    void wait_for_first_answer() {
+        for (;;) {
+            require(::waitpid(pid_, nullptr, WNOHANG) == 0, "the server did not start");
+            const int fd = Connection::try_connect(port_);
+            if (fd >= 0 && is_healthy(fd)) return;
+            const timespec pause{0, 200'000};
+            ::nanosleep(&pause, nullptr);
+        }
+    }
+
+    static bool is_healthy(int fd) {
+        constexpr std::string_view kAsk = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        char head[64] = {};
+        const bool ok = ::send(fd, kAsk.data(), kAsk.size(), MSG_NOSIGNAL) > 0 &&
+                        ::recv(fd, head, sizeof head - 1, 0) > 12 &&
+                        std::string_view(head).substr(9, 3) == "200";
+        ::close(fd);
+        return ok;
+    }
+
+    fs::path folder_;
+    std::uint16_t port_;
+    pid_t pid_ = -1;
+    double start_ms_ = 0;
+};
+
+/// An empty folder below `parent` for one server of this program.
+inline fs::path fresh_folder(const fs::path& parent) {
+    const fs::path folder = parent / ("bench-data-" + std::to_string(::getpid()));
+    fs::remove_all(folder);
+    fs::create_directories(folder);
+    return folder;
+}
+
+/// Our server on a folder of its own.
+class Server : public ServerProcess {
+public:
+    explicit Server(const fs::path& bin_dir)
+        : Server(bin_dir, fresh_folder(bin_dir), free_port()) {}
 
     /// "VmRSS:", what it holds now, or "VmHWM:", the most since reset_peak().
     [[nodiscard]] double memory_mb(const char* field = "VmRSS:") const {
-        std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+        std::ifstream status("/proc/" + std::to_string(pid()) + "/status");
         std::string word;
         while (status >> word)
             if (word == field) break;
@@ -256,34 +313,23 @@ public:
         return kb / 1024;
     }
     void reset_peak() const {
-        std::ofstream("/proc/" + std::to_string(pid_) + "/clear_refs") << "5";
+        std::ofstream("/proc/" + std::to_string(pid()) + "/clear_refs") << "5";
     }
 
 private:
-    void stop() {
-        ::kill(pid_, SIGTERM);
-        ::waitpid(pid_, nullptr, 0);
-        fs::remove_all(folder_);
-    }
+    Server(const fs::path& bin_dir, const fs::path& folder, std::uint16_t port)
+        : ServerProcess(words(bin_dir, folder, port), folder, port) {}
 
-    void wait_for_first_answer() {
-        for (;;) {
-            const int fd = Connection::try_connect(port_);
-            if (fd >= 0) {
-                ::close(fd);
-                Connection(port_).exchange("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
-                return;
-            }
-            require(::waitpid(pid_, nullptr, WNOHANG) == 0, "the server did not start");
-            const timespec pause{0, 200'000};
-            ::nanosleep(&pause, nullptr);
-        }
+    static std::vector<std::string> words(const fs::path& bin_dir, const fs::path& folder,
+                                          std::uint16_t port) {
+        const bool has_tune = fs::exists(bin_dir / "tune");
+        std::vector<std::string> out = {bin_dir / (has_tune ? "tune" : "tracking_server")};
+        if (has_tune) out.push_back("server");
+        for (const std::string& word : {std::string("--data"), (folder / "data").string(),
+                                        std::string("--port"), std::to_string(port)})
+            out.push_back(word);
+        return out;
     }
-
-    fs::path folder_;
-    std::uint16_t port_;
-    pid_t pid_ = -1;
-    double start_ms_ = 0;
 };
 
 /// A closed loop: each client sends its next request when the last one is answered. `make(client,
