@@ -45,12 +45,17 @@ void peel(const LossTable& losses, std::vector<std::size_t>& rows,
 
 }  // namespace
 
-std::vector<double> losses_of(const Observation& observation, const Objectives& objectives) {
-    std::vector<double> losses = {observation.value};
-    losses.insert(losses.end(), observation.more_values.begin(), observation.more_values.end());
+std::vector<double> losses_of(double value, std::span<const double> more_values,
+                              std::span<const Goal> goals) {
+    std::vector<double> losses = {value};
+    losses.insert(losses.end(), more_values.begin(), more_values.end());
     for (std::size_t i = 0; i < losses.size(); ++i)
-        if (objectives.goals[i] == Goal::kMaximize) losses[i] = -losses[i];
+        if (goals[i] == Goal::kMaximize) losses[i] = -losses[i];
     return losses;
+}
+
+std::vector<double> losses_of(const Observation& observation, const Objectives& objectives) {
+    return losses_of(observation.value, observation.more_values, objectives.goals);
 }
 
 bool dominates(std::span<const double> a, std::span<const double> b) {
@@ -77,9 +82,14 @@ std::vector<std::size_t> domination_ranks(const LossTable& losses, std::size_t e
     std::vector<std::size_t> left = distinct_rows(losses);
     const std::size_t distinct = left.size();
     enough = std::min(enough, distinct);
+    // Of one column each distinct row is a front of its own.
+    if (losses.columns() == 1) {
+        for (std::size_t i = 0; i < distinct; ++i) ranks[left[i]] = std::min(i, enough);
+        left.clear();
+    }
     std::size_t rank = 0;
     std::vector<std::size_t> front;
-    while (distinct - left.size() < enough) {
+    while (!left.empty() && distinct - left.size() < enough) {
         peel(losses, left, front);
         for (const std::size_t row : front) ranks[row] = rank;
         ++rank;

@@ -29,7 +29,10 @@ private:
     std::vector<double> cells_;
 };
 
-/// The values of a complete trial as losses: negated where the goal is to maximise.
+/// The values of a complete trial as losses: negated where the goal is to maximise. As many values
+/// as goals.
+[[nodiscard]] std::vector<double> losses_of(double value, std::span<const double> more_values,
+                                            std::span<const Goal> goals);
 [[nodiscard]] std::vector<double> losses_of(const Observation& observation,
                                             const Objectives& objectives);
 

@@ -12,9 +12,7 @@ namespace tune::tuner {
 /// Made from the trials where it is not there: after a restart, or when the budget was changed.
 BudgetWatch& Study::watch() {
     if (watch_) return *watch_;
-    std::vector<Goal> goals = {config_.metric.goal};
-    for (const MetricConfig& metric : config_.more_metrics) goals.push_back(metric.goal);
-    watch_.emplace(config_.budget, std::move(goals));
+    watch_.emplace(config_.budget, Objectives(config_).goals);
     std::vector<const Trial*> ended;
     for (const Trial& trial : trials_) {
         watch_->pay(trial.cost);

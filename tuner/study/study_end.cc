@@ -5,6 +5,8 @@
 #include <cmath>
 #include <functional>
 
+#include "tuner/sampler/pareto.h"
+
 namespace tune::tuner {
 namespace {
 
@@ -67,13 +69,10 @@ void BudgetWatch::trial_ended(const Trial& trial, bool is_feasible) {
 }
 
 void BudgetWatch::note_values(const Trial& trial) {
-    std::vector<double> losses = {*trial.value};
-    losses.insert(losses.end(), trial.more_values.begin(), trial.more_values.end());
-    if (losses.size() != goals_.size()) return;
-    for (std::size_t i = 0; i < losses.size(); ++i) {
-        if (std::isnan(losses[i])) return;
-        if (goals_[i] == Goal::kMaximize) losses[i] = -losses[i];
-    }
+    if (1 + trial.more_values.size() != goals_.size()) return;
+    std::vector<double> losses = losses_of(*trial.value, trial.more_values, goals_);
+    if (std::any_of(losses.begin(), losses.end(), [](double loss) { return std::isnan(loss); }))
+        return;
     bool reaches = !budget_.target.empty();
     for (std::size_t i = 0; reaches && i < losses.size(); ++i)
         reaches = losses[i] <=

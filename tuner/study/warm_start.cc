@@ -60,16 +60,12 @@ Point fitting_point(const Json& params, const Space& space, Said& said) {
 
 void rank_earlier(WarmStartConfig& warm_start, const StudyConfig& config) {
     auto& trials = warm_start.trials;
-    LossTable losses(1 + config.more_metrics.size());
-    for (const EarlierTrial& trial : trials) {
-        std::vector<double> row = {trial.value};
-        row.insert(row.end(), trial.more_values.begin(), trial.more_values.end());
-        for (std::size_t i = 0; i < row.size(); ++i)
-            if ((i == 0 ? config.metric : config.more_metrics.at(i - 1)).goal == Goal::kMaximize)
-                row[i] = -row[i];
-        losses.add(row);
-    }
-    const std::vector<std::size_t> ranks = domination_ranks(losses, trials.size());
+    const auto wanted = static_cast<std::size_t>(std::max(warm_start.top, warm_start.history));
+    const std::vector<Goal> goals = Objectives(config).goals;
+    LossTable losses(goals.size());
+    for (const EarlierTrial& trial : trials)
+        losses.add(losses_of(trial.value, trial.more_values, goals));
+    const std::vector<std::size_t> ranks = domination_ranks(losses, wanted);
     std::vector<std::size_t> order(trials.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(),
@@ -77,7 +73,6 @@ void rank_earlier(WarmStartConfig& warm_start, const StudyConfig& config) {
     std::vector<EarlierTrial> ordered;
     for (const std::size_t at : order) ordered.push_back(std::move(trials[at]));
     trials = std::move(ordered);
-    const auto wanted = static_cast<std::size_t>(std::max(warm_start.top, warm_start.history));
     if (trials.size() > wanted) trials.resize(wanted);
 }
 

@@ -165,6 +165,21 @@ TEST(Ranks, FollowTheDefinition) {
     }
 }
 
+TEST(Ranks, OfOneColumnAreThePlacesOfItsValues) {
+    Draws draws(8, 0, "one column");
+    LossTable losses = random_table(60, 1, draws);
+    for (std::size_t row = 0; row < 60; row += 3) losses.add(losses[row]);  // equal ones
+    for (const std::size_t enough : {0u, 1u, 7u, 60u, 1000u}) {
+        const std::vector<std::size_t> ranks = domination_ranks(losses, enough);
+        for (std::size_t i = 0; i < losses.rows(); ++i) {
+            std::set<double> better;
+            for (std::size_t j = 0; j < losses.rows(); ++j)
+                if (losses[j][0] < losses[i][0]) better.insert(losses[j][0]);
+            EXPECT_EQ(ranks[i], std::min(better.size(), enough)) << i << " of " << enough;
+        }
+    }
+}
+
 TEST(Selection, TakesWholeRanksAndNeverMoreThanAsked) {
     Draws draws(7, 0, "selection");
     for (const std::size_t count : {1u, 5u, 20u, 59u, 60u}) {
