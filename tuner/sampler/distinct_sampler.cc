@@ -106,11 +106,7 @@ Point DistinctSampler::drawn(std::uint64_t number, std::uint64_t turn, const Poi
             start[index] = changed(space_[index], wanted[index], uniforms[2 * change + 1]);
         }
     }
-    return compose_point(space_, groups_, {}, [&](const Group& group, Point& partial) {
-        for (const std::size_t index : group.members)
-            partial[index] = is_active(start[index]) ? start[index]
-                                                     : draw_uniform(space_[index], source, number);
-    });
+    return compose_from(space_, groups_, {}, start, source, number);
 }
 
 bool is_finite_space(const Space& space) {

@@ -140,16 +140,8 @@ NsgaSampler::Numbers NsgaSampler::survivors(std::uint64_t generation,
 Point NsgaSampler::suggest(std::uint64_t number, const Point& fixed) {
     const Numbers& parents = parents_of(generation_of(number));
     CounterSource source(seed_);
-    if (parents.size() < 2)
-        return compose_point(space_, groups_, fixed, [&](const Group& group, Point& point) {
-            draw_uniform(space_, group, source, number, point);
-        });
-    const Point drawn = child(parents, number);
-    return compose_point(space_, groups_, fixed, [&](const Group& group, Point& point) {
-        for (const std::size_t index : group.members)
-            point[index] = is_active(drawn[index]) ? drawn[index]
-                                                   : draw_uniform(space_[index], source, number);
-    });
+    const Point start = parents.size() < 2 ? space_.empty_point() : child(parents, number);
+    return compose_from(space_, groups_, fixed, start, source, number);
 }
 
 /// The better of two drawn at random; never `other`.

@@ -170,30 +170,22 @@ std::optional<Origin> PbtSampler::origin(std::uint64_t number) {
 /// With a parent: its values, changed if the member took another's place.
 Point PbtSampler::inherited(const Plan& plan, std::uint64_t number, const Point& fixed) const {
     const Point& parent = plan.parent->point;
-    const auto composed = [&](const Point& drawn, CounterSource source) {
-        return compose_point(space_, groups_, fixed, [&](const Group& group, Point& point) {
-            for (const std::size_t index : group.members)
-                point[index] = is_active(drawn[index])
-                                   ? drawn[index]
-                                   : draw_uniform(space_[index], source, number);
-        });
-    };
     for (int turn = 0; plan.explores && turn < kTurnsMax; ++turn) {
         CounterSource source(
             turn == 0 ? seed_ : seed_ ^ stream_key("explore again " + std::to_string(turn)));
-        Point point = composed(explored(space_, parent, config_.pbt, source, number), source);
+        const Point start = explored(space_, parent, config_.pbt, source, number);
+        Point point = compose_from(space_, groups_, fixed, start, source, number);
         if (!space_.is_forbidden(point)) return point;
     }
-    return composed(parent, CounterSource(seed_));
+    CounterSource source(seed_);
+    return compose_from(space_, groups_, fixed, parent, source, number);
 }
 
 Point PbtSampler::suggest(std::uint64_t number, const Point& fixed) {
     const Plan made = plan(number);
     if (made.parent != nullptr) return inherited(made, number, fixed);
     CounterSource source(seed_);
-    return compose_point(space_, groups_, fixed, [&](const Group& group, Point& point) {
-        draw_uniform(space_, group, source, number, point);
-    });
+    return compose_from(space_, groups_, fixed, space_.empty_point(), source, number);
 }
 
 }  // namespace tune::tuner

@@ -33,6 +33,15 @@ void draw_uniform(const Space& space, const Group& group, UniformSource& source,
         point[index] = draw_uniform(space[index], source, trial);
 }
 
+Point compose_from(const Space& space, const std::vector<Group>& groups, const Point& fixed,
+                   const Point& start, UniformSource& source, std::uint64_t trial) {
+    return compose_point(space, groups, fixed, [&](const Group& group, Point& point) {
+        for (const std::size_t index : group.members)
+            point[index] =
+                is_active(start[index]) ? start[index] : draw_uniform(space[index], source, trial);
+    });
+}
+
 RandomSampler::RandomSampler(const Space& space, std::unique_ptr<UniformSource> source)
     : space_(space), groups_(groups_of(space)), source_(std::move(source)) {}
 
@@ -42,9 +51,7 @@ Result<void> RandomSampler::observe(const Observation& observation) {
 }
 
 Point RandomSampler::suggest(std::uint64_t number, const Point& fixed) {
-    return compose_point(space_, groups_, fixed, [&](const Group& group, Point& point) {
-        draw_uniform(space_, group, *source_, number, point);
-    });
+    return compose_from(space_, groups_, fixed, space_.empty_point(), *source_, number);
 }
 
 }  // namespace tune::tuner

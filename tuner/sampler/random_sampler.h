@@ -42,6 +42,11 @@ template <class Draw>
     return point;
 }
 
+/// A point of `start`'s values, where it has any, and of independent draws for all else.
+[[nodiscard]] Point compose_from(const Space& space, const std::vector<Group>& groups,
+                                 const Point& fixed, const Point& start, UniformSource& source,
+                                 std::uint64_t trial);
+
 class RandomSampler final : public Sampler {
 public:
     RandomSampler(const Space& space, std::unique_ptr<UniformSource> source);
