@@ -37,7 +37,10 @@ count() { # NAME PASSED FAILED STATUS
     passed=$((passed + good))
     failed=$((failed + bad))
     printf '%-40s %5d passed %5d failed\n' "$1" "$good" "$bad"
-    [ "$bad" = 0 ] || { echo "--- end of $logs/$1.log:"; tail -n 60 "$logs/$1.log"; }
+    [ "$bad" = 0 ] && return
+    echo "--- end of $logs/$1.log:"
+    tail -n 60 "$logs/$1.log"
+    grep -A 16 '^not ok' "$logs/$1.log" || true # of node's tests, which do not say at the end what failed
 }
 
 number() { grep -oP "$1" "$2" | tail -n 1; }

@@ -1,5 +1,6 @@
 """A TLS server in front of an HTTP server, and certificates of every kind for it."""
 
+import contextlib
 import datetime
 import http.client
 import http.server
@@ -125,6 +126,16 @@ class TlsFront:
 
         class Quiet(http.server.ThreadingHTTPServer):
             daemon_threads = True
+
+            def shutdown_request(self, request):
+                """Reads what the client still sends: a close before that is a reset, which can overtake the alert that
+                says what was wrong."""
+                with contextlib.suppress(OSError):
+                    request.shutdown(socket.SHUT_WR)
+                    request.settimeout(10)
+                    while request.recv(1 << 16):
+                        pass
+                self.close_request(request)
 
             def handle_error(self, *unused):
                 """Clients that do not like the certificate go away in the middle of the handshake."""

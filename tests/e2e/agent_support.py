@@ -25,6 +25,8 @@ x = json.loads(os.environ["TUNE_PARAMS"])["x"]
 state = pathlib.Path(os.environ["TUNE_CHECKPOINT_DIR"]) / "step"
 first = int(state.read_text()) if state.exists() else 0
 (state.parent / "pid").write_text(str(os.getpid()))
+with open(state.parent / "starts", "a") as starts:
+    print(os.environ["TUNE_ATTEMPT"], file=starts)
 for step in range(first, int(os.environ.get("STEPS", "12"))):
     print("tune: " + json.dumps({"loss": (x - 0.3) ** 2 + 1 / (step + 1), "step": step}), flush=True)
     (state.parent / "new").write_text(str(step + 1))
@@ -159,6 +161,11 @@ class Farm:
         """The processes between the agent and its trials."""
         folders = (self.state_dir(name) / "attempts").iterdir()
         return [int(os.readlink(folder / "owner").split()[0]) for folder in folders]
+
+    def starts(self, number):
+        """The attempts of a TRIAL that had a process, one for each process."""
+        files = self.folder.glob(f"*/checkpoints/**/{number:08d}/starts")
+        return [int(attempt) for path in files for attempt in path.read_text().split()]
 
     def trial_process(self, number):
         """The process of a running TRIAL, once it is up."""

@@ -42,7 +42,9 @@ def test_server_killed(farm, undisturbed):
         farm.start_server()
     trials = farm.wait_for_end("s")
     assert outcome(farm, trials) == undisturbed
-    assert [trial["attempt"] for trial in trials] == [1] * TRIALS
+    # One process each. It may be the second attempt: a server that is killed between the commit of a lease and its
+    # answer leases the trial again, for the agent does not hold it.
+    assert [farm.starts(trial["number"]) for trial in trials] == [[trial["attempt"]] for trial in trials]
 
 
 def test_agent_killed(farm, undisturbed):

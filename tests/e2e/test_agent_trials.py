@@ -113,8 +113,8 @@ def test_run_killed_and_run_again(tmp_path, same_port):
     data.parent.mkdir()
     port = free_port()
     first = subprocess.Popen(run_command(data, port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    pids = wait_for(lambda: sorted(data.glob("agents/**/checkpoints/**/pid"))[3:], "a fourth trial") and [
-        int(path.read_text()) for path in data.glob("agents/**/checkpoints/**/pid") if path.read_text()]
+    pids = wait_for(lambda: sorted(data.glob("agents/*/checkpoints/**/pid"))[3:], "a fourth trial") and [
+        int(path.read_text()) for path in data.glob("agents/*/checkpoints/**/pid") if path.read_text()]
     first.kill()
     first.wait()
     again = subprocess.run(run_command(data, port if same_port else free_port()), timeout=120, capture_output=True,

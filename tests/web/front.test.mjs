@@ -1,7 +1,7 @@
 // Studies of several objectives on the study page: the front as a picture, by pointer and by keyboard, live.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { axeFaults, Browser, live, pixelsOf, TuneServer } from "./support.mjs";
+import { axeFaults, Browser, eventually, live, pixelsOf, TuneServer } from "./support.mjs";
 
 const server = new TuneServer();
 const browser = new Browser();
@@ -37,7 +37,7 @@ test("the front stands instead of one best trial, and is the server's", async ()
     await page.locator("[data-best]", { hasText: /^3$/ }).waitFor();
     const study = await server.call("GET", `${kStudies}/front`);
     assert.deepEqual(study.best_trials.map((trial) => trial.number), [0, 1, 4]);
-    assert.equal(await trials(page).locator(".star").count(), 3);
+    await eventually(() => trials(page).locator(".star").count(), 3);
     assert.equal(await chart(page).getAttribute("aria-label"), "5 trials by low and high; 3 of all are on the Pareto front. Arrow keys go from trial to trial, Enter opens the run.");
     await page.getByRole("columnheader", { name: /Violation/ }).waitFor();
     await page.context().close();
@@ -48,9 +48,9 @@ test("the line, its trials and those that break a constraint are drawn in every 
         const page = await browser.open("/s/front", { theme });
         await page.waitForFunction((selector) => document.querySelector(selector)?.width > 300, kChart);
         // The staircase goes from the lower left to the right edge: longer than the picture is wide.
-        assert.ok((await pixelsOf(page, kChart, "--best")) > 1500, `the line in ${theme}`);
-        assert.ok((await pixelsOf(page, kChart, "--infeasible")) > 10, `a triangle in ${theme}`);
-        assert.ok((await pixelsOf(page, kChart, "--complete")) < 100, `one beaten trial in ${theme}`);
+        await eventually(async () => (await pixelsOf(page, kChart, "--best")) > 1500, true, `the line in ${theme}`);
+        await eventually(async () => (await pixelsOf(page, kChart, "--infeasible")) > 10, true, `a triangle in ${theme}`);
+        await eventually(async () => (await pixelsOf(page, kChart, "--complete")) < 100, true, `one beaten trial in ${theme}`);
         assert.deepEqual(await axeFaults(page), [], theme);
         await page.context().close();
     }

@@ -1,7 +1,7 @@
 // The run page: live metrics, artifacts, logs; and the overlay charts of the runs page, live.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { Browser, live, TuneServer } from "./support.mjs";
+import { Browser, eventually, live, TuneServer } from "./support.mjs";
 
 const server = new TuneServer();
 const browser = new Browser();
@@ -101,7 +101,7 @@ test("logs: the tail follows the file while it grows", async () => {
     await log.getByText("epoch 199").waitFor();
     assert.ok(!(await log.textContent()).includes("\x1b"));
     const isAtEnd = () => log.evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight < 24);
-    assert.equal(await isAtEnd(), true);
+    await eventually(isAtEnd, true);
     await server.artifact(run, "logs/stdout.log", lines(260));
     await log.getByText("epoch 259").waitFor();
     assert.equal((await log.textContent()).match(/epoch 150\n/g).length, 1);
@@ -145,13 +145,13 @@ test("a thousand metrics: the first hundred charts, more on request, any by its 
         const page = await browser.open(path);
         const cards = page.locator("[data-metric]");
         await page.getByText("100 of 1000 metrics").waitFor();
-        assert.equal(await cards.count(), 100, path);
+        await eventually(() => cards.count(), 100, path);
         await page.getByRole("button", { name: "show 100 more" }).click();
         await page.getByText("200 of 1000 metrics").waitFor();
-        assert.equal(await cards.count(), 200, path);
+        await eventually(() => cards.count(), 200, path);
         await page.getByLabel(/Find metrics/).fill("m99");
         await page.locator('[data-metric="m999"]').waitFor();
-        assert.equal(await cards.count(), 10, path);
+        await eventually(() => cards.count(), 10, path);
         await page.context().close();
     }
 });

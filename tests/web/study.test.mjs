@@ -1,7 +1,7 @@
 // The study page: pictures, table and counts of a real study, live; and the page through a restart of the server.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { Browser, live, pixelsOf, runTrial, seedStudy, TuneServer } from "./support.mjs";
+import { Browser, eventually, live, pixelsOf, runTrial, seedStudy, TuneServer } from "./support.mjs";
 
 const server = new TuneServer();
 const browser = new Browser();
@@ -23,12 +23,12 @@ const trials = (page) => page.getByRole("grid", { name: "Trials" });
 test("best value, counts and pictures agree with the server", async () => {
     const page = await browser.open("/s/digits");
     await page.locator("[data-best]", { hasText: shown((await best()).value) }).waitFor();
-    assert.equal(await page.locator('[data-count="complete"]').textContent(), "13");
-    assert.equal(await page.locator('[data-count="pruned"]').textContent(), "3");
+    await eventually(() => page.locator('[data-count="complete"]').textContent(), "13");
+    await eventually(() => page.locator('[data-count="pruned"]').textContent(), "3");
     await page.getByRole("application", { name: /^16 trials of val_loss\. Best so far/ }).waitFor();
     await page.getByRole("img", { name: /Parallel coordinates of 16 trials over lr, momentum, optimizer, width, val_loss/ }).waitFor();
     await page.getByRole("img", { name: /Reported values of 16 trials over steps 0 to 5; 3 were pruned/ }).waitFor();
-    assert.equal(await trials(page).getAttribute("aria-rowcount"), "17");
+    await eventually(() => trials(page).getAttribute("aria-rowcount"), "17");
     await page.context().close();
 });
 
@@ -38,13 +38,13 @@ test("pruned trials are marked in their own colour and shape, in every theme", a
         const history = 'canvas[aria-label^="16 trials"]';
         await page.locator(history).waitFor();
         await page.waitForFunction((selector) => document.querySelector(selector).width > 100, history);
+        await eventually(async () => (await pixelsOf(page, history, "--pruned")) > 20, true, theme);
         const before = await pixelsOf(page, history, "--pruned");
-        assert.ok(before > 20, `${before} pixels of the pruned colour in ${theme}`);
-        assert.ok((await pixelsOf(page, 'canvas[aria-label^="Reported"]', "--pruned")) > 20);
-        assert.ok((await pixelsOf(page, history, "--best")) > 100);
+        await eventually(async () => (await pixelsOf(page, 'canvas[aria-label^="Reported"]', "--pruned")) > 20, true);
+        await eventually(async () => (await pixelsOf(page, history, "--best")) > 100, true);
         await page.getByRole("button", { name: /^pruned/ }).click();
         await page.locator('canvas[aria-label^="13 trials"]').waitFor();
-        assert.ok((await pixelsOf(page, 'canvas[aria-label^="13 trials"]', "--pruned")) < before / 4);
+        await eventually(async () => (await pixelsOf(page, 'canvas[aria-label^="13 trials"]', "--pruned")) < before / 4, true);
         await page.context().close();
     }
 });

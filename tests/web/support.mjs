@@ -1,5 +1,6 @@
 // What the browser tests share: the real server, its REST API, and Debian's Chromium with eyes on everything
 // that must not happen (errors in the console, requests to other hosts).
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
@@ -8,6 +9,7 @@ import { createRequire } from "node:module";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { isDeepStrictEqual } from "node:util";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const require = createRequire(path.join(here, "../../web/package.json"));
@@ -137,6 +139,17 @@ export class Browser {
 
 export async function live(page) {
     await page.locator('[data-live="live"]').waitFor();
+}
+
+/// Reads until the answer is the expected one: a picture of what was asked for comes after the mark that it was asked for.
+export async function eventually(read, expected, what) {
+    const deadline = Date.now() + 10_000;
+    for (;;) {
+        const got = await read();
+        if (isDeepStrictEqual(got, expected)) return;
+        if (Date.now() > deadline) assert.deepEqual(got, expected, what);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+    }
 }
 
 /// Faults that axe finds (WCAG 2.2 A and AA), as text.
