@@ -27,11 +27,15 @@ the checkpoint that you kept of the trial number trial.parent, or from nothing w
     study.best_trial["lineage"]               # the schedule of parameters that led to the best
 
 Every call is safe to repeat: what changes the study carries a request id, and connection errors, 429 and 5xx answers are tried
-again for about a minute. Any number of processes on any number of machines may work on one study.
+again for about a minute. Credentials and certificates are those of MLflow's client (MLFLOW_TRACKING_TOKEN, ...). Any number
+of processes on any number of machines may work on one study.
 """
 
+import base64
+import configparser
 import json
 import os
+import ssl
 import threading
 import time
 import urllib.error
@@ -63,17 +67,18 @@ class _Server:
     def __init__(self, url):
         url = url or os.environ.get("TUNE_SERVER") or os.environ.get("MLFLOW_TRACKING_URI") or "http://127.0.0.1:5000"
         self.url = url.rstrip("/")
+        self.headers = {"Content-Type": "application/json", **_authorization()}
+        self.tls = _tls() if self.url.startswith("https:") else None
 
     def call(self, path, body=None, retry_for_s=_RETRY_FOR_S):
         """One REST call; the JSON of the answer. Raises TuneError."""
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + "/api/2.0/tune" + path, data=data,
-                                         headers={"Content-Type": "application/json"})
+        request = urllib.request.Request(self.url + "/api/2.0/tune" + path, data=data, headers=self.headers)
         give_up = time.monotonic() + retry_for_s
         pause_s = 0.1
         while True:
             try:
-                with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
+                with urllib.request.urlopen(request, timeout=_TIMEOUT_S, context=self.tls) as answer:
                     return json.loads(answer.read())
             except urllib.error.HTTPError as error:
                 fault = _fault_of(error)
@@ -81,10 +86,38 @@ class _Server:
                     raise fault from None
             except (OSError, ValueError) as error:  # refused, reset, timed out, half an answer
                 fault = TuneError(f"no answer from {self.url}: {error}; is `tune server` running there?")
+                if isinstance(getattr(error, "reason", None), ssl.SSLCertVerificationError):
+                    raise fault from None
             if time.monotonic() + pause_s > give_up:
                 raise fault
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, 5.0)
+
+
+def _authorization():
+    """The credentials of MLflow's own client: user and password, else a token."""
+    stored = configparser.ConfigParser()
+    stored.read(os.path.expanduser("~/.mlflow/credentials"))
+    user, password = (os.environ.get(f"MLFLOW_TRACKING_{name.upper()}") or
+                      stored.get("mlflow", f"mlflow_tracking_{name}", fallback="") for name in ("username", "password"))
+    if user and password:
+        return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+    token = os.environ.get("MLFLOW_TRACKING_TOKEN")
+    return {"Authorization": "Bearer " + token} if token else {}
+
+
+def _tls():
+    """The certificates of MLflow's own client."""
+    names = ("MLFLOW_TRACKING_SERVER_CERT_PATH", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+    trusted = next(filter(None, map(os.environ.get, names)), None)
+    is_folder = trusted is not None and os.path.isdir(trusted)
+    context = ssl.create_default_context(cafile=None if is_folder else trusted, capath=trusted if is_folder else None)
+    if os.environ.get("MLFLOW_TRACKING_INSECURE_TLS", "").lower() in ("true", "1"):
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if os.environ.get("MLFLOW_TRACKING_CLIENT_CERT_PATH"):
+        context.load_cert_chain(os.environ["MLFLOW_TRACKING_CLIENT_CERT_PATH"])
+    return context
 
 
 def _fault_of(error):

@@ -81,7 +81,7 @@ class Server:
         Server.urls.discard(self.url)
         if self.is_alive():
             self.process.send_signal(signal.SIGTERM)
-            assert self.process.wait(20) == 0, self.errors()
+            assert self.process.wait(120) == 0, self.errors()
         self.process.stdout.close()
         self.log.close()
 

@@ -173,7 +173,7 @@ def test_a_port_in_use(own_server, tmp_path):
     from conftest import server_command
 
     first = own_server()
-    other = subprocess.run(server_command(tmp_path / "other", first.port), capture_output=True, text=True, timeout=20)
+    other = subprocess.run(server_command(tmp_path / "other", first.port), capture_output=True, text=True, timeout=120)
     assert other.returncode != 0
     assert "port is in use" in other.stdout + other.stderr
 
@@ -184,7 +184,7 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     from conftest import server_command
 
     (tmp_path / "file").write_text("in the way")
-    result = subprocess.run(server_command(tmp_path / "file" / "data", 0), capture_output=True, text=True, timeout=20)
+    result = subprocess.run(server_command(tmp_path / "file" / "data", 0), capture_output=True, text=True, timeout=120)
     assert result.returncode != 0
     assert "file" in result.stdout + result.stderr
 

@@ -79,5 +79,5 @@ def test_the_real_client_under_a_prefix(prefixed, tmp_path, monkeypatch):
                                               ("/", "should not end with a '/'."), ("/{x}", "letters, digits"), ("/a b", "letters, digits")])
 def test_bad_prefixes(prefix, sentence, tmp_path):
     done = subprocess.run([BIN_DIR / "tune", "server", "--data", tmp_path / "d", "--port", "0", "--static-prefix", prefix],
-                          capture_output=True, text=True, timeout=20)
+                          capture_output=True, text=True, timeout=120)
     assert done.returncode == 2 and re.search(re.escape(sentence), done.stderr + done.stdout)

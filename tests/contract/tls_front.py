@@ -119,7 +119,7 @@ class TlsFront:
                     return
                 self.wfile.write(body)
 
-            do_GET = do_POST = pass_on
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = pass_on
 
             def log_message(self, *unused):
                 pass

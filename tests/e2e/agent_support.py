@@ -109,7 +109,7 @@ class Farm:
 
     def answers(self):
         assert self.server.process.poll() is None, (self.folder / "server.log").read_text()
-        with contextlib.suppress(requests.ConnectionError):
+        with contextlib.suppress(requests.RequestException):
             return requests.get(self.url + "/health", timeout=5).ok
 
     def start_agent(self, name="agent", slots=3):

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/base64.h"
 #include "base/text.h"
@@ -86,6 +87,11 @@ Result<void> read_mlflow_environment(ClientOptions& options) {
     for (const char* name : {"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"})
         if (!insecure && options.tls.ca_path.empty()) options.tls.ca_path = variable(name);
     return {};
+}
+
+Result<std::unique_ptr<Client>> create_client(ClientOptions options) {
+    TUNE_TRY_VOID(read_mlflow_environment(options));
+    return Client::create(std::move(options));
 }
 
 }  // namespace tune::tracker

@@ -1,6 +1,8 @@
 #pragma once
 // Credentials and certificates where MLflow's own client looks for them.
 
+#include <memory>
+
 #include "base/result.h"
 #include "tracker/client/client.h"
 
@@ -12,5 +14,9 @@ namespace tune::tracker {
 /// kInvalidParameterValue for values that contradict each other or mean nothing. Source:
 /// mlflow/utils/credentials.py and rest_utils.py of 3.17.2.
 [[nodiscard]] Result<void> read_mlflow_environment(ClientOptions& options);
+
+/// A client with these options and those of the environment: for every address that a user gave.
+/// Errors: those of read_mlflow_environment and Client::create.
+[[nodiscard]] Result<std::unique_ptr<Client>> create_client(ClientOptions options);
 
 }  // namespace tune::tracker

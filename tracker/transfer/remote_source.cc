@@ -341,8 +341,7 @@ Result<std::unique_ptr<Source>> open_remote(const std::string& url) {
     options.url = url;
     options.timeout_ms = 120'000;
     options.user_agent = "tune-import";
-    TUNE_TRY_VOID(read_mlflow_environment(options));
-    TUNE_TRY(client, Client::create(std::move(options)));
+    TUNE_TRY(client, create_client(std::move(options)));
     return std::unique_ptr<Source>(std::make_unique<RemoteSource>(std::move(client), url));
 }
 

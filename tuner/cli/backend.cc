@@ -6,6 +6,7 @@
 
 #include "tracker/api/url.h"
 #include "tracker/client/client.h"
+#include "tracker/client/mlflow_environment.h"
 #include "tuner/cli/options.h"
 
 namespace tune::cli {
@@ -100,14 +101,14 @@ Result<std::unique_ptr<Backend>> folder_backend(const std::string& data) {
             std::make_unique<LocalBackend>(std::move(local).value(), data));
     if (local.error().code != Code::kResourceConflict) return local.error();
     const std::optional<std::string> url = url_of_holder(data);
-    if (url && answers(*url)) return remote_backend(*url);
+    if (url && check_server(*url)) return remote_backend(*url);
     return local.error();
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Backend>> remote_backend(const std::string& url) {
-    TUNE_TRY(client, tracker::Client::create({.url = url, .retries = 2}));
+    TUNE_TRY(client, tracker::create_client({.url = url, .retries = 2}));
     return std::unique_ptr<Backend>(std::make_unique<RemoteBackend>(std::move(client), url));
 }
 
@@ -115,32 +116,32 @@ std::unique_ptr<Backend> local_backend(LocalServer& server, std::string where) {
     return std::make_unique<LocalBackend>(server, std::move(where));
 }
 
-bool answers(const std::string& url) {
+Result<void> check_server(const std::string& url) {
     constexpr int kProbe_ms = 2000;
-    const Result<std::unique_ptr<tracker::Client>> client =
-        tracker::Client::create({.url = url, .timeout_ms = kProbe_ms, .retries = 0});
-    if (!client) return false;
-    const Result<Json> studies = (*client)->get(kStudies);
-    return studies && studies->is_object() && studies->contains("studies");
+    TUNE_TRY(client, tracker::create_client({.url = url, .timeout_ms = kProbe_ms, .retries = 0}));
+    const Result<Json> studies = client->get(kStudies);
+    const bool is_refused = !studies && (studies.error().code == Code::kUnauthenticated ||
+                                         studies.error().code == Code::kPermissionDenied);
+    if (is_refused) return studies.error();
+    if (studies && studies->is_object() && studies->contains("studies")) return {};
+    return Error{Code::kTemporarilyUnavailable,
+                 "no tune server answers at " + url +
+                     "; start it with `tune server`, or leave --server out"};
 }
 
 Result<std::unique_ptr<Backend>> find_backend(const std::optional<std::string>& server,
                                               const std::optional<std::string>& data) {
-    if (server && !answers(*server)) return no_answer(*server);
-    if (server) return remote_backend(*server);
+    if (server) {
+        TUNE_TRY_VOID(check_server(*server));
+        return remote_backend(*server);
+    }
     if (data) return folder_backend(*data);
-    if (answers(kDefaultServer)) return remote_backend(kDefaultServer);
+    if (check_server(kDefaultServer)) return remote_backend(kDefaultServer);
     if (std::filesystem::exists(kDefaultData)) return folder_backend(kDefaultData);
     return Error{Code::kResourceDoesNotExist, std::string("no server answers at ") +
                                                   kDefaultServer + " and there is no folder " +
                                                   kDefaultData +
                                                   "; name one with --server URL or --data DIR"};
-}
-
-Error no_answer(const std::string& url) {
-    return {Code::kTemporarilyUnavailable,
-            "no tune server answers at " + url +
-                "; start it with `tune server`, or leave --server out"};
 }
 
 std::string study_path(std::string_view study, std::string_view rest) {

@@ -32,11 +32,8 @@ public:
 /// A server in this process, called without the network. `server` outlives it.
 [[nodiscard]] std::unique_ptr<Backend> local_backend(LocalServer& server, std::string where);
 
-/// Whether a `tune` server answers there, within about two seconds.
-[[nodiscard]] bool answers(const std::string& url);
-
-/// The error for a server that was named and does not answer.
-[[nodiscard]] Error no_answer(const std::string& url);
+/// That a `tune` server answers there, within about two seconds. Errors: why not.
+[[nodiscard]] Result<void> check_server(const std::string& url);
 
 /// For ls, show and so on: the server that is named; else the one that holds the folder that is
 /// named; else the default server if it answers; else the default folder. Errors: one sentence that

@@ -52,7 +52,7 @@ Result<void> listen(LocalServer& local, const RunCommand& options) {
 
 Result<Place> find_place(const RunCommand& options, const std::string& study) {
     if (options.server) {
-        if (!answers(*options.server)) return no_answer(*options.server);
+        TUNE_TRY_VOID(check_server(*options.server));
         return Place{.local = nullptr, .url = *options.server};
     }
     Result<std::unique_ptr<LocalServer>> local =
@@ -64,7 +64,7 @@ Result<Place> find_place(const RunCommand& options, const std::string& study) {
     }
     if (local.error().code != Code::kResourceConflict) return local.error();
     const std::optional<std::string> url = url_of_holder(options.data);
-    if (!url || !answers(*url)) return local.error();
+    if (!url || !check_server(*url)) return local.error();
     std::fprintf(stderr, "tune: %s is open in the server at %s; using that\n", options.data.c_str(),
                  url->c_str());
     return Place{.local = nullptr, .url = *url};

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "tracker/client/mlflow_environment.h"
 #include "tuner/cli/backend.h"
 #include "tuner/cli/study_text.h"
 
@@ -24,7 +25,7 @@ bool has_ended(const Json& trial) {
 
 StudyWatch::StudyWatch(std::string url, std::string study, std::function<void()> changed)
     : study_(std::move(study)), changed_(std::move(changed)) {
-    auto client = tracker::Client::create({.url = std::move(url), .retries = 0});
+    auto client = tracker::create_client({.url = std::move(url), .retries = 0});
     TUNE_CHECK(client.has_value(), "the URL was used before");
     client_ = std::move(client).value();
     if (const Result<void> read = refresh(*client_); !read) view_.trouble = read.error().message;

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "tracker/client/client.h"
+#include "tracker/client/mlflow_environment.h"
 #include "tuner/cli/backend.h"
 #include "tuner/cli/interrupts.h"
 #include "tuner/cli/look_commands.h"
@@ -197,7 +198,7 @@ std::string fitted(const std::string& text, std::size_t columns) {
 Result<void> follow(Backend& backend) {
     Interrupts interrupts;
     std::atomic<bool> is_stale = true;
-    TUNE_TRY(client, tracker::Client::create({.url = backend.where(), .retries = 0}));
+    TUNE_TRY(client, tracker::create_client({.url = backend.where(), .retries = 0}));
     const StudyEvents events(std::move(client), [&] {
         is_stale = true;
         interrupts.wake();

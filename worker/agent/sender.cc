@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "tracker/client/mlflow_environment.h"
+
 namespace tune::worker {
 
 bool is_passing(const Error& error) {
@@ -24,7 +26,7 @@ Result<void> Sender::connect(const std::string& server_url, int threads) {
         options.url = server_url;
         options.retries = 0;
         options.user_agent = "tune-agent";
-        TUNE_TRY(client, tracker::Client::create(std::move(options)));
+        TUNE_TRY(client, tracker::create_client(std::move(options)));
         clients_.push_back(std::move(client));
     }
     return {};

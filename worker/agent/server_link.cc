@@ -9,6 +9,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "tracker/client/mlflow_environment.h"
 
 namespace tune::worker {
 namespace {
@@ -27,7 +28,7 @@ Result<std::unique_ptr<tracker::Client>> make_client(const std::string& url) {
     options.url = url;
     options.retries = 0;  // the loops here repeat, with the state of the moment
     options.user_agent = "tune-agent";
-    return tracker::Client::create(std::move(options));
+    return tracker::create_client(std::move(options));
 }
 
 bool is_unknown_agent(const Error& error) {
