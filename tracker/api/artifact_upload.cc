@@ -23,7 +23,10 @@ struct UploadState {
             return Error{Code::kInvalidParameterValue, target.too_large};
         size_bytes += chunk.size();
         TUNE_TRY_VOID(open());
-        return upload->write(chunk);
+        Result<void> written = upload->write(chunk);
+        // What a full disk made fail gives its space back before anybody hears of it.
+        if (!written) upload.reset();
+        return written;
     }
 
     Result<void> commit() {
