@@ -162,9 +162,7 @@ private:
 };
 
 bool CurlTransport::set_tls(CURL* easy) {
-    const auto set = [this, easy](CURLoption option, auto value) {
-        return curl_.easy_setopt(easy, option, value) == CURLE_OK;
-    };
+    const OptionSetter set{curl_, easy};
     bool ok = set(CURLOPT_SSL_VERIFYPEER, tls_.is_unverified ? 0L : 1L) &&
               set(CURLOPT_SSL_VERIFYHOST, tls_.is_unverified ? 0L : 2L) &&
               set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
@@ -182,9 +180,7 @@ bool CurlTransport::set_tls(CURL* easy) {
 }
 
 bool CurlTransport::set_body(CURL* easy, Exchange& exchange) {
-    const auto set = [this, easy](CURLoption option, auto value) {
-        return curl_.easy_setopt(easy, option, value) == CURLE_OK;
-    };
+    const OptionSetter set{curl_, easy};
     const Outgoing& request = exchange.request;
     const std::string method(request.method);
     if (request.body == nullptr)
@@ -207,9 +203,7 @@ bool CurlTransport::set_up(CURL* easy, curl_slist*& headers, Exchange& exchange,
     if (!options_.authorization.empty())
         lines.push_back("Authorization: " + options_.authorization);
     for (const std::string& line : lines) headers = curl_.slist_append(headers, line.c_str());
-    const auto set = [this, easy](CURLoption option, auto value) {
-        return curl_.easy_setopt(easy, option, value) == CURLE_OK;
-    };
+    const OptionSetter set{curl_, easy};
     return set(CURLOPT_URL, url.c_str()) && set(CURLOPT_PROTOCOLS_STR, "https") &&
            // Sent as given: the caller has encoded it.
            set(CURLOPT_PATH_AS_IS, 1L) && set(CURLOPT_FOLLOWLOCATION, 0L) &&

@@ -37,4 +37,15 @@ struct CurlLibrary {
     [[nodiscard]] static Result<const CurlLibrary*> get();
 };
 
+/// Sets options of one handle; whether the library took each.
+struct OptionSetter {
+    const CurlLibrary& curl;
+    CURL* easy;
+
+    template <typename Value>
+    bool operator()(CURLoption option, Value value) const {
+        return curl.easy_setopt(easy, option, value) == CURLE_OK;
+    }
+};
+
 }  // namespace tune::tracker

@@ -96,9 +96,7 @@ bool PostClient::Transfer::prepare(const PostOptions& options) {
     for (const std::string& header : request.headers)
         headers = curl.slist_append(headers, header.c_str());
     headers = curl.slist_append(headers, "Expect:");
-    const auto set = [this](CURLoption option, auto value) {
-        return curl.easy_setopt(easy, option, value) == CURLE_OK;
-    };
+    const OptionSetter set{curl, easy};
     const long body_bytes = static_cast<long>(request.body.size());
     return set(CURLOPT_URL, request.url.c_str()) && set(CURLOPT_POST, 1L) &&
            set(CURLOPT_POSTFIELDSIZE, body_bytes) &&
