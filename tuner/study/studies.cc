@@ -245,19 +245,14 @@ void Studies::Impl::create(StudyConfig config, CreateOptions options, Done<Creat
     });
 }
 
-/// On a reader thread: the experiment of the study's name is used, or made.
+/// On a reader thread: the experiment of the study's name is used, or made where there is none or
+/// only a deleted one, which does not keep its name.
 void Studies::Impl::find_experiment(Wanted wanted) {
     const std::string name = wanted.config.study;
     const auto experiment = store_.get_experiment_by_name(name);
-    if (experiment) {
-        if (experiment->lifecycle_stage == tracker::LifecycleStage::kDeleted)
-            return wanted.done(
-                Error{Code::kResourceConflict,
-                      "the experiment '" + name +
-                          "' is deleted; restore it or give the study another name"});
+    if (experiment && experiment->lifecycle_stage == tracker::LifecycleStage::kActive)
         return create_in_experiment(std::move(wanted), experiment->experiment_id);
-    }
-    if (experiment.error().code != Code::kResourceDoesNotExist)
+    if (!experiment && experiment.error().code != Code::kResourceDoesNotExist)
         return wanted.done(experiment.error());
     auto shared = std::make_shared<Wanted>(std::move(wanted));
     store_.submit(

@@ -260,6 +260,16 @@ TEST_F(StudiesTest, ADeletedExperimentPausesTheStudyAndSaysWhy) {
     EXPECT_EQ(world_.count(TrialState::kRunning), 0u);
 }
 
+TEST_F(StudiesTest, ADeletedExperimentDoesNotKeepItsNameFromAStudy) {
+    const auto old = world_.store().execute(tracker::CreateExperiment{.name = "s"});
+    ASSERT_TRUE(old.has_value());
+    const auto old_id = std::get<tracker::ExperimentId>(*old);
+    ASSERT_TRUE(world_.store().execute(tracker::DeleteExperiment{old_id}).has_value());
+    ASSERT_TRUE(world_.create().has_value());
+    ASSERT_TRUE(world_.ask().has_value());
+    EXPECT_NE(run(parent_run()).info.experiment_id, old_id);
+}
+
 TEST_F(StudiesTest, UnknownNamesAreErrorsThatNameThem) {
     EXPECT_EQ(world_.ask().error().code, Code::kResourceDoesNotExist);
     EXPECT_THAT(world_.ask().error().message, HasSubstr("'s'"));
