@@ -1,5 +1,9 @@
 #include "tracker/http/worker.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <boost/asio/buffer.hpp>
 #include <chrono>
 #include <vector>
 
@@ -11,6 +15,7 @@ namespace tune::tracker {
 Worker::Worker(int tick_ms, std::size_t index)
     : guard_(boost::asio::make_work_guard(context_)),
       timer_(context_),
+      wakes_(context_, ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       tick_ms_(tick_ms),
       index_(index) {}
 
@@ -25,6 +30,7 @@ std::int64_t Worker::now_ms() {
 
 void Worker::start() {
     schedule_tick();
+    wait_for_jobs();
     thread_ = std::thread([this] {
         name_thread("network");
         take_short_turns();
@@ -32,6 +38,44 @@ void Worker::start() {
         thread_id_ = std::this_thread::get_id();
         context_.run();
     });
+}
+
+void Worker::add_job(std::unique_ptr<AnyJob> job) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (finished_) return;
+        jobs_.push_back(std::move(job));
+    }
+    LateWakes::wake(shared_from_this());
+}
+
+void Worker::wake() {
+    if (is_woken_.exchange(true)) return;
+    const std::uint64_t one = 1;
+    // Fails only when the count is full, and then the worker has been woken already.
+    [[maybe_unused]] const auto written = ::write(wakes_.native_handle(), &one, sizeof one);
+}
+
+void Worker::wait_for_jobs() {
+    wakes_.async_read_some(boost::asio::buffer(&wake_count_, sizeof wake_count_),
+                           [this](const boost::system::error_code& ec, std::size_t) {
+                               if (ec) return;
+                               run_jobs();
+                               wait_for_jobs();
+                           });
+}
+
+void Worker::run_jobs() {
+    is_woken_ = false;  // before the look: what comes after it wakes again
+    std::vector<std::unique_ptr<AnyJob>> jobs;
+    {
+        const std::lock_guard lock(mutex_);
+        jobs.swap(jobs_);
+    }
+    for (std::unique_ptr<AnyJob>& job : jobs) {
+        job->run();
+        job.reset();
+    }
 }
 
 void Worker::add(std::shared_ptr<Connection> connection) {
@@ -80,6 +124,9 @@ void Worker::finish() {
     // everything is closed already.
     timer_.cancel();
     close_all();
+    run_jobs();
+    boost::system::error_code ignored;
+    wakes_.cancel(ignored);
     context_.restart();
     context_.poll();
 }

@@ -3,7 +3,7 @@
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <condition_variable>
 #include <cstdint>
@@ -12,7 +12,9 @@
 #include <thread>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
+#include "base/late_wakes.h"
 #include "tracker/artifacts/work_pool.h"
 #include "tracker/http/host_check.h"
 #include "tracker/http/http_statistics.h"
@@ -74,12 +76,14 @@ public:
 };
 
 /// One event loop and its thread. Connections never move between workers, so their state needs no
-/// locks.
-class Worker {
+/// locks. Jobs of other threads come by a list of its own, not by asio's: asio wakes the loop's
+/// thread while it holds the lock that this thread then wants, and a thread with long work that
+/// loses its processor at that point stops all connections.
+class Worker final : public Sleeper, public std::enable_shared_from_this<Worker> {
 public:
     /// Ticks every `tick_ms`; `index` is its place among the server's workers.
     Worker(int tick_ms, std::size_t index);
-    ~Worker();
+    ~Worker() override;
 
     [[nodiscard]] boost::asio::io_context& context() { return context_; }
     [[nodiscard]] static std::int64_t now_ms();
@@ -88,7 +92,8 @@ public:
     void start();
 
     /// Runs `job` on this worker's thread: later, or now when that is the calling thread. After
-    /// finish() it is dropped. Thread-safe.
+    /// finish() it is dropped. Jobs of one thread keep their order. Thread-safe; LateWakes puts off
+    /// when the worker hears of it.
     template <class Job>
     void dispatch(Job job) {
         if (std::this_thread::get_id() == thread_id_.load(std::memory_order_relaxed)) {
@@ -99,9 +104,9 @@ public:
     }
     template <class Job>
     void post(Job job) {
-        const std::lock_guard lock(mutex_);
-        if (!finished_) boost::asio::post(context_, std::move(job));
+        add_job(std::make_unique<JobOf<Job>>(std::move(job)));
     }
+    void wake() override;
 
     // On the worker's thread.
     void add(std::shared_ptr<Connection> connection);
@@ -114,11 +119,28 @@ public:
     void finish();
 
 private:
+    struct AnyJob {
+        virtual ~AnyJob() = default;
+        virtual void run() = 0;
+    };
+    template <class Job>
+    struct JobOf final : AnyJob {
+        explicit JobOf(Job given) : job(std::move(given)) {}
+        void run() override { job(); }
+        Job job;
+    };
+
     void schedule_tick();
+    void add_job(std::unique_ptr<AnyJob> job);
+    void wait_for_jobs();
+    void run_jobs();
 
     boost::asio::io_context context_{1};
     boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
     boost::asio::steady_timer timer_;
+    boost::asio::posix::stream_descriptor wakes_;  // an eventfd
+    std::uint64_t wake_count_ = 0;                 // what is read from it
+    std::atomic<bool> is_woken_{false};            // and has not looked at jobs_ since
     const int tick_ms_;
     const std::size_t index_;
     std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
@@ -126,7 +148,8 @@ private:
     std::thread thread_;
     std::atomic<std::thread::id> thread_id_;
     std::mutex mutex_;
-    bool finished_ = false;
+    std::vector<std::unique_ptr<AnyJob>> jobs_;  // guarded by mutex_
+    bool finished_ = false;                      // guarded by mutex_
 };
 
 }  // namespace tune::tracker

@@ -18,6 +18,14 @@ int remember_wal_pages(void* pages, sqlite3*, const char*, int count) {
     return SQLITE_OK;
 }
 
+/// Once, before the first connection. SQLite counts its memory for nobody here, and each of its
+/// allocations takes a lock of the whole process for that: the writer waited behind readers that
+/// had lost their processor in it.
+void leave_memory_uncounted() {
+    static const int once = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    static_cast<void>(once);
+}
+
 std::string_view text_of(sqlite3_value* value) {
     const auto* data = reinterpret_cast<const char*>(sqlite3_value_text(value));
     return {data, static_cast<std::size_t>(sqlite3_value_bytes(value))};
@@ -54,6 +62,7 @@ std::string immutable_uri(const std::string& path) {
 
 Result<std::unique_ptr<Connection>> Connection::open(const std::string& path,
                                                      ConnectionOptions options) {
+    leave_memory_uncounted();
     std::unique_ptr<Connection> connection(new Connection(path));
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
     const bool is_reader =

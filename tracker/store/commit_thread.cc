@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/late_wakes.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -141,13 +142,15 @@ void CommitThread::submit(Command command, Store::Completion completion) {
     const std::size_t bytes = approximate_bytes(command);
     Error refusal{Code::kTemporarilyUnavailable, "The server is stopping; try again later."};
     {
-        const std::lock_guard lock(mutex_);
+        std::unique_lock lock(mutex_);
         const bool is_full =
             queue_.size() >= kWriteQueueMax || queued_bytes_ + bytes > kWriteQueueBytesMax;
         if (!is_stopping_ && (!is_full || queue_.empty())) {
             queued_bytes_ += bytes;
             queue_.push_back({std::move(command), std::move(completion), bytes});
-            if (queue_.size() == 1) changed_.notify_one();
+            const bool is_first = queue_.size() == 1;
+            lock.unlock();  // first: the writer runs at once and wants it
+            if (is_first) changed_.notify_one();
             return;
         }
         if (!is_stopping_) rejected_.fetch_add(1, std::memory_order_relaxed);
@@ -282,8 +285,11 @@ void CommitThread::answer(std::span<Pending> group, Outcomes outcomes) {
         position_.fetch_add(1);
         observers_.announce();
     }
-    for (std::size_t i = 0; i < group.size(); ++i)
-        if (group[i].completion) group[i].completion(std::move(outcomes[i]));
+    {
+        const LateWakes until_all_are_answered;
+        for (std::size_t i = 0; i < group.size(); ++i)
+            if (group[i].completion) group[i].completion(std::move(outcomes[i]));
+    }
     if (has_events) observers_.deliver(position_.load(), std::exchange(context_.events, {}));
     context_.metrics.trim();
 }

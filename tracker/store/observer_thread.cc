@@ -29,6 +29,7 @@ void ObserverThread::deliver(std::int64_t position, std::vector<Event> events) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return queue_.size() < kObserverQueueMax; });
     queue_.push_back({position, std::move(events)});
+    lock.unlock();  // first: who is woken wants it
     changed_.notify_all();
 }
 

@@ -25,12 +25,14 @@ ReadPool::ReadPool(std::string path, int thread_count, int timeout_ms, MetricCol
 }
 
 bool ReadPool::post(std::function<void()> job) {
-    const std::lock_guard lock(mutex_);
-    if (is_stopping_ || jobs_.size() >= kReadQueueMax) {
-        ++rejected_;
-        return false;
+    {
+        const std::lock_guard lock(mutex_);
+        if (is_stopping_ || jobs_.size() >= kReadQueueMax) {
+            ++rejected_;
+            return false;
+        }
+        jobs_.push_back(std::move(job));
     }
-    jobs_.push_back(std::move(job));
     jobs_changed_.notify_one();
     return true;
 }

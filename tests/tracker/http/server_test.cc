@@ -5,8 +5,12 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
 
+#include "base/late_wakes.h"
 #include "tests/tracker/http/raw_client.h"
 #include "tests/tracker/http/test_server.h"
 #include "tracker/http/content_coding.h"
@@ -224,6 +228,44 @@ TEST(Server, AnswersForAHandlerThatForgot) {
     RawClient client(server.port());
     EXPECT_EQ(client.exchange(get("/forgotten")).status, 500);
     EXPECT_EQ(client.exchange(get("/hello/x")).status, 200);
+}
+
+/// `count` clients of one network thread that wait for /held; ends when all requests are there.
+std::vector<std::unique_ptr<RawClient>> hold_clients(TestServer& server, std::size_t count) {
+    std::vector<std::unique_ptr<RawClient>> clients;
+    for (std::size_t i = 0; i < count; ++i) {
+        clients.push_back(std::make_unique<RawClient>(server.port()));
+        clients.back()->send(get("/held"));
+        std::unique_lock lock(server.held_mutex);
+        server.held_changed.wait(lock, [&] { return server.held.size() == i + 1; });
+    }
+    return clients;
+}
+
+TEST(Server, AnswersThatAreHandedOutTogetherAllCome) {
+    ServerOptions options;
+    options.threads = 1;
+    TestServer server(options);
+    const auto clients = hold_clients(server, 20);
+    {
+        const LateWakes until_all_are_answered;
+        for (std::size_t i = 0; i < clients.size(); ++i)
+            server.held[i](text_response("answer " + std::to_string(i)));
+    }
+    for (std::size_t i = 0; i < clients.size(); ++i)
+        EXPECT_EQ(clients[i]->read_response().body, "answer " + std::to_string(i));
+}
+
+TEST(Server, AWakeThatIsPutOffHoldsNoOtherThreadsAnswerBack) {
+    ServerOptions options;
+    options.threads = 1;
+    TestServer server(options);
+    const auto clients = hold_clients(server, 2);
+    const LateWakes to_the_end_of_the_test;
+    server.held[0](text_response("put off"));
+    std::thread([&server] { server.held[1](text_response("at once")); }).join();
+    EXPECT_EQ(clients[1]->read_response().body, "at once");
+    EXPECT_EQ(clients[0]->read_response().body, "put off") << "who is awake takes all";
 }
 
 TEST(Server, TakesOnlyTheFirstAnswer) {
