@@ -105,6 +105,17 @@ public:
             out.push_back(item.get<std::string>());
         }
     }
+    void read(const char* name, std::vector<std::uint64_t>& out) {
+        const Json* field = array(name);
+        if (field == nullptr) return;
+        for (const Json& item : *field) {
+            const bool negative = !item.is_number_unsigned() && item.is_number_integer() &&
+                                  item.get<std::int64_t>() < 0;
+            if (!item.is_number_integer() || negative)
+                return fail(quoted(name), "a list of integers of 0 or more");
+            out.push_back(item.get<std::uint64_t>());
+        }
+    }
     template <class T>
     void read(const char* name, std::vector<T>& out) {
         const Json* field = array(name);
@@ -384,6 +395,16 @@ Json to_json(const FinishRequest& value) {
     return json;
 }
 
+Json to_json(const FinishReply& value) {
+    Json json = Json::object();
+    if (const auto& checkpoints = value.checkpoints)
+        json["checkpoints"] = {{"folder", checkpoints->folder},
+                               {"from", checkpoints->from},
+                               {"below", checkpoints->below},
+                               {"trials", checkpoints->trials}};
+    return json;
+}
+
 template <>
 Result<AttemptId> from_json<AttemptId>(const Json& value) {
     AttemptId out;
@@ -517,6 +538,21 @@ Result<FinishRequest> from_json<FinishRequest>(const Json& value) {
         out.outcome = *known;
     }
     return reader.result(std::move(out));
+}
+
+template <>
+Result<FinishReply> from_json<FinishReply>(const Json& value) {
+    FinishReply out;
+    if (!value.is_object() || !value.contains("checkpoints")) return out;
+    NeededCheckpoints checkpoints;
+    FieldReader reader(value["checkpoints"]);
+    reader.required("folder", checkpoints.folder);
+    reader.read("from", checkpoints.from);
+    reader.read("below", checkpoints.below);
+    reader.read("trials", checkpoints.trials);
+    TUNE_TRY(read, reader.result(std::move(checkpoints)));
+    out.checkpoints = std::move(read);
+    return out;
 }
 
 }  // namespace tune::tuner

@@ -184,6 +184,20 @@ struct FinishRequest {
     std::int64_t wall_ms = 0;
 };
 
+/// Which checkpoints of a study may still be continued. The others of the trials from `from` to
+/// below `below` are nobody's any more and never will be: an agent that holds such a folder
+/// (`folder`/number, see Lease::checkpoint_dir) removes it. Any agent may be told any number of
+/// times, in any order.
+struct NeededCheckpoints {
+    std::string folder = {};
+    std::uint64_t from = 0;
+    std::uint64_t below = 0;
+    std::vector<std::uint64_t> trials = {};  ///< needed ones among them, ascending
+};
+struct FinishReply {
+    std::optional<NeededCheckpoints> checkpoints = {};  ///< population based training only
+};
+
 [[nodiscard]] std::string_view action_name(Action action);
 [[nodiscard]] std::string_view outcome_name(Outcome outcome);
 [[nodiscard]] Result<Outcome> outcome_from_name(std::string_view name);
@@ -199,6 +213,7 @@ struct FinishRequest {
 [[nodiscard]] Json to_json(const ReportRequest& value);
 [[nodiscard]] Json to_json(const ReportReply& value);
 [[nodiscard]] Json to_json(const FinishRequest& value);
+[[nodiscard]] Json to_json(const FinishReply& value);
 
 /// The struct in a JSON object, e.g. `from_json<LeaseReply>(body)`. There is one for each struct
 /// above that has a to_json. Errors: kInvalidParameterValue with the name of the field.
@@ -227,5 +242,7 @@ template <>
 Result<ReportReply> from_json<ReportReply>(const Json& value);
 template <>
 Result<FinishRequest> from_json<FinishRequest>(const Json& value);
+template <>
+Result<FinishReply> from_json<FinishReply>(const Json& value);
 
 }  // namespace tune::tuner

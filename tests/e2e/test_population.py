@@ -106,6 +106,39 @@ def test_kill_9_in_the_middle_and_the_lineages_are_whole(tmp_path):
     assert {trial["steps"][1] for trial in trials if trial["value"] == min(t["value"] for t in trials)} == {10}
 
 
+# A member that also notes how many checkpoints there are.
+COUNTING = MEMBER + """
+with open("folders", "a") as note:
+    note.write(f"{len(list(pathlib.Path(own).parent.iterdir()))}\\n")
+"""
+
+
+def test_checkpoints_that_nobody_continues_are_removed(tmp_path):
+    members, generations = 4, 12
+    sampler = {**STUDY["sampler"], "max": 2 * generations}
+    study = {**STUDY, "command": [sys.executable, "-c", COUNTING], "sampler": sampler}
+    (tmp_path / "study.json").write_text(json.dumps(study))
+    for number in (9, 20, 31):  # server and agent die at once; trials go on, are lost, continue their parents again
+        process = start("run", "study.json", "--port", "0", cwd=tmp_path)
+        read_lines_until(process, f"#{number} ")
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+    done = tune("run", "study.json", "--port", 0, cwd=tmp_path)
+    assert done.returncode == OK, done.stdout + done.stderr
+    trials = trials_of(tmp_path)
+    assert {trial["state"] for trial in trials} == {"complete"}, [trial["reason"] for trial in trials]
+    check_lineages(trials)
+    assert len(trials) > members * (generations - 4) and max(trial["generation"] for trial in trials) == generations - 1
+    counts = [int(line) for line in (tmp_path / "folders").read_text().split()]
+    # The members', the best one's, those of the three that run and their parents'.
+    assert max(counts) <= 2 * members + 4, counts
+    last = {trial["member"]: trial["number"] for trial in trials}
+    best = min(trials, key=lambda trial: (trial["value"], trial["number"]))
+    [root] = (tmp_path / "tune-data").glob("**/checkpoints")
+    left = {int(folder.name) for folder in root.glob("*/*")}
+    assert left == {*last.values(), best["number"]}, "the final members' and the best one's stay"
+
+
 def test_a_command_that_leaves_no_checkpoint_is_told_so(tmp_path):
     study = {**STUDY, "command": ["sh", "-c", "echo 'tune: {\"loss\": 1}'"], "budget": {"trials": 8, "parallel": 1}}
     (tmp_path / "study.json").write_text(json.dumps(study))

@@ -56,11 +56,8 @@ void finish(Studies& studies, const Request& request, const Responder& respond) 
     if (fault != std::errc() || at != end)
         return respond(error_response(
             {Code::kInvalidParameterValue, "attempt '" + text + "' is not a number"}));
-    studies.finish(
-        request.parameter("id"), attempt, std::move(wanted).value(),
-        [respond](const Result<void>& finished) {
-            respond(finished ? json_response(Json::object()) : error_response(finished.error()));
-        });
+    studies.finish(request.parameter("id"), attempt, std::move(wanted).value(),
+                   answer<FinishReply>(respond));
 }
 
 }  // namespace

@@ -196,7 +196,7 @@ public:
                    Done<HeartbeatReply> done);
     void report_metrics(const std::string& agent_id, ReportRequest request, Done<ReportReply> done);
     void finish(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
-                Done<void> done);
+                Done<FinishReply> done);
 
     /// Expires leases and polls, ends studies whose time is over, writes again what failed. The
     /// ticker calls it when something is due.

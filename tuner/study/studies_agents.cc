@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "tuner/space/command.h"
+#include "tuner/study/checkpoints.h"
 #include "tuner/study/lineage.h"
 #include "tuner/study/studies_impl.h"
 
@@ -398,7 +399,7 @@ std::vector<tracker::Command> Studies::Impl::report_commands(const AttemptReport
 }
 
 void Studies::Impl::finish(const std::string& agent_id, const AttemptId& attempt,
-                           FinishRequest request, Done<void> done) {
+                           FinishRequest request, Done<FinishReply> done) {
     Turn turn(*this);
     const TrialRef ref = find_run(attempt.run_id);
     if (ref.trial == nullptr)
@@ -414,21 +415,36 @@ void Studies::Impl::finish(const std::string& agent_id, const AttemptId& attempt
 }
 
 void Studies::Impl::settle(const std::string& agent_id, const AttemptId& attempt,
-                           FinishRequest request, Done<void> done) {
+                           FinishRequest request, Done<FinishReply> done) {
     Turn turn(*this);
     const TrialRef ref = find_run(attempt.run_id);
     const bool is_repeat = !request.request_id.empty() &&
                            ref.trial->finish_request == request.request_id &&
                            ref.trial->finish_attempt == attempt.attempt;
-    if (is_repeat) return answer_written(turn, ref, nullptr, std::move(done));
+    if (is_repeat) return answer_finish(turn, ref, nullptr, std::move(done));
     if (!is_current(ref, agent_id, attempt.attempt))
         return turn.after([done, attempt] { done(stale_attempt(attempt)); });
     Study& study = *ref.study;
     const std::uint64_t best = study.best_version();
     study.settle(*ref.trial, request, now_ms());
-    answer_written(turn, ref, &request, std::move(done));
+    answer_finish(turn, ref, &request, std::move(done));
     if (study.best_version() != best) write_best(turn, study);
     after_change(turn, study);
+}
+
+/// Answers once the end is on disk, and with it all that was decided before. Which checkpoints are
+/// still needed holds then; but not while something waits to be written again: after a restart an
+/// older trial might be its member's last one.
+void Studies::Impl::answer_finish(Turn& turn, const TrialRef& ref, const FinishRequest* finish,
+                                  Done<FinishReply> done) {
+    write_trial(
+        turn, *ref.study, *ref.trial, finish,
+        [this, done, reply = FinishReply{needed_checkpoints(*ref.study)}](
+            Turn& later, const Result<void>& result) {
+            if (!result) return later.after([done, error = result.error()] { done(error); });
+            const bool all_written = unsynced_trials_ == 0 && unsynced_studies_.empty();
+            later.after([done, answer = all_written ? reply : FinishReply()] { done(answer); });
+        });
 }
 
 }  // namespace tune::tuner

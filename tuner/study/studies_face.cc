@@ -77,7 +77,7 @@ void Studies::report_metrics(const std::string& agent_id, ReportRequest request,
     impl_->report_metrics(agent_id, std::move(request), std::move(done));
 }
 void Studies::finish(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
-                     Done<void> done) {
+                     Done<FinishReply> done) {
     impl_->finish(agent_id, attempt, std::move(request), std::move(done));
 }
 void Studies::tick() {

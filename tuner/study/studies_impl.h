@@ -67,7 +67,7 @@ public:
                    Done<HeartbeatReply> done);
     void report_metrics(const std::string& agent_id, ReportRequest request, Done<ReportReply> done);
     void finish(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
-                Done<void> done);
+                Done<FinishReply> done);
     void tick();
     Result<void> read(std::string_view name, const std::function<void(const Study&)>& read) const;
     void read_all(const std::function<void(const Study&)>& read) const;
@@ -161,7 +161,9 @@ private:
     [[nodiscard]] static std::vector<tracker::Command> report_commands(const AttemptReport& report,
                                                                        std::int64_t now);
     void settle(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
-                Done<void> done);
+                Done<FinishReply> done);
+    void answer_finish(Turn& turn, const TrialRef& ref, const FinishRequest* finish,
+                       Done<FinishReply> done);
 
     // studies_time.cc
     void expire_leases(Turn& turn, Study& study);
@@ -212,6 +214,7 @@ private:
     std::multimap<std::int64_t, std::function<void()>> after_position_;
     std::int64_t seen_position_ = 0;
     std::set<Study*> unsynced_studies_;
+    int unsynced_trials_ = 0;
     std::int64_t retry_at_ms_ =
         0;  // monotonic; when unsynced trials are written again; 0: none are
     bool draining_ = false;

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #include "base/log.h"
 #include "tuner/study/studies_impl.h"
@@ -77,7 +78,7 @@ void Studies::Impl::trial_written(Turn& turn, Study& study, Trial& trial, bool c
     TrialSync& sync = trial.sync;
     if (result) {
         if (creates) sync.run_confirmed = true;
-        sync.unsynced = false;
+        if (std::exchange(sync.unsynced, false)) --unsynced_trials_;
         make_known(turn, study, &trial);
         if (written) written(turn, std::move(result));
         return;
@@ -91,7 +92,7 @@ void Studies::Impl::trial_written(Turn& turn, Study& study, Trial& trial, bool c
         return write_trial(turn, study, trial, nullptr, written);
     }
     if (creates) sync.run_requested = false;
-    sync.unsynced = true;
+    if (!std::exchange(sync.unsynced, true)) ++unsynced_trials_;
     write_again_later();
     if (creates && is_permanent(result.error()) && study.state() == StudyState::kRunning) {
         study.set_state(StudyState::kPaused,

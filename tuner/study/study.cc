@@ -209,6 +209,7 @@ Trial& Study::add_trial(Point point, std::optional<Origin> origin, std::int64_t 
     trial.epoch = static_cast<int>(earlier_.size());
     ++counts_[static_cast<std::size_t>(TrialState::kQueued)];
     queued_.insert(trial.number);
+    population_.note(trial);
     if (sampler_) warm_up(1);
     return trial;
 }
@@ -254,6 +255,7 @@ void Study::finish(Trial& trial, TrialEnd end) {
     watch().trial_ended(trial, violation_of(trial, config_) <= 0);
     if (known_) known_->add(trial);
     consider_best(trial);
+    population_.note(trial);
     tell_sampler(trial);
     pruner_->finish(trial.number, pruner_end(trial.state), trial.value.value_or(std::nan("")));
 }
@@ -470,6 +472,7 @@ void Study::restore_next(Trial trial, bool is_written) {
     known_.reset();
     trials_.push_back(std::move(trial));
     consider_best(trials_.back());
+    population_.note(trials_.back());
     if (config_.pruner.type != PrunerType::kNone) history_known_ = false;
 }
 

@@ -28,6 +28,7 @@
 #include "tuner/sampler/sampler.h"
 #include "tuner/space/study_config.h"
 #include "tuner/study/known_points.h"
+#include "tuner/study/population.h"
 #include "tuner/study/study_end.h"
 #include "tuner/study/trial.h"
 
@@ -109,6 +110,8 @@ public:
     /// The complete feasible trials that no other one dominates, by number: best() where there is
     /// one objective, the Pareto front where there are several.
     [[nodiscard]] std::vector<const Trial*> best_trials() const;
+    /// Who may be continued, in population based training.
+    [[nodiscard]] const Population& population() const { return population_; }
     /// Grows when best_trials() changes.
     [[nodiscard]] std::uint64_t best_version() const { return best_version_; }
     /// Numbers of running trials.
@@ -267,6 +270,7 @@ private:
     Counts counts_{};
     std::set<std::uint64_t> queued_;
     std::set<std::uint64_t> running_;
+    Population population_;
     std::vector<std::uint64_t> best_;  // numbers of best_trials()
     std::uint64_t best_version_ = 0;
     std::unordered_map<std::string, std::vector<std::uint64_t>> by_request_;

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "worker/agent/attempts.h"
+#include "worker/agent/checkpoint_cleaner.h"
 
 namespace tune::worker {
 namespace {
@@ -103,6 +104,7 @@ private:
     std::optional<Launcher> launcher_;
     std::optional<Devices> devices_;
     std::unique_ptr<ServerLink> link_;
+    std::optional<CheckpointCleaner> cleaner_;
     std::unique_ptr<Outbox> outbox_;
     std::unique_ptr<LogUpload> upload_;
     std::unique_ptr<Attempts> attempts_;  // loop thread only, once it runs
@@ -154,6 +156,7 @@ Result<void> Agent::Impl::build() {
     TUNE_TRY(link, ServerLink::create(options.server_url, std::move(registration), options.slots,
                                       link_events()));
     link_ = std::move(link);
+    cleaner_.emplace(options.checkpoint_root);
     TUNE_TRY(outbox, Outbox::create(options.server_url, id,
                                     std::clamp(options.slots, 1, kSendersMax), outbox_events()));
     outbox_ = std::move(outbox);
@@ -205,6 +208,9 @@ OutboxEvents Agent::Impl::outbox_events() {
     OutboxEvents events;
     events.finished = [this](std::uint64_t serial) {
         loop_->post([=, this] { attempts_->on_finished(serial); });
+    };
+    events.checkpoints = [this](tuner::NeededCheckpoints needed) {
+        cleaner_->submit(std::move(needed));
     };
     events.stale = [this](std::uint64_t serial) {
         loop_->post([=, this] { attempts_->on_stale(serial); });
@@ -285,6 +291,7 @@ Result<void> Agent::Impl::start() {
     TUNE_TRY_VOID(attempts_->open_wake_fifo());
     attempts_->adopt_all();
     thread_ = std::thread([this] { loop_->run(); });
+    cleaner_->start();
     outbox_->start();
     upload_->start();
     link_->start();
@@ -332,6 +339,7 @@ bool Agent::Impl::wait(int deliver_ms) {
 void Agent::Impl::shut_down(bool detach, bool goodbye) {
     link_->stop(goodbye && !detach);
     outbox_->stop();
+    cleaner_->stop();
     upload_->stop();
     loop_->quit();
     thread_.join();

@@ -279,6 +279,10 @@ void Outbox::send_finish(tracker::Client& client, std::uint64_t serial) {
     // RESOURCE_CONFLICT: the attempt was another's already; that is an answer, not a fault.
     if (!*answer && answer->error().code != Code::kResourceConflict)
         log_warning("the server refused the end of an attempt: " + answer->error().text());
+    if (*answer) {
+        Result<tuner::FinishReply> reply = tuner::from_json<tuner::FinishReply>(**answer);
+        if (reply && reply->checkpoints) events_.checkpoints(std::move(*reply->checkpoints));
+    }
     {
         const std::lock_guard lock(mutex_);
         entries_.erase(serial);

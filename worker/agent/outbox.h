@@ -24,6 +24,8 @@ namespace tune::worker {
 struct OutboxEvents {
     /// The end of this attempt is with the server, or the server wants none: it can be forgotten.
     std::function<void(std::uint64_t serial)> finished;
+    /// Before `finished`, where the server's answer says which checkpoints are still needed.
+    std::function<void(tuner::NeededCheckpoints)> checkpoints;
     /// The attempt is not ours any more; its metrics were dropped.
     std::function<void(std::uint64_t serial)> stale;
     /// There is room for its metrics again after `has_room` was false.

@@ -147,5 +147,19 @@ TEST(Protocol, FaultsNameTheField) {
               std::string::npos);
 }
 
+TEST(Protocol, TheAnswerToAnEndSurvivesTheWire) {
+    EXPECT_FALSE(through_json(FinishReply()).checkpoints.has_value());
+    const FinishReply reply{NeededCheckpoints{
+        .folder = "abc", .from = 2, .below = 1ULL << 40, .trials = {3, (1ULL << 40) - 1}}};
+    EXPECT_EQ(to_json(through_json(reply)), to_json(reply));
+    EXPECT_EQ(through_json(reply).checkpoints->trials, reply.checkpoints->trials);
+    EXPECT_EQ(fault_of<FinishReply>(R"({"checkpoints": {"folder": "a", "trials": [-1]}})"),
+              "field 'trials' must be a list of integers of 0 or more");
+    EXPECT_EQ(fault_of<FinishReply>(R"({"checkpoints": {"folder": "a", "trials": 1}})"),
+              "field 'trials' must be a list");
+    EXPECT_NE(fault_of<FinishReply>(R"({"checkpoints": {}})"), "");
+    EXPECT_NE(fault_of<FinishReply>(R"({"checkpoints": {"folder": "a", "from": 0.5}})"), "");
+}
+
 }  // namespace
 }  // namespace tune::tuner

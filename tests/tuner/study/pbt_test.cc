@@ -11,6 +11,7 @@ namespace tune::tuner {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -133,6 +134,81 @@ TEST(PbtStudy, ALeaseNamesTheCheckpointAndTheSteps) {
         world.finish("a", token(second), {.request_id = "g", .outcome = Outcome::kPreempted})
             .has_value());
     EXPECT_EQ(world.lease("a")->leases.at(0).resume_from, first.checkpoint_dir);
+}
+
+/// Runs what the agent gets until nothing is left or `count_max` trials ended; the last answer.
+FinishReply run_as_agent(World& world, int count_max) {
+    FinishReply last;
+    for (int i = 0; i < count_max; ++i) {
+        const LeaseReply leased = world.lease("a").value();
+        if (leased.leases.empty()) break;
+        const Lease& lease = leased.leases[0];
+        world.log(lease.run_id, "loss", 1, static_cast<double>(lease.number % 4));
+        auto ended = world.finish(
+            "a", token(lease),
+            {.request_id = "f" + std::to_string(lease.number), .outcome = Outcome::kDone});
+        EXPECT_TRUE(ended.has_value());
+        if (ended) last = std::move(ended).value();
+    }
+    return last;
+}
+
+TEST(PbtStudy, AnEndSaysWhichCheckpointsAreNeeded) {
+    World world;
+    ASSERT_TRUE(world.create(kPbt).has_value());
+    ASSERT_TRUE(world.register_agent("a").has_value());
+    FinishReply reply = run_as_agent(world, 4);
+    ASSERT_TRUE(reply.checkpoints.has_value());
+    EXPECT_THAT(reply.checkpoints->trials, ElementsAre(0, 1, 2, 3));
+    reply = run_as_agent(world, 1);  // continues 0
+    EXPECT_EQ(reply.checkpoints->below, 5u);
+    EXPECT_THAT(reply.checkpoints->trials, ElementsAre(0, 1, 2, 3, 4)) << "0 is the best trial";
+    // Number 5 continues 1 and is interrupted: both are needed until it has ended.
+    const Lease fifth = world.lease("a")->leases.at(0);
+    reply = world.finish("a", token(fifth), {.request_id = "p", .outcome = Outcome::kPreempted})
+                .value();
+    EXPECT_THAT(reply.checkpoints->trials, ElementsAre(0, 1, 2, 3, 4, 5));
+    world.reopen();
+    ASSERT_TRUE(world.register_agent("a").has_value());
+    reply = run_as_agent(world, 1);
+    EXPECT_THAT(reply.checkpoints->trials, ElementsAre(0, 2, 3, 4, 5));
+    EXPECT_EQ(reply.checkpoints->from, 0u);
+    // The answer came twice: the same again.
+    const FinishReply again =
+        world.finish("a", {fifth.run_id, 2}, {.request_id = "f5", .outcome = Outcome::kDone})
+            .value();
+    EXPECT_EQ(to_json(again), to_json(reply));
+    reply = run_as_agent(world, 99);
+    EXPECT_EQ(world.state(), StudyState::kCompleted);
+    EXPECT_THAT(reply.checkpoints->trials, SizeIs(5)) << "four members and the best";
+}
+
+TEST(PbtStudy, CheckpointsOfOtherSamplersAreLeftAlone) {
+    const auto create = [](World& world, const std::string& sampler) {
+        return world
+            .create(R"("space": {"lr": {"float": [1e-5, 0.1], "log": true}}, "command": ["run"],
+                       "sampler": )" +
+                    sampler)
+            .has_value();
+    };
+    World world;
+    ASSERT_TRUE(create(world, R"({"type": "random", "seed": 3})"));
+    ASSERT_TRUE(world.register_agent("a").has_value());
+    EXPECT_FALSE(run_as_agent(world, 3).checkpoints.has_value());
+    ASSERT_TRUE(create(world, R"({"type": "pbt", "seed": 3, "population": 4})"));
+    EXPECT_EQ(run_as_agent(world, 9).checkpoints->from, 3u);
+    // A smaller population leaves members behind; a larger one takes them up again.
+    ASSERT_TRUE(create(world, R"({"type": "pbt", "seed": 3, "population": 2})"));
+    const FinishReply small = run_as_agent(world, 6);
+    ASSERT_TRUE(create(world, R"({"type": "pbt", "seed": 3, "population": 4})"));
+    for (int i = 0; i < 4; ++i) {
+        const Lease lease = world.lease("a")->leases.at(0);
+        ASSERT_NE(lease.resume_from, "");
+        const auto parent = std::stoull(lease.resume_from.substr(lease.resume_from.find('/') + 1));
+        EXPECT_THAT(small.checkpoints->trials, Contains(parent));
+    }
+    ASSERT_TRUE(create(world, R"({"type": "random", "seed": 3})"));
+    EXPECT_EQ(run_as_agent(world, 1).checkpoints->from, small.checkpoints->below + 5);
 }
 
 TEST(PbtStudy, GoesOnWithAnotherPopulationAndAnotherSampler) {

@@ -26,8 +26,8 @@ protected:
         EXPECT_THAT(reply->leases, SizeIs(1));
         return reply && !reply->leases.empty() ? reply->leases[0] : Lease{};
     }
-    Result<void> finish(const std::string& agent, const Lease& lease, Outcome outcome,
-                        const std::string& request_id = "") {
+    Result<FinishReply> finish(const std::string& agent, const Lease& lease, Outcome outcome,
+                               const std::string& request_id = "") {
         return world_.finish(agent, token(lease),
                              {.request_id = request_id, .outcome = outcome, .reason = "why"});
     }
@@ -84,7 +84,7 @@ TEST_F(AgentsTest, ReportedMetricsCountBeforeTheEnd) {
                .metrics = {{"loss", 0.1, 1, 1}},
                .params = {}}}},
         reported.done());
-    Answer<void> finished;
+    Answer<FinishReply> finished;
     world_.studies().finish("a", token(one), {.request_id = "f", .outcome = Outcome::kDone},
                             finished.done());
     const auto results = reported.get();

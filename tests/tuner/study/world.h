@@ -220,8 +220,9 @@ public:
         studies_->heartbeat(id, {.wait_ms = 0, .running = std::move(running)}, answer.done());
         return answer.get();
     }
-    Result<void> finish(const std::string& id, const AttemptId& attempt, FinishRequest request) {
-        Answer<void> answer;
+    Result<FinishReply> finish(const std::string& id, const AttemptId& attempt,
+                               FinishRequest request) {
+        Answer<FinishReply> answer;
         studies_->finish(id, attempt, std::move(request), answer.done());
         return answer.get();
     }

@@ -17,8 +17,10 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "tests/worker/agent/fake_coordinator.h"
 #include "tests/worker/agent/scratch.h"
@@ -203,6 +205,38 @@ TEST_F(AgentTest, KeepsCheckpointsBetweenAttempts) {
     offer(second);
     server_.wait_for_finish("r2");
     EXPECT_EQ(artifact("r2", "stdout.log"), "41\n");
+}
+
+TEST_F(AgentTest, RemovesCheckpointsThatNobodyWillContinue) {
+    start();
+    const std::filesystem::path root = state_.path() / "state" / "checkpoints";
+    for (const char* file :
+         {"study/00000000/early", "study/00000001/w", "study/00000002/deep/w", "study/00000003/w",
+          "study/00000009/late", "study/notes/w", "study/1x/w", "other/00000001/w", "00000001"}) {
+        std::filesystem::create_directories((root / file).parent_path());
+        ASSERT_TRUE(write_file_atomic(root / file, "weights"));
+    }
+    std::filesystem::create_directory_symlink(root / "other", root / "study/00000004");
+    server_.answer_ends({tuner::NeededCheckpoints{"study", 1, 9, {3}}});
+    tuner::Lease trial = shell("r1", "echo 41 >$TUNE_CHECKPOINT_DIR/state");
+    trial.checkpoint_dir = "study/00000008";
+    offer(trial);
+    server_.wait_for_finish("r1");
+    // Names that lead elsewhere, and a study that left nothing here.
+    int next = 2;
+    for (const char* folder : {"../checkpoints/study", "..", ".", "", "/", "nothing"}) {
+        server_.answer_ends({tuner::NeededCheckpoints{folder, 0, 99, {}}});
+        const std::string run_id = "r" + std::to_string(next++);
+        offer(shell(run_id, "true"));
+        server_.wait_for_finish(run_id);
+    }
+    drain();
+    std::set<std::string> left;
+    for (const auto& item : std::filesystem::directory_iterator(root / "study"))
+        left.insert(item.path().filename().string());
+    EXPECT_EQ(left, (std::set<std::string>{"00000000", "00000003", "00000009", "notes", "1x"}));
+    EXPECT_TRUE(std::filesystem::exists(root / "other/00000001/w")) << "what a link leads to stays";
+    EXPECT_TRUE(std::filesystem::exists(root / "00000001"));
 }
 
 TEST_F(AgentTest, ATrialFindsTheCheckpointThatItContinues) {

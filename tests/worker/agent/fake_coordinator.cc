@@ -271,12 +271,17 @@ Response FakeCoordinator::on_finish(const Request& request) {
                   [&](const tuner::Directive& item) { return item.run_id == finish.run_id; });
     for (const Finish& known : finishes_)
         if (known.request.request_id == finish.request.request_id)
-            return tracker::json_response(Json::object());
+            return tracker::json_response(tuner::to_json(finish_reply_));
     std::erase_if(leased_,
                   [&](const tuner::Lease& lease) { return lease.run_id == finish.run_id; });
     finishes_.push_back(std::move(finish));
     changed_.notify_all();
-    return tracker::json_response(Json::object());
+    return tracker::json_response(tuner::to_json(finish_reply_));
+}
+
+void FakeCoordinator::answer_ends(tuner::FinishReply reply) {
+    const std::lock_guard lock(mutex_);
+    finish_reply_ = std::move(reply);
 }
 
 bool FakeCoordinator::wait_until(const std::function<bool()>& holds) {

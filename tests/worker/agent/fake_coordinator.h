@@ -37,6 +37,8 @@ public:
     /// From now on this attempt is nobody's: reports and ends of it get RESOURCE_CONFLICT.
     void take_away(const std::string& run_id, int attempt = 1);
     void forget_agent();
+    /// What the answers to ends say from now on.
+    void answer_ends(tuner::FinishReply reply);
 
     struct Finish {
         std::string run_id;
@@ -98,6 +100,7 @@ private:
     std::set<std::string> taken_;
     std::map<std::string, std::vector<tuner::ReportedMetric>> reported_;
     std::vector<Finish> finishes_;
+    tuner::FinishReply finish_reply_;
     std::map<std::string, int> finish_calls_;
 };
 
