@@ -32,6 +32,21 @@ Result<Record> read_record(const TrainConfig& config, const Safetensors& file) {
     return Record{std::move(progress), *std::move(inputs)};
 }
 
+Result<Record> read_parent(const TrainConfig& config, const Safetensors& file) {
+    TUNE_TRY(config_json, json_of(file, "tune.config"));
+    TUNE_TRY(inputs_json, json_of(file, "tune.inputs"));
+    TUNE_TRY(state_json, json_of(file, "tune.state"));
+    TUNE_TRY_VOID(check_same_network(config, config_json));
+    auto inputs = Inputs::from_json(inputs_json);
+    if (!inputs) return Error{Code::kDataLoss, inputs.error().message};
+    TUNE_TRY(parent, Progress::from_json(state_json));
+    Progress progress;
+    progress.epoch = parent.epoch;
+    progress.epoch_reported = parent.epoch;
+    progress.last_metrics = std::move(parent.last_metrics);
+    return Record{std::move(progress), *std::move(inputs)};
+}
+
 std::string last_checkpoint(const TrainConfig& config, const Record& record,
                             const Learner& learner) {
     return write_safetensors(learner.state(), {{"format", "pt"},

@@ -27,6 +27,11 @@ struct Record {
 /// of another training run than `config` describes.
 [[nodiscard]] Result<Record> read_record(const TrainConfig& config, const Safetensors& file);
 
+/// What a run that starts from another one's last.safetensors begins with: its inputs, and its
+/// epochs as epochs behind it. The network and the data must be the same; how it is trained (rates,
+/// batch size, dropout, seed, ...) may differ. Errors as read_record.
+[[nodiscard]] Result<Record> read_parent(const TrainConfig& config, const Safetensors& file);
+
 /// The bytes of last.safetensors. Cost: one copy of all tensors.
 [[nodiscard]] std::string last_checkpoint(const TrainConfig& config, const Record& record,
                                           const Learner& learner);

@@ -1,6 +1,7 @@
 #include "worker/train/config.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -121,10 +122,14 @@ Json result_deciding(const TrainConfig& config) {
     return record;
 }
 
-Result<void> check_same_training(const TrainConfig& config, const Json& record) {
+namespace {
+
+/// "width was '8' and is '16', ..." of the parameters for which `counts` says so.
+template <class Counts>
+std::string differences_of(const TrainConfig& config, const Json& record, const Counts& counts) {
     std::string differences;
     for (const Parameter& parameter : parameters()) {
-        if (!parameter.decides_result) continue;
+        if (!parameter.decides_result || !counts(parameter)) continue;
         const std::string now = parameter.get(config);
         const std::string then =
             record.is_object() ? record.value(parameter.name, std::string()) : std::string();
@@ -132,10 +137,31 @@ Result<void> check_same_training(const TrainConfig& config, const Json& record) 
         differences += differences.empty() ? "" : ", ";
         differences += parameter.name + " was '" + then + "' and is '" + now + "'";
     }
+    return differences;
+}
+
+}  // namespace
+
+Result<void> check_same_training(const TrainConfig& config, const Json& record) {
+    const std::string differences =
+        differences_of(config, record, [](const Parameter&) { return true; });
     if (differences.empty()) return {};
     return Error{Code::kInvalidParameterValue,
                  "the checkpoint is of another training run: " + differences +
                      "; give another --checkpoint-dir, or remove the old checkpoint"};
+}
+
+Result<void> check_same_network(const TrainConfig& config, const Json& record) {
+    constexpr std::array<std::string_view, 11> kFixed = {
+        "train-split", "val-split", "label", "features", "shape",    "classes",
+        "normalize",   "model",     "width", "depth",    "optimizer"};
+    const std::string differences = differences_of(config, record, [&](const Parameter& parameter) {
+        return std::find(kFixed.begin(), kFixed.end(), parameter.name) != kFixed.end();
+    });
+    if (differences.empty()) return {};
+    return Error{Code::kInvalidParameterValue,
+                 "the checkpoint to start from is of another network: " + differences +
+                     "; in population based training these are the same for all trials"};
 }
 
 Result<std::vector<std::int64_t>> parse_shape(std::string_view text) {

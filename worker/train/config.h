@@ -68,6 +68,8 @@ struct TrainConfig {
 
     // Running
     std::string checkpoint_dir = {};    ///< empty: no checkpoints
+    std::string resume_from = {};       ///< another run's checkpoint_dir, to start from; or empty
+    std::int64_t until_epoch = 0;       ///< where to end before `epochs`; 0: there
     std::int64_t checkpoint_every = 0;  ///< steps; 0: at the end of each epoch only
     std::int64_t log_every = 50;        ///< steps; 0: metrics of epochs only
     std::int64_t threads = 1;
@@ -119,6 +121,10 @@ struct Parameter {
 /// Checks that a checkpoint's record matches `config`. Errors: kInvalidParameterValue that names
 /// each difference with both values.
 [[nodiscard]] Result<void> check_same_training(const TrainConfig& config, const Json& record);
+
+/// The same of what a run that goes on from another one's weights cannot change: the data, the
+/// network, and the kind of optimizer.
+[[nodiscard]] Result<void> check_same_network(const TrainConfig& config, const Json& record);
 
 /// "8,8" -> {8, 8}; "8x8" too. Errors: kInvalidParameterValue.
 [[nodiscard]] Result<std::vector<std::int64_t>> parse_shape(std::string_view text);

@@ -198,6 +198,15 @@ Result<void> Learner::load_state(const Safetensors& file) {
     return {};
 }
 
+Result<void> Learner::continue_from(const Safetensors& file) {
+    for (const NamedTensor& parameter : impl_->model().parameters())
+        TUNE_TRY_VOID(copy_from(file, "model." + parameter.name, parameter.tensor));
+    for (const NamedTensor& state : impl_->optimizer().state())
+        if (file.find("optimizer." + state.name) != nullptr)
+            TUNE_TRY_VOID(copy_from(file, "optimizer." + state.name, state.tensor));
+    return {};
+}
+
 std::int64_t Learner::parameter_count() const {
     std::int64_t count = 0;
     for (const NamedTensor& parameter : impl_->model().parameters())

@@ -49,6 +49,9 @@ public:
     /// Takes over what state() gave. Errors: kDataLoss naming a tensor that is missing or has
     /// another shape or type.
     [[nodiscard]] Result<void> load_state(const Safetensors& file);
+    /// The same from a run with other settings of the optimizer: what that one did not keep (sgd
+    /// without momentum keeps nothing) stays as it is at the start.
+    [[nodiscard]] Result<void> continue_from(const Safetensors& file);
 
     [[nodiscard]] std::int64_t parameter_count() const;
     /// The same model in Python, e.g. "nn.Sequential(nn.Linear(64, 10))".

@@ -73,6 +73,13 @@ Result<void> set_from_environment(TrainConfig& config) {
         config.seed = static_cast<std::int64_t>(number & (~std::uint64_t{0} >> 2));
     }
     config.checkpoint_dir = std::string(variable("TUNE_CHECKPOINT_DIR"));
+    config.resume_from = std::string(variable("TUNE_RESUME_FROM"));
+    if (const auto step_to = variable("TUNE_STEP_TO"); !step_to.empty()) {
+        for (const char* name : {"until-epoch", "epochs"}) {
+            const Result<void> set = tune::train::set_parameter(config, name, step_to);
+            if (!set) return Error{set.error().code, "TUNE_STEP_TO: " + set.error().message};
+        }
+    }
     // A list gives the threads of nested regions; the first one counts. OpenMP itself ignores what
     // it does not understand, and so does this.
     const std::string_view threads = variable("OMP_NUM_THREADS");

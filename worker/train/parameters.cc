@@ -242,6 +242,12 @@ void add_running(Builder& b) {
     b.text("checkpoint-dir", &TrainConfig::checkpoint_dir, "DIR", kOnlyHow,
            "last.safetensors and best.safetensors; training resumes from the former "
            "(default: TUNE_CHECKPOINT_DIR, else none)");
+    b.text("resume-from", &TrainConfig::resume_from, "DIR", kOnlyHow,
+           "start from what another training left in its checkpoint-dir, unless this one has a "
+           "checkpoint already (default: TUNE_RESUME_FROM, else from nothing)");
+    b.integer("until-epoch", &TrainConfig::until_epoch, 0, 1'000'000, kOnlyHow,
+              "end after this one of the epochs, as the schedule has them; 0: the last "
+              "(default: TUNE_STEP_TO, which epochs then is, too, unless given)");
     b.integer("checkpoint-every", &TrainConfig::checkpoint_every, 0, 1'000'000'000, kOnlyHow,
               "steps between checkpoints within an epoch; each epoch ends with one");
     b.integer("log-every", &TrainConfig::log_every, 0, 1'000'000'000, kOnlyHow,

@@ -57,10 +57,13 @@ public:
 
 private:
     Result<std::optional<Safetensors>> open_checkpoints();
+    [[nodiscard]] Result<Safetensors> open_parent() const;
     Result<void> open_data();
     Result<void> open_rules();
     Result<void> restore(const Safetensors& file);
+    Result<void> continue_from(const Safetensors& parent);
 
+    [[nodiscard]] std::int64_t last_epoch() const;
     [[nodiscard]] bool finished() const;
     [[nodiscard]] bool interrupted() const { return stop_.load() || recorder_->reader_gone(); }
     [[nodiscard]] bool validation_is_due() const;
@@ -94,8 +97,14 @@ private:
 
 Result<void> Trainer::open() {
     TUNE_TRY(resumed, open_checkpoints());
+    std::optional<Safetensors> parent;
     if (resumed) {
         TUNE_TRY(record, read_record(config_, *resumed));
+        record_ = std::move(record);
+    } else if (!config_.resume_from.empty()) {
+        TUNE_TRY(file, open_parent());
+        parent = std::move(file);
+        TUNE_TRY(record, read_parent(config_, *parent));
         record_ = std::move(record);
     } else {
         TUNE_TRY(inputs, inputs_of_data(config_));
@@ -106,7 +115,10 @@ Result<void> Trainer::open() {
     TUNE_TRY(learner, Learner::make(config_, record_.inputs));
     learner_ = std::move(learner);
     if (resumed) TUNE_TRY_VOID(restore(*resumed));
+    if (parent) TUNE_TRY_VOID(continue_from(*parent));
     recorder_ = std::make_unique<Recorder>(metrics_fd_, directory_ ? &*directory_ : nullptr);
+    // From here on the parent's files are not needed.
+    if (parent) save(false);
     return {};
 }
 
@@ -118,6 +130,16 @@ Result<std::optional<Safetensors>> Trainer::open_checkpoints() {
     if (!std::filesystem::exists(directory_->last(), ignored)) return std::optional<Safetensors>();
     TUNE_TRY(file, Safetensors::read(directory_->last()));
     return std::optional<Safetensors>(std::move(file));
+}
+
+Result<Safetensors> Trainer::open_parent() const {
+    const std::filesystem::path path =
+        std::filesystem::path(config_.resume_from) / "last.safetensors";
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored))
+        return Error{Code::kInvalidParameterValue,
+                     "resume-from: there is no checkpoint '" + path.string() + "'"};
+    return Safetensors::read(path);
 }
 
 Result<void> Trainer::open_data() {
@@ -165,13 +187,28 @@ Result<void> Trainer::restore(const Safetensors& file) {
     return {};
 }
 
+/// Steps are counted as if all epochs so far had had today's batch size: the schedule of the rate
+/// and the corrections of AdamW go on where they were.
+Result<void> Trainer::continue_from(const Safetensors& parent) {
+    TUNE_TRY_VOID(learner_->continue_from(parent));
+    train_data_->start_epoch(progress_.epoch);
+    progress_.step = progress_.epoch * train_data_->batches_per_epoch();
+    std::fprintf(stderr, "goes on from %s after epoch %lld\n", config_.resume_from.c_str(),
+                 static_cast<long long>(progress_.epoch));
+    return {};
+}
+
+std::int64_t Trainer::last_epoch() const {
+    return config_.until_epoch > 0 ? std::min(config_.until_epoch, config_.epochs) : config_.epochs;
+}
+
 bool Trainer::finished() const {
-    return progress_.stop_reason != StopReason::kNotStopped || progress_.epoch >= config_.epochs;
+    return progress_.stop_reason != StopReason::kNotStopped || progress_.epoch >= last_epoch();
 }
 
 bool Trainer::validation_is_due() const {
     const std::int64_t epoch = progress_.epoch + 1;
-    return epoch % config_.val_every == 0 || epoch == config_.epochs || !progress_.finite;
+    return epoch % config_.val_every == 0 || epoch == last_epoch() || !progress_.finite;
 }
 
 Result<Outcome> Trainer::run() {
