@@ -1,6 +1,7 @@
 """The verbs that look into studies: plot, importance, pruners, top; completion and the man page."""
 
 import http.server
+import json
 import os
 import pty
 import re
@@ -387,6 +388,34 @@ def test_the_man_page_says_what_help_says(tmp_path):
     if shutil.which("groff"):
         checked = subprocess.run(["groff", "-man", "-ww", "-z", "-Tutf8"], input=page, text=True, capture_output=True)
         assert checked.stderr == ""
+
+
+def test_plan_knows_populations(tmp_path):
+    sampler = {"type": "pbt", "population": 8, "interval": 5, "max": 32}
+    study = {"version": 1, "study": "s", "metric": "loss", "space": {"x": "0..1"}, "sampler": sampler,
+             "budget": {"parallel": 3}}
+
+    def plan(**more):
+        (tmp_path / "s.json").write_text(json.dumps({**study, **more}))
+        said = tune("plan", "s.json", "--trial-time", "10m", cwd=tmp_path).stdout
+        return tune_json("plan", "s.json", "--trial-time", "10m", cwd=tmp_path), said
+
+    whole, said = plan()
+    assert whole["population"] == {"members": 8, "interval": 5, "first_interval": 5, "steps": 32, "generations": 7,
+                                   "trials_max": 56, "steps_max": 8 * 32}
+    # 56 trials, 3 at a time: 19 rounds, whose last ones are 2 steps of 5.
+    assert whole["expected_time_ms"] == pytest.approx(19 * 600_000 * (8 * 32) / (56 * 5), abs=1)
+    assert "8, each 5 steps at a time, 7 generations to step 32" in said and "at most 56 trials" in said
+    del sampler["max"]
+    warm, said = plan(sampler={**sampler, "warmup": 20}, budget={"trials": 20, "parallel": 99})
+    assert warm["population"]["generations"] == 3 and warm["population"]["steps_max"] == 8 * 20 + 12 * 5
+    assert warm["expected_time_ms"] == pytest.approx(3 * 600_000 * (8 * 20 + 12 * 5) / (20 * 5), abs=1)
+    assert "20 the first time" in said
+    endless, said = plan(sampler=sampler)
+    assert endless["population"]["trials_max"] is None and "expected_time_ms" not in endless
+    assert "without an end" in said
+    far, said = plan(sampler={**sampler, "interval": 1, "max": 2**50})
+    assert far["population"]["steps_max"] >= 1e12
 
 
 def test_plan_says_brackets_and_time_before_running(tmp_path):

@@ -19,6 +19,9 @@ using tuner::PrunerConfig;
 using tuner::PrunerType;
 using tuner::StudyConfig;
 
+/// More trials are not told apart from without an end; keeps products within 2^53.
+constexpr std::int64_t kTrialsPlannedMax = 1'000'000'000'000;
+
 struct Rung {
     std::int64_t step = 0;
     double trials = 0;  ///< that are expected to reach it
@@ -82,8 +85,62 @@ double expected_steps(const std::vector<Rung>& rungs) {
     return steps;
 }
 
+/// Population based training, if every member goes through every interval: a member that copies one
+/// that is ahead skips some. Without an end only the budget of trials says how many.
+Json population_json(const StudyConfig& config) {
+    const tuner::PbtConfig& pbt = config.sampler.pbt;
+    const std::int64_t members = config.sampler.population;
+    const std::int64_t first = steps_of(pbt, 0).to;
+    const auto generations_to = [&](std::int64_t step) {
+        return 1 + (std::max(step, first) - first + pbt.interval - 1) / pbt.interval;
+    };
+    std::optional<std::int64_t> trials;
+    if (pbt.max != 0)
+        trials = std::min(generations_to(pbt.max), kTrialsPlannedMax / members) * members;
+    if (config.budget.trials) {
+        const auto budget = static_cast<std::int64_t>(
+            std::min<std::uint64_t>(*config.budget.trials, kTrialsPlannedMax));
+        trials = std::min(trials.value_or(budget), budget);
+    }
+    Json plan = {{"members", members},      {"interval", pbt.interval},
+                 {"first_interval", first}, {"steps", pbt.max != 0 ? Json(pbt.max) : Json()},
+                 {"generations", Json()},   {"trials_max", Json()}};
+    if (!trials) return plan;
+    const std::int64_t generations = (*trials + members - 1) / members;
+    // The last generation may be one of a part of the members.
+    const std::int64_t in_last = *trials - (generations - 1) * members;
+    const auto end_of = [&](std::int64_t generation) {
+        const double end = static_cast<double>(first) +
+                           static_cast<double>(pbt.interval) * static_cast<double>(generation);
+        return pbt.max != 0 ? std::min(end, static_cast<double>(pbt.max)) : end;
+    };
+    const double before = generations > 1 ? end_of(generations - 2) : 0;
+    const double steps = static_cast<double>(in_last) * end_of(generations - 1) +
+                         static_cast<double>(members - in_last) * before;
+    plan["generations"] = generations;
+    plan["trials_max"] = *trials;
+    plan["steps_max"] = steps;
+    return plan;
+}
+
+/// Nobody waits for another, so the members keep all places busy; the time of a trial is that of an
+/// interval.
+void add_population_time(const StudyConfig& config, std::int64_t trial_ms, Json& plan) {
+    const Json& population = plan["population"];
+    if (population["trials_max"].is_null()) return;
+    const auto trials = population["trials_max"].get<double>();
+    const double places =
+        std::min(std::max(config.budget.parallel.value_or(1), 1), config.sampler.population);
+    const double intervals =
+        population["steps_max"].get<double>() / population["interval"].get<double>();
+    const double time_ms =
+        std::ceil(trials / places) * (intervals / trials) * static_cast<double>(trial_ms);
+    plan["expected_time_ms"] = static_cast<std::int64_t>(std::min(time_ms, 9e15));
+}
+
 /// What the study takes when a whole trial takes so long: pruned trials take their share of it.
 void add_expected_time(const StudyConfig& config, std::int64_t trial_ms, Json& plan) {
+    if (plan.contains("population")) return add_population_time(config, trial_ms, plan);
     if (!config.budget.trials) return;
     const double share =
         plan.contains("expected_steps")
@@ -120,11 +177,27 @@ Json plan_json(const StudyConfig& config) {
                  {"command", config.command}};
     if (config.sampler.type == tuner::SamplerType::kAuto)
         plan["sampler_choice"] = tuner::choice_text(config);
+    if (config.sampler.type == tuner::SamplerType::kPbt)
+        plan["population"] = population_json(config);
     if (found.empty() || !config.budget.trials) return plan;
     plan["expected_steps"] = expected_steps(found);
     plan["steps_without_pruning"] =
         static_cast<double>(*config.budget.trials * static_cast<std::uint64_t>(config.pruner.max));
     return plan;
+}
+
+std::string population_text(const Json& population) {
+    const auto number = [&](const char* name) { return to_text(population[name]); };
+    std::string text =
+        "members:  " + number("members") + ", each " + number("interval") + " steps at a time";
+    if (population["first_interval"] != population["interval"])
+        text += ", " + number("first_interval") + " the first time";
+    if (population["generations"].is_null())
+        return text + "; without an end: give the sampler's max, or a budget\n";
+    text += ", " + number("generations") + " generations";
+    if (!population["steps"].is_null()) text += " to step " + number("steps");
+    return text + "\nexpected: at most " + number("trials_max") +
+           " trials (who copies one that is ahead skips an interval)\n";
 }
 
 std::string rungs_text(const Json& plan) {
@@ -192,6 +265,7 @@ std::string plan_text(const StudyConfig& config, const Json& plan) {
             text += "; with more trials than that some are tried twice";
         text += "\n";
     }
+    if (plan.contains("population")) text += population_text(plan["population"]);
     text += rungs_text(plan);
     if (plan.contains("expected_time_ms"))
         text += "time:     about " +
