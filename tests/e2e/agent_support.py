@@ -143,8 +143,15 @@ class Farm:
         return self.get(f"tune/studies/{name}/trials")["trials"]
 
     def wait_for_end(self, name):
+        """The study's trials. A state is shown once it is decided; the run follows with the commit, a moment later."""
         wait_for(lambda: self.study(name)["state"] == "completed", f"the end of study {name}")
-        return self.trials(name)
+        trials = self.trials(name)
+        for trial in trials:
+            wait_for(lambda run_id=trial["run_id"]: self.run(run_id)["info"]["status"] != "RUNNING", "the run's end")
+        return trials
+
+    def run(self, run_id):
+        return self.get("mlflow/runs/get", run_id=run_id)["run"]
 
     def history(self, run_id, key="loss"):
         """[(step, value)] in the order of their steps."""
@@ -152,7 +159,7 @@ class Farm:
         return sorted((int(metric["step"]), metric["value"]) for metric in answer.get("metrics", []))
 
     def artifact(self, trial, path):
-        run = self.get("mlflow/runs/get", run_id=trial["run_id"])["run"]
+        run = self.run(trial["run_id"])
         root = run["info"]["artifact_uri"].partition(":")[2].lstrip("/")
         answer = requests.get(f"{self.url}/api/2.0/mlflow-artifacts/artifacts/{root}/{path}", timeout=60)
         return answer.text if answer.ok else None

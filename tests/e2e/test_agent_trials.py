@@ -76,7 +76,7 @@ def test_flood_of_output(farm):
 
 def test_what_a_trial_used_is_on_its_run(farm):
     trial = end_of(farm, [PYTHON, "-c", "x = bytearray(50 << 20)\nprint('tune: {\"loss\": 1}')"])
-    run = farm.get("mlflow/runs/get", run_id=trial["run_id"])["run"]
+    run = farm.run(trial["run_id"])
     tags = {tag["key"]: tag["value"] for tag in run["data"]["tags"]}
     assert run["info"]["status"] == "FINISHED"
     assert int(tags["tune.max_rss_kb"]) > 50 << 10
