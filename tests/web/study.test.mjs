@@ -141,6 +141,25 @@ test("the page survives a restart of the server: offline, then live with what it
     await page.context().close();
 });
 
+test("population based training: who continued whom, in the picture and in the table", async () => {
+    await seedStudy(server, "population", 12, [], { sampler: { type: "pbt", seed: 3, population: 4, interval: 5, max: 50 } });
+    const { trials: known } = await server.call("GET", "/api/2.0/tune/studies/population/trials");
+    const child = known.findLast((trial) => trial.parent !== null);
+    const page = await browser.open("/s/population");
+    const picture = page.getByRole("application", { name: /^12 trials of val_loss.*Lines lead from each trial to those that continued it/ });
+    await picture.waitFor();
+    await picture.focus();
+    await page.keyboard.press("End");
+    await page.locator(".tip", { hasText: `Trial ${child.number}` }).getByRole("row", { name: `continues trial ${child.parent}` }).waitFor();
+    const row = trials(page).getByRole("row").filter({ has: page.getByRole("link", { name: String(child.number), exact: true }) });
+    for (const text of [String(child.parent), String(child.member), `${child.steps[0]}–${child.steps[1]}`])
+        await row.getByRole("gridcell", { name: text, exact: true }).first().waitFor();
+    await page.goto(`${server.url}/s/digits`);
+    await page.getByRole("application", { name: /^\d+ trials of val_loss\. Best so far [^ ]+ Arrow keys/ }).waitFor();
+    assert.equal(await trials(page).getByRole("columnheader", { name: "Parent" }).count(), 0, "other studies have no such column");
+    await page.context().close();
+});
+
 test("a study whose trials all failed says why, and where their output is", async () => {
     await seedStudy(server, "broken", 0);
     const page = await browser.open("/s/broken");

@@ -3,7 +3,7 @@ import test from "node:test";
 import { load } from "./load.mjs";
 
 const study = await load("data/study.ts");
-const { bestSoFar, bestTrial, countStates, mergeTrial, searchedParams, shownValue, topThreshold } = study;
+const { bestSoFar, bestTrial, countStates, lineage, mergeTrial, searchedParams, shownValue, topThreshold } = study;
 
 const trial = (number, state, value, more = {}) => mergeTrial(undefined, { number, state, value, run_id: `r${number}`, params: {}, ...more });
 const trials = [
@@ -55,4 +55,19 @@ test("parameters: the space's order, then what only trials have, constants left 
     const space = { lr: { float: [0, 1] }, seed: { const: 1 }, opt: { choice: ["a"] } };
     const own = [trial(0, "complete", 1, { params: { extra: 1, lr: 0.1, seed: 1 } })];
     assert.deepEqual(searchedParams({ space }, own), ["lr", "opt", "extra"]);
+});
+
+test("a lineage goes back to the trial that started from nothing", () => {
+    const of = (number, parent, member, from) => trial(number, "complete", 1, { parent, member, generation: from / 5, steps: [from, from + 5] });
+    const population = new Map([of(0, null, 0, 0), of(1, null, 1, 0), of(2, 0, 0, 5), of(3, 0, 1, 5), of(4, 3, 1, 10), trials[0]].map((one) => [one.number, one]));
+    population.set(7, trial(7, "complete", 1));
+    assert.deepEqual([...lineage(population, 4)], [4, 3]);
+    population.set(0, of(0, null, 0, 0));
+    assert.deepEqual([...lineage(population, 4)], [4, 3, 0]);
+    assert.deepEqual([...lineage(population, 7)], []);
+    assert.deepEqual([...lineage(population, undefined)], []);
+    assert.deepEqual([...lineage(population, 99)], []);
+    assert.equal(population.get(0).origin.parent, undefined);
+    const running = mergeTrial(population.get(4), { number: 4, state: "running" });
+    assert.deepEqual(running.origin, { parent: 3, member: 1, from: 10, to: 15 }, "an update that does not mention it keeps it");
 });

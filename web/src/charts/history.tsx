@@ -3,7 +3,7 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import { fitScale } from "../data/axes.ts";
 import { number } from "../data/format.ts";
 import { fence } from "../data/pareto.ts";
-import { bestSoFar, shownValue, type Trial } from "../data/study.ts";
+import { bestSoFar, bestTrial, lineage, shownValue, type Trial } from "../data/study.ts";
 import { drawFrame, drawMark, nearest, Plot, ring, TrialTip, type Frame, type Pen } from "./canvas.tsx";
 
 interface Props {
@@ -43,12 +43,34 @@ function drawBest(pen: Pen, frame: Frame, trials: readonly Trial[], best: readon
     ctx.stroke();
 }
 
+/// From each trial to those that continued it; the lineage in `marked` stands out.
+function drawLineages(pen: Pen, trials: ReadonlyMap<number, Trial>, place: (trial: Trial) => [number, number], isShown: (trial: Trial) => boolean, marked: ReadonlySet<number>): void {
+    const { ctx } = pen;
+    for (const isMarked of [false, true]) {
+        ctx.strokeStyle = pen.color(isMarked ? "--text" : "--line-strong");
+        ctx.lineWidth = isMarked ? 1.75 : 1;
+        ctx.globalAlpha = isMarked ? 0.9 : 0.6;
+        ctx.beginPath();
+        for (const trial of trials.values()) {
+            const parent = trial.origin?.parent === undefined ? undefined : trials.get(trial.origin.parent);
+            if (!parent || marked.has(trial.number) !== isMarked || !isShown(trial) || !isShown(parent)) continue;
+            ctx.moveTo(...place(parent));
+            ctx.lineTo(...place(trial));
+        }
+        ctx.stroke();
+    }
+    ctx.globalAlpha = 1;
+}
+
 export function History(props: Props) {
     const { trials, goal } = props;
     const frame = useRef<Frame | undefined>(undefined);
     const [tip, setTip] = useState<Trial>();
     const best = useMemo(() => bestSoFar(trials, goal), [trials, goal]);
     const shown = useMemo(() => trials.filter((trial) => Number.isFinite(shownValue(trial))), [trials]);
+    const byNumber = useMemo(() => new Map(shown.map((trial) => [trial.number, trial])), [shown]);
+    // Of the trial under the pointer, else of the best one.
+    const marked = useMemo(() => lineage(byNumber, props.hovered ?? bestTrial(trials, goal)?.number), [byNumber, props.hovered]);
     const values = shown.map(shownValue);
     const yScale = fitScale(props.isLog ? values : fence(values, goal), props.isLog, 0.06);
     const last = Math.max(1, trials.at(-1)?.number ?? 1);
@@ -57,6 +79,7 @@ export function History(props: Props) {
     const draw = (pen: Pen) => {
         const f = drawFrame(pen, { kind: "linear", low: -last * 0.01, high: last * 1.01, isWhole: true }, yScale, "trial");
         frame.current = f;
+        drawLineages(pen, byNumber, (trial) => place(f, trial), (trial) => props.active.has(trial.number), marked);
         const size = shown.length > 2000 ? 1.8 : shown.length > 300 ? 2.6 : 3.6;
         for (const trial of shown) {
             const isActive = props.active.has(trial.number);
@@ -81,7 +104,8 @@ export function History(props: Props) {
     };
     const at = tip && frame.current && place(frame.current, tip);
     const end = best.at(-1);
-    const summary = `${trials.length} trials of ${props.metric}. ` + (end === undefined || Number.isNaN(end) ? "None is complete yet." : `Best so far ${number(end)}.`);
+    const hasLineages = shown.some((trial) => trial.origin);
+    const summary = `${trials.length} trials of ${props.metric}. ` + (end === undefined || Number.isNaN(end) ? "None is complete yet." : `Best so far ${number(end)}.`) + (hasLineages ? " Lines lead from each trial to those that continued it." : "");
     return (
         <Plot
             height={props.height}
@@ -99,7 +123,12 @@ export function History(props: Props) {
                     trial={tip}
                     at={{ x: at[0], y: at[1] }}
                     width={frame.current!.area.left + frame.current!.area.width + 10}
-                    rows={[[props.metric, shownValue(tip)], ["at step", tip.state === "complete" ? undefined : tip.steps.at(-1)]]}
+                    rows={[
+                        [props.metric, shownValue(tip)],
+                        ["at step", tip.state === "complete" ? undefined : tip.steps.at(-1)],
+                        ["continues trial", tip.origin?.parent],
+                        ["steps", tip.origin && `${tip.origin.from}–${tip.origin.to}`],
+                    ]}
                 />
             )}
         </Plot>

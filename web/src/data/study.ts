@@ -23,6 +23,11 @@ export interface WireTrial {
     start_ms?: number | null;
     end_ms?: number | null;
     worker?: string;
+    /// Population based training: the trial whose checkpoint this one continues, whose turn it was, and the steps
+    /// that it trains from and to.
+    parent?: number | null;
+    member?: number;
+    steps?: [number, number];
     intermediate?: [number, WireNumber][];
     intermediate_last?: [number, WireNumber] | { step: number; value: WireNumber } | null;
 }
@@ -43,6 +48,8 @@ export interface Trial {
     start: number;
     end: number;
     worker: string;
+    /// Of population based training; `parent` is undefined where the trial starts from nothing.
+    origin: { parent: number | undefined; member: number; from: number; to: number } | undefined;
     steps: number[];
     values: number[];
 }
@@ -98,7 +105,7 @@ export interface Study {
 function emptyTrial(number: number): Trial {
     return {
         number, state: "queued", attempt: 0, runId: "", params: {}, value: NaN, moreValues: [], violation: 0, reason: "", start: 0, end: 0,
-        worker: "", steps: [], values: [],
+        worker: "", origin: undefined, steps: [], values: [],
     };
 }
 
@@ -130,6 +137,8 @@ export function mergeTrial(trial: Trial | undefined, wire: WireTrial): Trial {
     next.start = wire.start_ms ?? next.start;
     next.end = wire.end_ms ?? next.end;
     next.worker = wire.worker ?? next.worker;
+    if (wire.member !== undefined && wire.steps)
+        next.origin = { parent: wire.parent ?? undefined, member: wire.member, from: wire.steps[0], to: wire.steps[1] };
     if (wire.intermediate) {
         next.steps = [];
         next.values = [];
@@ -177,6 +186,18 @@ export function bestTrial(trials: readonly Trial[], goal: "min" | "max"): Trial 
         if (!best || isBetter(trial.value, best.value, goal)) best = trial;
     }
     return best;
+}
+
+/// The numbers of the trials whose training is in this one, itself among them; empty outside population based training.
+export function lineage(trials: ReadonlyMap<number, Trial>, number: number | undefined): Set<number> {
+    const numbers = new Set<number>();
+    let at = number === undefined ? undefined : trials.get(number);
+    // A parent is older than its child.
+    while (at?.origin && !numbers.has(at.number)) {
+        numbers.add(at.number);
+        at = at.origin.parent === undefined ? undefined : trials.get(at.origin.parent);
+    }
+    return numbers;
 }
 
 export function countStates(trials: readonly Trial[]): Record<TrialState, number> {

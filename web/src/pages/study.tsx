@@ -221,7 +221,7 @@ function Pictures({ study, whole, front }: { study: Study; whole: readonly Trial
             <div class="columns">
                 {front && hasValues && <FrontCard {...linked} trials={shownWhole} metrics={objectives} front={front} />}
                 <section class="card span-8" aria-labelledby="history">
-                    <header><h2 id="history">History {front && <small>{metric}</small>}</h2><span class="grow" /><Legend states={["best", ...states]} /></header>
+                    <header><h2 id="history">History {front && <small>{metric}</small>}{trials.some((trial) => trial.origin) && <small>lines: who continued whom; the strong one: how the best was trained</small>}</h2><span class="grow" /><Legend states={["best", ...states]} /></header>
                     <div class="body">{hasValues ? <History {...shared} height={300} /> : <NoValues trials={all} metric={metric} />}</div>
                 </section>
                 <section class="card span-4" aria-labelledby="importance">

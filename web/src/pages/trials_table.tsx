@@ -25,6 +25,15 @@ interface Props {
 
 const orMissing = (value: number) => (value > 0 ? value : undefined);
 
+/// Of population based training.
+function lineageSpecs(trials: readonly Trial[]): ColumnSpec[] {
+    return [
+        { id: "parent", title: "Parent", kind: "number", get: (i) => trials[i]!.origin?.parent },
+        { id: "member", title: "Member", kind: "number", get: (i) => trials[i]!.origin?.member },
+        { id: "trained", title: "Steps", kind: "text", get: (i) => trials[i]!.origin && `${trials[i]!.origin!.from}–${trials[i]!.origin!.to}` },
+    ];
+}
+
 /// Columns over `trials`, as the sorting understands them.
 function specs(study: Study, trials: readonly Trial[]): ColumnSpec[] {
     const param = (name: string): ColumnSpec => {
@@ -47,6 +56,7 @@ function specs(study: Study, trials: readonly Trial[]): ColumnSpec[] {
             id: `objective.${metric.name}`, title: metric.name, kind: "number", get: (i) => trials[i]!.moreValues[k],
         })),
         ...(study.constraints ? [{ id: "violation", title: "Violation", kind: "number", get: (i) => (trials[i]!.state === "complete" ? trials[i]!.violation : undefined) } as ColumnSpec] : []),
+        ...(trials.some((trial) => trial.origin) ? lineageSpecs(trials) : []),
         { id: "step", title: "Last step", kind: "number", get: (i) => trials[i]!.steps.at(-1) },
         { id: "duration", title: "Duration", kind: "duration", get: (i) => (trials[i]!.end > 0 ? orMissing(trials[i]!.end - trials[i]!.start) : undefined) },
         ...searchedParams(study, trials).map(param),
@@ -57,7 +67,7 @@ function specs(study: Study, trials: readonly Trial[]): ColumnSpec[] {
     ];
 }
 
-const kWidths: Record<string, number> = { number: 88, state: 108, value: 112, step: 104, duration: 104, attempt: 100, worker: 130, start: 158, reason: 420 };
+const kWidths: Record<string, number> = { number: 88, state: 108, value: 112, parent: 92, member: 100, trained: 96, step: 104, duration: 104, attempt: 100, worker: 130, start: 158, reason: 420 };
 
 function Cell({ column, row }: { column: ColumnSpec; row: number }) {
     const value = column.get(row);
