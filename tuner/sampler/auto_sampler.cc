@@ -1,9 +1,9 @@
 // Which sampler, decided by what was measured (tests/bench/tuner, figures in tuner/README.md):
 //
 //   a Gaussian process finds better values than TPE with up to a few hundred trials on every kind
-//   of space that was tried, conditional and categorical ones too, alone and with 8 trials at a
-//   time. Its cost grows with the square of the trials and with the parameters, so it stops where
-//   an ask would take longer than 5 ms.
+//   of space that was tried, conditional and categorical ones too, alone and with 8, 32 and 64
+//   trials at a time. Its cost grows with the square of the trials and with the parameters, so it
+//   stops where an ask would take longer than 5 ms.
 //
 //   Then CMA-ES goes on from the best trial where every parameter is a number that is always there
 //   (at least two of them): 700 trials end lower with it than with TPE. Elsewhere TPE goes on.
@@ -33,6 +33,9 @@ constexpr std::uint64_t kTpeEvery = 5;
 /// Beyond so many parameters the kernel's length scales can no longer be told apart by 300 trials,
 /// and an ask takes too long.
 constexpr std::size_t kGpParametersMax = 40;
+/// So many trials at a time are nothing special; with so many the samplers were compared.
+constexpr int kParallelUsual = 8;
+constexpr int kParallelMeasured = 64;
 
 std::string counted(std::size_t count, const std::string& noun) {
     return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
@@ -41,6 +44,16 @@ std::string counted(std::size_t count, const std::string& noun) {
 std::string noise_text(const SamplerConfig& sampler) {
     if (!sampler.noise) return "noise is learnt";
     return *sampler.noise > 0 ? "with noise as given" : "without noise, as given";
+}
+
+std::string parallel_text(int parallel) {
+    if (parallel <= 1) return "";
+    std::string text = "; the " + std::to_string(parallel) + " at a time keep apart";
+    if (parallel <= kParallelUsual) return text;
+    const std::string most = std::to_string(kParallelMeasured);
+    if (parallel <= kParallelMeasured)
+        return text + ", better than with tpe, cmaes or qmc as measured with up to " + most;
+    return text + ", though more than " + most + " were never measured";
 }
 
 }  // namespace
@@ -88,9 +101,7 @@ std::string choice_text(const StudyConfig& config) {
     text += choice.is_cmaes_last ? "cmaes from the best one, for all are numbers, with every fifth "
                                    "by tpe"
                                  : "tpe";
-    const std::optional<int>& parallel = config.budget.parallel;
-    if (parallel && *parallel > 1)
-        text += "; the " + std::to_string(*parallel) + " at a time keep apart";
+    text += parallel_text(config.budget.parallel.value_or(1));
     if (!trials || *trials > choice.gp_trials) return text;
     return text + "; the budget of " + std::to_string(*trials) + " ends before that";
 }

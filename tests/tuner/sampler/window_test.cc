@@ -140,6 +140,15 @@ TEST(Auto, SaysWhatItPicksAndWhy) {
               "gp with every fifth trial by tpe for the first 300 trials (2 parameters; without "
               "noise, as given), then cmaes from the best one, for all are numbers, with every "
               "fifth by tpe; the 8 at a time keep apart");
+    numbers.budget.parallel = 32;
+    EXPECT_TRUE(choice_text(numbers).ends_with(
+        "; the 32 at a time keep apart, better than with tpe, cmaes or qmc as measured with up to "
+        "64"));
+    numbers.budget.parallel = 65;
+    EXPECT_TRUE(choice_text(numbers).ends_with(
+        "; the 65 at a time keep apart, though more than 64 were never measured"));
+    numbers.budget.parallel = 1;
+    EXPECT_TRUE(choice_text(numbers).ends_with("with every fifth by tpe"));
     std::vector<std::string> words;
     for (int i = 0; i < 100; ++i) words.push_back("x" + std::to_string(i) + "=0..1");
     EXPECT_EQ(choice_text(study_of(words, 1000)),
