@@ -1,5 +1,6 @@
 """Population based training with real processes: the example by `tune run` and by the Python client, killed and resumed."""
 
+import contextlib
 import json
 import os
 import signal
@@ -8,6 +9,7 @@ import sys
 
 import pytest
 
+from agent_support import Farm, wait_for
 from study_support import OK, ROOT, call, end_all_of, read_lines_until, server, start, study_of, trials_of, tune, tune_json
 
 EXAMPLE = ROOT / "examples" / "pbt"
@@ -49,6 +51,28 @@ def check_lineages(trials):
             if parent["member"] == trial["member"]:
                 continue
             assert parent["params"] != trial["params"], "who takes another's place explores"
+
+
+def check_sums(trials):
+    """Each MEMBER added up what its ancestors learnt: no checkpoint was lost, or taken for another's."""
+    by_number = {trial["number"]: trial for trial in trials}
+    for trial in trials:
+        sum_of, at = 0, trial
+        while at is not None:
+            sum_of += at["params"]["x"] * (at["steps"][1] - at["steps"][0])
+            at = by_number.get(at["parent"])
+        assert trial["value"] == pytest.approx(-sum_of)
+
+
+def checkpoints_left(folder):
+    return {int(path.name) for path in folder.glob("**/checkpoints/*/*")}
+
+
+def final_checkpoints(trials):
+    """Of the last trial of each member, and of the best one."""
+    last = {trial["member"]: trial["number"] for trial in trials}
+    best = min(trials, key=lambda trial: (trial["value"], trial["number"]))
+    return {*last.values(), best["number"]}
 
 
 def test_the_example_by_tune_run(tmp_path):
@@ -94,16 +118,18 @@ def test_kill_9_in_the_middle_and_the_lineages_are_whole(tmp_path):
     done = tune("run", "study.json", "--port", 0, cwd=tmp_path)
     assert done.returncode == OK, done.stdout + done.stderr
     trials = trials_of(tmp_path)
-    assert {trial["state"] for trial in trials} == {"complete"}, [trial["reason"] for trial in trials]
+    assert {trial["state"] for trial in trials} == {"complete"}, [trial for trial in trials if trial["reason"]]
     check_lineages(trials)
-    by_number = {trial["number"]: trial for trial in trials}
-    for trial in trials:  # each script added up what its ancestors learnt
-        sum_of, at = 0, trial
-        while at is not None:
-            sum_of += at["params"]["x"] * (at["steps"][1] - at["steps"][0])
-            at = by_number.get(at["parent"])
-        assert trial["value"] == pytest.approx(-sum_of)
+    check_sums(trials)
     assert {trial["steps"][1] for trial in trials if trial["value"] == min(t["value"] for t in trials)} == {10}
+
+
+def running_supervisors(farm):
+    """Of trials that run at this moment; their folders may go while we look."""
+    while True:
+        with contextlib.suppress(FileNotFoundError):
+            if pids := farm.supervisors():
+                return pids
 
 
 # A member that also notes how many checkpoints there are.
@@ -126,17 +152,40 @@ def test_checkpoints_that_nobody_continues_are_removed(tmp_path):
     done = tune("run", "study.json", "--port", 0, cwd=tmp_path)
     assert done.returncode == OK, done.stdout + done.stderr
     trials = trials_of(tmp_path)
-    assert {trial["state"] for trial in trials} == {"complete"}, [trial["reason"] for trial in trials]
+    assert {trial["state"] for trial in trials} == {"complete"}, [trial for trial in trials if trial["reason"]]
     check_lineages(trials)
     assert len(trials) > members * (generations - 4) and max(trial["generation"] for trial in trials) == generations - 1
     counts = [int(line) for line in (tmp_path / "folders").read_text().split()]
     # The members', the best one's, those of the three that run and their parents'.
     assert max(counts) <= 2 * members + 4, counts
-    last = {trial["member"]: trial["number"] for trial in trials}
-    best = min(trials, key=lambda trial: (trial["value"], trial["number"]))
-    [root] = (tmp_path / "tune-data").glob("**/checkpoints")
-    left = {int(folder.name) for folder in root.glob("*/*")}
-    assert left == {*last.values(), best["number"]}, "the final members' and the best one's stay"
+    check_sums(trials)
+    assert checkpoints_left(tmp_path) == final_checkpoints(trials)
+
+
+def test_servers_agents_and_trials_are_killed_and_every_parent_is_there(tmp_path):
+    sampler = {**STUDY["sampler"], "max": 20}
+    with Farm(tmp_path) as farm:
+        farm.create("s", [sys.executable, "-c", MEMBER], metric=STUDY["metric"], space=STUDY["space"], sampler=sampler,
+                    budget=STUDY["budget"])
+        farm.start_agent()
+        for turn, enough in enumerate(range(3, 30, 3)):
+            wait_for(lambda: sum(trial["state"] == "complete" for trial in farm.trials("s")) >= enough, "more trials")
+            if turn % 3 == 0:
+                farm.server.kill()
+                farm.start_server()
+            elif turn % 3 == 1:
+                farm.agents["agent"].kill()
+                farm.start_agent()
+            else:
+                for supervisor in running_supervisors(farm):  # their trials are lost and run again
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(supervisor, signal.SIGKILL)
+        trials = farm.wait_for_end("s")
+        assert {trial["state"] for trial in trials} == {"complete"}, [trial for trial in trials if trial["reason"]]
+        assert max(trial["attempt"] for trial in trials) > 1, "the test must interrupt something"
+        check_lineages(trials)
+        check_sums(trials)
+        wait_for(lambda: checkpoints_left(tmp_path) == final_checkpoints(trials), "the last removals")
 
 
 def test_a_command_that_leaves_no_checkpoint_is_told_so(tmp_path):

@@ -129,6 +129,10 @@ void Attempts::on_tree_gone(Attempt& attempt) {
 
 void Attempts::conclude(Attempt& attempt) {
     const tuner::Lease& lease = attempt.record.lease;
+    // An empty folder goes now: once the server knows of the end it may be the next attempt's.
+    std::error_code ignored;
+    if (!attempt.checkpoint_dir.empty() && attempt.intent.intent != Intent::kLost)
+        std::filesystem::remove(attempt.checkpoint_dir, ignored);
     const std::string out_tail = attempt.output->tail(0, kTailBytes);
     const std::string err_tail = attempt.output->tail(1, kTailBytes);
     const Ending ending{attempt.exit,
@@ -217,7 +221,6 @@ void Attempts::forget_if_done(std::uint64_t serial) {
         return;
     const AttemptFiles files = attempt->files;
     std::error_code ignored;
-    if (!attempt->checkpoint_dir.empty()) std::filesystem::remove(attempt->checkpoint_dir, ignored);
     if (attempt->keep_folder) {
         const std::filesystem::path kept = settings_.state_dir / kKeptFolder;
         std::filesystem::create_directories(kept, ignored);
