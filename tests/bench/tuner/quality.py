@@ -6,8 +6,8 @@
     tests/bench/tuner/quality.py --samplers ours:auto,optuna:tpe --suites tables --workers 8 --out runs.jsonl
     tests/bench/tuner/quality.py --report runs.jsonl more.jsonl
 
-Samplers: ours:NAME (of a study file), optuna:tpe, optuna:gp, rustuna:tpe, hyperopt:tpe, random. Peers need the
-packages of tests/bench/requirements.txt. With 8 workers 8 trials are outstanding at any time, and one of them, drawn by
+Samplers: ours:NAME (of a study file), optuna:tpe, optuna:gp, rustuna:tpe, hyperopt:tpe, hebo:, random. Peers need the
+packages of tests/bench/requirements.txt, HEBO those of hebo_requirements.txt. With 8 workers 8 trials are outstanding at any time, and one of them, drawn by
 the seed, ends next: the same for every sampler. Normalised regret: (best - optimum) / (median of one random draw -
 optimum).
 """
@@ -171,12 +171,49 @@ class Hyperopt(Timed):
         self._trials.refresh()
 
 
+class Hebo(Timed):
+    """Wants numpy 1 and a torch of its own: an environment with hebo_requirements.txt, and --samplers hebo:."""
+
+    def __init__(self, problem, seed, _):
+        super().__init__()
+        import numpy
+        import torch
+        from hebo.design_space.design_space import DesignSpace
+        from hebo.optimizers.hebo import HEBO
+
+        warnings.simplefilter("ignore")
+        numpy.random.seed(seed)
+        torch.manual_seed(seed)
+        self._parameters, self._rows, self._numpy = problem.parameters, {}, numpy
+        space = []
+        for name, kind, *domain in problem.parameters:
+            if kind == "choice":
+                places = [str(i) for i in range(len(domain[0]))]
+                space.append({"name": name, "type": "cat", "categories": places})
+            else:
+                space.append({"name": name, "type": "num" if kind == "float" else "int", "lb": domain[0], "ub": domain[1]})
+        self._optimizer = HEBO(DesignSpace().parse(space), scramble_seed=seed)
+
+    def ask_now(self, number):
+        row = self._rows[number] = self._optimizer.suggest(n_suggestions=1)
+        values = []
+        for name, kind, *domain in self._parameters:
+            value = row[name].iloc[0]
+            values.append(domain[0][int(value)] if kind == "choice" else float(value) if kind == "float" else int(value))
+        return values
+
+    def tell_now(self, number, value):
+        self._optimizer.observe(self._rows.pop(number), self._numpy.array([[value]]))
+
+
 def make(name, problem, seed):
     family, _, sampler = name.partition(":")
     if family == "ours":
         return Ours(problem, seed, sampler)
     if family == "hyperopt":
         return Hyperopt(problem, seed, sampler)
+    if family == "hebo":
+        return Hebo(problem, seed, sampler)
     if family == "random":
         return Random(problem, seed, sampler)
     return Optuna(problem, seed, (family, sampler))
