@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "tuner/space/space.h"
@@ -90,7 +91,10 @@ bool Parameter::contains(double internal) const {
     if (!(internal >= low && internal <= high)) return false;
     if (step == 0) return true;
     const double steps = (internal - low) / step;
-    return std::abs(steps - std::rint(steps)) <= kGridTolerance;
+    // Of a fine grid the values themselves are off by some ulps, which are parts of a step.
+    const double rounding = 4 * std::numeric_limits<double>::epsilon() *
+                            std::max(std::abs(internal), std::abs(low)) / step;
+    return std::abs(steps - std::rint(steps)) <= std::max(kGridTolerance, rounding);
 }
 
 double Parameter::snap(double internal) const {
