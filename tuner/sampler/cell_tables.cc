@@ -1,93 +1,73 @@
 #include "tuner/sampler/cell_tables.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
-#include "tuner/sampler/normal.h"
+#include "tuner/sampler/score.h"
 
 namespace tune::tuner {
 namespace {
 
-constexpr std::size_t kRowsMin = 128;
-constexpr std::size_t kRowsMax = 40'000;
 constexpr double kCellsMax = 4096;
 
-/// Masses kept an axis: 8 MB; and cells, where none are kept.
+/// Masses kept an axis: 8 MB.
 constexpr std::size_t kMassesMax = 1'000'000;
-constexpr std::size_t kTablesMax = 10'000;
+constexpr std::size_t kClassesMax = kMassesMax / 64;
 
-/// Changed rows that are remembered; beyond that all count as changed.
-constexpr std::size_t kChangesMax = 4096;
-constexpr std::size_t kChangesAtOnceMax = 64;
+std::size_t whole_blocks(std::size_t count) {
+    return (count + kLaneCount - 1) / kLaneCount * kLaneCount;
+}
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+/// Forms the masses of some classes, eight at a time.
+void form_some(double low, double high, const KernelClasses& classes,
+               std::span<const std::uint32_t> which, Doubles& log_mass) {
+    double mu[kLaneCount];
+    double inverse[kLaneCount];
+    double mass[kLaneCount];
+    for (std::size_t i = 0; i < which.size(); i += kLaneCount) {
+        const std::size_t last = which.size() - 1;
+        for (std::size_t k = 0; k < kLaneCount; ++k) {
+            mu[k] = classes.mu()[which[std::min(i + k, last)]];
+            inverse[k] = classes.inverse()[which[std::min(i + k, last)]];
+        }
+        log_cell_masses(low, high, mu, inverse, {mass, kLaneCount});
+        for (std::size_t k = 0; k < kLaneCount && i + k <= last; ++k)
+            log_mass[which[i + k]] = mass[k];
+    }
+}
 
 }  // namespace
 
 CellTables::CellTables(const Axis& axis)
-    : axis_(axis), is_coarse_(axis.value_high - axis.value_low <= kCellsMax * axis.step) {}
+    : is_coarse_(axis.value_high - axis.value_low <= kCellsMax * axis.step) {}
 
 void CellTables::settle(std::size_t rows) {
     // Keeping ends later than it begins, so that one trial more or less does not switch each time.
-    const bool pays =
-        is_coarse_ && rows >= (is_keeping_ ? kRowsMin / 2 : kRowsMin) && rows <= kRowsMax;
-    if (pays == is_keeping_) return;
-    is_keeping_ = pays;
-    tables_.clear();
-    forget();
-}
-
-void CellTables::forget() {
-    ++epoch_;
-    changed_.clear();
-}
-
-void CellTables::change_row(std::size_t row) {
-    if (!is_keeping_) return;
-    changed_.push_back(static_cast<std::uint32_t>(row));
-    if (changed_.size() > kChangesMax) forget();
-}
-
-void CellTables::change_rows(std::size_t row, std::size_t count) {
-    if (!is_keeping_) return;
-    if (count - row > kChangesAtOnceMax) return forget();
-    for (; row < count; ++row) change_row(row);
+    const std::size_t used = classes_.size() - classes_.unused();
+    const bool is_shared = is_keeping_ ? used * 4 <= rows * 3 : used * 2 <= rows;
+    const bool is_often = is_coarse_;
+    is_keeping_ = rows > 0 && classes_.size() <= kClassesMax && (is_shared || is_often);
+    if (!is_keeping_) tables_.clear();
 }
 
 void CellTables::trim() {
-    std::size_t masses = 0;
-    if (is_keeping_ && !tables_.empty())
-        masses = tables_.size() * tables_.begin()->second->log_mass.size();
-    if (masses > kMassesMax || tables_.size() > kTablesMax) tables_.clear();
+    if (tables_.size() * classes_.size() > kMassesMax) tables_.clear();
 }
 
-CellTable* CellTables::table(double position, std::size_t rows) {
-    std::unique_ptr<CellTable>& table = tables_[position];
-    if (table == nullptr) {
-        table = std::make_unique<CellTable>();
-        const double value = axis_.log ? std::exp(position) : position;
-        table->low = axis_.cell_low(value);
-        table->high = axis_.cell_high(value);
-        table->log_prior =
-            log_normal_mass((table->low - axis_.prior_mean()) / axis_.prior_width(),
-                            (table->high - axis_.prior_mean()) / axis_.prior_width());
-    }
-    if (!is_keeping_) {
-        table->log_mass.resize(kLaneCount, kUnknown);
-        return table.get();
-    }
-    if (table->log_mass.size() < rows + kLaneCount)
-        table->log_mass.resize(rows + 16 * kLaneCount, kUnknown);
-    if (table->epoch != epoch_) {
-        std::fill(table->log_mass.begin(), table->log_mass.end(), kUnknown);
+const double* CellTables::masses(double position, double low, double high) {
+    Table& table = tables_[position];
+    const std::size_t count = whole_blocks(classes_.size());
+    const bool is_known = table.epoch == classes_.epoch();
+    const auto news = classes_.changed().subspan(is_known ? table.changes : 0);
+    if (table.log_mass.size() < count) table.log_mass.resize(count + 8 * kLaneCount, 0);
+    if (is_known && news.size() * 2 < count) {
+        form_some(low, high, classes_, news, table.log_mass);
     } else {
-        for (std::size_t i = table->changes; i < changed_.size(); ++i)
-            if (changed_[i] < table->log_mass.size()) table->log_mass[changed_[i]] = kUnknown;
+        log_cell_masses(low, high, classes_.mu(), classes_.inverse(),
+                        {table.log_mass.data(), count});
     }
-    table->epoch = epoch_;
-    table->changes = changed_.size();
-    return table.get();
+    table.epoch = classes_.epoch();
+    table.changes = classes_.changed().size();
+    return table.log_mass.data();
 }
 
 }  // namespace tune::tuner

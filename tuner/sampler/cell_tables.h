@@ -1,62 +1,61 @@
 #pragma once
-// The masses of grid cells under the kernels of one axis, kept from ask to ask. The same few values
-// are scored again and again, and a trial changes three kernels at most, so that nearly every mass
-// that an ask needs was computed before (score.cc). Private to tuner/sampler.
+// The masses of grid cells under the kernels of one axis, kept from ask to ask by class of kernel.
+// The same few values are scored again and again, and a trial changes three kernels at most, so
+// that nearly every mass that an ask needs was computed before (score.cc). Private to
+// tuner/sampler.
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "tuner/sampler/axis.h"
 #include "tuner/sampler/columns.h"
+#include "tuner/sampler/kernel_classes.h"
 
 namespace tune::tuner {
 
-/// A grid value's cell.
-struct CellTable {
-    double low = 0;
-    double high = 0;
-    double log_prior = 0;     // of its mass under the prior, not yet normalised
-    Doubles log_mass;         // by row, whole blocks; NaN where not known
-    std::uint64_t epoch = 0;  // of `log_mass`
-    std::size_t changes = 0;  // so many of the epoch are in it
+/// One multiplication: an ask looks up some hundred cells.
+struct PositionHash {
+    [[nodiscard]] std::size_t operator()(double position) const noexcept {
+        return (std::bit_cast<std::uint64_t>(position) * 0x9E3779B97F4A7C15u) >> 20;
+    }
 };
 
 class CellTables {
 public:
     explicit CellTables(const Axis& axis);
 
-    /// Whether masses are kept: for many rows, of grids that are not fine. Otherwise what is kept
-    /// changes too often, while the smallest bandwidth still moves, or is hardly used twice.
+    /// Which kernels there are; call settle() after a change.
+    [[nodiscard]] KernelClasses& classes() { return classes_; }
+    [[nodiscard]] const KernelClasses& classes() const { return classes_; }
+
+    /// Decides whether masses are kept: where many kernels share a class, or values of a coarse
+    /// grid come again. Otherwise they are better formed where they are needed.
+    void settle(std::size_t rows);
     [[nodiscard]] bool is_keeping() const { return is_keeping_; }
 
-    /// Says how many rows there are; call after the rows changed.
-    void settle(std::size_t rows);
+    /// The masses of the cell (low, high) of the grid value at `position`, by class. Valid until
+    /// the classes change or trim(). REQUIRES: is_keeping().
+    [[nodiscard]] const double* masses(double position, double low, double high);
 
-    /// The kernel of this row is another one.
-    void change_row(std::size_t row);
-
-    /// Rows from `row` to `count` are others.
-    void change_rows(std::size_t row, std::size_t count);
-
-    /// The table of the cell of the grid value at `position`, with room for `rows`, or for one
-    /// block if nothing is kept. Pointers stay valid until trim() or settle().
-    [[nodiscard]] CellTable* table(double position, std::size_t rows);
-
-    /// Drops tables when too many have gathered. Call before the first table() of an ask.
+    /// Drops tables when too many have gathered. Call before the first masses() of an ask.
     void trim();
 
 private:
-    void forget();
+    /// What is known of one cell.
+    struct Table {
+        Doubles log_mass;         // by class
+        std::uint64_t epoch = 0;  // of the classes; 0: none
+        std::size_t changes = 0;  // so many of the epoch are in it
+    };
 
-    Axis axis_;
     bool is_coarse_;
     bool is_keeping_ = false;
-    std::uint64_t epoch_ = 1;
-    std::vector<std::uint32_t> changed_;  // rows, since the epoch began
-    std::unordered_map<double, std::unique_ptr<CellTable>> tables_;
+    KernelClasses classes_;
+    std::unordered_map<double, Table, PositionHash> tables_;
 };
 
 }  // namespace tune::tuner

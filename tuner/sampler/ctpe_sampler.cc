@@ -201,9 +201,10 @@ void CtpeSampler::draw(std::size_t group, std::uint64_t number, Point& point) {
     std::vector<double> worth(count, 0);
     std::vector<double> log_good(count);
     std::vector<double> log_bad(count);
+    const Candidates laid_out = models_[0].good[group].lay_out(points, count);
     for (const Model& model : models_) {
-        model.good[group].log_density(points, log_good);
-        model.bad[group].log_density(points, log_bad);
+        model.good[group].log_density(laid_out, log_good);
+        model.bad[group].log_density(laid_out, log_bad);
         for (std::size_t c = 0; c < count; ++c)
             worth[c] += constrained_term(model.share, log_good[c], log_bad[c]);
     }

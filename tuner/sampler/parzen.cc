@@ -89,10 +89,7 @@ void ParzenEstimator::insert(std::uint64_t number, std::span<const double> posit
         }
     }
     settle_weights();
-    for (std::size_t j = 0; j < axes_.size(); ++j) {
-        settle_floor(j, count + 1);
-        if (axes_[j].kind == Axis::Kind::kStepped) kernels_[slot_[j]].cells->settle(count + 1);
-    }
+    settle_axes();
     if (all_touched_) {
         for (std::size_t i = 0; i <= count; ++i) settle_base(i);
     } else {
@@ -118,10 +115,7 @@ void ParzenEstimator::erase(std::uint64_t number) {
     base_.erase(row, count);
     weights_.erase(row, count);
     settle_weights();
-    for (std::size_t j = 0; j < axes_.size(); ++j) {
-        settle_floor(j, count - 1);
-        if (axes_[j].kind == Axis::Kind::kStepped) kernels_[slot_[j]].cells->settle(count - 1);
-    }
+    settle_axes();
     if (all_touched_) {
         for (std::size_t i = 0; i + 1 < count; ++i) settle_base(i);
     } else {
@@ -141,7 +135,7 @@ void ParzenEstimator::insert_axis(std::size_t axis_index, std::size_t row, doubl
     kernel.log_norm.insert(row, count, 0);
     kernel.low_tail.insert(row, count, 0);
     kernel.high_tail.insert(row, count, 0);
-    if (kernel.cells) kernel.cells->change_rows(row, count + 1);
+    if (kernel.cells) kernel.cells->classes().insert_row(row);
     const auto new_row = static_cast<std::uint32_t>(row);
     if (row != count)
         for (std::uint32_t& other : kernel.order) other += other >= new_row ? 1 : 0;
@@ -171,7 +165,7 @@ void ParzenEstimator::erase_axis(std::size_t axis_index, std::size_t row) {
     for (Column* column : {&kernel.mu, &kernel.raw, &kernel.sigma, &kernel.inverse,
                            &kernel.log_norm, &kernel.low_tail, &kernel.high_tail})
         column->erase(row, count);
-    if (kernel.cells) kernel.cells->change_rows(row, count - 1);
+    if (kernel.cells) kernel.cells->classes().erase_row(row);
     kernel.floor = smallest_bandwidth(axis, count - 1);
     for (std::size_t i = index == 0 ? 0 : index - 1; i <= index && i + 1 < count; ++i)
         refresh_raw(axis, kernel, i);
@@ -185,7 +179,7 @@ void ParzenEstimator::erase_front(const Axis& axis, KernelColumns& kernel, std::
     for (Column* column : {&kernel.mu, &kernel.raw, &kernel.sigma, &kernel.inverse,
                            &kernel.log_norm, &kernel.low_tail, &kernel.high_tail})
         column->erase_front(gone, count);
-    if (kernel.cells) kernel.cells->change_rows(0, count);
+    if (kernel.cells) kernel.cells->classes().erase_front(gone);
     kernel.floor = smallest_bandwidth(axis, count - gone);
     for (std::size_t i = 0; i < count - gone; ++i) refresh_raw(axis, kernel, i);
 }
@@ -207,8 +201,7 @@ void ParzenEstimator::erase_before(std::uint64_t number) {
     base_.erase_front(gone, count);
     weights_.erase_front(gone, count);
     settle_weights();
-    for (KernelColumns& kernel : kernels_)
-        if (kernel.cells) kernel.cells->settle(count - gone);
+    settle_axes();
     for (std::size_t i = 0; i < count - gone; ++i) settle_base(i);
 }
 
@@ -228,6 +221,10 @@ void ParzenEstimator::refresh_raw(const Axis& axis, KernelColumns& kernel, std::
     kernel.raw[row] = raw;
     settle_row(axis, kernel, row);
     touched_.push_back(row);
+    if (!kernel.cells) return;
+    kernel.cells->classes().set(row, is_first ? KernelClasses::kNone : kernel.order[place - 1],
+                                is_last ? KernelClasses::kNone : kernel.order[place + 1], here,
+                                kernel.inverse[row]);
 }
 
 /// Everything that follows from a row's raw bandwidth.
@@ -245,18 +242,39 @@ void ParzenEstimator::settle_row(const Axis& axis, KernelColumns& kernel, std::s
     kernel.high_tail[row] = high_tail;
     kernel.log_norm[row] =
         log_z + (axis.kind == Axis::Kind::kContinuous ? std::log(sigma * kSqrtTau) : 0);
-    if (kernel.cells) kernel.cells->change_row(row);
 }
 
-/// While n < 98 the smallest bandwidth moves with n, and with it every row that sits on it.
-void ParzenEstimator::settle_floor(std::size_t axis_index, std::size_t count) {
-    const Axis& axis = axes_[axis_index];
-    if (axis.kind == Axis::Kind::kCategory) return;
-    KernelColumns& kernel = kernels_[slot_[axis_index]];
-    for (std::size_t row = 0; row < count && count < 100; ++row) {
-        if (kernel.sigma[row] == std::clamp(kernel.raw[row], kernel.floor, axis.range)) continue;
-        settle_row(axis, kernel, row);
-        all_touched_ = true;
+/// While n < 98 the smallest bandwidth moves with n, and with it every row that sits on it. On a
+/// grid many of these are alike, one after the other in order.
+void ParzenEstimator::settle_floor(const Axis& axis, KernelColumns& kernel) {
+    if (kernel.order.size() >= 100) return;
+    std::uint32_t last = KernelClasses::kNone;
+    for (const std::uint32_t row : kernel.order) {
+        const double sigma = std::clamp(kernel.raw[row], kernel.floor, axis.range);
+        if (kernel.sigma[row] == sigma) continue;
+        if (last != KernelClasses::kNone && kernel.mu[last] == kernel.mu[row] &&
+            kernel.sigma[last] == sigma) {
+            for (Column* column : {&kernel.sigma, &kernel.inverse, &kernel.log_norm,
+                                   &kernel.low_tail, &kernel.high_tail})
+                (*column)[row] = (*column)[last];
+        } else {
+            settle_row(axis, kernel, row);
+        }
+        last = row;
+    }
+    if (last == KernelClasses::kNone) return;
+    all_touched_ = true;
+    if (kernel.cells)
+        kernel.cells->classes().rebuild(kernel.order, kernel.mu.data(), kernel.inverse.data());
+}
+
+/// What follows from the number of rows, on every numeric axis.
+void ParzenEstimator::settle_axes() {
+    for (std::size_t j = 0; j < axes_.size(); ++j) {
+        if (axes_[j].kind == Axis::Kind::kCategory) continue;
+        KernelColumns& kernel = kernels_[slot_[j]];
+        settle_floor(axes_[j], kernel);
+        if (kernel.cells) kernel.cells->settle(kernel.order.size());
     }
 }
 

@@ -38,6 +38,21 @@ enum class Weights { kAge, kEqual };
 /// kNarrow and kNarrowest, of continuous axes: R max(0.02, (n + 2)^-1) and R max(0.02, (n + 2)^-2).
 enum class Floor { kOptuna, kNarrow, kNarrowest };
 
+/// Points as the scoring kernel reads them (score.h), and the prior's part of their sums.
+struct Candidates {
+    /// One that some of the points lie in.
+    struct Cell {
+        double position;
+        double low;
+        double high;
+    };
+    std::vector<double> values;          // [count][continuous axes, then categories]
+    std::vector<std::uint32_t> cells;    // [stepped axes][count], indices in `distinct`
+    std::vector<Cell> distinct;          // axis by axis
+    std::vector<std::size_t> cells_end;  // [stepped axes], in `distinct`
+    std::vector<double> log_prior;       // [count]
+};
+
 /// Rows are observations in order of trial number; row size() stands for the prior.
 class ParzenEstimator {
 public:
@@ -58,10 +73,16 @@ public:
     [[nodiscard]] std::size_t size() const { return numbers_.size(); }
     [[nodiscard]] std::span<const Axis> axes() const { return axes_; }
 
-    /// ln of the density (per unit of position; a probability for grids and categories) at each of
-    /// `points`, row-major [count][axes]. O(count * n * axes) at worst, far less when kernels are
-    /// narrow.
-    void log_density(std::span<const double> points, std::span<double> out) const;
+    /// `count` points, row-major [count][axes], for log_density() of this estimator and of others
+    /// with the same axes.
+    [[nodiscard]] Candidates lay_out(std::span<const double> points, std::size_t count) const;
+
+    /// ln of the density (per unit of position; a probability for grids and categories) at each
+    /// point. O(count * n * axes) at worst, far less when kernels are narrow.
+    void log_density(const Candidates& points, std::span<double> out) const;
+    void log_density(std::span<const double> points, std::span<double> out) const {
+        log_density(lay_out(points, out.size()), out);
+    }
 
     /// Draws positions from the mixture: `component` chooses a row by its weight, then
     /// draw_position() gives each axis its coordinate from the kernel of that row.
@@ -88,7 +109,8 @@ private:
     void erase_front(const Axis& axis, KernelColumns& kernel, std::size_t gone);
     void refresh_raw(const Axis& axis, KernelColumns& kernel, std::size_t place);
     void settle_row(const Axis& axis, KernelColumns& kernel, std::size_t row);
-    void settle_floor(std::size_t axis, std::size_t count);
+    void settle_floor(const Axis& axis, KernelColumns& kernel);
+    void settle_axes();
     void settle_base(std::size_t row);
     void settle_weights();
 

@@ -9,10 +9,10 @@
 // kernels most blocks end after two axes and never reach the exponential.
 //
 // Cells of a grid. Their mass is a difference of two error functions, dearer than a density. But 24
-// points lie in few cells of an axis: each cell's masses are formed once for eight kernels and
-// serve all points in it. With many kernels those of equal centre and width are one class, and a
-// mass is computed once for a cell and class and then read (cell_tables.h); with few it is computed
-// anew.
+// points lie in few cells of an axis, and kernels of equal centre and width are one class: a mass
+// is computed once for a cell and class (cell_tables.h), and a block's masses are gathered once for
+// all points. Where kernels share nothing, a block's masses are formed when a point first needs
+// them.
 //
 // Why exact. What is dropped is below n * exp(-40), 4e-13 of the sum for n = 10^5. The exponential
 // has a relative error below 4e-16.
@@ -39,14 +39,12 @@ namespace {
 
 constexpr double kNegligible = 40;
 
-/// Blocks that masses are fetched ahead.
-constexpr std::size_t kAhead = 4;
-
 /// Axes between two looks at whether a tile still matters.
 constexpr std::size_t kCheckEvery = 3;
 
-using AddAll = void (*)(const ScoreView&, const double*, const std::uint32_t*, std::span<LogSum>);
-using LogMasses = void (*)(double, double, const double*, const double*, double*);
+using AddAll = void (*)(const ScoreView&, const double*, const std::uint32_t*, BlockMasses&,
+                        LogSum*);
+using LogMasses = void (*)(double, double, const double*, const double*, std::span<double>);
 
 #if defined(__clang__)
 #define TUNE_TARGET_BEGIN(text) \
@@ -127,11 +125,13 @@ Variant& chosen() {
 
 void add_kernels(const ScoreView& view, std::span<const double> points,
                  std::span<const std::uint32_t> cells, std::span<LogSum> sums) {
-    chosen().add_all(view, points.data(), cells.data(), sums);
+    BlockMasses masses{Doubles(view.cells.size() * kLaneCount),
+                       std::vector<std::size_t>(view.stepped.size())};
+    chosen().add_all(view, points.data(), cells.data(), masses, sums.data());
 }
 
 void log_cell_masses(double low, double high, const double* mu, const double* inverse,
-                     double* out) {
+                     std::span<double> out) {
     chosen().log_masses(low, high, mu, inverse, out);
 }
 

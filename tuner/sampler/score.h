@@ -13,8 +13,8 @@ namespace tune::tuner {
 
 /// Running ln of a sum of exponentials: sum = exp(max) * (lanes[0] + ... + lanes[7]).
 struct LogSum {
+    alignas(64) double lanes[kLaneCount] = {};
     double max = 0;
-    double lanes[kLaneCount] = {};
 };
 
 struct ContinuousView {
@@ -31,14 +31,22 @@ struct CategoryView {
 struct SteppedView {
     const double* mu;
     const double* inverse;
+    const std::uint32_t* classes;  // by row; null: masses are formed where they are needed
+    std::size_t cells_begin;       // of its cells, in ScoreView::cells
+    std::size_t cells_end;
 };
 
 /// A cell of a stepped axis that some of the points lie in.
 struct CellView {
     double low;
     double high;
-    double* log_mass;     // under each kernel, by row; NaN where it is not known yet
-    std::size_t is_kept;  // 1; 0: `log_mass` holds one block, known in that block only
+    const double* log_mass;  // by class of kernel
+};
+
+/// The masses of eight kernels at each cell, and in which block of rows each axis has them.
+struct BlockMasses {
+    Doubles log_mass;                 // [cells][8]
+    std::vector<std::size_t> filled;  // [stepped]: the block's end
 };
 
 /// An estimator's columns by kind of axis. A point is given as its continuous positions, then its
@@ -47,6 +55,7 @@ struct ScoreView {
     const double* base = nullptr;
     const double* weights = nullptr;
     std::size_t rows = 0;
+    std::size_t points = 0;  // whose density is asked for
     std::vector<ContinuousView> continuous;
     std::vector<CategoryView> categories;
     std::vector<SteppedView> stepped;
@@ -56,15 +65,16 @@ struct ScoreView {
 };
 
 /// Adds all kernels to the sums of `points` ([sums.size()][stride]), whose cells are `cells`
-/// ([sums.size()][stepped]). Eight kernels that are all below exp(-40) of what a point has gathered
-/// are left out: together less than 4e-13 of its sum for 10^5 kernels. Masses that are computed on
-/// the way are kept in view.cells.
+/// ([stepped][sums.size()]). Eight kernels that are all below exp(-40) of what a point has gathered
+/// are left out: together less than 4e-13 of its sum for 10^5 kernels.
 void add_kernels(const ScoreView& view, std::span<const double> points,
                  std::span<const std::uint32_t> cells, std::span<LogSum> sums);
 
-/// ln P(low < X < high) of normal distributions with these centres and sqrt(1/2) / deviation, eight
-/// at a time; for tests. Relative error of the probability below 1e-11 where it is not negligible.
-void log_cell_masses(double low, double high, const double* mu, const double* inverse, double* out);
+/// ln P(low < X < high) of normal distributions with these centres and sqrt(1/2) / deviation.
+/// Relative error of the probability below 1e-11 where it is not negligible. REQUIRES: out.size()
+/// is a multiple of eight.
+void log_cell_masses(double low, double high, const double* mu, const double* inverse,
+                     std::span<double> out);
 
 /// The instruction sets this machine can run, for tests: each gives the same bits. "avx512",
 /// "avx2", "base".

@@ -331,8 +331,9 @@ void TpeSampler::take(const Model& model, std::size_t candidate, Point& point) c
 std::vector<std::size_t> TpeSampler::best_candidates(const Model& model) {
     good_density_.resize(candidates_);
     bad_density_.resize(candidates_);
-    model.good.log_density(points_, good_density_);
-    model.bad.log_density(points_, bad_density_);
+    const Candidates points = model.good.lay_out(points_, candidates_);
+    model.good.log_density(points, good_density_);
+    model.bad.log_density(points, bad_density_);
     std::size_t best = 0;
     for (std::size_t c = 1; c < candidates_; ++c)
         if (good_density_[c] - bad_density_[c] > good_density_[best] - bad_density_[best]) best = c;
