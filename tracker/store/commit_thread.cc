@@ -200,6 +200,7 @@ void CommitThread::run() {
     for (;;) {
         std::vector<Pending> group = take_group();
         if (group.empty()) return;
+        if (group.size() >= kCrowdCommands) readers_.crowd();
         commit_group(group);
         care_for_log();
     }

@@ -25,6 +25,8 @@ namespace tune::tracker {
 
 /// Bytes of commands in one transaction: bounds how long the first of them waits.
 inline constexpr std::size_t kGroupBytesMax = 4u << 20;
+/// So many commands in one transaction waited for each other: readers give way.
+inline constexpr std::size_t kCrowdCommands = 8;
 /// Pages of the log (4 kB each) not yet copied that start a checkpoint beside the writer. Each
 /// costs two syncs that commits wait behind, and a page that changes often is copied once a time.
 inline constexpr int kCheckpointPages = 2'000;

@@ -1,5 +1,6 @@
 #include "tracker/store/read_pool.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/thread.h"
@@ -16,10 +17,19 @@ constexpr int kReaderSteps = 5;
 
 }  // namespace
 
-ReadPool::ReadPool(std::string path, int thread_count, int timeout_ms, MetricColumns& columns)
+ReadManners ReadManners::of_this_machine() {
+    ReadManners manners;
+    manners.jobs_beside_writes =
+        std::max(1, static_cast<int>(std::thread::hardware_concurrency()) - 1);
+    return manners;
+}
+
+ReadPool::ReadPool(std::string path, int thread_count, int timeout_ms, MetricColumns& columns,
+                   ReadManners manners)
     : path_(std::move(path)),
       timeout_ms_(timeout_ms),
       columns_(columns),
+      manners_(manners),
       connections_max_(static_cast<std::size_t>(thread_count) + kSpareConnections) {
     for (int i = 0; i < thread_count; ++i) threads_.emplace_back([this] { run(); });
 }
@@ -42,6 +52,7 @@ void ReadPool::stop() {
         const std::lock_guard lock(mutex_);
         is_stopping_ = true;
         jobs_changed_.notify_all();
+        job_ended_.notify_all();
     }
     for (std::thread& thread : threads_)
         if (thread.joinable()) thread.join();
@@ -54,12 +65,34 @@ void ReadPool::run() {
     for (;;) {
         jobs_changed_.wait(lock, [this] { return is_stopping_ || !jobs_.empty(); });
         if (jobs_.empty()) return;
-        const std::function<void()> job = std::move(jobs_.front());
-        jobs_.pop_front();
-        lock.unlock();
-        job();
-        lock.lock();
+        stand_aside(lock);
+        if (jobs_.empty()) continue;  // another thread took it meanwhile
+        run_one(lock);
     }
+}
+
+void ReadPool::run_one(std::unique_lock<std::mutex>& lock) {
+    std::function<void()> job = std::move(jobs_.front());
+    jobs_.pop_front();
+    ++running_;
+    lock.unlock();
+    job();
+    job = nullptr;  // what it holds may be much
+    lock.lock();
+    --running_;
+    job_ended_.notify_one();
+}
+
+void ReadPool::stand_aside(std::unique_lock<std::mutex>& lock) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= crowd_end_.load(std::memory_order_relaxed)) return;
+    job_ended_.wait_until(lock, now + manners_.patience, [this] {
+        return is_stopping_ || running_ < manners_.jobs_beside_writes;
+    });
+}
+
+void ReadPool::crowd() {
+    crowd_end_.store(std::chrono::steady_clock::now() + manners_.crowd, std::memory_order_relaxed);
 }
 
 Result<std::unique_ptr<sqlite::Connection>> ReadPool::open() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -17,12 +18,28 @@
 
 namespace tune::tracker {
 
+/// How reads give way where writes crowd. Every read keeps a processor busy for ms, and a thread
+/// that gets none at once gets one at the kernel's next tick, up to 4 ms later: a commit, which
+/// sleeps and wakes several times, then takes several times as long.
+struct ReadManners {
+    /// Jobs at a time while writes crowd.
+    int jobs_beside_writes = 1;
+    /// For so long after crowd() they do.
+    std::chrono::milliseconds crowd{50};
+    /// A job that waits for so long is run all the same.
+    std::chrono::milliseconds patience{50};
+
+    /// Leaves one of this machine's processors to the writer and the network.
+    [[nodiscard]] static ReadManners of_this_machine();
+};
+
 /// Read connections, opened when first needed, and threads that run read jobs. Thread-safe.
 class ReadPool {
 public:
     /// `thread_count` threads; two connections more, for callers on other threads. `columns`
     /// outlives this; leased connections have it as their companion, with its time.
-    ReadPool(std::string path, int thread_count, int timeout_ms, MetricColumns& columns);
+    ReadPool(std::string path, int thread_count, int timeout_ms, MetricColumns& columns,
+             ReadManners manners);
     ~ReadPool() { stop(); }
     ReadPool(const ReadPool&) = delete;
     ReadPool& operator=(const ReadPool&) = delete;
@@ -31,6 +48,9 @@ public:
     [[nodiscard]] bool post(std::function<void()> job);
     /// Runs what is queued, then ends the threads. Leases still work. Idempotent.
     void stop();
+
+    /// Says that writes wait for each other. Cost: a look at the clock.
+    void crowd();
 
     /// A connection for one read; waits while all are in use.
     class Lease {
@@ -61,22 +81,30 @@ public:
 
 private:
     void run();
+    /// The first of jobs_. REQUIRES: there is one.
+    void run_one(std::unique_lock<std::mutex>& lock);
+    /// Until a job may be run beside the writes, or has waited long enough.
+    void stand_aside(std::unique_lock<std::mutex>& lock);
     void give_back(std::unique_ptr<sqlite::Connection> connection);
     [[nodiscard]] Result<std::unique_ptr<sqlite::Connection>> open() const;
 
     const std::string path_;
     const int timeout_ms_;
     MetricColumns& columns_;
+    const ReadManners manners_;
     const std::size_t connections_max_;
     std::mutex mutex_;
     std::condition_variable jobs_changed_;
+    std::condition_variable job_ended_;
     std::condition_variable connections_changed_;
     std::deque<std::function<void()>> jobs_;                 // guarded by mutex_
     std::vector<std::unique_ptr<sqlite::Connection>> idle_;  // guarded by mutex_
     std::size_t connection_count_ = 0;                       // guarded by mutex_
+    int running_ = 0;                                        // jobs; guarded by mutex_
     std::uint64_t rejected_ = 0;                             // guarded by mutex_
     bool is_stopping_ = false;                               // guarded by mutex_
     bool is_paused_ = false;                                 // guarded by mutex_
+    std::atomic<std::chrono::steady_clock::time_point> crowd_end_{};
     std::vector<std::thread> threads_;
 };
 

@@ -93,7 +93,8 @@ struct Store::Parts {
           writer(std::move(writer_connection)),
           context(*writer, options, static_cast<std::uint64_t>(options.clock->now_ms())),
           checkpointer(std::move(checkpoint_connection)),
-          readers(writer->path(), options.reader_threads, options.read_timeout_ms, context.columns),
+          readers(writer->path(), options.reader_threads, options.read_timeout_ms, context.columns,
+                  ReadManners::of_this_machine()),
           commits(context, observers, checkpointer, readers, position) {
         observers.start();
     }
