@@ -7,9 +7,9 @@
     tests/bench/tuner/quality.py --report runs.jsonl more.jsonl
 
 Samplers: ours:NAME (of a study file), optuna:tpe, optuna:gp, rustuna:tpe, hyperopt:tpe, hebo:, random. Peers need the
-packages of tests/bench/requirements.txt, HEBO those of hebo_requirements.txt. With 8 workers 8 trials are outstanding at any time, and one of them, drawn by
-the seed, ends next: the same for every sampler. Normalised regret: (best - optimum) / (median of one random draw -
-optimum).
+packages of tests/bench/requirements.txt, HEBO those of hebo_requirements.txt. With 8 workers 8 trials are outstanding
+at any time, and one of them, drawn by the seed, ends next: the same for every sampler. Normalised regret:
+(best - optimum) / (median of one random draw - optimum).
 """
 
 import argparse
@@ -191,7 +191,8 @@ class Hebo(Timed):
                 places = [str(i) for i in range(len(domain[0]))]
                 space.append({"name": name, "type": "cat", "categories": places})
             else:
-                space.append({"name": name, "type": "num" if kind == "float" else "int", "lb": domain[0], "ub": domain[1]})
+                hebo_type = "num" if kind == "float" else "int"
+                space.append({"name": name, "type": hebo_type, "lb": domain[0], "ub": domain[1]})
         self._optimizer = HEBO(DesignSpace().parse(space), scramble_seed=seed)
 
     def ask_now(self, number):
@@ -199,7 +200,9 @@ class Hebo(Timed):
         values = []
         for name, kind, *domain in self._parameters:
             value = row[name].iloc[0]
-            values.append(domain[0][int(value)] if kind == "choice" else float(value) if kind == "float" else int(value))
+            values.append(
+                domain[0][int(value)] if kind == "choice" else float(value) if kind == "float" else int(value)
+            )
         return values
 
     def tell_now(self, number, value):
