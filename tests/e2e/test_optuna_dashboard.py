@@ -36,7 +36,8 @@ def dashboard(path):
 
 def fill(url, name, metric, told, **more):
     """A study of 12 trials: the third pruned, the fourth failed, the last one running."""
-    call(url, "/api/2.0/tune/studies", {"name": name, "metric": metric, "space": SPACE, "sampler": "random", **more})
+    call(url, "/api/2.0/tune/studies", {"name": name, "metric": metric, "space": SPACE,
+                                            "sampler": {"type": "random", "seed": 7}, **more})
     path = f"/api/2.0/tune/studies/{name}"
     for number in range(12):
         trial = call(url, f"{path}/ask", {})[1]["trials"][0]
