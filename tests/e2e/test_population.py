@@ -144,9 +144,11 @@ def test_checkpoints_that_nobody_continues_are_removed(tmp_path):
     sampler = {**STUDY["sampler"], "max": 2 * generations}
     study = {**STUDY, "command": [sys.executable, "-c", COUNTING], "sampler": sampler}
     (tmp_path / "study.json").write_text(json.dumps(study))
-    for number in (9, 20, 31):  # server and agent die at once; trials go on, are lost, continue their parents again
+    for _ in range(3):  # server and agent die at once; trials go on, are lost, continue their parents again
         process = start("run", "study.json", "--port", "0", cwd=tmp_path)
-        read_lines_until(process, f"#{number} ")
+        with contextlib.suppress(AssertionError):  # a study that has ended meanwhile says no more
+            for _ in range(6):
+                read_lines_until(process, "#")
         os.kill(process.pid, signal.SIGKILL)
         process.communicate(timeout=60)
     done = tune("run", "study.json", "--port", 0, cwd=tmp_path)
