@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from agent_support import Farm, wait_for
-from study_support import OK, ROOT, call, end_all_of, read_lines_until, server, start, study_of, trials_of, tune, tune_json
+from study_support import OK, ROOT, call, end_all_of, server, start, study_of, trials_of, tune, tune_json
 
 EXAMPLE = ROOT / "examples" / "pbt"
 MEMBERS, INTERVAL, MAX = 8, 5, 30
@@ -109,18 +109,34 @@ def test_the_example_by_the_python_client(tmp_path):
         assert call(url, "/api/2.0/tune/studies/pbt-client/replay")[1]["differing"] == 0
 
 
-def test_kill_9_in_the_middle_and_the_lineages_are_whole(tmp_path):
-    (tmp_path / "study.json").write_text(json.dumps(STUDY))
-    process = start("run", "study.json", "--port", "0", cwd=tmp_path)
-    read_lines_until(process, "#7 ")
-    os.kill(process.pid, signal.SIGKILL)
+def is_killed_after(ended, cwd):
+    """Runs study.json and kills server and agent at once when `ended` trials have; whether they were still at it."""
+    process = start("run", "study.json", "--port", "0", cwd=cwd)
+    for line in process.stderr:
+        ended -= "#" in line
+        if ended == 0:
+            break
+    was_running = process.poll() is None
+    process.kill()
     process.communicate(timeout=60)
-    done = tune("run", "study.json", "--port", 0, cwd=tmp_path)
+    return was_running
+
+
+def run_to_the_end(cwd):
+    """The trials of study.json, which are whole whatever came before."""
+    done = tune("run", "study.json", "--port", 0, cwd=cwd)
     assert done.returncode == OK, done.stdout + done.stderr
-    trials = trials_of(tmp_path)
+    trials = trials_of(cwd)
     assert {trial["state"] for trial in trials} == {"complete"}, [trial for trial in trials if trial["reason"]]
     check_lineages(trials)
     check_sums(trials)
+    return trials
+
+
+def test_kill_9_in_the_middle_and_the_lineages_are_whole(tmp_path):
+    (tmp_path / "study.json").write_text(json.dumps(STUDY))
+    assert is_killed_after(8, tmp_path)
+    trials = run_to_the_end(tmp_path)
     assert {trial["steps"][1] for trial in trials if trial["value"] == min(t["value"] for t in trials)} == {10}
 
 
@@ -144,23 +160,13 @@ def test_checkpoints_that_nobody_continues_are_removed(tmp_path):
     sampler = {**STUDY["sampler"], "max": 2 * generations}
     study = {**STUDY, "command": [sys.executable, "-c", COUNTING], "sampler": sampler}
     (tmp_path / "study.json").write_text(json.dumps(study))
-    for _ in range(3):  # server and agent die at once; trials go on, are lost, continue their parents again
-        process = start("run", "study.json", "--port", "0", cwd=tmp_path)
-        with contextlib.suppress(AssertionError):  # a study that has ended meanwhile says no more
-            for _ in range(6):
-                read_lines_until(process, "#")
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate(timeout=60)
-    done = tune("run", "study.json", "--port", 0, cwd=tmp_path)
-    assert done.returncode == OK, done.stdout + done.stderr
-    trials = trials_of(tmp_path)
-    assert {trial["state"] for trial in trials} == {"complete"}, [trial for trial in trials if trial["reason"]]
-    check_lineages(trials)
+    # Trials go on, are lost, continue their parents again. On a slow machine the last kill may come after the end.
+    assert any([is_killed_after(6, tmp_path) for _ in range(3)])
+    trials = run_to_the_end(tmp_path)
     assert len(trials) > members * (generations - 4) and max(trial["generation"] for trial in trials) == generations - 1
     counts = [int(line) for line in (tmp_path / "folders").read_text().split()]
     # The members', the best one's, those of the three that run and their parents'.
     assert max(counts) <= 2 * members + 4, counts
-    check_sums(trials)
     assert checkpoints_left(tmp_path) == final_checkpoints(trials)
 
 
