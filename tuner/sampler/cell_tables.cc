@@ -44,8 +44,7 @@ void CellTables::settle(std::size_t rows) {
     // Keeping ends later than it begins, so that one trial more or less does not switch each time.
     const std::size_t used = classes_.size() - classes_.unused();
     const bool is_shared = is_keeping_ ? used * 4 <= rows * 3 : used * 2 <= rows;
-    const bool is_often = is_coarse_;
-    is_keeping_ = rows > 0 && classes_.size() <= kClassesMax && (is_shared || is_often);
+    is_keeping_ = rows > 0 && classes_.size() <= kClassesMax && (is_shared || is_coarse_);
     if (!is_keeping_) tables_.clear();
 }
 

@@ -18,15 +18,19 @@ bool is_passing(const Error& error) {
     }
 }
 
+Result<std::unique_ptr<tracker::Client>> connect_to(const std::string& server_url) {
+    tracker::ClientOptions options;
+    options.url = server_url;
+    options.retries = 0;
+    options.user_agent = "tune-agent";
+    return tracker::create_client(std::move(options));
+}
+
 Sender::~Sender() = default;
 
 Result<void> Sender::connect(const std::string& server_url, int threads) {
     for (int i = 0; i < threads; ++i) {
-        tracker::ClientOptions options;
-        options.url = server_url;
-        options.retries = 0;
-        options.user_agent = "tune-agent";
-        TUNE_TRY(client, tracker::create_client(std::move(options)));
+        TUNE_TRY(client, connect_to(server_url));
         clients_.push_back(std::move(client));
     }
     return {};

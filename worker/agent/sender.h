@@ -17,6 +17,10 @@ namespace tune::worker {
 /// Trouble on the way or of the moment: the same call may succeed later.
 [[nodiscard]] bool is_passing(const Error& error);
 
+/// A connection of the agent's. It tries each call once: the loops that use it repeat, with the
+/// state of the moment. Errors: those of tracker::create_client.
+[[nodiscard]] Result<std::unique_ptr<tracker::Client>> connect_to(const std::string& server_url);
+
 /// A class that derives from it calls stop() in its destructor, before its members go.
 class Sender {
 public:
@@ -30,7 +34,7 @@ public:
 
 protected:
     Sender() = default;
-    /// A connection for each thread, before start(). Errors: those of Client::create.
+    /// A connection for each thread, before start(). Errors: those of connect_to.
     [[nodiscard]] Result<void> connect(const std::string& server_url, int threads);
     /// What each thread does until stopping_.
     virtual void work(tracker::Client& client) = 0;

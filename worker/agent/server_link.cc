@@ -9,7 +9,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "tracker/client/mlflow_environment.h"
+#include "worker/agent/sender.h"
 
 namespace tune::worker {
 namespace {
@@ -23,14 +23,6 @@ constexpr int kGoodbyeTimeout_ms = 2'000;
 constexpr int kRepeatPause_ms = 250;
 constexpr const char* kRegisterPath = "/api/2.0/tune/agents/register";
 
-Result<std::unique_ptr<tracker::Client>> make_client(const std::string& url) {
-    tracker::ClientOptions options;
-    options.url = url;
-    options.retries = 0;  // the loops here repeat, with the state of the moment
-    options.user_agent = "tune-agent";
-    return tracker::create_client(std::move(options));
-}
-
 bool is_unknown_agent(const Error& error) {
     return error.code == Code::kResourceDoesNotExist;
 }
@@ -42,7 +34,7 @@ Result<std::unique_ptr<ServerLink>> ServerLink::create(const std::string& server
                                                        int free_slots, LinkEvents events) {
     Clients clients;
     for (auto* client : {&clients.lease, &clients.heartbeat, &clients.goodbye}) {
-        TUNE_TRY(made, make_client(server_url));
+        TUNE_TRY(made, connect_to(server_url));
         *client = std::move(made);
     }
     return std::unique_ptr<ServerLink>(

@@ -19,32 +19,33 @@ Result<Json> json_of(const Safetensors& file, const char* key) {
     return json;
 }
 
-}  // namespace
+using Check = Result<void> (*)(const TrainConfig& config, const Json& other);
 
-Result<Record> read_record(const TrainConfig& config, const Safetensors& file) {
+/// The record of a file whose training passes `check`.
+Result<Record> read_checked(const TrainConfig& config, const Safetensors& file, Check check) {
     TUNE_TRY(config_json, json_of(file, "tune.config"));
     TUNE_TRY(inputs_json, json_of(file, "tune.inputs"));
     TUNE_TRY(state_json, json_of(file, "tune.state"));
-    TUNE_TRY_VOID(check_same_training(config, config_json));
+    TUNE_TRY_VOID(check(config, config_json));
     auto inputs = Inputs::from_json(inputs_json);
     if (!inputs) return Error{Code::kDataLoss, inputs.error().message};
     TUNE_TRY(progress, Progress::from_json(state_json));
     return Record{std::move(progress), *std::move(inputs)};
 }
 
+}  // namespace
+
+Result<Record> read_record(const TrainConfig& config, const Safetensors& file) {
+    return read_checked(config, file, check_same_training);
+}
+
 Result<Record> read_parent(const TrainConfig& config, const Safetensors& file) {
-    TUNE_TRY(config_json, json_of(file, "tune.config"));
-    TUNE_TRY(inputs_json, json_of(file, "tune.inputs"));
-    TUNE_TRY(state_json, json_of(file, "tune.state"));
-    TUNE_TRY_VOID(check_same_network(config, config_json));
-    auto inputs = Inputs::from_json(inputs_json);
-    if (!inputs) return Error{Code::kDataLoss, inputs.error().message};
-    TUNE_TRY(parent, Progress::from_json(state_json));
+    TUNE_TRY(parent, read_checked(config, file, check_same_network));
     Progress progress;
-    progress.epoch = parent.epoch;
-    progress.epoch_reported = parent.epoch;
-    progress.last_metrics = std::move(parent.last_metrics);
-    return Record{std::move(progress), *std::move(inputs)};
+    progress.epoch = parent.progress.epoch;
+    progress.epoch_reported = parent.progress.epoch;
+    progress.last_metrics = std::move(parent.progress.last_metrics);
+    return Record{std::move(progress), std::move(parent.inputs)};
 }
 
 std::string last_checkpoint(const TrainConfig& config, const Record& record,
