@@ -1,7 +1,6 @@
 #include "worker/train/config.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -118,18 +117,17 @@ LearningRate learning_rate(const TrainConfig& config, std::int64_t steps_per_epo
 Json result_deciding(const TrainConfig& config) {
     Json record = Json::object();
     for (const Parameter& parameter : parameters())
-        if (parameter.decides_result) record[parameter.name] = parameter.get(config);
+        if (parameter.reach >= Reach::kResult) record[parameter.name] = parameter.get(config);
     return record;
 }
 
 namespace {
 
-/// "width was '8' and is '16', ..." of the parameters for which `counts` says so.
-template <class Counts>
-std::string differences_of(const TrainConfig& config, const Json& record, const Counts& counts) {
+/// "width was '8' and is '16', ..." of the parameters that reach at least so far.
+std::string differences_of(const TrainConfig& config, const Json& record, Reach least) {
     std::string differences;
     for (const Parameter& parameter : parameters()) {
-        if (!parameter.decides_result || !counts(parameter)) continue;
+        if (parameter.reach < least) continue;
         const std::string now = parameter.get(config);
         const std::string then =
             record.is_object() ? record.value(parameter.name, std::string()) : std::string();
@@ -143,8 +141,7 @@ std::string differences_of(const TrainConfig& config, const Json& record, const 
 }  // namespace
 
 Result<void> check_same_training(const TrainConfig& config, const Json& record) {
-    const std::string differences =
-        differences_of(config, record, [](const Parameter&) { return true; });
+    const std::string differences = differences_of(config, record, Reach::kResult);
     if (differences.empty()) return {};
     return Error{Code::kInvalidParameterValue,
                  "the checkpoint is of another training run: " + differences +
@@ -152,12 +149,7 @@ Result<void> check_same_training(const TrainConfig& config, const Json& record) 
 }
 
 Result<void> check_same_network(const TrainConfig& config, const Json& record) {
-    constexpr std::array<std::string_view, 11> kFixed = {
-        "train-split", "val-split", "label", "features", "shape",    "classes",
-        "normalize",   "model",     "width", "depth",    "optimizer"};
-    const std::string differences = differences_of(config, record, [&](const Parameter& parameter) {
-        return std::find(kFixed.begin(), kFixed.end(), parameter.name) != kFixed.end();
-    });
+    const std::string differences = differences_of(config, record, Reach::kNetwork);
     if (differences.empty()) return {};
     return Error{Code::kInvalidParameterValue,
                  "the checkpoint to start from is of another network: " + differences +

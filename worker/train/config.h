@@ -75,6 +75,13 @@ struct TrainConfig {
     std::int64_t threads = 1;
 };
 
+/// How far another value of a parameter reaches, each further than the one before.
+enum class Reach {
+    kOnlyHow,  ///< how a run goes, not what it yields
+    kResult,   ///< a checkpoint made with another value is of another training run
+    kNetwork,  ///< and cannot be started from, either
+};
+
 /// One parameter: `set` checks and stores a text, `get` gives back the text that `set` accepts.
 struct Parameter {
     std::string name;                  ///< as on the command line, without "--"
@@ -82,8 +89,7 @@ struct Parameter {
     std::string type;                  ///< for --help, e.g. "INT", "mlp|cnn"
     std::string group;                 ///< for --help
     std::string help;
-    /// A checkpoint made with another value is of another training run.
-    bool decides_result = true;
+    Reach reach = Reach::kResult;
     std::function<Result<void>(TrainConfig&, std::string_view)> set;
     std::function<std::string(const TrainConfig&)> get;
 };

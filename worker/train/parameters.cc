@@ -10,8 +10,9 @@ namespace {
 
 constexpr std::int64_t kSeedMax = std::int64_t{1} << 62;  // what the loader takes
 
-constexpr bool kDecides = true;
-constexpr bool kOnlyHow = false;  ///< changes how a run goes, not what it yields
+constexpr Reach kOnlyHow = Reach::kOnlyHow;
+constexpr Reach kResult = Reach::kResult;
+constexpr Reach kNetwork = Reach::kNetwork;
 
 Error wrong_value(const std::string& name, std::string_view value, const std::string& expected) {
     return Error{Code::kInvalidParameterValue,
@@ -59,9 +60,9 @@ public:
 
     void group(std::string name) { group_ = std::move(name); }
 
-    void text(std::string name, std::string TrainConfig::*field, std::string type, bool decides,
+    void text(std::string name, std::string TrainConfig::*field, std::string type, Reach reach,
               std::string help) {
-        Parameter& p = add(std::move(name), std::move(type), decides, std::move(help));
+        Parameter& p = add(std::move(name), std::move(type), reach, std::move(help));
         p.set = [field](TrainConfig& config, std::string_view value) -> Result<void> {
             config.*field = std::string(value);
             return {};
@@ -71,8 +72,8 @@ public:
 
     template <class Field>  // std::int64_t or std::optional<std::int64_t>
     void integer(std::string name, Field TrainConfig::*field, std::int64_t low, std::int64_t high,
-                 bool decides, std::string help) {
-        Parameter& p = add(name, "INT", decides, std::move(help));
+                 Reach reach, std::string help) {
+        Parameter& p = add(name, "INT", reach, std::move(help));
         p.set = [=](TrainConfig& config, std::string_view value) -> Result<void> {
             std::int64_t number = 0;
             if (!parse_number(value, number) || number < low || number > high)
@@ -86,9 +87,9 @@ public:
     }
 
     template <class Field>  // double or std::optional<double>
-    void real(std::string name, Field TrainConfig::*field, Range range, bool decides,
+    void real(std::string name, Field TrainConfig::*field, Range range, Reach reach,
               std::string help) {
-        Parameter& p = add(name, "FLOAT", decides, std::move(help));
+        Parameter& p = add(name, "FLOAT", reach, std::move(help));
         p.set = [=](TrainConfig& config, std::string_view value) -> Result<void> {
             double number = 0;
             if (!parse_number(value, number) || !range.holds(number))
@@ -102,10 +103,10 @@ public:
     /// `names` in the order of the enumerators.
     template <class Enum>
     void choice(std::string name, Enum TrainConfig::*field, std::vector<std::string> names,
-                std::string help) {
+                Reach reach, std::string help) {
         std::string type;
         for (const std::string& each : names) type += type.empty() ? each : "|" + each;
-        Parameter& p = add(name, type, kDecides, std::move(help));
+        Parameter& p = add(name, type, reach, std::move(help));
         p.set = [=](TrainConfig& config, std::string_view value) -> Result<void> {
             for (std::size_t i = 0; i < names.size(); ++i) {
                 if (value != names[i]) continue;
@@ -120,7 +121,7 @@ public:
     }
 
     void flag(std::string name, bool TrainConfig::*field, std::string help) {
-        Parameter& p = add(name, "true|false", kDecides, std::move(help));
+        Parameter& p = add(name, "true|false", kResult, std::move(help));
         p.set = [=](TrainConfig& config, std::string_view value) -> Result<void> {
             if (value != "true" && value != "false" && value != "1" && value != "0")
                 return wrong_value(name, value, "true or false");
@@ -133,13 +134,13 @@ public:
     void alias(std::string name) { table.back().aliases.push_back(std::move(name)); }
 
 private:
-    Parameter& add(std::string name, std::string type, bool decides, std::string help) {
+    Parameter& add(std::string name, std::string type, Reach reach, std::string help) {
         Parameter p;
         p.name = std::move(name);
         p.type = std::move(type);
         p.group = group_;
         p.help = std::move(help);
-        p.decides_result = decides;
+        p.reach = reach;
         return table.emplace_back(std::move(p));
     }
 
@@ -159,21 +160,21 @@ void add_data(Builder& b) {
     b.group("Data");
     b.text("data", &TrainConfig::data, "DIR", kOnlyHow,
            "MDS data set with a subdirectory for each split");
-    b.text("train-split", &TrainConfig::train_split, "NAME", kDecides, "split to learn from");
-    b.text("val-split", &TrainConfig::val_split, "NAME", kDecides, "split to validate on");
-    b.text("label", &TrainConfig::label, "COLUMN", kDecides,
+    b.text("train-split", &TrainConfig::train_split, "NAME", kNetwork, "split to learn from");
+    b.text("val-split", &TrainConfig::val_split, "NAME", kNetwork, "split to validate on");
+    b.text("label", &TrainConfig::label, "COLUMN", kNetwork,
            "column to predict; an integer is a class, a float a value "
            "(default: label, target, class or y)");
     b.alias("label-column");
-    b.text("features", &TrainConfig::features, "COLUMN,...", kDecides,
+    b.text("features", &TrainConfig::features, "COLUMN,...", kNetwork,
            "columns to predict from (default: every other numeric one)");
     b.alias("image");
     b.alias("image-column");
-    b.text("shape", &TrainConfig::shape, "H,W[,C]", kDecides,
+    b.text("shape", &TrainConfig::shape, "H,W[,C]", kNetwork,
            "shape of one sample (default: as stored)");
-    b.integer("classes", &TrainConfig::classes, 0, 1'000'000, kDecides,
+    b.integer("classes", &TrainConfig::classes, 0, 1'000'000, kNetwork,
               "number of classes; 0: counted in the train split");
-    b.choice("normalize", &TrainConfig::normalize, {"standard", "none"},
+    b.choice("normalize", &TrainConfig::normalize, {"standard", "none"}, kNetwork,
              "standard: each column to mean 0 and deviation 1, measured on the train split");
     b.integer("loader-threads", &TrainConfig::loader_threads, 0, 256, kOnlyHow,
               "threads that decode ahead; 0: the training thread decodes");
@@ -181,59 +182,59 @@ void add_data(Builder& b) {
 
 void add_model(Builder& b) {
     b.group("Model");
-    b.choice("model", &TrainConfig::model, {"mlp", "cnn"},
+    b.choice("model", &TrainConfig::model, {"mlp", "cnn"}, kNetwork,
              "mlp: depth hidden layers of width units; cnn: depth 3x3 convolutions, the first of "
              "width channels, doubled and pooled while the image allows");
-    b.integer("width", &TrainConfig::width, 1, 1'000'000, kDecides, "units or channels");
-    b.integer("depth", &TrainConfig::depth, 0, 1000, kDecides, "hidden layers");
-    b.real("dropout", &TrainConfig::dropout, {0.0, 1.0}, kDecides,
+    b.integer("width", &TrainConfig::width, 1, 1'000'000, kNetwork, "units or channels");
+    b.integer("depth", &TrainConfig::depth, 0, 1000, kNetwork, "hidden layers");
+    b.real("dropout", &TrainConfig::dropout, {0.0, 1.0}, kResult,
            "part of the hidden units that is dropped in a training step");
 }
 
 void add_optimisation(Builder& b) {
     b.group("Optimisation");
     b.integer("epochs", &TrainConfig::epochs, 1, 1'000'000, kOnlyHow, "passes over the data");
-    b.integer("batch-size", &TrainConfig::batch_size, 1, 1'000'000, kDecides,
+    b.integer("batch-size", &TrainConfig::batch_size, 1, 1'000'000, kResult,
               "samples of one optimizer step");
     b.alias("batch");
-    b.integer("base-batch-size", &TrainConfig::base_batch_size, 0, 1'000'000, kDecides,
+    b.integer("base-batch-size", &TrainConfig::base_batch_size, 0, 1'000'000, kResult,
               "the batch size that lr is meant for; 0: batch-size");
-    b.choice("lr-scaling", &TrainConfig::lr_scaling, {"sqrt", "linear", "none"},
+    b.choice("lr-scaling", &TrainConfig::lr_scaling, {"sqrt", "linear", "none"}, kResult,
              "with k = batch-size / base-batch-size: lr * sqrt(k), lr * k or lr");
-    b.real("lr", &TrainConfig::lr, {0.0, kNoLimit, true}, kDecides,
+    b.real("lr", &TrainConfig::lr, {0.0, kNoLimit, true}, kResult,
            "learning rate at base-batch-size");
     b.alias("learning-rate");
-    b.choice("schedule", &TrainConfig::schedule, {"constant", "cosine"},
+    b.choice("schedule", &TrainConfig::schedule, {"constant", "cosine"}, kResult,
              "of the learning rate after warm-up; cosine falls to 0 at the last step");
-    b.real("warmup-epochs", &TrainConfig::warmup_epochs, {0.0, 1e6}, kDecides,
+    b.real("warmup-epochs", &TrainConfig::warmup_epochs, {0.0, 1e6}, kResult,
            "linear warm-up of the learning rate, in epochs (fractions too)");
-    b.integer("warmup-steps", &TrainConfig::warmup_steps, 0, 1'000'000'000, kDecides,
+    b.integer("warmup-steps", &TrainConfig::warmup_steps, 0, 1'000'000'000, kResult,
               "the same in steps of base-batch-size samples");
-    b.choice("optimizer", &TrainConfig::optimizer, {"adamw", "sgd"}, "");
-    b.real("momentum", &TrainConfig::momentum, {0.0, 1.0}, kDecides, "of sgd");
+    b.choice("optimizer", &TrainConfig::optimizer, {"adamw", "sgd"}, kNetwork, "");
+    b.real("momentum", &TrainConfig::momentum, {0.0, 1.0}, kResult, "of sgd");
     b.flag("nesterov", &TrainConfig::nesterov, "Nesterov momentum, of sgd");
-    b.real("weight-decay", &TrainConfig::weight_decay, {0.0, kNoLimit}, kDecides,
+    b.real("weight-decay", &TrainConfig::weight_decay, {0.0, kNoLimit}, kResult,
            "decoupled in adamw (default: 0.01), added to the gradient in sgd (default: 0)");
-    b.real("beta1", &TrainConfig::beta1, {0.0, 1.0}, kDecides, "of adamw");
-    b.real("beta2", &TrainConfig::beta2, {0.0, 1.0}, kDecides, "of adamw");
-    b.real("eps", &TrainConfig::eps, {0.0, kNoLimit}, kDecides, "of adamw");
-    b.integer("seed", &TrainConfig::seed, 0, kSeedMax, kDecides,
+    b.real("beta1", &TrainConfig::beta1, {0.0, 1.0}, kResult, "of adamw");
+    b.real("beta2", &TrainConfig::beta2, {0.0, 1.0}, kResult, "of adamw");
+    b.real("eps", &TrainConfig::eps, {0.0, kNoLimit}, kResult, "of adamw");
+    b.integer("seed", &TrainConfig::seed, 0, kSeedMax, kResult,
               "of weights, order and dropout (default: the low 62 bits of TUNE_SEED, else 0)");
 }
 
 void add_stopping(Builder& b) {
     b.group("Early stopping (on as soon as one of these is given)");
-    b.text("early-stopping", &TrainConfig::early_stopping, "METRIC:MODE", kDecides,
+    b.text("early-stopping", &TrainConfig::early_stopping, "METRIC:MODE", kResult,
            "what to watch, e.g. val_accuracy:max (default: val_loss:min)");
     b.integer("patience", &TrainConfig::patience, 0, 1'000'000, kOnlyHow,
               "validations without improvement before it stops (default: 3)");
-    b.real("min-delta", &TrainConfig::min_delta, {0.0, kNoLimit}, kDecides,
+    b.real("min-delta", &TrainConfig::min_delta, {0.0, kNoLimit}, kResult,
            "an improvement is more than this");
     b.real("stopping-threshold", &TrainConfig::stopping_threshold, {-kNoLimit, kNoLimit}, kOnlyHow,
            "stop when the metric is better than this");
     b.real("divergence-threshold", &TrainConfig::divergence_threshold, {-kNoLimit, kNoLimit},
            kOnlyHow, "stop when the metric is worse than this");
-    b.integer("val-every", &TrainConfig::val_every, 1, 1'000'000, kDecides,
+    b.integer("val-every", &TrainConfig::val_every, 1, 1'000'000, kResult,
               "epochs between validations; the last epoch always has one");
 }
 
