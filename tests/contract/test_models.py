@@ -73,7 +73,7 @@ def test_models_outside_of_a_run(mlflow, client, experiment):
     assert client.get_logged_model(external.model_id).status == "READY"
 
 
-def test_the_registry_is_cleanly_absent(mlflow, client):
+def test_a_registered_model_that_is_not_there_is_an_error(mlflow, client):
     from mlflow.exceptions import MlflowException
 
     with pytest.raises(MlflowException):

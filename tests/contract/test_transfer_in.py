@@ -51,6 +51,59 @@ def test_sqlite_reads_the_same_and_is_left_as_it_was(source, tmp_path):
     assert_same(source["record"], read_ours(tmp_path / "data", tmp_path))
 
 
+# The heads of mlflow 3.11.1's schema and of each migration since then.
+SCHEMAS = ["c3d6457b6d8a", "a5b4c3d2e1f0", "ae8bbe7743c9", "7d34483879f0", "da6fb0208061", "89d3d66ed43f",
+           "b7e4c1a90f23", "a8b9c0d1e2f3", "c1d2e3f4a5b6", "c3d9e7f1a2b4", "6f8d9c3b2a1e", "1971f2d9a75b",
+           "17e22815139b", "b7e2c1a4d9f3", "75868b020152", "dc11669786a5"]
+
+
+def bring_to(revision, path):
+    """As `mlflow db upgrade` does, up to this revision; a new data base begins as MLflow's do."""
+    import alembic.command
+    import sqlalchemy
+    from mlflow.store.db.utils import _get_alembic_config
+    from mlflow.store.tracking.dbmodels.initial_models import Base
+
+    if not path.exists():
+        engine = sqlalchemy.create_engine(f"sqlite:///{path}")
+        Base.metadata.create_all(engine)
+        engine.dispose()
+    alembic.command.upgrade(_get_alembic_config(f"sqlite:///{path}"), revision)
+
+
+def copy_rows(source, path):
+    """The rows of a data base into one with an older schema, as far as that has columns for them."""
+    db = sqlite3.connect(f"file:{path}", uri=True)
+    db.execute("ATTACH ? AS source", (f"file:{source}?mode=ro",))
+    columns = lambda schema, table: [row[1] for row in db.execute(f"PRAGMA {schema}.table_info('{table}')")]
+    tables = db.execute("SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'alembic%'")
+    for (table,) in tables.fetchall():
+        shared = ", ".join(f'"{name}"' for name in columns("main", table) if name in columns("source", table))
+        if shared:
+            db.execute(f"DELETE FROM main.'{table}'")
+            db.execute(f"INSERT INTO main.'{table}' ({shared}) SELECT {shared} FROM source.'{table}'")
+    db.commit()
+    db.close()
+
+
+def test_schemas_of_3_11_to_3_17_read_the_same(source, tmp_path):
+    expected = tune_json("import", source["db"], "--data", tmp_path / "data")["source"]
+    shutil.copytree(source["folder"], tmp_path / "old", ignore=shutil.ignore_patterns("mlflow.db*"))
+    path = tmp_path / "old" / "mlflow.db"
+    for revision in SCHEMAS:
+        bring_to(revision, path)
+        if revision == SCHEMAS[0]:
+            copy_rows(source["db"], path)
+        with sqlite3.connect(path) as db:
+            assert db.execute("SELECT version_num FROM alembic_version").fetchall() == [(revision,)]
+        data = tmp_path / revision
+        report = tune_json("import", path, "--data", data, "--artifact-root", source["folder"])
+        assert report["verified"] and report["source"] == report["read_back"] == expected, revision
+        assert report["failed"]["count"] == 0 and report["artifacts_left_out"]["count"] == 0, revision
+    for revision in (SCHEMAS[0], SCHEMAS[-1]):
+        assert_same(source["record"], read_ours(tmp_path / revision, tmp_path / f"read {revision}"))
+
+
 def test_remote_reads_the_same(source, tmp_path):
     assert source["remote_report"]["verified"]
     assert_same(source["record"], read_ours(source["remote"], tmp_path))
