@@ -1,6 +1,9 @@
 """tune import: what real MLflow stored reads the same through MLflow's client after the move."""
 
+import contextlib
 import os
+import pty
+import re
 import shutil
 import signal
 import sqlite3
@@ -118,3 +121,22 @@ def test_a_second_import_moves_nothing_twice(source, tmp_path):
     second = tune_json("import", source["db"], "--data", tmp_path / "data")
     assert second["verified"] and second["read_back"] == first["read_back"]
     assert second["runs_unchanged"] == first["source"]["runs"] and second["artifacts_new"] == 0
+
+
+@pytest.mark.parametrize("more, is_shown", [((), True), (("--quiet",), False)])
+def test_a_terminal_sees_how_far_the_import_is(source, tmp_path, more, is_shown):
+    ours, terminal = pty.openpty()
+    process = subprocess.Popen([TUNE, "import", source["db"], "--data", tmp_path / "data", *more], stdin=terminal,
+                               stdout=subprocess.DEVNULL, stderr=terminal, env={**os.environ, "TERM": "xterm"})
+    os.close(terminal)
+    seen = b""
+    with contextlib.suppress(OSError):  # what reading gives once nobody holds the other side
+        while piece := os.read(ours, 65536):
+            seen += piece
+    os.close(ours)
+    assert process.wait(60) == 0
+    bars = re.findall(r"\r\x1b\[K\w+ ([━─]+) (\d+)/(\d+) runs  \d+ points", seen.decode())
+    assert bool(bars) == is_shown, seen
+    for bar, done, total in bars:
+        assert len(bar) == 24 and int(done) <= int(total), bars
+    assert not is_shown or seen.endswith(b"\r\x1b[K"), "the bar goes when the import has ended"
