@@ -144,12 +144,18 @@ def test_a_metric_that_never_arrives_says_how_to_report_it(tmp_path):
 
 
 def test_a_script_that_always_fails_is_said_early_and_where_its_output_is(tmp_path):
-    (tmp_path / "broken.py").write_text("import no_module_of_this_name\n")
-    done = tune(*run_arguments(["python3", "broken.py"], trials=6, jobs=1), cwd=tmp_path)
-    assert done.returncode == NO_TRIAL
-    assert done.stderr.count("trials so far failed") == 1 and "all 3 trials so far failed" in done.stderr
+    # The fourth trial waits until it was said of three.
+    os.mkfifo(tmp_path / "gate")
+    (tmp_path / "broken.py").write_text(
+        "import os\nif os.environ['TUNE_TRIAL'] == '3':\n    open('gate').read()\nimport no_module_of_this_name\n")
+    process = start(*run_arguments(["python3", "broken.py"], trials=6, jobs=1), cwd=tmp_path)
+    lines = read_lines_until(process, "all 3 trials so far failed")
+    (tmp_path / "gate").write_text("go")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == NO_TRIAL
+    assert ("".join(lines) + err).count("trials so far failed") == 1
     last = trials_of(tmp_path)[-1]
-    assert "No module named 'no_module_of_this_name'" in done.stdout and f"/r/{last['run_id']}?tab=logs" in done.stdout
+    assert "No module named 'no_module_of_this_name'" in out and f"/r/{last['run_id']}?tab=logs" in out
 
 
 def test_the_time_budget_ends_running_trials(tmp_path):
