@@ -1,5 +1,7 @@
 #include "tracker/store/read_pool.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -63,12 +65,27 @@ void ReadPool::run() {
     stand_back(kReaderSteps);
     std::unique_lock lock(mutex_);
     for (;;) {
-        jobs_changed_.wait(lock, [this] { return is_stopping_ || !jobs_.empty(); });
+        wait_for_job(lock);
         if (jobs_.empty()) return;
         stand_aside(lock);
         if (jobs_.empty()) continue;  // another thread took it meanwhile
         run_one(lock);
     }
+}
+
+void ReadPool::wait_for_job(std::unique_lock<std::mutex>& lock) {
+    const auto is_over = [this] { return is_stopping_ || !jobs_.empty(); };
+    while (may_hold_freed_) {
+        if (jobs_changed_.wait_until(lock, last_end_ + manners_.quiet, is_over)) return;
+        if (std::chrono::steady_clock::now() < last_end_ + manners_.quiet) continue;
+        may_hold_freed_ = false;
+        lock.unlock();
+        // malloc gives back what is free at the end of a thread's memory only. There lie pages and
+        // statements that connections keep, with what large answers took below them.
+        ::malloc_trim(0);
+        lock.lock();
+    }
+    jobs_changed_.wait(lock, is_over);
 }
 
 void ReadPool::run_one(std::unique_lock<std::mutex>& lock) {
@@ -80,6 +97,8 @@ void ReadPool::run_one(std::unique_lock<std::mutex>& lock) {
     job = nullptr;  // what it holds may be much
     lock.lock();
     --running_;
+    may_hold_freed_ = true;
+    last_end_ = std::chrono::steady_clock::now();
     job_ended_.notify_one();
 }
 

@@ -20,7 +20,8 @@ namespace tune::tracker {
 
 /// How reads give way where writes crowd. Every read keeps a processor busy for ms, and a thread
 /// that gets none at once gets one at the kernel's next tick, up to 4 ms later: a commit, which
-/// sleeps and wakes several times, then takes several times as long.
+/// sleeps and wakes several times, then takes several times as long. Nor do they keep memory that
+/// they do not need.
 struct ReadManners {
     /// Jobs at a time while writes crowd.
     int jobs_beside_writes = 1;
@@ -28,6 +29,8 @@ struct ReadManners {
     std::chrono::milliseconds crowd{50};
     /// A job that waits for so long is run all the same.
     std::chrono::milliseconds patience{50};
+    /// After so long without a job, what jobs took and freed goes back to the system.
+    std::chrono::milliseconds quiet{2'000};
 
     /// Leaves one of this machine's processors to the writer and the network.
     [[nodiscard]] static ReadManners of_this_machine();
@@ -81,6 +84,8 @@ public:
 
 private:
     void run();
+    /// Until there is a job, or the pool stops.
+    void wait_for_job(std::unique_lock<std::mutex>& lock);
     /// The first of jobs_. REQUIRES: there is one.
     void run_one(std::unique_lock<std::mutex>& lock);
     /// Until a job may be run beside the writes, or has waited long enough.
@@ -101,6 +106,8 @@ private:
     std::vector<std::unique_ptr<sqlite::Connection>> idle_;  // guarded by mutex_
     std::size_t connection_count_ = 0;                       // guarded by mutex_
     int running_ = 0;                                        // jobs; guarded by mutex_
+    bool may_hold_freed_ = false;                            // memory; guarded by mutex_
+    std::chrono::steady_clock::time_point last_end_;         // of a job; guarded by mutex_
     std::uint64_t rejected_ = 0;                             // guarded by mutex_
     bool is_stopping_ = false;                               // guarded by mutex_
     bool is_paused_ = false;                                 // guarded by mutex_

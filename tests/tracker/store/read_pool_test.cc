@@ -1,12 +1,16 @@
 #include "tracker/store/read_pool.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <future>
+#include <memory>
 #include <optional>
 #include <thread>
+#include <vector>
 
 namespace tune::tracker {
 namespace {
@@ -81,6 +85,43 @@ TEST_F(ReadPoolTest, AJobStandsAsideForATimeOnly) {
     start({.jobs_beside_writes = 1, .crowd = hours(1), .patience = milliseconds(1)});
     pool_->crowd();
     run_two_that_meet();
+}
+
+/// Bytes of this process in memory.
+std::size_t resident_bytes() {
+    std::ifstream file("/proc/self/statm");
+    std::size_t all = 0;
+    std::size_t resident = 0;
+    file >> all >> resident;
+    return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST_F(ReadPoolTest, AfterAQuietTimeFreedMemoryGoesBackToTheSystem) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "a sanitizer's malloc keeps what is freed";
+#endif
+    constexpr std::size_t kBlocks = 16'000;
+    constexpr std::size_t kBytes = 4'000;
+    start({.quiet = milliseconds(1)});
+    std::unique_ptr<char[]> kept;  // above the others, as a page that a connection keeps
+    std::size_t full = 0;
+    std::promise<void> done;
+    ASSERT_TRUE(pool_->post([&] {
+        std::vector<std::unique_ptr<char[]>> answer;
+        for (std::size_t i = 0; i < kBlocks; ++i) {
+            answer.push_back(std::make_unique<char[]>(kBytes));  // zeroed: in memory
+        }
+        kept = std::make_unique<char[]>(kBytes);
+        full = resident_bytes();
+        answer.clear();
+        done.set_value();
+    }));
+    done.get_future().wait();
+    const std::size_t target = full - kBlocks * kBytes / 2;
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (resident_bytes() > target && std::chrono::steady_clock::now() < patience)
+        std::this_thread::sleep_for(milliseconds(1));
+    EXPECT_LT(resident_bytes(), target);
 }
 
 TEST_F(ReadPoolTest, StopRunsJobsThatStandAside) {
