@@ -140,26 +140,52 @@ CommitThread::CommitThread(WriteContext& context, ObserverThread& observers,
 
 void CommitThread::submit(Command command, Store::Completion completion) {
     const std::size_t bytes = approximate_bytes(command);
+    Pending pending{std::move(command), std::move(completion), bytes};
+    enqueue({&pending, 1});
+}
+
+void CommitThread::submit(std::vector<Submission> submissions) {
+    std::vector<Pending> pending;
+    pending.reserve(submissions.size());
+    for (Submission& submission : submissions) {
+        const std::size_t bytes = approximate_bytes(submission.command);
+        pending.push_back({std::move(submission.command), std::move(submission.completion), bytes});
+    }
+    enqueue(pending);
+}
+
+void CommitThread::enqueue(std::span<Pending> pending) {
     Error refusal{Code::kTemporarilyUnavailable, "The server is stopping; try again later."};
+    std::size_t taken = 0;
+    bool was_empty = false;
     {
-        std::unique_lock lock(mutex_);
-        const bool is_full =
-            queue_.size() >= kWriteQueueMax || queued_bytes_ + bytes > kWriteQueueBytesMax;
-        if (!is_stopping_ && (!is_full || queue_.empty())) {
-            queued_bytes_ += bytes;
-            queue_.push_back({std::move(command), std::move(completion), bytes});
-            const bool is_first = queue_.size() == 1;
-            lock.unlock();  // first: the writer runs at once and wants it
-            if (is_first) changed_.notify_one();
-            return;
-        }
-        if (!is_stopping_) rejected_.fetch_add(1, std::memory_order_relaxed);
-        if (!is_stopping_)
+        const std::lock_guard lock(mutex_);
+        was_empty = queue_.empty();
+        if (!is_stopping_) taken = append(pending);
+        if (!is_stopping_ && taken < pending.size()) {
             refusal = {Code::kRequestLimitExceeded, "Too many writes are waiting (" +
                                                         std::to_string(queue_.size()) +
                                                         "); try again later."};
+        }
     }
-    if (completion) completion(std::move(refusal));
+    // Without the lock: the writer runs at once and wants it.
+    if (was_empty && taken > 0) changed_.notify_one();
+    for (const Pending& refused : pending.subspan(taken))
+        if (refused.completion) refused.completion(refusal);
+}
+
+std::size_t CommitThread::append(std::span<Pending> pending) {
+    std::size_t taken = 0;
+    for (Pending& one : pending) {
+        const bool is_full =
+            queue_.size() >= kWriteQueueMax || queued_bytes_ + one.bytes > kWriteQueueBytesMax;
+        if (is_full && !queue_.empty()) break;
+        queued_bytes_ += one.bytes;
+        queue_.push_back(std::move(one));
+        ++taken;
+    }
+    rejected_.fetch_add(pending.size() - taken, std::memory_order_relaxed);
+    return taken;
 }
 
 void CommitThread::describe(StoreStatistics& statistics) {

@@ -51,6 +51,7 @@ public:
 
     /// As Store::submit.
     void submit(Command command, Store::Completion completion);
+    void submit(std::vector<Submission> submissions);
     /// Applies what is queued, then ends the thread. Idempotent.
     void stop();
 
@@ -73,6 +74,9 @@ private:
     using Outcomes = std::vector<Result<Outcome>>;
 
     void run();
+    void enqueue(std::span<Pending> pending);
+    /// How many of them, from the first on, there is room for. REQUIRES: mutex_ is held.
+    [[nodiscard]] std::size_t append(std::span<Pending> pending);
     [[nodiscard]] std::vector<Pending> take_group();
     void commit_group(std::span<Pending> group);
     /// One transaction. Errors: SQL; nothing was changed then.

@@ -139,6 +139,10 @@ void Store::submit(Command command, Completion completion) {
     parts_->commits.submit(std::move(command), std::move(completion));
 }
 
+void Store::submit(std::vector<Submission> submissions) {
+    parts_->commits.submit(std::move(submissions));
+}
+
 Result<Outcome> Store::execute(Command command) {
     TUNE_CHECK(!parts_->commits.is_this_thread() && !parts_->observers.is_this_thread(),
                "Store::execute would wait for itself");

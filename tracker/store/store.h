@@ -120,6 +120,12 @@ struct RunHistory {
     std::vector<Metric> metrics;
 };
 
+/// A command and what is called with its outcome; see Store::submit.
+struct Submission {
+    Command command;
+    std::function<void(Result<Outcome>)> completion;
+};
+
 /// Thread-safe. Owns one writer thread, one observer thread, one checkpoint thread, a pool of
 /// reader threads and read connections. Memory is bounded: see tracker/README.md.
 class Store {
@@ -135,7 +141,7 @@ public:
 
     // --- writes ---
 
-    using Completion = std::function<void(Result<Outcome>)>;
+    using Completion = decltype(Submission::completion);
 
     /// Queues the command; never blocks. The completion is called exactly once: on the writer
     /// thread after the commit that holds the command is on disk (or after the command failed),
@@ -144,6 +150,10 @@ public:
     /// thread are applied in order. A full disk or an input/output error is kResourceExhausted or
     /// kTemporarilyUnavailable: nothing was changed, and the store goes on.
     void submit(Command command, Completion completion);
+
+    /// As submit of each, in order. They share a commit, unless it grows too large or one of them
+    /// fails; without room for all, the first of them are taken.
+    void submit(std::vector<Submission> submissions);
 
     /// submit and wait. Never on a network, writer or observer thread.
     [[nodiscard]] Result<Outcome> execute(Command command);

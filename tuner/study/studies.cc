@@ -288,18 +288,18 @@ void Studies::Impl::create_in_experiment(Wanted wanted, std::int64_t experiment_
     Study& study = *made;
     studies_.emplace(study.name(), std::move(made));
     const std::vector<Trial*> first = begin_warm(study);
-    write(turn, create_study_commands(study),
-          [this, &study, done = std::move(wanted.done)](Turn& later, Result<void> result) {
-              if (!result) {
-                  const auto found = studies_.find(study.name());
-                  refused_.push_back(std::move(found->second));
-                  studies_.erase(found);
-                  return later.after([done, error = result.error()] { done(error); });
-              }
-              make_known(later, study, nullptr);
-              wake_leases(later);
-              later.after([done, name = study.name()] { done(Created{name, true}); });
-          });
+    turn.write(create_study_commands(study),
+               [this, &study, done = std::move(wanted.done)](Turn& later, Result<void> result) {
+                   if (!result) {
+                       const auto found = studies_.find(study.name());
+                       refused_.push_back(std::move(found->second));
+                       studies_.erase(found);
+                       return later.after([done, error = result.error()] { done(error); });
+                   }
+                   make_known(later, study, nullptr);
+                   wake_leases(later);
+                   later.after([done, name = study.name()] { done(Created{name, true}); });
+               });
     for (Trial* trial : first) write_trial(turn, study, *trial, nullptr, {});
 }
 
@@ -441,7 +441,7 @@ void Studies::Impl::wait(const std::string& name, std::int64_t version, std::int
         return turn.after([done] { done({}); });
     const std::int64_t longest_ms = std::min<std::int64_t>(wait_ms, kLongPollMax_ms);
     study_polls_.push_back({study, monotonic_ms() + longest_ms, std::move(done)});
-    ticker_wake_.notify_one();
+    wake_ticker(study_polls_.back().deadline_ms);
 }
 
 Result<void> Studies::Impl::read(std::string_view name,

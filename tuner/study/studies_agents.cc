@@ -160,8 +160,8 @@ void Studies::Impl::lease(const std::string& agent_id, LeaseRequest request,
     if (repeat_grant(turn, poll) || grant(turn, poll)) return;
     if (poll.request.wait_ms <= 0)
         return turn.after([answer = std::move(poll.done)] { answer(LeaseReply{}); });
+    wake_ticker(poll.deadline_ms);
     lease_polls_.push_back(std::move(poll));
-    ticker_wake_.notify_one();
 }
 
 /// The answer to this request was lost on the way: the attempts it started are given again.
@@ -205,6 +205,7 @@ bool Studies::Impl::grant(Turn& turn, LeasePoll& poll) {
                           .ask_request = {},
                           .now_ms = now_ms()});
         admit(*study, trial);
+        wake_ticker_for(*study, trial);
         started.push_back({study, &trial});
     }
     if (started.empty()) return false;
@@ -224,7 +225,6 @@ bool Studies::Impl::grant(Turn& turn, LeasePoll& poll) {
                         later.after([join] { join->done(std::move(join->reply)); });
                     });
     }
-    ticker_wake_.notify_one();
     return true;
 }
 
@@ -280,8 +280,8 @@ void Studies::Impl::heartbeat(const std::string& agent_id, HeartbeatRequest requ
     });
     if (is_due)
         return turn.after([answer = poll.done, reply = heartbeat_reply(poll)] { answer(reply); });
+    wake_ticker(poll.deadline_ms);
     heartbeat_polls_.push_back(std::move(poll));
-    ticker_wake_.notify_one();
 }
 
 bool Studies::Impl::has_news(const std::string& agent_id) const {
@@ -365,11 +365,11 @@ void Studies::Impl::report_metrics(const std::string& agent_id, ReportRequest re
         Holder& holder = ref.trial->progress->holder;
         holder.expires_ms = monotonic_ms() + holder.ttl_ms;
         ++join->left;
-        write(turn, report_commands(report, now_ms()),
-              [refuse, arrive](Turn& later, const Result<void>& result) {
-                  if (!result) refuse(result.error());
-                  arrive(later);
-              });
+        turn.write(report_commands(report, now_ms()),
+                   [refuse, arrive](Turn& later, const Result<void>& result) {
+                       if (!result) refuse(result.error());
+                       arrive(later);
+                   });
     }
     arrive(turn);
 }

@@ -26,18 +26,34 @@ public:
     explicit Impl(StudiesOptions options);
     ~Impl() override;
 
-    /// One stretch of work under the lock. What it leaves in `after` runs without the lock, in
-    /// order, when it ends: completions may call back in.
+    class Turn;
+    using Written = std::function<void(Turn&, Result<void>)>;
+
+    /// One stretch of work under the lock. When it ends, what it writes goes to the store, all of
+    /// it together; then what it leaves in `after` runs without the lock, in order: completions may
+    /// call back in.
     class Turn {
     public:
-        explicit Turn(Impl& impl) : lock_(impl.mutex_) {}
+        explicit Turn(Impl& impl) : impl_(impl), lock_(impl.mutex_) {}
         ~Turn();
         Turn(const Turn&) = delete;
         Turn& operator=(const Turn&) = delete;
+
+        /// One change of the store, whole or not at all. `written` is called in a later turn, when
+        /// it is on disk or was refused.
+        void write(std::vector<tracker::Command> commands, Written written);
         void after(std::function<void()> call) { after_.push_back(std::move(call)); }
 
     private:
+        struct Write {
+            std::vector<tracker::Command> commands;
+            Written written;
+        };
+        void submit();
+
+        Impl& impl_;
         std::unique_lock<std::mutex> lock_;
+        std::vector<Write> writes_;
         std::vector<std::function<void()>> after_;
     };
 
@@ -102,7 +118,6 @@ private:
         std::string run_id;
         std::uint64_t number = 0;
     };
-    using Written = std::function<void(Turn&, Result<void>)>;
 
     // studies.cc
     Study* find_study(std::string_view name) const;
@@ -174,6 +189,11 @@ private:
     void write_unsynced(Turn& turn, Study& study);
     void take_metrics(Turn& turn, const tracker::MetricsLogged& event);
     [[nodiscard]] std::int64_t next_deadline_ms() const;
+    /// Wakes the ticker if it sleeps past this time (monotonic). Without need it would only wait
+    /// for the lock that its waker holds.
+    void wake_ticker(std::int64_t deadline_ms);
+    /// The same for what a trial that has just started brings: its lease's end, its study's.
+    void wake_ticker_for(const Study& study, const Trial& trial);
     void run_ticker();
     /// Runs `call` (without the lock) once every commit that is on disk now has been observed.
     void after_observed(Turn& turn, std::function<void()> call);
@@ -185,7 +205,6 @@ private:
     void make_known(Turn& turn, Study& study, const Trial* trial);
 
     // studies_writes.cc
-    void write(Turn& turn, std::vector<tracker::Command> commands, Written written);
     void write_trial(Turn& turn, Study& study, Trial& trial, const FinishRequest* finish,
                      Written written);
     void trial_written(Turn& turn, Study& study, Trial& trial, bool creates, Result<void> result,
@@ -221,6 +240,7 @@ private:
     bool stopping_ = false;
 
     std::condition_variable ticker_wake_;
+    std::int64_t ticker_sleeps_until_ms_ = 0;  // monotonic; 0: it is awake
     std::thread ticker_;
 };
 

@@ -205,6 +205,17 @@ std::int64_t Studies::Impl::next_deadline_ms() const {
     return next;
 }
 
+void Studies::Impl::wake_ticker(std::int64_t deadline_ms) {
+    if (deadline_ms < ticker_sleeps_until_ms_) ticker_wake_.notify_one();
+}
+
+void Studies::Impl::wake_ticker_for(const Study& study, const Trial& trial) {
+    const BudgetConfig& budget = study.config().budget;
+    if (budget.time_ms || budget.cost) return ticker_wake_.notify_one();
+    const Holder& holder = trial.progress->holder;
+    if (holder.ttl_ms > 0) wake_ticker(holder.expires_ms);
+}
+
 void Studies::Impl::start_ticker() {
     if (options_.ticker) ticker_ = std::thread([this] { run_ticker(); });
 }
@@ -215,8 +226,10 @@ void Studies::Impl::run_ticker() {
         const std::int64_t now = monotonic_ms();
         const std::int64_t next = next_deadline_ms();
         if (next > now) {
-            const std::int64_t wait_ms = next == kNever_ms ? kTickMax_ms : next - now;
-            ticker_wake_.wait_for(lock, std::chrono::milliseconds(std::min(wait_ms, kTickMax_ms)));
+            const std::int64_t wait_ms = std::min(next - now, kTickMax_ms);
+            ticker_sleeps_until_ms_ = now + wait_ms;
+            ticker_wake_.wait_for(lock, std::chrono::milliseconds(wait_ms));
+            ticker_sleeps_until_ms_ = 0;
             if (stopping_ || next_deadline_ms() > monotonic_ms()) continue;
         }
         lock.unlock();

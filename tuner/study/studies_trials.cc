@@ -131,10 +131,10 @@ void Studies::Impl::ask(AskRequest request, Done<std::vector<AskedTrial>> done) 
                                      .ask_request = request.request_id,
                                      .now_ms = now_ms()});
         admit(*study, trial);
+        wake_ticker_for(*study, trial);
         trials.push_back(&trial);
         if (trials.size() < static_cast<std::size_t>(request.count)) reuse_known(turn, *study);
     }
-    ticker_wake_.notify_one();
     write_asked(turn, *study, trials, std::move(done));
 }
 
@@ -244,7 +244,7 @@ void Studies::Impl::report(ClientReport report, Done<std::optional<Action>> done
     commands.push_back(std::move(batch));
     TrialName name = report.trial;
     name.attempt = trial.attempt;
-    write(turn, std::move(commands), [this, name, done](Turn& later, Result<void> result) {
+    turn.write(std::move(commands), [this, name, done](Turn& later, Result<void> result) {
         if (!result) return later.after([done, error = result.error()] { done(error); });
         after_observed(later, [this, name, done] { report_written(name, done); });
     });
@@ -370,7 +370,7 @@ void Studies::Impl::write_told(Turn& turn, const TrialRef& ref,
     if (batch.metrics.empty()) return;
     std::vector<tracker::Command> commands;
     commands.push_back(std::move(batch));
-    write(turn, std::move(commands), {});
+    turn.write(std::move(commands), {});
 }
 
 /// Writes the trial as it is and answers when that is on disk; also the answer to a repeat.

@@ -23,36 +23,44 @@ bool is_permanent(const Error& error) {
 }  // namespace
 
 Studies::Impl::Turn::~Turn() {
+    if (!writes_.empty()) submit();
     lock_.unlock();
     for (const std::function<void()>& call : after_) call();
 }
 
-/// The store may complete at once, on this thread and under our lock, when its queue is full; such
-/// an answer waits for the end of the turn.
-void Studies::Impl::write(Turn& turn, std::vector<tracker::Command> commands, Written written) {
+void Studies::Impl::Turn::write(std::vector<tracker::Command> commands, Written written) {
+    writes_.push_back({std::move(commands), std::move(written)});
+}
+
+/// In one go, so that they share a commit: what is answered after the last of them would wait for
+/// the syncs of the others. Under the lock, so that the store takes turns in their order. It may
+/// complete at once, on this thread, when its queue is full; such answers wait for the end.
+void Studies::Impl::Turn::submit() {
     struct Submission {
         std::thread::id thread = std::this_thread::get_id();
-        bool is_submitting = true;  // of that thread only
-        std::optional<Result<void>> early;
+        bool is_over = false;  // of that thread only
     };
     auto submission = std::make_shared<Submission>();
-    auto shared = std::make_shared<Written>(std::move(written));
-    auto complete = [this, submission, shared](const Result<tracker::Outcome>& outcome) {
-        Result<void> result = outcome ? Result<void>() : Result<void>(outcome.error());
-        if (std::this_thread::get_id() == submission->thread && submission->is_submitting) {
-            submission->early = std::move(result);
-            return;
-        }
-        Turn later(*this);
-        if (*shared) (*shared)(later, std::move(result));
-    };
-    store_.submit(tracker::Atomic{std::move(commands)}, std::move(complete));
-    submission->is_submitting = false;
-    if (!submission->early) return;
-    turn.after([this, submission, shared] {
-        Turn later(*this);
-        if (*shared) (*shared)(later, *submission->early);
-    });
+    std::vector<tracker::Submission> all;
+    all.reserve(writes_.size());
+    for (Write& write : writes_) {
+        auto written = std::make_shared<Written>(std::move(write.written));
+        auto complete = [this, &impl = impl_, submission,
+                         written](const Result<tracker::Outcome>& outcome) {
+            Result<void> result = outcome ? Result<void>() : Result<void>(outcome.error());
+            auto tell = [&impl, written, result = std::move(result)] {
+                Turn later(impl);
+                if (*written) (*written)(later, result);
+            };
+            const bool is_early =
+                submission->thread == std::this_thread::get_id() && !submission->is_over;
+            if (is_early) return after(std::move(tell));
+            tell();
+        };
+        all.push_back({tracker::Atomic{std::move(write.commands)}, std::move(complete)});
+    }
+    impl_.store_.submit(std::move(all));
+    submission->is_over = true;
 }
 
 void Studies::Impl::write_trial(Turn& turn, Study& study, Trial& trial, const FinishRequest* finish,
@@ -66,11 +74,10 @@ void Studies::Impl::write_trial(Turn& turn, Study& study, Trial& trial, const Fi
     else
         commands = update_trial_commands(study, trial, finish);
     trial.sync.run_requested = true;
-    write(turn, std::move(commands),
-          [this, &study, &trial, creates, written = std::move(written)](Turn& later,
-                                                                        Result<void> result) {
-              trial_written(later, study, trial, creates, std::move(result), written);
-          });
+    turn.write(std::move(commands), [this, &study, &trial, creates, written = std::move(written)](
+                                        Turn& later, Result<void> result) {
+        trial_written(later, study, trial, creates, std::move(result), written);
+    });
 }
 
 void Studies::Impl::trial_written(Turn& turn, Study& study, Trial& trial, bool creates,
@@ -105,34 +112,34 @@ void Studies::Impl::trial_written(Turn& turn, Study& study, Trial& trial, bool c
 
 void Studies::Impl::write_again_later() {
     if (retry_at_ms_ == 0) retry_at_ms_ = monotonic_ms() + kRetryWrites_ms;
-    ticker_wake_.notify_one();
+    wake_ticker(retry_at_ms_);
 }
 
 void Studies::Impl::write_study(Turn& turn, Study& study, Written written) {
-    write(turn, update_study_commands(study, now_ms()),
-          [this, &study, written = std::move(written)](Turn& later, Result<void> result) {
-              if (!result && is_permanent(result.error())) {
-                  // The parent run is gone; the document is what counts.
-                  std::vector<tracker::Command> document = update_study_commands(study, now_ms());
-                  document.erase(document.begin(), document.end() - 1);
-                  return write(later, std::move(document), written);
-              }
-              if (result) {
-                  unsynced_studies_.erase(&study);
-                  make_known(later, study, nullptr);
-              } else {
-                  unsynced_studies_.insert(&study);
-                  write_again_later();
-              }
-              if (written) written(later, std::move(result));
-          });
+    turn.write(update_study_commands(study, now_ms()), [this, &study, written = std::move(written)](
+                                                           Turn& later, Result<void> result) {
+        if (!result && is_permanent(result.error())) {
+            // The parent run is gone; the document is what counts.
+            std::vector<tracker::Command> document = update_study_commands(study, now_ms());
+            document.erase(document.begin(), document.end() - 1);
+            return later.write(std::move(document), written);
+        }
+        if (result) {
+            unsynced_studies_.erase(&study);
+            make_known(later, study, nullptr);
+        } else {
+            unsynced_studies_.insert(&study);
+            write_again_later();
+        }
+        if (written) written(later, std::move(result));
+    });
 }
 
 /// Shown on the parent run; derived from the trials, so a failure costs nothing but the display.
 void Studies::Impl::write_best(Turn& turn, Study& study) {
     std::vector<tracker::Command> commands;
     commands.push_back(best_trial_command(study, now_ms()));
-    write(turn, std::move(commands), [](Turn&, const Result<void>&) {});
+    turn.write(std::move(commands), [](Turn&, const Result<void>&) {});
 }
 
 void Studies::Impl::finish_trial(Turn& turn, Study& study, Trial& trial, TrialEnd end) {
