@@ -136,6 +136,51 @@ TEST_F(ConcurrencyTest, AFullQueueRefusesAtOnce) {
     EXPECT_EQ(accepted, static_cast<int>(kWriteQueueMax));
 }
 
+TEST_F(ConcurrencyTest, WhatIsSubmittedTogetherSharesACommit) {
+    const std::string id = create_run();
+    store_->wait_for_observers();
+    const std::int64_t before = store_->last_position();
+    constexpr int kCommands = 20;
+    std::latch answered(kCommands);
+    std::vector<Submission> all;
+    for (int i = 0; i < kCommands; ++i)
+        all.push_back({LogMetric{id, {"a", 1, i, i}}, [&](const Result<Outcome>& outcome) {
+                           EXPECT_TRUE(outcome);
+                           EXPECT_EQ(store_->last_position(), before + 1);
+                           answered.count_down();
+                       }});
+    store_->submit(std::move(all));
+    answered.wait();
+    store_->wait_for_observers();
+    EXPECT_EQ(store_->last_position(), before + 1);
+    EXPECT_EQ(observer_.of<MetricsLogged>().size(), static_cast<std::size_t>(kCommands));
+}
+
+TEST_F(ConcurrencyTest, OfWhatIsSubmittedTogetherTheFirstAreTakenThatFit) {
+    std::latch is_blocked(1);
+    std::latch may_go(1);
+    store_->submit(PutDocument{"c", "k", "{}"}, [&](Result<Outcome>) {
+        is_blocked.count_down();
+        may_go.wait();
+    });
+    is_blocked.wait();
+    std::vector<int> refused;  // at once, on this thread
+    std::atomic<int> accepted = 0;
+    std::vector<Submission> all;
+    for (int i = 0; i < static_cast<int>(kWriteQueueMax) + 3; ++i)
+        all.push_back({PutDocument{"d", std::to_string(i), "{}"}, [&, i](Result<Outcome> outcome) {
+                           if (outcome)
+                               ++accepted;
+                           else
+                               refused.push_back(i - static_cast<int>(kWriteQueueMax));
+                       }});
+    store_->submit(std::move(all));
+    EXPECT_EQ(refused, (std::vector<int>{0, 1, 2}));
+    may_go.count_down();
+    store_->stop();
+    EXPECT_EQ(accepted, static_cast<int>(kWriteQueueMax));
+}
+
 TEST_F(ConcurrencyTest, TheQueueIsBoundedInBytes) {
     std::latch is_blocked(1);
     std::latch may_go(1);
