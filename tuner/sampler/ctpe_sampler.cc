@@ -172,6 +172,7 @@ std::vector<double> CtpeSampler::candidates_of(std::size_t group, std::uint64_t 
     const std::span<const Axis> axes = models_[0].good[group].axes();
     std::vector<double> points(models_.size() * candidates_ * axes.size());
     std::vector<double> uniforms(candidates_);
+    std::vector<double> positions(candidates_);
     CounterSource source = source_;
     for (std::size_t k = 0; k < models_.size(); ++k) {
         const ParzenEstimator& good = models_[k].good[group];
@@ -183,12 +184,9 @@ std::vector<double> CtpeSampler::candidates_of(std::size_t group, std::uint64_t 
         for (std::size_t j = 0; j < axes.size(); ++j) {
             const std::string& name = space_[groups_[group].members[j]].name;
             source.fill(number, stream_key("value" + label + name), uniforms);
-            for (std::size_t c = 0; c < candidates_; ++c) {
-                double position = good.draw_position(j, rows[c], uniforms[c]);
-                if (axes[j].kind == Axis::Kind::kStepped)
-                    position = axes[j].position(axes[j].value(position));
-                points[(k * candidates_ + c) * axes.size() + j] = position;
-            }
+            good.draw(j, rows, uniforms, positions);
+            for (std::size_t c = 0; c < candidates_; ++c)
+                points[(k * candidates_ + c) * axes.size() + j] = positions[c];
         }
     }
     return points;

@@ -1,6 +1,7 @@
 #include "tuner/sampler/normal.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace tune::tuner {
@@ -34,10 +35,33 @@ constexpr double kFarBelow[] = {2.04426310338993978564e-15, 1.421511758316445888
                                 0.0148753612908506148525,   0.13692988092273580531,
                                 0.59983220655588793769,     1.0};
 
-double polynomial(const double (&coefficients)[8], double r) {
-    double sum = coefficients[0];
+/// Where the centre ends.
+constexpr double kCentreEnd = 0.425;
+constexpr double kCentreSquare = 0.180625;
+
+/// Two numbers, handled as one.
+using Pair = double __attribute__((vector_size(16)));
+constexpr std::size_t kPair = 2;
+
+Pair pair_at(std::span<const double> numbers, std::size_t at) {
+    Pair pair;
+    std::memcpy(&pair, numbers.data() + at, sizeof pair);
+    return pair;
+}
+
+/// Number: double or Pair.
+template <class Number>
+Number polynomial(const double (&coefficients)[8], const Number& r) {
+    Number sum = coefficients[0] - Number{};
     for (int i = 1; i < 8; ++i) sum = sum * r + coefficients[i];
     return sum;
+}
+
+/// The quantile of q + 1/2. REQUIRES: |q| <= kCentreEnd.
+template <class Number>
+Number centre_quantile(const Number& q) {
+    const Number r = kCentreSquare - q * q;
+    return q * polynomial(kCentre, r) / polynomial(kCentreBelow, r);
 }
 
 /// ln P(X > z) for large z by the asymptotic series of Mills' ratio.
@@ -83,10 +107,7 @@ double log_normal_mass(double low, double high) {
 
 double normal_quantile(double p) {
     const double q = p - 0.5;
-    if (std::abs(q) <= 0.425) {
-        const double r = 0.180625 - q * q;
-        return q * polynomial(kCentre, r) / polynomial(kCentreBelow, r);
-    }
+    if (std::abs(q) <= kCentreEnd) return centre_quantile(q);
     double r = q < 0 ? p : 1 - p;
     if (r <= 0) return std::copysign(std::numeric_limits<double>::infinity(), q);
     r = std::sqrt(-std::log(r));
@@ -100,6 +121,31 @@ double truncated_normal_quantile(double low_tail, double high_tail, double unifo
     const double below = low_tail + uniform * mass;
     return below <= 0.5 ? normal_quantile(below)
                         : -normal_quantile(high_tail + (1 - uniform) * mass);
+}
+
+/// Most lie in the centre, where two polynomials are all there is: chains of operations of which
+/// each waits for the one before, so that several side by side take as long as one. Which end is
+/// the nearer one is a matter of chance, so no branch depends on it.
+void truncated_normal_quantiles(std::span<const double> low_tails,
+                                std::span<const double> high_tails, std::span<double> z) {
+    std::size_t at = 0;
+    for (; at + kPair <= z.size(); at += kPair) {
+        const Pair low = pair_at(low_tails, at);
+        const Pair high = pair_at(high_tails, at);
+        const Pair uniform = pair_at(z, at);
+        const Pair mass = 1 - low - high;
+        const Pair below = low + uniform * mass;
+        const auto is_near = below <= 0.5;
+        const Pair p = is_near ? below : high + (1 - uniform) * mass;
+        const Pair q = p - 0.5;
+        Pair quantile = centre_quantile(q);
+        for (std::size_t i = 0; i < kPair; ++i)
+            if (!(std::abs(q[i]) <= kCentreEnd)) quantile[i] = normal_quantile(p[i]);
+        quantile = is_near ? quantile : -quantile;
+        std::memcpy(z.data() + at, &quantile, sizeof quantile);
+    }
+    for (; at < z.size(); ++at)
+        z[at] = truncated_normal_quantile(low_tails[at], high_tails[at], z[at]);
 }
 
 }  // namespace tune::tuner

@@ -1,6 +1,8 @@
 #pragma once
 // The normal distribution, as far as Parzen kernels need it. Private to tuner/sampler.
 
+#include <span>
+
 namespace tune::tuner {
 
 /// P(X > z) of a standard normal, z >= 0. Relative error below 1e-15; exactly 0 beyond 8.3 if the
@@ -17,6 +19,11 @@ inline constexpr double kTailGone = 8.3;
 /// The same of a normal that has lost `low_tail` of its mass below and `high_tail` above: z with
 /// P(X <= z) = uniform. Taken from the nearer end, so that no digits are lost.
 [[nodiscard]] double truncated_normal_quantile(double low_tail, double high_tail, double uniform);
+
+/// The same of many, with the same bits, some ten times as fast: `z` holds their uniform numbers.
+/// REQUIRES: all spans are of one size.
+void truncated_normal_quantiles(std::span<const double> low_tails,
+                                std::span<const double> high_tails, std::span<double> z);
 
 /// ln P(low < X < high) of a standard normal; -inf if the interval is empty. Relative error of the
 /// probability below 1e-12 unless the interval is narrower than 1e-4 deviations.

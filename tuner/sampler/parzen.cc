@@ -22,6 +22,7 @@
 
 #include "tuner/sampler/parzen.h"
 
+#include <array>
 #include <cmath>
 
 #include "base/check.h"
@@ -34,6 +35,8 @@ constexpr double kSqrtTau = 2.50662827463100050242;
 constexpr double kSqrtHalf = 0.70710678118654752440;
 constexpr std::size_t kFullWeights = 25;  // the newest so many observations weigh 1
 constexpr double kNarrow = 0.02;
+constexpr std::size_t kDrawn = 32;  // positions at a time
+constexpr double kUnsettled = 0;    // no bandwidth
 
 }  // namespace
 
@@ -130,7 +133,7 @@ void ParzenEstimator::insert_axis(std::size_t axis_index, std::size_t row, doubl
     const std::size_t count = kernel.order.size();
     kernel.mu.insert(row, count, position);
     kernel.raw.insert(row, count, 0);
-    kernel.sigma.insert(row, count, 1);
+    kernel.sigma.insert(row, count, kUnsettled);
     kernel.inverse.insert(row, count, 0);
     kernel.log_norm.insert(row, count, 0);
     kernel.low_tail.insert(row, count, 0);
@@ -219,8 +222,11 @@ void ParzenEstimator::refresh_raw(const Axis& axis, KernelColumns& kernel, std::
     if (count >= 2 && is_first) raw = right;
     if (count >= 2 && is_last) raw = left;
     kernel.raw[row] = raw;
-    settle_row(axis, kernel, row);
-    touched_.push_back(row);
+    // Where points lie close, most bandwidths are the smallest one whatever comes between them.
+    if (kernel.sigma[row] != std::clamp(raw, kernel.floor, axis.range)) {
+        settle_row(axis, kernel, row);
+        touched_.push_back(row);
+    }
     if (!kernel.cells) return;
     kernel.cells->classes().set(row, is_first ? KernelClasses::kNone : kernel.order[place - 1],
                                 is_last ? KernelClasses::kNone : kernel.order[place + 1], here,
@@ -244,10 +250,11 @@ void ParzenEstimator::settle_row(const Axis& axis, KernelColumns& kernel, std::s
         log_z + (axis.kind == Axis::Kind::kContinuous ? std::log(sigma * kSqrtTau) : 0);
 }
 
-/// While n < 98 the smallest bandwidth moves with n, and with it every row that sits on it. On a
-/// grid many of these are alike, one after the other in order.
+/// While few rows are there the smallest bandwidth moves with their number, and with it every row
+/// that sits on it. On a grid many of these are alike, one after the other in order.
 void ParzenEstimator::settle_floor(const Axis& axis, KernelColumns& kernel) {
-    if (kernel.order.size() >= 100) return;
+    if (kernel.floor == kernel.settled_floor) return;
+    kernel.settled_floor = kernel.floor;
     std::uint32_t last = KernelClasses::kNone;
     for (const std::uint32_t row : kernel.order) {
         const double sigma = std::clamp(kernel.raw[row], kernel.floor, axis.range);
@@ -312,31 +319,61 @@ std::size_t ParzenEstimator::component(double uniform) const {
     return numbers_.size();
 }
 
-double ParzenEstimator::draw_position(std::size_t axis_index, std::size_t row,
+double ParzenEstimator::draw_category(std::size_t axis_index, std::size_t row,
                                       double uniform) const {
     const Axis& axis = axes_[axis_index];
     const bool is_prior = row == numbers_.size();
-    if (axis.kind == Axis::Kind::kCategory) {
-        const double count = axis.categories;
-        if (is_prior && (numbers_.empty() || !axis.shares.empty()))
-            return axis.category_at(uniform);
-        // Each category has mass `share`, the observed one `own` more: invert the staircase.
-        const double smoothing = 1 / (static_cast<double>(numbers_.size()) + 1);
-        const double total = 1 + count * smoothing;
-        const double share = is_prior ? 1 / count : smoothing / total;
-        const double own = is_prior ? 0 : 1 / total;
-        const double code = is_prior ? 0 : codes_[slot_[axis_index]][row];
-        if (uniform <= share * code) return std::max(std::ceil(uniform / share) - 1, 0.0);
-        if (uniform <= share * (code + 1) + own) return code;
-        return std::min(std::ceil((uniform - own) / share) - 1, count - 1);
+    const double count = axis.categories;
+    if (is_prior && (numbers_.empty() || !axis.shares.empty())) return axis.category_at(uniform);
+    // Each category has mass `share`, the observed one `own` more: invert the staircase.
+    const double smoothing = 1 / (static_cast<double>(numbers_.size()) + 1);
+    const double total = 1 + count * smoothing;
+    const double share = is_prior ? 1 / count : smoothing / total;
+    const double own = is_prior ? 0 : 1 / total;
+    const double code = is_prior ? 0 : codes_[slot_[axis_index]][row];
+    if (uniform <= share * code) return std::max(std::ceil(uniform / share) - 1, 0.0);
+    if (uniform <= share * (code + 1) + own) return code;
+    return std::min(std::ceil((uniform - own) / share) - 1, count - 1);
+}
+
+void ParzenEstimator::draw(std::size_t axis_index, std::span<const std::size_t> rows,
+                           std::span<const double> uniforms, std::span<double> positions) const {
+    if (axes_[axis_index].kind == Axis::Kind::kCategory) {
+        for (std::size_t c = 0; c < rows.size(); ++c)
+            positions[c] = draw_category(axis_index, rows[c], uniforms[c]);
+        return;
     }
+    for (std::size_t begin = 0; begin < rows.size(); begin += kDrawn) {
+        const std::size_t count = std::min(kDrawn, rows.size() - begin);
+        draw_numbers(axis_index, rows.subspan(begin, count), uniforms.subspan(begin, count),
+                     positions.subspan(begin, count));
+    }
+}
+
+/// At most kDrawn of them, from truncated normal distributions.
+void ParzenEstimator::draw_numbers(std::size_t axis_index, std::span<const std::size_t> rows,
+                                   std::span<const double> uniforms,
+                                   std::span<double> positions) const {
+    const Axis& axis = axes_[axis_index];
     const KernelColumns& kernel = kernels_[slot_[axis_index]];
-    const double mu = is_prior ? axis.prior_mean() : kernel.mu[row];
-    const double sigma = is_prior ? axis.prior_width() : kernel.sigma[row];
-    const double low_tail = is_prior ? kernel.prior_low_tail : kernel.low_tail[row];
-    const double high_tail = is_prior ? kernel.prior_high_tail : kernel.high_tail[row];
-    const double z = truncated_normal_quantile(low_tail, high_tail, uniform);
-    return std::clamp(mu + sigma * z, axis.low, axis.high);
+    std::array<double, kDrawn> low_tails;
+    std::array<double, kDrawn> high_tails;
+    for (std::size_t c = 0; c < rows.size(); ++c) {
+        const bool is_prior = rows[c] == numbers_.size();
+        low_tails[c] = is_prior ? kernel.prior_low_tail : kernel.low_tail[rows[c]];
+        high_tails[c] = is_prior ? kernel.prior_high_tail : kernel.high_tail[rows[c]];
+        positions[c] = uniforms[c];
+    }
+    truncated_normal_quantiles({low_tails.data(), rows.size()}, {high_tails.data(), rows.size()},
+                               positions);
+    for (std::size_t c = 0; c < rows.size(); ++c) {
+        const bool is_prior = rows[c] == numbers_.size();
+        const double mu = is_prior ? axis.prior_mean() : kernel.mu[rows[c]];
+        const double sigma = is_prior ? axis.prior_width() : kernel.sigma[rows[c]];
+        positions[c] = std::clamp(mu + sigma * positions[c], axis.low, axis.high);
+        if (axis.kind == Axis::Kind::kStepped)
+            positions[c] = axis.position(axis.value(positions[c]));
+    }
 }
 
 double ParzenEstimator::log_own_category(std::size_t axis) const {

@@ -28,6 +28,7 @@ struct KernelColumns {
     double prior_low_tail = 0;          // mass of the untruncated prior below the segment
     double prior_high_tail = 0;         // and above it
     double floor = 0;                   // smallest bandwidth at this size
+    double settled_floor = 0;           // the one that every sigma is clipped to
     std::unique_ptr<CellTables> cells;  // stepped axes only
 };
 
@@ -84,10 +85,12 @@ public:
         log_density(lay_out(points, out.size()), out);
     }
 
-    /// Draws positions from the mixture: `component` chooses a row by its weight, then
-    /// draw_position() gives each axis its coordinate from the kernel of that row.
+    /// Draws positions from the mixture: `component` chooses a row by its weight, then draw() gives
+    /// each axis its coordinates (of cells: their middles) from the kernels of such rows. All spans
+    /// have one entry a point.
     [[nodiscard]] std::size_t component(double uniform) const;
-    [[nodiscard]] double draw_position(std::size_t axis, std::size_t row, double uniform) const;
+    void draw(std::size_t axis, std::span<const std::size_t> rows, std::span<const double> uniforms,
+              std::span<double> positions) const;
 
     // What the kernel reads.
     [[nodiscard]] std::size_t numeric_count() const { return kernels_.size(); }
@@ -115,6 +118,9 @@ private:
     void settle_weights();
 
     [[nodiscard]] double smallest_bandwidth(const Axis& axis, std::size_t count) const;
+    void draw_numbers(std::size_t axis, std::span<const std::size_t> rows,
+                      std::span<const double> uniforms, std::span<double> positions) const;
+    [[nodiscard]] double draw_category(std::size_t axis, std::size_t row, double uniform) const;
 
     std::vector<Axis> axes_;
     Weights by_;

@@ -289,6 +289,7 @@ void TpeSampler::draw_candidates(const Group& group, const Model& model, std::ui
     points_.resize(candidates_ * axes.size());
     uniforms_.resize(candidates_);
     rows_.resize(candidates_);
+    positions_.resize(candidates_);
     source.fill(number, component_key(space_, group) ^ other, uniforms_);
     for (std::size_t c = 0; c < candidates_; ++c) rows_[c] = model.good.component(uniforms_[c]);
     // Categories first, then numbers: the order of optuna's generator.
@@ -297,12 +298,9 @@ void TpeSampler::draw_candidates(const Group& group, const Model& model, std::ui
             const Axis& axis = axes[j];
             if ((axis.kind == Axis::Kind::kCategory) != categories) continue;
             source.fill(number, axis.key ^ other, uniforms_);
-            for (std::size_t c = 0; c < candidates_; ++c) {
-                double position = model.good.draw_position(j, rows_[c], uniforms_[c]);
-                if (axis.kind == Axis::Kind::kStepped)
-                    position = axis.position(axis.value(position));
-                points_[c * axes.size() + j] = position;
-            }
+            model.good.draw(j, rows_, uniforms_, positions_);
+            for (std::size_t c = 0; c < candidates_; ++c)
+                points_[c * axes.size() + j] = positions_[c];
         }
     }
 }

@@ -93,6 +93,7 @@ private:
     std::vector<double> points_;  // [candidates][axes]
     std::vector<double> uniforms_;
     std::vector<std::size_t> rows_;  // of the good estimator, one a candidate
+    std::vector<double> positions_;  // of the candidates on one axis
     std::vector<double> good_density_;
     std::vector<double> bad_density_;
 };

@@ -4,8 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <span>
+#include <vector>
 
 namespace tune::tuner {
 namespace {
@@ -41,6 +45,32 @@ TEST(Normal, QuantileInvertsTheTail) {
     for (double z = -8; z <= 8; z += 0.01) {
         const double p = z < 0 ? upper_tail(-z) : upper_tail(z);
         ASSERT_NEAR(normal_quantile(p), -std::abs(z), 1e-13 * std::max(1.0, std::abs(z)));
+    }
+}
+
+TEST(Normal, ManyTruncatedQuantilesHaveTheBitsOfEach) {
+    const double ends[] = {0, 1e-300, 1e-17, 1e-9, 0.01, 0.2, 0.4999999, 0.5};
+    std::vector<double> low;
+    std::vector<double> high;
+    std::vector<double> uniform;
+    for (const double low_tail : ends)
+        for (const double high_tail : ends)
+            for (double u = 0; u <= 1; u += 1.0 / 512) {
+                low.push_back(low_tail);
+                high.push_back(high_tail);
+                uniform.push_back(u);
+            }
+    for (const std::size_t count : {uniform.size(), std::size_t{1}, std::size_t{3}}) {
+        std::vector<double> z(uniform.end() - static_cast<std::ptrdiff_t>(count), uniform.end());
+        const std::size_t first = uniform.size() - count;
+        truncated_normal_quantiles(std::span(low).subspan(first), std::span(high).subspan(first),
+                                   z);
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::size_t at = first + i;
+            const double each = truncated_normal_quantile(low[at], high[at], uniform[at]);
+            ASSERT_EQ(std::bit_cast<std::uint64_t>(z[i]), std::bit_cast<std::uint64_t>(each))
+                << low[at] << " " << high[at] << " " << uniform[at];
+        }
     }
 }
 
