@@ -241,6 +241,7 @@ def test_run_uses_the_server_that_has_the_folder_open(tmp_path):
 
 def test_run_takes_another_port_when_the_usual_one_is_in_use(tmp_path):
     taken = socket.socket()
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: ended connections do not count
     try:
         taken.bind(("127.0.0.1", 5000))
         taken.listen()
