@@ -182,7 +182,7 @@ def test_a_study_made_by_optuna_becomes_one_of_ours(tmp_path):
     study.enqueue_trial({"kind": "linear", "shift": 0.5})
     optuna.create_study(study_name="other", storage=storage)
     nameless = tune("import", file, "--optuna", cwd=tmp_path)
-    assert nameless.returncode == FAILED and "'theirs'" in nameless.stderr and "'other'" in nameless.stderr
+    assert nameless.returncode == FAILED and "--study NAME" in nameless.stderr and "'theirs'" in nameless.stderr and "'other'" in nameless.stderr
     answer = tune_json("import", file, "--optuna", "--study", "theirs", cwd=tmp_path)
     assert answer["trials"] == 21
     assert any("'c' is taken to exist when kind is svm" in sentence for sentence in answer["said"])
@@ -201,7 +201,7 @@ def test_a_study_made_by_optuna_becomes_one_of_ours(tmp_path):
         pages = call(url, "/api/2.0/tune/studies/theirs/trials?fields=intermediate&max_results=5")[1]["trials"]
         assert pages[4]["intermediate"] == [[s, v] for s, v in study.trials[4].intermediate_values.items()]
     again = tune("import", file, "--optuna", "--study", "theirs", cwd=tmp_path)
-    assert again.returncode == FAILED and "already" in again.stderr
+    assert again.returncode == FAILED and "--as NAME" in again.stderr
 
 
 def test_several_objectives_and_constraints_go_both_ways(tmp_path):
@@ -236,6 +236,57 @@ def test_several_objectives_and_constraints_go_both_ways(tmp_path):
             assert after.values == before.values and after.params == before.params
             assert after.system_attrs["constraints:size"] == before.system_attrs["constraints:size"]
     assert {t.number for t in again.best_trials} == {t.number for t in study.best_trials}
+
+
+def test_constraints_of_a_function_decide_which_trial_is_best(tmp_path):
+    sampler = optuna.samplers.TPESampler(constraints_func=lambda trial: (trial.params["x"] - 0.5, -1.0), seed=1)
+    study = optuna.create_study(study_name="two words", storage=f"sqlite:///{tmp_path}/c.db", direction="maximize",
+                                sampler=sampler)
+    study.set_user_attr("owner", "me")
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=20)
+    done = tune("import", "c.db", "--optuna", cwd=tmp_path)
+    assert done.returncode == OK and "tune resume 'two words' --data" in done.stdout
+    shown = tune_json("show", "two words", "--data", "tune-data", cwd=tmp_path)
+    for theirs, ours in zip(study.trials, shown["trials"]):
+        assert ours["constraints"] == theirs.constraints
+    best = tune_json("best", "two words", "--data", "tune-data", cwd=tmp_path)
+    assert best["number"] == study.best_trial.number and best["value"] == study.best_value
+    with server(tmp_path) as (_, url):
+        run = call(url, f"/api/2.0/mlflow/runs/get?run_id={shown['study']['run_id']}")[1]["run"]
+        assert {"key": "owner", "value": "me"} in run["data"]["tags"]
+    # What Optuna goes on with, without its function, comes back without values of the constraints.
+    done = tune("export", "again.db", "--optuna", "two words", "--data", "tune-data", cwd=tmp_path)
+    assert done.returncode == OK, done.stderr
+    again = optuna.load_study(study_name="two words", storage=f"sqlite:///{tmp_path}/again.db")
+    again.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    back = tune("import", "again.db", "--optuna", "--as", "back", cwd=tmp_path)
+    assert "2 complete trials lack the value of a constraint and count as failed" in back.stdout
+
+
+def test_names_that_ours_may_not_have_are_changed_and_said(tmp_path):
+    study = optuna.create_study(study_name="s", storage=f"sqlite:///{tmp_path}/names.db",
+                                sampler=optuna.samplers.RandomSampler(seed=1))
+    study.set_metric_names(["Fehler ü"])
+    names = {"learning rate": "learning_rate_2", "learning_rate": "learning_rate", "größe": "gr__e", "1st": "_1st"}
+
+    def objective(trial):
+        trial.set_constraint("ms %", trial.number - 3)
+        return sum(trial.suggest_float(name, 0, 1) for name in names)
+
+    study.enqueue_trial({"größe": 0.25})
+    study.optimize(objective, n_trials=5)
+    study.enqueue_trial({"learning rate": 0.75, "1st": 0.5})
+    answer = tune_json("import", "names.db", "--optuna", cwd=tmp_path)
+    for theirs, ours in names.items():
+        assert (f"the parameter '{theirs}' is called '{ours}'" in answer["said"]) == (theirs != ours)
+    assert "the metric 'Fehler ü' is called 'Fehler _'" in answer["said"]
+    assert "the constraint 'ms %' is called 'ms _'" in answer["said"]
+    shown = tune_json("show", "s", "--data", "tune-data", cwd=tmp_path)
+    for theirs, ours in zip(study.trials[:5], shown["trials"]):
+        assert ours["params"] == {names[name]: value for name, value in theirs.params.items()}
+        assert ours["constraints"] == {"ms _": theirs.number - 3}
+    assert shown["trials"][0]["params"]["gr__e"] == 0.25
+    assert {"learning_rate_2": 0.75, "_1st": 0.5}.items() <= shown["trials"][5]["params"].items()
 
 
 def test_files_that_are_none_are_refused(tmp_path):
@@ -309,8 +360,8 @@ def runs_of(url, name):
 
 
 def runs_so_far(folder):
-    with contextlib.suppress(sqlite3.OperationalError):  # not made yet
-        with contextlib.closing(sqlite3.connect(f"file:{folder}/tune-data/tune.db?mode=ro", uri=True)) as db:
+    with contextlib.suppress(sqlite3.OperationalError):  # not made yet, or locked by who stands still
+        with contextlib.closing(sqlite3.connect(f"file:{folder}/tune-data/tune.db?mode=ro", uri=True, timeout=0)) as db:
             return db.execute("SELECT count(*) FROM runs").fetchone()[0]
     return 0
 
@@ -322,9 +373,12 @@ def test_an_import_that_breaks_off_leaves_nothing(large, tmp_path, end):
         folder = tmp_path / str(moment)
         folder.mkdir()
         process = start("import", large, "--optuna", cwd=folder)
-        while process.poll() is None and runs_so_far(folder) < moment:
-            time.sleep(0.001)
+        # It stands still while it is looked at: on a slow machine it would be over before the signal came.
+        while process.poll() is None and (process.send_signal(signal.SIGSTOP) or runs_so_far(folder) < moment):
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.02)
         process.send_signal(getattr(signal, end))
+        process.send_signal(signal.SIGCONT)
         process.communicate()
         broken += process.returncode == (-signal.SIGKILL if end == "SIGKILL" else INTERRUPTED)
         if process.returncode == OK:

@@ -79,7 +79,7 @@ Result<Imported> import_study(const ImportCommand& options) {
     Interrupts interrupts;
     const WaitLine line("importing");
     TUNE_TRY(read, tuner::read_optuna_db(options.source, options.study));
-    TUNE_TRY(imported, tuner::from_optuna(read));
+    TUNE_TRY(imported, tuner::from_optuna(std::move(read)));
     if (!options.as.empty()) imported.config.study = options.as;
     Result<std::unique_ptr<tracker::Store>> store =
         tracker::Store::open({.directory = options.data});
@@ -124,8 +124,8 @@ int run_import_optuna(const ImportCommand& options) {
     std::string text = "Imported " + std::to_string(imported->trials) + " trials as the study " +
                        printable(imported->study) + "\n";
     for (const std::string& sentence : imported->said) text += "  " + printable(sentence) + "\n";
-    print(text + "Go on with it: tune resume " + printable(imported->study) + " --data " +
-          options.data + "\n");
+    print(text + "Go on with it: tune resume " + shell_word(imported->study) + " --data " +
+          shell_word(options.data) + "\n");
     return kExitOk;
 }
 

@@ -30,15 +30,6 @@ std::string param_cell(const Json& value) {
     return printable(to_text(value));
 }
 
-std::string quoted(const std::string& word) {
-    static constexpr std::string_view kPlain =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
-    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-    std::string out = "'";
-    for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return out + "'";
-}
-
 std::string duration_cell(const Json& trial) {
     const std::int64_t start = integer_of(trial, "start_ms");
     const std::int64_t end = integer_of(trial, "end_ms");
@@ -56,6 +47,15 @@ std::string params_lines(const Json& params) {
 }
 
 }  // namespace
+
+std::string shell_word(const std::string& word) {
+    static constexpr std::string_view kPlain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+    std::string out = "'";
+    for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return out + "'";
+}
 
 std::string text_of(const Json& object, const char* name) {
     const auto at = object.find(name);
@@ -239,7 +239,7 @@ std::vector<std::string> trial_command(const Json& study, const Json& trial) {
 
 std::string shell_text(const std::vector<std::string>& command) {
     std::string line;
-    for (const std::string& word : command) line += (line.empty() ? "" : " ") + quoted(word);
+    for (const std::string& word : command) line += (line.empty() ? "" : " ") + shell_word(word);
     return line;
 }
 

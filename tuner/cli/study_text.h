@@ -10,6 +10,9 @@
 
 namespace tune::cli {
 
+/// A word of a command that can be pasted into a shell, in quotes where it needs them.
+[[nodiscard]] std::string shell_word(const std::string& word);
+
 [[nodiscard]] Tone tone_of_state(std::string_view state);
 
 /// "18/30" or "18".

@@ -22,7 +22,7 @@ Error bad_file(const std::string& file, const std::string& message) {
 
 Result<std::vector<EarlierTrial>> trials_of_optuna(const std::string& file) {
     TUNE_TRY(study, tuner::read_optuna_db(file, {}));
-    TUNE_TRY(imported, tuner::from_optuna(study));
+    TUNE_TRY(imported, tuner::from_optuna(std::move(study)));
     std::vector<EarlierTrial> trials;
     for (const tuner::ImportedTrial& trial : imported.trials)
         if (trial.state == tuner::TrialState::kComplete && !trial.values.empty())

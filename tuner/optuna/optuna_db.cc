@@ -257,8 +257,9 @@ private:
         if (found && (!name.empty() || count == 1)) return *found;
         const std::string there = names.empty() ? "none" : names;
         return Error{Code::kResourceDoesNotExist,
-                     name.empty() ? "name one of its studies; there are: " + there
-                                  : "it has no study '" + name + "'; there are: " + there};
+                     name.empty()
+                         ? "say which of its studies with --study NAME; there are: " + there
+                         : "it has no study '" + name + "'; there are: " + there};
     }
 
     Result<void> read_trials(std::int64_t study_id, OptunaStudy& study) {

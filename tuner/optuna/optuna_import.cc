@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tuner/optuna/distribution.h"
+#include "tuner/optuna/optuna_names.h"
 #include "tuner/optuna/optuna_study.h"
 
 namespace tune::tuner {
@@ -230,10 +231,11 @@ Result<StudyConfig> read_config(const OptunaStudy& study, std::vector<std::strin
 
 }  // namespace
 
-Result<ImportedStudy> from_optuna(const OptunaStudy& study) {
+Result<ImportedStudy> from_optuna(OptunaStudy study) {
     ImportedStudy made;
     if (study.is_maximized.empty())
         return Error{Code::kDataLoss, "the study '" + study.name + "' has no direction"};
+    make_names_usable(study, made.said);
     TUNE_TRY(config, read_config(study, made.said));
     made.config = std::move(config);
     std::vector<std::string> names;  // of the constraints, in the configuration's order
@@ -242,11 +244,15 @@ Result<ImportedStudy> from_optuna(const OptunaStudy& study) {
         names.push_back(constraint.at("name").get<std::string>());
     std::size_t left_out = 0;
     std::string first_fault;
+    std::size_t unmeasured = 0;
     for (const OptunaTrial& trial : study.trials) {
         Result<Point> point = point_of(trial, made.config.space);
         if (point) {
             made.trials.push_back(import_trial(trial, std::move(*point)));
-            made.trials.back().constraints = constraints_of(trial, names);
+            ImportedTrial& imported = made.trials.back();
+            imported.constraints = constraints_of(trial, names);
+            const bool is_whole = imported.constraints.size() == names.size();
+            unmeasured += imported.state == TrialState::kComplete && !is_whole ? 1 : 0;
             continue;
         }
         if (left_out++ == 0)
@@ -256,6 +262,11 @@ Result<ImportedStudy> from_optuna(const OptunaStudy& study) {
         made.said.push_back(std::to_string(left_out) +
                             " trials are left out, as their points do not fit the space (" +
                             first_fault + ")");
+    if (unmeasured > 0)
+        made.said.push_back(std::to_string(unmeasured) +
+                            " complete trials lack the value of a constraint and count as failed");
+    for (const auto& [key, json] : study.user_attributes)
+        made.tags.emplace_back(key, text_of_json(json));
     return made;
 }
 

@@ -116,6 +116,18 @@ std::string tag_text(const std::string& text) {
     return text.substr(0, size);
 }
 
+void add_tags(std::vector<Command>& commands, const std::string& run_id,
+              const std::vector<std::pair<std::string, std::string>>& tags) {
+    tracker::LogBatch batch{.run_id = run_id};
+    for (const auto& [key, value] : tags) {
+        if (key.empty() || key.size() > kKeyCharsMax) continue;
+        batch.tags.push_back({key, tag_text(value)});
+        if (batch.tags.size() < kBatchTagsMax) continue;
+        commands.push_back(std::exchange(batch, {.run_id = run_id}));
+    }
+    if (!batch.tags.empty()) commands.push_back(std::move(batch));
+}
+
 void add_values(std::vector<Command>& commands, const Study& study, const Trial& trial,
                 const ImportedTrial& from) {
     tracker::LogBatch batch{.run_id = trial.run_id};
@@ -138,13 +150,8 @@ void add_values(std::vector<Command>& commands, const Study& study, const Trial&
                                  .value = trial.constraint_values[i],
                                  .timestamp_ms = trial.end_ms,
                                  .step = 0});
-    for (const auto& [key, value] : from.tags) {
-        if (key.size() > kKeyCharsMax) continue;
-        batch.tags.push_back({key, tag_text(value)});
-        if (batch.tags.size() < kBatchTagsMax) continue;
-        commands.push_back(std::exchange(batch, {.run_id = trial.run_id}));
-    }
     commands.push_back(std::move(batch));
+    add_tags(commands, trial.run_id, from.tags);
 }
 
 Result<void> check_free(const tracker::Store& store, const std::string& name) {
@@ -152,7 +159,8 @@ Result<void> check_free(const tracker::Store& store, const std::string& name) {
     for (const tracker::Document& document : studies)
         if (document.key == name)
             return Error{Code::kResourceAlreadyExists,
-                         "there is a study '" + name + "' already; import it as another one"};
+                         "there is a study '" + name +
+                             "' already; give this one another name with --as NAME"};
     return {};
 }
 
@@ -215,7 +223,9 @@ Result<void> store_trials(tracker::Store& store, const ImportedStudy& imported, 
         TUNE_TRY_VOID(batches.send_if_many());
     }
     study.set_state(StudyState::kPaused, "imported from Optuna; resume it to go on");
-    batches.add(create_study_commands(study));
+    std::vector<Command> ending = create_study_commands(study);
+    add_tags(ending, study.identity().run_id, imported.tags);
+    batches.add(std::move(ending));
     if (!study.best_trials().empty()) batches.add(best_trial_command(study, now_ms));
     batches.add(tracker::DeleteDocument{kImportCollection, study.identity().id});
     return batches.send();
