@@ -42,8 +42,9 @@ bool is_modelled(const Parameter& parameter) {
 
 }  // namespace
 
-bool has_plain_number(const Space& space) {
-    return std::any_of(space.parameters().begin(), space.parameters().end(), is_modelled);
+std::size_t plain_number_count(const Space& space) {
+    return static_cast<std::size_t>(
+        std::count_if(space.parameters().begin(), space.parameters().end(), is_modelled));
 }
 
 bool models_whole(const Space& space) {

@@ -14,8 +14,8 @@
 
 namespace tune::tuner {
 
-/// True if the space has a number that is always active, which is what CMA-ES models.
-[[nodiscard]] bool has_plain_number(const Space& space);
+/// Numbers that are always active, which is what CMA-ES models.
+[[nodiscard]] std::size_t plain_number_count(const Space& space);
 
 /// True if CMA-ES models every parameter that has more than one value.
 [[nodiscard]] bool models_whole(const Space& space);
@@ -30,7 +30,7 @@ struct CmaStart {
 class CmaSampler final : public Sampler {
 public:
     /// `others` proposes what CMA-ES does not model: categories, and what conditions switch.
-    /// REQUIRES: has_plain_number(space).
+    /// REQUIRES: plain_number_count(space) > 0.
     CmaSampler(const Space& space, Goal goal, std::uint64_t seed, std::unique_ptr<Sampler> others,
                CmaStart start = {});
 

@@ -81,7 +81,7 @@ std::unique_ptr<Sampler> make_tpe(const Space& space, const SamplerConfig& confi
 /// CMA-ES, with TPE for what it does not model.
 std::unique_ptr<Sampler> make_cmaes(const Space& space, const SamplerConfig& config, Goal goal,
                                     std::uint64_t seed) {
-    if (!has_plain_number(space)) return make_tpe(space, within(config), goal, seed);
+    if (plain_number_count(space) == 0) return make_tpe(space, within(config), goal, seed);
     std::unique_ptr<Sampler> others;
     if (models_whole(space)) {
         others = std::make_unique<RandomSampler>(space, std::make_unique<CounterSource>(seed));
@@ -90,6 +90,9 @@ std::unique_ptr<Sampler> make_cmaes(const Space& space, const SamplerConfig& con
     }
     return std::make_unique<CmaSampler>(space, goal, seed, std::move(others));
 }
+
+/// Parameters of CMA-ES and of the Gaussian process: an ask with so many takes about 0.2 s.
+constexpr std::size_t kModelledMax = 500;
 
 /// Of the range: a Gaussian process has found the region, CMA-ES is to find its lowest place.
 constexpr double kAutoCmaSigma = 0.03;
@@ -134,6 +137,19 @@ std::unique_ptr<Sampler> make_plain(const Space& space, const SamplerConfig& con
     return nullptr;
 }
 
+/// An ask of these holds up every study of the server.
+Result<void> check_size(const Space& space, const SamplerConfig& config) {
+    const bool is_cmaes = config.type == SamplerType::kCmaes;
+    if (!is_cmaes && config.type != SamplerType::kGp) return {};
+    const std::size_t count = is_cmaes ? plain_number_count(space) : space.size();
+    if (count <= kModelledMax) return {};
+    return Error{Code::kInvalidParameterValue,
+                 "sampler " + std::string(sampler_name(config.type)) + " takes at most " +
+                     std::to_string(kModelledMax) + (is_cmaes ? " numbers" : " parameters") +
+                     ", as its work grows with their cube; the space has " + std::to_string(count) +
+                     ". tpe, nsga2, qmc and random have no such bound."};
+}
+
 }  // namespace
 
 Objectives::Objectives(const StudyConfig& config) : is_constrained(!config.constraints.empty()) {
@@ -168,6 +184,7 @@ bool can_be_exhausted(const Space& space, const SamplerConfig& config) {
 }
 
 Result<void> check_sampler(const Space& space, const SamplerConfig& config) {
+    TUNE_TRY_VOID(check_size(space, config));
     if (config.type != SamplerType::kGrid) return {};
     TUNE_TRY(points, grid_points(space, config));
     return {};

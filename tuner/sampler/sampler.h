@@ -92,7 +92,8 @@ public:
 [[nodiscard]] bool can_be_exhausted(const Space& space, const SamplerConfig& config);
 
 /// Whether the sampler can search this space. Errors: kInvalidParameterValue saying what to change
-/// (a grid over a continuous parameter, or of too many points).
+/// (a grid over a continuous parameter, or of too many points; CMA-ES or a Gaussian process over
+/// more parameters than it can handle).
 [[nodiscard]] Result<void> check_sampler(const Space& space, const SamplerConfig& config);
 
 }  // namespace tune::tuner

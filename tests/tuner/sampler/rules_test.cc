@@ -200,9 +200,9 @@ TEST(Large, TenThousandParameters) {
     text += "derive: {sum: p0 + p9999}\nforbid: [sum > 1]\ninitial: [{p5: 0.25}]\n";
     const Space space = read(text).space;
     ASSERT_EQ(space.size(), 10'000u);
-    for (const char* type : {"random", "qmc", "tpe"}) {
+    for (const char* type : {"random", "qmc", "tpe", "nsga2"}) {
         const auto sampler = sampler_of(space, type);
-        for (std::uint64_t n = 0; n < 8; ++n) {
+        for (std::uint64_t n = 0; n < 12; ++n) {
             const Point point = sampler->suggest(n);
             ASSERT_TRUE(space.check(point)) << type;
             EXPECT_TRUE(n > 0 || point[5] == 0.25);
@@ -212,6 +212,25 @@ TEST(Large, TenThousandParameters) {
                                           .value = point[0]}));
         }
     }
+}
+
+TEST(Large, CmaesAndTheGaussianProcessRefuseWhatTheyCannotHandle) {
+    const auto refusal = [](int floats, const std::string& more, SamplerType type) {
+        std::string text = "space:\n" + more;
+        for (int i = 0; i < floats; ++i) text += "  p" + std::to_string(i) + ": 0..1\n";
+        SamplerConfig config;
+        config.type = type;
+        const Result<void> checked = check_sampler(read(text).space, config);
+        return checked ? "" : checked.error().message;
+    };
+    EXPECT_EQ(refusal(500, "", SamplerType::kGp), "");
+    EXPECT_EQ(refusal(500, "  c: {choice: [a, b]}\n", SamplerType::kCmaes), "");
+    EXPECT_EQ(refusal(501, "", SamplerType::kCmaes),
+              "sampler cmaes takes at most 500 numbers, as its work grows with their cube; the "
+              "space has 501. tpe, nsga2, qmc and random have no such bound.");
+    EXPECT_NE(refusal(500, "  c: {choice: [a, b]}\n", SamplerType::kGp).find("has 501"),
+              std::string::npos);
+    EXPECT_EQ(refusal(501, "", SamplerType::kTpe), "");
 }
 
 TEST(OnePoint, HasItsTrialAndNoMore) {
