@@ -1,7 +1,9 @@
-"""Writes the golden files of this folder: trials of Optuna 5.0.0's TPESampler, to be replayed exactly.
+"""Writes the golden files of this folder: trials of Optuna's TPESampler, to be replayed exactly.
 
     python3 -m venv /tmp/optuna && /tmp/optuna/bin/pip install optuna==5.0.0 numpy
     /tmp/optuna/bin/python tests/tuner/golden/make_golden.py
+
+The same with optuna==4.9.0 writes those of the preset optuna4 instead.
 
 Each file holds a space, a seed and the asks and tells in order. Parameters are asked for in order of
 name. Where the space has grids, numpy's argsort is made stable first: the order it gives to equal
@@ -120,6 +122,7 @@ def run(name, space, seed, trials, outstanding=1, goal="min", with_pruned=False,
         "made_by": "make_golden.py, optuna " + optuna.__version__ + ", numpy " + np.__version__,
         "space": {key: spec(distribution) for key, distribution in space.items()},
         "seed": seed,
+        "preset": "optuna" + optuna.__version__[0],
         **({"goal": goal} if len(goals) == 1 else {"goals": goals}),
         "events": events,
     }
@@ -129,6 +132,12 @@ def run(name, space, seed, trials, outstanding=1, goal="min", with_pruned=False,
 
 
 def main():
+    if optuna.__version__.startswith("4."):
+        run("tpe_optuna4", CONTINUOUS, 42, 100)
+        run("tpe_optuna4_parallel", CONTINUOUS, 7, 120, outstanding=4, goal="max", with_pruned=True)
+        parzen_estimator.np = StableNumpy()
+        run("tpe_optuna4_grids", GRIDS, 3, 100)
+        return
     run("tpe_continuous", CONTINUOUS, 42, 100)
     run("tpe_parallel", CONTINUOUS, 7, 80, outstanding=4)
     run("tpe_pruned_maximize", CONTINUOUS, 1, 120, goal="max", with_pruned=True)

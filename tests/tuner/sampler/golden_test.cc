@@ -1,5 +1,5 @@
-// Trials of Optuna 5.0.0 replayed: with numpy's generator in place of ours, every suggestion must
-// be Optuna's. tests/tuner/golden/make_golden.py wrote the files.
+// Trials of Optuna 5.0.0 and 4.9.0 replayed: with numpy's generator in place of ours, every
+// suggestion must be Optuna's. tests/tuner/golden/make_golden.py wrote the files.
 
 #include <gtest/gtest.h>
 
@@ -75,7 +75,8 @@ TEST_P(Golden, EverySuggestionIsOptunas) {
     for (const Json& goal : goals)
         objectives.goals.push_back(goal == "min" ? Goal::kMinimize : Goal::kMaximize);
     SamplerConfig config;
-    config.preset = TpePreset::kOptuna5;
+    const bool is_old = golden.value("preset", "optuna5") == "optuna4";
+    config.preset = is_old ? TpePreset::kOptuna4 : TpePreset::kOptuna5;
     TpeSampler sampler(
         space, config, objectives,
         TpeSources{std::make_unique<NumpySource>(seed), std::make_unique<NumpySource>(seed)});
@@ -109,7 +110,8 @@ TEST_P(Golden, EverySuggestionIsOptunas) {
 INSTANTIATE_TEST_SUITE_P(Tpe, Golden,
                          ::testing::Values("tpe_continuous", "tpe_parallel", "tpe_pruned_maximize",
                                            "tpe_grids", "tpe_constrained", "tpe_two_objectives",
-                                           "tpe_three_objectives"));
+                                           "tpe_three_objectives", "tpe_optuna4",
+                                           "tpe_optuna4_parallel", "tpe_optuna4_grids"));
 
 }  // namespace
 }  // namespace tune::tuner
