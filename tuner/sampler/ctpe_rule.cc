@@ -6,11 +6,6 @@
 
 namespace tune::tuner {
 
-std::size_t constrained_good_count(std::size_t complete) {
-    const double count = std::ceil(std::sqrt(static_cast<double>(complete)) / 4);
-    return static_cast<std::size_t>(std::min(count, 25.0));
-}
-
 std::vector<std::uint64_t> constrained_good(std::vector<ConstrainedLoss> trials,
                                             std::size_t count) {
     std::sort(trials.begin(), trials.end(), [](const auto& a, const auto& b) {

@@ -16,9 +16,6 @@ struct ConstrainedLoss {
     std::uint64_t number = 0;
 };
 
-/// Feasible trials that the good set of the objective holds: ceil(sqrt(n) / 4), at most 25.
-[[nodiscard]] std::size_t constrained_good_count(std::size_t complete);
-
 /// Numbers of the trials that are good in the objective: in order of loss, as many as it takes to
 /// have `count` feasible ones among them; all where there are not so many feasible ones.
 /// O(n log n).

@@ -22,6 +22,7 @@
 
 #include "base/check.h"
 #include "tuner/sampler/ctpe_rule.h"
+#include "tuner/sampler/history.h"
 #include "tuner/sampler/random_sampler.h"
 
 namespace tune::tuner {
@@ -119,7 +120,7 @@ void CtpeSampler::settle_objective(std::uint64_t without) {
     for (const auto& [number, trial] : trials_)
         if (trial.is_complete && number != without)
             complete.push_back({trial.loss, trial.violation <= 0, number});
-    const std::size_t count = constrained_good_count(complete.size());
+    const std::size_t count = root_good_count(complete.size());
     const Numbers good = constrained_good(complete, count);
     const std::set<std::uint64_t> is_good(good.begin(), good.end());
     for (const auto& [number, trial] : trials_)

@@ -7,6 +7,11 @@
 #include "base/check.h"
 
 namespace tune::tuner {
+namespace {
+
+constexpr std::size_t kGoodMax = 25;
+
+}  // namespace
 
 Rank rank_of(const Observation& observation, Goal goal) {
     const double sign = goal == Goal::kMinimize ? 1 : -1;
@@ -35,7 +40,12 @@ Rank rank_of(const Observation& observation, Goal goal) {
 }
 
 std::size_t good_count(std::size_t finished) {
-    return std::min<std::size_t>((finished + 9) / 10, 25);
+    return std::min((finished + 9) / 10, kGoodMax);
+}
+
+std::size_t root_good_count(std::size_t finished) {
+    const double count = std::ceil(std::sqrt(static_cast<double>(finished)) / 4);
+    return static_cast<std::size_t>(std::min(count, static_cast<double>(kGoodMax)));
 }
 
 void Ranking::insert(const Rank& rank) {

@@ -28,6 +28,9 @@ struct Rank {
 /// The number of good ones among `finished` trials: min(ceil(0.1 n), 25).
 [[nodiscard]] std::size_t good_count(std::size_t finished);
 
+/// Hyperopt's number of them, and c-TPE's of feasible ones: min(ceil(sqrt(n) / 4), 25).
+[[nodiscard]] std::size_t root_good_count(std::size_t finished);
+
 /// Finished trials in order of rank.
 class Ranking {
 public:

@@ -16,18 +16,18 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "tuner/sampler/history.h"
 #include "tuner/sampler/random_sampler.h"
 
 namespace tune::tuner {
 namespace {
 
-constexpr double kGoodMax = 25;
 constexpr double kWeightMin = 1e-12;
 
 std::size_t good_of(MixtureRule rule, std::size_t count) {
-    const auto n = static_cast<double>(count);
-    const double share = rule == MixtureRule::kHyperopt ? 0.25 * std::sqrt(n) : 0.15 * n;
-    return static_cast<std::size_t>(std::min(std::ceil(share), kGoodMax));
+    if (rule == MixtureRule::kHyperopt) return root_good_count(count);
+    constexpr double kMost = 25;
+    return static_cast<std::size_t>(std::min(std::ceil(0.15 * static_cast<double>(count)), kMost));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "tests/tuner/sampler/reference.h"
 #include "tuner/sampler/history.h"
+#include "tuner/sampler/pareto_split.h"
 
 namespace tune::tuner {
 namespace {
@@ -187,6 +188,31 @@ TEST(Parzen, T11GoodCount) {
     EXPECT_EQ(good_count(250), 25u);
     EXPECT_EQ(good_count(1000), 25u);
     EXPECT_EQ(good_count(0), 0u);
+}
+
+TEST(Parzen, T11GoodCountOfHyperopt) {
+    EXPECT_EQ(root_good_count(0), 0u);
+    EXPECT_EQ(root_good_count(1), 1u);
+    EXPECT_EQ(root_good_count(16), 1u);
+    EXPECT_EQ(root_good_count(17), 2u);
+    EXPECT_EQ(root_good_count(100), 3u);  // ceil(10 / 4)
+    EXPECT_EQ(root_good_count(1000), 8u);
+    EXPECT_EQ(root_good_count(1'000'000), 25u);
+}
+
+TEST(Parzen, T11SeveralObjectivesHaveATenthWithoutABound) {
+    Objectives objectives(Goal::kMinimize);
+    objectives.goals.push_back(Goal::kMinimize);
+    ParetoSplit split(objectives);
+    for (std::uint64_t number = 0; number < 1000; ++number) {
+        Observation observation;
+        observation.number = number;
+        observation.state = Observation::State::kComplete;
+        observation.value = static_cast<double>(number);
+        observation.more_values = {static_cast<double>(1000 - number)};
+        split.insert(observation);
+        EXPECT_EQ(split.good().size(), (number + 10) / 10);
+    }
 }
 
 TEST(Parzen, DensityIntegratesToOne) {
