@@ -13,16 +13,21 @@ from study_support import (NO_TRIAL, OK, REPORT, TIME, TUNE, USAGE, call, read_l
                            study_of, trials_of, tune, tune_json)
 
 # A script that logs through MLflow's REST API, as any client does, and knows nothing of tuning.
+# A bad one begins when both good ones are over, which the pruner needs, and ends by being pruned only.
 MLFLOW_SCRIPT = """
-import json, os, sys, time, urllib.request
+import itertools, json, os, sys, time, urllib.request
 loss = float(sys.argv[1])
-for step in range(200):
+is_bad = loss > 0.5
+while is_bad and not (os.path.exists("over-0.1") and os.path.exists("over-0.2")):
+    time.sleep(0.01)
+for step in itertools.count() if is_bad else range(200):
     body = {"run_id": os.environ["MLFLOW_RUN_ID"], "key": "loss", "value": loss, "step": step,
             "timestamp": int(time.time() * 1000)}
     urllib.request.urlopen(urllib.request.Request(
         os.environ["MLFLOW_TRACKING_URI"] + "/api/2.0/mlflow/runs/log-metric", data=json.dumps(body).encode(),
         headers={"Content-Type": "application/json"}))
-    time.sleep(0.05 if loss > 0.5 else 0)
+    time.sleep(0.01 if is_bad else 0)
+open("over-%g" % loss, "w")
 """
 
 
@@ -283,8 +288,8 @@ def test_a_client_asks_trains_and_tells_with_nothing_but_http(tmp_path):
 
 def test_a_terminal_sees_the_status_live(tmp_path):
     master, slave = pty.openpty()
-    process = subprocess.Popen([TUNE, *map(str, run_arguments(["sh", "-c", "sleep 0.3; echo 'tune: {\"loss\": 1}'"],
-                                                              trials=6))],
+    script = "until [ -e go ]; do sleep 0.05; done; echo 'tune: {\"loss\": 1}'"
+    process = subprocess.Popen([TUNE, *map(str, run_arguments(["sh", "-c", script], trials=6))],
                                cwd=tmp_path, stdin=slave, stdout=slave, stderr=slave, env={**os.environ, "TERM": "xterm"})
     os.close(slave)
     seen = b""
@@ -296,9 +301,11 @@ def test_a_terminal_sees_the_status_live(tmp_path):
         if not piece:
             break
         seen += piece
+        if b"2 running" in seen:  # until then they wait
+            (tmp_path / "go").touch()
     assert process.wait(60) == OK
     text = seen.decode()
-    assert "\x1b[" in text and "2 running" in text and "6/6 trials" in text and "/s/s" in text
+    assert "\x1b[" in text and "6/6 trials" in text and "/s/s" in text
 
 
 def test_several_objectives_end_with_a_front(tmp_path):
