@@ -78,7 +78,13 @@ INSTANTIATE_TEST_SUITE_P(Samplers, EverySampler,
                          ::testing::Values(R"({"type": "random", "seed": 1})",
                                            R"({"type": "qmc", "seed": 1})",
                                            R"({"type": "tpe", "seed": 1, "startup": 2})",
-                                           R"({"type": "gp", "seed": 1, "startup": 2})"));
+                                           R"({"type": "tpe", "preset": "optuna4", "startup": 2})",
+                                           R"({"type": "tpe", "preset": "hyperopt", "startup": 2})",
+                                           R"({"type": "tpe", "preset": "watanabe", "startup": 2})",
+                                           R"({"type": "gp", "seed": 1, "startup": 2})",
+                                           R"({"type": "cmaes", "seed": 1})",
+                                           R"({"type": "nsga2", "seed": 1})",
+                                           R"({"type": "auto", "seed": 1})"));
 
 TEST(BadInput, AnObjectiveThatIsNeverReportedFailsTheTrialAndSaysWhatCame) {
     World world;

@@ -21,13 +21,18 @@ constexpr int kSteps = 260;
 class Player {
 public:
     explicit Player(std::uint32_t seed) : random_(seed) {
-        const std::string sampler = seed % 3 == 0 ? "random" : seed % 3 == 1 ? "tpe" : "gp";
+        static constexpr const char* kSamplers[] = {"random", "tpe",   "gp",  "auto",
+                                                    "cmaes",  "nsga2", "qmc", "tpe"};
+        static constexpr const char* kPruners[] = {
+            R"({"type": "median", "startup": 3})", R"({"type": "asha"})",
+            R"({"type": "hyperband", "max": 9})", R"({"type": "patience", "wait": 1})",
+            R"({"type": "threshold", "upper": 0.9})"};
         EXPECT_TRUE(world_
                         .create(R"("budget": {"trials": 25, "parallel": 6},
                                    "retry": {"max": 1, "on": ["failed"]},
-                                   "pruner": {"type": "median", "startup": 3},
                                    "sampler": {"seed": 9, "type": ")" +
-                                sampler + "\"}")
+                                std::string(kSamplers[seed % std::size(kSamplers)]) +
+                                "\"}, \"pruner\": " + kPruners[seed % std::size(kPruners)])
                         .has_value());
         for (const char* agent : {"a", "b", "c"}) register_agent(agent);
     }
