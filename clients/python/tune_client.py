@@ -26,9 +26,20 @@ the checkpoint that you kept of the trial number trial.parent, or from nothing w
     model = load(trial.parent) if trial.parent is not None else new_model()
     study.best_trial["lineage"]               # the schedule of parameters that led to the best
 
+A budget that counts a metric (budget={"cost": {"metric": "dollars", "max": 20}}) is told of it by either of
+
+    trial.report(0.4, step, metric="dollars")
+    trial.tell(loss, cost=1.7)
+
+A trial is asked for with a lease of 60 seconds (`lease_s` of create_study and load_study), which a thread of this module
+renews until the trial is told, however long it reports nothing. When the process is killed or its machine is gone, the lease
+ends and the next one to ask gets the trial again. If it was only stopped for so long (a laptop asleep, a debugger), what it
+says of the trial later raises Lost; `optimize` and `with trial:` then go on without that trial. `trial.stopping` is True once
+a renewal has heard that the trial should stop or is somebody else's. A Trial that nobody refers to is not renewed.
+
 Every call is safe to repeat: what changes the study carries a request id, and connection errors, 429 and 5xx answers are tried
-again for about a minute. Credentials and certificates are those of MLflow's client (MLFLOW_TRACKING_TOKEN, ...). Any number
-of processes on any number of machines may work on one study.
+again for about a minute; at first, where nothing listens, for 10 seconds. Credentials and certificates are those of MLflow's
+client (MLFLOW_TRACKING_TOKEN, ...). Any number of processes on any number of machines may work on one study.
 """
 
 import base64
@@ -36,16 +47,22 @@ import configparser
 import json
 import os
 import ssl
+import sys
 import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 import uuid
+import weakref
 
-__all__ = ["Pruned", "Study", "Trial", "TuneError", "create_study", "load_study"]
+__all__ = ["Lost", "Pruned", "Study", "Trial", "TuneError", "create_study", "load_study"]
 
+_LEASE_S = 60.0
 _RETRY_FOR_S = 60.0
+_FIRST_CONTACT_S = 10.0  # where nothing listens: a server that starts takes much less
+_SILENT_FOR_S = 2.0
+_VALUELESS_MAX = 3  # trials in a row without a value: the objective lacks a `return`
 _TIMEOUT_S = 90.0
 _WAIT_MS = 30_000
 
@@ -59,6 +76,10 @@ class TuneError(Exception):
         self.code = code
 
 
+class Lost(TuneError):
+    """The attempt is no longer this client's: its lease ended and another has the trial, or somebody else ended it."""
+
+
 class Pruned(Exception):
     """The trial should stop; `optimize` and `with trial:` then end it as pruned."""
 
@@ -69,28 +90,43 @@ class _Server:
         self.url = url.rstrip("/")
         self.headers = {"Content-Type": "application/json", **_authorization()}
         self.tls = _tls() if self.url.startswith("https:") else None
+        self._has_answered = False
 
-    def call(self, path, body=None, retry_for_s=_RETRY_FOR_S):
+    def call(self, path, body=None, retry_for_s=_RETRY_FOR_S, timeout_s=_TIMEOUT_S):
         """One REST call; the JSON of the answer. Raises TuneError."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + "/api/2.0/tune" + path, data=data, headers=self.headers)
-        give_up = time.monotonic() + retry_for_s
+        begin = time.monotonic()
         pause_s = 0.1
+        is_silent = True
         while True:
             try:
-                with urllib.request.urlopen(request, timeout=_TIMEOUT_S, context=self.tls) as answer:
-                    return json.loads(answer.read())
+                with urllib.request.urlopen(request, timeout=timeout_s, context=self.tls) as answer:
+                    told = json.loads(answer.read())
+                    self._has_answered = True
+                    return told
             except urllib.error.HTTPError as error:
+                self._has_answered = True
                 fault = _fault_of(error)
+                reason = f"HTTP {error.code}"
                 if error.code not in (429, 500, 502, 503, 504):
                     raise fault from None
             except (OSError, ValueError) as error:  # refused, reset, timed out, half an answer
-                fault = TuneError(f"no answer from {self.url}: {error}; is `tune server` running there?")
-                if isinstance(getattr(error, "reason", None), ssl.SSLCertVerificationError):
+                reason = getattr(error, "reason", error)
+                fault = TuneError(f"no answer from {self.url}: {reason}; is `tune server` running there? (another address: "
+                                  "server=, TUNE_SERVER or MLFLOW_TRACKING_URI)")
+                if isinstance(reason, ssl.SSLCertVerificationError):
                     raise fault from None
-            if time.monotonic() + pause_s > give_up:
+                if isinstance(reason, ConnectionRefusedError) and not self._has_answered:
+                    retry_for_s = min(retry_for_s, _FIRST_CONTACT_S)
+            waited_s = time.monotonic() - begin
+            if waited_s >= retry_for_s:
                 raise fault
-            time.sleep(pause_s)
+            if is_silent and waited_s >= _SILENT_FOR_S:
+                is_silent = False
+                _say(f"waiting for the server at {self.url}, {retry_for_s:.0f} s at most ({reason})")
+            until_s = min(retry_for_s, _SILENT_FOR_S) if is_silent else retry_for_s
+            time.sleep(min(pause_s, until_s - waited_s))
             pause_s = min(2 * pause_s, 5.0)
 
 
@@ -129,27 +165,82 @@ def _fault_of(error):
         return TuneError(f"HTTP {error.code}: {text[:200]!r}", error.code)
 
 
-def create_study(name, *, space, metric, goal="min", trials=None, server=None, **more):
+class _Keeper:
+    """Renews the leases of the trials that this process runs, in a daemon thread that lives while there are any."""
+
+    def __init__(self, lease_s):
+        self.lease_s = lease_s
+        self._begin()
+
+    def _begin(self):
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._trials = weakref.WeakSet()
+        self._thread = None
+
+    def __reduce__(self):
+        return _Keeper, (self.lease_s,)
+
+    def keep(self, trials):
+        if self.lease_s <= 0:
+            return
+        if self._process != os.getpid():  # a fork: the thread and what it renews stayed with the parent
+            self._begin()
+        with self._lock:
+            self._trials.update(trials)
+            if self._trials and self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="tune-leases", daemon=True)
+                self._thread.start()
+
+    def _work(self):
+        pause_s = self.lease_s / 3
+        while True:
+            time.sleep(pause_s)
+            begin = time.monotonic()
+            with self._lock:
+                held = [weakref.ref(trial) for trial in self._trials if trial._is_held()]
+                if not held:
+                    self._thread = None
+                    return
+            all_heard = True
+            for reference in held:
+                trial = reference()
+                all_heard = (trial is None or trial._renew(self.lease_s / 3)) and all_heard
+                del trial  # or the last one would never be let go
+            interval_s = self.lease_s / (3 if all_heard else 10)
+            pause_s = max(interval_s - (time.monotonic() - begin), 0.001)
+
+
+def create_study(name, *, space, metric, goal="min", trials=None, server=None, lease_s=_LEASE_S, **more):
     """Creates the study, or goes on with the one of this name (whose space and metric must then be the same).
 
     `space`: as in study.yaml, e.g. {"x": {"float": [0, 1]}, "opt": {"choice": ["sgd", "adam"]}}. `metric`: its name (then
     `goal` counts), or as in study.yaml, a list of them for several objectives. `more`: further fields of study.yaml, such
     as sampler="qmc", pruner={"type": "asha"}, budget={"trials": 50, "time": "2h"}, constraints=[{"name": "ms", "max": 20}].
+    `lease_s`: how long after this process has died its trials go to others; 0: never (end them by hand).
     """
+    keeper = _keeper(lease_s)
     if isinstance(metric, str):
         metric = {"name": metric, "goal": goal}
     if trials is not None:
         more["budget"] = {**more.get("budget", {}), "trials": trials}
     connection = _Server(server)
     connection.call("/studies", {"name": name, "space": space, "metric": metric, "request_id": uuid.uuid4().hex, **more})
-    return Study(connection, name)
+    return Study(connection, name, keeper)
 
 
-def load_study(name, server=None):
-    """The study of this name; TuneError with status 404 if there is none."""
-    study = Study(_Server(server), name)
+def load_study(name, server=None, lease_s=_LEASE_S):
+    """The study of this name; TuneError with status 404 if there is none. `lease_s`: as in create_study."""
+    study = Study(_Server(server), name, _keeper(lease_s))
     study.info()
     return study
+
+
+def _keeper(lease_s):
+    lease_s = float(lease_s)
+    if not 0 <= lease_s <= 30 * 86400 or 0 < lease_s < 0.001:
+        raise ValueError(f"lease_s must be 0 (no lease) or 0.001..{30 * 86400} seconds, found {lease_s}")
+    return _Keeper(lease_s)
 
 
 class Trial:
@@ -173,29 +264,41 @@ class Trial:
         self.steps = tuple(asked["steps"]) if "steps" in asked else None
         self.ended = False
         self._reported = False
+        self._lost = False
+        self._told_to_stop = False
+        self._has_no_value = False
 
     def __repr__(self):
         return f"Trial({self.number}, {self.params})"
 
+    @property
+    def stopping(self):
+        """True once a report or a renewal of the lease was told that the trial should stop, or is somebody else's."""
+        return not self.ended and (self._lost or self._told_to_stop)
+
     def should_stop(self, value, step, metric=None):
-        """Reports a metric at `step`; True when the trial should stop. `metric`: which, where the study has several."""
+        """Reports a metric at `step`; True when the trial should stop. `metric`: which, where the study has several.
+
+        Raises Lost.
+        """
         self._reported = True
         body = {**self._name(), "step": step, "value": _number(value)}
         if metric is not None:
             body["metric"] = metric
-        answer = self._study._call("/report", body)
-        return answer["action"] != "continue"
+        stops = self._call("/report", body)["action"] != "continue"
+        self._told_to_stop |= stops
+        return stops
 
     def report(self, value, step, metric=None):
         """As should_stop, but raises Pruned."""
         if self.should_stop(value, step, metric):
             raise Pruned(f"trial {self.number} was stopped at step {step}")
 
-    def tell(self, value=None, state=None, reason="", constraints=None):
-        """Ends the trial: with its value (else the reported one), or as "pruned", "failed" or "cancelled".
+    def tell(self, value=None, state=None, reason="", constraints=None, cost=None):
+        """Ends the trial: with its value (else the reported one), or as "pruned", "failed" or "cancelled". Raises Lost.
 
         `value`: a list of one value an objective where there are several. `constraints`: values of the metrics with
-        bounds, by name; of those left out what was reported counts.
+        bounds, by name; of those left out what was reported counts. `cost`: the value of the budget's cost metric.
         """
         body = {**self._name(), "request_id": uuid.uuid4().hex, "reason": reason}
         if isinstance(value, (list, tuple)):
@@ -204,9 +307,11 @@ class Trial:
             body["value"] = _number(value)
         if constraints:
             body["constraints"] = {name: _number(bounded) for name, bounded in constraints.items()}
+        if cost is not None:
+            body["cost"] = _number(cost)
         if state is not None:
             body["state"] = state
-        answer = self._study._call("/tell", body)
+        answer = self._call("/tell", body)
         self.ended = True
         return answer
 
@@ -214,22 +319,66 @@ class Trial:
         return self
 
     def __exit__(self, kind, error, trace):
-        """Ends a trial that was not told: as pruned, failed, or with what was reported (the study's `take` says which of it)."""
-        if self.ended:
-            return kind is not None and issubclass(kind, Pruned)
+        """Ends a trial that was not told: as pruned, failed, or with what was reported (the study's `take` says which of it).
+
+        A trial that was lost meanwhile is left to whoever has it; stderr says so.
+        """
+        try:
+            if isinstance(error, Lost) and self._lost:
+                raise error
+            if not self.ended:
+                self._end(kind, error)
+        except Lost as lost:
+            _say(f"trial {self.number} is no longer this client's, which goes on without it: {lost}")
+            return kind is None or issubclass(kind, (Pruned, Lost))
+        return kind is not None and issubclass(kind, Pruned)
+
+    def _end(self, kind, error):
         if kind is None:
-            if self._reported:
-                self.tell(state="complete")
-            else:
-                self.tell(state="failed", reason="no value was told, and none was reported")
+            self._end_without_value()
         elif issubclass(kind, Pruned):
             self.tell(state="pruned")
-            return True
         elif issubclass(kind, Exception):
             self.tell(state="failed", reason=f"{kind.__name__}: {error}"[:1000])
         else:  # KeyboardInterrupt, SystemExit
             self.tell(state="cancelled", reason=kind.__name__)
-        return False
+
+    def _end_without_value(self):
+        """Complete with what was reported; failed if that is not all that the study measures."""
+        reason = "no value was told, and none was reported"
+        if self._reported:
+            try:
+                self.tell(state="complete")
+                return
+            except TuneError as fault:
+                if fault.status != 400:
+                    raise
+                reason = str(fault)
+        self.tell(state="failed", reason=reason[:1000])
+        self._has_no_value = True
+
+    def _is_held(self):
+        return not self.ended and not self._lost
+
+    def _renew(self, timeout_s):
+        """False when the server did not answer."""
+        try:
+            answer = self._study._call("/renew", self._name(), retry_for_s=0, timeout_s=max(timeout_s, 1.0))
+            self._told_to_stop |= answer["action"] != "continue"
+        except TuneError as fault:
+            if fault.status not in (404, 409):
+                return False
+            self._lost = True
+        return True
+
+    def _call(self, path, body):
+        try:
+            return self._study._call(path, body)
+        except TuneError as fault:
+            if fault.status != 409 or self.ended:
+                raise
+            self._lost = True
+            raise Lost(str(fault), fault.status, fault.code) from None
 
     def _name(self):
         return {"number": self.number, "attempt": self.attempt}
@@ -238,8 +387,9 @@ class Trial:
 class Study:
     """A study on the server. Safe to use from several threads."""
 
-    def __init__(self, connection, name):
+    def __init__(self, connection, name, keeper):
         self._connection = connection
+        self._keeper = keeper
         self.name = name
         self._path = "/studies/" + urllib.parse.quote(name, safe="")
 
@@ -260,9 +410,12 @@ class Study:
         """At most `count` trials, in one request; an empty list when the study has ended."""
         while True:
             version = self.info()["version"] if wait else None
-            answer = self._call("/ask", {"count": count, "request_id": uuid.uuid4().hex, "worker": _worker()})
+            answer = self._call("/ask", {"count": count, "request_id": uuid.uuid4().hex, "worker": _worker(),
+                                         "lease_ttl_ms": round(self._keeper.lease_s * 1000)})
             if answer["trials"] or not wait or answer.get("state") in ("completed", "stopped"):
-                return [Trial(self, asked) for asked in answer["trials"]]
+                trials = [Trial(self, asked) for asked in answer["trials"]]
+                self._keeper.keep(trials)
+                return trials
             query = urllib.parse.urlencode({"version": version, "wait_ms": _WAIT_MS})
             after = self._connection.call(f"{self._path}?{query}")
             if after["state"] in ("completed", "stopped"):
@@ -271,10 +424,13 @@ class Study:
     def optimize(self, objective, trials=None, jobs=1, catch=()):
         """Calls `objective(trial)` for trial after trial until the study has ended, or `trials` more were run here.
 
-        The objective returns the value, or the list of values (or None after trial.tell). Exceptions named in `catch` end their trial as failed
+        The objective returns the value, or the list of values, or None after trial.tell or reports. A trial without any value
+        fails; three of them in a row raise TuneError. Exceptions of `catch` (a class or several) end their trial as failed
         and the loop goes on; others end the trial and are raised. `jobs`: threads of this process.
         """
+        catch = _classes(catch)
         left = _Counter(trials)
+        valueless = _Valueless()
         faults = []
 
         def work():
@@ -284,6 +440,7 @@ class Study:
                     if trial is None:
                         return
                     self._run(objective, trial, catch)
+                    valueless.note(trial)
             except BaseException as error:
                 faults.append(error)
 
@@ -353,11 +510,11 @@ class Study:
                 value = objective(trial)
                 if value is not None and not trial.ended:
                     trial.tell(value)
-        except tuple(catch) if catch else ():
+        except catch:
             pass
 
-    def _call(self, path, body):
-        return self._connection.call(self._path + path, body)
+    def _call(self, path, body, **more):
+        return self._connection.call(self._path + path, body, **more)
 
 
 class _Counter:
@@ -371,6 +528,37 @@ class _Counter:
                 return True
             self._left -= 1
             return self._left >= 0
+
+
+class _Valueless:
+    """Counts trials in a row whose objective gave no value: a slip that would use up the budget without a word."""
+
+    def __init__(self):
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def note(self, trial):
+        with self._lock:
+            self._count = self._count + 1 if trial._has_no_value else 0
+            count = self._count
+        if count == 1:
+            _say(f"the objective gave no value for trial {trial.number}, which failed; does it lack a `return`?")
+        if count >= _VALUELESS_MAX:
+            raise TuneError(f"the objective gave no value for {count} trials in a row, the last being {trial.number}; "
+                            "does it lack a `return`?")
+
+
+def _classes(catch):
+    """A class of exceptions or several, as the tuple that `except` takes."""
+    classes = (catch,) if isinstance(catch, type) else tuple(catch)
+    for one in classes:
+        if not (isinstance(one, type) and issubclass(one, BaseException)):
+            raise TypeError(f"catch must be a class of exceptions, or several, found {one!r}")
+    return classes
+
+
+def _say(text):
+    print(f"tune_client: {text}", file=sys.stderr, flush=True)
 
 
 def _number(value):

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from study_support import OK, ROOT, server, start, study_of
+from study_support import OK, ROOT, free_port, server, start, study_of, wait_until
 
 sys.path.insert(0, str(ROOT / "clients" / "python"))
 import tune_client as tune  # noqa: E402
@@ -94,12 +94,87 @@ def test_ask_waits_while_the_study_allows_no_more(url):
     study = create(url, "parallel", 3, budget={"parallel": 1})
     first = study.ask()
     assert study.ask(wait=False) is None
-    found = []
+    asked, found = [], []
+    waits = threading.Event()
+    plain = study._connection.call
+
+    def watched(path, *arguments, **named):
+        if "wait_ms=" in path:
+            waits.set()  # it was told that there is no trial now, and asks to hear of the next change
+        answer = plain(path, *arguments, **named)
+        if path.endswith("/ask"):
+            asked.append(len(answer["trials"]))
+        return answer
+
+    study._connection.call = watched
     thread = threading.Thread(target=lambda: found.append(study.ask()))
     thread.start()
+    assert waits.wait(30)
+    assert asked == [0] and not found and thread.is_alive(), "it waits"
     first.tell(1.0)
     thread.join(30)
     assert found and found[0].number == 1
+    assert asked == [0, 1], "it asked again after the change, and did not poll"
+
+
+def test_catch_is_a_class_or_several(url):
+    def objective(trial):
+        if trial.number == 0:
+            return 1 / 0
+        if trial.number == 1:
+            raise KeyError("k")
+        return 1.0
+
+    study = create(url, "catch", 3)
+    study.optimize(objective, trials=1, catch=ZeroDivisionError)
+    study.optimize(objective, catch={ZeroDivisionError, KeyError})
+    assert [t["state"] for t in study.trials()] == ["failed", "failed", "complete"]
+    for bad in (5, "ValueError", [ValueError()], int):
+        with pytest.raises(TypeError):
+            study.optimize(objective, catch=bad)
+
+
+def test_an_objective_without_a_return_does_not_use_up_the_budget(url, capfd):
+    study = create(url, "forgotten", 20)
+    with pytest.raises(tune.TuneError, match="no value for 3 trials in a row, the last being 2; does it lack a `return`"):
+        study.optimize(lambda trial: None)
+    assert study.info()["counts"]["failed"] == 3 and study.info()["trials"] == 3
+    said = capfd.readouterr().err
+    assert said.count("tune_client: the objective gave no value for trial 0, which failed; does it lack a `return`?") == 1
+    assert said.count("\n") == 1
+    study.optimize(lambda trial: None if trial.number % 3 else 1.0)  # now and then is no slip of the pen
+    assert study.info()["state"] == "completed"
+    jobs = create(url, "forgotten-jobs", 20)
+    with pytest.raises(tune.TuneError, match="no value for 3 trials in a row"):
+        jobs.optimize(lambda trial: None, jobs=4)
+    assert jobs.info()["trials"] <= 3 + 4
+
+
+def test_a_metric_is_the_cost(url):
+    budget = {"cost": {"metric": "dollars", "max": 6}}
+    study = tune.create_study("dollars", space=SPACE, metric="loss", budget=budget, server=url)
+
+    def objective(trial):
+        trial.report(1.5, step=1, metric="dollars")
+        if trial.number % 2:
+            return 1.0
+        trial.tell(1.0, cost=2)
+
+    study.optimize(objective)
+    info = study.info()
+    assert (info["state"], info["ended_by"], info["cost"]) == ("completed", "cost", 5.5)
+    assert [t["cost"] for t in study.trials()] == [2, 1.5, 2], "less than one more is left"
+
+
+def test_costs_alone_are_no_value(url, capfd):
+    study = tune.create_study("only-dollars", space=SPACE, metric="loss", server=url,
+                              budget={"trials": 1, "cost": {"metric": "dollars", "max": 6}})
+    study.optimize(lambda trial: trial.report(1.5, step=1, metric="dollars"))
+    [trial] = study.trials()
+    assert trial["state"] == "failed" and "no value was told, and none was reported" in trial["reason"]
+    assert "gave no value for trial 0" in capfd.readouterr().err
+    with pytest.raises(tune.TuneError, match="no budget of cost by a metric"):
+        create(url, "no-dollars", 1).ask().tell(1.0, cost=2)
 
 
 def test_errors_say_what_to_do(url):
@@ -115,6 +190,29 @@ def test_errors_say_what_to_do(url):
     assert again.value.status == 409
     with pytest.raises(tune.TuneError, match="is `tune server` running there"):
         tune._Server("http://127.0.0.1:9").call("/studies", retry_for_s=0)
+
+
+def test_without_a_server_it_says_so_and_gives_up_soon(capfd, monkeypatch):
+    assert tune._FIRST_CONTACT_S == 10
+    monkeypatch.setattr(tune, "_FIRST_CONTACT_S", 3.0)
+    url = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(tune.TuneError, match="Connection refused; is `tune server` running there.*TUNE_SERVER"):
+        create(url, "nowhere")
+    [said] = capfd.readouterr().err.splitlines()
+    assert f"waiting for the server at {url}, 3 s at most" in said and "Connection refused" in said
+
+
+def test_a_server_that_starts_a_little_later_is_waited_for(tmp_path, capfd):
+    port = free_port()
+    made = []
+    thread = threading.Thread(target=lambda: made.append(create(f"http://127.0.0.1:{port}", "late", 1)))
+    thread.start()
+    said = wait_until(lambda: capfd.readouterr().err, "it says that it waits")
+    assert "waiting for the server" in said
+    with server(tmp_path, port=port) as (_, url):
+        thread.join(30)
+        made[0].optimize(lambda trial: 1.0)
+        assert study_of(url, "late")["state"] == "completed"
 
 
 def test_a_server_that_is_killed_and_comes_back_loses_nothing(tmp_path):

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "base/limits.h"
-#include "tracker/api/message.h"
+#include "tuner/api/known_body.h"
 #include "tuner/api/routes.h"
 #include "tuner/api/views.h"
 
@@ -49,20 +50,35 @@ Json asked_json(const AskedTrial& trial) {
     return json;
 }
 
-Result<AskRequest> read_ask(const Request& request) {
-    TUNE_TRY(message, Message::read(request));
-    TUNE_TRY(count, message.integer("count"));
-    TUNE_TRY(request_id, message.text("request_id"));
-    TUNE_TRY(worker, message.text("worker"));
-    TUNE_TRY(ttl_ms, message.integer("lease_ttl_ms"));
-    if (count.value_or(1) < 1 || count.value_or(1) > Studies::kAskCountMax)
+struct Range {
+    std::int64_t min = 0;
+    std::int64_t max = 0;
+};
+
+/// `fallback` when it is absent.
+Result<std::int64_t> whole_number_of(const Message& message, const char* name, Range range,
+                                     std::int64_t fallback) {
+    TUNE_TRY(given, message.integer(name));
+    const std::int64_t number = given.value_or(fallback);
+    if (number < range.min || number > range.max)
         return Error{Code::kInvalidParameterValue,
-                     "count must be 1.." + std::to_string(Studies::kAskCountMax)};
+                     std::string(name) + " must be " + std::to_string(range.min) + ".." +
+                         std::to_string(range.max) + ", found " + std::to_string(number)};
+    return number;
+}
+
+Result<AskRequest> read_ask(const Request& request) {
+    TUNE_TRY(body, read_known_body(request, {"count", "request_id", "worker", "lease_ttl_ms"}));
+    TUNE_TRY(count, whole_number_of(body.message, "count", {1, Studies::kAskCountMax}, 1));
+    TUNE_TRY(request_id, body.message.text("request_id"));
+    TUNE_TRY(worker, body.message.text("worker"));
+    TUNE_TRY(ttl_ms,
+             whole_number_of(body.message, "lease_ttl_ms", {0, Studies::kAskLeaseMax_ms}, 0));
     return AskRequest{.study = request.parameter("name"),
-                      .count = static_cast<int>(count.value_or(1)),
+                      .count = static_cast<int>(count),
                       .request_id = request_id,
                       .worker = worker,
-                      .lease_ttl_ms = std::max<std::int64_t>(ttl_ms.value_or(0), 0)};
+                      .lease_ttl_ms = ttl_ms};
 }
 
 void ask(Studies& studies, const Request& request, const Responder& respond) {
@@ -84,15 +100,17 @@ void ask(Studies& studies, const Request& request, const Responder& respond) {
 
 Result<TrialName> read_trial_name(const Request& request, const Message& message) {
     TUNE_TRY(number, message.required_integer("number"));
-    TUNE_TRY(attempt, message.integer("attempt"));
+    TUNE_TRY(attempt, whole_number_of(message, "attempt", {0, std::numeric_limits<int>::max()}, 0));
     if (number < 0) return Error{Code::kInvalidParameterValue, "'number' must be 0 or more"};
     return TrialName{.study = request.parameter("name"),
                      .number = static_cast<std::uint64_t>(number),
-                     .attempt = static_cast<int>(attempt.value_or(0))};
+                     .attempt = static_cast<int>(attempt)};
 }
 
 Result<ClientReport> read_report(const Request& request) {
-    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(body, read_known_body(request,
+                                   {"number", "attempt", "step", "value", "metric", "request_id"}));
+    const Message& message = body.message;
     TUNE_TRY(trial, read_trial_name(request, message));
     TUNE_TRY(step, message.integer("step"));
     TUNE_TRY(value, message.required_number("value"));
@@ -100,17 +118,27 @@ Result<ClientReport> read_report(const Request& request) {
     return ClientReport{.trial = trial, .step = step.value_or(0), .value = value, .metric = metric};
 }
 
+Done<std::optional<Action>> answer_action(const Responder& respond) {
+    return [respond](const Result<std::optional<Action>>& action) {
+        if (!action) return respond(error_response(action.error()));
+        std::string_view name = "continue";
+        if (*action) name = **action == Action::kCheckpointStop ? "checkpoint_stop" : "stop";
+        respond(json_response({{"action", name}}));
+    };
+}
+
 void report(Studies& studies, const Request& request, const Responder& respond) {
     Result<ClientReport> wanted = read_report(request);
     if (!wanted) return respond(error_response(wanted.error()));
-    studies.report(std::move(wanted).value(),
-                   [respond](const Result<std::optional<Action>>& action) {
-                       if (!action) return respond(error_response(action.error()));
-                       std::string_view name = "continue";
-                       if (*action)
-                           name = **action == Action::kCheckpointStop ? "checkpoint_stop" : "stop";
-                       respond(json_response({{"action", name}}));
-                   });
+    studies.report(std::move(wanted).value(), answer_action(respond));
+}
+
+void renew(Studies& studies, const Request& request, const Responder& respond) {
+    const Result<KnownBody> body = read_known_body(request, {"number", "attempt"});
+    if (!body) return respond(error_response(body.error()));
+    Result<TrialName> name = read_trial_name(request, body->message);
+    if (!name) return respond(error_response(name.error()));
+    studies.renew(std::move(name).value(), answer_action(respond));
 }
 
 /// One value an objective, in their order.
@@ -143,7 +171,9 @@ Result<void> read_constraints(const Json& constraints, TellRequest& wanted) {
 }
 
 Result<TellRequest> read_tell(const Request& request) {
-    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(body, read_known_body(request, {"number", "attempt", "value", "values", "constraints",
+                                             "cost", "state", "reason", "request_id"}));
+    const Message& message = body.message;
     TUNE_TRY(trial, read_trial_name(request, message));
     TellRequest wanted{.trial = trial};
     TUNE_TRY(request_id, message.text("request_id"));
@@ -161,10 +191,12 @@ Result<TellRequest> read_tell(const Request& request) {
         wanted.value = value;
     }
     TUNE_TRY(has_constraints, message.has("constraints"));
-    if (has_values || has_constraints) {
-        TUNE_TRY(body, parse_json(request.body));
-        if (has_values) TUNE_TRY_VOID(read_values(body["values"], wanted));
-        if (has_constraints) TUNE_TRY_VOID(read_constraints(body["constraints"], wanted));
+    if (has_values) TUNE_TRY_VOID(read_values(body.object["values"], wanted));
+    if (has_constraints) TUNE_TRY_VOID(read_constraints(body.object["constraints"], wanted));
+    TUNE_TRY(has_cost, message.has("cost"));
+    if (has_cost) {
+        TUNE_TRY(cost, message.required_number("cost"));
+        wanted.cost = cost;
     }
     if (!state.empty()) {
         TUNE_TRY(known, trial_state_from_name(state));
@@ -197,17 +229,16 @@ void tell(Studies& studies, const Request& request, const Responder& respond) {
 }
 
 void enqueue(Studies& studies, const Request& request, const Responder& respond) {
-    const Result<Json> body = parse_json(request.body);
+    const Result<KnownBody> body = read_known_body(request, {"params", "request_id"});
     if (!body) return respond(error_response(body.error()));
-    const bool is_usable =
-        body->is_object() && body->contains("params") && (*body)["params"].is_object();
-    if (!is_usable)
+    const auto params = body->object.find("params");
+    if (params == body->object.end() || !params->is_object())
         return respond(error_response(
-            {Code::kInvalidParameterValue, "the body must be an object with an object 'params'"}));
-    const auto request_id = body->find("request_id");
-    const bool has_id = request_id != body->end() && request_id->is_string();
-    studies.enqueue(request.parameter("name"), to_text((*body)["params"]),
-                    has_id ? request_id->get<std::string>() : std::string(),
+            {Code::kInvalidParameterValue,
+             "the body must have an object 'params', such as {\"params\": {\"x\": 0.5}}"}));
+    const Result<std::string> request_id = body->message.text("request_id");
+    if (!request_id) return respond(error_response(request_id.error()));
+    studies.enqueue(request.parameter("name"), to_text(*params), *request_id,
                     [respond](const Result<AskedTrial>& trial) {
                         if (!trial) return respond(error_response(trial.error()));
                         respond(json_response(asked_json(*trial)));
@@ -343,6 +374,7 @@ void add_trial_routes(tracker::Router& router, TuningParts parts) {
     Studies& studies = parts.studies;
     for (const Call& call : {Call{"ask", "starts trials for a client", &ask},
                              Call{"report", "an intermediate value of a client's trial", &report},
+                             Call{"renew", "keeps the lease of a client's trial", &renew},
                              Call{"tell", "ends a client's trial", &tell},
                              Call{"enqueue", "adds a trial with given values", &enqueue}}) {
         router.add_api(2, {Method::kPost, std::string("/tune/studies/{name}/") + call.name,

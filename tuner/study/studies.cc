@@ -151,7 +151,7 @@ Result<void> Studies::Impl::load_progress(Study& study, Trial& trial) {
     if (!cost || cost->of != CostBudget::Of::kMetric) return {};
     TUNE_TRY(costs, store_.metric_history(trial.run_id, cost->metric));
     for (const tracker::Metric& metric : costs.items)
-        if (metric.value > trial.progress->cost) trial.progress->cost = metric.value;
+        trial.progress->note_cost(metric.step, metric.value);
     return {};
 }
 

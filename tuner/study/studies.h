@@ -62,8 +62,10 @@ struct AskRequest {
     std::string study = {};
     int count = 1;
     std::string request_id = {};
-    std::string worker = {};        ///< what the client calls itself; shown to the user
-    std::int64_t lease_ttl_ms = 0;  ///< > 0: the attempt is lost without a report for this long
+    std::string worker = {};  ///< what the client calls itself; shown to the user
+    /// > 0: the attempt is lost without a report or a renewal for this long. 0: it is the client's
+    /// until it ends.
+    std::int64_t lease_ttl_ms = 0;
 };
 
 struct AskedTrial {
@@ -77,7 +79,8 @@ struct AskedTrial {
     Steps steps = {};                   ///< the same
 };
 
-/// Names a trial of a study to REST clients. `attempt` 0: the current one.
+/// Names a trial of a study to REST clients. `attempt` 0: the current one; only for trials without
+/// a lease, for those with one may have been given to another client.
 struct TrialName {
     std::string study = {};
     std::uint64_t number = 0;
@@ -88,7 +91,7 @@ struct ClientReport {
     TrialName trial = {};
     std::int64_t step = 0;
     double value = 0;
-    /// One that the study measures; empty: its only objective.
+    /// One that the study measures, or the budget counts; empty: its only objective.
     std::string metric = {};
 };
 
@@ -104,12 +107,16 @@ struct TellRequest {
     std::vector<double> more_values = {};
     /// Of metrics with bounds, by name; of the others what was reported counts.
     std::vector<std::pair<std::string, double>> constraints = {};
+    /// Of the budget's cost metric; less than what was reported counts for nothing.
+    std::optional<double> cost = {};
 };
 
 class Studies {
 public:
     /// Most trials of one ask; keeps a transaction and an answer small.
     static constexpr int kAskCountMax = 1000;
+    /// Longest lease of an ask: 30 days. Who needs a longer one can renew it, or have none.
+    static constexpr std::int64_t kAskLeaseMax_ms = std::int64_t{30} * 24 * 3600 * 1000;
 
     /// Reads all studies from the store (100,000 trials in about a second), gives every live lease
     /// one time to live of grace, and observes the store from now on. REQUIRES: no command has been
@@ -173,16 +180,22 @@ public:
     // --- ask, report, tell ---
 
     /// Fewer than `count` trials (also none) when the study may not start more; `read` says why.
-    /// Errors: kResourceDoesNotExist; kInvalidParameterValue for a count outside 1..kAskCountMax.
+    /// Errors: kResourceDoesNotExist; kInvalidParameterValue for a count outside 1..kAskCountMax,
+    /// a lease outside 0..kAskLeaseMax_ms.
     void ask(AskRequest request, Done<std::vector<AskedTrial>> done);
     /// Logs the value and answers what the pruner says of it: nothing means go on. Errors:
     /// kResourceConflict for an attempt that is not the current one; kInvalidParameterValue for a
-    /// metric that the study does not measure, or none where it has several objectives.
+    /// metric that the study does not measure, or none where it has several objectives; for a trial
+    /// with a lease whose attempt is not named.
     void report(ClientReport report, Done<std::optional<Action>> done);
+    /// The attempt's lease begins anew. Answers as report does; without a lease that is all.
+    /// Nothing is written. Errors: those of report about the attempt.
+    void renew(TrialName trial, Done<std::optional<Action>> done);
     /// Ends the attempt. A repeat is fine. Errors: kResourceConflict for an attempt that is not
     /// the current one or a trial that has ended otherwise (cancelled: fine);
-    /// kInvalidParameterValue for more or fewer values than objectives, a constraint that the study
-    /// does not have, a complete trial of which a value is missing.
+    /// kInvalidParameterValue for more or fewer values than objectives, a constraint or a cost that
+    /// the study does not have, a complete trial of which a value is missing, a trial with a lease
+    /// whose attempt is not named.
     void tell(TellRequest request, Done<void> done);
     /// `params_json`: an object, may be partial. The trial waits for the next ask or agent.
     void enqueue(const std::string& study, const std::string& params_json, std::string request_id,

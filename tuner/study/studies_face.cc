@@ -55,6 +55,9 @@ void Studies::ask(AskRequest request, Done<std::vector<AskedTrial>> done) {
 void Studies::report(ClientReport report, Done<std::optional<Action>> done) {
     impl_->report(std::move(report), std::move(done));
 }
+void Studies::renew(TrialName trial, Done<std::optional<Action>> done) {
+    impl_->renew(trial, std::move(done));
+}
 void Studies::tell(TellRequest request, Done<void> done) {
     impl_->tell(std::move(request), std::move(done));
 }

@@ -74,6 +74,7 @@ public:
     void wait(const std::string& name, std::int64_t version, std::int64_t wait_ms, Done<void> done);
     void ask(AskRequest request, Done<std::vector<AskedTrial>> done);
     void report(ClientReport report, Done<std::optional<Action>> done);
+    void renew(const TrialName& name, Done<std::optional<Action>> done);
     void tell(TellRequest request, Done<void> done);
     void enqueue(const std::string& name, const std::string& params_json, std::string request_id,
                  Done<AskedTrial> done);
@@ -147,6 +148,7 @@ private:
     void reuse_known(Turn& turn, Study& study);
     Result<TrialRef> find_named(const TrialName& name) const;
     [[nodiscard]] static Result<void> check_held_by_client(const TrialRef& ref, int attempt);
+    void renew_lease(Trial& trial) const;
     /// Gives the trial what it needs before it is first written: a run id, its place in the index.
     void admit(Study& study, Trial& trial);
     void write_asked(Turn& turn, Study& study, const std::vector<Trial*>& trials,
@@ -154,8 +156,8 @@ private:
     void report_written(const TrialName& name, Done<std::optional<Action>> done);
     void tell_after_metrics(TellRequest request, Done<void> done);
     Result<void> apply_told(Turn& turn, const TrialRef& ref, const TellRequest& request);
-    void write_told(Turn& turn, const TrialRef& ref,
-                    const std::vector<std::optional<double>>& told);
+    void write_told(Turn& turn, const TrialRef& ref, const std::vector<std::optional<double>>& told,
+                    std::optional<double> cost);
     void answer_written(Turn& turn, const TrialRef& ref, const FinishRequest* finish,
                         Done<void> done);
 

@@ -40,15 +40,14 @@ void Studies::Impl::take_metrics(Turn& turn, const tracker::MetricsLogged& event
     Study& study = *ref.study;
     Trial& trial = *ref.trial;
     TrialProgress& progress = *trial.progress;
+    const auto& cost = study.config().budget.cost;
     bool has_objective = false;
     for (const tracker::Metric& metric : event.metrics) {
+        if (cost && metric.key == cost->metric) progress.note_cost(metric.step, metric.value);
         const std::optional<Verdict> verdict =
             study.report(trial, metric.key, {metric.step, metric.timestamp_ms, metric.value});
         if (!verdict) {
             auto& others = progress.other_metrics;
-            if (study.config().budget.cost && metric.key == study.config().budget.cost->metric &&
-                metric.value > progress.cost)
-                progress.cost = metric.value;
             const bool is_own =
                 metric.key.starts_with("tune.") || metric.key.starts_with("system/");
             if (!is_own && others.size() < kOtherMetricsMax &&

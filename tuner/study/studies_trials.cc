@@ -19,11 +19,27 @@ std::string trial_words(const Study& study, const Trial& trial) {
     return "trial " + std::to_string(trial.number) + " of study '" + study.name() + "'";
 }
 
+/// The metric by which trials cost something; nothing: the study has no such budget.
+std::optional<std::string> cost_metric(const StudyConfig& config) {
+    const auto& cost = config.budget.cost;
+    if (!cost || cost->of != CostBudget::Of::kMetric) return std::nullopt;
+    return cost->metric;
+}
+
+/// The metric of which told_values gives the value at `index`.
+const std::string& told_metric(const StudyConfig& config, std::size_t index) {
+    const std::size_t objectives = 1 + config.more_metrics.size();
+    if (index == 0) return config.metric.name;
+    return index < objectives ? config.more_metrics[index - 1].name
+                              : config.constraints[index - objectives].metric.name;
+}
+
 /// The metric that a report is about.
 Result<std::string> reported_metric(const Study& study, const std::string& named) {
     const StudyConfig& config = study.config();
     if (named.empty() && config.more_metrics.empty()) return config.metric.name;
-    const std::vector<std::string> measured = measured_metrics(config);
+    std::vector<std::string> measured = measured_metrics(config);
+    if (auto cost = cost_metric(config)) measured.push_back(*std::move(cost));
     if (std::find(measured.begin(), measured.end(), named) != measured.end()) return named;
     std::string list;
     for (const std::string& metric : measured) list += (list.empty() ? "" : ", ") + metric;
@@ -60,6 +76,29 @@ Result<std::vector<std::optional<double>>> told_values(const Study& study,
     return told;
 }
 
+Result<void> check_told_cost(const Study& study, const TellRequest& request) {
+    if (!request.cost) return {};
+    if (!cost_metric(study.config()))
+        return Error{Code::kInvalidParameterValue,
+                     "study '" + study.name() +
+                         "' has no budget of cost by a metric; leave out 'cost' (its YAML: "
+                         "budget: {cost: {metric: dollars, max: 20}})"};
+    if (!std::isfinite(*request.cost) || *request.cost < 0)
+        return Error{Code::kInvalidParameterValue, "'cost' must be a finite number of 0 or more"};
+    return {};
+}
+
+/// 0 when none was told. The metric may be one that the study measures.
+double told_cost(const Study& study, const std::vector<std::optional<double>>& told,
+                 std::optional<double> cost) {
+    const std::optional<std::string> metric = cost_metric(study.config());
+    double most = cost.value_or(0);
+    for (std::size_t i = 0; metric && i < told.size(); ++i)
+        if (told[i] && told_metric(study.config(), i) == *metric && *told[i] > most)
+            most = *told[i];
+    return most;
+}
+
 }  // namespace
 
 AskedTrial Studies::Impl::asked(const Study& study, const Trial& trial) const {
@@ -90,13 +129,26 @@ Result<void> Studies::Impl::check_held_by_client(const TrialRef& ref, int attemp
         return Error{Code::kResourceConflict, words + " is not running: it is " +
                                                   std::string(trial_state_name(trial.state))};
     if (attempt != 0 && attempt != trial.attempt)
-        return Error{Code::kResourceConflict, "attempt " + std::to_string(attempt) + " of " +
-                                                  words + " is over; attempt " +
-                                                  std::to_string(trial.attempt) + " is running"};
-    if (!trial.progress->holder.agent_id.empty())
+        return Error{Code::kResourceConflict,
+                     "attempt " + std::to_string(attempt) + " of " + words +
+                         (attempt < trial.attempt ? " is over" : " has not begun") + "; attempt " +
+                         std::to_string(trial.attempt) + " is running"};
+    const Holder& holder = trial.progress->holder;
+    if (!holder.agent_id.empty())
         return Error{Code::kResourceConflict,
                      words + " is run by the agent on " + trial.worker + ", not by a client"};
+    if (attempt == 0 && holder.ttl_ms > 0)
+        return Error{Code::kInvalidParameterValue,
+                     words +
+                         " was asked with a lease, so another client may hold it by now; name "
+                         "the 'attempt' that ask answered (attempt " +
+                         std::to_string(trial.attempt) + " is running)"};
     return {};
+}
+
+void Studies::Impl::renew_lease(Trial& trial) const {
+    Holder& holder = trial.progress->holder;
+    holder.expires_ms = monotonic_ms() + holder.ttl_ms;
 }
 
 // --- ask -----------------------------------------------------------------------------------------
@@ -117,7 +169,14 @@ void Studies::Impl::ask(AskRequest request, Done<std::vector<AskedTrial>> done) 
             done(Error{Code::kInvalidParameterValue,
                        "count must be 1.." + std::to_string(kAskCountMax)});
         });
+    if (request.lease_ttl_ms < 0 || request.lease_ttl_ms > kAskLeaseMax_ms)
+        return turn.after([done] {
+            done(Error{Code::kInvalidParameterValue,
+                       "lease_ttl_ms must be 0.." + std::to_string(kAskLeaseMax_ms)});
+        });
     std::vector<Trial*> trials = study->started_by_request(request.request_id);
+    for (Trial* trial : trials)
+        if (trial->state == TrialState::kRunning) renew_lease(*trial);
     if (!draining_ && trials.size() < static_cast<std::size_t>(request.count))
         reuse_known(turn, *study);
     while (!draining_ && trials.size() < static_cast<std::size_t>(request.count) &&
@@ -231,7 +290,7 @@ void Studies::Impl::report(ClientReport report, Done<std::optional<Action>> done
     if (!metric) return turn.after([done, error = metric.error()] { done(error); });
 
     TrialProgress& progress = *trial.progress;
-    progress.holder.expires_ms = monotonic_ms() + progress.holder.ttl_ms;
+    renew_lease(trial);
     std::int64_t timestamp_ms = now_ms();
     // A repeated report must be the same row, which the store then drops.
     const auto last = progress.metrics.last(*metric);
@@ -264,6 +323,22 @@ void Studies::Impl::report_written(const TrialName& name, Done<std::optional<Act
             action = ref->trial->progress->directive->action;
     }
     done(action);
+}
+
+void Studies::Impl::renew(const TrialName& name, Done<std::optional<Action>> done) {
+    Turn turn(*this);
+    const Result<TrialRef> ref = find_named(name);
+    if (!ref) return turn.after([done, error = ref.error()] { done(error); });
+    Trial& trial = *ref->trial;
+    const bool is_cancelled = trial.state == TrialState::kCancelled &&
+                              (name.attempt == 0 || name.attempt == trial.attempt);
+    if (is_cancelled) return turn.after([done] { done(std::optional(Action::kStop)); });
+    const Result<void> held = check_held_by_client(*ref, name.attempt);
+    if (!held) return turn.after([done, error = held.error()] { done(error); });
+    renew_lease(trial);
+    std::optional<Action> action;
+    if (trial.progress->directive) action = trial.progress->directive->action;
+    turn.after([done, action] { done(action); });
 }
 
 // --- tell ----------------------------------------------------------------------------------------
@@ -311,6 +386,7 @@ Result<void> Studies::Impl::apply_told(Turn& turn, const TrialRef& ref,
         return Error{Code::kInvalidParameterValue,
                      "a trial ends as complete, pruned, failed or cancelled"};
     TUNE_TRY(told, told_values(study, request));
+    TUNE_TRY_VOID(check_told_cost(study, request));
     const ResultMetrics::Outcome outcome = trial.progress->metrics.outcome(told);
     if (state == TrialState::kComplete && !outcome.result && !outcome.is_nan)
         return Error{Code::kInvalidParameterValue,
@@ -321,7 +397,8 @@ Result<void> Studies::Impl::apply_told(Turn& turn, const TrialRef& ref,
                          " was told, and none was reported"};
     trial.finish_request = request.request_id;
     trial.finish_attempt = trial.attempt;
-    write_told(turn, ref, told);
+    write_told(turn, ref, told, request.cost);
+    trial.progress->cost = std::max(trial.progress->cost, told_cost(study, told, request.cost));
     const std::uint64_t best = study.best_version();
     if (state == TrialState::kFailed) {
         study.settle(trial,
@@ -350,16 +427,13 @@ Result<void> Studies::Impl::apply_told(Turn& turn, const TrialRef& ref,
 
 /// Later than what was reported, so that MLflow shows it as the latest value.
 void Studies::Impl::write_told(Turn& turn, const TrialRef& ref,
-                               const std::vector<std::optional<double>>& told) {
+                               const std::vector<std::optional<double>>& told,
+                               std::optional<double> cost) {
     const StudyConfig& config = ref.study->config();
     tracker::LogBatch batch{.run_id = ref.trial->run_id};
     for (std::size_t i = 0; i < told.size(); ++i) {
         if (!told[i]) continue;
-        const std::size_t objectives = 1 + config.more_metrics.size();
-        const std::string& metric = i == 0 ? config.metric.name
-                                    : i < objectives
-                                        ? config.more_metrics[i - 1].name
-                                        : config.constraints[i - objectives].metric.name;
+        const std::string& metric = told_metric(config, i);
         const auto last = ref.trial->progress->metrics.last(metric);
         batch.metrics.push_back(
             {.key = metric,
@@ -367,6 +441,11 @@ void Studies::Impl::write_told(Turn& turn, const TrialRef& ref,
              .timestamp_ms = last ? std::max(now_ms(), last->timestamp_ms + 1) : now_ms(),
              .step = last ? last->step : 0});
     }
+    if (cost)
+        batch.metrics.push_back({.key = *cost_metric(config),
+                                 .value = *cost,
+                                 .timestamp_ms = now_ms(),
+                                 .step = ref.trial->progress->cost_step});
     if (batch.metrics.empty()) return;
     std::vector<tracker::Command> commands;
     commands.push_back(std::move(batch));

@@ -8,6 +8,7 @@
 // Each time it starts running is an attempt, numbered from 1; (trial, attempt) is the fencing token
 // of everything that is said about it afterwards.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -48,6 +49,12 @@ struct Holder {
 struct TrialProgress {
     explicit TrialProgress(const StudyConfig& config) : metrics(config) {}
 
+    /// A row of the budget's cost metric.
+    void note_cost(std::int64_t step, double value) {
+        if (value > cost) cost = value;
+        cost_step = std::max(cost_step, step);
+    }
+
     ResultMetrics metrics;
     Holder holder;                       ///< running only
     std::optional<Directive> directive;  ///< what the agent is to do with the attempt
@@ -55,6 +62,7 @@ struct TrialProgress {
     bool ending = false;  ///< its end was reported and waits for the metrics before it to be seen
     std::vector<std::string> other_metrics;  ///< names that arrived besides those measured; a few
     double cost = 0;                         ///< the greatest value of the budget's cost metric
+    std::int64_t cost_step = 0;              ///< the greatest step of that metric
 };
 
 /// How far the store knows the trial; see Journal.

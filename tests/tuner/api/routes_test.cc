@@ -149,6 +149,85 @@ TEST_F(RoutesTest, SeveralObjectivesAndConstraints) {
     EXPECT_FALSE(get("studies/s/trials/2").body.contains("values_now")) << "it has ended";
 }
 
+TEST_F(RoutesTest, ALeaseIsRenewedAndSaysWhenTheStudyWasStopped) {
+    create();
+    const auto asked = post("studies/s/ask", R"({"lease_ttl_ms": 1000})");
+    ASSERT_EQ(asked.status, 200) << asked.body;
+    world_.advance_ms(999);
+    EXPECT_EQ(post("studies/s/renew", R"({"number": 0, "attempt": 1})").body["action"], "continue");
+    EXPECT_EQ(post("studies/s/renew", R"({"number": 0})").status, 400) << "no attempt";
+    EXPECT_EQ(post("studies/s/renew", R"({"number": 0, "attempt": 2})").status, 409);
+    world_.advance_ms(1000);
+    EXPECT_EQ(post("studies/s/renew", R"({"number": 0, "attempt": 1})").status, 409) << "lost";
+    EXPECT_EQ(post("studies/s/ask", R"({"leaseTtlMs": 1000})").body["trials"][0]["attempt"], 2);
+    static_cast<void>(post("studies/s/stop"));
+    EXPECT_EQ(post("studies/s/renew", R"({"number": 0, "attempt": 2})").body["action"], "stop");
+}
+
+TEST_F(RoutesTest, TheCostOfATrialIsReportedOrTold) {
+    const auto created = post("studies", R"({"name": "s", "metric": "loss",
+        "space": {"x": {"float": [0, 1]}}, "budget": {"cost": {"metric": "dollars", "max": 6}}})");
+    ASSERT_EQ(created.status, 200) << created.body;
+    static_cast<void>(post("studies/s/ask", R"({"count": 2})"));
+    const auto reported =
+        post("studies/s/report", R"({"number": 0, "attempt": 1, "metric": "dollars", "value": 2})");
+    EXPECT_EQ(reported.body["action"], "continue") << reported.body;
+    static_cast<void>(post("studies/s/tell", R"({"number": 0, "attempt": 1, "value": 1})"));
+    const auto told =
+        post("studies/s/tell", R"({"number": 1, "attempt": 1, "value": 1, "cost": 3})");
+    EXPECT_EQ(told.body["cost"], 3.0) << told.body;
+    const Json study = get("studies/s").body;
+    EXPECT_EQ(study["ended_by"], "cost");
+    EXPECT_EQ(study["cost"], 5.0);
+}
+
+TEST_F(RoutesTest, NumbersBeyondTheirRangeAreNotCutToFit) {
+    create();
+    static_cast<void>(post("studies/s/ask"));
+    const auto refused = [this](const char* path, const char* body, const char* words) {
+        const auto answer = post(path, body);
+        EXPECT_EQ(answer.status, 400) << body << answer.body;
+        EXPECT_THAT(answer.body.value("message", ""), HasSubstr(words)) << body;
+    };
+    for (const char* attempt : {"4294967297", "-1", "2147483648", "\"4294967297\""})
+        for (const char* path : {"studies/s/tell", "studies/s/report", "studies/s/renew"})
+            EXPECT_THAT(
+                post(path,
+                     std::string(R"({"number": 0, "attempt": )") + attempt +
+                         (std::string_view(path).ends_with("renew") ? "}" : R"(, "value": 1})"))
+                    .body.value("message", ""),
+                HasSubstr("attempt must be 0..2147483647, found"))
+                << path << attempt;
+    refused("studies/s/ask", R"({"count": 4294967297})", "count must be 1..1000");
+    refused("studies/s/ask", R"({"count": 18446744073709551617})", "count");
+    refused("studies/s/ask", R"({"lease_ttl_ms": -1})", "lease_ttl_ms must be 0..2592000000");
+    refused("studies/s/ask", R"({"lease_ttl_ms": 9223372036854775807})", "lease_ttl_ms must be");
+    EXPECT_EQ(get("studies/s/trials/0").body["state"], "running") << "none of them was taken";
+    EXPECT_EQ(get("studies/s").body["trials"], 1);
+}
+
+TEST_F(RoutesTest, UnknownKeysAreRefusedWithThoseThatAreKnown) {
+    create();
+    const auto refused = [this](const char* path, const char* body, const char* words) {
+        const auto answer = post(path, body);
+        EXPECT_EQ(answer.status, 400) << path << answer.body;
+        EXPECT_THAT(answer.body.value("message", ""), HasSubstr(words)) << path;
+    };
+    refused("studies/s/ask", R"({"cuont": 1})",
+            "unknown key 'cuont'; did you mean 'count'? Known: count, request_id, worker, "
+            "lease_ttl_ms");
+    EXPECT_EQ(get("studies/s").body["trials"], 0) << "no trial was given";
+    refused("studies/s/report", R"({"number": 0, "value": 1, "stp": 1})", "did you mean 'step'");
+    refused("studies/s/tell", R"({"number": 0, "valeu": 1})", "did you mean 'value'");
+    refused("studies/s/renew", R"({"number": 0, "ttl": 1})", "unknown key 'ttl'; known: number");
+    refused("studies/s/enqueue", R"({"params": {"x": 0.5}, "paramz": {}})", "unknown key 'paramz'");
+    refused("studies/s/enqueue", R"({"params": {"x": 0.5}, "request_id": 7})", "request_id");
+    refused("studies/s/ask", R"("{\"cuont\": 1}")", "unknown key 'cuont'");
+    EXPECT_EQ(post("studies/s/ask", R"({"requestId": "r", "leaseTtlMs": null})").status, 200);
+    EXPECT_EQ(post("studies/s/tell", R"("{\"number\": 0, \"values\": [1]}")").status, 200)
+        << "JSON in a JSON string, as old clients send it";
+}
+
 TEST_F(RoutesTest, PauseResumeStopAnswerTheStudy) {
     create();
     EXPECT_EQ(post("studies/s/pause").body["state"], "paused");

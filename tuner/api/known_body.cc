@@ -1,0 +1,52 @@
+#include "tuner/api/known_body.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tuner/space/wording.h"
+
+namespace tune::tuner {
+namespace {
+
+/// Whether `key` is `name`, or its camelCase.
+bool spells(std::string_view key, std::string_view name) {
+    if (key == name) return true;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < name.size(); ++i, ++at) {
+        const bool is_upper = name[i] == '_' && i + 1 < name.size();
+        if (is_upper) ++i;
+        const char wanted = is_upper ? static_cast<char>(name[i] - 'a' + 'A') : name[i];
+        if (at >= key.size() || key[at] != wanted) return false;
+    }
+    return at == key.size();
+}
+
+}  // namespace
+
+Result<KnownBody> read_known_body(const tracker::Request& request,
+                                  std::initializer_list<std::string_view> known) {
+    TUNE_TRY(message, tracker::Message::read(request));
+    KnownBody body{.message = std::move(message), .object = Json::object()};
+    if (request.body.empty()) return body;
+    TUNE_TRY(object, parse_json(request.body));
+    if (object.is_string()) {
+        TUNE_TRY(inner, parse_json(object.get_ref<const std::string&>()));
+        object = std::move(inner);
+    }
+    if (object.is_null()) return body;
+    for (const auto& [key, value] : object.items()) {
+        const bool is_known = std::any_of(known.begin(), known.end(),
+                                          [&key = key](auto name) { return spells(key, name); });
+        if (!is_known)
+            return Error{
+                Code::kInvalidParameterValue,
+                "unknown key " + in_quotes(key) +
+                    known_words(key, std::vector<std::string>(known.begin(), known.end()))};
+    }
+    body.object = std::move(object);
+    return body;
+}
+
+}  // namespace tune::tuner
