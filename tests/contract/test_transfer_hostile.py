@@ -193,7 +193,14 @@ def test_points_that_are_there_twice_or_out_of_order_or_infinite(tmp_path):
 def test_text_that_is_not_utf8(tmp_path):
     run = make_mlruns(tmp_path / "mlruns")
     (run / "params" / "p").write_bytes(b"good \xff\xfe\0 bad")
-    report = tune_json("import", tmp_path / "mlruns", "--data", tmp_path / "data")
-    assert report["verified"]
+    (run / "tags").mkdir(exist_ok=True)
+    (run / "tags" / "t").write_bytes(b"\xc3")
+    said = tune("import", tmp_path / "mlruns", "--data", tmp_path / "text").stdout
+    assert "\n2 texts that were not UTF-8 were changed: " in said
+    assert said.endswith("Verified but for the texts that were changed: all else reads back as the source has it.\n")
+    for _ in range(2):  # the second finds it unchanged, and is no more equal
+        report = tune_json("import", tmp_path / "mlruns", "--data", tmp_path / "data")
+        assert not report["verified"] and report["texts_changed"] == 2
+        assert report["read_back"] == report["source"] and report["mismatches"]["count"] == 0
     connection = sqlite3.connect(tmp_path / "data" / "tune.db")
-    assert connection.execute("SELECT value FROM params").fetchall() == [("good ��� bad",)]
+    assert connection.execute("SELECT value FROM params").fetchall() == [("good ��\0 bad",)]

@@ -120,3 +120,107 @@ def test_nothing_is_overwritten_or_left_half(ours, tmp_path):
     done = tune("export", tmp_path / "x.db", "--data", tmp_path / "nothing", code=1)
     assert "no tune.db" in done.stderr and not (tmp_path / "x.db").exists()
     assert list(tmp_path.glob(".*exporting*")) == []
+
+
+def names_in(client):
+    from mlflow.entities import ViewType
+
+    return {one.experiment_id: (one.name, one.lifecycle_stage)
+            for one in client.search_experiments(view_type=ViewType.ALL)}
+
+
+def test_a_name_that_was_given_again_after_a_deletion(tmp_path):
+    """MLflow's data base has one experiment of a name, deleted ones counted; the store only one that is active."""
+    import mlflow
+
+    with client_of(tmp_path / "data") as client:
+        first = client.create_experiment("q", tags={"which": "first"})
+        run = client.create_run(first, run_name="of the first").info.run_id
+        client.log_metric(run, "m", 1.0)
+        client.delete_experiment(first)
+        second = client.create_experiment("q")
+        client.delete_experiment(second)
+        third = client.create_experiment("q")
+        renamed = client.create_experiment("to be renamed")
+        gone = client.create_experiment("z")
+        client.delete_experiment(gone)
+        client.rename_experiment(renamed, "z")
+        taken = client.create_experiment(f"z (deleted {gone})")
+        only = client.create_experiment("deleted alone")
+        client.delete_experiment(only)
+    uri = f"sqlite:///{tmp_path}/out.db"
+    report = tune_json("export", tmp_path / "out.db", "--data", tmp_path / "data")
+    assert report["verified"] and report["source"] == report["read_back"]
+    assert {(one["from"], one["from_name"], one["to"], one["to_name"]) for one in report["mapped_experiments"]} == {
+        (first, "q", first, f"q (deleted {first})"), (second, "q", second, f"q (deleted {second})"),
+        (gone, "z", gone, f"z (deleted {gone}, 2)")}
+    client = mlflow.MlflowClient(uri, registry_uri=uri)
+    expected = {"0": ("Default", "active"), first: (f"q (deleted {first})", "deleted"),
+                second: (f"q (deleted {second})", "deleted"), third: ("q", "active"), renamed: ("z", "active"),
+                gone: (f"z (deleted {gone}, 2)", "deleted"), taken: (f"z (deleted {gone})", "active"),
+                only: ("deleted alone", "deleted")}
+    assert names_in(client) == expected
+    client.restore_experiment(first)
+    assert client.get_experiment(first).tags["which"] == "first"
+    assert client.get_run(run).data.metrics == {"m": 1.0}
+    said = tune("export", tmp_path / "text.db", "--data", tmp_path / "data").stdout
+    assert f"experiment {first} 'q' became {first} 'q (deleted {first})': the id or name was taken" in said
+    report = tune_json("import", tmp_path / "text.db", "--data", tmp_path / "again")
+    assert report["verified"] and report["mapped_experiments"] == []
+    with client_of(tmp_path / "again") as client:
+        assert names_in(client) == expected
+
+
+def fill_with_nul(client):
+    """A NUL in each text where MLflow takes one. Gives the run's id."""
+    from mlflow.entities import RunTag
+
+    experiment = client.create_experiment("e", tags={"t": "a\0b"})
+    run = client.create_run(experiment, run_name="name\0", tags={"tag": "\0"}).info.run_id
+    client.log_batch(run, tags=[RunTag("more", "x\0\0y")])
+    client.log_param(run, "p", "a\0b")
+    client.create_registered_model("reg", tags={"rk": "a\0b"}, description="a\0b")
+    return run
+
+
+def nul_texts(client, run):
+    run = client.get_run(run)
+    model = client.get_registered_model("reg")
+    return (run.info.run_name, run.data.params, run.data.tags["tag"], run.data.tags["more"],
+            client.get_experiment(run.info.experiment_id).tags["t"], model.description, model.tags["rk"])
+
+
+def test_a_nul_in_a_text_goes_out_and_in(tmp_path):
+    import mlflow
+
+    with client_of(tmp_path / "data") as client:
+        run = fill_with_nul(client)
+        expected = nul_texts(client, run)
+        assert expected == ("name\0", {"p": "a\0b"}, "\0", "x\0\0y", "a\0b", "a\0b", "a\0b")
+        assert tune_json("import", client.tracking_uri, "--data", tmp_path / "rest")["verified"]
+    assert tune_json("export", tmp_path / "out.db", "--data", tmp_path / "data")["verified"]
+    uri = f"sqlite:///{tmp_path}/out.db"
+    client = mlflow.MlflowClient(uri, registry_uri=uri)
+    assert nul_texts(client, run) == expected
+    client.create_registered_model("by MLflow", description="c\0d")
+    report = tune_json("import", tmp_path / "out.db", "--data", tmp_path / "again")
+    assert report["verified"] and report["texts_changed"] == 0
+    for folder in ("rest", "again"):
+        with client_of(tmp_path / folder) as client:
+            assert nul_texts(client, run) == expected, folder
+            if folder == "again":
+                assert client.get_registered_model("by MLflow").description == "c\0d"
+
+
+def test_what_reads_back_differently_is_named(tmp_path):
+    """A text that is not UTF-8 cannot come in by the server: put there by hand, it stands for a damaged file."""
+    with client_of(tmp_path / "data") as client:
+        run = client.create_run("0").info.run_id
+        client.log_param(run, "fine", "1")
+        client.log_param(run, "bad one", "damaged")
+    with sqlite3.connect(tmp_path / "data" / "tune.db") as store:
+        changed = store.execute("UPDATE params SET value = CAST(x'61ff62' AS TEXT) WHERE value = 'damaged'")
+        assert changed.rowcount == 1
+    done = tune("export", tmp_path / "out.db", "--data", tmp_path / "data", code=1)
+    assert f"run {run} reads back differently: param 'bad one'" in done.stderr
+    assert not (tmp_path / "out.db").exists()

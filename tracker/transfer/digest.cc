@@ -124,6 +124,18 @@ void RunDigest::add(std::string_view key, std::span<const Point> points) {
     point_count_ += points.size();
 }
 
+std::string RunDigest::first_difference(const RunDigest& other) const {
+    for (const RunDigest* one : {this, &other})
+        for (const auto& [key, series] : one->series_) {
+            const auto mine = series_.find(key);
+            const auto theirs = other.series_.find(key);
+            const bool is_same = mine != series_.end() && theirs != other.series_.end() &&
+                                 mine->second == theirs->second;
+            if (!is_same) return key;
+        }
+    return {};
+}
+
 std::string RunDigest::finish(const SourceRun& run) const {
     Canonical out = canonical(run);
     for (const auto& [key, series] : series_) {

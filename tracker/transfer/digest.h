@@ -18,6 +18,7 @@ struct SeriesDigest {
     std::uint64_t count = 0;
     std::uint64_t low = 0;
     std::uint64_t high = 0;
+    bool operator==(const SeriesDigest&) const = default;
 };
 
 /// Everything of a run but experiment id and artifact URI, which a move changes. 64 bytes a metric.
@@ -26,6 +27,8 @@ public:
     void add(std::string_view key, std::span<const Point> points);
     [[nodiscard]] std::uint64_t point_count() const { return point_count_; }
     [[nodiscard]] std::size_t series_count() const { return series_.size(); }
+    /// The first key whose points differ; empty when none does.
+    [[nodiscard]] std::string first_difference(const RunDigest& other) const;
     /// 64 hex digits.
     [[nodiscard]] std::string finish(const SourceRun& run) const;
 

@@ -4,13 +4,16 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <optional>
 #include <system_error>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "tracker/artifacts/artifact_path.h"
 #include "tracker/sqlite/transaction.h"
 #include "tracker/store/read_transfer.h"
+#include "tracker/transfer/difference.h"
 #include "tracker/transfer/digest.h"
 #include "tracker/transfer/local_files.h"
 #include "tracker/transfer/mlflow_db/mlflow_db_source.h"
@@ -63,11 +66,18 @@ public:
     TransferReport take_report() { return std::move(report_); }
 
 private:
+    void settle_names(std::vector<Experiment>& experiments);
     Result<void> write_runs(const Experiment& experiment);
     Result<void> write_run(const std::string& run_id);
     Result<void> write_models(const Experiment& experiment);
     Result<void> write_registry();
-    Result<void> verify_runs(Source& source, ExperimentId experiment);
+    Result<void> verify_experiment(Source& source, const Experiment& found);
+    Result<void> verify_run(Source& source, ExperimentId experiment, const std::string& id);
+    Result<void> verify_models(Source& source, ExperimentId experiment);
+    Result<void> verify_registry(Source& source);
+    /// What of a run that was read back is not as the store has it.
+    Result<std::string> difference_of(const SourceRun& found, const RunDigest& points);
+    Result<SourceRegisteredModel> read_registered(const std::string& name);
     void count(const Run& run, TransferCounts& counts) const;
     [[nodiscard]] std::string uri(const std::string& uri) const;
     void tell() {
@@ -83,6 +93,8 @@ private:
     fs::path artifacts_;
     TransferReport report_;
     TransferProgress progress_;
+    std::optional<sqlite::Transaction> snapshot_;
+    std::unordered_map<ExperimentId, Experiment> experiments_;  // as they were written
     std::unordered_map<std::string, std::string> digests_;  // by run, "m/" model, "g/" registered
 };
 
@@ -102,21 +114,44 @@ void Exporter::count(const Run& run, TransferCounts& counts) const {
 
 Result<void> Exporter::write() {
     TUNE_TRY(snapshot, sqlite::Transaction::begin_read(*store_));
+    snapshot_.emplace(std::move(snapshot));
     TUNE_TRY(experiments, list_experiments(*store_));
     for (const Experiment& experiment : experiments) {
         TUNE_TRY(ids, list_run_ids(*store_, experiment.experiment_id));
         progress_.runs_total += static_cast<std::int64_t>(ids.size());
     }
+    settle_names(experiments);
     for (Experiment& experiment : experiments) {
         experiment.artifact_location = uri(experiment.artifact_location);
         TUNE_TRY_VOID(writer_->add_experiment(experiment));
         ++report_.read.experiments;
         TUNE_TRY_VOID(write_runs(experiment));
         TUNE_TRY_VOID(write_models(experiment));
+        experiments_[experiment.experiment_id] = std::move(experiment);
     }
     TUNE_TRY_VOID(write_registry());
-    TUNE_TRY_VOID(writer_->finish());
-    return snapshot.commit();
+    return writer_->finish();
+}
+
+/// MLflow has one experiment of a name, deleted ones counted; here a deleted one leaves its name to
+/// others. Of several with one name the active one keeps it, else the first.
+void Exporter::settle_names(std::vector<Experiment>& experiments) {
+    std::unordered_set<std::string> all;
+    std::unordered_set<std::string> kept;
+    for (const Experiment& experiment : experiments) {
+        all.insert(experiment.name);
+        if (experiment.lifecycle_stage == LifecycleStage::kActive) kept.insert(experiment.name);
+    }
+    for (Experiment& experiment : experiments) {
+        if (experiment.lifecycle_stage == LifecycleStage::kActive) continue;
+        if (kept.insert(experiment.name).second) continue;
+        const ExperimentId id = experiment.experiment_id;
+        const std::string base = experiment.name + " (deleted " + std::to_string(id);
+        std::string name = base + ")";
+        for (int i = 2; !all.insert(name).second; ++i) name = base + ", " + std::to_string(i) + ")";
+        report_.mapped.push_back({id, id, experiment.name, name});
+        experiment.name = std::move(name);
+    }
 }
 
 Result<void> Exporter::write_runs(const Experiment& experiment) {
@@ -168,19 +203,24 @@ Result<void> Exporter::write_models(const Experiment& experiment) {
 Result<void> Exporter::write_registry() {
     TUNE_TRY(names, list_registered_names(*store_));
     for (const std::string& name : names) {
-        TUNE_TRY(stored, find_stored_registered_model(*store_, name));
-        TUNE_CHECK(stored.has_value(), "a registered model vanished from a snapshot");
-        SourceRegisteredModel model{std::move(stored->model), std::move(stored->versions)};
-        for (ModelVersion& version : model.versions) {
-            version.source = uri(version.source);
-            version.storage_location = uri(version.storage_location);
-        }
+        TUNE_TRY(model, read_registered(name));
         TUNE_TRY_VOID(writer_->add_registered_model(model));
         digests_["g/" + name] = digest_of(model);
         ++report_.read.registered_models;
         report_.read.model_versions += static_cast<std::int64_t>(model.versions.size());
     }
     return {};
+}
+
+Result<SourceRegisteredModel> Exporter::read_registered(const std::string& name) {
+    TUNE_TRY(stored, find_stored_registered_model(*store_, name));
+    TUNE_CHECK(stored.has_value(), "a registered model vanished from a snapshot");
+    SourceRegisteredModel model{std::move(stored->model), std::move(stored->versions)};
+    for (ModelVersion& version : model.versions) {
+        version.source = uri(version.source);
+        version.storage_location = uri(version.storage_location);
+    }
+    return model;
 }
 
 Result<void> Exporter::copy_artifacts() {
@@ -207,30 +247,82 @@ Result<void> Exporter::copy_artifacts() {
     return {};
 }
 
-Result<void> Exporter::verify_runs(Source& source, ExperimentId experiment) {
-    TUNE_TRY(ids, source.list_runs(experiment));
-    for (const std::string& id : ids) {
-        if (is_cancelled()) return cancelled();
-        TUNE_TRY(run, source.read_run(experiment, id));
-        RunDigest digest;
-        const auto take = [&](std::string_view key, std::span<const Point> points) -> Result<void> {
-            digest.add(key, points);
-            return {};
-        };
-        TUNE_TRY_VOID(source.for_each_series(take));
-        if (digest.finish(run) != digests_[id])
-            report_.mismatches.add("run " + id + " reads back differently");
-        count(run.run, report_.stored);
-        report_.stored.points += static_cast<std::int64_t>(digest.point_count());
-        ++progress_.runs_done;
-        tell();
+// --- reading back --------------------------------------------------------------------------------
+
+Result<std::string> Exporter::difference_of(const SourceRun& found, const RunDigest& points) {
+    TUNE_TRY(stored, find_stored_run(*store_, found.run.info.run_id));
+    if (!stored) return std::string("it is not in the store");
+    RunDigest kept;
+    const auto take = [&](std::string_view key, std::span<const Point> more) -> Result<void> {
+        kept.add(key, more);
+        return {};
+    };
+    TUNE_TRY_VOID(for_each_stored_series(*store_, found.run.info.run_id, take));
+    const SourceRun run{std::move(stored->run), stored->deleted_time_ms, {}};
+    return first_difference(run, kept, found, points);
+}
+
+Result<void> Exporter::verify_run(Source& source, ExperimentId experiment, const std::string& id) {
+    TUNE_TRY(run, source.read_run(experiment, id));
+    RunDigest digest;
+    const auto take = [&](std::string_view key, std::span<const Point> points) -> Result<void> {
+        digest.add(key, points);
+        return {};
+    };
+    TUNE_TRY_VOID(source.for_each_series(take));
+    if (digest.finish(run) != digests_[id]) {
+        TUNE_TRY(field, difference_of(run, digest));
+        report_.mismatches.add(difference_line("run " + shown(id), field));
     }
-    TUNE_TRY(models, source.list_models(experiment));
-    for (const std::string& id : models) {
+    count(run.run, report_.stored);
+    report_.stored.points += static_cast<std::int64_t>(digest.point_count());
+    ++progress_.runs_done;
+    tell();
+    return {};
+}
+
+Result<void> Exporter::verify_models(Source& source, ExperimentId experiment) {
+    TUNE_TRY(ids, source.list_models(experiment));
+    for (const std::string& id : ids) {
         TUNE_TRY(model, source.read_model(experiment, id));
-        if (digest_of(model) != digests_["m/" + id])
-            report_.mismatches.add("logged model " + id + " reads back differently");
         ++report_.stored.logged_models;
+        if (digest_of(model) == digests_["m/" + id]) continue;
+        TUNE_TRY(stored, find_stored_model(*store_, id));
+        const std::string field =
+            stored ? first_difference({std::move(stored->model), stored->life}, model) : "";
+        report_.mismatches.add(difference_line("logged model " + shown(id), field));
+    }
+    return {};
+}
+
+Result<void> Exporter::verify_experiment(Source& source, const Experiment& found) {
+    const ExperimentId id = found.experiment_id;
+    const std::string field = first_difference(experiments_[id], found);
+    if (!field.empty())
+        report_.mismatches.add(difference_line("experiment " + std::to_string(id), field));
+    ++report_.stored.experiments;
+    TUNE_TRY(runs, source.list_runs(id));
+    for (const std::string& run : runs) {
+        if (is_cancelled()) return cancelled();
+        TUNE_TRY_VOID(verify_run(source, id, run));
+    }
+    return verify_models(source, id);
+}
+
+Result<void> Exporter::verify_registry(Source& source) {
+    TUNE_TRY(names, source.list_registered_models());
+    for (const std::string& name : names) {
+        TUNE_TRY(model, source.read_registered_model(name));
+        ++report_.stored.registered_models;
+        report_.stored.model_versions += static_cast<std::int64_t>(model.versions.size());
+        const auto written = digests_.find("g/" + name);
+        if (written != digests_.end() && written->second == digest_of(model)) continue;
+        std::string field;
+        if (written != digests_.end()) {
+            TUNE_TRY(stored, read_registered(name));
+            field = first_difference(stored, model);
+        }
+        report_.mismatches.add(difference_line("registered model '" + shown(name) + "'", field));
     }
     return {};
 }
@@ -240,19 +332,10 @@ Result<void> Exporter::verify(const fs::path& file) {
     progress_.runs_done = 0;
     TUNE_TRY(source, open_mlflow_db({file}));
     TUNE_TRY(contents, source->read_contents());
-    for (const Experiment& experiment : contents.experiments) {
-        ++report_.stored.experiments;
-        TUNE_TRY_VOID(verify_runs(*source, experiment.experiment_id));
-    }
-    TUNE_TRY(names, source->list_registered_models());
-    for (const std::string& name : names) {
-        TUNE_TRY(model, source->read_registered_model(name));
-        if (digest_of(model) != digests_["g/" + name])
-            report_.mismatches.add("registered model " + shown(name) + " reads back differently");
-        ++report_.stored.registered_models;
-        report_.stored.model_versions += static_cast<std::int64_t>(model.versions.size());
-    }
-    return {};
+    for (const Experiment& experiment : contents.experiments)
+        TUNE_TRY_VOID(verify_experiment(*source, experiment));
+    TUNE_TRY_VOID(verify_registry(*source));
+    return snapshot_->commit();
 }
 
 /// Removes the file when it goes, unless it was kept.

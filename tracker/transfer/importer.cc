@@ -255,7 +255,7 @@ Result<void> Importer::import_run(ExperimentId experiment, const std::string& ru
         entry = journal_.find(Journal::Kind::kRun, run_id);
     }
     count(run.run);
-    expected_.push_back({Journal::Kind::kRun, run_id, entry->digest});
+    expected_.push_back({Journal::Kind::kRun, run_id, entry->digest, experiment});
     return {};
 }
 
@@ -339,7 +339,7 @@ Result<void> Importer::import_model(ExperimentId experiment, const std::string& 
         TUNE_TRY_VOID(feed_.submit(std::move(both)));
     }
     ++report_.read.logged_models;
-    expected_.push_back({Journal::Kind::kModel, model_id, digest});
+    expected_.push_back({Journal::Kind::kModel, model_id, digest, experiment});
     return {};
 }
 
@@ -356,6 +356,7 @@ Result<void> Importer::import_registry() {
 
 Result<void> Importer::import_registered(const std::string& name) {
     TUNE_TRY(source, source_.read_registered_model(name));
+    const std::string clean_name = source.model.name;
     for (ModelVersion& version : source.versions) {
         version.source = uris_.translate(version.source);
         version.storage_location = uris_.translate(version.storage_location);
@@ -363,7 +364,7 @@ Result<void> Importer::import_registered(const std::string& name) {
     const std::string digest = digest_of(source);
     const JournalEntry* entry = journal_.find(Journal::Kind::kRegistered, name);
     if (entry == nullptr) {
-        TUNE_TRY(known, read_stored_registered(store_, name));
+        TUNE_TRY(known, read_stored_registered(store_, clean_name));
         if (known && known->digest != digest)
             return Error{Code::kResourceAlreadyExists,
                          "a different one of this name is in the store already; it is left as it "
@@ -380,7 +381,7 @@ Result<void> Importer::import_registered(const std::string& name) {
     }
     ++report_.read.registered_models;
     report_.read.model_versions += versions;
-    expected_.push_back({Journal::Kind::kRegistered, name, digest});
+    expected_.push_back({Journal::Kind::kRegistered, clean_name, digest});
     return {};
 }
 
@@ -406,7 +407,8 @@ Result<TransferReport> Importer::run() {
         tell();
         return !is_cancelled();
     };
-    TUNE_TRY_VOID(verify(store_, expected_, told, report_));
+    report_.texts_changed = source_.changed_texts();  // before verify() reads anything again
+    TUNE_TRY_VOID(verify(store_, source_, expected_, told, report_));
     return std::move(report_);
 }
 

@@ -74,12 +74,17 @@ struct TransferReport {
     ReportLines failed;      // could not be moved
     ReportLines mismatches;  // read back differently
     ReportLines files_left_out;
+    /// Were not UTF-8 in the source: U+FFFD stands for what did not belong.
+    std::int64_t texts_changed = 0;
     std::vector<LeftBehind> left_behind;
     std::vector<std::string> notes;
 
+    /// All was moved and reads back as it was written.
     [[nodiscard]] bool is_whole() const {
         return failed.count == 0 && mismatches.count == 0 && read == stored;
     }
+    /// And it was written as the source has it.
+    [[nodiscard]] bool is_same() const { return is_whole() && texts_changed == 0; }
 };
 
 struct ImportOptions {

@@ -58,6 +58,7 @@ public:
 
     Result<std::vector<std::string>> list_registered_models() override;
     Result<SourceRegisteredModel> read_registered_model(const std::string& name) override;
+    std::int64_t changed_texts() const override { return changed_texts_; }
 
     Result<SourceFiles> list_files(const ArtifactOwner& owner) override {
         return files_.list(place_of(owner));

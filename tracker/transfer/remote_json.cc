@@ -47,8 +47,7 @@ std::string json_text(const Json& json, const char* name) {
     if (!json.is_object()) return {};
     const auto found = json.find(name);
     if (found == json.end() || !found->is_string()) return {};
-    std::int64_t ignored = 0;
-    return clean_text(found->get_ref<const std::string&>(), ignored);
+    return found->get<std::string>();
 }
 
 std::optional<std::int64_t> json_integer(const Json& json, const char* name) {

@@ -31,6 +31,7 @@ public:
         : client_(std::move(client)), url_(std::move(url)) {}
 
     std::string location() const override { return url_; }
+    std::int64_t changed_texts() const override { return 0; }  // JSON is UTF-8 or refused
     Result<SourceContents> read_contents() override;
     Result<std::vector<std::string>> list_runs(ExperimentId experiment) override;
     Result<SourceRun> read_run(ExperimentId experiment, const std::string& run_id) override;

@@ -105,6 +105,8 @@ class Source : public FileSource {
 public:
     /// Absolute path or URL: the same text is the same source to a later import.
     [[nodiscard]] virtual std::string location() const = 0;
+    /// Texts read so far that were not UTF-8 and got U+FFFD for what did not belong.
+    [[nodiscard]] virtual std::int64_t changed_texts() const = 0;
 
     [[nodiscard]] virtual Result<SourceContents> read_contents() = 0;
     [[nodiscard]] virtual Result<std::vector<std::string>> list_runs(ExperimentId experiment) = 0;

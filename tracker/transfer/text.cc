@@ -12,7 +12,7 @@ constexpr std::size_t kShownBytesMax = 200;
 std::size_t character_bytes(std::string_view text) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     const unsigned char first = byte(0);
-    if (first < 0x80) return first == 0 ? 0 : 1;
+    if (first < 0x80) return 1;
     const std::size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
     if (first < 0xc2 || first > 0xf4 || text.size() < size) return 0;
     for (std::size_t i = 1; i < size; ++i)

@@ -6,8 +6,8 @@
 
 namespace tune::tracker {
 
-/// `text` as UTF-8 without a NUL: each byte that does not belong is replaced by U+FFFD, since JSON
-/// could not carry it. Counts the texts that had to be changed in `changed_count`.
+/// `text` as UTF-8 (a NUL belongs to it): each byte that does not belong is replaced by U+FFFD,
+/// since JSON could not carry it. Counts the texts that had to be changed in `changed_count`.
 [[nodiscard]] std::string clean_text(std::string_view text, std::int64_t& changed_count);
 
 /// A path or name for a sentence: control characters as '?', at most 200 bytes.

@@ -17,6 +17,7 @@ struct Expected {
     Journal::Kind kind = Journal::Kind::kRun;
     std::string id;
     std::string digest;
+    ExperimentId experiment = {};  // of the source
 };
 
 struct StoredDigest {
@@ -33,9 +34,11 @@ struct StoredDigest {
 [[nodiscard]] Result<std::optional<StoredDigest>> read_stored_registered(const Store& store,
                                                                          const std::string& name);
 
-/// Reads everything back; adds to `report.stored` and `report.mismatches`. `on_run`: number of runs
+/// Reads everything back; adds to `report.stored` and `report.mismatches`. `source` is asked again
+/// only to name what differs. `on_run`: number of runs
 /// done; false ends it with kCancelled.
-[[nodiscard]] Result<void> verify(const Store& store, const std::vector<Expected>& expected,
+[[nodiscard]] Result<void> verify(const Store& store, Source& source,
+                                  const std::vector<Expected>& expected,
                                   const std::function<bool(std::int64_t)>& on_run,
                                   TransferReport& report);
 

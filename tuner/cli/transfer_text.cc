@@ -39,7 +39,10 @@ std::string lines_text(const char* title, const tracker::ReportLines& lines) {
 }
 
 std::string verdict(const TransferReport& report) {
-    if (report.is_whole()) return "Verified: everything reads back as the source has it.\n";
+    if (report.is_same()) return "Verified: everything reads back as the source has it.\n";
+    if (report.is_whole())
+        return "Verified but for the texts that were changed: all else reads back as the source "
+               "has it.\n";
     if (report.mismatches.count > 0)
         return "NOT verified: some of it reads back differently (see above).\n";
     return "What was moved is verified; some of it was not moved (see above).\n";
@@ -81,11 +84,15 @@ std::string report_text(const TransferReport& report, const char* done, const st
         text += std::to_string(report.runs_unchanged) + " runs were here already, unchanged\n";
     for (const tracker::MappedExperiment& mapped : report.mapped)
         text += "experiment " + std::to_string(mapped.from) + " '" + printable(mapped.from_name) +
-                "' is " + std::to_string(mapped.to) + " '" + printable(mapped.to_name) +
-                "' here: the id or name was taken\n";
+                "' became " + std::to_string(mapped.to) + " '" + printable(mapped.to_name) +
+                "': the id or name was taken\n";
     for (const tracker::LeftBehind& left : report.left_behind)
         text += "left behind: " + std::to_string(left.count) + " " + printable(left.what) + "\n";
     for (const std::string& note : report.notes) text += "note: " + printable(note) + "\n";
+    if (report.texts_changed > 0)
+        text += std::to_string(report.texts_changed) +
+                " texts that were not UTF-8 were changed: U+FFFD stands for each byte that did "
+                "not belong\n";
     text += lines_text("artifacts left out", report.files_left_out);
     text += lines_text("not moved", report.failed);
     text += lines_text("read back differently", report.mismatches);
@@ -93,10 +100,11 @@ std::string report_text(const TransferReport& report, const char* done, const st
 }
 
 Json report_json(const TransferReport& report) {
-    Json json = {{"verified", report.is_whole()},
+    Json json = {{"verified", report.is_same()},
                  {"source", counts_json(report.read)},
                  {"read_back", counts_json(report.stored)},
                  {"runs_unchanged", report.runs_unchanged},
+                 {"texts_changed", report.texts_changed},
                  {"artifacts", report.files},
                  {"artifacts_new", report.files_new},
                  {"artifact_bytes", report.bytes},

@@ -21,7 +21,12 @@ TEST(CleanText, KeepsGoodTextAndCountsTheRest) {
     std::int64_t changed = 0;
     EXPECT_EQ(clean_text("a\nü日\xF0\x9F\x98\x80", changed), "a\nü日\xF0\x9F\x98\x80");
     EXPECT_EQ(changed, 0);
-    EXPECT_EQ(clean_text(std::string_view("a\0b", 3), changed),
+    const std::string with_nul("a\0b", 3);
+    EXPECT_EQ(clean_text(with_nul, changed), with_nul);
+    EXPECT_EQ(changed, 0);
+    EXPECT_EQ(clean_text("a\xff"
+                         "b",
+                         changed),
               "a\xEF\xBF\xBD"
               "b");
     EXPECT_EQ(changed, 1);

@@ -58,6 +58,7 @@ public:
           location_(std::move(location)) {}
 
     std::string location() const override { return location_; }
+    std::int64_t changed_texts() const override { return changed_texts_; }
     Result<SourceContents> read_contents() override;
     Result<std::vector<std::string>> list_runs(ExperimentId experiment) override;
     Result<SourceRun> read_run(ExperimentId experiment, const std::string& run_id) override;
@@ -69,7 +70,7 @@ public:
         return list_registered_rows(*connection_, columns_);
     }
     Result<SourceRegisteredModel> read_registered_model(const std::string& name) override {
-        return read_registered_rows(*connection_, columns_, name);
+        return read_registered_rows(*connection_, columns_, name, changed_texts_);
     }
 
     Result<SourceFiles> list_files(const ArtifactOwner& owner) override {

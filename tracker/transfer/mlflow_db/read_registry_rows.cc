@@ -11,8 +11,9 @@ namespace {
 /// Reads the rows of one registered model.
 class Reader {
 public:
-    Reader(sqlite::Connection& connection, const Columns& columns, const std::string& name)
-        : connection_(connection), columns_(columns), name_(name) {}
+    Reader(sqlite::Connection& connection, const Columns& columns, const std::string& name,
+           std::int64_t& changed_texts)
+        : connection_(connection), columns_(columns), name_(name), changed_texts_(changed_texts) {}
 
     Result<SourceRegisteredModel> read();
 
@@ -38,13 +39,13 @@ private:
     }
     Result<void> read_tags(std::vector<Tag>& tags);
     Result<void> read_aliases(std::vector<ModelAlias>& aliases);
-    Result<void> read_versions(std::vector<ModelVersion>& versions);
+    Result<void> read_versions(const std::string& clean_name, std::vector<ModelVersion>& versions);
     Result<void> read_version_tags(ModelVersion& version);
 
     sqlite::Connection& connection_;
     const Columns& columns_;
     const std::string& name_;
-    std::int64_t changed_texts_ = 0;
+    std::int64_t& changed_texts_;
 };
 
 Result<SourceRegisteredModel> Reader::read() {
@@ -54,13 +55,13 @@ Result<SourceRegisteredModel> Reader::read() {
              select("registered_models", {"creation_time", "last_updated_time", "description"}));
     TUNE_TRY(has_row, rows.with(name_).step());
     if (!has_row) return Error{Code::kDataLoss, "it has vanished during the import"};
-    model.name = name_;
+    model.name = clean_text(name_, changed_texts_);
     model.creation_time_ms = rows.integer(0);
     model.last_updated_time_ms = rows.integer(1);
     model.description = text(rows, 2);
     TUNE_TRY_VOID(read_tags(model.tags));
     TUNE_TRY_VOID(read_aliases(model.aliases));
-    TUNE_TRY_VOID(read_versions(source.versions));
+    TUNE_TRY_VOID(read_versions(model.name, source.versions));
     return source;
 }
 
@@ -86,7 +87,8 @@ Result<void> Reader::read_aliases(std::vector<ModelAlias>& aliases) {
     }
 }
 
-Result<void> Reader::read_versions(std::vector<ModelVersion>& versions) {
+Result<void> Reader::read_versions(const std::string& clean_name,
+                                   std::vector<ModelVersion>& versions) {
     if (!columns_.has("model_versions", "version")) return {};
     TUNE_TRY(rows, select("model_versions",
                           {"version", "creation_time", "last_updated_time", "description",
@@ -98,7 +100,7 @@ Result<void> Reader::read_versions(std::vector<ModelVersion>& versions) {
         TUNE_TRY(has_row, rows.step());
         if (!has_row) return {};
         ModelVersion version;
-        version.name = name_;
+        version.name = clean_name;
         version.version = rows.integer(0);
         version.creation_time_ms = rows.integer(1);
         version.last_updated_time_ms = rows.integer(2);
@@ -144,9 +146,9 @@ Result<std::vector<std::string>> list_registered_rows(sqlite::Connection& connec
 }
 
 Result<SourceRegisteredModel> read_registered_rows(sqlite::Connection& connection,
-                                                   const Columns& columns,
-                                                   const std::string& name) {
-    return Reader(connection, columns, name).read();
+                                                   const Columns& columns, const std::string& name,
+                                                   std::int64_t& changed_texts) {
+    return Reader(connection, columns, name, changed_texts).read();
 }
 
 }  // namespace tune::tracker
