@@ -6,6 +6,7 @@ import re
 import resource
 import signal
 import subprocess
+import time
 import uuid
 
 import pytest
@@ -71,6 +72,13 @@ class Server:
             if line.startswith(field + ":"):
                 return int(line.split()[1])
         raise AssertionError(field)
+
+    def falls_to_kb(self, bound_kb, seconds=30):
+        """Whether the memory is or comes below this: what requests freed is given back two quiet seconds later."""
+        deadline = time.monotonic() + seconds
+        while self.memory_kb() >= bound_kb and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return self.memory_kb() < bound_kb
 
     def kill(self):
         Server.urls.discard(self.url)

@@ -180,7 +180,7 @@ def test_a_second_origin_does_not_help(raw, server):
     assert raw().send(api("POST", CREATE, b'{"name": "o"}', host, more)).answer()[0] in (400, 403)
 
 
-BOMB_BYTES = 64 << 20
+BOMB_BYTES = 160 << 20
 
 
 def test_bodies_that_unfold(raw, server):
@@ -196,7 +196,7 @@ def test_bodies_that_unfold(raw, server):
         assert status in (expected, 400 if expected == 413 else expected), (coding, len(body), status)
         assert json.loads(text)["message"]
     assert raw().send(api("PUT", f"{PROXY}/bomb", once, more="Content-Encoding: gzip\r\n")).answer()[0] == 415
-    assert server.memory_kb("VmHWM") - before < 56 << 10
+    assert server.memory_kb("VmHWM") - before < 100 << 10, "no body was unfolded whole"
 
 
 def test_many_and_long_headers(raw):
@@ -276,7 +276,7 @@ def test_files_in_parts_and_heads(raw, server, client, run):
 def test_downloads_from_the_disk_and_from_memory(own_server):
     """Cold files are waited for on another thread, warm ones are sent at once; neither costs memory."""
     server = own_server()
-    data = os.urandom(1 << 20) * 24
+    data = os.urandom(1 << 20) * 64
     assert requests.put(f"{server.url}{PROXY}/0/r/f", data=data).status_code == 200
     memory = server.memory_kb("VmHWM")
     for cold in (False, True):
@@ -285,7 +285,7 @@ def test_downloads_from_the_disk_and_from_memory(own_server):
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         answer = requests.get(f"{server.url}{PROXY}/0/r/f")
         assert hashlib.sha256(answer.content).digest() == hashlib.sha256(data).digest()
-    assert server.memory_kb("VmHWM") - memory < 4 << 10
+    assert server.memory_kb("VmHWM") - memory < 16 << 10, "of a file of 64 MiB"
 
 
 def test_clients_that_stop_reading_a_download(own_server):
@@ -296,7 +296,7 @@ def test_clients_that_stop_reading_a_download(own_server):
     for each in stopped:
         each.socket.recv(100)
     assert requests.get(f"{server.url}{SEARCH}").status_code == 200
-    assert server.memory_kb() - before < 8 << 10
+    assert server.falls_to_kb(before + (8 << 10))
     for i, each in enumerate(stopped):
         if i % 2:
             each.close()  # with unread data: a reset while the server sends
@@ -315,12 +315,11 @@ def test_drips_cost_little_and_hold_up_nobody(own_server):
     drips = []
     for i in range(600):
         drips.append(Raw(server).send([api("GET", SEARCH)[:-2], head + b"{", put + b"x"][i % 3]))
-    for _ in range(20):
+    for _ in range(4):  # few enough to be done long before the server gives such clients up
         for each in drips:
             each.send(b"x")
         assert requests.get(f"{server.url}{SEARCH}").status_code == 200
-    grown = server.memory_kb() - before
-    assert grown < 30 << 10, f"{grown} kB for 600 slow clients"
+    assert server.falls_to_kb(before + (30 << 10), seconds=10), f"{server.memory_kb() - before} kB for 600 slow clients"
     for each in drips:
         each.close()
     listed = requests.get(f"{server.url}{PROXY}?path=0/r").json()
@@ -341,7 +340,7 @@ def test_two_thousand_idle_connections(own_server):
             assert each.recv(12) == b"HTTP/1.1 200"
         with requests.Session() as session:
             assert session.get(f"{server.url}{SEARCH}").status_code == 200, "a new one is served"
-        assert server.memory_kb() < 60 << 10
+        assert server.falls_to_kb(60 << 10)
         more = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(100)]
         refused = more[-40]
         assert refused.recv(12) == b"HTTP/1.1 429"

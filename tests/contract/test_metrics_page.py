@@ -53,8 +53,9 @@ def test_the_figures_count_what_happened(own_server):
         assert value(found, name) == 0, name
     assert value(found, "tune_database_bytes", file="db") > 0
     assert value(found, "tune_database_bytes", file="wal") > 0
-    rss_kb = server.memory_kb()
-    assert abs(value(found, "process_resident_memory_bytes") / 1024 - rss_kb) < 4096
+    # Memory is given back between two readings, so they are compared until they are near.
+    rss_kb = lambda: value(families(server), "process_resident_memory_bytes") / 1024
+    assert any(abs(rss_kb() - server.memory_kb()) < 4096 for _ in range(50))
     assert 5 < value(found, "process_open_fds") < 100 < value(found, "process_max_fds")
     assert value(found, "tune_build_info", mlflow="3.17.2") == 1
 
