@@ -1,5 +1,6 @@
 """What nobody may do with the model registry, each with the expected refusal."""
 
+import json
 import os
 import uuid
 
@@ -173,3 +174,19 @@ def test_a_long_source_is_refused(call, model):
     source = "s3://b/" + "%25" * 100_000
     answer = call("POST", "model-versions/create", {"name": model, "source": source})
     assert answer.status_code == 400 and "4096 characters" in answer.json()["message"]
+
+
+def test_a_text_is_no_boolean_in_a_body(call, model):
+    """'"true"' archives nothing; MLflow refuses it with this sentence."""
+    for version, stage in [("1", "Production"), ("2", "Production")]:
+        assert call("POST", "model-versions/create", {"name": model, "source": "s3://b/a"}).ok
+        fields = {"name": model, "version": version, "stage": stage}
+        for wrong in ["true", "True", "false", "maybe", "", 1, 0, [], {}]:
+            answer = call("POST", "model-versions/transition-stage", {**fields, "archive_existing_versions": wrong})
+            assert answer.status_code == 400, wrong
+            assert answer.json()["message"].startswith(
+                f"Invalid value {json.dumps(wrong)} for parameter 'archive_existing_versions' supplied: "), wrong
+        assert call("POST", "model-versions/transition-stage", {**fields, "archive_existing_versions": False}).ok
+    for version in ("1", "2"):
+        found = call("GET", "model-versions/get", {"name": model, "version": version}).json()["model_version"]
+        assert found["current_stage"] == "Production"

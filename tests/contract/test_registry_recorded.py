@@ -27,7 +27,6 @@ OWN_SENTENCE = {
     '"filter": "name = (\'a\')"': "the message was one of SQLAlchemy, with the statement",
     '"filter": "name IN \'a\'"': "the message was one of SQLAlchemy, with the statement",
     '"page_token": "???"': NO_OFFSETS,
-    '"archive_existing_versions": "maybe"': "one sentence for wrong booleans",
     '"version": "99999999999999999999"': "SQLite's integers end at 64 bits",
 }
 # Refused there, fine here; or the other way round.

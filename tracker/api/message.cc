@@ -243,14 +243,14 @@ Result<std::optional<bool>> Message::boolean(std::string_view name) const {
     TUNE_TRY(value, find_one(name));
     if (!value) return std::optional<bool>();
     if (value->is_boolean()) return std::optional<bool>(value->get<bool>());
+    // Only a query has texts for booleans.
+    if (!is_query_ || !value->is_string()) return invalid(name, *value);
     bool flag = false;
-    if (value->is_string() && is_true_or_false(value->get_ref<const std::string&>(), flag))
+    if (is_true_or_false(value->get_ref<const std::string&>(), flag))
         return std::optional<bool>(flag);
-    if (value->is_string())
-        return Error{
-            Code::kInvalidParameterValue,
-            "Invalid boolean value: " + value->get<std::string>() + ", must be 'true' or 'false'."};
-    return invalid(name, *value);
+    return Error{
+        Code::kInvalidParameterValue,
+        "Invalid boolean value: " + value->get<std::string>() + ", must be 'true' or 'false'."};
 }
 
 Result<std::vector<std::string>> Message::texts(std::string_view name) const {

@@ -72,6 +72,18 @@ TEST(Message, ReadsQueries) {
               "Invalid boolean value: 1, must be 'true' or 'false'.");
 }
 
+TEST(Message, TakesTextsForBooleansOnlyFromAQuery) {
+    EXPECT_EQ(message_of(R"({"flag": true})").boolean("flag")->value(), true);
+    EXPECT_FALSE(message_of(R"({"flag": null})").boolean("flag")->has_value());
+    for (const char* text : {"true", "True", "false", "", "maybe"})
+        EXPECT_EQ(
+            message_of(std::string(R"({"flag": ")") + text + "\"}").boolean("flag").error().message,
+            std::string("Invalid value \"") + text +
+                "\" for parameter 'flag' supplied:  Hint: Value was of type 'str'." + kSeeDocs);
+    for (const char* other : {"0", "1", "[]", "{}"})
+        EXPECT_FALSE(message_of(std::string(R"({"flag": )") + other + "}").boolean("flag"));
+}
+
 TEST(Message, NamesMissingAndWrongFields) {
     const Message message = message_of(R"({"text": 5, "number": "x", "list": {"a": 1}, "real": 1.5,
                                           "empty": "", "flag": true})");
