@@ -1,5 +1,7 @@
 """/metrics, read by Prometheus's own parser."""
 
+import urllib.request
+
 import requests
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -78,6 +80,24 @@ def test_each_request_is_counted_once(own_server):
     found = families(server)
     name = "tune_http_requests"
     assert value(found, name, name + "_total", group="server", status="200") == 4
+
+
+def test_each_request_has_a_group(own_server):
+    server = own_server()
+    expected = {"/": "page", "/api/openapi.json": "docs", "/api/docs": "docs", "/health": "server",
+                "/metrics": "server", "/api/ui/experiments": "ui", "/api/2.0/tune/studies": "tune/studies",
+                "/api/3.0/mlflow/server-info": "server-info", "/api/2.0/mlflow-artifacts/artifacts": "artifacts"}
+    name = "tune_http_requests"
+    for path, group in expected.items():
+        before = {one.labels["group"]: one.value for one in families(server)[name].samples if one.labels["status"] == "200"}
+        with urllib.request.urlopen(server.url + path, timeout=30) as answer:  # the page is in no description
+            assert answer.status == 200
+        after = {one.labels["group"]: one.value for one in families(server)[name].samples if one.labels["status"] == "200"}
+        assert all(each != "" for each in after), path
+        if group != "server":  # reading the figures counts there
+            assert after[group] == before.get(group, 0) + 1, path
+    grouped = [one for family in families(server).values() for one in family.samples if "group" in one.labels]
+    assert grouped and all(one.labels["group"] for one in grouped)
 
 
 def test_the_host_check_holds_here_too(own_server):

@@ -76,7 +76,9 @@ def test_the_real_client_under_a_prefix(prefixed, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("prefix, sentence", [("ml", "--static-prefix must begin with a '/'."), ("/ml/", "should not end with a '/'."),
-                                              ("/", "should not end with a '/'."), ("/{x}", "letters, digits"), ("/a b", "letters, digits")])
+                                              ("/", "should not end with a '/'."), ("/{x}", "letters, digits"), ("/a b", "letters, digits"),
+                                              ("/a/../b", "no '.' or '..'"), ("/..", "no '.' or '..'"), ("/a/./b", "no '.' or '..'"),
+                                              ("/.", "no '.' or '..'"), ("/a//b", "no empty part")])
 def test_bad_prefixes(prefix, sentence, tmp_path):
     done = subprocess.run([BIN_DIR / "tune", "server", "--data", tmp_path / "d", "--port", "0", "--static-prefix", prefix],
                           capture_output=True, text=True, timeout=120)

@@ -27,7 +27,8 @@ std::string HttpStatistics::group_of(std::string_view pattern) {
     if (first != "api" && first != "ajax-api") return "server";
     std::string_view second = take_segment(rest);
     if (second == "ui") return "ui";
-    second = take_segment(rest);  // behind the version
+    second = take_segment(rest);        // behind the version
+    if (second.empty()) return "docs";  // /api/openapi.json, /api/docs
     if (second == "mlflow-artifacts") return "artifacts";
     const std::string third(take_segment(rest));
     // What training scripts wait for, told from searches of the same group.

@@ -121,6 +121,10 @@ std::string is_static_prefix(const std::string& text) {
         if (std::isalnum(static_cast<unsigned char>(c)) == 0 &&
             std::string_view("/-._~").find(c) == std::string_view::npos)
             return "--static-prefix may hold letters, digits and -._~/ only.";
+    // Clients and proxies take such parts out of a path, and would ask for another one.
+    for (const char* part : {"//", "/./", "/../"})
+        if ((text + "/").find(part) != std::string::npos)
+            return "--static-prefix may have no empty part and no '.' or '..' between slashes.";
     return {};
 }
 
