@@ -48,6 +48,10 @@ def test_damaged_requests(replay):
     sequences_agree(replay, ("tracking", "artifacts"), bad_share=0.5)
 
 
+def test_damaged_requests_to_the_registry(replay):
+    sequences_agree(replay, ("registry",), bad_share=0.4)
+
+
 def test_the_readme_lists_the_known_differences():
     table = README.read_text().split("## Differences from MLflow 3.17.2")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (.+?) \| ", table, re.MULTILINE)

@@ -133,7 +133,9 @@ std::string set_of_names(std::span<const Attribute> attributes) {
 std::string shorten(std::string_view text) {
     constexpr std::size_t kBytesMax = 500;
     if (text.size() <= kBytesMax) return std::string(text);
-    return std::string(text.substr(0, kBytesMax)) + "...";
+    std::size_t size = kBytesMax;
+    while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
+    return std::string(text.substr(0, size)) + "...";
 }
 
 Error invalid_parameter(std::string message) {

@@ -39,7 +39,7 @@ struct Attribute {
 /// Takes one pair of quotes (any of `quotes`) off; false if there is none.
 bool strip_quotes(std::string_view& text, std::string_view quotes);
 
-/// `text` for a sentence: its first 500 bytes.
+/// `text` for a sentence: its first 500 bytes, no character cut in two.
 [[nodiscard]] std::string shorten(std::string_view text);
 
 [[nodiscard]] Error invalid_parameter(std::string message);

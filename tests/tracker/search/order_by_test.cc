@@ -59,6 +59,14 @@ TEST(OrderBy, RefusesRunKeysWithMlflowsSentence) {
               "order_by has 51 keys; at most 50 are supported.");
 }
 
+TEST(OrderBy, QuotesLongTextsUpToAWholeCharacter) {
+    std::string key = "x";
+    for (int i = 0; i < 300; ++i) key += "日";
+    const std::string said = run_order(key);
+    const std::string begin = "Invalid attribute key '" + key.substr(0, 1 + 3 * 166) + "...'";
+    EXPECT_EQ(said.substr(0, begin.size()), begin);
+}
+
 TEST(OrderBy, ReadsExperimentKeys) {
     EXPECT_EQ(parsed(Subject::kExperiments, {"name DESC", "experiment_id"}),
               "attribute name desc, attribute experiment_id asc");
