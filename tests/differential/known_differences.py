@@ -139,8 +139,10 @@ def refuses_the_damaged_field(request, shape):
     found = re.search(r"parameter '([^']*)'", message(shape))
     if found:
         said = [re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower() for name in re.findall(r"[A-Za-z_]+", found.group(1))]
-        # MLflow's sentences name some fields otherwise than its requests do.
-        return bool(names) and (names[-1] in said or names[0] in said or said[-1:] == ["name"] and names[-1] == "key")
+        if len(said) > 1:  # "metrics[0].value": the way from the top
+            return names[:1] == said[:1]
+        # MLflow's sentences call the key of a metric its name.
+        return bool(names) and (said[0] in names or said == ["name"] and names[-1] == "key")
     if "Invalid experiment ID" in message(shape):
         return names[:1] in (["experiment_id"], ["experiment_ids"])
     return "must be an integer, got" in message(shape) and bool(names) and names[-1] in ("version", "webhook_id", "max_results")
