@@ -148,6 +148,17 @@ def test_a_name_that_was_given_again_after_a_deletion(tmp_path):
         taken = client.create_experiment(f"z (deleted {gone})")
         only = client.create_experiment("deleted alone")
         client.delete_experiment(only)
+        for name in ("reg", "other"):
+            client.create_registered_model(name, description="old")
+            client.create_model_version(name, "s3://b/old")
+            client.delete_registered_model(name)
+        client.create_registered_model("reg", description="new")
+        client.create_model_version("reg", "s3://b/new")
+        client.rename_registered_model("reg", "other")
+        client.create_registered_model("reg", description="third")
+        remote = tune_json("import", client.tracking_uri, "--data", tmp_path / "rest")
+        assert remote["verified"] and {one["to_name"] for one in remote["mapped_experiments"]} == {
+            "q (imported)", "q (imported 2)", "z (imported)"}
     uri = f"sqlite:///{tmp_path}/out.db"
     report = tune_json("export", tmp_path / "out.db", "--data", tmp_path / "data")
     assert report["verified"] and report["source"] == report["read_back"]
@@ -160,6 +171,8 @@ def test_a_name_that_was_given_again_after_a_deletion(tmp_path):
                 gone: (f"z (deleted {gone}, 2)", "deleted"), taken: (f"z (deleted {gone})", "active"),
                 only: ("deleted alone", "deleted")}
     assert names_in(client) == expected
+    assert {one.name: one.description for one in client.search_registered_models()} == {"other": "new", "reg": "third"}
+    assert client.get_model_version("other", "1").source == "s3://b/new"
     client.restore_experiment(first)
     assert client.get_experiment(first).tags["which"] == "first"
     assert client.get_run(run).data.metrics == {"m": 1.0}
@@ -169,6 +182,10 @@ def test_a_name_that_was_given_again_after_a_deletion(tmp_path):
     assert report["verified"] and report["mapped_experiments"] == []
     with client_of(tmp_path / "again") as client:
         assert names_in(client) == expected
+    with client_of(tmp_path / "rest") as client:
+        found = names_in(client)
+        assert found[third] == ("q", "active") and found[renamed] == ("z", "active")
+        assert found[gone] == ("z (imported)", "deleted")
 
 
 def fill_with_nul(client):

@@ -1,5 +1,6 @@
 #include "tracker/transfer/importer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -393,6 +394,11 @@ Result<TransferReport> Importer::run() {
     report_.notes = std::move(contents.notes);
     progress_.runs_total = contents.run_count;
     tell();
+    // Of several with one name the active one keeps it.
+    std::stable_partition(contents.experiments.begin(), contents.experiments.end(),
+                          [](const Experiment& experiment) {
+                              return experiment.lifecycle_stage == LifecycleStage::kActive;
+                          });
     for (const Experiment& experiment : contents.experiments)
         TUNE_TRY_VOID(settle_experiment(experiment));
     for (const Experiment& experiment : contents.experiments) {
