@@ -106,6 +106,9 @@ def test_a_changed_space_is_named_and_can_be_extended(tmp_path):
     assert "space.x is" in refused.stderr and "space.y is new" in refused.stderr and "--extend" in refused.stderr
     no_init = run(tmp_path, "--extend", trials=8, parameters=("x=0..2", "y=1..5:int"), code=USAGE)
     assert "space.y" in no_init.stderr and "init" in no_init.stderr
+    forgotten = run(tmp_path, "--extend", trials=8, parameters=("y==3",), command=["true"], code=USAGE)
+    assert "trial 0" in forgotten.stderr and "space.x" in forgotten.stderr and "is gone" in forgotten.stderr
+    assert all("x" in trial["params"] for trial in trials_of(tmp_path)), "nothing was lost"
     (tmp_path / "study.yaml").write_text(json.dumps({
         "study": "s", "metric": "loss", "budget": {"trials": 8, "parallel": 2}, "command": REPORT,
         "sampler": {"type": "tpe", "seed": 7}, "space": {"x": {"float": [0, 2]}, "y": {"int": [1, 5], "init": 3}}}))

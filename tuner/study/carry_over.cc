@@ -1,5 +1,6 @@
 #include "tuner/study/carry_over.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace tune::tuner {
@@ -21,6 +22,13 @@ Result<double> value_for(const Parameter& parameter, const Json& params) {
                      " has no value in earlier trials; give it the one they had with `init`"};
 }
 
+/// Equal as JSON values; on a grid also but for what rounding costs.
+bool is_same_value(const Json& was, const Json& now, double step) {
+    if (was == now) return true;
+    return step > 0 && was.is_number() && now.is_number() &&
+           std::abs(was.get<double>() - now.get<double>()) <= 1e-9 * step;
+}
+
 }  // namespace
 
 Result<Point> point_of_params(const Json& params, const Space& to) {
@@ -36,6 +44,25 @@ Result<Point> point_of_params(const Json& params, const Space& to) {
 
 Result<Point> carry_over(const Space& from, const Point& point, const Space& to) {
     return point_of_params(from.to_json(point), to);
+}
+
+Result<void> check_kept(const Space& from, const Point& point, const Space& to,
+                        const Point& carried) {
+    for (std::size_t i = 0; i < from.size(); ++i) {
+        if (!is_active(point[i])) continue;
+        const Json was = from[i].external(point[i]);
+        const auto lost = [&](const std::string& why) {
+            return Error{Code::kInvalidParameterValue,
+                         "space." + from[i].name + ": the trial had " + to_text(was) + ", " + why};
+        };
+        const auto index = to.find(from[i].name);
+        if (!index) return lost("and the parameter is gone; keep it");
+        if (!is_active(carried[*index]))
+            return lost("and its conditions switch it off there; let them hold");
+        const Json now = to[*index].external(carried[*index]);
+        if (!is_same_value(was, now, from[i].step)) return lost("and would have " + to_text(now));
+    }
+    return {};
 }
 
 }  // namespace tune::tuner

@@ -12,7 +12,13 @@ namespace tune::tuner {
 /// kInvalidParameterValue naming the parameter that cannot be carried over and why.
 [[nodiscard]] Result<Point> carry_over(const Space& from, const Point& point, const Space& to);
 
-/// The same for values by name.
+/// Whether the carried point still says what a trial ran with: each value of `point` stands in
+/// `carried` (of the space `to`), unchanged. Errors: kInvalidParameterValue naming the parameter
+/// that is gone, switched off or has another value.
+[[nodiscard]] Result<void> check_kept(const Space& from, const Point& point, const Space& to,
+                                      const Point& carried);
+
+/// The same as carry_over for values by name.
 [[nodiscard]] Result<Point> point_of_params(const Json& params, const Space& to);
 
 }  // namespace tune::tuner

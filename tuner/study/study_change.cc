@@ -54,11 +54,15 @@ Result<void> Study::extend(StudyConfig config) {
     std::vector<Point> points;
     std::vector<Point> fixed;
     for (const Trial& trial : trials_) {
-        Result<Point> point = carry_over(config_.space, trial.point, config.space);
-        if (!point)
+        const auto misfit = [&](const Error& error) {
             return Error{Code::kResourceConflict,
                          "trial " + std::to_string(trial.number) +
-                             " does not fit the new space: " + point.error().message};
+                             " does not fit the new space: " + error.message};
+        };
+        Result<Point> point = carry_over(config_.space, trial.point, config.space);
+        if (!point) return misfit(point.error());
+        const Result<void> kept = check_kept(config_.space, trial.point, config.space, *point);
+        if (!kept) return misfit(kept.error());
         points.push_back(std::move(*point));
         fixed.push_back(trial.fixed.empty()
                             ? Point()

@@ -261,6 +261,60 @@ TEST(Extend, RefusesWhatWouldMakeTrialsUntrue) {
     EXPECT_EQ(world.journal(), journal) << "a refusal changes nothing";
 }
 
+/// Trial 0 is complete, 1 runs, 2 waits, and all have values of x and o.
+TEST(Extend, RefusesToLoseOrRewriteWhatTrialsRanWith) {
+    const std::string o = R"("o": {"choice": ["a", "b"]})";
+    World world;
+    ASSERT_TRUE(world.create(R"("space": {"x": {"float": [0, 1]}, "k": {"const": 1}, )" + o + "}")
+                    .has_value());
+    ASSERT_TRUE(world.enqueue(R"({"x": 0.25, "o": "a"})").has_value());
+    ASSERT_TRUE(world.enqueue(R"({"x": 0.5, "o": "b"})").has_value());
+    ASSERT_THAT(*world.ask(2), SizeIs(2));
+    ASSERT_TRUE(world.tell(0, 1).has_value());
+    ASSERT_TRUE(world.enqueue(R"({"x": 0.75, "o": "a"})").has_value());
+    const std::string journal = world.journal();
+    const auto refusal = [&](const std::string& space) {
+        const auto refused = world.extend(R"("command": ["run"], "space": {)" + space + "}");
+        EXPECT_FALSE(refused.has_value()) << space;
+        if (refused) return std::string();
+        EXPECT_EQ(refused.error().code, Code::kResourceConflict);
+        return refused.error().message;
+    };
+    const std::string k = R"("k": {"const": 1}, )";
+    EXPECT_THAT(refusal(k + o), HasSubstr("trial 0 does not fit the new space: space.x: the trial "
+                                          "had 0.25, and the parameter is gone"));
+    EXPECT_THAT(refusal(k + R"("x": {"float": [0, 1], "when": {"o": "a"}}, )" + o),
+                HasSubstr("trial 1 does not fit the new space: space.x: the trial had 0.5, and its "
+                          "conditions switch it off"))
+        << "it runs";
+    EXPECT_THAT(refusal(k + R"("x": {"float": [0, 1], "when": {"o": "b"}, "init": 0.5}, )" + o),
+                HasSubstr("trial 0 does not fit"));
+    EXPECT_THAT(refusal(R"("x": {"float": [0, 1]}, )" + o),
+                HasSubstr("space.k: the trial had 1, and the parameter is gone"))
+        << "a constant could come back as another one";
+    EXPECT_THAT(refusal(R"("k": {"const": 2}, "x": {"float": [0, 1]}, )" + o),
+                HasSubstr("space.k: a trial had 1"));
+    EXPECT_EQ(world.journal(), journal) << "a refusal changes nothing";
+    ASSERT_TRUE(world.tell(1, 1).has_value());
+    EXPECT_THAT(refusal(k + o), HasSubstr("space.x")) << "and one that has run";
+
+    ASSERT_TRUE(world
+                    .extend(R"("command": ["run"], "space": {"k": {"ordinal": [0, 1]},
+                               "x": {"float": [0, 2], "when": {"o": ["a", "b"]}},
+                               "o": {"choice": ["c", "b", "a"]}})")
+                    .has_value());
+    ASSERT_TRUE(world.studies()
+                    .read("s",
+                          [](const Study& study) {
+                              const Space& space = study.config().space;
+                              EXPECT_EQ(to_text(space.to_json(study.find(0)->point)),
+                                        R"({"k":1,"o":"a","x":0.25})");
+                              EXPECT_EQ(to_text(space.to_json(study.find(2)->point)),
+                                        R"({"k":1,"o":"a","x":0.75})");
+                          })
+                    .has_value());
+}
+
 // --- warm start ----------------------------------------------------------------------------------
 
 StudyConfig second(const std::string& fields) {
