@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "tuner/space/space.h"
+#include "tuner/space/space_check.h"
 #include "tuner/space/wording.h"
 
 namespace tune::tuner {
@@ -15,13 +17,6 @@ namespace {
 
 /// Of a step: what rounding in `low + k * step` may cost.
 constexpr double kGridTolerance = 1e-9;
-
-/// The double nearest to the 15 digits of `value`: 0.07 for 7 * 0.01 = 0.07000000000000001.
-double tidied(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.15g", value);
-    return std::strtod(text, nullptr);
-}
 
 Error bad(std::string message) {
     return Error{Code::kInvalidParameterValue, std::move(message)};
@@ -82,6 +77,22 @@ Parameter& Parameter::operator=(const Parameter&) = default;
 Parameter& Parameter::operator=(Parameter&&) noexcept = default;
 Parameter::~Parameter() = default;
 
+double grid_value(const Parameter& parameter, double steps) {
+    const double value = parameter.low + steps * parameter.step;
+    if (parameter.kind != Kind::kFloat) return value;
+    // 15 digits of the larger of the two: below zero the sum keeps the rounding of what it was
+    // subtracted from. A double has 308 digits before the point or after it, at most.
+    char text[400];
+    const double low = std::abs(parameter.low);
+    if (low <= std::abs(value)) {
+        std::snprintf(text, sizeof text, "%.15g", value);
+    } else {
+        const double decimals = 14 - std::floor(std::log10(low));
+        std::snprintf(text, sizeof text, "%.*f", static_cast<int>(std::max(decimals, 0.0)), value);
+    }
+    return std::strtod(text, nullptr) + 0.0;  // no -0
+}
+
 std::uint64_t Parameter::count() const {
     if (step == 0) return is_single() ? 1 : 0;
     return static_cast<std::uint64_t>(std::rint((high - low) / step)) + 1;
@@ -100,8 +111,7 @@ bool Parameter::contains(double internal) const {
 double Parameter::snap(double internal) const {
     const double inside = std::clamp(internal, low, high);
     if (step == 0) return inside;
-    const double on_grid = low + std::rint((inside - low) / step) * step;
-    return std::min(kind == Kind::kFloat ? tidied(on_grid) : on_grid, high);
+    return std::clamp(grid_value(*this, std::rint((inside - low) / step)), low, high);
 }
 
 Json Parameter::external(double internal) const {

@@ -51,7 +51,7 @@ Fault step_fault(const Parameter& p) {
         return ParameterFault{"step", "a step must be above 0, found " + shown(p, p.step)};
     if (p.kind == Kind::kInt && p.step != std::floor(p.step))
         return ParameterFault{"step", "an int needs an integer step, found " + number_text(p.step)};
-    if (p.low < p.high && p.step > p.high - p.low)
+    if (p.low < p.high && (p.high - p.low) / p.step < 1 - 1e-9)  // 0.9..1 by 0.1 has two values
         return ParameterFault{"step", "step " + shown(p, p.step) + " is larger than the range " +
                                           shown(p, p.low) + ".." + shown(p, p.high) +
                                           ", so only one value would be left"};
@@ -134,11 +134,11 @@ Fault settle_domain(Parameter& p) {
         if (p.kind == Kind::kInt && p.step == 0) p.step = 1;
         for (Fault (*check)(const Parameter&) : {range_fault, step_fault, log_fault})
             if (Fault fault = check(p)) return fault;
-        if (p.step > 0) {
+        if (p.step > 0 && p.low < p.high) {
+            // Also where it is a grid point as written, but for rounding: another program's, or
+            // one that an earlier version recorded.
             const double steps = std::floor((p.high - p.low) / p.step + 1e-9);
-            const double on_grid = p.low + steps * p.step;
-            // The bound as written stays where it is a grid point but for rounding.
-            if (std::abs(on_grid - p.high) > 1e-9 * p.step) p.high = on_grid;
+            p.high = std::max(p.low, grid_value(p, steps));
         }
     } else if (Fault fault = choices_fault(p)) {
         return fault;

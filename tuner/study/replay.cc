@@ -1,6 +1,7 @@
 #include "tuner/study/replay.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -20,6 +21,11 @@ struct Event {
 bool is_same(double a, double b) {
     const bool both_inactive = !is_active(a) && !is_active(b);
     return both_inactive || std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+/// One step of a float's grid, which earlier versions recorded with another last digit.
+bool is_same_step(const Parameter& parameter, double a, double b) {
+    return parameter.kind == Kind::kFloat && std::abs(a - b) <= 1e-9 * parameter.step;
 }
 
 /// As a number for the report; inactive without one.
@@ -123,7 +129,8 @@ private:
         const Point again = sampler_->suggest(trial.number, fixed);
         bool differs = false;
         for (std::size_t i = 0; i < point.size(); ++i) {
-            if (is_same(point[i], again[i])) continue;
+            if (is_same(point[i], again[i]) || is_same_step(space()[i], point[i], again[i]))
+                continue;
             differs = true;
             if (report_.differences.size() < kReplayDifferencesMax)
                 report_.differences.push_back({trial.number, space()[i].name, point[i], again[i]});

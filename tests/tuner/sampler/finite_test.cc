@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
 
 #include "tuner/sampler/finite_points.h"
 #include "tuner/sampler/sampler.h"
@@ -226,6 +228,29 @@ TEST(Qmc, ATrialsPointDependsOnSeedAndNumberOnly) {
         ASSERT_TRUE(space.check(point).has_value());
     }
     EXPECT_GT(differ, 0);
+}
+
+/// Of floats with a step, all samplers give the decimal numbers, the last one too.
+TEST(Steps, EverySamplerGivesTheDecimalNumbers) {
+    const Space space = space_of({{"x", {{"float", {0, 1}}, {"step", 0.3}}},
+                                  {"y", {{"float", {-0.3, 0.35}}, {"step", 0.1}}}});
+    const std::set<double> xs = {0, 0.3, 0.6, 0.9};
+    const std::set<double> ys = {-0.3, -0.2, -0.1, 0, 0.1, 0.2, 0.3};
+    for (const char* type :
+         {"grid", "random", "qmc", "tpe", "gp", "cmaes", "nsga2", "auto", "pbt"}) {
+        const auto sampler = make_sampler(space, config_of({{"type", type}}), Goal::kMinimize, 3);
+        std::set<double> had[2];
+        for (std::uint64_t n = 0; n < 28; ++n) {
+            const Point point = sampler->suggest(n);
+            had[0].insert(point[0]);
+            had[1].insert(point[1]);
+            tell(*sampler, n, point);
+        }
+        EXPECT_TRUE(std::includes(xs.begin(), xs.end(), had[0].begin(), had[0].end())) << type;
+        EXPECT_TRUE(std::includes(ys.begin(), ys.end(), had[1].begin(), had[1].end())) << type;
+        EXPECT_TRUE(std::string(type) != "grid" || (had[0] == xs && had[1] == ys));
+        EXPECT_TRUE(had[0].contains(0.9)) << type << " never gave the last one";
+    }
 }
 
 }  // namespace

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "tuner/space/study_config.h"
 
@@ -176,12 +179,77 @@ TEST(Space, SettledDomains) {
     const Space one =
         space(R"({"a": {"float": [0, 1], "step": 0.3}, "b": {"int": [1, 10], "step": 4},
                                 "c": {"float": [0, 0.3], "step": 0.1}, "d": {"int": [5, 5]}})");
-    EXPECT_DOUBLE_EQ(one[0].high, 0.9);
+    EXPECT_EQ(one[0].high, 0.9);
     EXPECT_EQ(one[0].count(), 4u);
     EXPECT_EQ(one[1].high, 9);
     EXPECT_EQ(one[2].high, 0.3);  // as written, though 3 * 0.1 is a little more
     EXPECT_EQ(one[2].count(), 4u);
     EXPECT_TRUE(one[3].is_single());
+}
+
+Parameter stepped(double low, double high, double step) {
+    return space(to_text(Json{{"x", {{"float", {low, high}}, {"step", step}}}}))[0];
+}
+
+TEST(Space, AFloatsGridEndsWhereOptunasDoes) {
+    struct Case {
+        double low, high, step, optuna;
+    };
+    // FloatDistribution(low, high, step=step).high of Optuna 5.0.0.
+    for (const Case& one : std::vector<Case>{
+             {0, 1, 0.3, 0.9},
+             {0, 1, 0.15, 0.9},
+             {0, 2, 0.6, 1.8},
+             {-1, 1, 0.3, 0.8},
+             {-0.3, 0.35, 0.1, 0.3},
+             {-5, 0.15, 0.1, 0.1},
+             {0.874, 9.563, 0.12, 9.514},
+             {-1.7357, 6.771, 0.1701, 6.7693},
+             {-3.85, 0.0, 0.62, -0.13},
+             {-1.11, 4.5, 0.28, 4.49},
+             {-4.87, 2.66, 0.57, 2.54},
+             {-1.3368, 1.0502, 0.7508, 0.9156},
+             {-2.9081, -1.9648, 0.057, -1.9961},
+             {-3.3394, -1.6056, 0.0016, -1.6066},
+             {-1.0838, -0.8006, 0.0371, -0.8241},
+         }) {
+        const Parameter x = stepped(one.low, one.high, one.step);
+        EXPECT_EQ(x.high, one.optuna) << one.low << ".." << one.high << " by " << one.step;
+        EXPECT_EQ(x.internal(one.optuna).value(), one.optuna);
+        EXPECT_EQ(stepped(x.low, x.high, x.step).high, x.high) << "settled once and for all";
+    }
+    const Space first = space(R"({"x": {"float": [0, 1], "step": 0.3, "init": 0.9}})");
+    EXPECT_EQ(first[0].init, 0.9);
+    EXPECT_EQ(stepped(0, 0.8999999999999999, 0.3).high, 0.9) << "as earlier versions recorded it";
+    EXPECT_TRUE(first.check({0.8999999999999999}).has_value()) << "and its values";
+    EXPECT_FALSE(first[0].internal(0.901).has_value());
+    EXPECT_FALSE(first[0].internal(1.0).has_value());
+}
+
+/// Every value is the double nearest to the decimal number, also where the sum of doubles is not:
+/// 0.07 for -1 + 107 * 0.01 = 0.07000000000000006.
+TEST(Space, AFloatsGridIsDecimal) {
+    std::mt19937 random(7);
+    const auto below = [&](int end) { return static_cast<int>(random() % end); };
+    std::vector<std::array<int, 4>> grids = {{-100, 100, 1, 2}, {-3, 3, 1, 1}, {-50, 50, 1, 1}};
+    for (int i = 0; i < 300; ++i) {
+        const int low = below(20000) - 10000;
+        const int range = 2 + below(10000);
+        grids.push_back({low, low + range, 1 + below(range), 1 + below(5)});
+    }
+    for (const auto& [low, high, step, decimals] : grids) {
+        const double unit = std::pow(10, decimals);  // exact, so each division is the nearest one
+        const Parameter x = stepped(low / unit, high / unit, step / unit);
+        const int last = (high - low) / step;
+        ASSERT_EQ(x.high, (low + last * step) / unit);
+        ASSERT_EQ(x.count(), static_cast<std::uint64_t>(last) + 1);
+        for (int k = 0; k <= last; k += 1 + last / 200) {
+            const double value = (low + k * step) / unit;
+            ASSERT_EQ(x.snap(value + 0.3 * x.step), value) << low << " " << step << " " << unit;
+            ASSERT_EQ(x.internal(value).value(), value);
+            ASSERT_FALSE(std::signbit(x.snap(value)) && value == 0);
+        }
+    }
 }
 
 }  // namespace

@@ -213,6 +213,42 @@ TEST(Replay, GoesOnOverAnotherSamplerAnExtensionAndRestarts) {
     }
 }
 
+/// Before the grids of floats were decimal, [0, 1] by 0.3 ended at 0.8999999999999999.
+TEST(Replay, GridsOfEarlierVersionsLoadGoOnAndReplay) {
+    const std::string fields = R"("space": {"x": {"float": [0, 1], "step": 0.3}},
+        "sampler": {"type": "tpe", "seed": 4, "startup": 3, "duplicates": "allow"})";
+    World world;
+    ASSERT_TRUE(world.create(fields).has_value());
+    for (std::uint64_t n = 0; n < 12; ++n) {
+        const auto asked = world.ask();
+        ASSERT_THAT(*asked, SizeIs(1));
+        const Json params = parse_json(asked->at(0).params_json).value();
+        ASSERT_TRUE(world.tell(n, -params["x"].get<double>()).has_value());
+    }
+    int aged = 0;
+    for (const char* collection : {"tune.studies", "tune.trials"}) {
+        const auto documents = world.store().list_documents(collection);
+        ASSERT_TRUE(documents.has_value());
+        for (const tracker::Document& document : *documents) {
+            Json json = parse_json(document.json_text).value();
+            Json& last = json.contains("point") ? json["point"][0]
+                                                : json["config"]["space"]["x"]["float"][1];
+            if (last != Json(0.9)) continue;
+            last = 0.8999999999999999;
+            ++aged;
+            const auto put = tracker::PutDocument{collection, document.key, to_text(json)};
+            ASSERT_TRUE(world.store().execute(put).has_value());
+        }
+    }
+    EXPECT_GE(aged, 3) << "the study and some of its trials";
+    world.reopen();
+    EXPECT_THAT(world.journal(), HasSubstr("0.8999999999999999")) << "what a trial ran with stays";
+    EXPECT_EQ(replayed(world).differing, 0u);
+    ASSERT_TRUE(world.create(fields).has_value()) << "the same study";
+    ASSERT_TRUE(world.enqueue(R"({"x": 0.9})").has_value());
+    EXPECT_EQ(world.ask()->at(0).params_json, R"({"x":0.9})");
+}
+
 // --- extensions ----------------------------------------------------------------------------------
 
 TEST(Extend, OldTrialsCountWithTheInitOfNewParameters) {
