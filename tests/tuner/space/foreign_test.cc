@@ -45,6 +45,7 @@ project: my-first-sweep
 metric:
   goal: minimize
   name: validation_loss
+  target: 0.25
 early_terminate:
   type: hyperband
   min_iter: 3
@@ -79,6 +80,7 @@ parameters:
     EXPECT_EQ(made.study.sampler.type, SamplerType::kGp);
     EXPECT_EQ(made.study.pruner.min, 3);
     EXPECT_EQ(made.study.budget.trials, 40u);
+    EXPECT_EQ(made.study.budget.target, std::vector<double>{0.25});
     const Space& space = made.study.space;
     EXPECT_EQ(space.size(), 10u);
     EXPECT_EQ(space[*space.find("layers")].kind, Kind::kInt);
@@ -134,6 +136,50 @@ TEST(Nni, SearchSpaceWithNestedChoices) {
     EXPECT_EQ(space["layer0.kernel_size"]["when"], (Json{{"layer0", "Conv"}}));
     EXPECT_EQ(space["layer0.inner.x"]["when"],
               (Json{{"layer0", "Max_pool"}, {"layer0.inner", "a"}}));
+}
+
+/// clip(round(u / q) * q, low, high): no value lies outside the bounds.
+TEST(Nni, SteppedValuesStayWithinTheBounds) {
+    const auto of = [](const std::string& value) {
+        return space_of("x: {_type: quniform, _value: " + value + "}")["x"];
+    };
+    EXPECT_EQ(of("[8, 128, 32]"), (Json{{"ordinal", {8, 32, 64, 96, 128}}}));
+    EXPECT_EQ(of("[2, 10, 5]"), (Json{{"ordinal", {2, 5, 10}}}));
+    EXPECT_EQ(of("[1, 11, 2.5]"), (Json{{"ordinal", {1, 2.5, 5, 7.5, 10}}}));
+    EXPECT_EQ(of("[0, 11.5, 2.5]"), (Json{{"ordinal", {0, 2.5, 5, 7.5, 10, 11.5}}}));
+    EXPECT_EQ(of("[0.05, 0.4, 0.1]"), (Json{{"ordinal", {0.05, 0.1, 0.2, 0.3, 0.4}}}));
+    EXPECT_EQ(of("[10, 12, 100]"), (Json{{"ordinal", {10}}}));
+    EXPECT_EQ(of("[0, 10, 3]"), (Json{{"int", {0, 9}}, {"step", 3}})) << "nothing is clipped";
+    EXPECT_EQ(of("[0.3, 0.9, 0.1]"), (Json{{"float", {0.3, 0.9}}, {"step", 0.1}}));
+    const Translated many = translated("x: {_type: quniform, _value: [8, 12799, 32]}");
+    EXPECT_EQ(many.study.space.to_json()["x"], (Json{{"int", {32, 12768}}, {"step", 32}}));
+    EXPECT_NE(many.text.find("# line 1, column 1: x: only multiples of 32.0; the bounds"),
+              std::string::npos)
+        << many.text;
+    EXPECT_NE(error_of("x: {_type: quniform, _value: [9, 1, 4]}"), "");
+}
+
+TEST(Nni, SettingsOfTunerAndAssessor) {
+    const Translated made = translated(R"(
+searchSpace: {lr: {_type: uniform, _value: [0, 1]}}
+tuner:
+  name: TPE
+  classArgs:
+    optimize_mode: minimize
+    seed: 12
+    tpe_args: {n_startup_jobs: 15, n_ei_candidates: 30, gamma: 0.3, prior_weight: null}
+assessor: {name: Medianstop, classArgs: {optimize_mode: minimize, start_step: 7}}
+)");
+    EXPECT_EQ(made.study.sampler.seed, 12u);
+    EXPECT_EQ(made.study.sampler.startup, 15);
+    EXPECT_EQ(made.study.sampler.candidates, 30);
+    EXPECT_EQ(made.study.pruner.type, PrunerType::kMedian);
+    EXPECT_EQ(made.study.pruner.warmup, 7);
+    EXPECT_EQ(made.study.pruner.startup, 1);
+    EXPECT_NE(made.text.find("not carried over: tuner.classArgs.tpe_args.gamma"), std::string::npos)
+        << made.text;
+    EXPECT_NE(made.text.find("line 9, column 11: median: compares with"), std::string::npos)
+        << made.text;
 }
 
 TEST(Nni, Experiment) {
@@ -223,8 +269,79 @@ TEST(Katib, Experiment) {
     EXPECT_EQ(space["layers"], (Json{{"int", {1, 9}}, {"step", 2}}));
     EXPECT_EQ(space["width"], (Json{{"float", {0.0, 6.0}}, {"normal", {3.0, 1.0}}}));
     EXPECT_EQ(space["size"], (Json{{"choice", {16, 32, 0.5}}}));
-    EXPECT_NE(made.text.find("not carried over: spec.objective.goal"), std::string::npos)
+    EXPECT_EQ(made.study.budget.target, std::vector<double>{0.001});
+    EXPECT_NE(made.text.find("not carried over: spec.maxFailedTrialCount"), std::string::npos)
         << made.text;
+}
+
+Translated katib_with(const std::string& fields) {
+    return translated(
+        "apiVersion: kubeflow.org/v1beta1\nkind: Experiment\nspec:\n"
+        "  objective: {type: maximize, goal: \"0.99\", objectiveMetricName: acc,\n"
+        "              additionalMetricNames: [loss]}\n"
+        "  parameters: [{name: x, parameterType: double,\n"
+        "                feasibleSpace: {min: \"0\", max: \"1\"}}]\n" +
+        fields);
+}
+
+TEST(Katib, SettingsOfTheAlgorithmAndOfEarlyStopping) {
+    const Translated stop = katib_with(R"(
+  algorithm:
+    algorithmName: tpe
+    algorithmSettings:
+      - {name: random_state, value: "5"}
+      - {name: n_EI_candidates, value: "40"}
+      - {name: gamma, value: "0.3"}
+  earlyStopping:
+    algorithmName: medianstop
+    algorithmSettings:
+      - {name: min_trials_required, value: "1"}
+      - {name: start_step, value: "2"}
+)");
+    EXPECT_EQ(stop.study.metric.goal, Goal::kMaximize);
+    EXPECT_EQ(stop.study.budget.target, std::vector<double>{0.99});
+    EXPECT_EQ(stop.study.sampler.seed, 5u);
+    EXPECT_EQ(stop.study.sampler.candidates, 40);
+    EXPECT_EQ(stop.study.pruner.type, PrunerType::kMedian);
+    EXPECT_EQ(stop.study.pruner.startup, 1);
+    EXPECT_EQ(stop.study.pruner.warmup, 2);
+    for (const char* said :
+         {"not carried over: spec.algorithm.algorithmSettings.gamma", "median: compares with",
+          "not carried over: spec.objective.additionalMetricNames"})
+        EXPECT_NE(stop.text.find(said), std::string::npos) << said << "\n" << stop.text;
+
+    const Translated bare = katib_with("  earlyStopping: {algorithmName: medianstop}\n");
+    EXPECT_EQ(bare.study.pruner.startup, 3) << "Katib's defaults";
+    EXPECT_EQ(bare.study.pruner.warmup, 4);
+
+    const Translated band = katib_with(R"(
+  algorithm:
+    algorithmName: hyperband
+    algorithmSettings:
+      - {name: resource_name, value: num-epochs}
+      - {name: eta, value: "2"}
+      - {name: r_l, value: "9"}
+)");
+    EXPECT_EQ(band.study.sampler.type, SamplerType::kRandom);
+    EXPECT_EQ(band.study.pruner.type, PrunerType::kHyperband);
+    EXPECT_EQ(band.study.pruner.eta, 2);
+    EXPECT_EQ(band.study.pruner.max, 9);
+    for (const char* said : {"hyperband: trials are pruned by the steps", "resource_name"})
+        EXPECT_NE(band.text.find(said), std::string::npos) << band.text;
+
+    const Translated pbt = katib_with(R"(
+  algorithm:
+    algorithmName: pbt
+    algorithmSettings:
+      - {name: n_population, value: "12"}
+      - {name: truncation_threshold, value: "0.4"}
+      - {name: suggestion_trial_dir, value: /opt}
+)");
+    EXPECT_EQ(pbt.study.sampler.type, SamplerType::kPbt);
+    EXPECT_EQ(pbt.study.sampler.population, 12);
+    EXPECT_EQ(pbt.study.sampler.pbt.quantile, 0.4);
+    EXPECT_EQ(katib_with("  algorithm: {algorithmName: cmaes}\n").study.sampler.type,
+              SamplerType::kCmaes);
 }
 
 TEST(Katib, Refused) {

@@ -4,6 +4,8 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "tuner/space/space.h"
@@ -61,6 +63,16 @@ std::string spec_text(const Json& spec, const Json& when) {
     return "{" + text + "}";
 }
 
+/// Clipped multiples that are listed one by one.
+constexpr double kListedMost = 100;
+
+/// The decimal number that is meant: 0.3, not 0.30000000000000004.
+double multiple(double count, double step) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.15g", count * step);
+    return std::strtod(text, nullptr) + 0.0;
+}
+
 }  // namespace
 
 StudyBuilder::StudyBuilder() = default;
@@ -99,9 +111,11 @@ Json StudyBuilder::spec_of(Place place, const std::string& name, const ForeignDo
             return spec;
         }
         // Five deviations to both sides, on multiples of the step.
-        const auto multiple = [&](double v) { return std::rint(v / domain.step) * domain.step; };
-        spec["low"] = multiple(domain.center - 5 * domain.spread);
-        spec["high"] = multiple(domain.center + 5 * domain.spread);
+        const auto nearest = [&](double v) {
+            return multiple(std::rint(v / domain.step), domain.step);
+        };
+        spec["low"] = nearest(domain.center - 5 * domain.spread);
+        spec["high"] = nearest(domain.center + 5 * domain.spread);
         spec["step"] = domain.step;
         return spec;
     }
@@ -113,8 +127,28 @@ Json StudyBuilder::spec_of(Place place, const std::string& name, const ForeignDo
         step = 0;
     }
     if (step > 0) {
-        low = std::rint(low / step) * step;
-        high = std::rint(high / step) * step;
+        const double first = std::rint(low / step);
+        const double last = std::rint(high / step);
+        low = multiple(first, step);
+        high = multiple(last, step);
+        const bool is_cut = domain.is_clipped && domain.low <= domain.high &&
+                            (low < domain.low || high > domain.high);
+        if (is_cut && last - first < kListedMost) {
+            Json values = Json::array();
+            for (double count = first; count <= last; ++count) {
+                const double value = std::clamp(multiple(count, step), domain.low, domain.high);
+                if (values.empty() || values.back() != Json(value))
+                    values.push_back(number_json(value));
+            }
+            spec["ordinal"] = std::move(values);
+            return spec;
+        }
+        if (is_cut) {
+            note(place, name + ": only multiples of " + number_text(step) +
+                            "; the bounds themselves, which are none, are left out");
+            if (low < domain.low) low = multiple(first + 1, step);
+            if (high > domain.high) high = multiple(last - 1, step);
+        }
     }
     const bool is_integer = domain.is_integer || (step > 0 && is_whole(step) && is_whole(low));
     if (is_integer) {
@@ -151,6 +185,13 @@ void note_others(StudyBuilder& builder, const Node& map, const std::vector<std::
                                           (path.empty() ? "" : ".") + shortened(entry.key));
 }
 
+void note_median(StudyBuilder& builder, Place place) {
+    builder.note(
+        place,
+        "median: compares with the other trials' values at the step, not with the means of "
+        "what they reported so far; 'warmup' is a step, not a number of reports");
+}
+
 Result<double> number_in(const Node& node, const std::string& path) {
     if (node.is_number() && std::isfinite(node.number)) return node.number;
     double value = 0;
@@ -178,6 +219,10 @@ Result<std::vector<double>> numbers_in(const Node& node, const std::string& path
 
 bool is_whole(double value) {
     return value == std::floor(value) && std::abs(value) <= 9007199254740992.0;
+}
+
+Json number_json(double value) {
+    return is_whole(value) ? Json(static_cast<std::int64_t>(value)) : Json(value);
 }
 
 }  // namespace tune::tuner

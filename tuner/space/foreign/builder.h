@@ -25,6 +25,8 @@ struct ForeignDomain {
     double center = 0;  // kNormal: mean, or median where log
     double spread = 0;
     double step = 0;  // 0: continuous; values are the multiples of it
+    // kUniform with a step: multiples beyond the bounds become the bounds; else they stay.
+    bool is_clipped = false;
 };
 
 class StudyBuilder {
@@ -44,7 +46,9 @@ public:
     /// Adds a parameter; `when` (may be null) are its conditions. Errors: a second one of the name.
     Result<void> add(Place place, const std::string& name, Json spec, const Json& when);
 
-    /// The spec of a distribution. A step on a log scale is left out, with a note.
+    /// The spec of a distribution. A step on a log scale is left out, with a note; clipped
+    /// multiples whose ends are none are an ordinal where they are few, else the ends are left out
+    /// with a note.
     [[nodiscard]] Json spec_of(Place place, const std::string& name, const ForeignDomain& domain);
 
     [[nodiscard]] bool has_parameters() const { return !parameters_.empty(); }
@@ -62,6 +66,9 @@ private:
 void note_others(StudyBuilder& builder, const Node& map, const std::vector<std::string>& known,
                  std::string_view path);
 
+/// How the rule of NNI's and Katib's median stop differs from `median`.
+void note_median(StudyBuilder& builder, Place place);
+
 /// A number from a number or from a text that holds one (Katib writes all as texts).
 [[nodiscard]] Result<double> number_in(const Node& node, const std::string& path);
 
@@ -70,6 +77,9 @@ void note_others(StudyBuilder& builder, const Node& map, const std::vector<std::
                                                      std::size_t count);
 
 [[nodiscard]] bool is_whole(double value);
+
+/// An integer where it is whole.
+[[nodiscard]] Json number_json(double value);
 
 Result<void> read_optuna(const Node& root, StudyBuilder& builder);
 Result<void> read_wandb(const Node& root, StudyBuilder& builder);

@@ -1,5 +1,6 @@
 // A Katib Experiment (kubeflow.org/v1beta1). Its numbers are texts.
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
@@ -71,8 +72,7 @@ Result<void> read_parameter(const Node& parameter, StudyBuilder& builder) {
                 continue;
             }
             TUNE_TRY(number, number_in(item, name->text + ".list"));
-            values.push_back(is_whole(number) ? Json(static_cast<std::int64_t>(number))
-                                              : Json(number));
+            values.push_back(number_json(number));
         }
         return builder.add(parameter.place, name->text, {{"choice", values}}, nullptr);
     }
@@ -87,25 +87,100 @@ Result<void> read_parameter(const Node& parameter, StudyBuilder& builder) {
     return builder.add(parameter.place, name->text, std::move(spec), nullptr);
 }
 
-void read_algorithm(const Node* algorithm, StudyBuilder& builder) {
+/// algorithmSettings is a list of {name, value}: those that are settings of ours, by name; the
+/// others are said.
+Result<void> take_settings(const Node* owner, const std::string& path,
+                           const std::vector<std::pair<const char*, const char*>>& names,
+                           Json& into, StudyBuilder& builder) {
+    const Node* settings = at(owner, {"algorithmSettings"});
+    if (settings == nullptr) return {};
+    for (const Node& setting : settings->items) {
+        const Node* name = setting.find("name");
+        const Node* value = setting.find("value");
+        if (name == nullptr || value == nullptr) continue;
+        const auto found = std::find_if(names.begin(), names.end(), [&](const auto& known) {
+            return name->text == known.first;
+        });
+        const std::string whole = path + ".algorithmSettings." + shortened(name->text);
+        if (found == names.end()) {
+            builder.note(setting.place, "not carried over: " + whole);
+            continue;
+        }
+        TUNE_TRY(number, number_in(*value, whole));
+        into[found->second] = number_json(number);
+    }
+    return {};
+}
+
+Result<void> read_algorithm(const Node* algorithm, StudyBuilder& builder) {
     const Node* name = at(algorithm, {"algorithmName"});
-    if (name == nullptr) return;
+    if (name == nullptr) return {};
     const std::string& is = name->text;
     const char* type = is == "tpe" || is == "multivariate-tpe" ? "tpe"
                        : is == "bayesianoptimization"          ? "gp"
                        : is == "random"                        ? "random"
                        : is == "grid"                          ? "grid"
                        : is == "sobol"                         ? "qmc"
+                       : is == "cmaes"                         ? "cmaes"
+                       : is == "pbt"                           ? "pbt"
                        : is == "hyperband"                     ? "random"
                                                                : nullptr;
-    if (is == "hyperband") builder.set("pruner", {{"type", "hyperband"}});
+    Json sampler = {{"type", type == nullptr ? "tpe" : type}};
     if (type == nullptr)
         builder.note(name->place,
                      "algorithm " + in_quotes(is) + " has no counterpart; tpe is used");
-    else
-        builder.set("sampler", {{"type", type}});
-    if (const Node* settings = at(algorithm, {"algorithmSettings"}))
-        builder.note(settings->place, "not carried over: algorithmSettings");
+    if (is == "hyperband") {
+        Json pruner = {{"type", "hyperband"}};
+        TUNE_TRY_VOID(take_settings(algorithm, "spec.algorithm", {{"eta", "eta"}, {"r_l", "max"}},
+                                    pruner, builder));
+        builder.note(name->place,
+                     "hyperband: trials are pruned by the steps that they report, and train with "
+                     "the parameter of resource_name at its greatest, which is yours to set");
+        builder.set("pruner", pruner);
+    } else {
+        std::vector<std::pair<const char*, const char*>> names = {{"random_state", "seed"}};
+        if (is == "tpe" || is == "multivariate-tpe")
+            names.emplace_back("n_EI_candidates", "candidates");
+        if (is == "bayesianoptimization") names.emplace_back("n_initial_points", "startup");
+        if (is == "pbt")
+            names = {{"n_population", "population"},
+                     {"resample_probability", "resample_probability"},
+                     {"truncation_threshold", "quantile"}};
+        TUNE_TRY_VOID(take_settings(algorithm, "spec.algorithm", names, sampler, builder));
+    }
+    if (type != nullptr || sampler.size() > 1) builder.set("sampler", sampler);
+    return {};
+}
+
+Result<void> read_stopping(const Node* stopping, StudyBuilder& builder) {
+    if (stopping == nullptr) return {};
+    const Node* name = stopping->find("algorithmName");
+    if (name == nullptr || name->text != "medianstop") {
+        builder.note(stopping->place, "not carried over: spec.earlyStopping");
+        return {};
+    }
+    // Katib's own defaults: pkg/earlystopping/v1beta1/medianstop/service.py.
+    Json pruner = {{"type", "median"}, {"startup", 3}, {"warmup", 4}};
+    TUNE_TRY_VOID(take_settings(stopping, "spec.earlyStopping",
+                                {{"min_trials_required", "startup"}, {"start_step", "warmup"}},
+                                pruner, builder));
+    note_median(builder, stopping->place);
+    builder.set("pruner", pruner);
+    return {};
+}
+
+Result<void> read_objective(const Node* objective, Json& budget, StudyBuilder& builder) {
+    const Node* metric = at(objective, {"objectiveMetricName"});
+    if (metric == nullptr) return {};
+    const Node* type = at(objective, {"type"});
+    builder.set("metric", {{"name", to_json(*metric)},
+                           {"goal", type != nullptr && type->text == "maximize" ? "max" : "min"}});
+    if (const Node* goal = objective->find("goal")) {
+        TUNE_TRY(target, number_in(*goal, "spec.objective.goal"));
+        budget["target"] = number_json(target);
+    }
+    note_others(builder, *objective, {"type", "objectiveMetricName", "goal"}, "spec.objective");
+    return {};
 }
 
 /// ${trialParameters.learningRate} names a reference to a parameter.
@@ -144,25 +219,12 @@ Result<void> read_katib(const Node& root, StudyBuilder& builder) {
         return fault_at(root.place, "spec.parameters", "expected a list of parameters");
     if (const Node* name = at(&root, {"metadata", "name"})) builder.set("study", to_json(*name));
     read_command(*spec, builder);
-    const Node* objective = spec->find("objective");
-    if (const Node* metric = at(objective, {"objectiveMetricName"})) {
-        const Node* type = at(objective, {"type"});
-        builder.set("metric",
-                    {{"name", to_json(*metric)},
-                     {"goal", type != nullptr && type->text == "maximize" ? "max" : "min"}});
-        note_others(builder, *objective, {"type", "objectiveMetricName"}, "spec.objective");
-    }
+    Json budget = Json::object();
+    TUNE_TRY_VOID(read_objective(spec->find("objective"), budget, builder));
     for (const Node& parameter : parameters->items)
         TUNE_TRY_VOID(read_parameter(parameter, builder));
-    read_algorithm(spec->find("algorithm"), builder);
-    if (const Node* stopping = spec->find("earlyStopping")) {
-        const Node* name = at(stopping, {"algorithmName"});
-        if (name != nullptr && name->text == "medianstop")
-            builder.set("pruner", {{"type", "median"}});
-        else
-            builder.note(stopping->place, "not carried over: spec.earlyStopping");
-    }
-    Json budget = Json::object();
+    TUNE_TRY_VOID(read_algorithm(spec->find("algorithm"), builder));
+    TUNE_TRY_VOID(read_stopping(spec->find("earlyStopping"), builder));
     if (const Node* trials = spec->find("maxTrialCount")) budget["trials"] = to_json(*trials);
     if (const Node* parallel = spec->find("parallelTrialCount"))
         budget["parallel"] = to_json(*parallel);

@@ -61,6 +61,8 @@ private:
         const std::string plain = is_stepped ? kind.substr(1) : kind;
         TUNE_TRY(numbers, numbers_in(value, name + "._value", is_stepped ? 3 : 2));
         if (is_stepped) domain.step = numbers[2];
+        // clip(round(u / q) * q, low, high): quniform in nni/parameter_expressions.py, NNI 3.0.
+        domain.is_clipped = true;
         domain.low = numbers[0];
         domain.high = numbers[1];
         if (plain == "randint" && !is_stepped) {
@@ -86,6 +88,21 @@ const Node* field(const Node* map, const char* key) {
     return map == nullptr ? nullptr : map->find(key);
 }
 
+/// Settings of theirs that are settings of ours, by name; the others are said.
+void take_settings(const Node* from, const std::string& path,
+                   const std::vector<std::pair<const char*, const char*>>& names,
+                   const std::vector<std::string>& known_too, Json& into, StudyBuilder& builder) {
+    if (from == nullptr) return;
+    std::vector<std::string> known = known_too;
+    for (const auto& [theirs, ours] : names) {
+        const Node* value = from->find(theirs);
+        if (value == nullptr || value->type == Node::Type::kNull) continue;
+        into[ours] = to_json(*value);
+        known.emplace_back(theirs);
+    }
+    note_others(builder, *from, known, path);
+}
+
 void read_tuner(const Node& root, StudyBuilder& builder) {
     const Node* tuner = root.find("tuner");
     const Node* arguments = field(tuner, "classArgs");
@@ -105,8 +122,32 @@ void read_tuner(const Node& root, StudyBuilder& builder) {
                                                        : nullptr;
     if (type == nullptr)
         builder.note(name->place, "tuner " + in_quotes(is) + " has no counterpart; tpe is used");
-    else
-        builder.set("sampler", {{"type", type}});
+    Json sampler = {{"type", type == nullptr ? "tpe" : type}};
+    take_settings(arguments, "tuner.classArgs", {{"seed", "seed"}}, {"optimize_mode", "tpe_args"},
+                  sampler, builder);
+    const bool is_tpe = is == "TPE";
+    take_settings(
+        field(arguments, "tpe_args"), "tuner.classArgs.tpe_args",
+        is_tpe ? std::vector<std::pair<const char*, const char*>>{{"n_startup_jobs", "startup"},
+                                                                  {"n_ei_candidates", "candidates"}}
+               : std::vector<std::pair<const char*, const char*>>{},
+        {}, sampler, builder);
+    if (type != nullptr || sampler.size() > 1) builder.set("sampler", sampler);
+}
+
+void read_assessor(const Node& assessor, StudyBuilder& builder) {
+    const Node* name = field(&assessor, "name");
+    if (name == nullptr) name = field(&assessor, "builtinAssessorName");
+    if (name == nullptr || name->text != "Medianstop") {
+        builder.note(assessor.place, "assessor has no counterpart; see 'pruner'");
+        return;
+    }
+    // One complete trial is enough there (nni/algorithms/hpo/medianstop_assessor.py).
+    Json pruner = {{"type", "median"}, {"startup", 1}};
+    take_settings(field(&assessor, "classArgs"), "assessor.classArgs", {{"start_step", "warmup"}},
+                  {"optimize_mode"}, pruner, builder);
+    note_median(builder, assessor.place);
+    builder.set("pruner", pruner);
 }
 
 void read_experiment(const Node& root, StudyBuilder& builder) {
@@ -119,13 +160,7 @@ void read_experiment(const Node& root, StudyBuilder& builder) {
             "TUNE_PARAMS");
     }
     read_tuner(root, builder);
-    if (const Node* assessor = root.find("assessor")) {
-        const Node* name = field(assessor, "name");
-        if (name != nullptr && name->text == "Medianstop")
-            builder.set("pruner", {{"type", "median"}});
-        else
-            builder.note(assessor->place, "assessor has no counterpart; see 'pruner'");
-    }
+    if (const Node* assessor = root.find("assessor")) read_assessor(*assessor, builder);
     Json budget = Json::object();
     const std::pair<const char*, const char*> budgets[] = {{"maxTrialNumber", "trials"},
                                                            {"trialConcurrency", "parallel"},

@@ -26,8 +26,8 @@ public:
         TUNE_TRY_VOID(read_group(*parameters, ""));
         TUNE_TRY_VOID(read_method(root.find("method")));
         TUNE_TRY_VOID(read_stopping(root.find("early_terminate")));
-        if (const Node* cap = root.find("run_cap"))
-            builder_.set("budget", {{"trials", to_json(*cap)}});
+        if (const Node* cap = root.find("run_cap")) budget_["trials"] = to_json(*cap);
+        if (!budget_.empty()) builder_.set("budget", budget_);
         note_others(builder_, root,
                     {"name", "program", "command", "metric", "parameters", "method",
                      "early_terminate", "run_cap"},
@@ -76,7 +76,11 @@ private:
         const Node* goal = metric->find("goal");
         const bool is_max = goal != nullptr && goal->text == "maximize";
         builder_.set("metric", {{"name", to_json(*name)}, {"goal", is_max ? "max" : "min"}});
-        note_others(builder_, *metric, {"name", "goal"}, "metric");
+        if (const Node* target = metric->find("target")) {
+            TUNE_TRY(number, number_in(*target, "metric.target"));
+            budget_["target"] = number_json(number);
+        }
+        note_others(builder_, *metric, {"name", "goal", "target"}, "metric");
         return {};
     }
 
@@ -203,6 +207,7 @@ private:
     }
 
     StudyBuilder& builder_;
+    Json budget_ = Json::object();
 };
 
 }  // namespace
