@@ -1,12 +1,17 @@
 """Real `tune` processes in scratch folders, for test_study_*.py."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
+import pty
+import select
 import signal
 import socket
+import struct
 import subprocess
+import termios
 import time
 import urllib.error
 import urllib.request
@@ -38,6 +43,60 @@ def start(*arguments, cwd):
     """Starts tune in a session of its own, so that signals reach it alone."""
     return subprocess.Popen([TUNE, *map(str, arguments)], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             text=True, start_new_session=True)
+
+
+class Terminal:
+    """A process on a pseudo terminal. Whatever it fails to say ends the wait for it."""
+
+    def __init__(self, words, cwd, rows=24, columns=100, **popen):
+        self.fd, child = pty.openpty()
+        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.process = subprocess.Popen([TUNE, *map(str, words)], cwd=cwd, env={**os.environ, "TERM": "xterm-256color"},
+                                        **{"stdout": child, "stderr": child, **popen})
+        os.close(child)
+        self.shown = b""
+
+    def read(self, timeout_s=60):
+        """What it writes next; empty once nobody can write any more."""
+        if not select.select([self.fd], [], [], max(timeout_s, 0))[0]:
+            raise AssertionError(f"nothing more in {timeout_s:.0f} s after {self.shown[-2000:]}")
+        try:
+            piece = os.read(self.fd, 65536)
+        except OSError:  # how a pseudo terminal says its end
+            piece = b""
+        self.shown += piece
+        return piece
+
+    def read_until(self, words, timeout_s=60):
+        """Reads until what is new holds `words`; what is new."""
+        deadline = time.monotonic() + timeout_s
+        text = b""
+        while words not in text:
+            piece = self.read(deadline - time.monotonic())
+            assert piece, f"ended without {words}: {self.shown[-2000:]}"
+            text += piece
+        return text
+
+    def read_all(self, timeout_s=60):
+        """All of it, to its end."""
+        deadline = time.monotonic() + timeout_s
+        while self.read(deadline - time.monotonic()):
+            pass
+        return self.shown
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.fd)
+
+
+@contextlib.contextmanager
+def terminal(*words, cwd, **more):
+    shown = Terminal(words, cwd, **more)
+    try:
+        yield shown
+    finally:
+        shown.close()
 
 
 def run_arguments(command, trials=20, study="s", parameters=("x=0..1",), jobs=2):

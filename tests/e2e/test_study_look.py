@@ -3,19 +3,18 @@
 import http.server
 import json
 import os
-import pty
 import re
+import statistics
 import shutil
 import signal
 import subprocess
 import threading
-import time
 import urllib.request
 import xml.etree.ElementTree
 
 import pytest
 
-from study_support import NO_TRIAL, OK, TUNE, USAGE, call, server, study_of, tune, tune_json
+from study_support import NO_TRIAL, OK, TUNE, USAGE, call, server, study_of, terminal, tune, tune_json
 
 SPACE = {"lr": {"float": [1e-5, 0.1], "log": True}, "n": {"int": [1, 8]}, "opt": {"choice": ["sgd", "adam", "<&>"]}}
 KINDS = ["history", "curves", "intermediate", "parallel", "slice", "contour", "rank", "importance", "edf", "timeline",
@@ -131,20 +130,9 @@ def test_a_file_that_cannot_be_written_is_named(studies, tmp_path):
 
 def test_a_terminal_gets_the_plot_in_colour_and_in_its_width(studies, tmp_path):
     url, _ = studies
-    parent, child = pty.openpty()
-    process = subprocess.Popen([TUNE, "plot", "full", "--server", url], cwd=tmp_path, stdout=child, stderr=child,
-                               env={**os.environ, "TERM": "xterm-256color"})
-    os.close(child)
-    text = b""
-    while True:
-        try:
-            piece = os.read(parent, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        text += piece
-    assert process.wait(timeout=30) == OK
+    with terminal("plot", "full", "--server", url, cwd=tmp_path) as screen:
+        text = screen.read_all()
+        assert screen.process.wait(timeout=30) == OK
     assert b"\x1b[38;5;" in text and "full: history".encode() in text
 
 
@@ -170,25 +158,17 @@ def test_what_takes_long_says_so_on_a_terminal_and_leaves_nothing(studies, tmp_p
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Slow) as proxy:
         threading.Thread(target=proxy.serve_forever).start()
-        parent, child = pty.openpty()
-        words = [TUNE, "replay", "full", "--server", f"http://127.0.0.1:{proxy.server_port}"]
-        process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=child,
-                                   env={**os.environ, "TERM": "xterm-256color"})
-        os.close(child)
-        shown = b""
+        words = ["replay", "full", "--server", f"http://127.0.0.1:{proxy.server_port}"]
         try:
-            while b"asking for every suggestion again" not in shown:
-                shown += os.read(parent, 65536)
-            was_seen.set()
-            out = process.communicate(timeout=60)[0]
-            assert process.returncode == OK and b"24 suggestions asked for again, 0 came out differently" in out
-            shown += os.read(parent, 65536)
-            assert shown.endswith(b"\r\x1b[K"), "the line is gone"
+            with terminal(*words, cwd=tmp_path, stdout=subprocess.PIPE) as screen:
+                screen.read_until(b"asking for every suggestion again")
+                was_seen.set()
+                out = screen.process.communicate(timeout=60)[0]
+                assert screen.process.returncode == OK
+                assert b"24 suggestions asked for again, 0 came out differently" in out
+                assert screen.read_all().endswith(b"\r\x1b[K"), "the line is gone"
         finally:
             was_seen.set()
-            process.kill()
-            process.wait()
-            os.close(parent)
             proxy.shutdown()
     quick = tune("replay", "full", "--server", url, cwd=tmp_path)
     assert quick.returncode == OK and quick.stderr == ""
@@ -247,7 +227,14 @@ def test_pruners_are_weighed_on_the_recorded_study(studies, tmp_path):
     assert found["trials"] == 24 and found["reports"] == 96
     median, none = found["pruners"]
     assert none["pruned"] == 0 and none["reports_saved"] == 0 and none["best_rank"] == 1
-    assert median["pruned"] >= 0 and median["best_rank"] >= 1
+    # Each reports n + 4 and then one less a step: who is worse than the median of those that were kept is it at once.
+    kept = []
+    for trial in tune_json("show", "full", "--server", url, cwd=tmp_path)["trials"]:
+        if not kept or trial["value"] <= statistics.median(kept):
+            kept.append(trial["value"])
+    assert 0 < len(kept) < 24 and median["pruned"] == 24 - len(kept)
+    assert median["reports_saved"] == 3 * median["pruned"]
+    assert median["best_rank"] == 1 and median["best_value"] == min(kept)
     table = tune("pruners", "full", "--server", url, cwd=tmp_path).stdout
     assert "hyperband" in table and "steps saved" in table and "of 24 trials, 96 steps" in table
 
@@ -309,28 +296,12 @@ def test_top_is_told_by_the_server_and_ends_on_ctrl_c(studies, tmp_path):
     url, _ = studies
     create(url, "live")
     trial = ask(url, "live", 1)[0]
-    parent, child = pty.openpty()
-    process = subprocess.Popen([TUNE, "top", "--server", url], cwd=tmp_path, stdout=child, stderr=child,
-                               env={**os.environ, "TERM": "xterm-256color"})
-    os.close(child)
-
-    def read_until(words):
-        text = b""
-        deadline = time.monotonic() + 30
-        while words not in text:
-            assert time.monotonic() < deadline, text[-2000:]
-            text += os.read(parent, 65536)
-
-    try:
-        read_until(b"live")
+    with terminal("top", "--server", url, cwd=tmp_path) as screen:
+        screen.read_until(b"live")
         report(url, "live", trial, 7, 0.123)
-        read_until(b"0.123")
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == OK
-    finally:
-        process.kill()
-        process.wait()
-        os.close(parent)
+        screen.read_until(b"0.123")
+        screen.process.send_signal(signal.SIGINT)
+        assert screen.process.wait(timeout=30) == OK
     tell(url, "live", trial, 1)
 
 
@@ -372,19 +343,65 @@ def test_bash_completes_a_study(studies, tmp_path):
     assert done.stdout.strip() == "full", done.stderr
 
 
+def help_entries(text, title):
+    """[(names and type, summary)] of a section of --help."""
+    lines = text.split(f"\n{title}:\n")[1].split("\n\n")[0].splitlines() if f"\n{title}:\n" in text else []
+    entries = []
+    for line in lines:
+        if line.startswith(" " * 30):  # the summary of names that fill the line
+            entries[-1] = (entries[-1][0], line.strip())
+        else:
+            entries.append((line[2:30].strip(), line[30:].strip()) if line[29:30] == " " else (line.strip(), ""))
+    return entries
+
+
+def man_entries(part):
+    """The same of the man page, whose summaries are followed by choices and the default."""
+    return [tuple(entry.splitlines()[:2]) for entry in part.split("\n.PP\n.nf\n")[0].split("\n.TP\n")[1:]]
+
+
+def assert_page_says(part, text):
+    """`part` of the man page has the options and positional words of the help `text`, and no others."""
+    helped = help_entries(text, "Positionals") + [
+        entry for entry in help_entries(text, "Options") if not entry[0].startswith("-h,--help")]
+    shown = man_entries(part)
+    assert [re.split(r"[ :=]", names)[0].split(",") for names, _ in helped] == [
+        re.sub(r" [A-Z]+$", "", names).split(", ") for names, _ in shown if names != "-h, --help"]
+    shown = [entry for entry in shown if entry[0] != "-h, --help"]
+    for (names, summary), (_, said) in zip(helped, shown):
+        assert summary and said.startswith(summary), names
+        for choice in re.findall(r"[{,]([a-z0-9-]+)(?=[,}])", names):
+            assert choice in said
+        if fallback := re.search(r"=(\S+)$", names):
+            assert f"[{fallback[1]}]" in said
+
+
 def test_the_man_page_says_what_help_says(tmp_path):
     page = tune("man", cwd=tmp_path).stdout
-    plain = page.replace("\\-", "-").replace("\\fB", "").replace("\\fR", "").replace("\\fI", "").replace("\\&", "")
+    plain = page
+    for troff, text in (("\\-", "-"), ("\\fB", ""), ("\\fR", ""), ("\\fI", ""), ("\\&", ""), ("\\e", "\\")):
+        plain = plain.replace(troff, text)
     usage = tune("--help", cwd=tmp_path).stdout
     for code in ("0    ok", "2    usage", "3    no trial is complete", "4    the budget"):
         assert code in usage and code in plain
-    verbs = re.findall(r"^  ([a-z]+) {2,}\S", usage.split("Subcommands:")[1].split("Exit codes")[0], re.M)
-    assert len(verbs) > 15
-    for verb in verbs:
-        assert f".SS tune {verb}\n" in plain
-        part = plain.split(f".SS tune {verb}\n")[1]
-        for option in re.findall(r"(--[a-z][a-z-]+)", tune(verb, "--help", cwd=tmp_path).stdout.split("\n\n")[-1]):
-            assert option in part
+    assert_page_says(plain.split("\n.SH OPTIONS\n")[1].split("\n.SH")[0], usage)
+    parts = {part.split("\n")[0]: part for part in re.split(r"\n\.S[SH] ", plain)}
+    seen = []
+
+    def compare(path):
+        text = tune(*path, "--help", cwd=tmp_path).stdout
+        for verb, summary in help_entries(text, "Subcommands"):
+            assert f"\n.TP\n{verb}\n{summary}\n" in plain or path
+            compare([*path, verb])
+        if path:
+            seen.append(path)
+            part = parts[" ".join(["tune", *path])]
+            assert part.splitlines()[1] == text.splitlines()[0]
+            assert help_entries(text, "Options"), text
+            assert_page_says(part, text)
+
+    compare([])
+    assert len(seen) > 25 and ["run"] in seen and ["alert", "add"] in seen
     if shutil.which("groff"):
         checked = subprocess.run(["groff", "-man", "-ww", "-z", "-Tutf8"], input=page, text=True, capture_output=True)
         assert checked.stderr == ""

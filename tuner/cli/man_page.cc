@@ -52,13 +52,23 @@ std::string synopsis_of(const VerbText& verb, const std::string& path) {
     return text + " [\\fIoptions\\fR]";
 }
 
-std::string verb_part(const VerbText& verb, const std::string& path) {
+std::string options_text(const VerbText& verb) {
+    std::string text;
+    for (const bool is_positional : {true, false})
+        for (const OptionText& option : verb.options)
+            if (option.is_positional == is_positional)
+                text += ".TP\n" + names_of(option) + "\n" + summary_of(option) + "\n";
+    return text;
+}
+
+/// `common`: the footer that verbs without their own inherit, which the page has once.
+std::string verb_part(const VerbText& verb, const std::string& path, const std::string& common) {
     std::string text = ".SS " + escaped(path) + "\n" + escaped(verb.summary) + "\n.PP\n" +
-                       synopsis_of(verb, path) + "\n";
-    for (const OptionText& option : verb.options)
-        text += ".TP\n" + names_of(option) + "\n" + summary_of(option) + "\n";
-    if (!verb.footer.empty()) text += ".PP\n.nf\n" + escaped(verb.footer) + "\n.fi\n";
-    for (const VerbText& inner : verb.verbs) text += verb_part(inner, path + " " + inner.name);
+                       synopsis_of(verb, path) + "\n" + options_text(verb);
+    if (!verb.footer.empty() && verb.footer != common)
+        text += ".PP\n.nf\n" + escaped(verb.footer) + "\n.fi\n";
+    for (const VerbText& inner : verb.verbs)
+        text += verb_part(inner, path + " " + inner.name, common);
     return text;
 }
 
@@ -71,8 +81,10 @@ std::string man_page(const VerbText& program, const std::string& version) {
     text += ".SH DESCRIPTION\n" + escaped(program.summary) + "\n.PP\nThe verbs are\n";
     for (const VerbText& verb : program.verbs)
         text += ".TP\n\\fB" + escaped(verb.name) + "\\fR\n" + escaped(verb.summary) + "\n";
+    text += ".SH OPTIONS\n" + options_text(program);
     text += ".SH VERBS\n";
-    for (const VerbText& verb : program.verbs) text += verb_part(verb, "tune " + verb.name);
+    for (const VerbText& verb : program.verbs)
+        text += verb_part(verb, "tune " + verb.name, program.footer);
     text += ".SH EXIT STATUS\n.nf\n" + escaped(program.footer) + "\n.fi\n";
     text +=
         ".SH ENVIRONMENT\n.TP\n\\fBNO_COLOR\\fR\nno colours\n.TP\n\\fBTERM\\fR\n\"dumb\": nothing "
