@@ -1,5 +1,7 @@
 #include "tuner/cli/progress.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -82,11 +84,13 @@ std::string Progress::status_of(const Json& study, const Json& running) const {
                 std::to_string(best.value("number", 0)) + ")";
     if (const Json front = study.value("best_trials", Json()); !front.empty())
         text += "  front of " + std::to_string(front.size());
-    const std::size_t columns = terminal_columns();
+    const auto [columns, rows] = terminal_size(STDERR_FILENO);
     text = clipped(text + "  " + span_text(elapsed_ms), columns) + "\n";
+    // The line above them, the page's and the cursor's must fit too.
+    const std::size_t shown_max = std::min(kRunningShownMax, rows > 3 ? rows - 3 : 0);
     std::size_t shown = 0;
     for (const Json& trial : running)
-        if (++shown <= kRunningShownMax) text += running_line(trial, columns) + "\n";
+        if (++shown <= shown_max) text += running_line(trial, columns) + "\n";
     return text + "  " + clipped(page_, columns - 2) + "\n";
 }
 

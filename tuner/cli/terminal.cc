@@ -34,6 +34,24 @@ std::string padded(std::string_view cell, std::size_t width, Table::Align align)
     return align == Table::Align::kLeft ? std::string(cell) + blanks : blanks + std::string(cell);
 }
 
+/// As clipped(), for text with escape codes.
+std::string clipped_styled(const std::string& line, std::size_t columns) {
+    std::string out;
+    std::size_t width = 0;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+        if (line[i] == '\033') {
+            const std::size_t end = std::min(line.find('m', i), line.size() - 1);
+            out += line.substr(i, end - i + 1);
+            i = end;
+            continue;
+        }
+        const bool is_start = (static_cast<unsigned char>(line[i]) & 0xC0) != 0x80;
+        if (is_start && ++width >= columns) break;
+        out += line[i];
+    }
+    return out + "\033[0m…";
+}
+
 }  // namespace
 
 bool is_terminal(int fd) {
@@ -41,10 +59,29 @@ bool is_terminal(int fd) {
     return isatty(fd) == 1 && terminal != nullptr && std::string_view(terminal) != "dumb";
 }
 
+TerminalSize terminal_size(int fd) {
+    winsize found{};
+    TerminalSize size;
+    if (ioctl(fd, TIOCGWINSZ, &found) != 0) return size;
+    if (found.ws_col > 0) size.columns = found.ws_col;
+    if (found.ws_row > 0) size.rows = found.ws_row;
+    return size;
+}
+
 std::size_t terminal_columns() {
-    winsize size{};
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-    return 100;
+    return terminal_size(STDERR_FILENO).columns;
+}
+
+std::string fitted(const std::string& text, const TerminalSize& size) {
+    std::string out;
+    std::size_t lines = 0;
+    for (std::size_t at = 0; at < text.size() && ++lines < size.rows;) {
+        const std::size_t end = std::min(text.find('\n', at), text.size());
+        const std::string line = text.substr(at, end - at);
+        out += (width_of(line) <= size.columns ? line : clipped_styled(line, size.columns)) + "\n";
+        at = end + 1;
+    }
+    return out;
 }
 
 std::string styled(std::string_view text, Tone tone) {

@@ -16,8 +16,21 @@ enum class Tone { kPlain, kBold, kDim, kGood, kWarn, kBad };
 /// Whether `fd` is a terminal that may be redrawn (TERM=dumb is not).
 [[nodiscard]] bool is_terminal(int fd);
 
-/// Columns of the terminal on stderr; 100 when it is none.
+struct TerminalSize {
+    std::size_t columns = 100;
+    std::size_t rows = 40;
+    friend bool operator==(const TerminalSize&, const TerminalSize&) = default;
+};
+
+/// Of the terminal that `fd` is; 100 x 40 when it is none or does not say.
+[[nodiscard]] TerminalSize terminal_size(int fd);
+
+/// Columns of the terminal on stderr.
 [[nodiscard]] std::size_t terminal_columns();
+
+/// `text`, which may hold escape codes, cut to a screen: no line wraps, and with the line of the
+/// cursor below it nothing scrolls, so that it can be redrawn in place.
+[[nodiscard]] std::string fitted(const std::string& text, const TerminalSize& size);
 
 /// `text` with the escape codes of `tone`; unchanged when stdout is no terminal or NO_COLOR is set.
 [[nodiscard]] std::string styled(std::string_view text, Tone tone);

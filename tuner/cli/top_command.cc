@@ -131,10 +131,29 @@ void add_row(Table& table, const Json& study, const Json& trial, std::int64_t no
                clipped(params_text(trial.value("params", Json::object())), 60)});
 }
 
+/// How many lines of studies and of trials there is room for below the title.
+struct Room {
+    std::size_t studies = SIZE_MAX;
+    std::size_t trials = SIZE_MAX;
+};
+
+/// The trials are what one looks at: the studies get what they leave, at least a third. A list that
+/// is cut needs a line that says so, the table one for its header.
+Room room_for(std::size_t studies, std::size_t trials, std::size_t lines_max) {
+    const auto less = [](std::size_t a, std::size_t b) { return a > b ? a - b : 0; };
+    const std::size_t room = less(lines_max, 1);
+    const std::size_t table = trials > 0 ? trials + 1 : 0;
+    if (table < room && studies <= room - table) return {};
+    Room found;
+    const std::size_t for_studies = std::max(room / 3, less(room, table));
+    if (studies > for_studies) found.studies = less(for_studies, 1);
+    const std::size_t left = less(room, std::min(studies, for_studies));
+    if (table > left) found.trials = less(left, 2);
+    return found;
+}
+
 std::string top_text(const Json& view, const std::string& where, std::int64_t now_ms,
-                     std::size_t rows_max) {
-    std::size_t running = 0;
-    std::string studies;
+                     std::size_t lines_max) {
     Table table;
     table.column("study");
     for (const char* name : {"trial", "state"}) table.column(name);
@@ -144,55 +163,28 @@ std::string top_text(const Json& view, const std::string& where, std::int64_t no
     table.column("curve");
     table.column("time", Table::Align::kRight);
     table.column("parameters");
-    std::size_t left_out = 0;
+    std::size_t running = 0;
+    for (const Json& study : view["studies"]) running += study["running"].size();
+    const Room room = room_for(view["studies"].size(), running, lines_max);
+    std::string text = std::to_string(running) +
+                       (running == 1 ? " trial is running at " : " trials are running at ") +
+                       where + "\n";
+    std::size_t studies = 0;
+    std::size_t trials = 0;
     for (const Json& study : view["studies"]) {
         const std::string state = text_of(study, "state");
-        studies += "  " + printable(text_of(study, "name")) + " " +
-                   styled(state, tone_of_state(state)) + " " + progress_text(study) + "\n";
-        for (const Json& trial : study["running"]) {
-            if (++running > rows_max)
-                ++left_out;
-            else
-                add_row(table, study, trial, now_ms);
-        }
+        if (++studies <= room.studies)
+            text += "  " + printable(text_of(study, "name")) + " " +
+                    styled(state, tone_of_state(state)) + " " + progress_text(study) + "\n";
+        for (const Json& trial : study["running"])
+            if (++trials <= room.trials) add_row(table, study, trial, now_ms);
     }
-    std::string text = std::to_string(running) + " trials are running at " + where + "\n" + studies;
+    if (studies > room.studies)
+        text += "  and " + std::to_string(studies - room.studies) + " more studies\n";
     if (!table.empty()) text += table.text();
-    if (left_out > 0) text += "and " + std::to_string(left_out) + " more\n";
+    if (trials > room.trials)
+        text += "and " + std::to_string(trials - room.trials) + " more trials\n";
     return text;
-}
-
-/// As clipped(), for text with escape codes.
-std::string clipped_styled(const std::string& line, std::size_t columns) {
-    std::string out;
-    std::size_t width = 0;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        if (line[i] == '\033') {
-            const std::size_t end = std::min(line.find('m', i), line.size() - 1);
-            out += line.substr(i, end - i + 1);
-            i = end;
-            continue;
-        }
-        const bool is_start = (static_cast<unsigned char>(line[i]) & 0xC0) != 0x80;
-        if (is_start && ++width >= columns) break;
-        out += line[i];
-    }
-    return out + "\033[0m…";
-}
-
-/// The lines cut to the terminal, so that none wraps and the screen can be redrawn in place.
-std::string fitted(const std::string& text, std::size_t columns) {
-    std::string out;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = std::min(text.find('\n', at), text.size());
-        const std::string line = text.substr(at, end - at);
-        if (width_of(line) <= columns)
-            out += line + "\n";
-        else
-            out += clipped_styled(line, columns) + "\n";
-        at = end + 1;
-    }
-    return out;
 }
 
 Result<void> follow(Backend& backend) {
@@ -207,6 +199,7 @@ Result<void> follow(Backend& backend) {
     Json view = {{"studies", Json::array()}};
     std::int64_t read_ms = 0;
     std::size_t lines = 0;
+    TerminalSize size;
     std::string trouble;
     while (true) {
         const std::int64_t since_ms = clock.monotonic_ms() - read_ms;
@@ -217,11 +210,15 @@ Result<void> follow(Backend& backend) {
             trouble = fresh ? std::string() : "cannot read: " + fresh.error().message + "\n";
             if (fresh) view = std::move(fresh).value();
         }
-        constexpr std::size_t kRowsMax = 40;
+        const TerminalSize now = terminal_size(STDOUT_FILENO);
+        const std::size_t lines_max = now.rows - 1 - (trouble.empty() ? 0 : 1);
         const std::string text =
-            fitted(top_text(view, backend.where(), clock.now_ms(), kRowsMax) + trouble,
-                   terminal_columns());
-        print((lines > 0 ? "\033[" + std::to_string(lines) + "A\033[J" : std::string()) + text);
+            fitted(top_text(view, backend.where(), clock.now_ms(), lines_max) + trouble, now);
+        // What was drawn for another size may have wrapped: nobody knows where it begins.
+        std::string back = lines > 0 ? "\033[" + std::to_string(lines) + "A\033[J" : "";
+        if (lines > 0 && now != size) back = "\033[H\033[2J";
+        size = now;
+        print(back + text);
         lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
         const int wait_ms = is_stale ? kReadInterval_ms : kRedraw_ms;
         if (interrupts.wait(wait_ms) == Interrupts::Event::kSignal) return {};

@@ -20,6 +20,14 @@ TEST(Terminal, ClipsByCharactersNotBytes) {
     EXPECT_EQ(clipped("größer", 5), "größ…");
 }
 
+TEST(Terminal, FitsAScreenWithoutWrappingOrScrolling) {
+    const std::string text = "\033[1mgrößer\033[0m\nb\nc\nd\n";
+    EXPECT_EQ(fitted(text, {.columns = 6, .rows = 5}), text);
+    EXPECT_EQ(fitted(text, {.columns = 5, .rows = 3}), "\033[1mgröß\033[0m…\nb\n");
+    EXPECT_EQ(fitted(text, {.columns = 1, .rows = 1}), "");
+    EXPECT_EQ(fitted("no end", {.columns = 80, .rows = 2}), "no end\n");
+}
+
 TEST(Terminal, TablesAlignTheirColumns) {
     Table table;
     table.column("name");
