@@ -37,7 +37,7 @@ private:
         const bool is_refusal =
             error.code == Code::kInvalidParameterValue || error.code == Code::kInvalidState ||
             error.code == Code::kResourceConflict || error.code == Code::kResourceDoesNotExist ||
-            error.code == Code::kResourceAlreadyExists;
+            error.code == Code::kResourceAlreadyExists || error.code == Code::kResourceExhausted;
         if (is_refusal) error.context.clear();
         return error;
     }

@@ -1,5 +1,5 @@
-// `tune`: reads the command line and calls the verb. Only this file and cli_description.cc see
-// CLI11; nothing is opened or started before the words are understood.
+// `tune`: reads the command line and calls the verb. Only this file, trial_verbs.cc and
+// cli_description.cc see CLI11; nothing is opened or started before the words are understood.
 
 #include <signal.h>
 
@@ -17,8 +17,10 @@
 #include "tuner/cli/look_commands.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/output.h"
+#include "tuner/cli/source_flags.h"
 #include "tuner/cli/space_command.h"
 #include "tuner/cli/transfer_commands.h"
+#include "tuner/cli/trial_verbs.h"
 #include "tuner/cli/upkeep_commands.h"
 #include "tuner/cli/verb_text.h"
 #include "tuner/plots/plots.h"
@@ -70,16 +72,10 @@ struct Words {
     ImportanceCommand importance;
     PrunersCommand pruners;
     TopCommand top;
+    TrialWords trial;
     std::string shell;
     std::function<int()> verb;
 };
-
-/// A check whose bounds stand in its fault, not in every help text.
-CLI::Validator within(int low, int high) {
-    CLI::Validator check = CLI::Range(low, high);
-    check.description("");
-    return check;
-}
 
 void add_study_flags(CLI::App& app, StudyFlags& flags) {
     app.add_option("words", flags.words, "study.yaml and/or parameters NAME=SPEC");
@@ -306,22 +302,8 @@ void add_study_verb(CLI::App& app, Words& words, const char* name, const char* s
     CLI::App& verb = *app.add_subcommand(name, summary);
     if (std::string_view(name) != "ls")
         verb.add_option("study", words.study.study, "name of the study")->required();
-    verb.add_option("--server", words.study.server,
-                    std::string("the server (default: ") + kDefaultServer + " if one answers)");
-    verb.add_option("--data", words.study.data,
-                    std::string("the folder (default: ") + kDefaultData + ")");
-    verb.add_flag("--json", words.study.json, "as JSON");
+    add_source(verb, words.study);
     verb.callback([&words, call = std::move(call)] { words.verb = call; });
-}
-
-/// --server, --data and --json of the verbs that read.
-template <class Command>
-void add_source(CLI::App& verb, Command& command) {
-    verb.add_option("--server", command.server,
-                    std::string("the server (default: ") + kDefaultServer + " if one answers)");
-    verb.add_option("--data", command.data,
-                    std::string("the folder (default: ") + kDefaultData + ")");
-    verb.add_flag("--json", command.json, "as JSON");
 }
 
 std::vector<std::string> plot_names() {
@@ -434,11 +416,7 @@ int print_completions(const CLI::App& app, const std::vector<std::string>& words
 CLI::App& add_alert_verb(CLI::App& group, AlertCommand& alert, Words& words, const char* name,
                          const char* summary, int (*call)(const AlertCommand&)) {
     CLI::App& verb = *group.add_subcommand(name, summary);
-    verb.add_option("--server", alert.server,
-                    std::string("the server (default: ") + kDefaultServer + " if one answers)");
-    verb.add_option("--data", alert.data,
-                    std::string("the folder (default: ") + kDefaultData + ")");
-    verb.add_flag("--json", alert.json, "as JSON");
+    add_source(verb, alert);
     verb.callback([&words, call] { words.verb = [&words, call] { return call(words.alert); }; });
     return verb;
 }
@@ -534,6 +512,7 @@ int run(int argc, char** argv) {
                    [&] { return run_change(words.study, "resume"); });
     add_study_verb(app, words, "stop", "end the study and its running trials",
                    [&] { return run_change(words.study, "stop"); });
+    add_trial_verbs(app, words.trial, words.verb);
     add_plot(app, words);
     add_importance(app, words);
     add_pruners(app, words);

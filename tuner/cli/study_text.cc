@@ -143,6 +143,13 @@ std::vector<std::string> value_cells(const Json& study, const Json& trial) {
     return cells;
 }
 
+/// Whether the budget leaves a trial that is not there yet.
+bool has_room(const Json& study) {
+    const Json budget = value_of(study, "budget");
+    return !budget.is_object() || !budget.contains("trials") ||
+           integer_of(study, "trials") < integer_of(budget, "trials");
+}
+
 /// The trials that a best trial of population based training went through; empty for others.
 std::string lineage_table(const Json& best) {
     const Json lineage = value_of(best, "lineage");
@@ -276,6 +283,9 @@ std::string best_text(const Json& study) {
     if (trial.contains("lineage")) return text;
     if (const std::string command = rerun_command(study, trial); !command.empty())
         text += "Run it again:\n  " + command + "\n";
+    if (has_room(study))
+        text += "As one more trial: tune rerun " + shell_text({text_of(study, "name")}) + " " +
+                std::to_string(integer_of(trial, "number")) + "\n";
     return text;
 }
 
