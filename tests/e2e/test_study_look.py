@@ -190,6 +190,13 @@ def test_several_objectives_have_a_front(studies, tmp_path, count):
     front = next(layer for layer in plot["panels"][0]["layers"] if layer.get("name") == "front")
     best = {trial["number"] for trial in study_of(url, f"front{count}")["best_trials"]}
     assert sorted(zip(front["x"], front["y"])) == sorted(tuple(points[number][:2]) for number in best)
+    for run_id in [trial["run_id"] for trial in tune_json("show", f"front{count}", "--server", url, cwd=tmp_path)["trials"]]:
+        for step in range(2):
+            call(url, "/api/2.0/mlflow/runs/log-metric", {"run_id": run_id, "key": "m0", "value": 1, "timestamp": 1, "step": step})
+    weighed = tune_json("pruners", f"front{count}", "--server", url, cwd=tmp_path)
+    assert (weighed["metric"], weighed["objectives"]) == ("m0", count)
+    said = tune("pruners", f"front{count}", "--server", url, cwd=tmp_path).stdout
+    assert f"by m0, the first of {count} objectives; of 4 trials" in said
     found = tune_json("importance", f"front{count}", "--metric", "m1", "--server", url, cwd=tmp_path)
     assert found["metric"] == "m1" and found["trials"] == 4
 
@@ -393,6 +400,12 @@ def test_completion_knows_verbs_options_values_and_studies(studies, tmp_path):
     assert {"full", "empty", "one"} <= set(candidates("plot", "--server", url, "", cwd=tmp_path))
     assert candidates("show", "--server", url, "fu", cwd=tmp_path) == ["full"]
     assert candidates("plot", "--server", url, "full", "pa", cwd=tmp_path) == ["parallel", "pareto"]
+    samplers = ["random", "grid", "qmc", "tpe", "gp", "cmaes", "auto", "nsga2", "nsga3", "pbt"]
+    assert candidates("run", "--sampler", "", cwd=tmp_path) == samplers
+    assert candidates("run", "--sampler", "ns", cwd=tmp_path) == ["nsga2", "nsga3"]
+    for words in (["plan"], ["run", "study.yaml"], ["pruners", "full"]):
+        assert {"none", "asha", "hyperband", "any"} <= set(candidates(*words, "--pruner", "", cwd=tmp_path))
+    assert candidates("space", "--from", "k", cwd=tmp_path) == ["katib"]
     assert candidates("alert", "", cwd=tmp_path) == ["add", "ls", "rm"]
     assert candidates("run", "--", "py", cwd=tmp_path) == []
     assert candidates("no-such-verb", "x", cwd=tmp_path) == []
@@ -506,6 +519,35 @@ def test_plan_knows_populations(tmp_path):
     assert "without an end" in said
     far, said = plan(sampler={**sampler, "interval": 1, "max": 2**50})
     assert far["population"]["steps_max"] >= 1e12
+
+
+@pytest.mark.parametrize("words, points, said", [
+    (["a=1,2", "b=x,y,z,w"], 8, "trials:   until every point was tried, which are 8\n"),
+    (["-n", 100, "a=1,2", "b=x,y,z,w"], 8, "trials:   100, or until every point was tried, which are 8\n"),
+    (["-n", 5, "a=1,2", "b=x,y,z,w"], 8, "trials:   5\n"),
+    (["a=1,2", "b=x,y?a=1", "--forbid", "a == 2"], 2, "which are 2\n"),
+    (["a=1,2", "b=x,y?a=1"], 3, "which are 3\n"),
+    (["a=1,2", "x=0..1"], None, "trials:   until stopped\n"),
+    (["a=0..999999:int"], None, "trials:   until stopped\n"),
+])
+def test_plan_knows_when_every_point_was_tried(tmp_path, words, points, said):
+    words = ["plan", "-m", "loss", *words, "--trial-time", "10m", "-j", 3]
+    plan = tune_json(*words, cwd=tmp_path)
+    assert plan["points_until_end"] == points
+    text = tune(*words, cwd=tmp_path).stdout
+    assert said.replace("\n", ", 3 at a time\n") in text and "tried twice" not in text
+    trials = min(points or 100, 5 if 5 in words else 100)
+    assert plan.get("expected_time_ms") == (-(-trials // 3) * 600_000 if points else None)
+
+
+def test_plan_s_end_is_the_study_s(tmp_path):
+    """What the plan says of a space with a condition and a rule is what a study then does."""
+    words = ["-m", "loss", "a=1,2,3", "b=x,y?a=1", "--forbid", "a == 3"]
+    run = tune("run", "--port", 0, "--study", "s", *words, "--", "echo", 'tune: {"loss": 1}', cwd=tmp_path)
+    assert run.returncode == OK and "every point of the space was tried" in run.stdout
+    count = tune_json("best", "s", "--data", "tune-data", cwd=tmp_path) and len(
+        tune_json("show", "s", "--data", "tune-data", cwd=tmp_path)["trials"])
+    assert tune_json("plan", *words, cwd=tmp_path)["points_until_end"] == count == 3
 
 
 def test_plan_says_brackets_and_time_before_running(tmp_path):

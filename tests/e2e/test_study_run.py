@@ -160,7 +160,29 @@ def test_a_script_that_always_fails_is_said_early_and_where_its_output_is(tmp_pa
     assert process.returncode == NO_TRIAL
     assert ("".join(lines) + err).count("trials so far failed") == 1
     last = trials_of(tmp_path)[-1]
-    assert "No module named 'no_module_of_this_name'" in out and f"/r/{last['run_id']}?tab=logs" in out
+    assert "No module named 'no_module_of_this_name'" in out
+    assert f"What it printed: `tune server --data ./tune-data`, there /r/{last['run_id']}?tab=logs\n" in out
+    with server(tmp_path) as (_, url):
+        words = run_arguments(["python3", "broken.py"], trials=1, study="t", jobs=1)
+        out = tune(
+            *words[:words.index("--")], "--server", url, *words[words.index("--"):], cwd=tmp_path).stdout
+        last = call(url, "/api/2.0/tune/studies/t/trials")[1]["trials"][-1]
+        assert f"What it printed: {url}/r/{last['run_id']}?tab=logs\n" in out and "tune server" not in out
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--bogus"], "unknown option '--bogus'; what a verb takes stands after it: tune VERB --bogus (tune --help)"),
+    (["--versoin"], "unknown option '--versoin'; did you mean '--version'? (tune --help)"),
+    (["--data", "d", "ls"], "unknown option '--data'"),
+    (["-x"], "unknown option '-x'"),
+    (["runn"], "unknown verb 'runn'"),
+    (["ls", "--bogus"], "--bogus"),
+    ([], "what to do?"),
+])
+def test_words_that_nothing_knows_are_named(tmp_path, words, said):
+    done = tune(*words, cwd=tmp_path)
+    assert done.returncode == USAGE and done.stderr.startswith("tune: ") and said in done.stderr
+    assert "subcommand" not in done.stderr and done.stdout == ""
 
 
 def test_the_time_budget_ends_running_trials(tmp_path):
@@ -207,8 +229,11 @@ def test_another_space_under_the_same_name_says_what_differs(tmp_path):
     tune(*run_arguments(REPORT, trials=2), cwd=tmp_path)
     done = tune(*run_arguments(REPORT, trials=2, parameters=("x=0..2",)), cwd=tmp_path)
     assert done.returncode == USAGE
-    assert "space.x is" in done.stderr and "Give this one another name" in done.stderr
+    assert "space.x is" in done.stderr and "Give this one another name, undo the change to go on with it, or" in done.stderr
     assert "/api/" not in done.stderr, "routes are nothing to a user"
+    other = tune("run", "-m", "loss:max", "--port", 0, "--study", "s", "x=0..1", "--", *REPORT, cwd=tmp_path)
+    assert other.returncode == USAGE
+    assert "Give this one another name or undo the change to go on with it.\n" in other.stderr
     assert len(trials_of(tmp_path)) == 2
 
 

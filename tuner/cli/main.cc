@@ -24,6 +24,7 @@
 #include "tuner/cli/upkeep_commands.h"
 #include "tuner/cli/verb_text.h"
 #include "tuner/plots/plots.h"
+#include "tuner/space/study_config.h"
 #include "tuner/space/wording.h"
 
 namespace tune::cli {
@@ -77,6 +78,16 @@ struct Words {
     std::function<int()> verb;
 };
 
+/// The type of an option whose values are names of `Enum`, for help and completion. Its reader
+/// checks them: it knows more of what may follow.
+template <class Enum>
+std::string offering(std::string_view (*name_of)(Enum)) {
+    std::string type = "TEXT:{";
+    for (int i = 0; name_of(static_cast<Enum>(i)) != "?"; ++i)
+        type += (i == 0 ? "" : ",") + std::string(name_of(static_cast<Enum>(i)));
+    return type + "}";
+}
+
 void add_study_flags(CLI::App& app, StudyFlags& flags) {
     app.add_option("words", flags.words, "study.yaml and/or parameters NAME=SPEC");
     app.add_option("-n,--trials", flags.trials, "trials in all")->check(within(1, kTrialsMax));
@@ -99,10 +110,11 @@ void add_study_flags(CLI::App& app, StudyFlags& flags) {
     app.add_option("--warm-start", flags.warm_start,
                    "begin with the best trials of this study, or of a file of `tune show --json`");
     app.add_option("--seed", flags.seed, "seed of all random choices");
-    app.add_option("--sampler", flags.sampler,
-                   "auto, tpe, gp, cmaes, random, qmc, grid, nsga2, nsga3 or pbt");
+    app.add_option("--sampler", flags.sampler, "what proposes points")
+        ->type_name(offering(tuner::sampler_name));
     app.add_option("--pruner", flags.pruner,
-                   "none, median, asha, hyperband or another; settings: asha,min=1,max=90,eta=3");
+                   "what stops trials early; settings: asha,min=1,max=90,eta=3")
+        ->type_name(offering(tuner::pruner_name));
     app.add_option(
            "--scrape", flags.scrape,
            "a metric's name, or a pattern with a group: 'loss=([0-9.e+-]+)'; may be repeated")
@@ -199,8 +211,8 @@ void add_space(CLI::App& app, Words& words) {
     verb.add_option("file", words.space.file,
                     "YAML or JSON; of Hyperopt what hyperopt_space.py prints")
         ->required();
-    verb.add_option("--from", words.space.from,
-                    "optuna, wandb, nni, katib or hyperopt (default: told from the file)");
+    verb.add_option("--from", words.space.from, "whose it is (default: told from the file)")
+        ->type_name("TEXT:{optuna,wandb,nni,katib,hyperopt}");
     verb.callback([&words] { words.verb = [&words] { return run_space(words.space); }; });
     CLI::App& schema = *app.add_subcommand("schema", "print the JSON Schema of study files");
     schema.callback([&words] { words.verb = run_schema; });
@@ -367,7 +379,8 @@ void add_pruners(CLI::App& app, Words& words) {
     verb.add_option("--pruner", pruners.pruners,
                     "this one, as `run` takes it: asha,min=1,eta=3; may be repeated (default: the "
                     "usual ones)")
-        ->allow_extra_args(false);
+        ->allow_extra_args(false)
+        ->type_name(offering(tuner::pruner_name));
     add_source(verb, pruners);
     verb.callback([&words] { words.verb = [&words] { return run_pruners(words.pruners); }; });
 }
@@ -451,6 +464,19 @@ std::vector<std::string> split_command(int argc, char** argv, std::vector<std::s
     return words;
 }
 
+/// An option before any verb that is none of the program's own.
+std::string option_fault(const CLI::App& app, const std::string& word) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options()) {
+        if (option->check_name(word)) return {};
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+    const std::string nearest = tuner::did_you_mean(word, names);
+    return "unknown option " + tuner::in_quotes(word) +
+           (nearest.empty() ? "; what a verb takes stands after it: tune VERB " + word : nearest) +
+           " (tune --help)";
+}
+
 /// CLI11 would only say that a subcommand is missing.
 std::string verb_fault(const CLI::App& app, const std::vector<std::string>& arguments) {
     std::vector<std::string> names;
@@ -461,7 +487,7 @@ std::string verb_fault(const CLI::App& app, const std::vector<std::string>& argu
         known += (known.empty() ? "" : ", ") + verb->get_name();
     }
     if (arguments.empty()) return "what to do? Known: " + known + " (tune --help)";
-    if (arguments[0].starts_with("-")) return {};
+    if (arguments[0].starts_with("-")) return option_fault(app, arguments[0]);
     std::string nearest = tuner::did_you_mean(arguments[0], names);
     nearest += nearest.empty() ? "; known: " : " Known: ";
     return "unknown verb " + tuner::in_quotes(arguments[0]) + nearest + known + " (tune --help)";

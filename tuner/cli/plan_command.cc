@@ -11,6 +11,8 @@
 #include "tuner/cli/study_text.h"
 #include "tuner/cli/terminal.h"
 #include "tuner/sampler/auto_choice.h"
+#include "tuner/sampler/finite_points.h"
+#include "tuner/sampler/sampler.h"
 
 namespace tune::cli {
 namespace {
@@ -36,6 +38,30 @@ std::optional<double> space_size(const tuner::Space& space) {
         size *= static_cast<double>(parameter.count());
     }
     return size < 9e15 ? std::optional(size) : std::nullopt;
+}
+
+/// How many points the sampler can propose before the study ends because every one was tried;
+/// nothing if it never does.
+std::optional<std::uint64_t> points_until_end(const StudyConfig& config) {
+    const tuner::SamplerConfig& sampler = config.sampler;
+    if (sampler.type == tuner::SamplerType::kPbt) return std::nullopt;
+    if (!tuner::can_be_exhausted(config.space, sampler)) return std::nullopt;
+    std::vector<std::vector<double>> levels;
+    for (const tuner::Parameter& parameter : config.space.parameters()) {
+        levels.push_back(
+            tuner::levels_of(parameter, static_cast<std::size_t>(std::max(sampler.points, 0))));
+        if (levels.back().empty()) return std::nullopt;
+    }
+    const auto points = tuner::list_points(config.space, levels);
+    return points ? std::optional<std::uint64_t>(points->size()) : std::nullopt;
+}
+
+/// The study with the trials that the space leaves of its budget.
+StudyConfig bounded_by_space(const StudyConfig& config) {
+    StudyConfig bounded = config;
+    if (const auto points = points_until_end(config))
+        bounded.budget.trials = std::min(config.budget.trials.value_or(*points), *points);
+    return bounded;
 }
 
 /// Rungs from `first` on with the trials that reach them when each keeps one of eta (Li et al.
@@ -155,12 +181,14 @@ void add_expected_time(const StudyConfig& config, std::int64_t trial_ms, Json& p
 
 Json plan_json(const StudyConfig& config) {
     Json rungs = Json::array();
-    const std::vector<Rung> found = rungs_of(config);
+    const StudyConfig bounded = bounded_by_space(config);
+    const std::vector<Rung> found = rungs_of(bounded);
     for (const Rung& rung : found) {
         rungs.push_back({{"step", rung.step}, {"expected_trials", rung.trials}});
         if (config.pruner.type == PrunerType::kHyperband) rungs.back()["bracket"] = rung.bracket;
     }
     const auto size = space_size(config.space);
+    const auto points = points_until_end(config);
     Json plan = {{"study", config.study},
                  {"trials", config.budget.trials ? Json(*config.budget.trials) : Json()},
                  {"parallel", config.budget.parallel ? Json(*config.budget.parallel) : Json()},
@@ -173,16 +201,17 @@ Json plan_json(const StudyConfig& config) {
                  {"forbid", to_json(config).value("forbid", Json::array())},
                  {"derive", to_json(config).value("derive", Json::object())},
                  {"space_size", size ? Json(*size) : Json()},
+                 {"points_until_end", points ? Json(*points) : Json()},
                  {"rungs", std::move(rungs)},
                  {"command", config.command}};
     if (config.sampler.type == tuner::SamplerType::kAuto)
         plan["sampler_choice"] = tuner::choice_text(config);
     if (config.sampler.type == tuner::SamplerType::kPbt)
         plan["population"] = population_json(config);
-    if (found.empty() || !config.budget.trials) return plan;
+    if (found.empty() || !bounded.budget.trials) return plan;
     plan["expected_steps"] = expected_steps(found);
     plan["steps_without_pruning"] =
-        static_cast<double>(*config.budget.trials * static_cast<std::uint64_t>(config.pruner.max));
+        static_cast<double>(*bounded.budget.trials * static_cast<std::uint64_t>(config.pruner.max));
     return plan;
 }
 
@@ -229,10 +258,21 @@ std::string rungs_text(const Json& plan) {
     return text + line;
 }
 
+/// "200", "until stopped", "until every point was tried, which are 8".
+std::string trials_text(const StudyConfig& config, const Json& plan) {
+    const auto& trials = config.budget.trials;
+    const Json& points = plan["points_until_end"];
+    const bool ends_before =
+        !points.is_null() && (!trials || points.get<std::uint64_t>() < *trials);
+    if (!ends_before) return trials ? std::to_string(*trials) : "until stopped";
+    return (trials ? std::to_string(*trials) + ", or " : std::string()) +
+           "until every point was tried, which are " + to_text(points);
+}
+
 std::string plan_text(const StudyConfig& config, const Json& plan) {
     const auto& budget = config.budget;
     std::string text = "study:    " + config.study + "\n";
-    text += "trials:   " + (budget.trials ? std::to_string(*budget.trials) : "until stopped") +
+    text += "trials:   " + trials_text(config, plan) +
             (budget.parallel ? ", " + std::to_string(*budget.parallel) + " at a time" : "") +
             (budget.time_ms ? ", at most " + tuner::duration_text(*budget.time_ms) : "") + "\n";
     for (const tuner::MetricConfig& metric : tuner::metrics_of(config))
@@ -261,7 +301,8 @@ std::string plan_text(const StudyConfig& config, const Json& plan) {
     if (!plan["space_size"].is_null()) {
         const double size = plan["space_size"];
         text += "the space has " + number_cell(plan["space_size"]) + " points";
-        if (budget.trials && static_cast<double>(*budget.trials) > size)
+        const bool never_ends = plan["points_until_end"].is_null();
+        if (never_ends && budget.trials && static_cast<double>(*budget.trials) > size)
             text += "; with more trials than that some are tried twice";
         text += "\n";
     }
@@ -284,7 +325,7 @@ int run_plan(const PlanCommand& options) {
     if (options.trial_time) {
         const Result<std::int64_t> trial_ms = tuner::parse_duration_ms(*options.trial_time);
         if (!trial_ms) return fail(trial_ms.error(), options.json);
-        add_expected_time(*config, *trial_ms, plan);
+        add_expected_time(bounded_by_space(*config), *trial_ms, plan);
     }
     if (options.json)
         print_json(plan);

@@ -163,7 +163,12 @@ std::string replays_text(const Json& answer) {
                    number_cell(one["best_value"]),
                    styled(rank_cell, rank == 1 ? Tone::kGood : Tone::kWarn)});
     }
-    std::string text = table.text() + "of " + to_text(answer["trials"]) + " trials, " +
+    std::string text = table.text() +
+                       (answer["objectives"] == 1
+                            ? std::string()
+                            : "by " + printable(text_of(answer, "metric")) + ", the first of " +
+                                  to_text(answer["objectives"]) + " objectives; ") +
+                       "of " + to_text(answer["trials"]) + " trials, " +
                        to_text(answer["reports"]) + " steps and " + span_text(answer["time_ms"]) +
                        " of trials; rank 1: the best trial of " +
                        "the study would have been kept\n";
@@ -188,7 +193,11 @@ Result<int> replay(const PrunersCommand& options) {
     TUNE_TRY(trials, read_recorded(*backend, study, *line));
     const tuner::Goal goal =
         text_of(study["metric"], "goal") == "max" ? tuner::Goal::kMaximize : tuner::Goal::kMinimize;
-    Json answer = {{"study", options.study}, {"pruners", Json::array()}};
+    const std::size_t objectives = study.contains("metrics") ? study["metrics"].size() : 1;
+    Json answer = {{"study", options.study},
+                   {"metric", text_of(study["metric"], "name")},
+                   {"objectives", objectives},
+                   {"pruners", Json::array()}};
     tuner::PrunerReplay last;
     for (std::size_t i = 0; i < configs.size(); ++i) {
         line->say("replaying " + names[i]);

@@ -222,17 +222,21 @@ int exit_code_of(const Json& study, bool interrupted) {
 }
 
 /// Why no trial is complete: the reason of the last one, which is mostly that of all, and where
-/// its output is.
-std::string last_reason(Backend& backend, const std::string& name) {
+/// its output is: at the server, or with one that is started again.
+std::string last_reason(Backend& backend, const std::string& name, const RunCommand& options,
+                        const Place& place) {
     const Result<Json> page =
         backend.get(study_path(name, "/trials?state=failed&max_results=10000"));
     if (!page || (*page)["trials"].empty()) return {};
     const Json& trial = (*page)["trials"].back();
-    return " The last one failed: " + printable(text_of(trial, "reason")) +
-           "\nWhat it printed: /r/" + text_of(trial, "run_id") + "?tab=logs on the page";
+    return " The last one failed: " + printable(text_of(trial, "reason")) + "\nWhat it printed: " +
+           (place.local ? "`tune server --data " + shell_text({options.data}) + "`, there "
+                        : place.url) +
+           "/r/" + text_of(trial, "run_id") + "?tab=logs";
 }
 
-void print_end(const RunCommand& options, Backend& backend, const Json& study, bool interrupted) {
+void print_end(const RunCommand& options, const Place& place, Backend& backend, const Json& study,
+               bool interrupted) {
     const std::string name = text_of(study, "name");
     if (options.json) {
         return print_json(
@@ -245,9 +249,10 @@ void print_end(const RunCommand& options, Backend& backend, const Json& study, b
     if (has_best(study)) {
         text += best_text(study);
     } else if (!interrupted) {
-        text += "No trial is complete." + last_reason(backend, name) + "\n";
+        text += "No trial is complete." + last_reason(backend, name, options, place) + "\n";
     }
-    if (!options.server) text += "See it again: tune server --data " + options.data + "\n";
+    if (place.local)
+        text += "See it again: tune server --data " + shell_text({options.data}) + "\n";
     print(text);
 }
 
@@ -286,7 +291,7 @@ Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
         interrupted = session.follow(agent.get());
     }
     TUNE_TRY(last, backend->get(study_path(config.study)));
-    print_end(options, *backend, last, interrupted);
+    print_end(options, place, *backend, last, interrupted);
     return exit_code_of(last, interrupted);
 }
 

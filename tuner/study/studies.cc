@@ -357,7 +357,8 @@ Result<void> Studies::Impl::take_other_config(Study& study, StudyConfig config,
     if (options.extend && is_space_alone) return study.extend(std::move(config));
     return Error{Code::kResourceConflict,
                  "study '" + study.name() + "' exists and is another one: " + list_of(differences) +
-                     ". Give this one another name, undo the change to go on with it" +
+                     ". Give this one another name" + (is_space_alone ? "," : " or") +
+                     " undo the change to go on with it" +
                      (is_space_alone ? ", or extend it (--extend, \"extend\": true): its trials "
                                        "then count with the init of parameters that are new."
                                      : ".")};
