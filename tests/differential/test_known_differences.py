@@ -1,4 +1,4 @@
-"""The rows of known differences explain what they say and nothing beside it. Needs no server but in the last test."""
+"""The rows of known differences explain what they say and nothing beside it; and rows that no sequence shows."""
 
 import pytest
 from known_differences import explain
@@ -89,3 +89,60 @@ def test_a_nan_of_a_model_on_both_servers(replay):
     finding = replay.run(sequence)
     assert finding is None, finding.describe()
     assert replay.explained[known] > before
+
+
+BASE = "/api/2.0/mlflow/"
+RUN, EXPERIMENT, MODEL = "<<run:1>>", "<<exp:0>>", "<<model:2>>"
+DATASET = {"name": "d", "digest": "1", "source_type": "t", "source": "s"}
+SCENE = [
+    Request("POST", BASE + "experiments/create", json={"name": "<<p:p>>-listed"}, makes="exp"),
+    Request("POST", BASE + "runs/create", json={"experiment_id": EXPERIMENT, "start_time": 5, "run_name": "r"}, makes="run"),
+    Request("POST", BASE + "logged-models", json={"experiment_id": EXPERIMENT, "name": "net"}, makes="model"),
+    Request("POST", BASE + "registered-models/create", json={"name": "<<p:p>>-reg"}),
+    Request("POST", BASE + "model-versions/create", json={"name": "<<p:p>>-reg", "source": "s3://b/a"}),
+    Request("POST", BASE + "runs/log-inputs", json={"run_id": RUN, "datasets": [{"dataset": DATASET}]}),
+    Request("POST", BASE + "runs/log-batch", json={"run_id": RUN, "metrics": [
+        {"key": "acc", "value": 1, "timestamp": 1, "model_id": MODEL, "dataset_name": "d", "dataset_digest": "1"}]}),
+]
+# path, fields, MLflow's status, ours.
+LISTED = [
+    ("logged-models/search", {"experiment_ids": [EXPERIMENT], "order_by": [{"field_name": "last_updated_time"}]}, 400, 200),
+    ("runs/search", {"experiment_ids": [EXPERIMENT], "order_by": ["params.lr ASC "]}, 400, 200),
+    ("runs/search", {"experiment_ids": [EXPERIMENT], "order_by": [" params.lr"]}, 400, 200),
+    ("runs/search", {"experiment_ids": [EXPERIMENT], "order_by": ["params.lr  ASC"]}, 200, 200),
+    ("runs/search", {"experiment_ids": [" 0"], "max_results": 1}, 200, 400),
+    ("runs/search", {"experiment_ids": ["+0"], "max_results": 1}, 200, 400),
+    ("runs/log-inputs", {"run_id": RUN, "datasets": [{"dataset": {**DATASET, "name": ""}}]}, 200, 400),
+    ("runs/log-inputs", {"run_id": RUN, "datasets": [{}]}, 200, 400),
+    ("runs/log-inputs", {"run_id": RUN, "models": [{}]}, 200, 400),
+    ("runs/outputs", {"run_id": RUN, "models": [{"step": 1}]}, 200, 400),
+    ("runs/log-parameter", {"run_id": RUN, "key": "k\n", "value": "v"}, 200, 400),
+    ("runs/set-tag", {"run_id": RUN, "key": "k\n", "value": "v"}, 200, 400),
+    ("runs/log-metric", {"run_id": RUN, "key": "k\n", "value": 1, "timestamp": 1}, 200, 400),
+    ("runs/set-tag", {"run_id": RUN, "key": "k\n\n", "value": "v"}, 400, 400),
+    ("registered-models/alias", {"name": "<<p:p>>-reg", "alias": "best\n", "version": "1"}, 200, 400),
+    ("model-versions/transition-stage", {"name": "<<p:p>>-reg", "version": "1", "stage": "Staging",
+                                         "archive_existing_versions": "true"}, 400, 400),
+]
+
+
+def test_differences_that_are_listed_and_that_no_sequence_shows(replay):
+    for side in replay.sides:
+        side.forget("listed")
+    for serial, request in enumerate(SCENE):
+        request.serial = serial
+        assert [side.send(request).status for side in replay.sides] == [200, 200], request.describe()
+    for path, fields, theirs, ours in LISTED:
+        request = Request("POST", BASE + path, json=fields, serial=99)
+        assert [side.send(request).status for side in replay.sides] == [theirs, ours], request.describe()
+
+    def found(dataset):
+        request = Request("POST", MODELS, json={"experiment_ids": [EXPERIMENT], "datasets": [dataset], "filter": "metrics.acc > 0"})
+        return [len(side.send(request).json().get("models", [])) for side in replay.sides]
+
+    assert found({"dataset_name": "d", "dataset_digest": "1"}) == [1, 1]
+    assert found({"dataset_name": "d"}) == [0, 1]
+    zero = Request("POST", BASE + "runs/log-batch", json={"run_id": RUN, "metrics": [{"key": "zero", "value": -0.0, "timestamp": 1}]})
+    read = Request("GET", BASE + "metrics/get-history", query=[("run_id", RUN), ("metric_key", "zero")])
+    assert [side.send(zero).status for side in replay.sides] == [200, 200]
+    assert [str(side.send(read).json()["metrics"][0]["value"]) for side in replay.sides] == ["0.0", "-0.0"]
