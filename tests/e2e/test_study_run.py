@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from study_support import (NO_TRIAL, OK, REPORT, TIME, TUNE, USAGE, call, read_lines_until, run_arguments, server, start,
-                           study_of, trials_of, tune, tune_json)
+                           study_of, trials_of, tune, tune_json, wait_until)
 
 # A script that logs through MLflow's REST API, as any client does, and knows nothing of tuning.
 # A bad one begins when both good ones are over, which the pruner needs, and ends by being pruned only.
@@ -73,7 +73,11 @@ def test_every_verb_speaks_json(tmp_path):
         assert len(tune_json("ls", "--server", url, cwd=tmp_path)["studies"]) == 2
     missing = tune("show", "none", "--data", "tune-data", "--json", cwd=tmp_path)
     assert json.loads(missing.stdout)["error_code"] == "RESOURCE_DOES_NOT_EXIST"
-    assert "there is no study 'none'" in missing.stderr
+    assert "there is no study 'none'" in missing.stderr and "(looked in the folder tune-data)" in missing.stderr
+    with server(tmp_path) as (_, url):
+        for verb in ("show", "pruners"):
+            missing = tune(verb, "none", "--server", url, cwd=tmp_path)
+            assert f"there is no study 'none'; `tune ls` lists them (looked in the server at {url})" in missing.stderr
 
 
 def test_the_people_s_output_of_the_verbs(tmp_path):
@@ -267,6 +271,25 @@ def test_run_uses_the_server_that_has_the_folder_open(tmp_path):
         assert done.returncode == OK, done.stderr
         assert f"is open in the server at {url}; using that" in done.stderr
         assert study_of(url)["counts"]["complete"] == 3
+
+
+def test_two_runs_of_two_studies_in_one_folder(tmp_path):
+    os.mkfifo(tmp_path / "go")
+    wait = ["sh", "-c", "cat go; echo 'tune: {\"loss\": {x}}'"]
+    first = start(*run_arguments(wait, trials=1, study="a", jobs=1), cwd=tmp_path)
+    try:
+        wait_until((tmp_path / "tune-data" / "server.json").exists, "the first run's address")
+        second = tune(*run_arguments(REPORT, trials=1, study="b"), cwd=tmp_path)
+        assert second.returncode == USAGE, second.stderr
+        assert "is open in the `tune run` of study 'a'" in second.stderr
+        assert "start `tune server --data ./tune-data` and give each `tune run` --server URL" in second.stderr
+        (tmp_path / "go").write_text("\n")
+        first.communicate(timeout=60)
+        assert first.returncode == OK
+    finally:
+        if first.poll() is None:
+            first.kill()
+    assert tune(*run_arguments(REPORT, trials=1, study="b"), cwd=tmp_path).returncode == OK
 
 
 def test_run_takes_another_port_when_the_usual_one_is_in_use(tmp_path):

@@ -5,6 +5,7 @@
 
 #include "tuner/api/routes.h"
 #include "tuner/api/views.h"
+#include "tuner/space/reachable.h"
 #include "tuner/space/study_config.h"
 #include "tuner/space/study_schema.h"
 
@@ -51,6 +52,7 @@ Result<StudyBody> read_study_body(const std::string& text) {
         body.erase(extend);
     }
     TUNE_TRY(config, study_config_from_json(body));
+    TUNE_TRY_VOID(check_reachable(config.space));
     read.config = std::move(config);
     return read;
 }

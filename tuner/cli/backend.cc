@@ -14,10 +14,18 @@ namespace {
 
 constexpr const char* kStudies = "/api/2.0/tune/studies";
 
+/// "there is no study 'x'; ..." with the place where it is not: who named none may mean another.
+Error located(Error error, const std::string& place) {
+    if (error.code == Code::kResourceDoesNotExist &&
+        error.message.starts_with("there is no study '"))
+        error.message += " (looked in " + place + ")";
+    return error;
+}
+
 class RemoteBackend final : public Backend {
 public:
-    RemoteBackend(std::unique_ptr<tracker::Client> client, std::string url)
-        : client_(std::move(client)), url_(std::move(url)) {}
+    RemoteBackend(std::unique_ptr<tracker::Client> client, std::string url, std::string place)
+        : client_(std::move(client)), url_(std::move(url)), place_(std::move(place)) {}
 
     Result<Json> get(std::string_view path) override { return plain(client_->get(path)); }
     Result<Json> post(std::string_view path, const Json& body) override {
@@ -31,7 +39,7 @@ public:
 private:
     /// A refusal is a sentence for the user, who knows nothing of routes; that they name the
     /// method and the path matters where nothing sensible came back.
-    static Result<Json> plain(Result<Json> answer) {
+    [[nodiscard]] Result<Json> plain(Result<Json> answer) const {
         if (answer) return answer;
         Error error = answer.error();
         const bool is_refusal =
@@ -39,12 +47,19 @@ private:
             error.code == Code::kResourceConflict || error.code == Code::kResourceDoesNotExist ||
             error.code == Code::kResourceAlreadyExists || error.code == Code::kResourceExhausted;
         if (is_refusal) error.context.clear();
-        return error;
+        return located(std::move(error), place_);
     }
 
     std::unique_ptr<tracker::Client> client_;
     std::string url_;
+    std::string place_;
 };
+
+Result<std::unique_ptr<Backend>> placed_backend(const std::string& url, std::string place) {
+    TUNE_TRY(client, tracker::create_client({.url = url, .retries = 2}));
+    return std::unique_ptr<Backend>(
+        std::make_unique<RemoteBackend>(std::move(client), url, std::move(place)));
+}
 
 /// Calls the routes as the HTTP server does, and waits for the answer.
 class LocalBackend final : public Backend {
@@ -84,7 +99,9 @@ private:
         const tracker::Response response = answer.get();
         TUNE_TRY(json, parse_json(response.body.empty() ? "{}" : response.body));
         if (response.status < 400) return json;
-        return Error{code_from_name(json.value("error_code", "")), json.value("message", "")};
+        return located(
+            Error{code_from_name(json.value("error_code", "")), json.value("message", "")},
+            "the folder " + where_);
     }
 
     std::unique_ptr<LocalServer> owned_;
@@ -101,15 +118,14 @@ Result<std::unique_ptr<Backend>> folder_backend(const std::string& data) {
             std::make_unique<LocalBackend>(std::move(local).value(), data));
     if (local.error().code != Code::kResourceConflict) return local.error();
     const std::optional<std::string> url = url_of_holder(data);
-    if (url && check_server(*url)) return remote_backend(*url);
+    if (url && check_server(*url)) return placed_backend(*url, "the server at " + *url);
     return local.error();
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Backend>> remote_backend(const std::string& url) {
-    TUNE_TRY(client, tracker::create_client({.url = url, .retries = 2}));
-    return std::unique_ptr<Backend>(std::make_unique<RemoteBackend>(std::move(client), url));
+    return placed_backend(url, "the server at " + url);
 }
 
 std::unique_ptr<Backend> local_backend(LocalServer& server, std::string where) {
@@ -136,7 +152,12 @@ Result<std::unique_ptr<Backend>> find_backend(const std::optional<std::string>& 
         return remote_backend(*server);
     }
     if (data) return folder_backend(*data);
-    if (check_server(kDefaultServer)) return remote_backend(kDefaultServer);
+    if (check_server(kDefaultServer)) {
+        std::string place = std::string("the server at ") + kDefaultServer;
+        if (std::filesystem::exists(kDefaultData))
+            place += std::string("; --data ") + kDefaultData + " looks in the folder";
+        return placed_backend(kDefaultServer, std::move(place));
+    }
     if (std::filesystem::exists(kDefaultData)) return folder_backend(kDefaultData);
     return Error{Code::kResourceDoesNotExist, std::string("no server answers at ") +
                                                   kDefaultServer + " and there is no folder " +

@@ -23,6 +23,16 @@ std::filesystem::path address_file(const std::filesystem::path& data) {
     return data / "server.json";
 }
 
+std::optional<std::string> address_field(const std::filesystem::path& data, const char* key) {
+    const Result<std::string> text = read_file(address_file(data), 4096);
+    if (!text) return std::nullopt;
+    const Result<Json> address = parse_json(*text);
+    if (!address || !address->is_object() || !address->contains(key) ||
+        !(*address)[key].is_string())
+        return std::nullopt;
+    return (*address)[key].get<std::string>();
+}
+
 std::vector<tracker::WebAsset> page() {
     std::vector<tracker::WebAsset> files;
     for (const web::Asset& asset : web::assets())
@@ -89,7 +99,8 @@ Result<void> LocalServer::listen(tracker::ServerOptions options) {
     options.statistics = http_;
     TUNE_TRY(server, tracker::Server::start(std::move(options), router_));
     server_ = std::move(server);
-    const Json address = {{"url", url()}, {"pid", getpid()}};
+    Json address = {{"url", url()}, {"pid", getpid()}};
+    if (!options_.only_study.empty()) address["study"] = options_.only_study;
     const Result<void> written = write_file_atomic(address_file(options_.data), to_text(address));
     if (!written) log_warning("other programs cannot find this server: " + written.error().text());
     announced_ = written.has_value();
@@ -120,13 +131,11 @@ void LocalServer::stop() {
 }
 
 std::optional<std::string> url_of_holder(const std::filesystem::path& data) {
-    const Result<std::string> text = read_file(address_file(data), 4096);
-    if (!text) return std::nullopt;
-    const Result<Json> address = parse_json(*text);
-    if (!address || !address->is_object() || !address->contains("url") ||
-        !(*address)["url"].is_string())
-        return std::nullopt;
-    return (*address)["url"].get<std::string>();
+    return address_field(data, "url");
+}
+
+std::optional<std::string> study_of_holder(const std::filesystem::path& data) {
+    return address_field(data, "study");
 }
 
 }  // namespace tune::cli

@@ -87,4 +87,7 @@ private:
 /// or it was left by a server that has ended.
 [[nodiscard]] std::optional<std::string> url_of_holder(const std::filesystem::path& data);
 
+/// The one study that it gives trials of, where it is a `tune run`; else none.
+[[nodiscard]] std::optional<std::string> study_of_holder(const std::filesystem::path& data);
+
 }  // namespace tune::cli

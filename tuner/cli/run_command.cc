@@ -63,8 +63,19 @@ Result<Place> find_place(const RunCommand& options, const std::string& study) {
         return Place{.local = std::move(local).value(), .url = std::move(url)};
     }
     if (local.error().code != Code::kResourceConflict) return local.error();
+    const std::string how =
+        "for several studies at a time in one folder start `tune server --data " + options.data +
+        "` and give each `tune run` --server URL";
     const std::optional<std::string> url = url_of_holder(options.data);
-    if (!url || !check_server(*url)) return local.error();
+    if (!url || !check_server(*url))
+        return Error{local.error().code, local.error().message + " Or share it: " + how};
+    // Its agents and ours would wait for trials of that study only.
+    const std::optional<std::string> other = study_of_holder(options.data);
+    if (other && *other != study)
+        return Error{Code::kResourceConflict,
+                     options.data + " is open in the `tune run` of study '" + *other + "' (" +
+                         *url + "), which runs no other; wait for its end, choose another folder " +
+                         "with --data, or share it: " + how};
     std::fprintf(stderr, "tune: %s is open in the server at %s; using that\n", options.data.c_str(),
                  url->c_str());
     return Place{.local = nullptr, .url = *url};

@@ -42,6 +42,12 @@ Result<double> internal_of_number(const Parameter& parameter, double value) {
     return parameter.step > 0 ? parameter.snap(value) : value;
 }
 
+/// "the text '1'", "the number 1", ...: values that look alike.
+std::string with_type(const Json& value) {
+    if (value.is_string()) return "the text " + in_quotes(value.get<std::string>());
+    return (value.is_number() ? "the number " : "the value ") + shortened(to_text(value));
+}
+
 std::vector<std::string> choice_texts(const Parameter& parameter) {
     std::vector<std::string> texts;
     for (std::size_t i = 0; i < parameter.choices.size(); ++i)
@@ -132,6 +138,10 @@ Result<double> Parameter::internal(const Json& external) const {
     for (std::size_t i = 0; i < choices.size(); ++i)
         if (choices[i] == external) return static_cast<double>(i);
     const std::string word = external.is_string() ? external.get<std::string>() : to_text(external);
+    for (std::size_t i = 0; i < choices.size(); ++i)
+        if (text(static_cast<double>(i)) == word)
+            return bad(with_type(external) + " is not one of its values, but " +
+                       with_type(choices[i]) + " is");
     return bad(in_quotes(word) + " is not one of its values" +
                known_words(word, choice_texts(*this)));
 }

@@ -10,6 +10,7 @@
 
 #include "tuner/space/inline.h"
 #include "tuner/space/prior.h"
+#include "tuner/space/reachable.h"
 #include "tuner/space/space_check.h"
 #include "tuner/space/wording.h"
 
@@ -341,6 +342,12 @@ private:
             const Draft& first = drafts_[order.cycle.front()];
             return fault_at(place_of(first, "when"), first.path + ".when",
                             "the conditions form a cycle: " + cycle_text(parameters, order.cycle));
+        }
+        // What has no line may be a study that is recorded, which must load.
+        if (const auto fault = never_active(parameters, order.parents_first)) {
+            const Draft& of = drafts_[fault->parameter];
+            if (const Place place = place_of(of, "when"); place.line != 0)
+                return fault_at(place, of.path + ".when", fault->message);
         }
         return Space::make(std::move(parameters));
     }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "tuner/space/reachable.h"
 #include "tuner/space/study_config.h"
 
 namespace tune::tuner {
@@ -185,7 +186,69 @@ TEST(Errors, Conditions) {
         {"space:\n  a: {int: [0, 1], when: {b: 1}}\n  b: {int: [0, 1], when: {c: 1}}\n"
          "  c: {int: [0, 1], when: {a: 1}}",
          "line 2, column 26: space.a.when: the conditions form a cycle: a -> b -> c -> a"},
+        {"space:\n  a: {choice: [1, 2]}\n  b: {float: [0, 1], when: {a: '1'}}",
+         "line 3, column 32: space.b.when.a: the text '1' is not one of its values, but the number "
+         "1 is"},
+        {"space:\n  a: {choice: ['1', '2']}\n  b: {float: [0, 1], when: {a: 1}}",
+         "line 3, column 32: space.b.when.a: the number 1 is not one of its values, but the text "
+         "'1' is"},
+        {"space:\n  a: {choice: [true]}\n  b: {float: [0, 1], when: {a: 'true'}}",
+         "line 3, column 32: space.b.when.a: the text 'true' is not one of its values, but the "
+         "value true is"},
+        {"space: {x: {choice: [1, 2]}}\nforbid: [\"x == '1'\"]",
+         "line 2, column 10: forbid[0]: in 'x == '1'', column 6: the text '1' is not one of its "
+         "values, but the number 1 is"},
     });
+}
+
+constexpr const char* kTogether =
+    "the conditions can never hold together: they, or those of the parameters they name, ask for "
+    "values of 'a' that exclude each other";
+
+TEST(Errors, ParametersThatNoPointCanHave) {
+    const std::string a = "space:\n  a: {int: [1, 4]}\n";
+    const std::string b = "  b: {choice: [1, 2], when: {a: 1}}\n";
+    const std::pair<std::string, std::string> cases[] = {
+        {a + b + "  x: {float: [0, 1], when: {a: 2, b: 1}}",
+         std::string("line 4, column 28: space.x.when: ") + kTogether},
+        {a + b + "  c: {choice: [1], when: {a: {'>': 1}}}\n  x: {int: [0, 1], when: {b: 2, c: 1}}",
+         std::string("line 5, column 26: space.x.when: ") + kTogether},
+        {a + "  b: {const: 1, when: {a: {'>': 1, '<=': 3}}}\n"
+             "  x: {int: [0, 1], when: {b: 1, a: [1, 4]}}",
+         std::string("line 4, column 26: space.x.when: ") + kTogether},
+        {a + "  x: {int: [0, 1], when: {a: {'>': 2, '<': 3}}}",
+         "line 3, column 26: space.x.when: the condition can never hold: 'a' has no such value"},
+        {"space:\n  a: {float: [0, 1], step: 0.3}\n  x: {int: [0, 1], when: {a: {'>': 0.6, '<': "
+         "0.9}}}",
+         "line 3, column 26: space.x.when: the condition can never hold: 'a' has no such value"},
+    };
+    for (const auto& [text, error] : cases) EXPECT_EQ(error_of(text), "s.yaml: " + error) << text;
+    for (const std::string& fine :
+         {a + b + "  x: {float: [0, 1], when: {a: [1, 2], b: 1}}",
+          a + "  b: {const: 1, when: {a: {'>': 1}}}\n  x: {int: [0, 1], when: {b: 1, a: [1, 4]}}",
+          std::string("space:\n  a: {float: [0, 1]}\n  b: {const: 1, when: {a: {'>=': 0.5}}}\n"
+                      "  x: {int: [0, 1], when: {b: 1, a: {'<=': 0.5}}}"),
+          std::string("space:\n  a: {float: [0, 1], step: 0.3}\n"
+                      "  x: {int: [0, 1], when: {a: {'>': 0.6, '<=': 0.9}}}")}) {
+        StudySource source;
+        source.text = fine;
+        const Result<StudyConfig> read = read_study(source);
+        EXPECT_TRUE(read) << fine << "\n" << (read ? "" : read.error().message);
+    }
+}
+
+/// JSON has no lines: a recorded study must load, a new one over REST is refused by name.
+TEST(Errors, ParametersThatNoPointCanHaveInJson) {
+    const Result<Json> json = parse_json(
+        R"({"a": {"int": [1, 4]}, "b": {"const": 1, "when": {"a": 1}},
+            "x": {"int": [0, 1], "when": {"a": 2, "b": 1}}})");
+    ASSERT_TRUE(json.has_value());
+    const Result<Space> space = Space::from_json(*json);
+    ASSERT_TRUE(space.has_value());
+    const Result<void> refused = check_reachable(*space);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().message, std::string("space.x.when: ") + kTogether);
+    EXPECT_TRUE(check_reachable(Space()).has_value());
 }
 
 TEST(Errors, Settings) {

@@ -1,0 +1,112 @@
+#include "tuner/space/reachable.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "tuner/space/node.h"
+#include "tuner/space/wording.h"
+
+namespace tune::tuner {
+namespace {
+
+/// Conditions that are looked at in one space: ten thousand parameters below ten thousand others
+/// must not take for ever.
+constexpr std::size_t kVisitsMax = 1'000'000;
+
+using Conditions = std::vector<const Condition*>;
+
+bool all_hold(const Conditions& conditions, double value) {
+    return std::all_of(conditions.begin(), conditions.end(),
+                       [&](const Condition* condition) { return condition->holds(value); });
+}
+
+/// True if one value of `parent` satisfies all of them.
+bool can_hold(const Conditions& conditions, const Parameter& parent) {
+    for (const Condition* condition : conditions)
+        if (!condition->any_of.empty())
+            return std::any_of(condition->any_of.begin(), condition->any_of.end(),
+                               [&](double value) { return all_hold(conditions, value); });
+    double low = parent.low;
+    double high = parent.high;
+    for (const Condition* condition : conditions) {
+        low = std::max(low, condition->low);
+        high = std::min(high, condition->high);
+    }
+    if (low > high) return false;
+    if (parent.step == 0) {
+        // Between two ends there is always a value; at one end it depends on who includes it.
+        return low < high || all_hold(conditions, low);
+    }
+    // The least value of the grid from `low` on, or the one after it where `low` is left out.
+    const double first = std::floor((low - parent.low) / parent.step);
+    for (double steps = first; steps <= first + 2; ++steps) {
+        const double value = parent.snap(parent.low + steps * parent.step);
+        if (value >= low && value <= high && all_hold(conditions, value)) return true;
+    }
+    return false;
+}
+
+class Search {
+public:
+    explicit Search(const std::vector<Parameter>& parameters) : parameters_(parameters) {}
+
+    /// The parameter of which too much is asked for `child` to be active.
+    std::optional<std::size_t> contradiction(std::size_t child) {
+        std::unordered_map<std::size_t, Conditions> asked;
+        std::unordered_set<std::size_t> known = {child};
+        std::vector<std::size_t> waiting = {child};
+        while (!waiting.empty()) {
+            const std::size_t at = waiting.back();
+            waiting.pop_back();
+            for (const Condition& condition : parameters_[at].when) {
+                if (++visits_ > kVisitsMax) return std::nullopt;
+                asked[condition.parent].push_back(&condition);
+                if (known.insert(condition.parent).second) waiting.push_back(condition.parent);
+            }
+        }
+        std::optional<std::size_t> found;
+        for (const auto& [parent, conditions] : asked)
+            if ((!found || parent < *found) && !can_hold(conditions, parameters_[parent]))
+                found = parent;
+        return found;
+    }
+
+private:
+    const std::vector<Parameter>& parameters_;
+    std::size_t visits_ = 0;
+};
+
+}  // namespace
+
+std::optional<NeverActive> never_active(const std::vector<Parameter>& parameters,
+                                        const std::vector<std::size_t>& parents_first) {
+    Search search(parameters);
+    for (const std::size_t index : parents_first) {
+        const std::vector<Condition>& when = parameters[index].when;
+        if (when.empty()) continue;
+        // A parent's own conditions were looked at before, and never name its child.
+        const bool is_alone = when.size() == 1;
+        const std::optional<std::size_t> of = !is_alone ? search.contradiction(index)
+                                              : can_hold({&when[0]}, parameters[when[0].parent])
+                                                  ? std::nullopt
+                                                  : std::optional(when[0].parent);
+        if (!of) continue;
+        const std::string name = in_quotes(parameters[*of].name);
+        return NeverActive{
+            index, is_alone ? "the condition can never hold: " + name + " has no such value"
+                            : "the conditions can never hold together: they, or those of the "
+                              "parameters they name, ask for values of " +
+                                  name + " that exclude each other"};
+    }
+    return std::nullopt;
+}
+
+Result<void> check_reachable(const Space& space) {
+    const auto fault = never_active(space.parameters(), space.parents_first());
+    if (!fault) return {};
+    return fault_at({}, "space." + space[fault->parameter].name + ".when", fault->message);
+}
+
+}  // namespace tune::tuner
