@@ -183,3 +183,9 @@ def test_calls_that_local_storage_does_not_have(server, run):
     assert requests.get(f"{base}/presigned/0/x").status_code == 501
     info = requests.get(f"{server.url}/api/3.0/mlflow/server-info").json()
     assert info["multipart_uploads_enabled"] is True and info["multipart_downloads_enabled"] is False
+
+
+def test_a_faulty_path_is_told_before_a_missing_run(server):
+    for path, status, sentence in [("d/../a.txt", 400, "Invalid path"), ("d/a.txt", 404, "not found")]:
+        answer = requests.get(f"{server.url}/get-artifact", params={"run_id": "0" * 32, "path": path}, timeout=30)
+        assert answer.status_code == status and sentence in answer.json()["message"], path

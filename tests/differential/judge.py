@@ -6,6 +6,7 @@ import re
 from scene import ABSENT
 
 GENERATED_NAME = re.compile(r"\b[a-z]+-[a-z]+-\d{1,4}\b")
+FILLER = re.compile(r"filler-\w+-\d+")  # what Replay.align makes: more of them on one side
 ADDRESS = re.compile(r"http://(127\.0\.0\.1|localhost):\d+")
 SQL_OF_AN_ERROR = re.compile(r" Error: \(sqlite3\..*", re.DOTALL)
 FOLDER = re.compile(r"/(dev/shm|tmp)/differential-\w+")
@@ -61,7 +62,7 @@ class Norm:
                 return self.value(json.loads(value))
             except ValueError:
                 pass
-        return GENERATED_NAME.sub("<generated>", self.text(value))
+        return GENERATED_NAME.sub("<generated>", FILLER.sub("<filler>", self.text(value)))
 
 
 def sort_key(item):

@@ -356,6 +356,12 @@ def pages(request, theirs, ours):
     return theirs.get("kind") == "text/html" and theirs["status"] == ours["status"]
 
 
+@row("texts are quoted as Python prints them: what Unicode has not assigned as `\\ud7ff`")
+def escaped_letters(request, theirs, ours):
+    shown = re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found.group(1), 16)), message(theirs))
+    return both(theirs, ours) and shown != message(theirs) and shown == message(ours)
+
+
 @row("an order_by of a keyword, a number or an odd letter: \"Could not be parsed\"")
 def odd_orders(request, theirs, ours):
     text = re.match(r"Invalid order_by clause '(.*)'. Could not be parsed.$", message(theirs), re.DOTALL)
