@@ -106,16 +106,26 @@ TEST_F(ConcurrencyTest, AnswersComeBeforeObservers) {
     EXPECT_EQ(observer_.of<MetricsLogged>().size(), 1u);
 }
 
+/// The writer waits in a completion, so that the queue fills.
+class BlockedWriter {
+public:
+    explicit BlockedWriter(Store& store) {
+        store.submit(PutDocument{"c", "k", "{}"}, [this](const Result<Outcome>&) {
+            is_blocked_.count_down();
+            may_go_.wait();
+        });
+        is_blocked_.wait();
+    }
+    void release() { may_go_.count_down(); }
+
+private:
+    std::latch is_blocked_{1};
+    std::latch may_go_{1};
+};
+
 TEST_F(ConcurrencyTest, AFullQueueRefusesAtOnce) {
     const std::string id = create_run();
-    // The writer waits in a completion, so that the queue fills.
-    std::latch is_blocked(1);
-    std::latch may_go(1);
-    store_->submit(LogMetric{id, {"a", 1, 1, 1}}, [&](Result<Outcome>) {
-        is_blocked.count_down();
-        may_go.wait();
-    });
-    is_blocked.wait();
+    BlockedWriter writer(*store_);
     std::atomic<int> accepted = 0;
     std::atomic<int> refused = 0;
     const int total = static_cast<int>(kWriteQueueMax) + 10;
@@ -131,7 +141,7 @@ TEST_F(ConcurrencyTest, AFullQueueRefusesAtOnce) {
             ++refused;
         });
     EXPECT_EQ(refused, 10);
-    may_go.count_down();
+    writer.release();
     store_->stop();
     EXPECT_EQ(accepted, static_cast<int>(kWriteQueueMax));
 }
@@ -157,13 +167,7 @@ TEST_F(ConcurrencyTest, WhatIsSubmittedTogetherSharesACommit) {
 }
 
 TEST_F(ConcurrencyTest, OfWhatIsSubmittedTogetherTheFirstAreTakenThatFit) {
-    std::latch is_blocked(1);
-    std::latch may_go(1);
-    store_->submit(PutDocument{"c", "k", "{}"}, [&](Result<Outcome>) {
-        is_blocked.count_down();
-        may_go.wait();
-    });
-    is_blocked.wait();
+    BlockedWriter writer(*store_);
     std::vector<int> refused;  // at once, on this thread
     std::atomic<int> accepted = 0;
     std::vector<Submission> all;
@@ -176,25 +180,19 @@ TEST_F(ConcurrencyTest, OfWhatIsSubmittedTogetherTheFirstAreTakenThatFit) {
                        }});
     store_->submit(std::move(all));
     EXPECT_EQ(refused, (std::vector<int>{0, 1, 2}));
-    may_go.count_down();
+    writer.release();
     store_->stop();
     EXPECT_EQ(accepted, static_cast<int>(kWriteQueueMax));
 }
 
 TEST_F(ConcurrencyTest, TheQueueIsBoundedInBytes) {
-    std::latch is_blocked(1);
-    std::latch may_go(1);
-    store_->submit(PutDocument{"c", "k", "{}"}, [&](Result<Outcome>) {
-        is_blocked.count_down();
-        may_go.wait();
-    });
-    is_blocked.wait();
+    BlockedWriter writer(*store_);
     std::atomic<int> refused = 0;
     for (int i = 0; i < 10; ++i)
         store_->submit(PutDocument{"c", std::to_string(i), std::string(16u << 20, 'x')},
                        [&](Result<Outcome> outcome) { refused += outcome ? 0 : 1; });
     EXPECT_EQ(refused, 7);  // 64 MB hold three of 16 MB and their headers
-    may_go.count_down();
+    writer.release();
     run(PutDocument{"c", "k", "{}"});
     EXPECT_EQ(store_->list_documents("c")->size(), 4u);
 }
