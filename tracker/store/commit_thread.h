@@ -75,7 +75,7 @@ private:
 
     void run();
     void enqueue(std::span<Pending> pending);
-    /// How many of them, from the first on, there is room for. REQUIRES: mutex_ is held.
+    /// Queues them, from the first on, while there is room; how many. REQUIRES: mutex_ is held.
     [[nodiscard]] std::size_t append(std::span<Pending> pending);
     [[nodiscard]] std::vector<Pending> take_group();
     void commit_group(std::span<Pending> group);

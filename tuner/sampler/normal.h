@@ -20,8 +20,8 @@ inline constexpr double kTailGone = 8.3;
 /// P(X <= z) = uniform. Taken from the nearer end, so that no digits are lost.
 [[nodiscard]] double truncated_normal_quantile(double low_tail, double high_tail, double uniform);
 
-/// The same of many, with the same bits, some ten times as fast: `z` holds their uniform numbers.
-/// REQUIRES: all spans are of one size.
+/// The same of many, with the same bits, several side by side: `z` holds their uniform numbers and
+/// gets the quantiles. REQUIRES: all spans are of one size.
 void truncated_normal_quantiles(std::span<const double> low_tails,
                                 std::span<const double> high_tails, std::span<double> z);
 
