@@ -225,12 +225,15 @@ std::int64_t LiveEvents::flush_due(std::int64_t now_ms) {
     std::int64_t next_ms = std::numeric_limits<std::int64_t>::max();
     for (auto at = topics_.begin(); at != topics_.end();) {
         Topic& topic = *at->second;
-        const std::int64_t due_ms = topic.last_flush_ms + kFlushInterval_ms;
-        if (!topic.is_empty() && due_ms <= now_ms) {
+        const auto is_due = [&topic, now_ms] {
+            return topic.last_flush_ms + kFlushInterval_ms <= now_ms;
+        };
+        if (!topic.is_empty() && is_due()) {
             topic.flush(hub_, at->first);
             topic.last_flush_ms = now_ms;
         }
-        if (topic.is_empty() && (due_ms <= now_ms - kFlushInterval_ms || !hub_.wanted(at->first))) {
+        // It stays for an interval after a flush, since a new one is flushed at once.
+        if (topic.is_empty() && (is_due() || !hub_.wanted(at->first))) {
             at = topics_.erase(at);
             continue;
         }

@@ -38,6 +38,8 @@ public:
     /// A query: names in snake_case only; of a repeated name that is no list the first counts.
     static Message of_query(Json object);
 
+    /// All of it, for who lists its names or reads a value that is none of these.
+    [[nodiscard]] const Json& object() const { return object_; }
     [[nodiscard]] Result<bool> has(std::string_view name) const;
 
     /// "" when absent.

@@ -20,11 +20,11 @@ std::string webhook_of(const std::string& key) {
     return key.substr(0, key.find('/'));
 }
 
+}  // namespace
+
 std::string delivery_of(const std::string& key) {
     return key.substr(key.find('/') + 1);
 }
-
-}  // namespace
 
 Result<PostRequest> make_request(const Webhook& webhook, const std::string& delivery_id,
                                  const std::string& body, std::int64_t now_ms) {
@@ -79,7 +79,7 @@ void Deliveries::test(const Webhook& webhook, const WebhookEvent& event,
                       std::function<void(PostAnswer)> done) {
     const std::int64_t now_ms = clock_.now_ms();
     Result<PostRequest> request = make_request(
-        webhook, ordered_uuid(now_ms), delivery_body(event, now_ms, example_data(event)), now_ms);
+        webhook, random_uuid(), delivery_body(event, now_ms, example_data(event)), now_ms);
     PostAnswer refusal;
     {
         const std::lock_guard lock(mutex_);

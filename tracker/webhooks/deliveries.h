@@ -23,6 +23,8 @@ namespace tune::tracker {
 
 /// Key "<webhook id>/<delivery id>", text: the body that is sent.
 inline constexpr const char* kDeliveryCollection = "webhook-deliveries";
+/// The delivery's id in such a key.
+[[nodiscard]] std::string delivery_of(const std::string& key);
 
 /// Transfers at one time (MLflow: 10 threads). A slow receiver holds one of them, because the
 /// deliveries of one webhook go one after the other.

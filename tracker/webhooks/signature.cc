@@ -38,11 +38,32 @@ Result<std::string> webhook_signature(std::string_view secret, std::string_view 
     return "v1," + base64({reinterpret_cast<const char*>(digest.data()), size});
 }
 
-std::string ordered_uuid(std::int64_t now_ms) {
-    char time[13];
-    std::snprintf(time, sizeof time, "%012llx",
-                  static_cast<unsigned long long>(now_ms) & 0xffff'ffff'ffffULL);
-    return uuid_of(time + random_hex(10), '7');
+std::string OrderedUuids::next(std::int64_t now_ms) {
+    const bool is_later = now_ms > last_ms_;
+    if (is_later || count_ == kCountMax) {
+        last_ms_ = is_later ? now_ms : last_ms_ + 1;
+        count_ = 0;
+    } else {
+        ++count_;
+    }
+    char time_and_count[17];
+    std::snprintf(time_and_count, sizeof time_and_count, "%012llx7%03x",
+                  static_cast<unsigned long long>(last_ms_) & 0xffff'ffff'ffffULL,
+                  static_cast<unsigned int>(count_));
+    return uuid_of(time_and_count + random_hex(8), '7');
+}
+
+void OrderedUuids::begin_behind(std::string_view uuid) {
+    constexpr std::size_t kTimeEnd = 13;  // 8 digits, a dash, 4 digits
+    std::int64_t ms = 0;
+    for (const char c : uuid.substr(0, kTimeEnd)) {
+        if (c == '-') continue;
+        const int digit = c <= '9' ? c - '0' : c - 'a' + 10;
+        ms = ms * 16 + digit;
+    }
+    if (ms < last_ms_) return;
+    last_ms_ = ms;
+    count_ = kCountMax;
 }
 
 std::string random_uuid() {

@@ -17,8 +17,21 @@ namespace tune::tracker {
                                                     std::string_view timestamp,
                                                     std::string_view body);
 
-/// A UUID of version 7: later ones sort behind earlier ones, to the millisecond.
-[[nodiscard]] std::string ordered_uuid(std::int64_t now_ms);
+/// UUIDs of version 7, each behind all before it: also within a millisecond, and when the clock is
+/// set back (RFC 9562, 6.2, a counter in rand_a). Not thread-safe.
+class OrderedUuids {
+public:
+    [[nodiscard]] std::string next(std::int64_t now_ms);
+    /// What next() gives sorts behind `uuid`, which next() of an earlier process made.
+    void begin_behind(std::string_view uuid);
+
+private:
+    static constexpr int kCountMax = 0xfff;
+
+    std::int64_t last_ms_ = 0;
+    int count_ = 0;
+};
+
 /// A UUID of version 4.
 [[nodiscard]] std::string random_uuid();
 

@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "tracker/store/read_documents.h"
 #include "tracker/webhooks/payload.h"
-#include "tracker/webhooks/signature.h"
 #include "tracker/webhooks/target_url.h"
 
 namespace tune::tracker {
@@ -67,7 +66,10 @@ Result<void> WebhookService::load() {
         return list_document_keys(connection, kDeliveryCollection);
     }));
     waiting_.store(static_cast<std::int64_t>(keys.size()));
-    for (std::string& key : keys) deliveries_.add(std::move(key));
+    for (std::string& key : keys) {
+        delivery_ids_.begin_behind(delivery_of(key));
+        deliveries_.add(std::move(key));
+    }
     return {};
 }
 
@@ -161,7 +163,7 @@ void WebhookService::add_deliveries(const WebhookEvent& event,
     std::size_t taken = 0;
     for (const std::string& id : webhooks) {
         if (!fits || static_cast<std::int64_t>(taken) >= room) break;
-        documents.push_back({kDeliveryCollection, id + "/" + ordered_uuid(now_ms), body});
+        documents.push_back({kDeliveryCollection, id + "/" + delivery_ids_.next(now_ms), body});
         ++taken;
     }
     if (taken == webhooks.size()) return;

@@ -19,6 +19,7 @@
 #include "tracker/store/outbox.h"
 #include "tracker/store/store.h"
 #include "tracker/webhooks/deliveries.h"
+#include "tracker/webhooks/signature.h"
 #include "tracker/webhooks/webhook_book.h"
 
 namespace tune::tracker {
@@ -104,6 +105,7 @@ private:
     std::mutex changes_;  // one change of a webhook at a time
     std::atomic<std::int64_t> waiting_{0};
     std::atomic<std::uint64_t> overflowed_{0};
+    OrderedUuids delivery_ids_;          // writer thread only
     std::int64_t made_last_ = 0;         // writer thread only
     std::int64_t overflow_said_ms_ = 0;  // writer thread only
     Deliveries deliveries_;

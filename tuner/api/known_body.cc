@@ -25,18 +25,10 @@ bool spells(std::string_view key, std::string_view name) {
 
 }  // namespace
 
-Result<KnownBody> read_known_body(const tracker::Request& request,
-                                  std::initializer_list<std::string_view> known) {
+Result<tracker::Message> read_known_body(const tracker::Request& request,
+                                         std::initializer_list<std::string_view> known) {
     TUNE_TRY(message, tracker::Message::read(request));
-    KnownBody body{.message = std::move(message), .object = Json::object()};
-    if (request.body.empty()) return body;
-    TUNE_TRY(object, parse_json(request.body));
-    if (object.is_string()) {
-        TUNE_TRY(inner, parse_json(object.get_ref<const std::string&>()));
-        object = std::move(inner);
-    }
-    if (object.is_null()) return body;
-    for (const auto& [key, value] : object.items()) {
+    for (const auto& [key, value] : message.object().items()) {
         const bool is_known = std::any_of(known.begin(), known.end(),
                                           [&key = key](auto name) { return spells(key, name); });
         if (!is_known)
@@ -45,8 +37,7 @@ Result<KnownBody> read_known_body(const tracker::Request& request,
                 "unknown key " + in_quotes(key) +
                     known_words(key, std::vector<std::string>(known.begin(), known.end()))};
     }
-    body.object = std::move(object);
-    return body;
+    return message;
 }
 
 }  // namespace tune::tuner

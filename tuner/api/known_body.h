@@ -3,22 +3,16 @@
 // known is refused. MLflow's routes must pass over it; here it is a slip of the pen.
 
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "tracker/api/message.h"
 
 namespace tune::tuner {
 
-struct KnownBody {
-    tracker::Message message;
-    Json object;  ///< the same, for what Message does not read
-};
-
 /// `known`: the names in snake_case; their camelCase is read too, as everywhere. Errors:
 /// kInvalidParameterValue: those of Message::read; a key that is not known, with the list of those
 /// that are.
-[[nodiscard]] Result<KnownBody> read_known_body(const tracker::Request& request,
-                                                std::initializer_list<std::string_view> known);
+[[nodiscard]] Result<tracker::Message> read_known_body(
+    const tracker::Request& request, std::initializer_list<std::string_view> known);
 
 }  // namespace tune::tuner

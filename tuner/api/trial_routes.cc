@@ -69,11 +69,10 @@ Result<std::int64_t> whole_number_of(const Message& message, const char* name, R
 
 Result<AskRequest> read_ask(const Request& request) {
     TUNE_TRY(body, read_known_body(request, {"count", "request_id", "worker", "lease_ttl_ms"}));
-    TUNE_TRY(count, whole_number_of(body.message, "count", {1, Studies::kAskCountMax}, 1));
-    TUNE_TRY(request_id, body.message.text("request_id"));
-    TUNE_TRY(worker, body.message.text("worker"));
-    TUNE_TRY(ttl_ms,
-             whole_number_of(body.message, "lease_ttl_ms", {0, Studies::kAskLeaseMax_ms}, 0));
+    TUNE_TRY(count, whole_number_of(body, "count", {1, Studies::kAskCountMax}, 1));
+    TUNE_TRY(request_id, body.text("request_id"));
+    TUNE_TRY(worker, body.text("worker"));
+    TUNE_TRY(ttl_ms, whole_number_of(body, "lease_ttl_ms", {0, Studies::kAskLeaseMax_ms}, 0));
     return AskRequest{.study = request.parameter("name"),
                       .count = static_cast<int>(count),
                       .request_id = request_id,
@@ -108,9 +107,8 @@ Result<TrialName> read_trial_name(const Request& request, const Message& message
 }
 
 Result<ClientReport> read_report(const Request& request) {
-    TUNE_TRY(body, read_known_body(request,
-                                   {"number", "attempt", "step", "value", "metric", "request_id"}));
-    const Message& message = body.message;
+    TUNE_TRY(message, read_known_body(
+                          request, {"number", "attempt", "step", "value", "metric", "request_id"}));
     TUNE_TRY(trial, read_trial_name(request, message));
     TUNE_TRY(step, message.integer("step"));
     TUNE_TRY(value, message.required_number("value"));
@@ -134,9 +132,9 @@ void report(Studies& studies, const Request& request, const Responder& respond) 
 }
 
 void renew(Studies& studies, const Request& request, const Responder& respond) {
-    const Result<KnownBody> body = read_known_body(request, {"number", "attempt"});
+    const Result<Message> body = read_known_body(request, {"number", "attempt"});
     if (!body) return respond(error_response(body.error()));
-    Result<TrialName> name = read_trial_name(request, body->message);
+    Result<TrialName> name = read_trial_name(request, *body);
     if (!name) return respond(error_response(name.error()));
     studies.renew(std::move(name).value(), answer_action(respond));
 }
@@ -171,9 +169,9 @@ Result<void> read_constraints(const Json& constraints, TellRequest& wanted) {
 }
 
 Result<TellRequest> read_tell(const Request& request) {
-    TUNE_TRY(body, read_known_body(request, {"number", "attempt", "value", "values", "constraints",
-                                             "cost", "state", "reason", "request_id"}));
-    const Message& message = body.message;
+    TUNE_TRY(message,
+             read_known_body(request, {"number", "attempt", "value", "values", "constraints",
+                                       "cost", "state", "reason", "request_id"}));
     TUNE_TRY(trial, read_trial_name(request, message));
     TellRequest wanted{.trial = trial};
     TUNE_TRY(request_id, message.text("request_id"));
@@ -191,8 +189,9 @@ Result<TellRequest> read_tell(const Request& request) {
         wanted.value = value;
     }
     TUNE_TRY(has_constraints, message.has("constraints"));
-    if (has_values) TUNE_TRY_VOID(read_values(body.object["values"], wanted));
-    if (has_constraints) TUNE_TRY_VOID(read_constraints(body.object["constraints"], wanted));
+    if (has_values) TUNE_TRY_VOID(read_values(message.object().at("values"), wanted));
+    if (has_constraints)
+        TUNE_TRY_VOID(read_constraints(message.object().at("constraints"), wanted));
     TUNE_TRY(has_cost, message.has("cost"));
     if (has_cost) {
         TUNE_TRY(cost, message.required_number("cost"));
@@ -229,14 +228,14 @@ void tell(Studies& studies, const Request& request, const Responder& respond) {
 }
 
 void enqueue(Studies& studies, const Request& request, const Responder& respond) {
-    const Result<KnownBody> body = read_known_body(request, {"params", "request_id"});
+    const Result<Message> body = read_known_body(request, {"params", "request_id"});
     if (!body) return respond(error_response(body.error()));
-    const auto params = body->object.find("params");
-    if (params == body->object.end() || !params->is_object())
+    const auto params = body->object().find("params");
+    if (params == body->object().end() || !params->is_object())
         return respond(error_response(
             {Code::kInvalidParameterValue,
              "the body must have an object 'params', such as {\"params\": {\"x\": 0.5}}"}));
-    const Result<std::string> request_id = body->message.text("request_id");
+    const Result<std::string> request_id = body->text("request_id");
     if (!request_id) return respond(error_response(request_id.error()));
     studies.enqueue(request.parameter("name"), to_text(*params), *request_id,
                     [respond](const Result<AskedTrial>& trial) {

@@ -148,6 +148,7 @@ private:
     void reuse_known(Turn& turn, Study& study);
     Result<TrialRef> find_named(const TrialName& name) const;
     [[nodiscard]] static Result<void> check_held_by_client(const TrialRef& ref, int attempt);
+    [[nodiscard]] Result<std::optional<TrialRef>> held_by_client(const TrialName& name) const;
     void renew_lease(Trial& trial) const;
     /// Gives the trial what it needs before it is first written: a run id, its place in the index.
     void admit(Study& study, Trial& trial);

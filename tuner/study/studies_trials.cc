@@ -19,6 +19,11 @@ std::string trial_words(const Study& study, const Trial& trial) {
     return "trial " + std::to_string(trial.number) + " of study '" + study.name() + "'";
 }
 
+/// What its client could not know.
+bool was_cancelled(const Trial& trial, int attempt) {
+    return trial.state == TrialState::kCancelled && (attempt == 0 || attempt == trial.attempt);
+}
+
 /// The metric by which trials cost something; nothing: the study has no such budget.
 std::optional<std::string> cost_metric(const StudyConfig& config) {
     const auto& cost = config.budget.cost;
@@ -144,6 +149,15 @@ Result<void> Studies::Impl::check_held_by_client(const TrialRef& ref, int attemp
                          "the 'attempt' that ask answered (attempt " +
                          std::to_string(trial.attempt) + " is running)"};
     return {};
+}
+
+/// Nothing when the trial was cancelled.
+Result<std::optional<Studies::Impl::TrialRef>> Studies::Impl::held_by_client(
+    const TrialName& name) const {
+    TUNE_TRY(ref, find_named(name));
+    if (was_cancelled(*ref.trial, name.attempt)) return std::optional<TrialRef>();
+    TUNE_TRY_VOID(check_held_by_client(ref, name.attempt));
+    return std::optional(ref);
 }
 
 void Studies::Impl::renew_lease(Trial& trial) const {
@@ -278,15 +292,11 @@ void Studies::Impl::enqueue(const std::string& name, const std::string& params_j
 
 void Studies::Impl::report(ClientReport report, Done<std::optional<Action>> done) {
     Turn turn(*this);
-    const Result<TrialRef> ref = find_named(report.trial);
+    const Result<std::optional<TrialRef>> ref = held_by_client(report.trial);
     if (!ref) return turn.after([done, error = ref.error()] { done(error); });
-    Trial& trial = *ref->trial;
-    const bool is_cancelled = trial.state == TrialState::kCancelled &&
-                              (report.trial.attempt == 0 || report.trial.attempt == trial.attempt);
-    if (is_cancelled) return turn.after([done] { done(std::optional(Action::kStop)); });
-    const Result<void> held = check_held_by_client(*ref, report.trial.attempt);
-    if (!held) return turn.after([done, error = held.error()] { done(error); });
-    const Result<std::string> metric = reported_metric(*ref->study, report.metric);
+    if (!*ref) return turn.after([done] { done(std::optional(Action::kStop)); });
+    Trial& trial = *(*ref)->trial;
+    const Result<std::string> metric = reported_metric(*(*ref)->study, report.metric);
     if (!metric) return turn.after([done, error = metric.error()] { done(error); });
 
     TrialProgress& progress = *trial.progress;
@@ -327,14 +337,10 @@ void Studies::Impl::report_written(const TrialName& name, Done<std::optional<Act
 
 void Studies::Impl::renew(const TrialName& name, Done<std::optional<Action>> done) {
     Turn turn(*this);
-    const Result<TrialRef> ref = find_named(name);
+    const Result<std::optional<TrialRef>> ref = held_by_client(name);
     if (!ref) return turn.after([done, error = ref.error()] { done(error); });
-    Trial& trial = *ref->trial;
-    const bool is_cancelled = trial.state == TrialState::kCancelled &&
-                              (name.attempt == 0 || name.attempt == trial.attempt);
-    if (is_cancelled) return turn.after([done] { done(std::optional(Action::kStop)); });
-    const Result<void> held = check_held_by_client(*ref, name.attempt);
-    if (!held) return turn.after([done, error = held.error()] { done(error); });
+    if (!*ref) return turn.after([done] { done(std::optional(Action::kStop)); });
+    Trial& trial = *(*ref)->trial;
     renew_lease(trial);
     std::optional<Action> action;
     if (trial.progress->directive) action = trial.progress->directive->action;
@@ -356,9 +362,7 @@ void Studies::Impl::tell_after_metrics(TellRequest request, Done<void> done) {
     if (!ref) return turn.after([done, error = ref.error()] { done(error); });
     const Trial& trial = *ref->trial;
     // The study ended meanwhile, which its client could not be told: late, not wrong.
-    const bool is_late = trial.state == TrialState::kCancelled &&
-                         (request.trial.attempt == 0 || request.trial.attempt == trial.attempt);
-    if (is_late) return turn.after([done] { done({}); });
+    if (was_cancelled(trial, request.trial.attempt)) return turn.after([done] { done({}); });
     const bool is_same_request =
         !request.request_id.empty() && request.request_id == trial.finish_request;
     const bool is_same_end =

@@ -5,19 +5,16 @@
 #include <cmath>
 #include <functional>
 
+#include "tests/tracker/transfer/example_run.h"
+
 namespace tune::tracker {
 namespace {
 
 SourceRun example() {
-    SourceRun source;
-    source.run.info.run_id = "r";
-    source.run.info.run_name = "name";
-    source.run.params = {{"a", "1"}, {"b", "2"}};
-    source.run.tags = {{"t", "x"}};
+    SourceRun source = example_run();
     DatasetInput input;
     input.dataset = {"ds", "d", "local", "source", {}, {}};
     source.run.dataset_inputs = {input};
-    source.run.model_outputs = {{"m-1", 3}};
     return source;
 }
 

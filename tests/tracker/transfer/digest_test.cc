@@ -6,18 +6,10 @@
 #include <cmath>
 #include <random>
 
+#include "tests/tracker/transfer/example_run.h"
+
 namespace tune::tracker {
 namespace {
-
-SourceRun example() {
-    SourceRun source;
-    source.run.info.run_id = "r";
-    source.run.info.run_name = "name";
-    source.run.params = {{"a", "1"}, {"b", "2"}};
-    source.run.tags = {{"t", "x"}};
-    source.run.model_outputs = {{"m-1", 3}};
-    return source;
-}
 
 std::string digest(const SourceRun& run, const std::vector<Point>& points) {
     RunDigest out;
@@ -28,13 +20,13 @@ std::string digest(const SourceRun& run, const std::vector<Point>& points) {
 TEST(RunDigest, DoesNotDependOnOrderOrPieces) {
     std::vector<Point> points;
     for (int i = 0; i < 1000; ++i) points.push_back({i, i / 2, i * 0.5});
-    const std::string whole = digest(example(), points);
+    const std::string whole = digest(example_run(), points);
     std::shuffle(points.begin(), points.end(), std::mt19937(3));
     RunDigest pieces;
     const std::span<const Point> all = points;
     pieces.add("m", all.subspan(500));
     pieces.add("m", all.first(500));
-    SourceRun other = example();
+    SourceRun other = example_run();
     std::swap(other.run.params[0], other.run.params[1]);
     EXPECT_EQ(pieces.finish(other), whole);
     EXPECT_EQ(pieces.point_count(), 1000u);
@@ -42,7 +34,7 @@ TEST(RunDigest, DoesNotDependOnOrderOrPieces) {
 
 TEST(RunDigest, SeesEveryChangeOfAPoint) {
     const std::vector<Point> points = {{1, 2, 3.0}, {4, 5, 6.0}};
-    const std::string whole = digest(example(), points);
+    const std::string whole = digest(example_run(), points);
     std::vector<std::vector<Point>> changed = {
         {{1, 2, 3.0}},
         {{1, 2, 3.0}, {4, 5, 6.0}, {4, 5, 6.0}},
@@ -52,26 +44,26 @@ TEST(RunDigest, SeesEveryChangeOfAPoint) {
         {{1, 2, std::nan("")}, {4, 5, 6.0}},
         {{1, 5, 3.0}, {4, 2, 6.0}},
     };
-    for (const auto& other : changed) EXPECT_NE(digest(example(), other), whole);
+    for (const auto& other : changed) EXPECT_NE(digest(example_run(), other), whole);
     RunDigest other_key;
     other_key.add("n", points);
-    EXPECT_NE(other_key.finish(example()), whole);
+    EXPECT_NE(other_key.finish(example_run()), whole);
 }
 
 TEST(RunDigest, NanIsOneValueAndZeroHasNoSign) {
-    EXPECT_EQ(digest(example(), {{1, 1, std::nan("1")}}),
-              digest(example(), {{1, 1, -std::nan("")}}));
-    EXPECT_EQ(digest(example(), {{1, 1, -0.0}}), digest(example(), {{1, 1, 0.0}}));
-    EXPECT_NE(digest(example(), {{1, 1, std::nan("")}}), digest(example(), {{1, 1, 0.0}}));
+    EXPECT_EQ(digest(example_run(), {{1, 1, std::nan("1")}}),
+              digest(example_run(), {{1, 1, -std::nan("")}}));
+    EXPECT_EQ(digest(example_run(), {{1, 1, -0.0}}), digest(example_run(), {{1, 1, 0.0}}));
+    EXPECT_NE(digest(example_run(), {{1, 1, std::nan("")}}), digest(example_run(), {{1, 1, 0.0}}));
 }
 
 TEST(RunDigest, SeesEveryFieldButPlaceAndExperiment) {
-    const std::string whole = digest(example(), {});
-    SourceRun same = example();
+    const std::string whole = digest(example_run(), {});
+    SourceRun same = example_run();
     same.run.info.experiment_id = 7;
     same.run.info.artifact_uri = "elsewhere";
     EXPECT_EQ(digest(same, {}), whole);
-    std::vector<SourceRun> changed(8, example());
+    std::vector<SourceRun> changed(8, example_run());
     changed[0].run.info.status = RunStatus::kFailed;
     changed[1].run.info.end_time_ms = 0;
     changed[2].deleted_time_ms = 5;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <nlohmann/json.hpp>
 
 #include "tests/tracker/store/store_fixture.h"
@@ -14,6 +15,21 @@ namespace {
 
 constexpr WebhookEvent kRunCreated{100, 1};
 constexpr WebhookEvent kRunFinished{100, 100};
+
+/// The machine's clock until it is told the time of the wall.
+class SettableClock final : public Clock {
+public:
+    [[nodiscard]] std::int64_t now_ms() const override {
+        const std::int64_t told_ms = told_ms_.load();
+        return told_ms != 0 ? told_ms : clock_.now_ms();
+    }
+    [[nodiscard]] std::int64_t monotonic_ms() const override { return clock_.monotonic_ms(); }
+    void set_now_ms(std::int64_t now_ms) { told_ms_.store(now_ms); }
+
+private:
+    SystemClock clock_;
+    std::atomic<std::int64_t> told_ms_{0};
+};
 
 class DeliveriesTest : public testing::Test {
 protected:
@@ -66,7 +82,7 @@ protected:
     std::size_t stored() { return store_->list_documents(kDeliveryCollection)->size(); }
 
     TemporaryDirectory directory_;
-    SystemClock clock_;
+    SettableClock clock_;
     DeliveryOptions options_;
     Receiver receiver_;
     std::unique_ptr<Store> store_;
@@ -190,6 +206,22 @@ TEST_F(DeliveriesTest, WhatWasNotSentIsSentAfterARestart) {
     settled();
     EXPECT_EQ(receiver_.count(), 3u) << "and only once";
     EXPECT_EQ(stored(), 0u);
+}
+
+TEST_F(DeliveriesTest, KeepTheirOrderOverRestartsWithinAMillisecondAndWhenTheClockIsSetBack) {
+    reopen(false);
+    add(receiver_.url());
+    std::vector<std::string> runs;
+    for (const std::int64_t now_ms : {1'700'000'000'000, 1'700'000'000'000, 1'600'000'000'000}) {
+        clock_.set_now_ms(now_ms);
+        for (int i = 0; i < 20; ++i) runs.push_back(create_run());
+        reopen(false);
+    }
+    service_->start();
+    const auto received = receiver_.wait_for(runs.size());
+    ASSERT_EQ(received.size(), runs.size());
+    for (std::size_t i = 0; i < runs.size(); ++i)
+        EXPECT_EQ(Json::parse(received[i].body)["data"]["run_id"], runs[i]) << i;
 }
 
 TEST_F(DeliveriesTest, ADeletedWebhooksDeliveriesVanish) {

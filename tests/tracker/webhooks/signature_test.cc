@@ -17,16 +17,37 @@ TEST(Signature, IsWhatMlflowMakes) {
               "v1,u+fYHF4ZzDQcOY1leIGgGijc4s80x6NcNNklvZX3jOc=");
 }
 
-TEST(Signature, OrderedIdsGrowWithTime) {
+TEST(OrderedUuids, EachSortsBehindAllBeforeItWhateverTheClockDoes) {
     const std::regex shape("[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}");
+    constexpr std::int64_t kNow_ms = 1'700'000'000'000;
+    OrderedUuids ids;
     std::string last;
-    for (std::int64_t now_ms = 1'700'000'000'000; now_ms < 1'700'000'000'300; ++now_ms) {
-        const std::string id = ordered_uuid(now_ms);
-        EXPECT_TRUE(std::regex_match(id, shape)) << id;
-        EXPECT_LT(last, id);
+    const auto expect_later = [&](std::int64_t now_ms) {
+        const std::string id = ids.next(now_ms);
+        ASSERT_TRUE(std::regex_match(id, shape)) << id;
+        ASSERT_LT(last, id);
         last = id;
-    }
-    EXPECT_NE(ordered_uuid(5), ordered_uuid(5));
+    };
+    for (int i = 0; i < 300; ++i) expect_later(kNow_ms + i);
+    for (int i = 0; i < 10'000; ++i) expect_later(kNow_ms + 300);  // more than one counter holds
+    for (int i = 0; i < 300; ++i) expect_later(kNow_ms - i);       // the clock was set back
+    expect_later(kNow_ms + 1'000);
+    EXPECT_EQ(last.substr(0, 13), "018bcfe5-6be8") << "the time that it was made, once it can be";
+}
+
+TEST(OrderedUuids, GoOnBehindThoseOfAnEarlierProcess) {
+    OrderedUuids before;
+    std::string last = before.next(2'000);
+    for (int i = 0; i < 50; ++i) last = before.next(1'000);
+    OrderedUuids after;
+    after.begin_behind(last);
+    after.begin_behind(OrderedUuids().next(5));
+    const std::string first = after.next(1'500);
+    EXPECT_LT(last, first);
+    EXPECT_LT(first, after.next(1'500));
+}
+
+TEST(RandomUuid, IsOfVersion4) {
     EXPECT_TRUE(std::regex_match(
         random_uuid(),
         std::regex("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")));
