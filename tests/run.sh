@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs, builds and runs every test. The last line is "N passed, N failed"; the exit code is 0 only without failures.
 #
-#   ./tests/run.sh                    unit contract differential e2e web examples minimal
+#   ./tests/run.sh                    unit contract differential e2e web examples minimal fuzz
 #   ./tests/run.sh asan tsan          the unit tests under the sanitizers (builds each: 15 minutes more)
-#   ./tests/run.sh fuzz               the libFuzzer targets, 10 s each (builds them); TUNE_FUZZ_SECONDS for longer
+#   ./tests/run.sh fuzz               libFuzzer, 5 s a target (builds them); with TUNE_FUZZ_SECONDS so long, and every target
 #   ./tests/run.sh unit e2e           any of these suites
 #   ./tests/run.sh --no-setup unit    without looking at the installed packages first
 set -uo pipefail
@@ -18,7 +18,7 @@ for argument in "$@"; do
         *) echo "run.sh: unknown suite '$argument'; see the head of tests/run.sh" >&2; exit 2 ;;
     esac
 done
-[ ${#suites[@]} -gt 0 ] || suites=(unit contract differential e2e web examples minimal)
+[ ${#suites[@]} -gt 0 ] || suites=(unit contract differential e2e web examples minimal fuzz)
 
 passed=0
 failed=0
@@ -107,10 +107,10 @@ suite_minimal() {
     [ $status != 0 ] || gtests minimal build/minimal/bin
 }
 
-# Each target of tests/fuzz with its corpus, for a fixed time; what breaks one stays in build/test-logs. With
-# TUNE_FUZZ_SECONDS also the target that needs the whole application built.
+# The targets of tests/fuzz with their corpora, for a fixed time; what breaks one stays in build/test-logs. With
+# TUNE_FUZZ_SECONDS also those that take minutes to build.
 suite_fuzz() {
-    local program name log status seconds=${TUNE_FUZZ_SECONDS:-10} target=fuzz_targets
+    local program name log status seconds=${TUNE_FUZZ_SECONDS:-5} target=fuzz_targets
     [ -z "${TUNE_FUZZ_SECONDS:-}" ] || target=fuzz_all
     say "Build (fuzz)"
     if ! { cmake --preset fuzz && cmake --build --preset fuzz -j "$jobs" --target $target; } \

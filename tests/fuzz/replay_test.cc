@@ -1,5 +1,5 @@
 // Every target on its corpus, then on changes of it for a fixed time, built by the compiler of the
-// release. libFuzzer looks further, guided by what it covers, but wants a build of its own.
+// release. libFuzzer looks further, guided by what it covers, in a build of its own.
 // TUNE_REPLAY_SECONDS (0.5) a target; TUNE_REPLAY_SEED (1). The input that ends the program is in
 // the file that the last line names.
 
