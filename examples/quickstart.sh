@@ -5,7 +5,7 @@
 #   ./examples/quickstart.sh            keeps serving until Ctrl-C
 #   ./examples/quickstart.sh --once     ends when the study has ended
 #
-# Environment: TUNE_PORT (5000), TUNE_DATA (./tune-data), TUNE_JOBS (2, compile jobs)
+# Environment: TUNE_PORT (5000; 0 takes a free one), TUNE_DATA (./tune-data), TUNE_JOBS (2, compile jobs)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -49,7 +49,7 @@ exec 3<"$announcement" # stays open, so that the server's output always has a re
 rm -f "$announcement"
 read -r line <&3 || exit 1 # the server says why on stderr
 echo "$line"
-url=http://127.0.0.1:$port
+url=$(grep -o 'http://[^ ]*' <<<"$line")
 echo "Open the page now and watch: $url/"
 
 say "Tuning: 30 trials of a small network on real data"

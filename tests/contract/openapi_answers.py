@@ -97,7 +97,8 @@ def watch(urls):
 
     def watched(self, request, **options):
         response = send(self, request, **options)
-        base = next((url for url in urls if request.url.startswith(url + "/")), None)
+        # A copy: other threads start and stop servers meanwhile.
+        base = next((url for url in tuple(urls) if request.url.startswith(url + "/")), None)
         if base is None or response.history:
             return response
         description = description_of(base)

@@ -149,7 +149,7 @@ def test_no_path_leads_outside(server, run, path):
         ("POST", f"/ajax-api/2.0/mlflow/upload-artifact?run_uuid={run}&path={whole}", b"evil"),
     ]
     for method, target, body in attempts:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         connection.putrequest(method, target, skip_accept_encoding=True)
         connection.putheader("Content-Length", str(len(body or b"")))
         connection.endheaders(body)

@@ -67,7 +67,7 @@ def test_the_python_client(backend, authority, tmp_path, variables, word):
     with TlsFront(backend.url, authority.issue("python"), "Bearer abc") as front:
         trusted = {} if variables is None else {CA: authority.file, **variables}
         environment = surroundings(tmp_path, PYTHONPATH=CLIENT, TUNE_SERVER=front.url, **trusted)
-        done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, timeout=50)
+        done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, timeout=120)
         if word is None:
             assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
         else:

@@ -119,7 +119,7 @@ def test_a_running_request_is_answered_before_the_end(own_server):
         time.sleep(0.001)
     server.process.send_signal(signal.SIGTERM)
     thread.join()
-    assert server.process.wait(20) == 0
+    assert server.process.wait(120) == 0
     again = own_server()
     kept = history(again, run, "m")
     assert {step for step, status in results if status == 200} <= kept

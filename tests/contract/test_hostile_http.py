@@ -319,7 +319,7 @@ def test_drips_cost_little_and_hold_up_nobody(own_server):
         for each in drips:
             each.send(b"x")
         assert requests.get(f"{server.url}{SEARCH}").status_code == 200
-    assert server.falls_to_kb(before + (30 << 10), seconds=10), f"{server.memory_kb() - before} kB for 600 slow clients"
+    assert server.falls_to_kb(before + (30 << 10), seconds=20), f"{server.memory_kb() - before} kB for 600 slow clients"
     for each in drips:
         each.close()
     listed = requests.get(f"{server.url}{PROXY}?path=0/r").json()
@@ -340,7 +340,7 @@ def test_two_thousand_idle_connections(own_server):
             assert each.recv(12) == b"HTTP/1.1 200"
         with requests.Session() as session:
             assert session.get(f"{server.url}{SEARCH}").status_code == 200, "a new one is served"
-        assert server.falls_to_kb(60 << 10)
+        assert server.falls_to_kb(60 << 10, seconds=30), "and long before the idle ones are closed"
         more = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(100)]
         refused = more[-40]
         assert refused.recv(12) == b"HTTP/1.1 429"
@@ -350,7 +350,7 @@ def test_two_thousand_idle_connections(own_server):
         for each in idle:
             each.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while requests.get(f"{server.url}{SEARCH}").status_code != 200:
         assert time.monotonic() < deadline
     assert server.is_alive()

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import sqlite3
-import time
 import urllib.parse
 import uuid
 
@@ -220,10 +219,10 @@ def test_expensive_patterns_are_cheap_everywhere(server, client, experiment, tag
     for pattern in EXPENSIVE:
         for word in ("LIKE", "ILIKE"):
             text = f"tags.t {word} '{pattern}'"
-            began = time.monotonic()
+            began = server.cpu_seconds()
             assert run not in [each.info.run_id for each in client.search_runs([experiment], text)]
             client.search_experiments(filter_string=text)
             client.search_logged_models([experiment], text)
             client.search_registered_models(text)
             client.search_model_versions(text)
-            assert time.monotonic() - began < 10, "a page of a few rows: seconds mean that the pattern explodes"
+            assert server.cpu_seconds() - began < 10, "a page of a few rows: seconds mean that the pattern explodes"

@@ -274,7 +274,7 @@ def half_sent(url, data):
     return connection
 
 
-def wait_until(ready, seconds=20):
+def wait_until(ready, seconds=60):
     end = time.monotonic() + seconds
     while not ready():
         assert time.monotonic() < end

@@ -119,7 +119,7 @@ def test_does_what_it_says(own_server, tmp_path):
         "--phases", "coverage,fuzzing" if examples else "coverage", "--max-examples", str(max(examples, 1)),
         "--continue-on-failure", "--generation-database", "none", "--warnings", "off", "--no-color",
         "--exclude-path", "/api/ui/events",  # a stream without an end: tests/tracker/http and tests/web read it
-        "--request-timeout", "20", "--suppress-health-check", "all",
+        "--request-timeout", "60", "--suppress-health-check", "all",
     ]  # fmt: skip
     environment = {
         **os.environ,

@@ -163,11 +163,12 @@ def test_stored_locations_are_not_opened(server, call, model):
     assert answer.status_code == 400 and "not in this server's artifact store" in answer.text
 
 
-def test_patterns_do_not_explode(call, model):
+def test_patterns_do_not_explode(server, call, model):
     pattern = "%a" * 200 + "%b"
     for search in ["registered-models/search", "model-versions/search"]:
+        began = server.cpu_seconds()
         answer = call("GET", search, {"filter": f"name LIKE '{pattern}'"})
-        assert answer.status_code == 200 and answer.elapsed.total_seconds() < 5
+        assert answer.status_code == 200 and server.cpu_seconds() - began < 5
 
 
 def test_a_long_source_is_refused(call, model):

@@ -126,6 +126,7 @@ class TlsFront:
 
         class Quiet(http.server.ThreadingHTTPServer):
             daemon_threads = True
+            request_queue_size = 128
 
             def shutdown_request(self, request):
                 """Reads what the client still sends: a close before that is a reset, which can overtake the alert that

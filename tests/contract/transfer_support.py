@@ -30,7 +30,7 @@ def mlflow_server(folder):
     try:
         url = None
         for _ in range(1200):
-            found = re.search(r"running on (http://127.0.0.1:[1-9]\d*)", (folder / "server.log").read_text())
+            found = re.search(r"running on (http://127.0.0.1:[1-9]\d*)\D", (folder / "server.log").read_text())
             if found:
                 url = found.group(1)
                 break

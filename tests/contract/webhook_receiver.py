@@ -42,8 +42,11 @@ class Receiver:
             def log_message(self, *unused):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
+        class Many(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 128  # of 5 the rest would wait a second for the next try
+
+        self.server = Many(("127.0.0.1", 0), Handler)
         scheme = "http"
         if certificate is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -6,22 +6,14 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN_DIR = pathlib.Path(os.environ.get("TUNE_BIN_DIR", ROOT / "build/release/bin")).absolute()
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def scratch():
@@ -30,32 +22,29 @@ def scratch():
     return tempfile.mkdtemp(prefix="differential-", dir=memory if os.access(memory, os.W_OK) else None)
 
 
-def wait_until_healthy(process, url, seconds=180):
+def address_of(process, log, seconds=180):
+    """What the server's log says once it listens."""
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        assert process.poll() is None, f"MLflow's server ended with {process.returncode}"
-        with contextlib.suppress(urllib.error.URLError, OSError):
-            with urllib.request.urlopen(url + "/health", timeout=5) as answer:
-                if answer.status == 200:
-                    return
+    while not (found := re.search(r"running on (http://127.0.0.1:[1-9]\d*)\D", log.read_text())):
+        assert process.poll() is None, f"MLflow's server ended with {process.returncode}: {log.read_text()}"
+        assert time.monotonic() < deadline, f"MLflow's server did not answer in {seconds} s: {log.read_text()}"
         time.sleep(0.1)  # it has no other way to say that it listens
-    raise AssertionError(f"MLflow's server did not answer in {seconds} s")
+    with urllib.request.urlopen(found.group(1) + "/health", timeout=60) as answer:
+        assert answer.status == 200
+    return found.group(1)
 
 
 @contextlib.contextmanager
 def mlflow_server():
     """The address of `mlflow server --workers 1` on an empty store."""
     folder = scratch()
-    port = free_port()
-    command = [sys.executable, "-m", "mlflow", "server", "--port", str(port), "--workers", "1"]
+    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", "0", "--workers", "1"]
     command += ["--backend-store-uri", f"sqlite:///{folder}/mlflow.db", "--artifacts-destination", f"{folder}/artifacts"]
     environment = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     log = open(f"{folder}/server.log", "w")
     process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=folder, start_new_session=True)
     try:
-        url = f"http://127.0.0.1:{port}"
-        wait_until_healthy(process, url)
-        yield url
+        yield address_of(process, pathlib.Path(log.name))
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

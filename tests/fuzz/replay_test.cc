@@ -183,9 +183,11 @@ TEST_P(Replay, TheCorpusHoldsAndSoDoChangesOfIt) {
     Mutator mutator(corpus, seed);
     const auto end = std::chrono::steady_clock::now() + limit;
     std::size_t count = 0;
-    for (; std::chrono::steady_clock::now() < end; ++count) run(mutator.next());
+    do {
+        run(mutator.next());
+        ++count;
+    } while (std::chrono::steady_clock::now() < end);
     RecordProperty("inputs", static_cast<int>(corpus.size() + count));
-    EXPECT_GT(count, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fuzz, Replay, testing::ValuesIn(kTargets),

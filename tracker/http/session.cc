@@ -102,6 +102,7 @@ private:
     bool last_read_was_full_ = false;
     bool has_large_buffer_ = false;
     std::int64_t deadline_ms_ = kNoDeadline;
+    std::int64_t linger_end_ms_ = 0;
     std::chrono::steady_clock::time_point received_;  // the headers of request_
     bool close_after_ = false;
     bool unread_input_ = false;
@@ -540,11 +541,12 @@ void Session::on_response_written() {
     error_code ignored;
     socket_.shutdown(tcp::socket::shutdown_send, ignored);
     state_ = State::kLingering;
-    deadline_ms_ = Worker::now_ms() + kLinger_ms;
+    linger_end_ms_ = Worker::now_ms() + kLingerTotal_ms;
     linger();
 }
 
 void Session::linger() {
+    deadline_ms_ = std::min(Worker::now_ms() + kLinger_ms, linger_end_ms_);
     input_begin_ = input_end_ = 0;
     read();
 }

@@ -17,8 +17,10 @@ inline constexpr std::size_t kBodyReadBytes = 32 << 10;
 inline constexpr std::size_t kTransferBytes = 256 << 10;
 /// A refused request's body up to this size is read and dropped, so that the connection lives on.
 inline constexpr std::uint64_t kDrainedBodyMax = 64 << 10;
-/// After the last answer the rest of what the client sends is read for this long, since closing
-/// with unread data would reset the connection and could destroy the answer on its way.
-inline constexpr int kLinger_ms = 2000;
+/// After the last answer the rest of what the client sends is read, since closing with unread data
+/// would reset the connection and could destroy the answer on its way: until nothing came for the
+/// first time, and for the second one at most.
+inline constexpr int kLinger_ms = 5000;
+inline constexpr int kLingerTotal_ms = 30'000;
 
 }  // namespace tune::tracker

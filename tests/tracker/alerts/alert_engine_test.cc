@@ -42,10 +42,10 @@ protected:
             if (one.key == "tune.alert." + kind) return one.value;
         return "";
     }
-    /// Until `is_so` holds, which the engine's thread makes true; false after half a minute.
+    /// Until `is_so` holds, which the engine's thread makes true; false after a minute.
     template <class Condition>
     bool eventually(Condition is_so) {
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
         while (!is_so()) {
             if (std::chrono::steady_clock::now() > end) return false;
             std::this_thread::yield();

@@ -24,7 +24,7 @@ struct RawResponse {
 
 class RawClient {
 public:
-    static constexpr int kPatience_ms = 20'000;
+    static constexpr int kPatience_ms = 60'000;
 
     explicit RawClient(std::uint16_t port) {
         fd_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

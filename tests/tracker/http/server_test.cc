@@ -313,7 +313,10 @@ TEST(Server, KeepsQuietEventStreamsOpen) {
 }
 
 TEST(Server, FinishesRunningRequestsWhenItStops) {
-    TestServer server;
+    constexpr int kPatience_ms = 60'000;
+    ServerOptions options;
+    options.drain_timeout_ms = kPatience_ms;
+    TestServer server(options, kPatience_ms);
     RawClient idle(server.port());
     idle.exchange(get("/hello/x"));
     RawClient events(server.port());

@@ -74,10 +74,11 @@ private:
 
 class TestServer {
 public:
-    explicit TestServer(ServerOptions options = {}) {
+    /// Its end is quick; a test of the drain itself asks for more patience.
+    explicit TestServer(ServerOptions options = {}, int drain_max_ms = 2000) {
         add_routes();
         options.port = 0;
-        options.drain_timeout_ms = std::min(options.drain_timeout_ms, 2000);
+        options.drain_timeout_ms = std::min(options.drain_timeout_ms, drain_max_ms);
         auto started = Server::start(options, router);
         TUNE_CHECK(started.has_value(), "the test server starts");
         server = std::move(started).value();

@@ -35,7 +35,7 @@ class DeliveriesTest : public testing::Test {
 protected:
     DeliveriesTest() {
         options_.post.policy = {.allow_private = true, .allow_http = true};
-        options_.post.timeout_ms = 5000;
+        options_.post.timeout_ms = 60'000;
         options_.backoff_ms = 1;
         open();
     }
@@ -72,7 +72,7 @@ protected:
     /// Until no delivery waits.
     DeliveryFigures settled() {
         store_->wait_for_observers();
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
         while (service_->figures().deliveries.waiting > 0 && std::chrono::steady_clock::now() < end)
             std::this_thread::yield();
         // The documents of finished deliveries are deleted by commands before this one.

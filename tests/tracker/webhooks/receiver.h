@@ -49,7 +49,7 @@ public:
     /// Waits until there are `count` requests; all of them.
     std::vector<Received> wait_for(std::size_t count) {
         std::unique_lock lock(mutex_);
-        changed_.wait_for(lock, std::chrono::seconds(30),
+        changed_.wait_for(lock, std::chrono::seconds(60),
                           [&] { return received_.size() >= count; });
         return received_;
     }
