@@ -550,6 +550,24 @@ def test_plan_s_end_is_the_study_s(tmp_path):
     assert tune_json("plan", *words, cwd=tmp_path)["points_until_end"] == count == 3
 
 
+@pytest.mark.parametrize("words, size, is_exact, said", [
+    (["o=a,b", "x=1..10:int?o=a"], 11, True, "the space has 11 points"),
+    (["x=1..10:int", "--forbid", "x > 1"], 1, True, "the space has 1 point\n"),
+    (["o=a,b", "x=1..1000000:int?o=a"], 2e6, False, "the space has at most 2e+06 points"),
+    (["o=a,b", "x=0..1?o=a"], None, None, "sampler:"),
+])
+def test_plan_counts_the_points_that_there_are(tmp_path, words, size, is_exact, said):
+    plan = tune_json("plan", "-m", "loss", *words, cwd=tmp_path)
+    assert (plan["space_size"], plan["space_size_is_exact"]) == (size, is_exact)
+    assert said in tune("plan", "-m", "loss", *words, cwd=tmp_path).stdout
+
+
+def test_plan_says_that_the_time_ends_first(tmp_path):
+    words = ["plan", "-m", "loss", "-n", 10, "x=0..1", "--trial-time", "10m", "--time"]
+    assert "; the budget of 1h ends before that" in tune(*words, "1h", cwd=tmp_path).stdout
+    assert "ends before" not in tune(*words, "100m", cwd=tmp_path).stdout
+
+
 def test_plan_says_brackets_and_time_before_running(tmp_path):
     words = ["plan", "-n", 100, "-j", 4, "-m", "loss", "x=0..1", "--trial-time", "10m"]
     assert tune_json(*words, cwd=tmp_path)["expected_time_ms"] == 25 * 600_000

@@ -30,14 +30,28 @@ struct Rung {
     int bracket = 0;    ///< of hyperband, whose brackets share the trials
 };
 
-/// Points of the space, conditions aside; nothing if it is continuous or beyond 2^53.
-std::optional<double> space_size(const tuner::Space& space) {
-    double size = 1;
+/// Points of a finite space.
+struct SpaceSize {
+    double points = 0;
+    bool is_exact = false;  ///< else no more than so many: there are too many to try the rules on
+};
+
+/// Nothing if the space is continuous or has more than 2^53 points.
+std::optional<SpaceSize> space_size(const tuner::Space& space) {
+    SpaceSize size{1, space.rules() == nullptr};
+    std::vector<std::vector<double>> levels;
     for (const tuner::Parameter& parameter : space.parameters()) {
         if (parameter.count() == 0) return std::nullopt;
-        size *= static_cast<double>(parameter.count());
+        size.points *= static_cast<double>(parameter.count());
+        size.is_exact = size.is_exact && parameter.when.empty();
+        levels.push_back(tuner::levels_of(parameter, 0));
     }
-    return size < 9e15 ? std::optional(size) : std::nullopt;
+    const bool are_listed =
+        std::none_of(levels.begin(), levels.end(), [](const auto& one) { return one.empty(); });
+    const auto points =
+        size.is_exact || !are_listed ? std::nullopt : tuner::list_points(space, levels);
+    if (points) size = {static_cast<double>(points->size()), true};
+    return size.points < 9e15 ? std::optional(size) : std::nullopt;
 }
 
 /// How many points the sampler can propose before the study ends because every one was tried;
@@ -200,7 +214,8 @@ Json plan_json(const StudyConfig& config) {
                  {"space", config.space.to_json()},
                  {"forbid", to_json(config).value("forbid", Json::array())},
                  {"derive", to_json(config).value("derive", Json::object())},
-                 {"space_size", size ? Json(*size) : Json()},
+                 {"space_size", size ? Json(size->points) : Json()},
+                 {"space_size_is_exact", size ? Json(size->is_exact) : Json()},
                  {"points_until_end", points ? Json(*points) : Json()},
                  {"rungs", std::move(rungs)},
                  {"command", config.command}};
@@ -300,7 +315,9 @@ std::string plan_text(const StudyConfig& config, const Json& plan) {
         text += "never:    " + clause.get<std::string>() + "\n";
     if (!plan["space_size"].is_null()) {
         const double size = plan["space_size"];
-        text += "the space has " + number_cell(plan["space_size"]) + " points";
+        text += std::string("the space has ") +
+                (plan["space_size_is_exact"].get<bool>() ? "" : "at most ") +
+                number_cell(plan["space_size"]) + (size == 1 ? " point" : " points");
         const bool never_ends = plan["points_until_end"].is_null();
         if (never_ends && budget.trials && static_cast<double>(*budget.trials) > size)
             text += "; with more trials than that some are tried twice";
@@ -308,10 +325,15 @@ std::string plan_text(const StudyConfig& config, const Json& plan) {
     }
     if (plan.contains("population")) text += population_text(plan["population"]);
     text += rungs_text(plan);
-    if (plan.contains("expected_time_ms"))
-        text += "time:     about " +
-                tuner::duration_text(plan["expected_time_ms"].get<std::int64_t>() / 1000 * 1000) +
-                ", " + std::to_string(budget.parallel.value_or(1)) + " at a time\n";
+    if (plan.contains("expected_time_ms")) {
+        const auto time_ms = plan["expected_time_ms"].get<std::int64_t>();
+        text += "time:     about " + tuner::duration_text(time_ms / 1000 * 1000) + ", " +
+                std::to_string(budget.parallel.value_or(1)) + " at a time";
+        if (budget.time_ms && *budget.time_ms < time_ms)
+            text +=
+                "; the budget of " + tuner::duration_text(*budget.time_ms) + " ends before that";
+        text += "\n";
+    }
     if (!config.command.empty()) text += "command:  " + shell_text(config.command) + "\n";
     return text;
 }

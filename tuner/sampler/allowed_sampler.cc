@@ -28,8 +28,10 @@ Point AllowedSampler::suggest(std::uint64_t number, const Point& fixed) {
                              stream_key("instead of a forbidden one " + std::to_string(turn)));
         return draw_uniform(space_[index], source, number);
     };
-    if (std::optional<Point> other = find_allowed(space_, fixed, draw)) return std::move(*other);
-    return fixed.empty() && !example_.empty() ? example_ : point;
+    if (std::optional<Point> other = find_allowed(space_, fixed, draw, true))
+        return std::move(*other);
+    return fixed.empty() && !example_.empty() ? spread_allowed(space_, fixed, example_, draw)
+                                              : point;
 }
 
 }  // namespace tune::tuner

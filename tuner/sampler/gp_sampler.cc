@@ -31,6 +31,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "tuner/sampler/distinct_sampler.h"
 #include "tuner/sampler/gp/search.h"
 #include "tuner/sampler/normal.h"
 
@@ -48,6 +49,8 @@ constexpr std::uint64_t kLocalEvery = 3;
 constexpr double kNoiseOfLocalMax = 0.1;
 constexpr std::size_t kNeighbours = 4;
 constexpr std::size_t kNeighboursPerFeature = 1;
+/// Values below this and above its inverse are scaled.
+constexpr double kSmall = 1e-100;
 
 double median_of(std::vector<double> values) {
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -89,6 +92,18 @@ double standardise(std::vector<double>& values) {
     const double deviation = std::sqrt(square / n);
     for (double& value : values) value = deviation > 0 ? (value - mean) / deviation : 0;
     return deviation;
+}
+
+/// Brings values whose squares are no doubles near 1, by a power of two, which changes no digit;
+/// returns its exponent.
+int bring_near_one(std::vector<double>& values) {
+    double largest = 0;
+    for (const double value : values)
+        if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+    if (largest == 0 || (largest > kSmall && largest < 1 / kSmall)) return 0;
+    const int exponent = std::ilogb(largest);
+    for (double& value : values) value = std::ldexp(value, -exponent);
+    return exponent;
 }
 
 /// Infinities become a little worse, or better, than the rest.
@@ -208,6 +223,7 @@ GpSampler::Values GpSampler::values_of(const View& view, std::size_t count) {
     std::vector<double>& values = of.values;
     std::vector<double> complete;
     for (std::size_t i = 0; i < count; ++i) values.push_back(*view.finished[i]->value);
+    const int exponent = bring_near_one(values);
     make_finite(values);
     for (std::size_t i = 0; i < count; ++i)
         if (!view.finished[i]->is_pruned) complete.push_back(values[i]);
@@ -217,7 +233,7 @@ GpSampler::Values GpSampler::values_of(const View& view, std::size_t count) {
             if (view.finished[i]->is_pruned) values[i] = std::max(values[i], median);
     }
     warp(values);
-    of.unit = standardise(values);
+    of.unit = std::ldexp(standardise(values), exponent);
     return of;
 }
 
@@ -377,9 +393,13 @@ std::vector<double> GpSampler::best_row(Rows chosen, CovarianceFactor& factor, c
     problem.canonical = [this](const std::vector<double>& row) {
         return encoding_.row(encoding_.point(row));
     };
+    // Where rules leave little room the best of what they allow may be a point that was had. In a
+    // finite space what is wrapped around this sampler sees to that.
+    const bool avoids_known = !is_finite_space(space_);
     if (space_.rules() != nullptr)
-        problem.is_forbidden = [this](const std::vector<double>& row) {
-            return space_.is_forbidden(encoding_.point(row));
+        problem.is_forbidden = [this, &view, avoids_known](const std::vector<double>& row) {
+            return space_.is_forbidden(encoding_.point(row)) ||
+                   (avoids_known && is_known(view, row));
         };
     hold_given(fixed, problem.fixed);
     return find_best_row(problem, source_, number);

@@ -15,6 +15,12 @@ constexpr std::uint64_t kDrawsMax = 1000;
 constexpr std::uint64_t kRepairsMax = 1000;
 /// Values that a repair tries for one parameter, besides its bounds.
 constexpr std::uint64_t kValuesTried = 8;
+/// Rounds of moves from a repaired point, and values that are tried for one move: each halves what
+/// is left of a range, in the mean.
+constexpr int kSpreadRounds = 3;
+constexpr int kShrinksMax = 40;
+/// Turns of the draws that spread a point, apart from those that find it.
+constexpr std::uint64_t kSpreadTurn = 1u << 20;
 /// Combinations that the exact search looks at.
 constexpr std::size_t kVisitsMax = 200'000;
 
@@ -34,6 +40,13 @@ double value_at(const Parameter& parameter, double uniform) {
     return parameter.snap(std::exp(low + uniform * (std::log(parameter.high) - low)));
 }
 
+/// The inverse of value_at.
+double share_at(const Parameter& parameter, double value) {
+    const double low = parameter.log ? std::log(parameter.low) : parameter.low;
+    const double high = parameter.log ? std::log(parameter.high) : parameter.high;
+    return ((parameter.log ? std::log(value) : value) - low) / (high - low);
+}
+
 /// How many points a search may hold to the rules.
 std::size_t checks_of(const Space& space) {
     std::size_t cost = space.size() + 1;
@@ -47,13 +60,17 @@ public:
     Finder(const Space& space, const Point& given, const DrawValue& draw)
         : space_(space), given_(given), draw_(draw), checks_max_(checks_of(space)) {}
 
+    bool is_repaired = false;  ///< what find() found
+
     std::optional<Point> find() {
         const std::uint64_t draws = std::min<std::uint64_t>(kDrawsMax, checks_max_ / 2);
         Point point;
+        is_repaired = false;
         for (turn_ = 0; turn_ < draws; ++turn_) {
             point = settled(space_.empty_point());
             if (!space_.is_forbidden(point)) return point;
         }
+        is_repaired = true;
         for (std::uint64_t i = 0; i < kRepairsMax && checks_ < checks_max_; ++i) {
             if (!repair(point)) return std::nullopt;
             if (!space_.is_forbidden(point)) return point;
@@ -61,9 +78,41 @@ public:
         return std::nullopt;
     }
 
+    Point spread(Point point) {
+        turn_ = kSpreadTurn;
+        checks_ = 0;
+        for (int round = 0; round < kSpreadRounds; ++round)
+            for (const std::size_t index : space_.parents_first())
+                if (!is_given(index) && is_active(point[index]) && !space_[index].is_single())
+                    move(point, index);
+        return point;
+    }
+
 private:
     bool is_given(std::size_t index) const {
         return index < given_.size() && is_active(given_[index]);
+    }
+
+    /// To a value that is allowed, drawn from a bracket around the one it has; what is forbidden
+    /// becomes an end of it.
+    void move(Point& point, std::size_t index) {
+        const Parameter& parameter = space_[index];
+        const double here = share_at(parameter, point[index]);
+        double low = 0;
+        double high = 1;
+        for (int i = 0; i < kShrinksMax && checks_ < checks_max_; ++i) {
+            const double drawn = draw_(++turn_, index);
+            const double share = low + (high - low) * share_at(parameter, drawn);
+            Point moved = point;
+            moved[index] = i == 0 ? drawn : value_at(parameter, share);
+            moved = settled(moved);
+            ++checks_;
+            if (!space_.is_forbidden(moved)) {
+                point = std::move(moved);
+                return;
+            }
+            (share < here ? low : high) = share;
+        }
     }
 
     /// Fills what the conditions make active, keeping the values that are there.
@@ -182,7 +231,8 @@ private:
 
 }  // namespace
 
-std::optional<Point> find_allowed(const Space& space, const Point& given, const DrawValue& draw) {
+std::optional<Point> find_allowed(const Space& space, const Point& given, const DrawValue& draw,
+                                  bool is_spread) {
     if (space.rules() == nullptr) {
         Point point = space.empty_point();
         for (const std::size_t index : space.parents_first()) {
@@ -192,7 +242,14 @@ std::optional<Point> find_allowed(const Space& space, const Point& given, const 
         }
         return point;
     }
-    return Finder(space, given, draw).find();
+    Finder finder(space, given, draw);
+    std::optional<Point> found = finder.find();
+    if (found && is_spread && finder.is_repaired) return finder.spread(std::move(*found));
+    return found;
+}
+
+Point spread_allowed(const Space& space, const Point& given, Point start, const DrawValue& draw) {
+    return Finder(space, given, draw).spread(std::move(start));
 }
 
 AllowedSearch look_for_allowed(const Space& space, const Point& given) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
@@ -22,15 +23,30 @@ Known truth(bool value) {
     return {value ? 1.0 : 0.0, true};
 }
 
+/// With the sign of the divisor, as in Python. What std::fmod gives is exact.
+double modulo(double a, double b) {
+    const double rest = std::fmod(a, b);
+    if (rest == 0) return std::copysign(rest, b);
+    return (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+/// Python's: the quotient of what is left of `a` without the rest, so that a quotient that rounds
+/// up to a whole number is not one too large.
+double floor_divide(double a, double b) {
+    if (b == 0 || !std::isfinite(a) || !std::isfinite(b)) return std::floor(a / b);
+    return std::rint((a - modulo(a, b)) / b);
+}
+
 double arithmetic(Step step, double a, double b) {
+    // The comparisons of max and min are all false for NaN, which must not get lost.
+    if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<double>::quiet_NaN();
     switch (step) {
         case Step::kAdd: return a + b;
         case Step::kSubtract: return a - b;
         case Step::kMultiply: return a * b;
         case Step::kDivide: return a / b;
-        case Step::kFloorDivide: return std::floor(a / b);
-        // The sign of the divisor, as in Python.
-        case Step::kModulo: return a - std::floor(a / b) * b;
+        case Step::kFloorDivide: return floor_divide(a, b);
+        case Step::kModulo: return modulo(a, b);
         case Step::kPower: return std::pow(a, b);
         case Step::kMax: return std::max(a, b);
         case Step::kMin: return std::min(a, b);

@@ -24,6 +24,9 @@ struct Function {
 
 constexpr std::size_t kManyArguments = 100;
 
+/// Integers beyond 2^53 are not exact as doubles.
+constexpr double kIntegerMax = 9007199254740992.0;
+
 constexpr Function kFunctions[] = {
     {"abs", Step::kAbs, 1, 1, false},
     {"ceil", Step::kCeil, 1, 1, true},
@@ -71,7 +74,37 @@ struct Operand {
     std::size_t op = 0;               // its only step, if `bare` or `literal`
     const Parameter* bare = nullptr;  // nothing but a choice, ordinal or const
     std::optional<Json> literal = {};
+    std::optional<double> most = {};  // of an integer that is never negative, if it has a bound
 };
+
+/// The greatest value of integers that are never negative; nothing for others.
+std::optional<double> most_of(const Parameter& parameter, ValueType type) {
+    if (type != ValueType::kInteger) return std::nullopt;
+    if (parameter.kind == Kind::kInt)
+        return parameter.low >= 0 ? std::optional(parameter.high) : std::nullopt;
+    double most = 0;
+    for (const Json& value : parameter.choices) {
+        if (value.get<double>() < 0) return std::nullopt;
+        most = std::max(most, value.get<double>());
+    }
+    return most;
+}
+
+/// As above, of `a step b`.
+std::optional<double> most_of(Step step, const Operand& a, const Operand& b) {
+    if (!a.most || !b.most) return std::nullopt;
+    switch (step) {
+        case Step::kAdd: return *a.most + *b.most;
+        case Step::kMultiply: return *a.most * *b.most;
+        case Step::kFloorDivide:
+            return b.literal && *b.most > 0 ? std::floor(*a.most / *b.most) : *a.most;
+        case Step::kModulo: return b.most;
+        case Step::kPower: return std::pow(std::max(*a.most, 1.0), *b.most);
+        case Step::kMax: return std::max(*a.most, *b.most);
+        case Step::kMin: return std::min(*a.most, *b.most);
+        default: return std::nullopt;
+    }
+}
 
 }  // namespace
 
@@ -336,7 +369,8 @@ private:
                                     second.type == ValueType::kInteger &&
                                     sign->second != Step::kDivide;
             first = Operand{.type = is_integer ? ValueType::kInteger : ValueType::kNumber,
-                            .column = first.column};
+                            .column = first.column,
+                            .most = most_of(sign->second, first, second)};
         }
     }
 
@@ -370,11 +404,20 @@ private:
         TUNE_TRY(exponent, nested([this] { return sign(); }));
         TUNE_TRY_VOID(expect_number(exponent));
         emit({.step = Step::kPower}, -1);
-        const bool is_integer = base.type == ValueType::kInteger && exponent.literal &&
-                                exponent.literal->is_number_integer() &&
+        return power_of(base, exponent);
+    }
+
+    /// As in Python an integer where both are and the exponent is not negative, as far as it is
+    /// certain that it has no more digits than a double.
+    static Operand power_of(const Operand& base, const Operand& exponent) {
+        const bool is_literal = exponent.literal && exponent.literal->is_number_integer() &&
                                 exponent.literal->get<std::int64_t>() >= 0;
+        const std::optional<double> most = most_of(Step::kPower, base, exponent);
+        const bool is_integer =
+            base.type == ValueType::kInteger && (is_literal || (most && *most <= kIntegerMax));
         return Operand{.type = is_integer ? ValueType::kInteger : ValueType::kNumber,
-                       .column = base.column};
+                       .column = base.column,
+                       .most = is_integer ? most : std::nullopt};
     }
 
     Result<Operand> primary() {
@@ -387,7 +430,7 @@ private:
         ++at_;
         TUNE_TRY(inner, nested([this] { return choice(); }));
         if (!take(")")) return fault(token(), "expected ')', found " + found());
-        return Operand{.type = inner.type, .column = first.column};
+        return Operand{.type = inner.type, .column = first.column, .most = inner.most};
     }
 
     Result<Operand> call(const Token& name) {
@@ -403,12 +446,21 @@ private:
         take("(");
         std::size_t count = 0;
         bool are_integers = true;
+        Operand joined;
         do {
             TUNE_TRY(argument, nested([this] { return choice(); }));
             TUNE_TRY_VOID(expect_number(argument));
             are_integers = are_integers && argument.type == ValueType::kInteger;
             if (++count > function->arguments_max) break;
-            if (count > 1) emit({.step = function->step}, -1);
+            if (count == 1) {
+                joined = std::move(argument);
+                continue;
+            }
+            emit({.step = function->step}, -1);
+            if (function->step == Step::kPower)
+                joined = power_of(joined, argument);
+            else
+                joined.most = most_of(function->step, joined, argument);
         } while (take(","));
         if (count > function->arguments_max || count < function->arguments_min)
             return fault(name,
@@ -421,9 +473,13 @@ private:
         if (function->arguments_max == 1) emit({.step = function->step}, 0);
         const bool keeps_integer = function->step == Step::kAbs || function->step == Step::kMax ||
                                    function->step == Step::kMin;
-        const bool is_integer = function->gives_integer || (keeps_integer && are_integers);
-        return Operand{.type = is_integer ? ValueType::kInteger : ValueType::kNumber,
-                       .column = name.column};
+        const bool is_integer = function->step == Step::kPower
+                                    ? joined.type == ValueType::kInteger
+                                    : function->gives_integer || (keeps_integer && are_integers);
+        return Operand{
+            .type = is_integer ? ValueType::kInteger : ValueType::kNumber,
+            .column = name.column,
+            .most = keeps_integer || function->step == Step::kPower ? joined.most : std::nullopt};
     }
 
     Result<Operand> name(const Token& name) {
@@ -432,7 +488,10 @@ private:
         expression_.slots_.push_back(variable->slot);
         Operand operand{.type = variable->type, .column = name.column};
         const Parameter* parameter = variable->parameter;
-        if (parameter != nullptr) operand.type = type_of(*parameter);
+        if (parameter != nullptr) {
+            operand.type = type_of(*parameter);
+            operand.most = most_of(*parameter, operand.type);
+        }
         if (parameter == nullptr || parameter->kind == Kind::kFloat ||
             parameter->kind == Kind::kInt) {
             emit({.step = Step::kLoad, .index = variable->slot}, 1);
@@ -453,6 +512,7 @@ private:
         if (value.is_number()) {
             op.constant = value.get<double>();
             operand.type = value.is_number_integer() ? ValueType::kInteger : ValueType::kNumber;
+            if (value.is_number_integer() && op.constant >= 0) operand.most = op.constant;
         } else if (value.is_boolean()) {
             op.constant = value.get<bool>() ? 1 : 0;
             operand.type = ValueType::kTruth;

@@ -83,6 +83,13 @@ Parameter& Parameter::operator=(const Parameter&) = default;
 Parameter& Parameter::operator=(Parameter&&) noexcept = default;
 Parameter::~Parameter() = default;
 
+double grid_tolerance(const Parameter& parameter, double internal) {
+    // Of a fine grid the values themselves are off by some ulps, which are parts of a step.
+    return std::max(kGridTolerance, 4 * std::numeric_limits<double>::epsilon() *
+                                        std::max(std::abs(internal), std::abs(parameter.low)) /
+                                        parameter.step);
+}
+
 double grid_value(const Parameter& parameter, double steps) {
     const double value = parameter.low + steps * parameter.step;
     if (parameter.kind != Kind::kFloat) return value;
@@ -96,7 +103,10 @@ double grid_value(const Parameter& parameter, double steps) {
         const double decimals = 14 - std::floor(std::log10(low));
         std::snprintf(text, sizeof text, "%.*f", static_cast<int>(std::max(decimals, 0.0)), value);
     }
-    return std::strtod(text, nullptr) + 0.0;  // no -0
+    const double decimal = std::strtod(text, nullptr) + 0.0;  // no -0
+    // A finer grid needs more digits than that.
+    const double tolerance = grid_tolerance(parameter, value) * parameter.step;
+    return std::abs(decimal - value) > tolerance ? value : decimal;
 }
 
 std::uint64_t Parameter::count() const {
@@ -108,10 +118,7 @@ bool Parameter::contains(double internal) const {
     if (!(internal >= low && internal <= high)) return false;
     if (step == 0) return true;
     const double steps = (internal - low) / step;
-    // Of a fine grid the values themselves are off by some ulps, which are parts of a step.
-    const double rounding = 4 * std::numeric_limits<double>::epsilon() *
-                            std::max(std::abs(internal), std::abs(low)) / step;
-    return std::abs(steps - std::rint(steps)) <= std::max(kGridTolerance, rounding);
+    return std::abs(steps - std::rint(steps)) <= grid_tolerance(*this, internal);
 }
 
 double Parameter::snap(double internal) const {

@@ -153,7 +153,11 @@ double SpaceRules::computed(const Derived& derived, const std::vector<double>& s
     const Known known = derived.expression.value(slots);
     const bool is_too_large =
         derived.expression.type() == ValueType::kInteger && std::abs(known.value) > kIntegerMax;
-    is_broken = known.is_known && (!std::isfinite(known.value) || is_too_large);
+    // Unknown although all that it reads is there: it hangs on a comparison with NaN.
+    const bool is_lost =
+        !known.is_known && std::all_of(derived.reads.begin(), derived.reads.end(),
+                                       [&](std::size_t slot) { return is_active(slots[slot]); });
+    is_broken = is_lost || (known.is_known && (!std::isfinite(known.value) || is_too_large));
     return known.is_known && !is_broken ? known.value : kInactive;
 }
 

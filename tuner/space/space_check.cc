@@ -16,6 +16,12 @@ namespace {
 /// Integers beyond 2^53 are not exact as doubles.
 constexpr double kIntegerMax = 9007199254740992.0;
 
+/// Sums and differences of bounds, and parts of a range, must be doubles with all their digits.
+constexpr double kBoundMax = 1e307;
+constexpr double kRangeMin = 1e-290;
+/// Of a step: what rounding may cost.
+constexpr double kRoundingMax = 0.25;
+
 using Fault = std::optional<ParameterFault>;
 
 std::string shown(const Parameter& p, double value) {
@@ -32,9 +38,15 @@ Fault range_fault(const Parameter& p) {
         return ParameterFault{key, "the lower bound " + shown(p, p.low) +
                                        " is above the upper bound " + shown(p, p.high) +
                                        "; expected [low, high]"};
-    if (!std::isfinite(p.high - p.low))
+    const auto range_is = [&](const char* what) {
         return ParameterFault{key, "the range from " + shown(p, p.low) + " to " + shown(p, p.high) +
-                                       " is too large for a double"};
+                                       " is too " + what + " for a double"};
+    };
+    const bool is_bounded = std::max(std::abs(p.low), std::abs(p.high)) <= kBoundMax;
+    if (!is_bounded && !p.log && p.low < p.high) return range_is("large");
+    const bool has_room =
+        p.log && p.low > 0 ? std::log(p.low) < std::log(p.high) : p.high - p.low >= kRangeMin;
+    if (!has_room && p.low < p.high) return range_is("narrow");
     if (p.kind != Kind::kInt) return std::nullopt;
     if (p.low != std::floor(p.low) || p.high != std::floor(p.high))
         return ParameterFault{key, "an int needs integer bounds, found " + number_text(p.low) +
@@ -55,6 +67,10 @@ Fault step_fault(const Parameter& p) {
         return ParameterFault{"step", "step " + shown(p, p.step) + " is larger than the range " +
                                           shown(p, p.low) + ".." + shown(p, p.high) +
                                           ", so only one value would be left"};
+    const double largest = std::max(std::abs(p.low), std::abs(p.high));
+    if (p.kind == Kind::kFloat && p.low < p.high && grid_tolerance(p, largest) > kRoundingMax)
+        return ParameterFault{"step", "step " + shown(p, p.step) + " is too fine beside " +
+                                          shown(p, largest) + ": doubles have 16 digits"};
     if ((p.high - p.low) / p.step > kIntegerMax)
         return ParameterFault{"step", "step " + shown(p, p.step) + " gives more than 2^53 values"};
     return std::nullopt;
@@ -78,6 +94,12 @@ Fault log_fault(const Parameter& p) {
     return std::nullopt;
 }
 
+/// JSON has neither, so they would not come back from where a study is stored.
+bool has_no_json(const Json& value) {
+    if (value.is_number_float()) return !std::isfinite(value.get<double>());
+    return value.is_structured() && std::any_of(value.begin(), value.end(), has_no_json);
+}
+
 Fault choices_fault(Parameter& p) {
     const std::string key(kind_name(p.kind));
     if (p.choices.empty())
@@ -88,6 +110,10 @@ Fault choices_fault(Parameter& p) {
                                        " are supported"};
     std::unordered_set<std::string> seen;
     for (const Json& value : p.choices) {
+        if (has_no_json(value))
+            return ParameterFault{key,
+                                  "infinity and NaN are no values of JSON; write the text "
+                                  "that your program reads, such as \"inf\""};
         // 1 and 1.0 are one value, as they are in JSON.
         const bool whole = value.is_number_float() && std::abs(value.get<double>()) < 1e15 &&
                            value.get<double>() == std::floor(value.get<double>());
@@ -137,7 +163,8 @@ Fault settle_domain(Parameter& p) {
         if (p.step > 0 && p.low < p.high) {
             // Also where it is a grid point as written, but for rounding: another program's, or
             // one that an earlier version recorded.
-            const double steps = std::floor((p.high - p.low) / p.step + 1e-9);
+            const double rounding = p.kind == Kind::kFloat ? grid_tolerance(p, p.high) : 1e-9;
+            const double steps = std::floor((p.high - p.low) / p.step + rounding);
             p.high = std::max(p.low, grid_value(p, steps));
         }
     } else if (Fault fault = choices_fault(p)) {

@@ -22,6 +22,10 @@ struct ParameterFault {
 /// The rule for names: a letter or '_', then letters, digits and _ - . /; at most 250 characters.
 [[nodiscard]] std::optional<std::string> name_fault(std::string_view name);
 
+/// How far from a whole number of steps above `low` a value of the grid may be, in steps: what
+/// rounding costs. REQUIRES: step > 0.
+[[nodiscard]] double grid_tolerance(const Parameter& parameter, double internal);
+
 /// The value so many steps above `low`. Of a float it is the decimal number that is meant: 0.9 for
 /// 3 * 0.3, which is 0.8999999999999999 in doubles.
 [[nodiscard]] double grid_value(const Parameter& parameter, double steps);

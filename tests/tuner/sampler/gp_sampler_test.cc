@@ -56,6 +56,27 @@ TEST(GpSampler, PointsLieInTheSpaceAndTheBestIsFound) {
     }
 }
 
+/// Squares of the values are no doubles, but the values are.
+TEST(GpSampler, TheScaleOfValuesDoesNotMatter) {
+    const Space space = Space::from_json(kMixed).value();
+    const auto study = [&](int exponent) {
+        const auto sampler = make_sampler(space, gp(), Goal::kMinimize, 4);
+        std::vector<Point> points;
+        for (std::uint64_t n = 0; n < 20; ++n) {
+            points.push_back(sampler->suggest(n));
+            EXPECT_TRUE(sampler->observe(told(n, points.back(), Observation::State::kComplete,
+                                              std::ldexp(objective(points.back()), exponent))));
+        }
+        return points;
+    };
+    const std::vector<Point> usual = study(0);
+    for (const int exponent : {-1000, -600, 600, 1010}) {
+        const std::vector<Point> scaled = study(exponent);
+        for (std::size_t n = 0; n < usual.size(); ++n)
+            EXPECT_EQ(space.to_json(scaled[n]), space.to_json(usual[n])) << exponent << " " << n;
+    }
+}
+
 TEST(GpSampler, ARebuiltSamplerSuggestsTheSameBits) {
     const Space space = Space::from_json(kMixed).value();
     const auto lived = make_sampler(space, gp(), Goal::kMinimize, 11);

@@ -131,6 +131,38 @@ TEST(Rules, NothingForbiddenIsProposed) {
         }
 }
 
+/// Where chance hits once in 10^4 or 10^6, searching ends at bounds, or at one and the same
+/// example; trials must not have the same point for that.
+TEST(Rules, PointsOfASliverDiffer) {
+    const Space spaces[] = {
+        read("space: {x: 0..1, y: 0..1}\nforbid: [x + y > 0.01]\n").space,
+        read("space: {a: {int: [1, 1000]}, b: {int: [1, 1000]}, x: 0..1}\n"
+             "forbid: ['a != 77', 'b != 912']\n")
+            .space,
+    };
+    for (const Space& space : spaces)
+        for (const char* type : {"random", "qmc", "tpe", "gp", "cmaes", "nsga2", "auto"}) {
+            const auto sampler = sampler_of(space, type);
+            std::set<Point> points;
+            for (std::uint64_t n = 0; n < 30; ++n) {
+                const Point point = sampler->suggest(n);
+                ASSERT_TRUE(space.check(point)) << type << n;
+                points.insert(point);
+                ASSERT_TRUE(sampler->observe({.number = n,
+                                              .state = Observation::State::kComplete,
+                                              .point = point,
+                                              .value = point.back()}));
+            }
+            EXPECT_EQ(points.size(), 30u) << type;
+        }
+}
+
+TEST(Rules, PointsOfASliverAreUniform) {
+    const Space space = read("space: {x: 0..1}\nforbid: [x > 0.0001]\n").space;
+    EXPECT_LT(distance(draws_of(space, "random", 300), [](double x) { return x / 0.0001; }),
+              1.63 / std::sqrt(300.0));
+}
+
 /// Rejection leaves the distribution as it is elsewhere.
 TEST(Rules, AllowedPointsStayUniform) {
     const Space space = read("space: {x: 0..1}\nforbid: [x > 0.25 and x < 0.75]\n").space;

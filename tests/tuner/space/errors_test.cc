@@ -74,6 +74,25 @@ TEST(Errors, Domains) {
         {"space:\n  x: {float: [-1.7e308, 1.7e308]}",
          "line 2, column 14: space.x: the range from -1.7e+308 to 1.7e+308 is too large for a "
          "double"},
+        {"space:\n  x: {float: [0, 1.7e308]}",
+         "line 2, column 14: space.x: the range from 0.0 to 1.7e+308 is too large for a double"},
+        {"space:\n  x: {float: [0, 5e-324]}",
+         "line 2, column 14: space.x: the range from 0.0 to 5e-324 is too narrow for a double"},
+        {"space:\n  x: {float: [10000000000.0, 10000000000.000002], log: true}",
+         "line 2, column 14: space.x: the range from 10000000000.0 to 10000000000.000002 is too "
+         "narrow for a double"},
+        {"space:\n  x: {float: [1e9, 1000000001], step: 1e-7}",
+         "line 2, column 39: space.x: step 1e-07 is too fine beside 1000000001.0: doubles have 16 "
+         "digits"},
+        {"space:\n  x: {choice: [1, .inf]}",
+         "line 2, column 15: space.x: infinity and NaN are no values of JSON; write the text that "
+         "your program reads, such as \"inf\""},
+        {"space:\n  x: {choice: [[1, {a: .nan}], 2]}",
+         "line 2, column 15: space.x: infinity and NaN are no values of JSON; write the text that "
+         "your program reads, such as \"inf\""},
+        {"space:\n  x: {const: -.inf}",
+         "line 2, column 14: space.x: infinity and NaN are no values of JSON; write the text that "
+         "your program reads, such as \"inf\""},
         {"space:\n  x: {float: [0, one]}",
          "line 2, column 18: space.x.float: expected a number, found the text 'one'"},
         {"space:\n  x: {float: 3}",

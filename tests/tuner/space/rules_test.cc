@@ -69,7 +69,15 @@ TEST(Rules, Arithmetic) {
     EXPECT_EQ(derived("batch // 3 + batch % 3"), "86");
     EXPECT_EQ(derived("-7 // 2"), "-4");
     EXPECT_EQ(derived("-7 % 3"), "2");
-    EXPECT_EQ(derived("2 ** 3 ** 2"), "512.0");
+    EXPECT_EQ(derived("2 ** 3 ** 2"), "512");
+    EXPECT_EQ(derived("2 ** (batch // 100)"), "4");  // batch is never negative
+    EXPECT_EQ(derived("pow(2, min(batch, 10)) // 3"), "341");
+    EXPECT_EQ(derived("2 ** (3 - batch // 256)"), "4.0");     // Python: 0.25 for a batch of 1,280
+    EXPECT_EQ(derived("2 ** (batch // 8)"), "4294967296.0");  // may have more digits than a double
+    EXPECT_EQ(derived("0.3 % 0.1"), "0.09999999999999998");
+    EXPECT_EQ(derived("7 ** 6 % -0.007"), "-2.4490617867023445e-12");
+    EXPECT_EQ(derived("1 // 0.1"), "9.0");
+    EXPECT_EQ(derived("-6 % 3"), "0");
     EXPECT_EQ(derived("2 ** 3"), "8");
     EXPECT_EQ(derived("-2 ** 2"), "-4");
     EXPECT_EQ(derived("2 ** -1"), "0.5");
@@ -175,8 +183,11 @@ TEST(Rules, ValuesThatAreNotFiniteCannotRun) {
     EXPECT_EQ(checked.error().message,
               "point: the derived value 'x' = '1 / (batch - 256)' is not a finite number here");
     EXPECT_TRUE(space.check(point_of(space, R"({"batch": 255})")));
-    for (const char* never : {"1 / 0", "0 / 0", "exp(1000)", "sqrt(-batch)", "log(-lr)",
-                              "10 ** 400 * batch", "batch ** 99"}) {
+    // NaN is not lost on the way: every comparison of min and max with it is false, and what hangs
+    // on a comparison with it does not exist.
+    for (const char* never : {"min(10, log(-lr))", "max(log(-lr), 10)", "min(log(-lr), 10)",
+                              "1 if log(-lr) > 0 else 2", "1 / 0", "0 / 0", "exp(1000)",
+                              "sqrt(-batch)", "log(-lr)", "10 ** 400 * batch", "batch ** 99"}) {
         const std::string error =
             error_of(std::string(kSpace) + "derive: {x: " + Json(never).dump() + "}\n");
         if (std::string(never) == "batch ** 99") {

@@ -72,6 +72,38 @@ TEST(Space, TextsAreWhatAProgramReads) {
     EXPECT_EQ(one[4].text(one[4].snap(0.07000000000000001)), "0.07");
 }
 
+/// A grid is settled when it is read and again from what was stored; its last value must stay.
+TEST(Space, GridsAreTheSameWhenTheyAreReadAgain) {
+    struct Grid {
+        double low, high, step;
+        std::uint64_t count;
+        double last;
+    };
+    const Grid grids[] = {{1e6, 1000000.021, 1e-3, 22, 1000000.021},
+                          {1e6, 1000000.0215, 1e-3, 22, 1000000.021},
+                          {-1e6, -999999.9785, 1e-3, 22, -999999.979},
+                          {1e6, 1e6 + 2.5e-7, 1e-8, 26, 1e6 + 2.5e-7},
+                          {0.1, 0.1 + 1e-12, 1e-15, 1001, 0.100000000001},
+                          {123456.7, 123457.7, 0.07, 15, 123457.68},
+                          {0, 1, 0.3, 4, 0.9},
+                          {-0.37, 1, 0.07, 20, 0.96}};
+    for (const Grid& grid : grids) {
+        const Json one = {{"x", {{"float", {grid.low, grid.high}}, {"step", grid.step}}}};
+        const Result<Space> first = Space::from_json(one);
+        ASSERT_TRUE(first) << first.error().message;
+        EXPECT_EQ((*first)[0].count(), grid.count) << one;
+        EXPECT_EQ((*first)[0].high, grid.last) << one;
+        const Result<Space> again = Space::from_json(first->to_json());
+        ASSERT_TRUE(again);
+        EXPECT_TRUE(*again == *first) << one;
+        for (std::uint64_t k = 0; k < grid.count; ++k) {
+            const double value = (*first)[0].snap(grid.low + static_cast<double>(k) * grid.step);
+            EXPECT_TRUE((*again)[0].contains(value)) << one << k;
+            EXPECT_EQ((*again)[0].snap(value), value) << one << k;
+        }
+    }
+}
+
 TEST(Space, ConditionsSwitchParametersOnAndOff) {
     const Space one = space(kAll);
     const auto index = [&](const char* name) { return *one.find(name); };
