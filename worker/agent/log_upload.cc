@@ -95,10 +95,10 @@ void LogUpload::work(tracker::Client& client) {
             changed_.wait(lock, [&] {
                 if (stopping_) return true;
                 for (auto at = jobs_.begin(); at != jobs_.end(); ++at) {
-                    if (busy_.contains(at->serial)) continue;  // its files one after another
+                    if (busy_.contains(at->id.run_id)) continue;
                     job = std::move(*at);
                     jobs_.erase(at);
-                    busy_[job->serial] = true;
+                    busy_.insert(job->id.run_id);
                     return true;
                 }
                 return false;
@@ -117,7 +117,7 @@ void LogUpload::work(tracker::Client& client) {
                         " were not uploaded: " + result.error().text());
         {
             const std::lock_guard lock(mutex_);
-            busy_.erase(job->serial);
+            busy_.erase(job->id.run_id);
             changed_.notify_all();
         }
         done_(job->serial, job->final, result.has_value());

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "base/result.h"
@@ -38,7 +39,8 @@ public:
                                                                    Done done);
     ~LogUpload() override;
 
-    /// One job an attempt waits at a time: a later one takes the place of an earlier one.
+    /// One job an attempt waits at a time: a later one takes the place of an earlier one. Those of
+    /// one run go one after another, as its next attempt writes over what the last one left.
     void submit(LogJob job);
 
 private:
@@ -50,7 +52,7 @@ private:
 
     const Done done_;
     std::deque<LogJob> jobs_;                   // guarded by mutex_
-    std::map<std::uint64_t, bool> busy_;        // guarded by mutex_: attempts being uploaded
+    std::set<std::string> busy_;                // guarded by mutex_: runs being uploaded
     std::map<std::string, std::string> roots_;  // guarded by mutex_: experiment id -> its folder
 };
 

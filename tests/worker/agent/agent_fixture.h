@@ -78,8 +78,9 @@ protected:
         const Descriptor fifo(open((state_.path() / name).c_str(), O_WRONLY | O_CLOEXEC));
         EXPECT_EQ(write(fifo.get(), "\n", 1), 1);
     }
+    /// Waits for a log that holds `part`: what is uploaded while a trial runs may be its beginning.
     std::string artifact(const std::string& run_id, const std::string& name,
-                         const std::string& part = "") {
+                         const std::string& part) {
         return server_.wait_for_artifact("7/" + run_id + "/artifacts/logs/" + name, part);
     }
     void wait_until_nothing_runs() {
@@ -102,7 +103,7 @@ protected:
     }
     void drain() {
         agent_->stop(StopMode::kDrain);
-        EXPECT_TRUE(agent_->wait());
+        EXPECT_TRUE(agent_->wait(60'000));
     }
 
     Scratch state_;

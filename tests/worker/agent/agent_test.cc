@@ -19,7 +19,7 @@ TEST_F(AgentTest, RunsATrialAndReportsItsEnd) {
     EXPECT_EQ(finish.request.outcome, Outcome::kDone);
     EXPECT_EQ(finish.request.exit_code, 0);
     EXPECT_EQ(finish.attempt, 1);
-    EXPECT_EQ(artifact("r1", "stdout.log"), "hello\n");
+    EXPECT_EQ(artifact("r1", "stdout.log", "\n"), "hello\n");
     drain();
     EXPECT_FALSE(left_behind());
     EXPECT_EQ(agent_->status().finished, 1);
@@ -46,7 +46,7 @@ TEST_F(AgentTest, ACommandThatIsNotThereIsBadConfiguration) {
     EXPECT_EQ(finish.outcome, Outcome::kBadConfig);
     EXPECT_TRUE(finish.reason.starts_with("command not found: 'trian' is in no folder of PATH"))
         << finish.reason;
-    EXPECT_NE(artifact("r1", "agent.log").find("command not found"), std::string::npos);
+    artifact("r1", "agent.log", "command not found");
     tuner::Lease empty = lease("r2", {});
     offer(empty);
     EXPECT_EQ(server_.wait_for_finish("r2").request.outcome, Outcome::kBadConfig);
@@ -80,7 +80,7 @@ TEST_F(AgentTest, GivesTheTrialItsEnvironment) {
     given.working_dir = "/";
     offer(given);
     EXPECT_EQ(server_.wait_for_finish("r1").attempt, 2);
-    EXPECT_EQ(artifact("r1", "stdout.log"),
+    EXPECT_EQ(artifact("r1", "stdout.log", "checkpoints\n/\n"),
               server_.url() + " r1 study 4 2 9 yes {\"lr\":0.5}\ncheckpoints\n/\n");
 }
 
@@ -90,13 +90,12 @@ TEST_F(AgentTest, KeepsCheckpointsBetweenAttempts) {
     first.checkpoint_dir = "study/1";
     offer(first);
     EXPECT_EQ(server_.wait_for_finish("r1").request.outcome, Outcome::kPreempted);
-    EXPECT_NE(artifact("r1", "attempt-1/agent.log").find("asked to be run again"),
-              std::string::npos);
+    artifact("r1", "attempt-1/agent.log", "asked to be run again");
     tuner::Lease second = shell("r2", "cat $TUNE_CHECKPOINT_DIR/state");
     second.checkpoint_dir = "study/1";
     offer(second);
     server_.wait_for_finish("r2");
-    EXPECT_EQ(artifact("r2", "stdout.log"), "41\n");
+    EXPECT_EQ(artifact("r2", "stdout.log", "\n"), "41\n");
 }
 
 TEST_F(AgentTest, RemovesCheckpointsThatNobodyWillContinue) {
@@ -142,7 +141,7 @@ TEST_F(AgentTest, ATrialFindsTheCheckpointThatItContinues) {
     child.resume_from = "study/1";
     offer(child);
     EXPECT_EQ(server_.wait_for_finish("r2").request.outcome, Outcome::kDone);
-    EXPECT_EQ(artifact("r2", "stdout.log"), "41\n");
+    EXPECT_EQ(artifact("r2", "stdout.log", "\n"), "41\n");
     // It left nothing itself, so nobody can continue it.
     tuner::Lease orphan = shell("r3", "true");
     orphan.checkpoint_dir = "study/3";
@@ -195,16 +194,36 @@ TEST_F(AgentTest, ScrapesAndCountsWhatIsMalformed) {
     offer(given);
     server_.wait_for_finish("r1");
     EXPECT_EQ(server_.metrics("r1"), "loss@0=0.5 ");
-    EXPECT_NE(artifact("r1", "agent.log").find("2 malformed 'tune:' lines"), std::string::npos);
+    artifact("r1", "agent.log", "2 malformed 'tune:' lines");
 }
 
 TEST_F(AgentTest, LogsAreUploadedWhileTheyGrow) {
     start();
     offer(shell("r1", "echo one; echo err >&2; " + gate("go") + "; echo two"));
-    EXPECT_EQ(artifact("r1", "stdout.log", "one"), "one\n");
-    EXPECT_EQ(artifact("r1", "stderr.log"), "err\n");
+    EXPECT_EQ(artifact("r1", "stdout.log", "\n"), "one\n");
+    EXPECT_EQ(artifact("r1", "stderr.log", "\n"), "err\n");
     open_gate("go");
-    EXPECT_EQ(artifact("r1", "stdout.log", "two"), "one\ntwo\n");
+    EXPECT_EQ(artifact("r1", "stdout.log", "two\n"), "one\ntwo\n");
+}
+
+TEST_F(AgentTest, TheLogsOfAnAttemptAreNotWrittenOverByThoseOfAnEarlierOne) {
+    AgentOptions given = options();
+    given.log_upload_period_ms = 60'000;
+    start(given);
+    server_.hold_upload();
+    offer(shell("r1", "echo first; exit 11"));
+    server_.wait_for_finish("r1", 1);
+    tuner::Lease second = shell("r1", "echo second");
+    second.attempt = 2;
+    offer(second);
+    server_.wait_for_finish("r1", 2);
+    // Of two uploaders one is held: what went by before this did so while the first log was late.
+    offer(shell("r2", "echo other"));
+    EXPECT_EQ(artifact("r2", "stdout.log", "\n"), "other\n");
+    server_.release_upload();
+    drain();
+    EXPECT_EQ(artifact("r1", "stdout.log", "\n"), "second\n");
+    EXPECT_EQ(artifact("r1", "attempt-1/stdout.log", "\n"), "first\n");
 }
 
 TEST_F(AgentTest, ObeysDirectives) {
@@ -234,7 +253,7 @@ TEST_F(AgentTest, PrunesATrialThatIgnoresSigterm) {
     const tuner::FinishRequest finish = server_.wait_for_finish("r1").request;
     EXPECT_EQ(finish.outcome, Outcome::kPruned);
     EXPECT_EQ(finish.signal, SIGKILL);
-    EXPECT_NE(artifact("r1", "agent.log").find("were killed"), std::string::npos);
+    artifact("r1", "agent.log", "were killed");
 }
 
 TEST_F(AgentTest, ATimeOutIsAFailure) {
@@ -280,7 +299,7 @@ TEST_F(AgentTest, NeverRunsMoreThanItsSlots) {
     for (int i = 0; i < 20; ++i) offer(shell("r" + std::to_string(i), count));
     for (int i = 0; i < 20; ++i) {
         EXPECT_EQ(server_.wait_for_finish("r" + std::to_string(i)).request.exit_code, 0);
-        EXPECT_LE(std::stoi(artifact("r" + std::to_string(i), "stdout.log")), 2);
+        EXPECT_LE(std::stoi(artifact("r" + std::to_string(i), "stdout.log", "\n")), 2);
     }
 }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/json.h"
 
@@ -37,14 +38,7 @@ public:
         content_ += chunk;
         done({});
     }
-    void finish(Responder respond) override {
-        {
-            const std::lock_guard lock(owner_.mutex_);
-            owner_.artifacts[path_] = content_;
-            owner_.changed_.notify_all();
-        }
-        respond(tracker::json_response(Json::object()));
-    }
+    void finish(Responder respond) override { owner_.take({path_, content_, std::move(respond)}); }
 
 private:
     FakeCoordinator& owner_;
@@ -78,6 +72,7 @@ void FakeCoordinator::go_away() {
     const std::lock_guard lock(mutex_);
     waiting_leases_.clear();
     waiting_heartbeats_.clear();
+    held_.reset();
 }
 
 void FakeCoordinator::come_back() {
@@ -279,6 +274,33 @@ Response FakeCoordinator::on_finish(const Request& request) {
     return tracker::json_response(tuner::to_json(finish_reply_));
 }
 
+void FakeCoordinator::take(Upload upload) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (std::exchange(holds_next_, false)) {
+            held_ = std::move(upload);
+            return;
+        }
+        artifacts[upload.path] = upload.content;
+        changed_.notify_all();
+    }
+    upload.respond(tracker::json_response(Json::object()));
+}
+
+void FakeCoordinator::hold_upload() {
+    const std::lock_guard lock(mutex_);
+    holds_next_ = true;
+}
+
+void FakeCoordinator::release_upload() {
+    std::optional<Upload> held;
+    wait_until([&] {
+        held = std::exchange(held_, std::nullopt);
+        return held.has_value();
+    });
+    if (held) take(std::move(*held));
+}
+
 void FakeCoordinator::answer_ends(tuner::FinishReply reply) {
     const std::lock_guard lock(mutex_);
     finish_reply_ = std::move(reply);
@@ -291,11 +313,11 @@ bool FakeCoordinator::wait_until(const std::function<bool()>& holds) {
     return held;
 }
 
-FakeCoordinator::Finish FakeCoordinator::wait_for_finish(const std::string& run_id) {
+FakeCoordinator::Finish FakeCoordinator::wait_for_finish(const std::string& run_id, int attempt) {
     Finish found;
     wait_until([&] {
         for (const Finish& finish : finishes_)
-            if (finish.run_id == run_id) {
+            if (finish.run_id == run_id && (attempt == 0 || finish.attempt == attempt)) {
                 found = finish;
                 return true;
             }

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -39,14 +40,17 @@ public:
     void forget_agent();
     /// What the answers to ends say from now on.
     void answer_ends(tuner::FinishReply reply);
+    /// The next upload arrives, but late: it is kept and answered with release_upload().
+    void hold_upload();
+    void release_upload();
 
     struct Finish {
         std::string run_id;
         int attempt = 0;
         tuner::FinishRequest request;
     };
-    /// Waits for the end of a run to be reported. Fails the test if it never is.
-    Finish wait_for_finish(const std::string& run_id);
+    /// Waits for the end of a run's attempt to be reported. Fails the test if it never is.
+    Finish wait_for_finish(const std::string& run_id, int attempt = 0);
     /// Waits until the condition holds of what was received; `holds` runs under the lock.
     bool wait_until(const std::function<bool()>& holds);
     void wait_for_metrics(const std::string& run_id, std::size_t count);
@@ -72,7 +76,13 @@ private:
         int free_slots = 0;
         tracker::Responder respond;
     };
+    struct Upload {
+        std::string path;
+        std::string content;
+        tracker::Responder respond;
+    };
     class Sink;
+    void take(Upload upload);
     void add_routes();
     void serve();
     void answer_waiting();
@@ -101,6 +111,8 @@ private:
     std::map<std::string, std::vector<tuner::ReportedMetric>> reported_;
     std::vector<Finish> finishes_;
     tuner::FinishReply finish_reply_;
+    bool holds_next_ = false;
+    std::optional<Upload> held_;
     std::map<std::string, int> finish_calls_;
 };
 

@@ -278,13 +278,15 @@ TEST_F(SupervisorTest, EndsATrialAtItsTimeOut) {
 TEST_F(SupervisorTest, EndsAGrandchildThatLeftTheGroup) {
     const ExitRecord exit =
         finish(python("import os, sys\n"
+                      "r, w = os.pipe()\n"
                       "if os.fork() == 0:\n"
                       "    os.setsid()\n"
                       "    if os.fork() == 0:\n"
                       "        print(os.getpid(), flush=True)\n"
+                      "        os.write(w, b'x')\n"
                       "        os.execvp('sleep', ['sleep', '100'])\n"
                       "    os._exit(0)\n"
-                      "os.wait()\nsys.exit(3)"));
+                      "os.wait()\nos.read(r, 1)\nsys.exit(3)"));
     EXPECT_EQ(exit.exit_code, 3);
     EXPECT_TRUE(exit.swept);
     EXPECT_FALSE(lives(std::stoi(output())));
