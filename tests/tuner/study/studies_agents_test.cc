@@ -99,6 +99,7 @@ TEST_F(AgentsTest, ReportedMetricsCountBeforeTheEnd) {
 TEST_F(AgentsTest, ALostAgentsTrialRunsElsewhereAndItsLateWordChangesNothing) {
     const Lease old = lease("a");
     world_.log(old.run_id, "loss", 1, 0.5);
+    world_.store().wait_for_observers();  // or the lease may end before the study hears of it
     world_.advance_ms(World::kTtl_ms - 1);
     EXPECT_EQ(world_.trial(0).state, TrialState::kRunning);
     world_.advance_ms(1);
