@@ -44,6 +44,7 @@ client (MLFLOW_TRACKING_TOKEN, ...). Any number of processes on any number of ma
 
 import base64
 import configparser
+import http.client
 import json
 import os
 import ssl
@@ -111,7 +112,7 @@ class _Server:
                 reason = f"HTTP {error.code}"
                 if error.code not in (429, 500, 502, 503, 504):
                     raise fault from None
-            except (OSError, ValueError) as error:  # refused, reset, timed out, half an answer
+            except (OSError, ValueError, http.client.HTTPException) as error:  # refused, reset, timed out, half an answer
                 reason = getattr(error, "reason", error)
                 fault = TuneError(f"no answer from {self.url}: {reason}; is `tune server` running there? (another address: "
                                   "server=, TUNE_SERVER or MLFLOW_TRACKING_URI)")
@@ -157,11 +158,12 @@ def _tls():
 
 
 def _fault_of(error):
-    text = error.read()
+    text = b""
     try:
+        text = error.read()
         body = json.loads(text)
         return TuneError(body["message"], error.code, body.get("error_code", ""))
-    except (ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
         return TuneError(f"HTTP {error.code}: {text[:200]!r}", error.code)
 
 
