@@ -18,20 +18,28 @@ PYTHON = str(ROOT / ".venv" / "bin" / "python")
 TIMEOUT_S = 240  # only ever waited for by a test that fails
 
 # A trial in plain Python: some steps, a checkpoint after each, so that a further attempt goes on where the last one
-# stood. Its loss depends on its parameter and the step alone.
+# stood. Its loss depends on its parameter and the step alone. Where a gate is set (Farm.gate), trials from its number
+# on wait in the middle for the test, so that what is to meet them in the middle does, on the slowest of machines.
 TRIAL = """
 import json, os, pathlib, time
+def is_held():
+    try:
+        return int(os.environ["TUNE_TRIAL"]) >= int(pathlib.Path(os.environ["GATE"]).read_text() or 0)
+    except (KeyError, FileNotFoundError):
+        return False
 x = json.loads(os.environ["TUNE_PARAMS"])["x"]
 state = pathlib.Path(os.environ["TUNE_CHECKPOINT_DIR"]) / "step"
 first = int(state.read_text()) if state.exists() else 0
 (state.parent / "pid").write_text(str(os.getpid()))
 with open(state.parent / "starts", "a") as starts:
     print(os.environ["TUNE_ATTEMPT"], file=starts)
-for step in range(first, int(os.environ.get("STEPS", "12"))):
+for step in range(first, 12):
     print("tune: " + json.dumps({"loss": (x - 0.3) ** 2 + 1 / (step + 1), "step": step}), flush=True)
     (state.parent / "new").write_text(str(step + 1))
     os.replace(state.parent / "new", state)
-    time.sleep(float(os.environ.get("PAUSE", "0.03")))
+    time.sleep(0.03)
+    while step == 4 and is_held():
+        time.sleep(0.01)
 print("done", flush=True)
 """
 
@@ -135,6 +143,16 @@ class Farm:
                  "sampler": {"type": "random", "seed": 7}, "budget": {"trials": trials}, "command": command,
                  "grace": "5s"}
         return self.post("tune/studies", {**study, **more})
+
+    def gate(self, number):
+        """Trials from `number` on stop after their fifth step; None: no more. In the environment of the study."""
+        gate = self.folder / "gate"
+        if number is None:
+            gate.unlink()
+        else:
+            gate.with_suffix(".new").write_text(str(number))
+            os.replace(gate.with_suffix(".new"), gate)
+        return {"GATE": str(gate)}
 
     def study(self, name):
         return self.get(f"tune/studies/{name}")

@@ -121,7 +121,7 @@ def server(cwd, *arguments, port=0):
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=30)
+            process.communicate(timeout=60)
             assert process.returncode == OK
 
 

@@ -28,16 +28,19 @@ def farm(tmp_path):
         yield made
 
 
-def finished(farm):
-    counts = farm.study("s")["counts"]
-    return counts["complete"] + counts["failed"]
+def in_the_middle(farm):
+    """Gives the turn when a trial or four have ended and the next ones stand in their middle."""
+    farm.create("s", COMMAND, TRIALS, env=farm.gate(1))
+    farm.start_agent()
+    for enough, more in ((1, 4), (4, None)):
+        wait_for(lambda: farm.study("s")["counts"]["complete"] >= enough, f"{enough} ended trials")
+        wait_for(lambda: farm.starts(enough), f"trial {enough} runs")
+        yield
+        farm.gate(more)
 
 
 def test_server_killed(farm, undisturbed):
-    farm.create("s", COMMAND, TRIALS)
-    farm.start_agent()
-    for enough in (1, 4):
-        wait_for(lambda: finished(farm) >= enough, f"{enough} ended trials")
+    for _ in in_the_middle(farm):
         farm.server.kill()
         farm.start_server()
     trials = farm.wait_for_end("s")
@@ -48,10 +51,7 @@ def test_server_killed(farm, undisturbed):
 
 
 def test_agent_killed(farm, undisturbed):
-    farm.create("s", COMMAND, TRIALS)
-    farm.start_agent()
-    for enough in (1, 4):
-        wait_for(lambda: finished(farm) >= enough, f"{enough} ended trials")
+    for _ in in_the_middle(farm):
         farm.agents["agent"].kill()
         farm.start_agent()
     trials = farm.wait_for_end("s")
@@ -63,13 +63,11 @@ def test_agent_killed(farm, undisturbed):
 
 
 def test_server_and_agent_killed(farm, undisturbed):
-    farm.create("s", COMMAND, TRIALS)
-    farm.start_agent()
-    wait_for(lambda: finished(farm) >= 2, "two ended trials")
-    farm.server.kill()
-    farm.agents["agent"].kill()
-    farm.start_agent()
-    farm.start_server()
+    for _ in in_the_middle(farm):
+        farm.server.kill()
+        farm.agents["agent"].kill()
+        farm.start_agent()
+        farm.start_server()
     assert outcome(farm, farm.wait_for_end("s")) == undisturbed
 
 
@@ -81,9 +79,10 @@ def test_nothing_is_left_of_ended_attempts(farm):
 
 
 def test_trial_killed(farm):
-    farm.create("s", COMMAND, 2, env={"STEPS": "100"})
+    farm.create("s", COMMAND, 2, env=farm.gate(0))
     farm.start_agent(slots=1)
     os.kill(farm.trial_process(0), signal.SIGKILL)
+    farm.gate(None)
     first = wait_for(lambda: next((t for t in farm.trials("s") if t["state"] == "failed"), None), "a failed trial")
     assert first["number"] == 0
     assert "SIGKILL" in first["reason"]
@@ -92,12 +91,13 @@ def test_trial_killed(farm):
 
 
 def test_trial_killed_and_retried(farm):
-    farm.create("s", COMMAND, 1, retry={"max": 1, "on": ["failed"]})
+    farm.create("s", COMMAND, 1, env=farm.gate(0), retry={"max": 1, "on": ["failed"]})
     farm.start_agent(slots=1)
     pid = farm.trial_process(0)
     wait_for(lambda: any(trial["attempt"] == 1 and len(farm.history(trial["run_id"])) >= 3
                          for trial in farm.trials("s")), "three steps")
     os.kill(pid, signal.SIGKILL)
+    farm.gate(None)
     trial = farm.wait_for_end("s")[0]
     assert (trial["state"], trial["attempt"]) == ("complete", 2)
     # It went on from its checkpoint: each step is there, none but the interrupted one twice.
@@ -109,19 +109,20 @@ def test_trial_killed_and_retried(farm):
 
 
 def test_supervisor_killed(farm):
-    farm.create("s", COMMAND, 1)
+    farm.create("s", COMMAND, 1, env=farm.gate(0))
     farm.start_agent(slots=1)
     trial_pid = farm.trial_process(0)
     [supervisor] = farm.supervisors()
     os.kill(supervisor, signal.SIGKILL)
+    wait_for(lambda: not lives(trial_pid), "the trial's end")
+    farm.gate(None)
     trial = farm.wait_for_end("s")[0]
     assert (trial["state"], trial["attempt"]) == ("complete", 2)
-    assert not lives(trial_pid)
 
 
 def test_a_dead_agents_trials_go_to_another(tmp_path):
-    with Farm(tmp_path, lease_ttl="3s") as farm:
-        farm.create("s", COMMAND, 2, env={"STEPS": "60"})
+    with Farm(tmp_path, lease_ttl="5s") as farm:
+        farm.create("s", COMMAND, 2, env=farm.gate(0))
         farm.start_agent("first", slots=2)
         pids = [farm.trial_process(0), farm.trial_process(1)]
         farm.agents["first"].kill()
@@ -129,6 +130,7 @@ def test_a_dead_agents_trials_go_to_another(tmp_path):
             os.kill(supervisor, signal.SIGKILL)  # as if the machine were gone
         for pid in pids:
             wait_for(lambda: not lives(pid), "the end of the trial")
+        farm.gate(None)
         farm.start_agent("second", slots=2)
         trials = farm.wait_for_end("s")  # after the lease's time to live
         assert [trial["state"] for trial in trials] == ["complete"] * 2
@@ -136,7 +138,7 @@ def test_a_dead_agents_trials_go_to_another(tmp_path):
 
 
 def test_an_agent_stopped_by_a_signal_ends_its_trials(farm):
-    farm.create("s", COMMAND, 2, env={"STEPS": "1000"})
+    farm.create("s", COMMAND, 2, env=farm.gate(0))
     farm.start_agent(slots=2)
     pids = [farm.trial_process(0), farm.trial_process(1)]
     farm.agents["agent"].stop()

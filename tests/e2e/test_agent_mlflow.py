@@ -7,7 +7,7 @@ from agent_support import PYTHON, Farm, wait_for
 
 # What a user's script looks like: nothing in it knows of tune.
 SCRIPT = """
-import argparse, time
+import argparse, itertools, time
 import mlflow
 import numpy
 from sklearn.linear_model import SGDClassifier
@@ -18,9 +18,8 @@ mlflow.sklearn.autolog(log_models=False, log_datasets=False)
 with mlflow.start_run():
     data = numpy.random.RandomState(0).rand(60, 4)
     SGDClassifier(alpha=1e-4 + options.x).fit(data, data[:, 0] > 0.5)
-    for step in range(%(steps)d):
+    for step in %(steps)s:
         mlflow.log_metric("loss", options.x + 1 / (step + 1), step=step)
-        time.sleep(%(pause)g)
     mlflow.set_tag("mine", "yes")
 """
 
@@ -31,14 +30,14 @@ def farm(tmp_path):
         yield made
 
 
-def script(tmp_path, steps, pause):
+def script(tmp_path, steps):
     path = tmp_path / "train.py"
-    path.write_text(SCRIPT % {"steps": steps, "pause": pause})
+    path.write_text(SCRIPT % {"steps": steps})
     return [PYTHON, str(path), "{args}"]
 
 
 def test_continues_the_run(farm, tmp_path):
-    farm.create("s", script(tmp_path, 5, 0), 2)
+    farm.create("s", script(tmp_path, "range(5)"), 2)
     farm.start_agent(slots=2)
     trials = farm.wait_for_end("s")
     assert [trial["state"] for trial in trials] == ["complete"] * 2
@@ -58,21 +57,16 @@ def test_continues_the_run(farm, tmp_path):
 
 
 def test_pruned_without_a_change(farm, tmp_path):
-    farm.create("s", script(tmp_path, 60, 0.02), 3, pruner={"type": "median", "startup": 1, "warmup": 1})
+    # A bad one ends by being pruned only.
+    farm.create("s", script(tmp_path, "itertools.count() if options.x > 0.5 else range(5)"), 3,
+                initial=[{"x": 0.25}, {"x": 0.75}, {"x": 0.125}], pruner={"type": "median", "startup": 1, "warmup": 1})
     farm.start_agent(slots=1)
     trials = farm.wait_for_end("s")
-    best = min(trial["params"]["x"] for trial in trials)
-    pruned = [trial for trial in trials if trial["state"] == "pruned"]
-    assert pruned
-    assert all(trial["params"]["x"] > best for trial in pruned)
-    client = mlflow.MlflowClient(farm.url)
-    for trial in pruned:
-        run = client.get_run(trial["run_id"])
-        assert run.info.status == "KILLED"
-        assert run.data.tags["tune.state"] == "pruned"
-        assert len(farm.history(trial["run_id"])) < 60
-    wait_for(lambda: farm.artifact(pruned[0], "logs/agent.log"), "the agent's remarks")
-    assert "pruned" in farm.artifact(pruned[0], "logs/agent.log")
+    assert [trial["state"] for trial in trials] == ["complete", "pruned", "complete"]
+    run = mlflow.MlflowClient(farm.url).get_run(trials[1]["run_id"])
+    assert run.info.status == "KILLED"
+    assert run.data.tags["tune.state"] == "pruned"
+    wait_for(lambda: "pruned" in (farm.artifact(trials[1], "logs/agent.log") or ""), "the agent's remarks")
 
 
 def test_logs_are_artifacts_of_the_run(farm):

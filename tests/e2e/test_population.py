@@ -10,14 +10,24 @@ import sys
 import pytest
 
 from agent_support import Farm, wait_for
-from study_support import OK, ROOT, call, end_all_of, server, start, study_of, trials_of, tune, tune_json
+from study_support import (OK, ROOT, call, end_all_of, read_lines_until, server, start, study_of, trials_of, tune,
+                           tune_json)
 
 EXAMPLE = ROOT / "examples" / "pbt"
 MEMBERS, INTERVAL, MAX = 8, 5, 30
 
-# A member that needs no libraries: its checkpoint is the sum of what it has learnt.
+# A member that needs no libraries: its checkpoint is the sum of what it has learnt. Trials from the number in the file
+# GATE on wait, before or after they leave their checkpoint, until that is another one or gone: who kills them is in time.
 MEMBER = """
-import json, os, pathlib
+import json, os, pathlib, time
+number = int(os.environ["TUNE_TRIAL"])
+def is_held():
+    try:
+        return number >= int(pathlib.Path(os.environ["GATE"]).read_text())
+    except FileNotFoundError:
+        return False
+while number % 2 == 0 and is_held():
+    time.sleep(0.01)
 x = json.loads(os.environ["TUNE_PARAMS"])["x"]
 own, parent = os.environ["TUNE_CHECKPOINT_DIR"], os.environ.get("TUNE_RESUME_FROM")
 learnt = json.loads(pathlib.Path(parent, "learnt").read_text()) if parent else []
@@ -26,10 +36,12 @@ assert bool(parent) == bool("TUNE_PARENT" in os.environ)
 while len(learnt) < int(os.environ["TUNE_STEP_TO"]):
     learnt.append(x)
 pathlib.Path(own, "learnt").write_text(json.dumps(learnt))
+while number % 2 == 1 and is_held():
+    time.sleep(0.01)
 print("tune: " + json.dumps({"loss": -sum(learnt), "step": len(learnt)}))
 """
 STUDY = {"version": 1, "study": "s", "command": [sys.executable, "-c", MEMBER], "metric": {"name": "loss", "take": "last"},
-         "space": {"x": {"float": [0.1, 1]}}, "budget": {"parallel": 3},
+         "space": {"x": {"float": [0.1, 1]}}, "budget": {"parallel": 3}, "env": {"GATE": "gate"},
          "sampler": {"type": "pbt", "seed": 1, "population": 4, "interval": 2, "max": 10}}
 
 
@@ -109,21 +121,26 @@ def test_the_example_by_the_python_client(tmp_path):
         assert call(url, "/api/2.0/tune/studies/pbt-client/replay")[1]["differing"] == 0
 
 
-def is_killed_after(ended, cwd):
-    """Runs study.json and kills server and agent at once when `ended` trials have; whether they were still at it."""
+def set_gate(folder, number):
+    (folder / "gate.new").write_text(str(number))
+    os.replace(folder / "gate.new", folder / "gate")
+
+
+def kill_at(number, cwd):
+    """Runs study.json and kills server and agent at once when trials from `number` on stand in their middle."""
+    set_gate(cwd, number)
     process = start("run", "study.json", "--port", "0", cwd=cwd)
-    for line in process.stderr:
-        ended -= "#" in line
-        if ended == 0:
-            break
-    was_running = process.poll() is None
-    process.kill()
-    process.communicate(timeout=60)
-    return was_running
+    try:
+        read_lines_until(process, f"#{number - 1} ")
+        assert process.poll() is None, "the next ones wait"
+    finally:
+        process.kill()
+        process.communicate(timeout=60)
 
 
 def run_to_the_end(cwd):
     """The trials of study.json, which are whole whatever came before."""
+    (cwd / "gate").unlink()
     done = tune("run", "study.json", "--port", 0, cwd=cwd)
     assert done.returncode == OK, done.stdout + done.stderr
     trials = trials_of(cwd)
@@ -135,7 +152,7 @@ def run_to_the_end(cwd):
 
 def test_kill_9_in_the_middle_and_the_lineages_are_whole(tmp_path):
     (tmp_path / "study.json").write_text(json.dumps(STUDY))
-    assert is_killed_after(8, tmp_path)
+    kill_at(10, tmp_path)
     trials = run_to_the_end(tmp_path)
     assert {trial["steps"][1] for trial in trials if trial["value"] == min(t["value"] for t in trials)} == {10}
 
@@ -148,36 +165,35 @@ def running_supervisors(farm):
                 return pids
 
 
-# A member that also notes how many checkpoints there are.
+# A member that in the last half waits until there are few enough checkpoints: they go a moment after the end of a trial.
 COUNTING = MEMBER + """
-with open("folders", "a") as note:
-    note.write(f"{len(list(pathlib.Path(own).parent.iterdir()))}\\n")
+while number >= 24 and len(list(pathlib.Path(own).parent.iterdir())) > ENOUGH:
+    time.sleep(0.01)
 """
 
 
 def test_checkpoints_that_nobody_continues_are_removed(tmp_path):
     members, generations = 4, 12
     sampler = {**STUDY["sampler"], "max": 2 * generations}
-    study = {**STUDY, "command": [sys.executable, "-c", COUNTING], "sampler": sampler}
-    (tmp_path / "study.json").write_text(json.dumps(study))
-    # Trials go on, are lost, continue their parents again. On a slow machine the last kill may come after the end.
-    assert any([is_killed_after(6, tmp_path) for _ in range(3)])
-    trials = run_to_the_end(tmp_path)
-    assert len(trials) > members * (generations - 4) and max(trial["generation"] for trial in trials) == generations - 1
-    counts = [int(line) for line in (tmp_path / "folders").read_text().split()]
     # The members', the best one's, those of the three that run and their parents'.
-    assert max(counts) <= 2 * members + 4, counts
+    enough = 2 * members + 4
+    study = {**STUDY, "command": [sys.executable, "-c", COUNTING.replace("ENOUGH", str(enough))], "sampler": sampler}
+    (tmp_path / "study.json").write_text(json.dumps(study))
+    for number in (6, 12, 18):  # trials go on, are lost, continue their parents again
+        kill_at(number, tmp_path)
+    trials = run_to_the_end(tmp_path)
+    assert len(trials) > 24 > enough and max(trial["generation"] for trial in trials) == generations - 1
     assert checkpoints_left(tmp_path) == final_checkpoints(trials)
 
 
 def test_servers_agents_and_trials_are_killed_and_every_parent_is_there(tmp_path):
-    sampler = {**STUDY["sampler"], "max": 20}
+    sampler = {**STUDY["sampler"], "max": 30}
     with Farm(tmp_path) as farm:
         farm.create("s", [sys.executable, "-c", MEMBER], metric=STUDY["metric"], space=STUDY["space"], sampler=sampler,
-                    budget=STUDY["budget"])
+                    budget=STUDY["budget"], env=farm.gate(3))
         farm.start_agent()
-        for turn, enough in enumerate(range(3, 30, 3)):
-            wait_for(lambda: sum(trial["state"] == "complete" for trial in farm.trials("s")) >= enough, "more trials")
+        for turn, number in enumerate(range(3, 30, 3)):
+            wait_for(lambda: farm.study("s")["counts"]["complete"] == number, "all before those that wait")
             if turn % 3 == 0:
                 farm.server.kill()
                 farm.start_server()
@@ -188,6 +204,8 @@ def test_servers_agents_and_trials_are_killed_and_every_parent_is_there(tmp_path
                 for supervisor in running_supervisors(farm):  # their trials are lost and run again
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(supervisor, signal.SIGKILL)
+            farm.gate(number + 3)
+        farm.gate(None)
         trials = farm.wait_for_end("s")
         assert {trial["state"] for trial in trials} == {"complete"}, [trial for trial in trials if trial["reason"]]
         assert max(trial["attempt"] for trial in trials) > 1, "the test must interrupt something"

@@ -11,7 +11,7 @@ import pytest
 from study_support import (FAILED, INTERRUPTED, OK, TUNE, call, end_all_of, free_port, read_lines_until, run_arguments,
                            server, start, study_of, trials_of, tune, wait_until)
 
-# Long enough to be met in the middle; each start leaves a line, so that what ran twice is seen.
+# Each start leaves a line, so that what ran twice is seen.
 SLOW = ["sh", "-c", "echo $TUNE_TRIAL >> starts; sleep 0.2; echo 'tune: {\"loss\": {x}}'"]
 
 
@@ -61,11 +61,18 @@ def test_kill_9_and_rerun_end_as_if_nothing_had_happened(tmp_path):
     killed = tmp_path / "killed"
     for folder in (plain, killed):
         folder.mkdir()
-    arguments = run_arguments(SLOW, trials=14, jobs=1)
+    # Those from the number in the file `gate` on wait, so that the kill meets one in its middle.
+    script = "until [ $TUNE_TRIAL -lt $(cat gate) ]; do sleep 0.05; done; echo 'tune: {\"loss\": {x}}'"
+    arguments = run_arguments(["sh", "-c", script], trials=14, jobs=1)
+    (plain / "gate").write_text("14")
     assert tune(*arguments, cwd=plain).returncode == OK
-    for last_seen in ("#3 ", "#7 "):
+    for held in (4, 8, 14):
+        (killed / "new").write_text(str(held))
+        (killed / "new").rename(killed / "gate")
+        if held == 14:
+            break
         process = start(*arguments, cwd=killed)
-        read_lines_until(process, last_seen)
+        read_lines_until(process, f"#{held - 1} ")
         process.kill()
         process.communicate()
     done = tune(*arguments, cwd=killed)
@@ -84,11 +91,15 @@ def test_kill_9_of_the_server_loses_nothing(tmp_path):
     options = ["--heartbeat", "500ms", "--lease-ttl", "10s"]
     process = start("server", "--port", port, *options, cwd=tmp_path)
     url = read_lines_until(process, "listening on", "stdout")[0].split("listening on ")[1].split()[0]
-    run = start("run", "-n", 10, "-m", "loss", "-j", 2, "--server", url, "--study", "s", "x=0..1", "--", *SLOW,
+    held = ["sh", "-c", "echo $TUNE_TRIAL >> starts; until [ $TUNE_TRIAL -lt 3 ] || [ -e go ]; do sleep 0.05; done; "
+                        "echo 'tune: {\"loss\": {x}}'"]
+    run = start("run", "-n", 10, "-m", "loss", "-j", 2, "--server", url, "--study", "s", "x=0..1", "--", *held,
                 cwd=tmp_path)
     wait_until(lambda: study_of(url).get("counts", {}).get("complete", 0) >= 3, "three trials are complete")
+    wait_until(lambda: "3" in (tmp_path / "starts").read_text().split(), "the next one runs")
     process.kill()
     process.communicate()
+    (tmp_path / "go").touch()
     with server(tmp_path, *options, port=port) as (_, url):
         _, err = run.communicate(timeout=120)
         assert run.returncode == OK, err
@@ -100,7 +111,7 @@ def test_kill_9_of_the_server_loses_nothing(tmp_path):
 
 
 def test_kill_9_of_an_agent_runs_its_trial_again_elsewhere(tmp_path):
-    options = ["--heartbeat", "200ms", "--lease-ttl", "1s"]
+    options = ["--heartbeat", "500ms", "--lease-ttl", "5s"]
     command = ["sh", "-c", "echo $TUNE_ATTEMPT >> attempts; [ $TUNE_ATTEMPT = 1 ] && sleep 1000; "
                            "echo 'tune: {\"loss\": {x}}'"]
     with server(tmp_path, *options) as (_, url):
@@ -116,12 +127,12 @@ def test_kill_9_of_an_agent_runs_its_trial_again_elsewhere(tmp_path):
         trial = call(url, "/api/2.0/tune/studies/s/trials")[1]["trials"][0]
         assert trial["state"] == "complete" and trial["attempt"] == 2
         second.terminate()
-        second.communicate(timeout=30)
+        second.communicate(timeout=60)
 
 
 def test_pause_stop_and_resume_from_another_shell(tmp_path):
     with server(tmp_path) as (_, url):
-        run = start("run", "-n", 50, "-m", "loss", "-j", 2, "--server", url, "--study", "s", "x=0..1", "--", *SLOW,
+        run = start("run", "-n", 5000, "-m", "loss", "-j", 2, "--server", url, "--study", "s", "x=0..1", "--", *SLOW,
                     cwd=tmp_path)
         wait_until(lambda: study_of(url).get("counts", {}).get("complete", 0) >= 1, "a trial is complete")
         assert tune("pause", "s", "--server", url, cwd=tmp_path).returncode == OK
@@ -195,9 +206,9 @@ def test_sigterm_drains_the_server(tmp_path):
             stdout=subprocess.PIPE, text=True)
         assert poll.stdout.readline() == "asking\n"
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
         assert process.returncode == OK
-        poll.communicate(timeout=30)
+        poll.communicate(timeout=60)
     assert not (tmp_path / "tune-data" / "server.json").exists()
 
 
