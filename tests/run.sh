@@ -107,11 +107,12 @@ suite_minimal() {
     [ $status != 0 ] || gtests minimal build/minimal/bin
 }
 
-# The targets of tests/fuzz with their corpora, for a fixed time; what breaks one stays in build/test-logs. With
-# TUNE_FUZZ_SECONDS also those that take minutes to build.
+# The targets of tests/fuzz with their corpora, for a fixed time; what breaks one stays in build/test-logs. A run of all
+# tests tries the same changes each time; with TUNE_FUZZ_SECONDS they are new ones, and the targets that take minutes to
+# build run too.
 suite_fuzz() {
-    local program name log status seconds=${TUNE_FUZZ_SECONDS:-5} target=fuzz_targets
-    [ -z "${TUNE_FUZZ_SECONDS:-}" ] || target=fuzz_all
+    local program name log status seconds=5 seed=1 target=fuzz_targets
+    [ -z "${TUNE_FUZZ_SECONDS:-}" ] || { seconds=$TUNE_FUZZ_SECONDS seed=0 target=fuzz_all; }
     say "Build (fuzz)"
     if ! { cmake --preset fuzz && cmake --build --preset fuzz -j "$jobs" --target $target; } \
         >"$logs/build-fuzz.log" 2>&1; then
@@ -123,7 +124,7 @@ suite_fuzz() {
         name=$(basename "$program")
         log=$logs/$name.log
         mkdir -p "build/fuzz/corpus/$name"
-        "$program" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
+        "$program" -seed=$seed -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
             -artifact_prefix="$logs/$name-" "build/fuzz/corpus/$name" "tests/fuzz/corpus/${name#fuzz_}" >"$log" 2>&1
         status=$?
         count "$name" $((status == 0)) 0 $status

@@ -54,6 +54,16 @@ bool is_safe_as_it_stands(std::string_view path) {
            !has_control_character(path) && !is_absolute_on_windows(path);
 }
 
+bool is_safe_however_often_decoded(std::string_view path) {
+    std::string form(path);
+    for (;;) {
+        if (!is_safe_as_it_stands(form)) return false;
+        std::string next = decoded_once(form);
+        if (next == form) return true;
+        form = std::move(next);
+    }
+}
+
 Error invalid_path() {
     return {Code::kInvalidParameterValue, "Invalid path"};
 }
@@ -61,14 +71,8 @@ Error invalid_path() {
 }  // namespace
 
 Result<std::string> normal_artifact_path(std::string_view path) {
-    if (path.size() > kArtifactPathBytesMax) return invalid_path();
-    std::string form(path);
-    for (;;) {
-        if (!is_safe_as_it_stands(form)) return invalid_path();
-        std::string next = decoded_once(form);
-        if (next == form) break;
-        form = std::move(next);
-    }
+    if (path.size() > kArtifactPathBytesMax || !is_safe_however_often_decoded(path))
+        return invalid_path();
     std::string out;
     std::size_t depth = 0;
     while (!path.empty()) {
@@ -81,6 +85,8 @@ Result<std::string> normal_artifact_path(std::string_view path) {
         if (!out.empty()) out.push_back('/');
         out.append(segment);
     }
+    // "./C:/a" and "./\\\\host" are absolute on Windows without their first segment.
+    if (!is_safe_however_often_decoded(out)) return invalid_path();
     return out;
 }
 
