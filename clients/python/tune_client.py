@@ -44,6 +44,7 @@ client (MLFLOW_TRACKING_TOKEN, ...). Any number of processes on any number of ma
 
 import base64
 import configparser
+import contextlib
 import http.client
 import json
 import os
@@ -88,6 +89,8 @@ class Pruned(Exception):
 class _Server:
     def __init__(self, url):
         url = url or os.environ.get("TUNE_SERVER") or os.environ.get("MLFLOW_TRACKING_URI") or "http://127.0.0.1:5000"
+        if not url.lower().startswith(("http://", "https://")):
+            raise TuneError(f"{url!r} is no address of a server, as http://host:5000 is; give server= or TUNE_SERVER")
         self.url = url.rstrip("/")
         self.headers = {"Content-Type": "application/json", **_authorization()}
         self.tls = _tls() if self.url.startswith("https:") else None
@@ -95,7 +98,7 @@ class _Server:
 
     def call(self, path, body=None, retry_for_s=_RETRY_FOR_S, timeout_s=_TIMEOUT_S):
         """One REST call; the JSON of the answer. Raises TuneError."""
-        data = None if body is None else json.dumps(body).encode()
+        data = None if body is None else json.dumps(body, default=_plain).encode()
         request = urllib.request.Request(self.url + "/api/2.0/tune" + path, data=data, headers=self.headers)
         begin = time.monotonic()
         pause_s = 0.1
@@ -103,9 +106,8 @@ class _Server:
         while True:
             try:
                 with urllib.request.urlopen(request, timeout=timeout_s, context=self.tls) as answer:
-                    told = json.loads(answer.read())
                     self._has_answered = True
-                    return told
+                    return json.loads(answer.read())
             except urllib.error.HTTPError as error:
                 self._has_answered = True
                 fault = _fault_of(error)
@@ -225,7 +227,7 @@ def create_study(name, *, space, metric, goal="min", trials=None, server=None, l
     if isinstance(metric, str):
         metric = {"name": metric, "goal": goal}
     if trials is not None:
-        more["budget"] = {**more.get("budget", {}), "trials": trials}
+        more["budget"] = {**(more.get("budget") or {}), "trials": trials}
     connection = _Server(server)
     connection.call("/studies", {"name": name, "space": space, "metric": metric, "request_id": uuid.uuid4().hex, **more})
     return Study(connection, name, keeper)
@@ -264,11 +266,8 @@ class Trial:
         self.member = asked.get("member")
         self.generation = asked.get("generation")
         self.steps = tuple(asked["steps"]) if "steps" in asked else None
-        self.ended = False
-        self._reported = False
-        self._lost = False
-        self._told_to_stop = False
-        self._has_no_value = False
+        self.ended = self._lost = self._told_to_stop = False
+        self._reported = self._has_no_value = False
 
     def __repr__(self):
         return f"Trial({self.number}, {self.params})"
@@ -359,6 +358,13 @@ class Trial:
         self.tell(state="failed", reason=reason[:1000])
         self._has_no_value = True
 
+    def _abandon(self, reason):
+        """Cancels a trial whose thread goes on; whatever that says of it afterwards raises Lost."""
+        if self._is_held():
+            with contextlib.suppress(TuneError):  # its lease will end
+                self._study._call("/tell", {**self._name(), "state": "cancelled", "reason": reason}, retry_for_s=2.0)
+            self._lost = True
+
     def _is_held(self):
         return not self.ended and not self._lost
 
@@ -419,8 +425,7 @@ class Study:
                 self._keeper.keep(trials)
                 return trials
             query = urllib.parse.urlencode({"version": version, "wait_ms": _WAIT_MS})
-            after = self._connection.call(f"{self._path}?{query}")
-            if after["state"] in ("completed", "stopped"):
+            if self._connection.call(f"{self._path}?{query}")["state"] in ("completed", "stopped"):
                 return []
 
     def optimize(self, objective, trials=None, jobs=1, catch=()):
@@ -428,12 +433,16 @@ class Study:
 
         The objective returns the value, or the list of values, or None after trial.tell or reports. A trial without any value
         fails; three of them in a row raise TuneError. Exceptions of `catch` (a class or several) end their trial as failed
-        and the loop goes on; others end the trial and are raised. `jobs`: threads of this process.
+        and the loop goes on; others end the trial and are raised. `jobs`: threads of this process. Ctrl-C cancels the
+        trials that run here; their threads go on until the objective returns, which may look at trial.stopping.
         """
         catch = _classes(catch)
+        if jobs < 1 or (trials or 0) < 0:
+            raise ValueError(f"jobs must be at least 1 and trials at least 0, found {jobs} and {trials}")
         left = _Counter(trials)
         valueless = _Valueless()
         faults = []
+        running = {}  # by thread, the last one
 
         def work():
             try:
@@ -441,6 +450,9 @@ class Study:
                     trial = self.ask()
                     if trial is None:
                         return
+                    running[threading.get_ident()] = trial
+                    if faults:
+                        return trial._abandon("interrupted")
                     self._run(objective, trial, catch)
                     valueless.note(trial)
             except BaseException as error:
@@ -450,10 +462,16 @@ class Study:
             work()
         else:
             threads = [threading.Thread(target=work, daemon=True) for _ in range(jobs)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            try:
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+            except BaseException as error:  # Ctrl-C
+                faults.append(error)
+                for trial in list(running.values()):
+                    trial._abandon(type(error).__name__)
+                raise
         if faults:
             raise faults[0]
         return self
@@ -464,9 +482,7 @@ class Study:
 
     def trials(self, state=None, with_intermediate=False):
         """All trials, as the server lists them, one by one."""
-        query = {"max_results": 1000}
-        if state:
-            query["state"] = state
+        query = {"max_results": 1000, **({"state": state} if state else {})}
         if with_intermediate:
             query["fields"] = "intermediate"
         while True:
@@ -526,10 +542,9 @@ class _Counter:
 
     def take(self):
         with self._lock:
-            if self._left is None:
-                return True
-            self._left -= 1
-            return self._left >= 0
+            if self._left is not None:
+                self._left -= 1
+            return self._left is None or self._left >= 0
 
 
 class _Valueless:
@@ -561,6 +576,13 @@ def _classes(catch):
 
 def _say(text):
     print(f"tune_client: {text}", file=sys.stderr, flush=True)
+
+
+def _plain(value):
+    """numpy's numbers and the like as Python's."""
+    if callable(getattr(value, "tolist", None)):
+        return value.tolist()
+    raise TypeError(f"{value!r} is a {type(value).__name__}, which JSON has no form for")
 
 
 def _number(value):

@@ -178,6 +178,70 @@ def test_costs_alone_are_no_value(url, capfd):
         create(url, "no-dollars", 1).ask().tell(1.0, cost=2)
 
 
+def test_ctrl_c_ends_the_threads_and_cancels_their_trials(url):
+    study = create(url, "interrupted")
+    both_run, release, threads = threading.Barrier(3, timeout=30), threading.Event(), []
+
+    def objective(trial):
+        threads.append(threading.current_thread())
+        both_run.wait()
+        assert release.wait(30) and trial.stopping
+        return 1.0
+
+    def press():
+        both_run.wait()
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    threading.Thread(target=press).start()
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(objective, jobs=2)
+    assert [(t["state"], t["reason"]) for t in study.trials()] == [("cancelled", "KeyboardInterrupt")] * 2
+    release.set()
+    for thread in threads:
+        thread.join(30)
+    assert study.info()["trials"] == 2, "a thread went on after Ctrl-C"
+
+
+class Scalar:
+    """As numpy's numbers and arrays."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def tolist(self):
+        return self.value
+
+    def __float__(self):
+        return float(self.value)
+
+
+def test_numbers_of_numpy_are_numbers(url):
+    study = tune.create_study("numpy", space={"x": {"float": [Scalar(0), 1]}}, metric="loss", trials=Scalar(2),
+                              server=url, budget=None)
+    study.enqueue({"x": Scalar(0.5)})
+    trial = study.ask()
+    assert trial.params == {"x": 0.5}
+    trial.report(Scalar(2.5), step=Scalar(3))
+    trial.tell(Scalar(1.5))
+    assert study.best_value == 1.5
+    with pytest.raises(TypeError, match="is a set, which JSON has no form for"):
+        study.enqueue({"x": {1}})
+
+
+@pytest.mark.parametrize("words", [{"jobs": 0}, {"jobs": -1}, {"trials": -1}])
+def test_counts_that_are_none_are_refused(url, words):
+    with pytest.raises(ValueError, match="jobs must be at least 1 and trials at least 0"):
+        create(url, "counts").optimize(lambda trial: 1.0, **words)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:5000", "sqlite:///mlflow.db", "file:///tmp/mlruns", "databricks"])
+def test_what_is_no_address_is_said_at_once(address, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
+    monkeypatch.delenv("TUNE_SERVER", raising=False)
+    with pytest.raises(tune.TuneError, match="is no address of a server.*http://.*TUNE_SERVER"):
+        tune.load_study("s")
+
+
 def test_errors_say_what_to_do(url):
     with pytest.raises(tune.TuneError) as missing:
         tune.load_study("nowhere", server=url)
