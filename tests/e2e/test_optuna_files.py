@@ -204,6 +204,66 @@ def test_a_study_made_by_optuna_becomes_one_of_ours(tmp_path):
     assert again.returncode == FAILED and "--as NAME" in again.stderr
 
 
+def test_conditions_within_conditions_are_found(tmp_path):
+    study = optuna.create_study(study_name="nested", storage=f"sqlite:///{tmp_path}/nested.db",
+                                sampler=optuna.samplers.RandomSampler(seed=1))
+
+    def objective(trial):
+        if trial.suggest_categorical("model", ["forest", "svm"]) == "forest":
+            return trial.suggest_int("depth", 1, 10)
+        if trial.suggest_categorical("kernel", ["rbf", "poly"]) == "poly":
+            trial.suggest_int("degree", 2, 5)
+        return trial.suggest_float("C", 1, 9)
+
+    study.optimize(objective, n_trials=30)
+    assert {len(t.params) for t in study.trials} == {2, 3, 4}
+    answer = tune_json("import", "nested.db", "--optuna", cwd=tmp_path)
+    assert answer["trials"] == 30 and "'degree' is taken to exist when kernel is poly" in answer["said"]
+    shown = tune_json("show", "nested", "--data", "tune-data", cwd=tmp_path)
+    assert [t["params"] for t in shown["trials"]] == [t.params for t in study.trials]
+
+
+def test_user_attributes_go_both_ways(tmp_path):
+    attributes = {"owner": "me", "count": 3, "nested": {"a": [1, None]}, "text": "[no JSON", "flag": True}
+    study = optuna.create_study(study_name="noted", storage=f"sqlite:///{tmp_path}/noted.db")
+    for key, value in attributes.items():
+        study.set_user_attr(key, value)
+
+    def objective(trial):
+        for key, value in attributes.items():
+            trial.set_user_attr(key, value)
+        return trial.suggest_float("x", 0, 1)
+
+    study.optimize(objective, n_trials=3)
+    tune_json("import", "noted.db", "--optuna", cwd=tmp_path)
+    done = tune("export", "again.db", "--optuna", "noted", "--data", "tune-data", cwd=tmp_path)
+    assert done.returncode == OK, done.stderr
+    again = optuna.load_study(study_name="noted", storage=f"sqlite:///{tmp_path}/again.db")
+    for noted in (again, *again.trials):
+        assert {k: v for k, v in noted.user_attrs.items() if not k.startswith("tune.")} == attributes
+
+
+def test_rules_go_both_ways(tmp_path):
+    rules = {"derive": {"scaled": "x * sqrt(b)"}, "forbid": ["x > 0.9 and b > 2"], "initial": [{"x": 0.5, "b": 2}]}
+    (tmp_path / "one").mkdir()
+    with server(tmp_path / "one") as (_, url):
+        call(url, "/api/2.0/tune/studies", {"name": "s", "metric": "loss", "budget": {"trials": 4}, **rules,
+                                            "space": {"x": {"float": [0, 1]}, "b": {"int": [1, 8]}}})
+        path = "/api/2.0/tune/studies/s"
+        asked = call(url, f"{path}/ask", {"count": 3})[1]["trials"]
+        assert call(url, f"{path}/tell", {"number": 0, "value": 1})[0] == 200
+        assert call(url, f"{path}/enqueue", {"params": {"x": 0.25, "b": 1}})[0] == 200
+        done = tune("export", "optuna.db", "--optuna", "s", "--server", url, cwd=tmp_path)
+        assert done.returncode == OK, done.stderr
+    loaded = load(tmp_path)
+    assert loaded.trials[0].params == {"x": 0.5, "b": 2} and loaded.trials[3].state.name == "WAITING"
+    assert loaded.trials[3].system_attrs["fixed_params"] == {"x": 0.25, "b": 1}
+    tune_json("import", "optuna.db", "--optuna", cwd=tmp_path)
+    shown = tune_json("show", "s", "--data", "tune-data", cwd=tmp_path)
+    assert {key: shown["study"][key] for key in rules} == rules
+    assert [t["params"] for t in shown["trials"][:3]] == [t["params"] for t in asked]
+
+
 def test_several_objectives_and_constraints_go_both_ways(tmp_path):
     storage = f"sqlite:///{tmp_path}/front.db"
     study = optuna.create_study(study_name="front", storage=storage, directions=["minimize", "maximize"],

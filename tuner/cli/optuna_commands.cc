@@ -1,5 +1,6 @@
 // tune export --optuna, tune import --optuna: a study as a SQLite file of Optuna's, and back.
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tracker/client/client.h"
@@ -56,6 +57,33 @@ Result<Json> trials_of(Backend& backend, const std::string& study, const std::st
     return trials;
 }
 
+Json tags_of(const Json& run) {
+    Json tags = Json::object();
+    for (const Json& tag : run["data"].value("tags", Json::array()))
+        tags[tag["key"].get<std::string>()] = tag["value"];
+    return tags;
+}
+
+/// Adds to the study and to its trials the tags of their runs.
+Result<void> add_tags(Backend& backend, Json& study, Json& trials) {
+    TUNE_TRY(own, backend.get("/api/2.0/mlflow/runs/get?run_id=" + text_of(study, "run_id")));
+    study["tags"] = tags_of(own["run"]);
+    std::map<std::string, Json> by_run;
+    Json query = {{"experiment_ids", {text_of(study, "experiment_id")}},
+                  {"filter", "tags.mlflow.parentRunId = '" + text_of(study, "run_id") + "'"},
+                  {"max_results", 1000}};
+    do {
+        TUNE_TRY(page, backend.post("/api/2.0/mlflow/runs/search", query));
+        for (const Json& run : page.value("runs", Json::array()))
+            by_run[text_of(run["info"], "run_id")] = tags_of(run);
+        query["page_token"] = text_of(page, "next_page_token");
+    } while (query["page_token"] != "");
+    for (Json& trial : trials)
+        if (const auto found = by_run.find(text_of(trial, "run_id")); found != by_run.end())
+            trial["tags"] = std::move(found->second);
+    return {};
+}
+
 Result<std::size_t> export_study(const ExportCommand& options) {
     const WaitLine line("exporting " + printable(options.optuna));
     const bool default_data = options.data == kDefaultData;
@@ -64,6 +92,7 @@ Result<std::size_t> export_study(const ExportCommand& options) {
     TUNE_TRY(study, backend->get(study_path(options.optuna)));
     const Json& metric = study["metric"].is_array() ? study["metric"].at(0) : study["metric"];
     TUNE_TRY(trials, trials_of(*backend, options.optuna, text_of(metric, "name")));
+    TUNE_TRY_VOID(add_tags(*backend, study, trials));
     TUNE_TRY(made, tuner::to_optuna(study, trials));
     TUNE_TRY_VOID(tuner::write_optuna_db(options.target, made));
     return made.trials.size();

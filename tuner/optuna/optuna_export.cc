@@ -67,6 +67,19 @@ void add_text(OptunaAttributes& attributes, const char* key, const Json& value) 
         attributes.emplace_back(key, to_text(value));
 }
 
+/// Tags that people set, and what came from Optuna, as user attributes.
+void add_tags(OptunaAttributes& attributes, const Json& tagged) {
+    const Json tags = tagged.value("tags", Json::object());
+    for (const auto& [key, value] : tags.items()) {
+        const std::string_view name = key;
+        if (name.starts_with("mlflow.") || name.starts_with("tune.") || name == "optuna.number")
+            continue;
+        const auto text = value.get<std::string>();
+        const Result<Json> json = parse_json(text);
+        attributes.emplace_back(key, json && !json->is_string() ? text : to_text(value));
+    }
+}
+
 /// Optuna keeps how far a value lies beyond its bound, at most 0 when it holds; what was measured
 /// goes along for us.
 void add_constraints(const Json& trial, const Json& constraints, OptunaTrial& made) {
@@ -104,7 +117,10 @@ Result<OptunaTrial> trial_to_optuna(const Json& json, const Space& space, const 
     TUNE_TRY(point, space.point_from_json(json.at("params")));
     if (state == TrialState::kQueued) {
         trial.start_ms = 0;
-        trial.system_attributes.emplace_back("fixed_params", to_text(json["params"]));
+        Json fixed = Json::object();
+        for (const auto& [name, value] : json["params"].items())
+            if (space.find(name)) fixed[name] = value;  // not the derived ones
+        trial.system_attributes.emplace_back("fixed_params", to_text(fixed));
     } else {
         for (std::size_t i = 0; i < space.size(); ++i)
             if (is_active(point[i]))
@@ -115,6 +131,7 @@ Result<OptunaTrial> trial_to_optuna(const Json& json, const Space& space, const 
     add_text(trial.user_attributes, "tune.worker", json.value("worker", Json()));
     if (state == TrialState::kCancelled)
         trial.user_attributes.emplace_back("tune.state", "\"cancelled\"");
+    add_tags(trial.user_attributes, json);
     return trial;
 }
 
@@ -124,7 +141,8 @@ Result<OptunaStudy> to_optuna(const Json& study, const Json& trials) {
     try {
         Json metrics = study.value("metrics", study.at("metric"));
         Json described = {{"space", study.at("space")}, {"metric", metrics}};
-        for (const char* key : {"space_order", "sampler", "pruner", "budget", "constraints"})
+        for (const char* key : {"space_order", "derive", "forbid", "initial", "sampler", "pruner",
+                                "budget", "constraints"})
             if (study.contains(key)) described[key] = study[key];
         if (study.contains("command") && !study["command"].empty())
             described["command"] = study["command"];
@@ -141,6 +159,7 @@ Result<OptunaStudy> to_optuna(const Json& study, const Json& trials) {
                                   {"tune:study", to_text(described)}};
         add_text(made.user_attributes, "tune.run_id", study.value("run_id", Json()));
         add_text(made.user_attributes, "tune.note", study.value("note", Json()));
+        add_tags(made.user_attributes, study);
         for (const Json& trial : trials) {
             TUNE_TRY(one, trial_to_optuna(trial, config.space,
                                           study.value("constraints", Json::array())));

@@ -77,12 +77,12 @@ void infer_conditions(std::vector<Parameter>& parameters, const std::vector<Poin
         return std::all_of(rows.begin(), rows.end(),
                            [i](const Point& row) { return is_active(row[i]); });
     };
-    for (std::size_t child = 0; child < parameters.size(); ++child) {
-        if (is_always(child)) continue;
-        for (std::size_t parent = 0; parent < parameters.size(); ++parent) {
-            const bool is_choice = parameters[parent].kind == Kind::kChoice;
-            // A parent that is conditional itself could close a circle.
-            if (parent == child || !is_choice || !is_always(parent)) continue;
+    const std::size_t count = parameters.size();
+    std::vector<bool> is_known(count);  // when it exists: always, or its condition was found
+    for (std::size_t i = 0; i < count; ++i) is_known[i] = is_always(i);
+    const auto explain = [&](std::size_t child) {
+        for (std::size_t parent = 0; parent < count; ++parent) {
+            if (!is_known[parent] || parameters[parent].kind != Kind::kChoice) continue;
             const auto values = explaining(rows, parent, child);
             if (!values) continue;
             Condition condition;
@@ -94,8 +94,18 @@ void infer_conditions(std::vector<Parameter>& parameters, const std::vector<Poin
                 names += (names.empty() ? "" : ", ") + parameters[parent].text(value);
             said.push_back("'" + parameters[child].name + "' is taken to exist when " +
                            parameters[parent].name + " is " + names);
-            break;
+            return true;
         }
+        return false;
+    };
+    // Round by round, for a parent may be conditional itself; one whose condition is known cannot
+    // close a circle.
+    for (bool is_more = true; is_more;) {
+        std::vector<std::size_t> found;
+        for (std::size_t child = 0; child < count; ++child)
+            if (!is_known[child] && explain(child)) found.push_back(child);
+        for (const std::size_t child : found) is_known[child] = true;
+        is_more = !found.empty();
     }
 }
 

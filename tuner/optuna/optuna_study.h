@@ -19,8 +19,8 @@
 namespace tune::tuner {
 
 /// A study for Optuna, as the REST API shows it. `trials`: in order of number, each with
-/// `intermediate`: [[step, value], ...], which may be left out. Errors: kInvalidParameterValue for
-/// what is no study.
+/// `intermediate`: [[step, value], ...] and, as the study, `tags`: {key: text} of its run; both may
+/// be left out. Errors: kInvalidParameterValue for what is no study.
 [[nodiscard]] Result<OptunaStudy> to_optuna(const Json& study, const Json& trials);
 
 /// A trial on its way in.
