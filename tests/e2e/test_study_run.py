@@ -49,6 +49,27 @@ def test_twenty_trials_end_with_the_best_and_how_to_run_it_again(tmp_path):
     assert all(t["value"] == pytest.approx(t["params"]["x"], rel=1e-9) for t in trials)
 
 
+def test_a_command_that_reads_its_environment_is_said_with_it(tmp_path):
+    command = ["python3", "-c", "import json, os; p = json.loads(os.environ['TUNE_PARAMS']); "
+               "print('tune: ' + json.dumps({'loss': p['x'], 'text': len(p['o'])}))"]
+    done = tune(*run_arguments(command, trials=3, parameters=("x=0..1", "o=a b,c'd")), cwd=tmp_path)
+    assert done.returncode == OK, done.stderr
+    again = done.stdout.split("Run it again:\n")[1].splitlines()[0]
+    best = tune_json("best", "s", "--data", "tune-data", cwd=tmp_path)
+    shown = subprocess.run(["sh", "-c", again], capture_output=True, text=True, check=True).stdout
+    assert json.loads(shown.removeprefix("tune: ")) == {"loss": best["params"]["x"], "text": 3}
+
+
+@pytest.mark.parametrize("line, said", [
+    ('tune: {"loss": nan}', "metric 'loss' is NaN"),
+    ("tune: {'loss': 0.5}", "'tune: {'loss': 0.5}': names stand in double quotes (in Python: json.dumps); "
+                            "metric 'loss' never arrived"),
+    ("tune: loss=0.5", "expected a JSON object after 'tune:'")])
+def test_a_line_that_is_no_report_is_said(tmp_path, line, said):
+    done = tune(*run_arguments(["echo", line], trials=1), cwd=tmp_path)
+    assert done.returncode == NO_TRIAL and said in done.stdout, done.stdout
+
+
 def test_every_verb_speaks_json(tmp_path):
     done = tune("run", "--json", "-n", 3, "-m", "loss", "--port", 0, "--study", "s", "x=0..1", "--", *REPORT,
                 cwd=tmp_path)
@@ -290,6 +311,21 @@ def test_two_runs_of_two_studies_in_one_folder(tmp_path):
         if first.poll() is None:
             first.kill()
     assert tune(*run_arguments(REPORT, trials=1, study="b"), cwd=tmp_path).returncode == OK
+
+
+def test_a_second_run_of_a_study_changes_nothing(tmp_path):
+    wait = ["sh", "-c", "touch begun; until [ -e go ]; do sleep 0.01; done; echo 'tune: {\"loss\": {x}}'"]
+    first = start(*run_arguments(wait, trials=2, study="a", jobs=1), cwd=tmp_path)
+    try:
+        wait_until((tmp_path / "begun").exists, "the first run's first trial")
+        second = tune(*run_arguments(wait, trials=1, study="a", jobs=1), cwd=tmp_path)
+        assert second.returncode == USAGE, second.stderr
+        assert "another `tune run` of study 'a' is at work in ./tune-data" in second.stderr
+        (tmp_path / "go").touch()
+        assert "2/2 trials" in first.communicate(timeout=60)[0]
+    finally:
+        if first.poll() is None:
+            first.kill()
 
 
 def test_run_takes_another_port_when_the_usual_one_is_in_use(tmp_path):

@@ -86,13 +86,20 @@ fs::path agent_folder(const RunCommand& options, const std::string& study) {
     return fs::path(options.data) / "agents" / tracker::percent_encode(study, false);
 }
 
-Result<std::unique_ptr<worker::Agent>> start_agent(const RunCommand& options,
-                                                   const tuner::StudyConfig& config,
-                                                   const std::string& url) {
-    TUNE_TRY(agent, worker::Agent::create({.server_url = url,
-                                           .state_dir = agent_folder(options, config.study),
-                                           .slots = config.budget.parallel.value_or(0)}));
-    TUNE_TRY_VOID(agent->start());
+/// Not started yet. Nothing with --no-agent.
+Result<std::unique_ptr<worker::Agent>> make_agent(const RunCommand& options,
+                                                  const tuner::StudyConfig& config,
+                                                  const std::string& url) {
+    if (options.no_agent) return std::unique_ptr<worker::Agent>();
+    auto agent = worker::Agent::create({.server_url = url,
+                                        .state_dir = agent_folder(options, config.study),
+                                        .slots = config.budget.parallel.value_or(0)});
+    if (!agent && agent.error().code == Code::kResourceAlreadyExists)
+        return Error{Code::kResourceConflict,
+                     "another `tune run` of study '" + config.study + "' is at work in " +
+                         options.data +
+                         ", and this one has changed nothing; wait for its end, or "
+                         "give this one --no-agent to change the budget and look on"};
     return agent;
 }
 
@@ -280,6 +287,8 @@ Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
     if (!options.no_agent) TUNE_TRY_VOID(check_program(config));
     TUNE_TRY(place, find_place(options, config.study));
     TUNE_TRY(backend, remote_backend(place.url));
+    // Before the study is touched: this may be the second `tune run` of it here.
+    TUNE_TRY(agent, make_agent(options, config, place.url));
     Json wanted = to_json(config);
     if (options.extend) wanted["extend"] = true;
     TUNE_TRY(study, backend->post("/api/2.0/tune/studies", wanted));
@@ -294,11 +303,7 @@ Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
                 done > 0 ? (" goes on after " + std::to_string(done) + " trials").c_str() : "",
                 session.page().c_str());
         }
-        std::unique_ptr<worker::Agent> agent;
-        if (!options.no_agent) {
-            TUNE_TRY(started, start_agent(options, config, place.url));
-            agent = std::move(started);
-        }
+        if (agent) TUNE_TRY_VOID(agent->start());
         interrupted = session.follow(agent.get());
     }
     TUNE_TRY(last, backend->get(study_path(config.study)));

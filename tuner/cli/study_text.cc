@@ -251,7 +251,23 @@ std::string shell_text(const std::vector<std::string>& command) {
 }
 
 std::string rerun_command(const Json& study, const Json& trial) {
-    return shell_text(trial_command(study, trial));
+    const std::vector<std::string> command = trial_command(study, trial);
+    if (command.empty()) return {};
+    // What no placeholder names, the command finds in its environment only.
+    const Json& words = study["command"];
+    const auto is_named = [&](const std::string& placeholder) {
+        return std::any_of(words.begin(), words.end(), [&](const Json& word) {
+            return word.get<std::string>().find(placeholder) != std::string::npos;
+        });
+    };
+    const Json params = value_of(trial, "params");
+    bool is_whole = is_named("{args}");
+    if (!is_whole)
+        is_whole =
+            std::all_of(params.items().begin(), params.items().end(),
+                        [&](const auto& param) { return is_named("{" + param.key() + "}"); });
+    const std::string before = is_whole ? "" : "TUNE_PARAMS=" + shell_word(to_text(params)) + " ";
+    return before + shell_text(command);
 }
 
 std::string metrics_text(const Json& study) {

@@ -295,7 +295,9 @@ void Study::settle(Trial& trial, const FinishRequest& request, std::int64_t now_
     trial.finish_request = request.request_id;
     trial.finish_attempt = trial.attempt;
     switch (request.outcome) {
-        case Outcome::kDone: return finish_done(trial, now_ms);
+        case Outcome::kDone:
+            trial.reason = reason;  // for a result that is missing
+            return finish_done(trial, now_ms);
         case Outcome::kPruned:
             return finish(trial,
                           {.state = TrialState::kPruned, .reason = reason, .now_ms = now_ms});
@@ -317,9 +319,11 @@ void Study::settle(Trial& trial, const FinishRequest& request, std::int64_t now_
 void Study::finish_done(Trial& trial, std::int64_t now_ms) {
     const ResultMetrics::Outcome outcome = trial.progress->metrics.outcome();
     if (outcome.result) return complete(trial, *outcome.result, {}, now_ms);
-    const std::string reason =
-        outcome.is_nan ? "metric '" + outcome.fault + "' is NaN"
-                       : metric_never_arrived(outcome.fault, trial.progress->other_metrics);
+    std::string reason = "metric '" + outcome.fault + "' is NaN";
+    if (!outcome.is_nan) {
+        reason = metric_never_arrived(outcome.fault, trial.progress->other_metrics);
+        if (!trial.reason.empty()) reason = trial.reason + "; " + reason;
+    }
     finish(trial, {.state = TrialState::kFailed, .reason = reason, .now_ms = now_ms});
 }
 

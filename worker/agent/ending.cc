@@ -146,6 +146,11 @@ void Attempts::conclude(Attempt& attempt) {
                         err_tail};
     tuner::FinishRequest request = classify(ending);
     request.request_id = attempt.record.finish_request_id;
+    const MetricLines& lines = attempt.output->lines();
+    // It may be why a trial that ended well has no value.
+    if (request.outcome == tuner::Outcome::kDone && lines.malformed_count() > 0)
+        request.reason =
+            "a 'tune:' line was not understood: " + last_line(lines.malformed_example(), 400);
     write_notes(attempt, request);
     ++finished_;
     const std::uint64_t serial = attempt.record.serial;

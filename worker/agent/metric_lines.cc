@@ -2,6 +2,7 @@
 
 #include <re2/re2.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -38,7 +39,21 @@ std::string default_pattern(const std::string& name) {
            R"((?:[^\w.]|\.?$|\.\s))";
 }
 
-/// JSON with Python's bare NaN, Infinity and -Infinity put in quotes; strings stay as they are.
+/// The length of a number's word at the beginning of `text`, in any case and with its sign; 0:
+/// none.
+std::size_t bare_word(std::string_view text) {
+    const std::size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
+    for (const std::string_view known : {"nan", "infinity", "inf"}) {
+        const std::string_view word = text.substr(sign, known.size());
+        if (std::equal(word.begin(), word.end(), known.begin(), known.end(),
+                       [](char a, char b) { return (a | 0x20) == b; }))
+            return sign + known.size();
+    }
+    return 0;
+}
+
+/// JSON with the bare words of Python's json.dumps (NaN, Infinity, -Infinity) and of format strings
+/// (nan, inf, -inf) put in quotes; strings stay as they are.
 std::string quote_bare_words(std::string_view text) {
     std::string out;
     out.reserve(text.size() + 8);
@@ -51,16 +66,14 @@ std::string quote_bare_words(std::string_view text) {
             out += text[i++];
             continue;
         }
-        std::string_view word;
-        for (const std::string_view known : {"NaN", "Infinity", "-Infinity"})
-            if (text.substr(i).starts_with(known)) word = known;
-        if (word.empty()) {
+        const std::size_t word = bare_word(text.substr(i));
+        if (word == 0) {
             out += text[i++];
         } else {
             out += '"';
-            out += word;
+            out += text.substr(i, word);
             out += '"';
-            i += word.size();
+            i += word;
         }
     }
     return out;
@@ -187,9 +200,10 @@ void MetricLines::malformed(std::string_view line, const std::string& why) {
 
 void MetricLines::read_tune_line(std::string_view line, std::string_view json,
                                  std::int64_t timestamp_ms, LineFindings& findings) {
-    const bool bare = json.find("NaN") != std::string_view::npos ||
-                      json.find("Infinity") != std::string_view::npos;
-    const Result<Json> parsed = parse_json(bare ? quote_bare_words(json) : std::string(json));
+    Result<Json> parsed = parse_json(std::string(json));
+    if (!parsed) parsed = parse_json(quote_bare_words(json));
+    if (!parsed && json.find('"') == std::string_view::npos && json.find('\'') != json.npos)
+        return malformed(line, "names stand in double quotes (in Python: json.dumps)");
     if (!parsed) return malformed(line, parsed.error().message);
     if (!parsed->is_object()) return malformed(line, "expected a JSON object");
     std::int64_t step = 0;

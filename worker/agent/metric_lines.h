@@ -6,8 +6,8 @@
 //   tune: {"val_loss": 0.31, "step": 4}
 //     Numbers are metrics; "step" (an integer) is their step and "timestamp_ms" their time. An
 //     object "params" logs params. NaN and infinities may be written as Python's json.dumps does
-//     (NaN, Infinity, -Infinity) or as those words in quotes. What is not this is malformed:
-//     counted, kept once as an example, never fatal.
+//     (NaN, Infinity, -Infinity), as programs print them (nan, -inf), or in quotes. What is not
+//     this is malformed: counted, kept once as an example, never fatal.
 //
 //   any line that a scrape pattern finds something in (RE2 syntax, which is Python's without
 //   look-around and back-references; a user's pattern can therefore not hang the agent):

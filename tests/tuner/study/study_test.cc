@@ -17,6 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 constexpr std::int64_t kNow_ms = 1'000'000;
 
@@ -116,6 +117,9 @@ TEST_F(StudyTest, DoneWithoutTheMetricSaysHowToReportIt) {
     EXPECT_THAT(trial.reason, HasSubstr("reported only 'accuracy'"));
     EXPECT_THAT(trial.reason, HasSubstr(R"(tune: {"loss": 0.5})"));
     EXPECT_THAT(trial.reason, HasSubstr("--scrape"));
+    Trial& other = start();
+    study_.settle(other, {.outcome = Outcome::kDone, .reason = "a line was odd"}, kNow_ms);
+    EXPECT_THAT(other.reason, StartsWith("a line was odd; metric 'loss' never arrived"));
 }
 
 TEST_F(StudyTest, NanIsAFailureThatIsNotRetried) {

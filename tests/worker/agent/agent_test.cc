@@ -192,9 +192,10 @@ TEST_F(AgentTest, ScrapesAndCountsWhatIsMalformed) {
         shell("r1", "echo 'epoch 1 loss: 0.5'; echo 'tune: {oops' ; echo 'tune: 3'");
     given.scrape = {{"", "loss"}};
     offer(given);
-    server_.wait_for_finish("r1");
+    const tuner::FinishRequest finish = server_.wait_for_finish("r1").request;
     EXPECT_EQ(server_.metrics("r1"), "loss@0=0.5 ");
     artifact("r1", "agent.log", "2 malformed 'tune:' lines");
+    EXPECT_EQ(finish.reason.find("a 'tune:' line was not understood: 'tune: {oops': "), 0u);
 }
 
 TEST_F(AgentTest, LogsAreUploadedWhileTheyGrow) {

@@ -87,6 +87,22 @@ TEST_F(MetricLinesTest, TakesParams) {
     EXPECT_EQ(params_[1].key + "=" + params_[1].value, "kind=wide");
 }
 
+TEST_F(MetricLinesTest, SaysOfPythonsQuotesWhatToDo) {
+    EXPECT_EQ(text("tune: {'a': 1, 'step': 2}"), "");
+    EXPECT_EQ(lines_->malformed_example(),
+              "'tune: {'a': 1, 'step': 2}': names stand in double quotes (in Python: json.dumps)");
+}
+
+TEST_F(MetricLinesTest, ReadsNumbersThatAreNotFiniteAsProgramsPrintThem) {
+    const std::string all = text(R"(tune: {"a": nan, "b": -inf, "c": INF, "step": 1})");
+    EXPECT_EQ(all, text(R"(tune: {"a": NaN, "b": -Infinity, "c": "Infinity", "step": 1})"));
+    EXPECT_EQ(all.find("a=nan@1 b=-inf@1 "), 0u) << all;
+    EXPECT_EQ(lines_->malformed_count(), 0);
+    EXPECT_EQ(text(R"(tune: {"inf": 1, "nan": 2, "step": 1})"), "inf=1@1 nan=2@1 ");
+    EXPECT_EQ(text(R"(tune: {"a": info})"), "");
+    EXPECT_EQ(lines_->malformed_count(), 1);
+}
+
 TEST_F(MetricLinesTest, CountsMalformedLinesAndGoesOn) {
     EXPECT_EQ(text("tune: {\"a\": "), "");
     EXPECT_EQ(text("tune: [1]"), "");
