@@ -216,7 +216,7 @@ class _Keeper:
 
 
 def create_study(name, *, space, metric, goal="min", trials=None, server=None, lease_s=_LEASE_S, **more):
-    """Creates the study, or goes on with the one of this name (whose space and metric must then be the same).
+    """Creates the study, or goes on with the one of this name: with its space and metric; what is left out stays as it is.
 
     `space`: as in study.yaml, e.g. {"x": {"float": [0, 1]}, "opt": {"choice": ["sgd", "adam"]}}. `metric`: its name (then
     `goal` counts), or as in study.yaml, a list of them for several objectives. `more`: further fields of study.yaml, such

@@ -178,6 +178,16 @@ def test_costs_alone_are_no_value(url, capfd):
         create(url, "no-dollars", 1).ask().tell(1.0, cost=2)
 
 
+def test_a_second_client_keeps_what_it_leaves_out(url):
+    first = create(url, "joined", 7, sampler="qmc", pruner="median", command=["true"], timeout="1h")
+    before = first.info()
+    assert create(url, "joined", trials=None).info() == {**before, "version": before["version"] + 1}
+    after = create(url, "joined", 9, sampler="random").info()
+    assert after["budget"]["trials"] == 9 and after["sampler"]["type"] == "random"
+    assert after["pruner"]["type"] == "median" and after["command"] == ["true"]
+    assert after["sampler"]["seed"] == before["sampler"]["seed"]
+
+
 def test_ctrl_c_ends_the_threads_and_cancels_their_trials(url):
     study = create(url, "interrupted")
     both_run, release, threads = threading.Barrier(3, timeout=30), threading.Event(), []

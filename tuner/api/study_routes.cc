@@ -1,6 +1,7 @@
 // Studies over REST: create, list, pause, resume, stop.
 
 #include <charconv>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 
 #include "tuner/api/routes.h"
@@ -32,7 +33,24 @@ struct StudyBody {
     Studies::CreateOptions options;
 };
 
-Result<StudyBody> read_study_body(const std::string& text) {
+/// What the body leaves out of a study that exists stays as it is: the second of two clients must
+/// not take the budget from the first, nor the command from the agents.
+void keep_what_is_left_out(const Studies& studies, Json& body) {
+    const auto name = body.find("study");
+    if (name == body.end() || !name->is_string()) return;
+    const auto keep = [&body](const Json& whole, std::initializer_list<const char*> keys) {
+        for (const char* key : keys)
+            if (!body.contains(key) && whole.contains(key)) body[key] = whole[key];
+    };
+    static_cast<void>(studies.read(name->get<std::string>(), [&](const Study& study) {
+        const Json whole = to_json(study.config());
+        if (!body.contains("command"))  // a client's; `tune run` says all of them
+            keep(whole, {"command", "scrape", "timeout", "env", "working_dir"});
+        keep(whole, {"budget", "sampler", "pruner", "retry", "grace"});
+    }));
+}
+
+Result<StudyBody> read_study_body(const Studies& studies, const std::string& text) {
     TUNE_TRY(body, parse_json(text));
     if (!body.is_object())
         return Error{Code::kInvalidParameterValue, "the body must be a JSON object"};
@@ -51,6 +69,7 @@ Result<StudyBody> read_study_body(const std::string& text) {
         read.options.extend = extend->get<bool>();
         body.erase(extend);
     }
+    keep_what_is_left_out(studies, body);
     TUNE_TRY(config, study_config_from_json(body));
     TUNE_TRY_VOID(check_reachable(config.space));
     read.config = std::move(config);
@@ -58,7 +77,7 @@ Result<StudyBody> read_study_body(const std::string& text) {
 }
 
 void create_study(Studies& studies, const Request& request, const Responder& respond) {
-    Result<StudyBody> body = read_study_body(request.body);
+    Result<StudyBody> body = read_study_body(studies, request.body);
     if (!body) return respond(error_response(body.error()));
     studies.create(std::move(body->config), body->options,
                    [&studies, respond](const Result<Studies::Created>& created) {
