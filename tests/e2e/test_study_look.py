@@ -101,6 +101,8 @@ def test_a_plot_without_complete_trials_is_empty_and_says_so(studies, tmp_path):
     url, _ = studies
     done = tune("plot", "empty", "history", "--server", url, "--terminal", cwd=tmp_path)
     assert done.returncode == NO_TRIAL and "no trial is complete yet" in done.stdout
+    done = tune("plot", "empty", "history", "--server", url, "-o", tmp_path / "h.png", cwd=tmp_path)
+    assert done.returncode == NO_TRIAL and "the picture is empty" in done.stderr and (tmp_path / "h.png").exists()
     assert tune("plot", "empty", "timeline", "--server", url, "-o", tmp_path / "t.svg", cwd=tmp_path).returncode == OK
     assert tune("importance", "empty", "--server", url, cwd=tmp_path).returncode == NO_TRIAL
     assert tune("pruners", "empty", "--server", url, cwd=tmp_path).returncode == NO_TRIAL
@@ -406,6 +408,12 @@ def test_completion_knows_verbs_options_values_and_studies(studies, tmp_path):
     for words in (["plan"], ["run", "study.yaml"], ["pruners", "full"]):
         assert {"none", "asha", "hyperband", "any"} <= set(candidates(*words, "--pruner", "", cwd=tmp_path))
     assert candidates("space", "--from", "k", cwd=tmp_path) == ["katib"]
+    assert candidates("plot", "--theme=d", cwd=tmp_path) == ["--theme=dark"]
+    assert candidates("plot", "--theme", "=", cwd=tmp_path) == ["light", "dark"]  # as bash splits words
+    assert candidates("plot", "--theme", "=", "d", cwd=tmp_path) == ["dark"]
+    assert candidates("plot", f"--server={url}", "fu", cwd=tmp_path) == ["full"]
+    assert candidates("export", "x.db", "--server", url, "--optuna", "fu", cwd=tmp_path) == ["full"]
+    assert candidates("run", "--server", url, "--warm-start", "fu", cwd=tmp_path) == ["full"]
     assert candidates("alert", "", cwd=tmp_path) == ["add", "ls", "rm"]
     assert candidates("run", "--", "py", cwd=tmp_path) == []
     assert candidates("no-such-verb", "x", cwd=tmp_path) == []

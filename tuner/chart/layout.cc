@@ -108,9 +108,9 @@ void draw_columns(const Panel& panel, const Frame& frame, Scene& scene) {
             LineShape{.spots = {{x, frame.top}, {x, frame.top + frame.height}},
                       .stroke = {.role = Role::kMuted},
                       .width = 1.2});
-        scene.shapes.emplace_back(text_at(x, frame.top - 10,
-                                          clip_ems(clean(axis.title), each / kTitleSize - 0.5),
-                                          Role::kText, kTitleSize, Anchor::kMiddle));
+        scene.shapes.emplace_back(
+            text_at(x, frame.top - 10, clip_middle_ems(clean(axis.title), each / kTitleSize - 0.5),
+                    Role::kText, kTitleSize, Anchor::kMiddle));
         const std::size_t count =
             axis.kind == ScaleKind::kCategory ? static_cast<std::size_t>(frame.height / 16) : 5;
         for (const Tick& tick : ticks_of(axis, count)) {
@@ -235,7 +235,7 @@ double natural_height(const Figure& figure, double head) {
     if (!figure.panels.empty() && figure.panels[0].y.kind == ScaleKind::kCategory) {
         // Bars and the like: as high as they have rows.
         const auto bars = static_cast<double>(figure.panels[0].y.categories.size());
-        height = std::clamp(bars * kRowHeight + 60, 120.0, 2000.0);
+        height = std::clamp(bars * kRowHeight + 60, 120.0, 6000.0);
     }
     return head + height + kEdge;
 }

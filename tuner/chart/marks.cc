@@ -92,8 +92,11 @@ void draw_lines(const Panel& panel, const Layer& layer, const Frame& frame, Scen
     const auto finish = [&] {
         line.spots = thinned(line.spots);
         line.stroke = paint_of(layer, index);
-        if (line.spots.size() == 1) line.spots.push_back({line.spots[0].x + 1, line.spots[0].y});
-        if (!line.spots.empty()) scene.shapes.emplace_back(line);
+        if (line.spots.size() == 1)  // a line of one value
+            scene.shapes.emplace_back(DotShape{
+                .centre = line.spots[0], .radius = 2.4 * layer.size, .paint = line.stroke});
+        else if (!line.spots.empty())
+            scene.shapes.emplace_back(line);
         line.spots.clear();
         ++index;
     };

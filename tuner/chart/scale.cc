@@ -41,7 +41,14 @@ std::string decimal_label(double value, double step) {
     return text;
 }
 
-std::vector<Tick> linear_ticks(const Axis& axis, std::size_t count) {
+/// Of a tick: all of an axis have the same unit and as many digits as their step needs.
+std::string duration_tick(double value, double step) {
+    if (value == 0 || step >= 1) return duration_label(value);
+    return step >= 0.1 ? decimal_label(value, step) + " s"
+                       : decimal_label(value * 1000, step * 1000) + " ms";
+}
+
+std::vector<Tick> linear_ticks_about(const Axis& axis, std::size_t count) {
     std::vector<Tick> ticks;
     const double range = axis.high / 2 - axis.low / 2;  // halves: the whole may overflow
     double step = range / static_cast<double>(std::max<std::size_t>(count, 1)) * 2;
@@ -53,9 +60,17 @@ std::vector<Tick> linear_ticks(const Axis& axis, std::size_t count) {
     for (int i = 0; i <= 100; ++i) {
         const double value = (first + i) * step;
         if (!std::isfinite(value) || value - axis.high > step * 1e-9) break;
-        ticks.push_back({value, axis.kind == ScaleKind::kDuration ? duration_label(value)
+        ticks.push_back({value, axis.kind == ScaleKind::kDuration ? duration_tick(value, step)
                                                                   : decimal_label(value, step)});
     }
+    return ticks;
+}
+
+/// One tick alone says nothing of the scale: rather more than `count` than that.
+std::vector<Tick> linear_ticks(const Axis& axis, std::size_t count) {
+    std::vector<Tick> ticks;
+    for (std::size_t more = 0; ticks.size() < 2 && more < 5; ++more)
+        ticks = linear_ticks_about(axis, count + more);
     return ticks;
 }
 
@@ -160,7 +175,9 @@ std::string short_number(double value) {
 std::string duration_label(double seconds) {
     char text[48];
     const auto whole = static_cast<long long>(std::llround(std::min(seconds, 1e15)));
-    if (seconds < 10 && seconds != static_cast<double>(whole))
+    if (seconds > 0 && seconds < 0.0995)
+        std::snprintf(text, sizeof text, "%.3g ms", seconds * 1000);
+    else if (seconds < 10 && seconds != static_cast<double>(whole))
         std::snprintf(text, sizeof text, "%.1f s", seconds);
     else if (whole < 60)
         std::snprintf(text, sizeof text, "%lld s", whole);

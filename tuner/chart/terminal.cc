@@ -15,6 +15,8 @@ constexpr std::size_t kColumnsMin = 30;
 constexpr std::size_t kLabelCellsMax = 22;
 /// Rows of bars; what is beyond is counted.
 constexpr std::size_t kBarsMax = 40;
+/// Of parallel coordinates only the last lines, which are the best: dots cannot cross.
+constexpr std::size_t kParallelLinesMax = 30;
 
 /// The dark form of the colours reads on most terminals, light ones included.
 int colour_of(const Layer& layer, std::size_t index) {
@@ -95,6 +97,7 @@ private:
         const std::size_t wide =
             size_.columns > label_cells + 12 ? size_.columns - label_cells - 2 : 10;
         Braille canvas(wide, size_.rows);
+        if (is_parallel) draw_columns(canvas);
         for (const Layer& layer : panel_.layers) draw(layer, canvas);
         std::vector<std::string> labels(size_.rows);
         for (const Tick& tick : ticks) {
@@ -114,22 +117,52 @@ private:
         }
         out += std::string(label_cells + 1, ' ') + "└";
         for (std::size_t i = 0; i < wide; ++i) out += "─";
-        return out + "\n" + below(label_cells + 2, wide);
+        return out + "\n" + below(panel_.x, label_cells + 2, wide) +
+               (is_parallel ? ranges(label_cells + 2, wide) : "");
+    }
+
+    void draw_columns(Braille& canvas) const {
+        const int colour = terminal_colour(rgb_of(Role::kLine, Theme::kDark));
+        for (std::size_t i = 0; i < panel_.columns.size(); ++i) {
+            long x = 0;
+            long y = 0;
+            if (place(static_cast<double>(i), 0, canvas, x, y))
+                canvas.line(x, 0, x, canvas.height() - 1, colour);
+        }
+    }
+
+    /// Under the names of parallel coordinates: what is lowest and highest in the picture.
+    std::string ranges(std::size_t left, std::size_t wide) const {
+        constexpr std::size_t kManyTicks = 12;
+        Axis axis = panel_.x;
+        for (std::size_t i = 0; i < axis.categories.size() && i < panel_.columns.size(); ++i) {
+            const Axis& column = panel_.columns[i];
+            const bool is_category = column.kind == ScaleKind::kCategory;
+            const std::vector<Tick> ticks =
+                ticks_of(column, is_category ? column.categories.size() : kManyTicks);
+            axis.categories[i] =
+                ticks.empty() ? "" : ticks.front().label + ".." + ticks.back().label;
+        }
+        const std::size_t lines = panel_.layers.empty() ? 0 : panel_.layers[0].shade.size();
+        std::string said = "lowest..highest";
+        if (lines > kParallelLinesMax)
+            said += " of the best " + std::to_string(kParallelLinesMax) + " trials";
+        return below(axis, left, wide) + clip_cells(said, left + wide) + "\n";
     }
 
     /// Tick labels under the axis, then its title.
-    std::string below(std::size_t left, std::size_t wide) const {
+    static std::string below(const Axis& axis, std::size_t left, std::size_t wide) {
         std::string line(left, ' ');
         std::size_t used = 0;  // cells of the plot's width
-        const bool is_category = panel_.x.kind == ScaleKind::kCategory;
-        for (const Tick& tick : ticks_of(panel_.x, is_category ? wide / 6 : wide / 12)) {
-            const double unit = unit_of(panel_.x, tick.value);
+        const bool is_category = axis.kind == ScaleKind::kCategory;
+        for (const Tick& tick : ticks_of(axis, is_category ? wide / 6 : wide / 12)) {
+            const double unit = unit_of(axis, tick.value);
             if (!(unit >= 0 && unit <= 1)) continue;
-            const std::size_t room = is_category && !panel_.x.categories.empty()
-                                         ? wide / panel_.x.categories.size()
+            const std::size_t room = is_category && !axis.categories.empty()
+                                         ? wide / axis.categories.size()
                                          : kLabelCellsMax;
             const std::string label =
-                clip_cells(label_of(panel_.x, tick), std::max<std::size_t>(room, 7) - 1);
+                clip_cells(label_of(axis, tick), std::max<std::size_t>(room, 7) - 1);
             const std::size_t cells = cells_of(label);
             const auto centre = static_cast<std::size_t>(unit * static_cast<double>(wide));
             const std::size_t start = centre > cells / 2 ? centre - cells / 2 : 0;
@@ -140,8 +173,8 @@ private:
             used = place + cells;
         }
         std::string out = line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-        if (panel_.x.title.empty()) return out;
-        const std::string title = clip_cells(clean(panel_.x.title), wide);
+        if (axis.title.empty()) return out;
+        const std::string title = clip_cells(clean(axis.title), wide);
         return out + std::string(left + (wide - cells_of(title)) / 2, ' ') + title + "\n";
     }
 
@@ -187,11 +220,9 @@ private:
         long last_x = 0;
         long last_y = 0;
         std::size_t index = 0;
-        // Of parallel coordinates only the last lines, which are the best: dots cannot cross.
-        constexpr std::size_t kLinesMax = 30;
         const std::size_t lines = layer.shade.size();
         const std::size_t first =
-            !panel_.columns.empty() && lines > kLinesMax ? lines - kLinesMax : 0;
+            !panel_.columns.empty() && lines > kParallelLinesMax ? lines - kParallelLinesMax : 0;
         for (std::size_t i = 0; i < layer.x.size(); ++i) {
             long x = 0;
             long y = 0;

@@ -113,4 +113,19 @@ std::string clip_ems(std::string_view text, double ems) {
     return std::string(text.substr(0, i)).append(kEllipsis);
 }
 
+std::string clip_middle_ems(std::string_view text, double ems) {
+    if (ems_of(text) <= ems) return std::string(text);
+    const std::string begin = clip_ems(text, (ems + 0.9) / 2);
+    double used = ems_of(begin);
+    std::size_t from = text.size();
+    while (from > 0) {
+        std::size_t at = from - 1;
+        while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+        used += em_of(character_at(text, at).code);
+        if (used > ems) break;
+        from = at;
+    }
+    return begin + std::string(text.substr(from));
+}
+
 }  // namespace tune::chart

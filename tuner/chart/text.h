@@ -21,5 +21,7 @@ namespace tune::chart {
 [[nodiscard]] std::string clip_cells(std::string_view text, std::size_t cells);
 /// The same by ems_of.
 [[nodiscard]] std::string clip_ems(std::string_view text, double ems);
+/// The same, cut in the middle: long names often differ at their end.
+[[nodiscard]] std::string clip_middle_ems(std::string_view text, double ems);
 
 }  // namespace tune::chart

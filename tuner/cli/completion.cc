@@ -78,6 +78,32 @@ Place place_of(const VerbText& program, const std::vector<std::string>& before) 
     return place;
 }
 
+/// What is typed, by words as the parser sees them: `--pruner=as`, which bash hands over as three,
+/// is an option and its value.
+struct Typed {
+    std::vector<std::string> before;
+    std::string last;
+    std::string prefix;  ///< stands before each candidate
+};
+
+Typed typed_words(const std::vector<std::string>& words) {
+    Typed typed;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const std::string& word = words[i];
+        const bool is_last = i + 1 == words.size();
+        const std::size_t equals = word.starts_with("--") ? word.find('=') : std::string::npos;
+        if (word == "=" && i > 0 && words[i - 1].starts_with("--")) continue;
+        if (equals == std::string::npos) {
+            (is_last ? typed.last : typed.before.emplace_back()) = word;
+            continue;
+        }
+        typed.before.push_back(word.substr(0, equals));
+        (is_last ? typed.last : typed.before.emplace_back()) = word.substr(equals + 1);
+        if (is_last) typed.prefix = word.substr(0, equals + 1);
+    }
+    return typed;
+}
+
 const OptionText* positional_at(const VerbText& verb, std::size_t index) {
     for (const OptionText& option : verb.options) {
         if (!option.is_positional) continue;
@@ -100,18 +126,20 @@ std::vector<Candidate> completions(
     const VerbText& program, const std::vector<std::string>& words,
     const std::function<std::vector<std::string>(const std::vector<std::string>&)>& studies) {
     if (words.empty()) return {};
-    const std::string& typed = words.back();
-    const std::vector<std::string> before(words.begin(), words.end() - 1);
+    const Typed split = typed_words(words);
+    const std::string& typed = split.last;
+    const std::vector<std::string>& before = split.before;
     const Place place = place_of(program, before);
     std::vector<Candidate> found;
     const auto offer = [&](const std::string& word, const std::string& summary) {
-        if (word.starts_with(typed)) found.push_back({word, summary});
+        if (word.starts_with(typed)) found.push_back({split.prefix + word, summary});
     };
     if (place.in_command) return found;
     const auto offer_value = [&](const OptionText& option) {
         for (const std::string& choice : option.choices) offer(choice, "");
-        if (has_name(option, "study") || has_name(option, "--study"))
-            for (const std::string& name : studies(before)) offer(name, "study");
+        for (const char* one : {"study", "--study", "--warm-start", "--optuna"})
+            if (has_name(option, one))
+                for (const std::string& name : studies(before)) offer(name, "study");
     };
     if (place.waits != nullptr) {
         offer_value(*place.waits);

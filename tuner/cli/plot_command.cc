@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -93,6 +94,10 @@ Result<int> plot(const PlotCommand& options) {
     const bool is_empty = tuner::needs_complete(kind) &&
                           std::none_of(study.trials.begin(), study.trials.end(),
                                        [](const auto& trial) { return trial.is_complete(); });
+    // Of a picture in a file nothing is seen yet.
+    if (is_empty && (form == Form::kSvg || form == Form::kPng))
+        std::fprintf(stderr, "tune: no trial of %s is complete; the picture is empty\n",
+                     printable(options.study).c_str());
     return is_empty ? kExitNoTrial : kExitOk;
 }
 

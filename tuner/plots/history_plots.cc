@@ -187,9 +187,11 @@ chart::Figure timeline_plot(const PlotRequest& request) {
             layer.x.push_back(trial.start_s - first);
             layer.x2.push_back(end - first);
             layer.y.push_back(static_cast<double>(trial.number));
-            layer.labels.push_back(trial_label(request, trial) + ", " +
-                                   chart::duration_label(end - trial.start_s) + " on " +
-                                   trial.worker);
+            const std::string where = trial.worker.empty() ? "" : " on " + trial.worker;
+            std::string label = trial_label(request, trial);
+            label += (label.ends_with(':') ? " " : ", ") + trial.state;
+            layer.labels.push_back(label + ", " + chart::duration_label(end - trial.start_s) +
+                                   where);
             busy += end - trial.start_s;
         }
         if (!layer.x.empty()) panel.layers.push_back(std::move(layer));

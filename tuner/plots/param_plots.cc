@@ -110,8 +110,7 @@ chart::Figure parallel_plot(const PlotRequest& request) {
     Figure figure{.title = request.study.name + ": parallel coordinates",
                   .note = count_note(request, trials),
                   .bar = goodness_bar(request)};
-    if (shown.size() < trials.size())
-        figure.note += "; " + std::to_string(shown.size()) + " drawn, the best among them";
+    if (shown.size() < trials.size()) figure.note += "; not all of them are drawn, but the best";
     figure.panels.push_back(std::move(panel));
     return figure;
 }

@@ -7,8 +7,6 @@
 
 namespace tune::tuner {
 
-inline constexpr const char* kNoneComplete = "no trial is complete yet";
-
 /// What a plot was asked for, checked.
 struct PlotRequest {
     const StudyData& study;

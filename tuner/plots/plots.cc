@@ -158,9 +158,13 @@ chart::ColourBar goodness_bar(const PlotRequest& request) {
 }
 
 std::string count_note(const PlotRequest& request, const std::vector<const PlotTrial*>& shown) {
-    if (shown.empty())
-        return std::string(kNoneComplete) + " (" + std::to_string(request.study.trials.size()) +
+    const auto complete = std::count_if(request.study.trials.begin(), request.study.trials.end(),
+                                        [](const PlotTrial& trial) { return trial.is_complete(); });
+    if (complete == 0)
+        return "no trial is complete yet (" + std::to_string(request.study.trials.size()) +
                " trials)";
+    if (shown.empty())
+        return "none of the " + std::to_string(complete) + " complete trials has a finite value";
     return std::to_string(shown.size()) + " of " + std::to_string(request.study.trials.size()) +
            " trials are complete with a finite value";
 }

@@ -49,6 +49,24 @@ TEST(Scale, DurationTicksAreRoundTimes) {
               (Labels{"0 s", "30:00", "1:00:00", "1:30:00", "2:00:00"}));
 }
 
+TEST(Scale, ShortDurationsHaveOneUnit) {
+    EXPECT_EQ(labels_of({.kind = ScaleKind::kDuration, .low = 0, .high = 0.2}, 4),
+              (Labels{"0 s", "50 ms", "100 ms", "150 ms", "200 ms"}));
+    EXPECT_EQ(labels_of({.kind = ScaleKind::kDuration, .low = 0, .high = 0.75}, 3),
+              (Labels{"0 s", "0.25 s", "0.50 s", "0.75 s"}));
+    EXPECT_EQ(duration_label(0.0042), "4.2 ms");
+    EXPECT_EQ(duration_label(0.25), "0.2 s");
+    EXPECT_EQ(duration_label(0), "0 s");
+}
+
+TEST(Scale, NeverHasOneTickAlone) {
+    EXPECT_EQ(labels_of({.low = 0.68, .high = 9.32, .is_whole = true}, 2).size(), 4u);
+    for (double high = 1; high < 100; high += 0.7)
+        for (std::size_t count = 1; count < 6; ++count)
+            EXPECT_GE(labels_of({.low = -0.3, .high = high}, count).size(), 2u) << high;
+    EXPECT_EQ(labels_of({.low = 0.5, .high = 1.5, .is_whole = true}, 3), (Labels{"1"}));
+}
+
 TEST(Scale, CategoriesAreThinnedToTheRoom) {
     const Axis axis = category_axis("", {"a", "b", "c", "d"});
     EXPECT_EQ(labels_of(axis, 4), (Labels{"a", "b", "c", "d"}));
@@ -97,6 +115,12 @@ TEST(Text, IsMeasuredAndClippedByCells) {
     EXPECT_EQ(clip_cells("abcd", 3), "ab\xE2\x80\xA6");
     EXPECT_EQ(clip_cells("abcd", 0), "");
     EXPECT_LE(ems_of(clip_ems("a long name that will not fit", 6)), 6.0);
+    EXPECT_EQ(clip_middle_ems("short", 6), "short");
+    const std::string middle = clip_middle_ems("parameter_number_107", 6);
+    EXPECT_TRUE(middle.starts_with("par") && middle.ends_with("107")) << middle;
+    EXPECT_LE(ems_of(middle), 6.0);
+    EXPECT_EQ(clip_middle_ems("\xE5\xAD\xA6\xE5\xAD\xA6\xE5\xAD\xA6\xE5\xAD\xA6", 3),
+              "\xE5\xAD\xA6\xE2\x80\xA6\xE5\xAD\xA6");
 }
 
 /// Something of every mark, and names from hell.
@@ -219,6 +243,24 @@ TEST(Terminal, DrawsALineOfBraille) {
     const std::string text = to_terminal(figure, {.columns = 40, .rows = 5});
     EXPECT_NE(text.find("\xE2\xA1"), std::string::npos) << text;  // U+2840..287F
     EXPECT_NE(text.find("0.5"), std::string::npos) << text;
+}
+
+TEST(Terminal, ParallelCoordinatesSayTheirRanges) {
+    Layer lines{.mark = Mark::kLines};
+    for (int i = 0; i < 31; ++i) {
+        lines.x.insert(lines.x.end(), {0, 1, kNaN});
+        lines.y.insert(lines.y.end(), {0.1, 0.9, kNaN});
+        lines.shade.push_back(0.5);
+    }
+    const Figure figure{.title = "t",
+                        .panels = {{.x = category_axis("", {"n", "opt"}),
+                                    .layers = {lines},
+                                    .columns = {{.low = 0.7, .high = 9.3, .is_whole = true},
+                                                category_axis("opt", {"sgd", "adam"})}}}};
+    const std::string text = to_terminal(figure, {.columns = 60, .rows = 5});
+    EXPECT_NE(text.find("1..9"), std::string::npos) << text;
+    EXPECT_NE(text.find("sgd..adam"), std::string::npos) << text;
+    EXPECT_NE(text.find("the best 30 trials"), std::string::npos) << text;
 }
 
 TEST(Json, HoldsWhatIsPlotted) {

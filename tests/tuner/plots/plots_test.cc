@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <variant>
 
 #include "tuner/chart/scene.h"
 #include "tuner/chart/svg.h"
@@ -101,6 +103,35 @@ TEST(Plots, LogParametersHaveLogAxesAndChoicesTheirNames) {
     ASSERT_EQ(figure.panels.size(), 2u);
     EXPECT_EQ(figure.panels[0].x.kind, chart::ScaleKind::kLog);
     EXPECT_EQ(figure.panels[1].x.categories, (std::vector<std::string>{"sgd", "adam"}));
+}
+
+TEST(Plots, SayWhyTheyAreEmpty) {
+    const auto note_of = [](const Json& trials) {
+        return make_plot(PlotKind::kHistory, data_of(study_json(), trials)).value().note;
+    };
+    EXPECT_EQ(note_of(Json::array({trial_json(0, "failed", nullptr)})),
+              "no trial is complete yet (1 trials)");
+    EXPECT_EQ(note_of(Json::array({trial_json(0, "complete", "Infinity")})),
+              "none of the 1 complete trials has a finite value");
+}
+
+TEST(Plots, CurvesOfOneValueAreDots) {
+    Json trials = many(3);
+    for (Json& trial : trials) trial["intermediate"] = Json::array({{0, trial["value"]}});
+    const chart::Scene scene =
+        chart::layout(make_plot(PlotKind::kIntermediate, data_of(study_json(), trials)).value());
+    const auto dots = std::count_if(
+        scene.shapes.begin(), scene.shapes.end(),
+        [](const auto& shape) { return std::holds_alternative<chart::DotShape>(shape); });
+    EXPECT_EQ(dots, 3);
+}
+
+TEST(Plots, TheTimelineSaysHowTrialsEnded) {
+    Json trials = Json::array({trial_json(0, "failed", nullptr)});
+    trials[0]["worker"] = "";
+    const chart::Figure figure =
+        make_plot(PlotKind::kTimeline, data_of(study_json(), trials)).value();
+    EXPECT_EQ(figure.panels[0].layers[0].labels[0], "#0: failed, 0.9 s");
 }
 
 TEST(Plots, EdfIsTheShareAtLeastAsGood) {
