@@ -50,7 +50,7 @@ test("experiments and studies with their counts", async () => {
     await page.keyboard.type("oth");
     await page.getByRole("link", { name: "digits", exact: true }).waitFor({ state: "detached" });
     await page.getByRole("link", { name: "other" }).waitFor();
-    assert.equal(new URL(page.url()).search, "?q=oth");
+    await page.waitForURL((url) => url.search === "?q=oth");
     await page.context().close();
 });
 

@@ -23,10 +23,10 @@ test("the links that MLflow's clients print lead to the run and to the experimen
     const run = await server.run(experiment, "linked");
     const page = await browser.open(`/#/experiments/${experiment}/runs/${run.id}`);
     await page.getByRole("heading", { name: "linked" }).waitFor();
-    assert.equal(page.url(), `${server.url}/r/${run.id}`);
+    await page.waitForURL(`${server.url}/r/${run.id}`);
     await page.goto(`${server.url}/r/${run.id}#/experiments/${experiment}`);
     await page.getByRole("heading", { name: "digits" }).waitFor();
-    assert.equal(page.url(), `${server.url}/e/${experiment}`);
+    await page.waitForURL(`${server.url}/e/${experiment}`);
     await page.context().close();
 });
 

@@ -23,7 +23,7 @@ function readUrl(stdout) {
     return new Promise((resolve) => {
         stdout.on("data", (piece) => {
             text += piece;
-            if (text.trimEnd().endsWith("}")) resolve(JSON.parse(text).url);
+            if (text.endsWith("}\n")) resolve(JSON.parse(text).url);
         });
     });
 }
@@ -99,6 +99,8 @@ export class TuneServer {
     }
 }
 
+const kPatience_ms = 60_000; // only ever waited for by a test that fails
+
 const kFlags = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--force-color-profile=srgb",
@@ -112,11 +114,12 @@ export class Browser {
 
     async start(server) {
         this.server = server;
-        this.browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: kFlags });
+        this.browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: kFlags, timeout: 120_000 });
         return this;
     }
 
-    async open(route, { theme = "light", width = 1440, height = 900, reducedMotion = "reduce" } = {}) {
+    /// `script` runs in the page before its own.
+    async open(route, { theme = "light", width = 1440, height = 900, reducedMotion = "reduce", script } = {}) {
         const context = await this.browser.newContext({ viewport: { width, height }, colorScheme: theme, reducedMotion });
         const page = await context.newPage();
         context.on("request", (request) => {
@@ -127,7 +130,8 @@ export class Browser {
             if (message.type() === "error" || message.type() === "warning") this.faults.push(`console: ${message.text()}`);
         });
         page.on("pageerror", (error) => this.faults.push(`error: ${error.stack}`));
-        page.setDefaultTimeout(10_000);
+        page.setDefaultTimeout(kPatience_ms);
+        if (script) await page.addInitScript(script);
         await page.goto(this.server.url + route);
         return page;
     }
@@ -143,7 +147,7 @@ export async function live(page) {
 
 /// Reads until the answer is the expected one: a picture of what was asked for comes after the mark that it was asked for.
 export async function eventually(read, expected, what) {
-    const deadline = Date.now() + 10_000;
+    const deadline = Date.now() + kPatience_ms;
     for (;;) {
         const got = await read();
         if (isDeepStrictEqual(got, expected)) return;

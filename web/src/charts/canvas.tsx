@@ -1,5 +1,5 @@
 // A canvas that fits its place: sharp on every screen, redrawn when its size, its data or the theme changes.
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { number } from "../data/format.ts";
 import { position, ticks, type Scale } from "../data/axes.ts";
 import { themeVersion, token } from "../data/theme.ts";
@@ -108,7 +108,8 @@ export function Plot(props: PlotProps) {
         return () => observer.disconnect();
     }, []);
     const look = themeVersion.value;
-    useEffect(() => {
+    // Before any event: keys and pointers are answered from where things were drawn.
+    useLayoutEffect(() => {
         if (canvas.current && width > 0) props.draw(makePen(canvas.current, width, props.height));
     }, [width, props.height, look, ...props.deps]);
     const at = (event: MouseEvent): [number, number] => {

@@ -1,7 +1,7 @@
 // A virtual table: any number of rows of one height, only those in view in the document. Arrow keys move a cursor,
 // Space selects, Enter opens; screen readers get a grid with row and column counts.
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface GridColumn {
     id: string;
@@ -137,7 +137,7 @@ export function Grid(props: GridProps) {
     const [top, height] = useViewport(frame);
     const [cell, setCell] = useState<Cell>({ row: 0, column: 0 });
     const anchor = useRef<number>(0);
-    useEffect(() => {
+    useLayoutEffect(() => {
         setCell({ row: 0, column: 0 });
         anchor.current = 0;
         if (frame.current) frame.current.scrollTop = 0;
