@@ -49,6 +49,19 @@ def end_at_random(process, rng, number, lines_max):
     return text[:text.rfind("\n") + 1], errors  # a killed process may leave half a line
 
 
+def train_in_pieces(data, directory, parameters, how, rng, lines_max):
+    """The lines of all pieces together, and how often training was interrupted."""
+    lines = []
+    for ends in range(300):
+        process = start(data, directory, parameters)
+        text, errors = end_at_random(process, rng, how, lines_max)
+        lines += parse_lines(text)
+        if process.returncode == DONE:
+            return lines, ends
+        assert process.returncode == (PREEMPTED if how == signal.SIGTERM else -signal.SIGKILL), errors
+    pytest.fail("no progress from one run to the next")
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["kill -9", "SIGTERM"])
 @pytest.mark.parametrize("name", MODELS)
 def test_interrupted_training_equals_uninterrupted(data, tmp_path, name, how):
@@ -57,20 +70,13 @@ def test_interrupted_training_equals_uninterrupted(data, tmp_path, name, how):
     assert whole.code == DONE, whole.stderr
 
     rng = random.Random(f"{name} {how}")
-    lines = []
-    ends = 0
-    for _ in range(300):
-        process = start(data, tmp_path / "pieces", parameters)
-        text, errors = end_at_random(process, rng, how, len(whole.lines) // 5)
-        lines += parse_lines(text)
-        if process.returncode == DONE:
+    for turn in range(20):  # it is over early where this process is not run for a while
+        pieces = tmp_path / f"pieces-{turn}"
+        lines, ends = train_in_pieces(data, pieces, parameters, how, rng, len(whole.lines) // 5)
+        if ends >= 3:
             break
-        ends += 1
-        assert process.returncode == (PREEMPTED if how == signal.SIGTERM else -signal.SIGKILL), errors
-    else:
-        pytest.fail("no progress from one run to the next")
     assert ends >= 3, "the test must interrupt something"
-    assert files(tmp_path / "pieces") == files(tmp_path / "whole")
+    assert files(pieces) == files(tmp_path / "whole")
     seen = {}
     for line in lines:
         key = (line["step"], tuple(sorted(line)))
