@@ -35,6 +35,8 @@ Result<void> check_name(const std::string& name) {
 
 /// Trials whose reports are read before a server answers: about 0.3 s.
 constexpr std::size_t kHistoryAtOnceMax = 1000;
+/// Reports that a pruner is told before calls get their turn.
+constexpr std::size_t kHistorySlice = 10'000;
 
 std::uint64_t draw_seed() {
     return std::stoull(random_hex(8), nullptr, 16) & kSeedMax;
@@ -209,7 +211,8 @@ void Studies::Impl::load_history(Study& study) {
             rows.push_back({metric.step, metric.timestamp_ms, metric.value});
         study.replay_reports(trial.number, rows);
     }
-    study.history_complete();
+    while (!study.replay_history(kHistorySlice)) {
+    }
 }
 
 void Studies::Impl::index_run(Study& study, Trial& trial) {
@@ -386,7 +389,8 @@ void Studies::Impl::go_on(Turn& turn, Study& study, Wanted wanted) {
 /// on a reader thread.
 void Studies::Impl::prepare(Turn& turn, Study& study) {
     if (!study.needs_history()) return;
-    auto job = [this, &study, trials = with_reports(study), metric = study.config().metric.name] {
+    auto job = [this, &study, trials = with_reports(study), version = study.pruner_version(),
+                metric = study.config().metric.name] {
         for (const Snapshot& trial : trials) {
             const auto history = store_.metric_history(trial.run_id, metric);
             if (!history) continue;
@@ -394,10 +398,14 @@ void Studies::Impl::prepare(Turn& turn, Study& study) {
             for (const tracker::Metric& point : history->items)
                 rows.push_back({point.step, point.timestamp_ms, point.value});
             const Turn step(*this);
+            if (study.pruner_version() != version) return;  // the change asks for the history anew
             study.replay_reports(trial.number, rows);
         }
-        const Turn last(*this);
-        study.history_complete();
+        for (bool is_known = false; !is_known;) {
+            const Turn step(*this);
+            is_known = stopping_ || study.pruner_version() != version ||
+                       study.replay_history(kHistorySlice);
+        }
     };
     turn.after([this, job = std::move(job)] {
         if (!store_.post_read(job)) log_warning("the pruner starts without its history: busy");

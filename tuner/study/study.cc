@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <tuple>
+#include <unordered_set>
 
 #include "tuner/space/rules.h"
 #include "tuner/study/warm_start.h"
@@ -257,7 +259,7 @@ void Study::finish(Trial& trial, TrialEnd end) {
     consider_best(trial);
     population_.note(trial);
     tell_sampler(trial);
-    pruner_->finish(trial.number, pruner_end(trial.state), trial.value.value_or(std::nan("")));
+    if (history_known_) finish_in_pruner(trial);
 }
 
 void Study::consider_best(const Trial& trial) {
@@ -485,20 +487,56 @@ bool Study::needs_history() const {
 }
 
 void Study::replay_reports(std::uint64_t number, const std::vector<Objective::Row>& rows) {
+    if (history_known_) return;
+    // A value that was told at the end stands at the last step once more, and was no report.
+    std::unordered_set<std::int64_t> steps;
     for (const Objective::Row& row : rows)
-        static_cast<void>(pruner_->report(number, row.step, row.value));
+        if (steps.insert(row.step).second)
+            history_.push_back({row.timestamp_ms, number, false, row.step, row.value});
 }
 
-void Study::history_complete() {
-    if (history_known_) return;
+/// At one time by number, so that of two trials in a row the first ends before the second begins.
+void Study::sort_history() {
+    std::vector<std::int64_t> last_ms(trials_.size(), 0);
+    for (const PrunerEvent& event : history_)
+        last_ms[event.number] = std::max(last_ms[event.number], event.time_ms);
+    for (const Trial& trial : trials_)
+        if (is_ended(trial.state))
+            history_.push_back({std::max(trial.end_ms, last_ms[trial.number]), trial.number, true});
+    std::stable_sort(history_.begin(), history_.end(),
+                     [](const PrunerEvent& a, const PrunerEvent& b) {
+                         return std::tie(a.time_ms, a.number, a.is_end) <
+                                std::tie(b.time_ms, b.number, b.is_end);
+                     });
+}
+
+bool Study::replay_history(std::size_t events_max) {
+    if (history_known_) return true;
+    if (history_told_ == 0) sort_history();
+    const std::size_t end = history_told_ + std::min(history_.size() - history_told_, events_max);
+    for (; history_told_ < end; ++history_told_) {
+        const PrunerEvent& event = history_[history_told_];
+        if (event.is_end) {
+            finish_in_pruner(trials_[event.number]);
+        } else {
+            static_cast<void>(pruner_->report(event.number, event.step, event.value));
+        }
+    }
+    if (history_told_ < history_.size()) return false;
+    std::vector<PrunerEvent>().swap(history_);
+    history_told_ = 0;
     for (const auto& [number, row] : reports_waiting_)
         static_cast<void>(pruner_->report(number, row.step, row.value));
     reports_waiting_.clear();
+    // Those too that ended meanwhile.
     for (const Trial& trial : trials_)
-        if (is_ended(trial.state))
-            pruner_->finish(trial.number, pruner_end(trial.state),
-                            trial.value.value_or(std::nan("")));
+        if (is_ended(trial.state)) finish_in_pruner(trial);
     history_known_ = true;
+    return true;
+}
+
+void Study::finish_in_pruner(const Trial& trial) {
+    pruner_->finish(trial.number, pruner_end(trial.state), trial.value.value_or(std::nan("")));
 }
 
 }  // namespace tune::tuner

@@ -225,19 +225,34 @@ public:
     void restore_state(StudyState state, std::string note, std::int64_t started_ms);
     void restore_end(StudyEnd end, std::vector<StudyEpoch> earlier);
 
-    /// True while the pruner has not been told the history (replay_reports). Reports that arrive
+    /// True while the pruner has not been told the history (replay_history). Reports that arrive
     /// meanwhile are kept and told afterwards.
     [[nodiscard]] bool needs_history() const;
-    /// The objective's rows of one trial, for the pruner. Any order of trials.
+    /// Another number after each change of the pruner, which needs the history anew.
+    [[nodiscard]] std::uint64_t pruner_version() const { return pruner_version_; }
+    /// The objective's rows of one trial, for replay_history. Any order of trials.
     void replay_reports(std::uint64_t number, const std::vector<Objective::Row>& rows);
-    /// All trials have been replayed.
-    void history_complete();
+    /// Tells the pruner up to `events_max` more of the reports and ends there were, in the order of
+    /// their times: what an asynchronous pruner keeps depends on who came first. REQUIRES: the
+    /// reports of all trials were given. True once it knows all.
+    bool replay_history(std::size_t events_max);
 
     /// Tells the sampler up to `trials_max` more of the trials it does not know yet, which
     /// otherwise happens all at once at the first suggestion. True once it knows all.
     bool warm_up(std::size_t trials_max);
 
 private:
+    /// A report or the end of a trial, while the pruner is told the history.
+    struct PrunerEvent {
+        std::int64_t time_ms = 0;
+        std::uint64_t number = 0;
+        bool is_end = false;
+        std::int64_t step = 0;
+        double value = 0;
+    };
+
+    void sort_history();
+    void finish_in_pruner(const Trial& trial);
     [[nodiscard]] bool is_space_used();
     [[nodiscard]] bool is_out_of_time(std::int64_t now_ms) const;
     [[nodiscard]] std::vector<double> running_costs(std::int64_t now_ms) const;
@@ -284,6 +299,9 @@ private:
     std::optional<KnownPoints> known_;   // the same
     std::unique_ptr<Pruner> pruner_;
     bool history_known_ = true;
+    std::uint64_t pruner_version_ = 0;
+    std::vector<PrunerEvent> history_;  // what the pruner has not been told
+    std::size_t history_told_ = 0;      // so many of them; sorted once it is above 0
     std::vector<std::pair<std::uint64_t, Objective::Row>> reports_waiting_;
 };
 

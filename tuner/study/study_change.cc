@@ -47,6 +47,9 @@ void Study::reconfigure(StudyConfig config) {
     if (!other_pruner) return;
     pruner_ = make_pruner(config_.pruner, config_.metric.goal, config_.study);
     history_known_ = trials_.empty() || config_.pruner.type == PrunerType::kNone;
+    ++pruner_version_;
+    history_.clear();
+    history_told_ = 0;
     reports_waiting_.clear();
 }
 

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <random>
+
 #include "tests/tuner/study/world.h"
 
 namespace tune::tuner {
@@ -106,6 +110,65 @@ TEST(Restart, ThePrunerKnowsWhatWasReportedBefore) {
     }
     world.reopen();
     EXPECT_EQ(*world.report(2, 1, 1, 9), Action::kPrune);
+}
+
+/// Whether each report ended its trial, in a study of 18 trials, three at a time; the server is
+/// started anew before each report whose number `is_restart` names.
+std::vector<bool> verdicts(const std::string& pruner,
+                           const std::function<bool(std::size_t)>& is_restart) {
+    World world;
+    EXPECT_TRUE(world.create("\"pruner\": " + pruner).has_value());
+    std::mt19937 random(5);  // NOLINT(cert-msc51-cpp): the same study each time
+    struct Live {
+        std::uint64_t number;
+        std::int64_t step;
+        std::int64_t last;
+    };
+    std::vector<Live> live;
+    std::vector<bool> said;
+    for (std::uint64_t asked = 0; asked < 18 || !live.empty();) {
+        world.advance_ms(1);
+        if (asked < 18 && live.size() < 3) {
+            EXPECT_TRUE(world.ask().has_value());
+            live.push_back({asked++, 1, 4 + static_cast<std::int64_t>(random() % 9)});
+            continue;
+        }
+        const std::size_t at = random() % live.size();
+        Live& trial = live[at];
+        // Levels are a matter of the trial's number, steps of little.
+        const double value = static_cast<double>(trial.number * 7 % 18) +
+                             static_cast<double>(random() % 1000) / 1000;
+        bool is_over = trial.step > trial.last;
+        if (is_over) {
+            EXPECT_TRUE(world.tell(trial.number, value).has_value());
+        } else {
+            if (is_restart(said.size())) world.reopen();
+            const auto action = world.report(trial.number, 1, trial.step++, value);
+            EXPECT_TRUE(action.has_value());
+            is_over = action && action->has_value();
+            said.push_back(is_over);
+            if (is_over) {
+                EXPECT_TRUE(
+                    world.tell({.trial = {"s", trial.number, 0}, .state = TrialState::kPruned})
+                        .has_value());
+            }
+        }
+        if (is_over) live.erase(live.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    return said;
+}
+
+TEST(Restart, PrunersJudgeAsIfNothingHappened) {
+    for (const char* pruner :
+         {R"({"type": "asha"})", R"({"type": "hyperband"})",
+          R"({"type": "patience", "wait": 1, "of": {"type": "asha", "eta": 2}})",
+          R"({"type": "all", "of": [{"type": "asha", "min": 1, "eta": 2}, {"type": "median"}]})"}) {
+        const std::vector<bool> plain = verdicts(pruner, [](std::size_t) { return false; });
+        EXPECT_GT(std::count(plain.begin(), plain.end(), true), 1) << pruner;
+        const auto restarted =
+            verdicts(pruner, [](std::size_t report) { return report % 30 == 29; });
+        EXPECT_EQ(restarted, plain) << pruner;
+    }
 }
 
 TEST(Restart, APrunerThatIsChangedLaterIsToldTheHistory) {
