@@ -131,6 +131,15 @@ def test_a_file_that_cannot_be_written_is_named(studies, tmp_path):
     assert done.returncode == 1 and "no/such/folder.svg" in done.stderr
 
 
+@pytest.mark.parametrize("words", [["show", "full", "--json"], ["ls"], ["plot", "full"], ["schema"]])
+def test_output_that_is_lost_is_a_failure(studies, tmp_path, words):
+    url, _ = studies
+    words = words if words == ["schema"] else [*words, "--server", url]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([TUNE, *words], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and "the output could not be written whole" in done.stderr
+
+
 def test_a_terminal_gets_the_plot_in_colour_and_in_its_width(studies, tmp_path):
     url, _ = studies
     with terminal("plot", "full", "--server", url, cwd=tmp_path) as screen:

@@ -58,7 +58,7 @@ def test_a_point_that_is_enqueued_is_the_next_one(url, tmp_path):
     (["ask", "wrong", "--lease", "soon"], USAGE, "soon"),
     (["ask", "nobody"], FAILED, "nobody"),
     (["tell", "wrong"], USAGE, "trial"),
-    (["tell", "wrong", "-1"], USAGE, "-1"),
+    (["tell", "wrong", "-1"], USAGE, "Value -1 not in range 0 to 10000000 (tune tell --help)"),
     (["tell", "wrong", "0", "good"], USAGE, "value 'good' is not a number"),
     (["tell", "wrong", "0", "1", "2"], USAGE, "1 objective"),
     (["tell", "wrong", "0"], USAGE, "no value"),

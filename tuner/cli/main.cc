@@ -1,7 +1,9 @@
 // `tune`: reads the command line and calls the verb. Only this file, trial_verbs.cc and
 // cli_description.cc see CLI11; nothing is opened or started before the words are understood.
 
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cctype>
@@ -566,11 +568,20 @@ int run(int argc, char** argv) {
     return words.verb();
 }
 
+/// `code`, or failed where not all of the output could be written: half a file of JSON must not
+/// look like a whole one.
+int code_of_output(int code) {
+    const bool is_open = ::fcntl(STDOUT_FILENO, F_GETFD) != -1;
+    if (!is_open || (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)) return code;
+    std::fprintf(stderr, "tune: the output could not be written whole; is the disk full?\n");
+    return code == kExitOk ? kExitFailed : code;
+}
+
 }  // namespace
 }  // namespace tune::cli
 
 int main(int argc, char** argv) {
     // A file that grows beyond a limit of the system is an error of one write, as on a full disk.
     ::signal(SIGXFSZ, SIG_IGN);
-    return tune::cli::run(argc, argv);
+    return tune::cli::code_of_output(tune::cli::run(argc, argv));
 }

@@ -8,6 +8,7 @@
 namespace tune::cli {
 namespace {
 
+constexpr int kTrialMax = 10'000'000;
 constexpr int kAttemptMax = 1'000'000'000;
 constexpr int kClientsMax = 256;
 constexpr double kSecondsMax = 60;
@@ -43,7 +44,7 @@ void add_rerun(CLI::App& app, RerunCommand& rerun, std::function<int()>& chosen)
         add_verb(app, "rerun", "a new trial with the parameters of another one", rerun.study);
     verb.add_option("trial", rerun.trial, "number of the trial")
         ->required()
-        ->check(CLI::NonNegativeNumber.description(""));
+        ->check(within(0, kTrialMax));
     add_source(verb, rerun);
     verb.callback([&] { chosen = [&rerun] { return run_rerun(rerun); }; });
 }
@@ -64,7 +65,7 @@ void add_tell(CLI::App& app, TellCommand& tell, std::function<int()>& chosen) {
     CLI::App& verb = add_verb(app, "tell", "end a trial that was asked for", tell.study);
     verb.add_option("trial", tell.trial, "number of the trial")
         ->required()
-        ->check(CLI::NonNegativeNumber.description(""));
+        ->check(within(0, kTrialMax));
     verb.add_option("values", tell.values,
                     "one number an objective (default: what the trial reported)");
     verb.add_option("--state", tell.state, "how it ended (default: complete)")
