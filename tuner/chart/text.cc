@@ -76,6 +76,11 @@ std::size_t cells_of(std::string_view text) {
     return cells;
 }
 
+std::size_t cells_at(std::string_view text, std::size_t at) {
+    if ((static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) return 0;
+    return is_wide(character_at(text, at).code) ? 2 : 1;
+}
+
 double ems_of(std::string_view text) {
     double ems = 0;
     for (std::size_t i = 0; i < text.size();) {

@@ -14,6 +14,9 @@ namespace tune::chart {
 /// Cells of a terminal: wide East Asian characters and emoji count twice. REQUIRES: clean text.
 [[nodiscard]] std::size_t cells_of(std::string_view text);
 
+/// Those of the character that begins at this byte; 0 within a character.
+[[nodiscard]] std::size_t cells_at(std::string_view text, std::size_t at);
+
 /// Width of a sans-serif font of 1 unit, estimated; real fonts are within a fifth of it.
 [[nodiscard]] double ems_of(std::string_view text);
 

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "tuner/chart/text.h"
+
 namespace tune::cli {
 namespace {
 
@@ -45,8 +47,8 @@ std::string clipped_styled(const std::string& line, std::size_t columns) {
             i = end;
             continue;
         }
-        const bool is_start = (static_cast<unsigned char>(line[i]) & 0xC0) != 0x80;
-        if (is_start && ++width >= columns) break;
+        width += chart::cells_at(line, i);
+        if (width >= columns) break;
         out += line[i];
     }
     return out + "\033[0m…";
@@ -96,26 +98,20 @@ std::size_t width_of(std::string_view text) {
             while (i < text.size() && text[i] != 'm') ++i;
             continue;
         }
-        if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) ++width;
+        width += chart::cells_at(text, i);
     }
     return width;
 }
 
 std::string clipped(std::string_view text, std::size_t columns) {
-    if (width_of(text) <= columns) return std::string(text);
-    std::size_t width = 0;
-    std::size_t i = 0;
-    for (; i < text.size(); ++i) {
-        if ((static_cast<unsigned char>(text[i]) & 0xC0) == 0x80) continue;
-        if (++width >= columns) break;
-    }
-    return std::string(text.substr(0, i)) + "…";
+    return chart::clip_cells(text, columns);
 }
 
 std::string printable(std::string_view text) {
-    std::string out(text);
-    for (char& c : out)
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+    constexpr std::string_view kReplaced = "\xEF\xBF\xBD";
+    std::string out = chart::clean(text);
+    for (std::size_t at = 0; (at = out.find(kReplaced, at)) != std::string::npos; ++at)
+        out.replace(at, kReplaced.size(), "?");
     return out;
 }
 

@@ -35,14 +35,14 @@ struct TerminalSize {
 /// `text` with the escape codes of `tone`; unchanged when stdout is no terminal or NO_COLOR is set.
 [[nodiscard]] std::string styled(std::string_view text, Tone tone);
 
-/// Characters on the screen: UTF-8 sequences count once, escape codes not at all.
+/// Cells on the screen: wide characters (of East Asia, emoji) count twice, escape codes not at all.
 [[nodiscard]] std::size_t width_of(std::string_view text);
 
-/// At most `columns` characters; what is cut is marked by "…". `text` holds no escape codes.
+/// At most `columns` cells; what is cut is marked by "…". `text` holds no escape codes.
 [[nodiscard]] std::string clipped(std::string_view text, std::size_t columns);
 
-/// Control characters of others' text (names, reasons) as '?', so that they cannot steer a
-/// terminal.
+/// Control characters of others' text (names, reasons; also C1 and bidirectional marks) as '?', so
+/// that they cannot steer a terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
 /// 4 significant digits; "-" for null, "NaN" and infinities by name.

@@ -12,12 +12,15 @@ namespace {
 TEST(Terminal, OthersTextCannotSteerIt) {
     EXPECT_EQ(printable("a\033[2Jb\nc\x7f"), "a?[2Jb?c?");
     EXPECT_EQ(printable("größe"), "größe");
+    EXPECT_EQ(printable("a\u009b2Jb\u202ec"), "a?2Jb?c");
 }
 
 TEST(Terminal, ClipsByCharactersNotBytes) {
     EXPECT_EQ(width_of("größe"), 5u);
     EXPECT_EQ(clipped("größe", 5), "größe");
     EXPECT_EQ(clipped("größer", 5), "größ…");
+    EXPECT_EQ(width_of("\033[1m数値\033[0m💥"), 6u);
+    EXPECT_EQ(clipped("数値数値", 5), "数値…");
 }
 
 TEST(Terminal, FitsAScreenWithoutWrappingOrScrolling) {
@@ -25,6 +28,8 @@ TEST(Terminal, FitsAScreenWithoutWrappingOrScrolling) {
     EXPECT_EQ(fitted(text, {.columns = 6, .rows = 5}), text);
     EXPECT_EQ(fitted(text, {.columns = 5, .rows = 3}), "\033[1mgröß\033[0m…\nb\n");
     EXPECT_EQ(fitted(text, {.columns = 1, .rows = 1}), "");
+    const std::string wide = "\033[1m数値数\033[0m\n";
+    EXPECT_EQ(fitted(wide, {.columns = 4, .rows = 5}), "\033[1m数\033[0m…\n");
     EXPECT_EQ(fitted("no end", {.columns = 80, .rows = 2}), "no end\n");
 }
 
