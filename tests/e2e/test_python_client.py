@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -188,27 +189,39 @@ def test_a_second_client_keeps_what_it_leaves_out(url):
     assert after["sampler"]["seed"] == before["sampler"]["seed"]
 
 
-def test_ctrl_c_ends_the_threads_and_cancels_their_trials(url):
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C is KeyboardInterrupt, also where the tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_ends_the_threads_and_cancels_their_trials(url, ctrl_c):
     study = create(url, "interrupted")
-    both_run, release, threads = threading.Barrier(3, timeout=30), threading.Event(), []
+    both_run, release, threads = threading.Barrier(3, timeout=60), threading.Event(), []
+    was_heard = threading.Event()
 
     def objective(trial):
         threads.append(threading.current_thread())
         both_run.wait()
-        assert release.wait(30) and trial.stopping
+        assert release.wait(60) and trial.stopping
         return 1.0
 
     def press():
         both_run.wait()
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        while not was_heard.wait(20):  # Python may sleep over one that comes just before it waits
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     threading.Thread(target=press).start()
     with pytest.raises(KeyboardInterrupt):
         study.optimize(objective, jobs=2)
+    was_heard.set()
     assert [(t["state"], t["reason"]) for t in study.trials()] == [("cancelled", "KeyboardInterrupt")] * 2
     release.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert study.info()["trials"] == 2, "a thread went on after Ctrl-C"
 
 
@@ -268,13 +281,18 @@ def test_errors_say_what_to_do(url):
 
 
 class Clock:
-    """Time that goes on by sleeping only, whatever a machine does meanwhile."""
-    now_s = 1000.0
+    """Time that goes on by sleeping only, whatever a machine does meanwhile; for this thread, others may still renew."""
+
+    def __init__(self):
+        self.now_s = 1000.0
+        self.owner = threading.get_ident()
 
     def monotonic(self):
-        return self.now_s
+        return self.now_s if threading.get_ident() == self.owner else time.monotonic()
 
     def sleep(self, time_s):
+        if threading.get_ident() != self.owner:
+            return time.sleep(time_s)
         self.now_s += time_s
 
 

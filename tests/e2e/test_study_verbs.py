@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -189,6 +190,15 @@ def test_tell_ends_a_trial_in_every_way(url, tmp_path):
     assert "loss -0.5" in tell(0, -0.5, 12, "--constraint", "mb=39.5"), "a repeat changes nothing"
     assert "is not running: it is complete" in tell(0, 7, 12, code=USAGE)
     assert tune_json("show", "ways", "--server", url, cwd=tmp_path)["trials"][0]["values"] == [-0.5, 12]
+
+
+def test_a_server_that_is_busy_for_a_while_is_waited_for(tmp_path):
+    with server(tmp_path) as (process, url):
+        process.send_signal(signal.SIGSTOP)
+        asks = start("ls", "--server", url, cwd=tmp_path)
+        time.sleep(2.5)  # longer than a server that is only guessed is given
+        process.send_signal(signal.SIGCONT)
+        assert asks.communicate(timeout=60)[1] == "" and asks.returncode == OK
 
 
 def test_ask_says_why_there_is_nothing(url, tmp_path):

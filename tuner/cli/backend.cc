@@ -118,7 +118,8 @@ Result<std::unique_ptr<Backend>> folder_backend(const std::string& data) {
             std::make_unique<LocalBackend>(std::move(local).value(), data));
     if (local.error().code != Code::kResourceConflict) return local.error();
     const std::optional<std::string> url = url_of_holder(data);
-    if (url && check_server(*url)) return placed_backend(*url, "the server at " + *url);
+    if (url && check_server(*url, kNamedServer_ms))
+        return placed_backend(*url, "the server at " + *url);
     return local.error();
 }
 
@@ -132,9 +133,8 @@ std::unique_ptr<Backend> local_backend(LocalServer& server, std::string where) {
     return std::make_unique<LocalBackend>(server, std::move(where));
 }
 
-Result<void> check_server(const std::string& url) {
-    constexpr int kProbe_ms = 2000;
-    TUNE_TRY(client, tracker::create_client({.url = url, .timeout_ms = kProbe_ms, .retries = 0}));
+Result<void> check_server(const std::string& url, int timeout_ms) {
+    TUNE_TRY(client, tracker::create_client({.url = url, .timeout_ms = timeout_ms, .retries = 0}));
     const Result<Json> studies = client->get(kStudies);
     const bool is_refused = !studies && (studies.error().code == Code::kUnauthenticated ||
                                          studies.error().code == Code::kPermissionDenied);
@@ -148,11 +148,12 @@ Result<void> check_server(const std::string& url) {
 Result<std::unique_ptr<Backend>> find_backend(const std::optional<std::string>& server,
                                               const std::optional<std::string>& data) {
     if (server) {
-        TUNE_TRY_VOID(check_server(*server));
+        TUNE_TRY_VOID(check_server(*server, kNamedServer_ms));
         return remote_backend(*server);
     }
     if (data) return folder_backend(*data);
-    if (check_server(kDefaultServer)) {
+    constexpr int kGuess_ms = 2000;
+    if (check_server(kDefaultServer, kGuess_ms)) {
         std::string place = std::string("the server at ") + kDefaultServer;
         if (std::filesystem::exists(kDefaultData))
             place += std::string("; --data ") + kDefaultData + " looks in the folder";

@@ -32,8 +32,12 @@ public:
 /// A server in this process, called without the network. `server` outlives it.
 [[nodiscard]] std::unique_ptr<Backend> local_backend(LocalServer& server, std::string where);
 
-/// That a `tune` server answers there, within about two seconds. Errors: why not.
-[[nodiscard]] Result<void> check_server(const std::string& url);
+/// How long a server that is named, or has said that it is there, may take: one that is busy is not
+/// absent. Where nothing listens, that is known at once.
+inline constexpr int kNamedServer_ms = 20'000;
+
+/// That a `tune` server answers there within `timeout_ms`. Errors: why not.
+[[nodiscard]] Result<void> check_server(const std::string& url, int timeout_ms);
 
 /// For ls, show and so on: the server that is named; else the one that holds the folder that is
 /// named; else the default server if it answers; else the default folder. Errors: one sentence that

@@ -52,7 +52,7 @@ Result<void> listen(LocalServer& local, const RunCommand& options) {
 
 Result<Place> find_place(const RunCommand& options, const std::string& study) {
     if (options.server) {
-        TUNE_TRY_VOID(check_server(*options.server));
+        TUNE_TRY_VOID(check_server(*options.server, kNamedServer_ms));
         return Place{.local = nullptr, .url = *options.server};
     }
     Result<std::unique_ptr<LocalServer>> local =
@@ -67,7 +67,7 @@ Result<Place> find_place(const RunCommand& options, const std::string& study) {
         "for several studies at a time in one folder start `tune server --data " + options.data +
         "` and give each `tune run` --server URL";
     const std::optional<std::string> url = url_of_holder(options.data);
-    if (!url || !check_server(*url))
+    if (!url || !check_server(*url, kNamedServer_ms))
         return Error{local.error().code, local.error().message + " Or share it: " + how};
     // Its agents and ours would wait for trials of that study only.
     const std::optional<std::string> other = study_of_holder(options.data);
