@@ -3,6 +3,7 @@
 #include <charconv>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "tuner/api/routes.h"
 #include "tuner/api/views.h"
@@ -54,7 +55,8 @@ Result<StudyBody> read_study_body(const Studies& studies, const std::string& tex
     TUNE_TRY(body, parse_json(text));
     if (!body.is_object())
         return Error{Code::kInvalidParameterValue, "the body must be a JSON object"};
-    if (body.contains("name")) {
+    const bool has_name = body.contains("name");
+    if (has_name) {
         if (body.contains("study") && body["study"] != body["name"])
             return Error{Code::kInvalidParameterValue,
                          "'name' and 'study' mean the same; give one of them"};
@@ -70,9 +72,13 @@ Result<StudyBody> read_study_body(const Studies& studies, const std::string& tex
         body.erase(extend);
     }
     keep_what_is_left_out(studies, body);
-    TUNE_TRY(config, study_config_from_json(body));
-    TUNE_TRY_VOID(check_reachable(config.space));
-    read.config = std::move(config);
+    Result<StudyConfig> config = study_config_from_json(body);
+    constexpr std::string_view kInFile = "study: ";
+    if (!config && has_name && config.error().message.starts_with(kInFile))
+        return Error{config.error().code, "name: " + config.error().message.substr(kInFile.size())};
+    if (!config) return config.error();
+    TUNE_TRY_VOID(check_reachable(config->space));
+    read.config = std::move(*config);
     return read;
 }
 

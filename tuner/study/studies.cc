@@ -23,7 +23,8 @@ Result<void> check_name(const std::string& name) {
         return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '/' || c == '\\';
     };
     if (name.empty())
-        return Error{Code::kInvalidParameterValue, "the study needs a name (field 'study')"};
+        return Error{Code::kInvalidParameterValue,
+                     "the study needs a name ('study' in a file, 'name' over REST)"};
     if (name.size() > kNameBytesMax || std::any_of(name.begin(), name.end(), is_bad) ||
         name == "." || name == "..")
         return Error{Code::kInvalidParameterValue,

@@ -267,6 +267,16 @@ TEST_F(RoutesTest, AgentsSpeakTheProtocol) {
     EXPECT_EQ(post("agents/x/lease").status, 404);
 }
 
+TEST_F(RoutesTest, AFaultyNameIsSaidByTheBodysWord) {
+    for (const char* key : {"name", "study"}) {
+        const auto refused =
+            post("studies", std::string("{\"") + key + R"(": 5, "space": {"x": "0..1"}})");
+        EXPECT_EQ(refused.status, 400);
+        EXPECT_EQ(refused.body["message"],
+                  std::string(key) + ": expected a text, found the number 5");
+    }
+}
+
 TEST_F(RoutesTest, BadInputIsAnErrorThatSaysWhat) {
     create();
     const auto refused = [this](const std::string& path, const std::string& body, int status,
