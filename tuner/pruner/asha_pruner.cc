@@ -41,12 +41,11 @@ Verdict AshaPruner::judge(std::uint64_t number) {
         min_ = std::max<std::int64_t>(longest_complete_ / 100, 1);
     }
     const Reports::Report last = trial.reports.last();
-    while (last.step >= rung_step(trial.rung_values.size())) {
+    while (last.step >= rung_step(trial.rungs)) {
         if (std::isnan(last.value)) return Verdict::kPrune;
-        const std::size_t rung = trial.rung_values.size();
+        const std::size_t rung = trial.rungs++;
         if (rung == rungs_.size()) rungs_.emplace_back();
         rungs_[rung].insert(last.value);
-        trial.rung_values.push_back(last.value);
         if (!promotes(rungs_[rung], last.value)) return Verdict::kPrune;
     }
     return Verdict::kKeep;
@@ -68,13 +67,6 @@ bool AshaPruner::promotes(const SortedValues& rung, double value) const {
     const std::size_t kept =
         std::max<std::size_t>(rung.size() / static_cast<std::size_t>(config_.eta), 1);
     return value <= rung[kept - 1];
-}
-
-void AshaPruner::restart(std::uint64_t number) {
-    Trial& trial = trials_[number];
-    for (std::size_t rung = 0; rung < trial.rung_values.size(); ++rung)
-        rungs_[rung].erase(trial.rung_values[rung]);
-    trial = Trial{};
 }
 
 void AshaPruner::finish(std::uint64_t number, End end, double) {

@@ -16,13 +16,12 @@ public:
 
     void note(std::uint64_t number, std::int64_t step, double value) override;
     [[nodiscard]] Verdict judge(std::uint64_t number) override;
-    void restart(std::uint64_t number) override;
     void finish(std::uint64_t number, End end, double value) override;
 
 private:
     struct Trial {
         Reports reports;
-        std::vector<double> rung_values;  // what it has in rungs_[0], rungs_[1], ...
+        std::size_t rungs = 0;  // so many of the first have a value of it
         bool has_ended = false;
     };
 

@@ -15,10 +15,6 @@ Verdict CombinedPruner::judge(std::uint64_t number) {
     return against >= (needs_all_ ? parts_.size() : 1) ? Verdict::kPrune : Verdict::kKeep;
 }
 
-void CombinedPruner::restart(std::uint64_t number) {
-    for (const auto& part : parts_) part->restart(number);
-}
-
 void CombinedPruner::finish(std::uint64_t number, End end, double value) {
     for (const auto& part : parts_) part->finish(number, end, value);
 }

@@ -83,11 +83,6 @@ Verdict HyperbandPruner::judge(std::uint64_t number) {
     return bracket_of(number).judge(number);
 }
 
-void HyperbandPruner::restart(std::uint64_t number) {
-    waiting_.erase(number);
-    if (!brackets_.empty()) bracket_of(number).restart(number);
-}
-
 void HyperbandPruner::finish(std::uint64_t number, End end, double value) {
     if (!brackets_.empty()) return bracket_of(number).finish(number, end, value);
     const auto at = waiting_.find(number);

@@ -34,11 +34,6 @@ Verdict PatiencePruner::judge(std::uint64_t number) {
     return inner_ ? inner_->judge(number) : Verdict::kPrune;
 }
 
-void PatiencePruner::restart(std::uint64_t number) {
-    reports_.erase(number);
-    if (inner_) inner_->restart(number);
-}
-
 void PatiencePruner::finish(std::uint64_t number, End end, double value) {
     reports_.erase(number);
     if (inner_) inner_->finish(number, end, value);

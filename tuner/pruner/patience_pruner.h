@@ -18,7 +18,6 @@ public:
 
     void note(std::uint64_t number, std::int64_t step, double value) override;
     [[nodiscard]] Verdict judge(std::uint64_t number) override;
-    void restart(std::uint64_t number) override;
     void finish(std::uint64_t number, End end, double value) override;
 
 private:

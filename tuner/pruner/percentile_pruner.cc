@@ -45,10 +45,6 @@ Verdict PercentilePruner::judge(std::uint64_t number) {
                                                                   : Verdict::kKeep;
 }
 
-void PercentilePruner::restart(std::uint64_t number) {
-    trials_[number] = Trial{};
-}
-
 void PercentilePruner::finish(std::uint64_t number, End end, double) {
     Trial& trial = trials_[number];
     if (trial.has_ended) return;

@@ -19,7 +19,6 @@ class KeepAll final : public Pruner {
 public:
     void note(std::uint64_t, std::int64_t, double) override {}
     [[nodiscard]] Verdict judge(std::uint64_t) override { return Verdict::kKeep; }
-    void restart(std::uint64_t) override {}
     void finish(std::uint64_t, End, double) override {}
 };
 

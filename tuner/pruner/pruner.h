@@ -40,10 +40,6 @@ public:
         return judge(number);
     }
 
-    /// The trial starts again from its first step (a retry without checkpoint): its reports are
-    /// forgotten.
-    virtual void restart(std::uint64_t number) = 0;
-
     /// The trial has ended; later reports of it are ignored. Idempotent. `value`: of a complete
     /// trial, what the study counts.
     virtual void finish(std::uint64_t number, End end, double value) = 0;

@@ -44,12 +44,6 @@ void RunningPercentilePruner::remove_values(const Trial& trial) {
     }
 }
 
-void RunningPercentilePruner::restart(std::uint64_t number) {
-    Trial& trial = trials_[number];
-    remove_values(trial);
-    trial = Trial{};
-}
-
 void RunningPercentilePruner::finish(std::uint64_t number, End end, double) {
     Trial& trial = trials_[number];
     if (trial.has_ended) return;

@@ -20,10 +20,6 @@ Verdict ThresholdPruner::judge(std::uint64_t number) {
     return is_outside ? Verdict::kPrune : Verdict::kKeep;
 }
 
-void ThresholdPruner::restart(std::uint64_t number) {
-    reports_.erase(number);
-}
-
 void ThresholdPruner::finish(std::uint64_t number, End, double) {
     reports_.erase(number);
 }

@@ -60,10 +60,6 @@ Verdict WilcoxonPruner::judge(std::uint64_t number) {
     return signed_rank_p(worse_by) < config_.p ? Verdict::kPrune : Verdict::kKeep;
 }
 
-void WilcoxonPruner::restart(std::uint64_t number) {
-    reports_.erase(number);
-}
-
 void WilcoxonPruner::finish(std::uint64_t number, End end, double value) {
     const auto at = reports_.find(number);
     const double signed_value = sign_ * value;

@@ -69,13 +69,13 @@ TEST(RunningPercentile, Guards) {
     }
 }
 
-TEST(RunningPercentile, FailedAndRestartedTrialsMeasureNobody) {
+TEST(RunningPercentile, FailedTrialsMeasureNobody) {
     const auto pruner = pruner_of(
         {{"type", "running_percentile"}, {"percentile", 50}, {"min_trials", 2}, {"keep_best", 0}});
     (void)pruner->report(0, 1, 1);
     (void)pruner->report(1, 1, 1);
     pruner->finish(0, Pruner::End::kGone);
-    pruner->restart(1);
+    pruner->finish(1, Pruner::End::kGone);
     EXPECT_FALSE(prunes(*pruner, 2, 1, 9));  // alone
     (void)pruner->report(3, 1, 1);
     pruner->finish(3, Pruner::End::kPruned);  // stays

@@ -115,14 +115,6 @@ TEST(Median, TheFirstReportOfAStepCounts) {
     EXPECT_TRUE(prunes(*pruner, 1, 0, 0));
 }
 
-TEST(Median, ARestartForgetsTheReports) {
-    const auto pruner = make_pruner(median(), Goal::kMinimize);
-    complete(*pruner, 0, {1});
-    EXPECT_TRUE(prunes(*pruner, 1, 0, 5));
-    pruner->restart(1);
-    EXPECT_FALSE(prunes(*pruner, 1, 0, 0.5));
-}
-
 TEST(Median, ReportsAfterTheEndAreIgnored) {
     const auto pruner = make_pruner(median(), Goal::kMinimize);
     complete(*pruner, 0, {1});
@@ -193,13 +185,6 @@ TEST(Asha, NoRungAtOrBeyondMax) {
     }
     EXPECT_FALSE(prunes(*pruner, 0, 4, 1e9));
     EXPECT_FALSE(prunes(*pruner, 1, 4, 2e9));
-}
-
-TEST(Asha, ARestartTakesItsValuesBack) {
-    const auto pruner = make_pruner(asha(1, 2), Goal::kMinimize);
-    EXPECT_FALSE(prunes(*pruner, 0, 1, 1));
-    pruner->restart(0);
-    EXPECT_FALSE(prunes(*pruner, 1, 1, 2));  // alone again
 }
 
 TEST(Asha, HugeStepsDoNotOverflow) {
