@@ -186,6 +186,10 @@ def test_calls_that_local_storage_does_not_have(server, run):
 
 
 def test_a_faulty_path_is_told_before_a_missing_run(server):
-    for path, status, sentence in [("d/../a.txt", 400, "Invalid path"), ("d/a.txt", 404, "not found")]:
-        answer = requests.get(f"{server.url}/get-artifact", params={"run_id": "0" * 32, "path": path}, timeout=30)
+    for path, run_id, status, sentence in [
+        ("d/../a.txt", "0" * 32, 400, "Invalid path"),
+        ("d/a.txt", "0" * 32, 404, "not found"),
+        ("d/a.txt", None, 404, "Run with id=None not found"),
+    ]:
+        answer = requests.get(f"{server.url}/get-artifact", params={"run_id": run_id, "path": path}, timeout=30)
         assert answer.status_code == status and sentence in answer.json()["message"], path

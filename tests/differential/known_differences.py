@@ -10,6 +10,8 @@ import json
 import re
 import typing
 
+from judge import differences
+
 
 @dataclasses.dataclass
 class Row:
@@ -92,7 +94,7 @@ def run_of_no_experiment(request, theirs, ours):
     return "runs/create" in request.path and "FOREIGN KEY" in message(theirs) and is_refused(ours)
 
 
-@row("finalizing a logged model needs its id in the body too")
+@row("finalizing a logged model needs its id in the body too", diverges=True)
 def id_in_the_body(request, theirs, ours):
     return "logged-models/" in request.path and ("path names the model" in message(ours) and "model_id" in request.mutation
                                                  or "Missing value" in message(theirs) and "'model_id'" in message(theirs))
@@ -114,8 +116,24 @@ def repeated_tags(request, theirs, ours):
 
 @row("tags at runs/create are not checked", diverges=True)
 def long_tags_at_create(request, theirs, ours):
-    is_cut = both(theirs, ours, 200)
-    return "runs" in request.path and (is_cut or theirs["status"] == 200 and message(ours) == "'key' exceeds the maximum length of 250 characters")
+    if both(theirs, ours, 200):
+        return all(is_cut(left, right) for _, left, right in differences(theirs, ours))
+    is_refused = theirs["status"] == 200 and message(ours) == "'key' exceeds the maximum length of 250 characters"
+    return is_refused and "runs" in request.path
+
+
+@row("runs/search of an SQL store answers no `model_inputs` (runs/get and the file store do)")
+def model_inputs_of_a_search(request, theirs, ours):
+    if not both(theirs, ours, 200) or "runs/search" not in request.path:
+        return False
+    return all(
+        is_cut(left, right) or left == "<absent>" and (path.endswith(".model_inputs") or list(right) == ["model_inputs"])
+        for path, left, right in differences(theirs, ours)
+    )
+
+
+def is_cut(theirs, ours):
+    return isinstance(theirs, str) and isinstance(ours, str) and len(theirs) > len(ours) >= 8000 and theirs.startswith(ours)
 
 
 # Damaged requests ----------------------------------------------------------------------------------------------------

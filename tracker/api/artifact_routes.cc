@@ -71,10 +71,11 @@ Result<Response> list_of_run(TrackingParts parts, const Request& request) {
 
 Result<Response> get_artifact(TrackingParts parts, const Request& request) {
     TUNE_TRY(message, Message::read(request));
-    TUNE_TRY(run_id, message.run_id());
     TUNE_TRY(path, message.required_text("path"));
     TUNE_TRY(checked, normal_artifact_path(path));  // told before a missing run, as MLflow does
-    TUNE_TRY(info, parts.store.get_run_info(run_id));
+    const Result<std::string> run_id = message.run_id();
+    if (!run_id) return Error{Code::kResourceDoesNotExist, "Run with id=None not found"};
+    TUNE_TRY(info, parts.store.get_run_info(*run_id));
     TUNE_TRY(beneath, path_in_artifacts(info.artifact_uri, checked));
     TUNE_TRY(opened, parts.artifacts.open_file(beneath));
     return file_response(std::move(opened), checked);

@@ -87,7 +87,8 @@ void write_run_info(JsonWriter& out, const RunInfo& info) {
     out.field("user_id", info.user_id);
     out.field("status", status_name(info.status));
     out.field("start_time", info.start_time_ms);
-    if (info.end_time_ms) out.field("end_time", *info.end_time_ms);
+    // MLflow shows no time of 0, though it keeps it.
+    if (info.end_time_ms.value_or(0) != 0) out.field("end_time", *info.end_time_ms);
     out.field("artifact_uri", info.artifact_uri);
     out.field("lifecycle_stage", lifecycle_name(info.lifecycle_stage));
     out.field("run_id", info.run_id);

@@ -117,6 +117,8 @@ TEST_F(RoutesTest, LogToARunAndReadItBack) {
             .json["run_info"];
     EXPECT_EQ(updated["status"], "FINISHED");
     EXPECT_EQ(updated["end_time"], 99);
+    const Json of_zero = api_.post("runs/update", {{"run_id", id}, {"end_time", 0}}).json;
+    EXPECT_FALSE(of_zero["run_info"].contains("end_time")) << "as MLflow shows it";
     const Json history =
         api_.get("metrics/get-history?run_id=" + id + "&metric_key=m&max_results=1").json;
     EXPECT_EQ(history["metrics"].size(), 1u);
