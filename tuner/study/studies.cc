@@ -103,13 +103,26 @@ Result<void> Studies::Impl::load() {
     const std::lock_guard<std::mutex> lock(mutex_);
     TUNE_TRY(documents, store_.list_documents(kStudyCollection));
     for (const tracker::Document& document : documents) {
-        Result<Study> read = study_from_document(document.json_text);
-        if (!read) return Error{Code::kDataLoss, read.error().message, document.key};
-        auto study = std::make_unique<Study>(std::move(read).value());
-        TUNE_TRY_VOID(load_trials(*study));
-        studies_.emplace(document.key, std::move(study));
+        const Result<void> loaded = load_study(document);
+        if (loaded) continue;
+        if (loaded.error().code != Code::kDataLoss) return loaded.error();
+        const auto aside = unreadable_.emplace(document.key, loaded.error().text()).first;
+        log_error(no_such_study(aside->first).message);
     }
     seen_position_ = store_.last_position();
+    return {};
+}
+
+Result<void> Studies::Impl::load_study(const tracker::Document& document) {
+    Result<Study> read = study_from_document(document.json_text);
+    if (!read) return Error{Code::kDataLoss, read.error().message, document.key};
+    auto study = std::make_unique<Study>(std::move(read).value());
+    if (Result<void> loaded = load_trials(*study); !loaded) {
+        std::erase_if(by_run_,
+                      [&](const auto& entry) { return entry.second.study == study.get(); });
+        return loaded;
+    }
+    studies_.emplace(document.key, std::move(study));
     return {};
 }
 
@@ -227,7 +240,11 @@ Study* Studies::Impl::find_study(std::string_view name) const {
     return found == studies_.end() ? nullptr : found->second.get();
 }
 
-Error Studies::Impl::no_such_study(std::string_view name) {
+Error Studies::Impl::no_such_study(std::string_view name) const {
+    if (const auto aside = unreadable_.find(name); aside != unreadable_.end())
+        return {Code::kDataLoss,
+                "study '" + aside->first + "' cannot be read and is set aside as it is (" +
+                    aside->second + "); a newer `tune` or a backup may have it whole"};
     return {Code::kResourceDoesNotExist,
             "there is no study '" + std::string(name) + "'; `tune ls` lists them"};
 }
@@ -237,6 +254,7 @@ void Studies::Impl::create(StudyConfig config, CreateOptions options, Done<Creat
     if (checked) checked = check_study(config, false);
     if (checked) checked = check_sampler(config.space, config.sampler);
     if (!checked) return done(checked.error());
+    if (unreadable_.contains(config.study)) return done(no_such_study(config.study));
     Wanted wanted{std::move(config), options, std::move(done)};
     Turn turn(*this);
     if (Study* study = find_study(wanted.config.study))
@@ -418,7 +436,7 @@ void Studies::Impl::prepare(Turn& turn, Study& study) {
 void Studies::Impl::change(const std::string& name, Change change, Done<void> done) {
     Turn turn(*this);
     Study* study = find_study(name);
-    if (study == nullptr) return turn.after([done, name] { done(no_such_study(name)); });
+    if (study == nullptr) return turn.after([done, error = no_such_study(name)] { done(error); });
     const bool is_completed = study->state() == StudyState::kCompleted;
     if (change == Change::kResume) {
         study->set_state(StudyState::kRunning);
@@ -446,7 +464,7 @@ void Studies::Impl::wait(const std::string& name, std::int64_t version, std::int
                          Done<void> done) {
     Turn turn(*this);
     const Study* study = find_study(name);
-    if (study == nullptr) return turn.after([done, name] { done(no_such_study(name)); });
+    if (study == nullptr) return turn.after([done, error = no_such_study(name)] { done(error); });
     if (study->version() != version || wait_ms <= 0 || draining_)
         return turn.after([done] { done({}); });
     const std::int64_t longest_ms = std::min<std::int64_t>(wait_ms, kLongPollMax_ms);

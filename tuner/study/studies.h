@@ -120,7 +120,8 @@ public:
 
     /// Reads all studies from the store (100,000 trials in about a second), gives every live lease
     /// one time to live of grace, and observes the store from now on. REQUIRES: no command has been
-    /// submitted yet. Errors: those of the store; kDataLoss for documents that cannot be read.
+    /// submitted yet. A study whose documents cannot be read is set aside: every call that names it
+    /// gets kDataLoss with the reason. Errors: those of the store.
     [[nodiscard]] static Result<std::unique_ptr<Studies>> open(StudiesOptions options);
     ~Studies();
     Studies(const Studies&) = delete;

@@ -122,7 +122,8 @@ private:
 
     // studies.cc
     Study* find_study(std::string_view name) const;
-    [[nodiscard]] static Error no_such_study(std::string_view name);
+    [[nodiscard]] Error no_such_study(std::string_view name) const;
+    Result<void> load_study(const tracker::Document& document);
     Result<void> load_trials(Study& study);
     Result<void> load_progress(Study& study, Trial& trial);
     [[nodiscard]] static std::vector<Snapshot> with_reports(const Study& study);
@@ -227,6 +228,9 @@ private:
 
     mutable std::mutex mutex_;
     std::map<std::string, std::unique_ptr<Study>, std::less<>> studies_;
+    /// Why it cannot be read, by name; settled when the server starts. Its documents stay as they
+    /// are, and neither the other studies nor the tracker wait for it.
+    std::map<std::string, std::string, std::less<>> unreadable_;
     std::vector<std::unique_ptr<Study>> refused_;  // never reached the disk; writes still name them
     std::unordered_map<std::string_view, TrialRef> by_run_;  // keys lie in the trials
     std::map<std::string, Agent> agents_;

@@ -177,7 +177,7 @@ void Studies::Impl::ask(AskRequest request, Done<std::vector<AskedTrial>> done) 
     Turn turn(*this);
     Study* study = find_study(request.study);
     if (study == nullptr)
-        return turn.after([done, name = request.study] { done(no_such_study(name)); });
+        return turn.after([done, error = no_such_study(request.study)] { done(error); });
     if (request.count < 1 || request.count > kAskCountMax)
         return turn.after([done] {
             done(Error{Code::kInvalidParameterValue,

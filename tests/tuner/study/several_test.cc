@@ -187,8 +187,10 @@ TEST_F(SeveralTest, OtherMetricsOrBoundsAreAnotherStudy) {
     EXPECT_TRUE(create(kBounded).has_value());
 }
 
-TEST_F(SeveralTest, AJournalThatLacksValuesIsRefused) {
+TEST_F(SeveralTest, AJournalThatLacksValuesIsSetAsideAndTheOthersGoOn) {
     ASSERT_TRUE(create(kTwo).has_value());
+    std::string other = kTwo;
+    ASSERT_TRUE(create(other.replace(other.find("\"s\""), 3, "\"t\"")).has_value());
     ASSERT_TRUE(world_.ask(1).has_value());
     tell(0, 1, {2});
     const auto documents = world_.store().list_documents("tune.trials");
@@ -198,9 +200,22 @@ TEST_F(SeveralTest, AJournalThatLacksValuesIsRefused) {
         world_.store()
             .execute(tracker::PutDocument{"tune.trials", documents->at(0).key, to_text(document)})
             .has_value());
-    auto opened = Studies::open({.store = &world_.store(), .ticker = false});
-    ASSERT_FALSE(opened.has_value());
-    EXPECT_EQ(opened.error().code, Code::kDataLoss);
+    const auto damaged = world_.store().list_documents("tune.studies");
+    world_.reopen();
+    const auto expect_set_aside = [&](const auto& answer) {
+        ASSERT_FALSE(answer.has_value());
+        EXPECT_EQ(answer.error().code, Code::kDataLoss);
+        EXPECT_THAT(answer.error().message,
+                    HasSubstr("study 's' cannot be read and is set aside as it is"));
+        EXPECT_THAT(answer.error().message, HasSubstr(documents->at(0).key));
+    };
+    expect_set_aside(world_.ask(1));
+    expect_set_aside(create(kTwo));
+    EXPECT_TRUE(world_.studies().read("t", [](const Study&) {}).has_value());
+    const auto after = world_.store().list_documents("tune.studies");
+    ASSERT_EQ(after->size(), damaged->size());
+    for (std::size_t i = 0; i < after->size(); ++i)
+        EXPECT_EQ(after->at(i).json_text, damaged->at(i).json_text);
 }
 
 TEST_F(SeveralTest, AWarmStartTakesTheFrontFirst) {
