@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -96,13 +97,46 @@ private:
     posix_spawnattr_t attributes_;
 };
 
+/// The fields of /proc/PID/stat that are used here, as proc(5) counts them.
+enum StatField {
+    kStartTime = 22,
+    kVirtualBytes = 23,
+    kEnvironmentBegin = 50,
+    kEnvironmentEnd = 51
+};
+
+/// -1: there is no such process.
+std::int64_t stat_of(const std::string& stat, StatField wanted) {
+    std::size_t at = stat.rfind(')');
+    for (int field = 2; at != std::string::npos && field < wanted; ++field)
+        at = stat.find(' ', at + 1);
+    return at == std::string::npos ? -1 : std::strtoll(stat.c_str() + at, nullptr, 10);
+}
+
 std::int64_t start_time_of(int pid) {
-    const Result<std::string> stat = read_file("/proc/" + std::to_string(pid) + "/stat");
-    if (!stat) return -1;
-    std::size_t at = stat->rfind(')');
-    for (int field = 2; at != std::string::npos && field < 22; ++field)
-        at = stat->find(' ', at + 1);
-    return at == std::string::npos ? -1 : std::strtoll(stat->c_str() + at, nullptr, 10);
+    return stat_of(read_file("/proc/" + std::to_string(pid) + "/stat").value_or(""), kStartTime);
+}
+
+/// Whether a process whose environment reads as empty may have one all the same: while execve gives
+/// it a new address space it shows none. A zombie and a thread of the kernel have no address space.
+bool may_have_environment(const std::string& folder) {
+    const std::string stat = read_file(folder + "/stat").value_or("");
+    if (stat_of(stat, kVirtualBytes) <= 0) return false;
+    const std::int64_t begin = stat_of(stat, kEnvironmentBegin);
+    return begin == 0 || begin != stat_of(stat, kEnvironmentEnd);
+}
+
+/// "" for a process that is none of ours.
+std::string environment_of(int pid) {
+    constexpr int kTriesMax = 1000;
+    const std::string folder = "/proc/" + std::to_string(pid);
+    for (int i = 0; i < kTriesMax; ++i) {
+        const Result<std::string> read = read_file(folder + "/environ");
+        if (!read) return "";
+        if (!read->empty() || !may_have_environment(folder)) return *read;
+        poll(nullptr, 0, 1);  // nobody tells of the end of an execve
+    }
+    return "";
 }
 
 bool has_variable(const std::string& environment, const std::string& assignment) {
@@ -181,10 +215,9 @@ std::vector<Process> find_marked_processes(const std::string& run_id, int attemp
         if (pid <= 0 || pid == getpid()) continue;
         Descriptor pidfd = open_pidfd(pid);
         if (!pidfd.valid()) continue;
-        const Result<std::string> environment =
-            read_file("/proc/" + std::string(item->d_name) + "/environ");
-        if (!environment || !has_variable(*environment, "MLFLOW_RUN_ID=" + run_id) ||
-            !has_variable(*environment, "TUNE_ATTEMPT=" + std::to_string(attempt)))
+        const std::string environment = environment_of(pid);
+        if (!has_variable(environment, "MLFLOW_RUN_ID=" + run_id) ||
+            !has_variable(environment, "TUNE_ATTEMPT=" + std::to_string(attempt)))
             continue;
         found.push_back({pid, std::move(pidfd)});
     }

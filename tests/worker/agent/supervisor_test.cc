@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -339,6 +341,22 @@ TEST_F(SupervisorTest, ADeadSupervisorTakesTheTrialWithIt) {
         EXPECT_EQ(poll(&ready, 1, kPatience_ms), 1);
     }
     EXPECT_TRUE(find_marked_processes("run-of-a-dead-supervisor", 3).empty());
+}
+
+/// A process that is in the middle of execve shows no environment; it was passed over, and lived
+/// on.
+TEST_F(SupervisorTest, AProcessThatIsBeingLoadedIsFoundByItsMark) {
+    environment_.emplace_back("MLFLOW_RUN_ID=run-of-ever-new-programs");
+    environment_.emplace_back("TUNE_ATTEMPT=1");
+    const std::filesystem::path script = std::filesystem::path(directory_) / "again";
+    std::ofstream(script) << "[ -n \"$TUNE_SAID\" ] || echo up\nTUNE_SAID=1 exec sh \"$0\"\n";
+    const Process process = shell("exec sh '" + script.string() + "'");
+    wait_for_output("up");
+    for (int i = 0; i < 300; ++i)
+        ASSERT_EQ(find_marked_processes("run-of-ever-new-programs", 1).size(), 2u)
+            << "the supervisor and the program, at scan " << i;
+    signal_process(process, SIGTERM);
+    finish(process);
 }
 
 TEST_F(SupervisorTest, StartsNothingThatAnAgentHasTaken) {
