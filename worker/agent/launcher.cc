@@ -117,23 +117,24 @@ std::int64_t start_time_of(int pid) {
     return stat_of(read_file("/proc/" + std::to_string(pid) + "/stat").value_or(""), kStartTime);
 }
 
-/// Whether a process whose environment reads as empty may have one all the same: while execve gives
-/// it a new address space it shows none. A zombie and a thread of the kernel have no address space.
-bool may_have_environment(const std::string& folder) {
-    const std::string stat = read_file(folder + "/stat").value_or("");
-    if (stat_of(stat, kVirtualBytes) <= 0) return false;
-    const std::int64_t begin = stat_of(stat, kEnvironmentBegin);
-    return begin == 0 || begin != stat_of(stat, kEnvironmentEnd);
-}
-
-/// "" for a process that is none of ours.
+/// "" for a process that is none of ours. While execve gives a process a new address space it shows
+/// no environment, or the beginning of the old one: then it is read again.
 std::string environment_of(int pid) {
     constexpr int kTriesMax = 1000;
     const std::string folder = "/proc/" + std::to_string(pid);
+    std::int64_t empty_begin = 0;
     for (int i = 0; i < kTriesMax; ++i) {
         const Result<std::string> read = read_file(folder + "/environ");
         if (!read) return "";
-        if (!read->empty() || !may_have_environment(folder)) return *read;
+        const std::string stat = read_file(folder + "/stat").value_or("");
+        // A zombie and a thread of the kernel have no address space.
+        if (stat_of(stat, kVirtualBytes) <= 0) return "";
+        const std::int64_t begin = stat_of(stat, kEnvironmentBegin);
+        const std::int64_t size = stat_of(stat, kEnvironmentEnd) - begin;
+        const bool is_whole = begin > 0 && size == static_cast<std::int64_t>(read->size());
+        // Its end is settled last; one that is really empty stays so, at one address.
+        if (is_whole && (size > 0 || begin == empty_begin)) return *read;
+        empty_begin = is_whole ? begin : 0;
         poll(nullptr, 0, 1);  // nobody tells of the end of an execve
     }
     return "";
