@@ -1,6 +1,7 @@
 #include "base/error.h"
 
 #include <array>
+#include <utility>
 
 namespace tune {
 namespace {
@@ -36,6 +37,14 @@ constexpr std::array kCodes = {
 
 std::string Error::text() const {
     return context.empty() ? message : context + ": " + message;
+}
+
+Error invalid_parameter(std::string message) {
+    return {Code::kInvalidParameterValue, std::move(message)};
+}
+
+Error data_loss(std::string message) {
+    return {Code::kDataLoss, std::move(message)};
 }
 
 std::string_view code_name(Code code) {

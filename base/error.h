@@ -41,6 +41,12 @@ struct Error {
     [[nodiscard]] std::string text() const;
 };
 
+/// What the caller asked for is wrong: kInvalidParameterValue with `message`.
+[[nodiscard]] Error invalid_parameter(std::string message);
+
+/// What was stored or sent is not what was written: kDataLoss with `message`.
+[[nodiscard]] Error data_loss(std::string message);
+
 /// The name on the wire, e.g. "RESOURCE_DOES_NOT_EXIST".
 [[nodiscard]] std::string_view code_name(Code code);
 

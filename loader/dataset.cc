@@ -23,10 +23,6 @@ constexpr std::int64_t kBatchesAheadDefault = 8;
 constexpr std::int64_t kBatchesAheadMax = 4096;
 constexpr int kThreadsMax = 256;
 
-Error invalid(std::string message) {
-    return Error{Code::kInvalidParameterValue, std::move(message)};
-}
-
 /// Where the rank stands among machines.
 struct Topology {
     std::int64_t nodes = 1;
@@ -39,11 +35,12 @@ Result<Topology> topology_of(const World& world) {
     Topology topology;
     topology.ranks_per_node = world.ranks_per_node > 0 ? world.ranks_per_node : world.size;
     if (world.size <= 0 || world.rank < 0 || world.rank >= world.size || world.ranks_per_node < 0)
-        return invalid("rank " + std::to_string(world.rank) + " of " + std::to_string(world.size) +
-                       " does not exist");
+        return invalid_parameter("rank " + std::to_string(world.rank) + " of " +
+                                 std::to_string(world.size) + " does not exist");
     if (world.size % topology.ranks_per_node != 0)
-        return invalid(std::to_string(world.size) + " ranks do not divide among machines of " +
-                       std::to_string(topology.ranks_per_node));
+        return invalid_parameter(std::to_string(world.size) +
+                                 " ranks do not divide among machines of " +
+                                 std::to_string(topology.ranks_per_node));
     topology.nodes = world.size / topology.ranks_per_node;
     topology.node = world.rank / topology.ranks_per_node;
     topology.rank_of_node = world.rank % topology.ranks_per_node;
@@ -52,24 +49,25 @@ Result<Topology> topology_of(const World& world) {
 
 Result<void> check_options(const DatasetOptions& options) {
     if (options.batch_size <= 0 || options.batch_size > (std::int64_t{1} << 31))
-        return invalid("the batch size must be at least 1, it is " +
-                       std::to_string(options.batch_size));
+        return invalid_parameter("the batch size must be at least 1, it is " +
+                                 std::to_string(options.batch_size));
     if (options.threads < 0 || options.threads > kThreadsMax)
-        return invalid("the number of loader threads must lie in 0..256, it is " +
-                       std::to_string(options.threads));
+        return invalid_parameter("the number of loader threads must lie in 0..256, it is " +
+                                 std::to_string(options.threads));
     if (options.num_canonical_nodes < 0 || options.shuffle_block_size < 0 ||
         options.epoch_size < 0 || options.predownload < 0)
-        return invalid(
+        return invalid_parameter(
             "num_canonical_nodes, shuffle_block_size, epoch_size and predownload must not be "
             "negative");
-    if (options.seed > (std::uint64_t{1} << 62)) return invalid("the seed is larger than 2^62");
+    if (options.seed > (std::uint64_t{1} << 62))
+        return invalid_parameter("the seed is larger than 2^62");
     return {};
 }
 
 /// All shards must have the columns of the first one, and be readable by this build.
 Result<void> check_shards(const Index& index) {
     if (index.shards.empty() || index.sample_count() == 0)
-        return invalid("the data set has no samples");
+        return invalid_parameter("the data set has no samples");
     for (const ShardInfo& shard : index.shards) {
         if (shard.column_names != index.shards.front().column_names ||
             shard.column_encodings != index.shards.front().column_encodings)
@@ -97,7 +95,7 @@ Result<ColumnSelection> select_columns(const ShardInfo& shard,
         if (std::find(names.begin(), names.end(), name) != names.end()) continue;
         std::string message = "there is no column '" + name + "'; the data set has";
         for (const std::string& known : names) message += " " + known;
-        return invalid(message);
+        return invalid_parameter(message);
     }
     ColumnSelection selection;
     for (std::size_t position = 0; position < names.size(); ++position) {
@@ -155,9 +153,10 @@ public:
                                  ? samples / options_.batch_size
                                  : (samples + options_.batch_size - 1) / options_.batch_size;
         if (batches_per_epoch_ == 0)
-            return invalid("a rank is given " + std::to_string(samples) +
-                           " samples an epoch, which is less than one batch of " +
-                           std::to_string(options_.batch_size) + "; do not drop the last one");
+            return invalid_parameter("a rank is given " + std::to_string(samples) +
+                                     " samples an epoch, which is less than one batch of " +
+                                     std::to_string(options_.batch_size) +
+                                     "; do not drop the last one");
         restart();
         return {};
     }
@@ -199,16 +198,17 @@ public:
 
     [[nodiscard]] Result<void> load_state(const DatasetState& state) {
         if (state.epoch < 0 || state.sample_in_epoch < 0 || state.num_canonical_nodes < 1)
-            return invalid("the loader state holds a negative number");
+            return invalid_parameter("the loader state holds a negative number");
         const OrderSettings settings{state.num_canonical_nodes, state.shuffle_seed,
                                      state.initial_physical_nodes};
         if (!state.index_digest.empty() && state.index_digest != index_digest_)
-            return invalid("the loader state was saved for other data (index digest " +
-                           state.index_digest + ", this data set has " + index_digest_ + ")");
+            return invalid_parameter("the loader state was saved for other data (index digest " +
+                                     state.index_digest + ", this data set has " + index_digest_ +
+                                     ")");
         if (const std::string order = order_text(settings);
             !state.order.empty() && state.order != order)
-            return invalid("the loader state was saved with the order '" + state.order +
-                           "', this data set is read with '" + order + "'");
+            return invalid_parameter("the loader state was saved with the order '" + state.order +
+                                     "', this data set is read with '" + order + "'");
         TUNE_TRY_VOID(checked_partition(settings, state.sample_in_epoch));
         settings_ = settings;
         position_ = {state.epoch, state.sample_in_epoch};

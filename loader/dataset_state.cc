@@ -5,13 +5,7 @@
 #include "loader/dataset.h"
 
 namespace tune::loader {
-namespace {
-
-Error invalid(std::string message) {
-    return Error{Code::kInvalidParameterValue, std::move(message)};
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Json DatasetState::to_json() const {
     return {{"epoch", epoch},
@@ -24,27 +18,29 @@ Json DatasetState::to_json() const {
 }
 
 Result<DatasetState> DatasetState::from_json(const Json& json) {
-    if (!json.is_object()) return invalid("a loader state is a JSON object");
+    if (!json.is_object()) return invalid_parameter("a loader state is a JSON object");
     std::optional<Error> fault;
     const auto number = [&](const char* name, std::int64_t lowest, std::int64_t missing) {
         const auto found = json.find(name);
         if (found == json.end() || found->is_null()) {
             if (missing < 0 && !fault)
-                fault = invalid(std::string("the loader state lacks '") + name + "'");
+                fault = invalid_parameter(std::string("the loader state lacks '") + name + "'");
             return missing;
         }
         if (found->is_number_integer() && *found >= lowest && *found <= (std::int64_t{1} << 62))
             return found->get<std::int64_t>();
         if (!fault)
-            fault = invalid(std::string("'") + name + "' of the loader state is " + found->dump() +
-                            ", not a whole number from " + std::to_string(lowest) + " on");
+            fault = invalid_parameter(std::string("'") + name + "' of the loader state is " +
+                                      found->dump() + ", not a whole number from " +
+                                      std::to_string(lowest) + " on");
         return missing;
     };
     const auto text = [&](const char* name) {
         const auto found = json.find(name);
         if (found == json.end() || found->is_null()) return std::string();
         if (found->is_string()) return found->get<std::string>();
-        if (!fault) fault = invalid(std::string("'") + name + "' of the loader state is no text");
+        if (!fault)
+            fault = invalid_parameter(std::string("'") + name + "' of the loader state is no text");
         return std::string();
     };
     DatasetState state;

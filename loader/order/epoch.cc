@@ -13,10 +13,6 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-Error invalid(std::string message) {
-    return Error{Code::kInvalidParameterValue, std::move(message)};
-}
-
 std::size_t index_of(std::int64_t value) {
     return static_cast<std::size_t>(value);
 }
@@ -33,14 +29,14 @@ Result<Ids> relative_choices(const std::vector<double>& proportions, std::int64_
                              std::uint64_t seed) {
     const double total = std::accumulate(proportions.begin(), proportions.end(), 0.0);
     if (!(total > 0) || !std::isfinite(total))
-        return invalid("the proportions of the streams add up to nothing");
+        return invalid_parameter("the proportions of the streams add up to nothing");
     Ids choices;
     for (const double proportion : proportions)
         choices.push_back(
             static_cast<std::int64_t>(static_cast<double>(epoch_size) * (proportion / total)));
     const std::int64_t shortfall = epoch_size - sum_of(choices);
     if (shortfall < 0 || shortfall > static_cast<std::int64_t>(choices.size()))
-        return invalid("the proportions of the streams are too unequal to be rounded");
+        return invalid_parameter("the proportions of the streams are too unequal to be rounded");
     Rng rng(seed);
     for (const std::int64_t stream :
          rng.choice(static_cast<std::int64_t>(choices.size()), shortfall))
@@ -53,9 +49,9 @@ Result<Ids> absolute_choices(const Ids& stream_samples, const std::vector<Stream
     for (std::size_t i = 0; i < weights.size(); ++i) {
         const StreamWeight& weight = weights[i];
         if (weight.repeat && !(*weight.repeat >= 0 && *weight.repeat < 1e9))
-            return invalid("a stream's repeat must not be negative");
+            return invalid_parameter("a stream's repeat must not be negative");
         if (weight.choose && *weight.choose < 0)
-            return invalid("a stream's choose must not be negative");
+            return invalid_parameter("a stream's choose must not be negative");
         choices.push_back(
             weight.repeat
                 ? static_cast<std::int64_t>(*weight.repeat * static_cast<double>(stream_samples[i]))
@@ -101,22 +97,22 @@ Resampled each_once(const std::vector<Stream>& streams) {
 Result<Ids> stream_choices(const Ids& stream_samples, const std::vector<StreamWeight>& weights,
                            std::int64_t epoch_size, std::uint64_t seed) {
     if (stream_samples.empty() || stream_samples.size() != weights.size())
-        return invalid("there must be one weight for each stream");
+        return invalid_parameter("there must be one weight for each stream");
     std::size_t relative = 0;
     std::size_t absolute = 0;
     for (const StreamWeight& weight : weights) {
         const int given =
             weight.proportion.has_value() + weight.repeat.has_value() + weight.choose.has_value();
         if (given > 1)
-            return invalid("a stream takes at most one of proportion, repeat and choose");
+            return invalid_parameter("a stream takes at most one of proportion, repeat and choose");
         if (weight.proportion && !(*weight.proportion >= 0))
-            return invalid("a stream's proportion must not be negative");
+            return invalid_parameter("a stream's proportion must not be negative");
         (weight.proportion ? relative : absolute) += static_cast<std::size_t>(given);
     }
     if (relative > 0 && relative != weights.size())
-        return invalid("either every stream has a proportion or none has");
+        return invalid_parameter("either every stream has a proportion or none has");
     if (absolute > 0 && epoch_size > 0)
-        return invalid("an epoch size can not be given together with repeat or choose");
+        return invalid_parameter("an epoch size can not be given together with repeat or choose");
     if (relative == 0 && epoch_size == 0) return absolute_choices(stream_samples, weights);
     std::vector<double> proportions;
     for (std::size_t i = 0; i < weights.size(); ++i)
@@ -128,9 +124,10 @@ Result<Ids> stream_choices(const Ids& stream_samples, const std::vector<StreamWe
 
 Result<Ids> choose_per_shard(const Stream& stream, const SamplingOptions& options, bool use_epoch) {
     const std::int64_t samples = sum_of(stream.shard_samples);
-    if (samples <= 0) return invalid("a stream has no samples");
-    if (stream.choose < 0) return invalid("a stream's choice must not be negative");
-    if (options.granularity <= 0) return invalid("the sampling granularity must be positive");
+    if (samples <= 0) return invalid_parameter("a stream has no samples");
+    if (stream.choose < 0) return invalid_parameter("a stream's choice must not be negative");
+    if (options.granularity <= 0)
+        return invalid_parameter("the sampling granularity must be positive");
     Ids chosen;
     for (const std::int64_t count : stream.shard_samples)
         chosen.push_back(count * (stream.choose / samples));

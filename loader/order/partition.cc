@@ -6,10 +6,6 @@
 namespace tune::loader {
 namespace {
 
-Error invalid(std::string message) {
-    return Error{Code::kInvalidParameterValue, std::move(message)};
-}
-
 bool either_divides(std::int64_t a, std::int64_t b) {
     return a % b == 0 || b % a == 0;
 }
@@ -22,20 +18,20 @@ Result<void> check(const PartitionOptions& options) {
     // Far beyond any run; they keep the products below from overflowing.
     constexpr std::int64_t kSamplesMax = std::int64_t{1} << 40;
     constexpr std::int64_t kNodesMax = std::int64_t{1} << 20;
-    if (options.sample_count <= 0) return invalid("the epoch has no samples");
+    if (options.sample_count <= 0) return invalid_parameter("the epoch has no samples");
     if (options.sample_count > kSamplesMax || options.batch_size > kSamplesMax ||
         options.num_canonical_nodes > kNodesMax || options.physical_nodes > kNodesMax ||
         options.ranks_per_node > kNodesMax || options.initial_physical_nodes > kNodesMax)
-        return invalid("more samples, nodes or ranks than can be counted");
+        return invalid_parameter("more samples, nodes or ranks than can be counted");
     if (options.num_canonical_nodes <= 0 || options.physical_nodes <= 0 ||
         options.ranks_per_node <= 0 || options.batch_size <= 0 || options.drop_first < 0 ||
         options.initial_physical_nodes < 0)
-        return invalid("nodes, ranks and batch size must be positive");
+        return invalid_parameter("nodes, ranks and batch size must be positive");
     const std::int64_t world = options.physical_nodes * options.ranks_per_node;
     if (options.sample_count + (world - options.sample_count % world) < options.drop_first)
-        return invalid("sample " + std::to_string(options.drop_first) +
-                       " of the epoch was asked for, but the epoch has only " +
-                       plural(options.sample_count, "sample"));
+        return invalid_parameter("sample " + std::to_string(options.drop_first) +
+                                 " of the epoch was asked for, but the epoch has only " +
+                                 plural(options.sample_count, "sample"));
     return {};
 }
 
@@ -56,15 +52,16 @@ Result<Partition> Partition::make(const PartitionOptions& options) {
         plan.global_batch_ = options.physical_nodes * options.ranks_per_node * options.batch_size;
         const std::int64_t initial_ranks = plan.physical_nodes_ * options.ranks_per_node;
         if (plan.global_batch_ % initial_ranks != 0)
-            return invalid("the global batch of " + plural(plan.global_batch_, "sample") +
-                           " does not divide by the " + plural(initial_ranks, "rank") +
-                           " that the run began with; keep the global batch size when resuming");
+            return invalid_parameter(
+                "the global batch of " + plural(plan.global_batch_, "sample") +
+                " does not divide by the " + plural(initial_ranks, "rank") +
+                " that the run began with; keep the global batch size when resuming");
         plan.initial_batch_ = plan.global_batch_ / initial_ranks;
     }
     if (!either_divides(plan.canonical_nodes_, plan.physical_nodes_))
-        return invalid(plural(plan.canonical_nodes_, "canonical node") + " and " +
-                       plural(plan.physical_nodes_, "machine") +
-                       ": one of the two numbers must divide the other");
+        return invalid_parameter(plural(plan.canonical_nodes_, "canonical node") + " and " +
+                                 plural(plan.physical_nodes_, "machine") +
+                                 ": one of the two numbers must divide the other");
 
     // One row of samples a canonical node, padded so that a row divides among its machines.
     plan.row_samples_ = (plan.sample_count_ + plan.canonical_nodes_ - 1) / plan.canonical_nodes_;
@@ -81,8 +78,8 @@ Result<Partition> Partition::make(const PartitionOptions& options) {
         const std::int64_t width = end - plan.padding_from_;
         plan.padding_is_one_ = width == 1;
         if (width != plan.padding_ && width != 1)
-            return invalid(plural(plan.sample_count_, "sample") + " are too few for " +
-                           plural(plan.physical_nodes_, "machine"));
+            return invalid_parameter(plural(plan.sample_count_, "sample") + " are too few for " +
+                                     plural(plan.physical_nodes_, "machine"));
     }
 
     // A machine's samples, and the repeats that give its ranks equal numbers.

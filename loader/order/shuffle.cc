@@ -237,17 +237,13 @@ Ids shuffle_py1e(const Ids& unit_sizes, std::int64_t sample_count, const Shuffle
     return ids;
 }
 
-Error invalid(std::string message) {
-    return Error{Code::kInvalidParameterValue, std::move(message)};
-}
-
 Result<std::int64_t> count_samples(const Ids& unit_sizes) {
     // 2^40 ids would need 8 TiB: the limit only keeps sums from overflowing.
     constexpr std::int64_t kSamplesMax = std::int64_t{1} << 40;
     std::int64_t count = 0;
     for (const std::int64_t size : unit_sizes) {
         if (size <= 0 || size > kSamplesMax - count)
-            return invalid("a shuffle unit has " + std::to_string(size) + " samples");
+            return invalid_parameter("a shuffle unit has " + std::to_string(size) + " samples");
         count += size;
     }
     return count;
@@ -277,24 +273,24 @@ std::optional<ShuffleAlgo> shuffle_algo_from_name(std::string_view name) {
 
 Result<void> check_shuffle(std::int64_t sample_count, const ShuffleOptions& options) {
     const std::int64_t nodes = options.num_canonical_nodes;
-    if (options.epoch < 0) return invalid("the epoch is negative");
+    if (options.epoch < 0) return invalid_parameter("the epoch is negative");
     if (options.seed > (std::uint64_t{1} << 62))
-        return invalid("the shuffle seed is larger than 2^62");
+        return invalid_parameter("the shuffle seed is larger than 2^62");
     if (nodes <= 0 || nodes > (1 << 20))
-        return invalid("the number of canonical nodes must lie in 1..1,048,576, it is " +
-                       std::to_string(nodes));
+        return invalid_parameter("the number of canonical nodes must lie in 1..1,048,576, it is " +
+                                 std::to_string(nodes));
     const bool has_blocks =
         options.algo == ShuffleAlgo::kPy1br || options.algo == ShuffleAlgo::kPy1e;
     if (has_blocks && (options.block_size < 2 || options.block_size > (std::int64_t{1} << 50)))
-        return invalid("the shuffle block size must be at least 2 samples, it is " +
-                       std::to_string(options.block_size));
+        return invalid_parameter("the shuffle block size must be at least 2 samples, it is " +
+                                 std::to_string(options.block_size));
     if (options.algo != ShuffleAlgo::kPy1e) return {};
     if (sample_count < nodes)
-        return invalid("shuffle py1e needs at least one sample for each of the " +
-                       std::to_string(nodes) + " canonical nodes, there are " +
-                       std::to_string(sample_count));
+        return invalid_parameter("shuffle py1e needs at least one sample for each of the " +
+                                 std::to_string(nodes) + " canonical nodes, there are " +
+                                 std::to_string(sample_count));
     if (sample_count / nodes >= std::int64_t{0xffffffff})
-        return invalid("shuffle py1e orders at most 2^32 samples a canonical node");
+        return invalid_parameter("shuffle py1e orders at most 2^32 samples a canonical node");
     return {};
 }
 

@@ -15,10 +15,6 @@ using Names = std::vector<std::string>;
 /// Columns that one pack may take; an image of 1024 x 1024 in CSV is already unusual.
 constexpr std::size_t kPackedColumnsMax = 1 << 20;
 
-Error invalid(std::string message) {
-    return Error{Code::kInvalidParameterValue, std::move(message)};
-}
-
 Names split(std::string_view text, char separator) {
     Names parts;
     while (true) {
@@ -57,7 +53,7 @@ Result<std::size_t> find_column(std::string_view option, std::string_view name,
         std::string(option) + ": the table has no column '" + std::string(name) + "'; it has";
     for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 12); ++i)
         message += " " + names[i];
-    return invalid(message + (names.size() > 12 ? " ..." : ""));
+    return invalid_parameter(message + (names.size() > 12 ? " ..." : ""));
 }
 
 /// "p0..p63" as the names between; the number's leading zeros are kept.
@@ -75,8 +71,9 @@ Result<Names> expand_range(std::string_view option, std::string_view first, std:
     if (number_at(last) != cut || first.substr(0, cut) != last.substr(0, cut) ||
         !read(first.substr(cut), begin) || !read(last.substr(cut), end) || begin > end ||
         end - begin >= kPackedColumnsMax)
-        return invalid(std::string(option) + ": '" + std::string(first) + ".." + std::string(last) +
-                       "' is not a range of columns; write for example p0..p63");
+        return invalid_parameter(std::string(option) + ": '" + std::string(first) + ".." +
+                                 std::string(last) +
+                                 "' is not a range of columns; write for example p0..p63");
     const std::size_t width = first[cut] == '0' && first.size() > cut + 1 ? first.size() - cut : 0;
     Names names;
     for (std::uint64_t number = begin; number <= end; ++number) {
@@ -107,7 +104,8 @@ Result<PlannedColumn> plan_pack(const std::string& pack, const Names& names) {
     const std::size_t equals = pack.find('=');
     const Names parts = equals == std::string::npos ? Names{} : split(pack.substr(equals + 1), ':');
     if (equals == std::string::npos || equals == 0 || parts.size() < 2 || parts.size() > 3)
-        return invalid(option + ": write NAME=COLUMNS:TYPE[:SHAPE], e.g. image=p0..p63:uint8:8,8");
+        return invalid_parameter(option +
+                                 ": write NAME=COLUMNS:TYPE[:SHAPE], e.g. image=p0..p63:uint8:8,8");
     PlannedColumn column{.name = pack.substr(0, equals)};
     TUNE_TRY(sources, expand_sources(option, parts[0]));
     for (const std::string& source : sources) {
@@ -117,12 +115,13 @@ Result<PlannedColumn> plan_pack(const std::string& pack, const Names& names) {
     const std::string shape = parts.size() == 3 ? parts[2] : std::to_string(sources.size());
     column.encoding = "ndarray:" + parts[1] + ":" + shape;
     Result<Encoding> encoding = parse_encoding(column.encoding);
-    if (!encoding) return invalid(option + ": " + encoding.error().message);
+    if (!encoding) return invalid_parameter(option + ": " + encoding.error().message);
     column.packed_dtype = encoding->dtype;
     const std::size_t elements = *encoding->size / dtype_bytes(*encoding->dtype);
     if (elements != sources.size())
-        return invalid(option + ": the shape " + shape + " has " + std::to_string(elements) +
-                       " elements, but " + std::to_string(sources.size()) + " columns are named");
+        return invalid_parameter(option + ": the shape " + shape + " has " +
+                                 std::to_string(elements) + " elements, but " +
+                                 std::to_string(sources.size()) + " columns are named");
     return column;
 }
 
@@ -139,7 +138,7 @@ Result<PlannedColumn> plan_single(const std::string& text, const Names& names,
     }
     column.encoding = text.substr(colon + 1);
     if (Result<Encoding> encoding = parse_encoding(column.encoding); !encoding)
-        return invalid(option + ": " + encoding.error().message);
+        return invalid_parameter(option + ": " + encoding.error().message);
     return column;
 }
 
@@ -174,8 +173,9 @@ Result<std::vector<PlannedColumn>> plan_columns(const ColumnRequest& request, co
               [](const PlannedColumn& a, const PlannedColumn& b) { return a.name < b.name; });
     for (std::size_t i = 1; i < planned.size(); ++i)
         if (planned[i - 1].name == planned[i].name)
-            return invalid("two columns of the data set would be named '" + planned[i].name + "'");
-    if (planned.empty()) return invalid("no column is left to store");
+            return invalid_parameter("two columns of the data set would be named '" +
+                                     planned[i].name + "'");
+    if (planned.empty()) return invalid_parameter("no column is left to store");
     return planned;
 }
 

@@ -1,4 +1,4 @@
-#include "base/late_wakes.h"
+#include "base/system/late_wakes.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "base/thread.h"
+#include "base/system/thread.h"
 
 namespace tune {
 namespace {

@@ -12,9 +12,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "tracker/api/app.h"
-#include "tracker/api/live_events.h"
-#include "tracker/api/openapi.h"
-#include "tracker/api/upkeep_routes.h"
+#include "tracker/api/ops/maintenance_routes.h"
+#include "tracker/api/ops/openapi.h"
+#include "tracker/api/ui/live_events.h"
 #include "tracker/http/server.h"
 
 namespace {

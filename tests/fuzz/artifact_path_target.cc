@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "tests/fuzz/fuzz.h"
-#include "tracker/api/url.h"
+#include "tracker/api/http/url.h"
 #include "tracker/artifacts/artifact_path.h"
 #include "tracker/artifacts/artifact_store.h"
 

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "tests/fuzz/fuzz.h"
-#include "tracker/api/url.h"
-#include "tracker/http/byte_range.h"
-#include "tracker/http/content_coding.h"
-#include "tracker/http/host_check.h"
-#include "tracker/http/request_parser.h"
+#include "tracker/api/http/url.h"
+#include "tracker/http/protocol/byte_range.h"
+#include "tracker/http/protocol/content_coding.h"
+#include "tracker/http/protocol/host_check.h"
+#include "tracker/http/protocol/request_parser.h"
 
 namespace tune::fuzz {
 namespace {

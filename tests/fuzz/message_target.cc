@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "tests/fuzz/fuzz.h"
-#include "tracker/api/fast_parse.h"
-#include "tracker/api/message.h"
-#include "tracker/api/url.h"
+#include "tracker/api/http/fast_parse.h"
+#include "tracker/api/http/message.h"
+#include "tracker/api/http/url.h"
 
 namespace tune::fuzz {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "tests/fuzz/fuzz.h"
-#include "tracker/store/metric_block.h"
+#include "tracker/store/metrics/metric_block.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "tests/fuzz/fuzz.h"
 #include "tracker/api/app.h"
-#include "tracker/api/url.h"
+#include "tracker/api/http/url.h"
 
 namespace tune::fuzz {
 namespace {

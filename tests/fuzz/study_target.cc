@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "tests/fuzz/fuzz.h"
-#include "tuner/space/study_config.h"
+#include "tuner/config/study_config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace tune::fuzz;

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/system/unique_fd.h"
 #include "tests/fuzz/fuzz.h"
 #include "tracker/artifacts/artifact_path.h"
-#include "tracker/artifacts/beneath.h"
 #include "tracker/artifacts/multipart_uploads.h"
-#include "tracker/artifacts/unique_fd.h"
+#include "tracker/artifacts/rooted_dir.h"
 
 namespace tune::fuzz {
 namespace {

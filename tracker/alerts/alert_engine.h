@@ -26,7 +26,7 @@
 #include "base/clock.h"
 #include "tracker/alerts/alert_rule.h"
 #include "tracker/alerts/silence_watch.h"
-#include "tracker/api/event_hub.h"
+#include "tracker/api/ui/event_hub.h"
 #include "tracker/store/store.h"
 
 namespace tune::tracker {

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tracker/api/handlers.h"
-#include "tracker/api/message.h"
+#include "tracker/api/http/handlers.h"
+#include "tracker/api/http/message.h"
 
 namespace tune::tracker {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "tracker/alerts/alert_engine.h"
-#include "tracker/api/prometheus.h"
-#include "tracker/api/router.h"
+#include "tracker/api/http/router.h"
+#include "tracker/api/ops/prometheus.h"
 
 namespace tune::tracker {
 

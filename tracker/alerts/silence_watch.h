@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tracker/store/read_alerts.h"
+#include "tracker/store/reads/read_alerts.h"
 
 namespace tune::tracker {
 

@@ -1,7 +1,7 @@
 #include "tracker/api/app.h"
 
-#include "tracker/api/multipart_routes.h"
-#include "tracker/api/ui.h"
+#include "tracker/api/artifacts/multipart_routes.h"
+#include "tracker/api/ui/ui.h"
 
 namespace tune::tracker {
 

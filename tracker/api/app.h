@@ -3,7 +3,7 @@
 //
 //   Router router;
 //   EventHub hub(clock);
-//   LiveEvents live(hub, clock);         // tracker/api/live_events.h
+//   LiveEvents live(hub, clock);         // tracker/api/ui/live_events.h
 //   store->add_observer(&live);
 //   add_tracking_routes(router, {*store, *artifacts, hub}, {.assets = assets});
 //   auto server = Server::start(options, router);
@@ -12,8 +12,8 @@
 #include <string>
 #include <string_view>
 
-#include "tracker/api/event_hub.h"
-#include "tracker/api/router.h"
+#include "tracker/api/http/router.h"
+#include "tracker/api/ui/event_hub.h"
 #include "tracker/artifacts/artifact_store.h"
 #include "tracker/store/store.h"
 

@@ -11,8 +11,8 @@
 
 #include "base/id.h"
 #include "tracker/artifacts/artifact_path.h"
-#include "tracker/artifacts/beneath.h"
 #include "tracker/artifacts/multipart_uploads.h"
+#include "tracker/artifacts/rooted_dir.h"
 
 namespace tune::tracker {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "tracker/artifacts/unique_fd.h"
+#include "base/system/unique_fd.h"
 #include "tracker/artifacts/work_pool.h"
 
 namespace tune::tracker {

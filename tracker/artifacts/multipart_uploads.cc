@@ -12,7 +12,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "tracker/artifacts/artifact_path.h"
-#include "tracker/artifacts/beneath.h"
+#include "tracker/artifacts/rooted_dir.h"
 #include "tracker/artifacts/upload_folder.h"
 
 namespace tune::tracker {
@@ -33,10 +33,6 @@ Error no_such_upload(const std::string& id) {
 
 Error being_completed() {
     return {Code::kResourceConflict, "The multipart upload is being completed."};
-}
-
-Error bad_part(std::string message) {
-    return {Code::kInvalidParameterValue, std::move(message)};
 }
 
 std::string unquoted(std::string_view etag) {
@@ -81,16 +77,17 @@ struct MultipartUploads::Upload {
             return Error{Code::kRequestEntityTooLarge,
                          "A part has at most " + std::to_string(kPartBytesMax) + " bytes."};
         if (plan().part_count == 1) return {};
-        if (size_bytes == 0) return bad_part("A part of several must not be empty.");
+        if (size_bytes == 0) return invalid_parameter("A part of several must not be empty.");
         if (part_bytes != 0 && !is_part_size_settled()) part_bytes = 0;
         const bool is_last = number == plan().part_count;
         if (!is_last && part_bytes == 0) part_bytes = size_bytes;
         const bool fits =
             is_last ? part_bytes == 0 || size_bytes <= part_bytes : size_bytes == part_bytes;
         if (fits) return {};
-        return bad_part("Part " + std::to_string(number) + " has " + std::to_string(size_bytes) +
-                        " bytes, but the parts of this upload have " + std::to_string(part_bytes) +
-                        ": all parts but the last have the same size, and the last is not larger.");
+        return invalid_parameter(
+            "Part " + std::to_string(number) + " has " + std::to_string(size_bytes) +
+            " bytes, but the parts of this upload have " + std::to_string(part_bytes) +
+            ": all parts but the last have the same size, and the last is not larger.");
     }
 
     [[nodiscard]] std::uint64_t offset_of(int number) const {
@@ -329,8 +326,8 @@ Result<void> MultipartUploads::check_target(const std::string& path) const {
 Result<UploadStatus> MultipartUploads::create(std::string_view path, std::int64_t part_count) {
     TUNE_TRY(normal, artifact_file_path(path));
     if (part_count < 0)
-        return bad_part("Invalid value " + std::to_string(part_count) +
-                        " for parameter 'num_parts': it must not be negative.");
+        return invalid_parameter("Invalid value " + std::to_string(part_count) +
+                                 " for parameter 'num_parts': it must not be negative.");
     if (part_count > kUploadPartsMax)
         return Error{Code::kNotImplemented, std::string(kInOnePiece) + " in more than " +
                                                 std::to_string(kUploadPartsMax) + " parts."};
@@ -422,7 +419,7 @@ Result<void> MultipartUploads::authorise(const std::string& id, std::int64_t par
     const auto upload = get(id);
     if (!upload) return no_such_upload(id);
     if (part_number < 1 || part_number > upload->plan().part_count)
-        return bad_part("This upload has no part " + std::to_string(part_number) + ".");
+        return invalid_parameter("This upload has no part " + std::to_string(part_number) + ".");
     if (!equal_secrets(sign(id, static_cast<int>(part_number), expires_s), token))
         return Error{Code::kPermissionDenied,
                      "The token of this part URL is not the one that the server gave."};
@@ -441,7 +438,7 @@ Result<std::unique_ptr<PartWriter>> MultipartUploads::begin_part(const std::stri
     const auto upload = get(id);
     if (!upload) return no_such_upload(id);
     if (part_number < 1 || part_number > upload->plan().part_count)
-        return bad_part("This upload has no part " + std::to_string(part_number) + ".");
+        return invalid_parameter("This upload has no part " + std::to_string(part_number) + ".");
     const int number = static_cast<int>(part_number);
     const std::lock_guard lock(upload->mutex);
     TUNE_TRY_VOID(upload->check_open());
@@ -477,20 +474,22 @@ Result<void> check_claims(const std::vector<StoredPart>& parts,
     for (const ClaimedPart& claim : claims) {
         const std::string name = "Part " + std::to_string(claim.part_number);
         if (claim.part_number < 1 || claim.part_number > static_cast<std::int64_t>(parts.size()))
-            return bad_part(name + " is not one of this upload's " + std::to_string(parts.size()) +
-                            ".");
-        if (!seen.insert(claim.part_number).second) return bad_part(name + " is named twice.");
+            return invalid_parameter(name + " is not one of this upload's " +
+                                     std::to_string(parts.size()) + ".");
+        if (!seen.insert(claim.part_number).second)
+            return invalid_parameter(name + " is named twice.");
         const StoredPart& part = parts[static_cast<std::size_t>(claim.part_number - 1)];
         if (part.place == Place::kNone)
-            return bad_part(name + " has not been uploaded. Send it, then complete again.");
+            return invalid_parameter(name +
+                                     " has not been uploaded. Send it, then complete again.");
         if (digest_hex(part.digest) != unquoted(claim.etag))
-            return bad_part(name + " has the ETag \"" + digest_hex(part.digest) + "\", not '" +
-                            claim.etag + "'.");
+            return invalid_parameter(name + " has the ETag \"" + digest_hex(part.digest) +
+                                     "\", not '" + claim.etag + "'.");
     }
     for (std::size_t i = 0; i < parts.size(); ++i)
         if (!seen.contains(static_cast<std::int64_t>(i) + 1))
-            return bad_part("Part " + std::to_string(i + 1) + " of " +
-                            std::to_string(parts.size()) + " is not named.");
+            return invalid_parameter("Part " + std::to_string(i + 1) + " of " +
+                                     std::to_string(parts.size()) + " is not named.");
     return {};
 }
 
@@ -529,7 +528,7 @@ Result<void> MultipartUploads::complete(const std::string& id, std::string_view 
         TUNE_TRY_VOID(check_claims(upload->parts, parts));
         const StoredPart* last = upload->parts.empty() ? nullptr : &upload->parts.back();
         if (last && last->place == Place::kTail && last->size_bytes > upload->part_bytes)
-            return bad_part("The last part is larger than the others.");
+            return invalid_parameter("The last part is larger than the others.");
         // From here on nobody else touches it, so that the slow rest needs no lock.
         upload->is_closing = true;
     }

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "tracker/artifacts/unique_fd.h"
+#include "base/system/unique_fd.h"
 
 namespace tune::tracker {
 

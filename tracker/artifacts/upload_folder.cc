@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "tracker/artifacts/artifact_path.h"
-#include "tracker/artifacts/beneath.h"
+#include "tracker/artifacts/rooted_dir.h"
 
 namespace tune::tracker {
 namespace {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/system/unique_fd.h"
 #include "tracker/artifacts/digest.h"
-#include "tracker/artifacts/unique_fd.h"
 
 namespace tune::tracker {
 

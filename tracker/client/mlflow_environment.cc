@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/base64.h"
-#include "base/text.h"
+#include "base/text/base64.h"
+#include "base/text/text.h"
 
 namespace tune::tracker {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "tracker/http/content_coding.h"
+#include "tracker/http/protocol/content_coding.h"
 
 namespace tune::tracker {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "tracker/api/http_types.h"
+#include "tracker/api/http/http_types.h"
 #include "tracker/http/worker.h"
 
 namespace tune::tracker {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "tracker/api/body_source.h"
+#include "tracker/api/http/body_source.h"
 #include "tracker/http/worker.h"
 
 namespace tune::tracker {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "tracker/api/event_hub.h"
+#include "tracker/api/ui/event_hub.h"
 #include "tracker/http/worker.h"
 
 namespace tune::tracker {

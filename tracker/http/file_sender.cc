@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <string>
 
-#include "tracker/http/byte_range.h"
+#include "tracker/http/protocol/byte_range.h"
 
 namespace tune::tracker {
 namespace {

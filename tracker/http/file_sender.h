@@ -7,8 +7,8 @@
 #include <memory>
 #include <string_view>
 
-#include "tracker/api/http_types.h"
-#include "tracker/artifacts/unique_fd.h"
+#include "base/system/unique_fd.h"
+#include "tracker/api/http/http_types.h"
 
 namespace tune::tracker {
 

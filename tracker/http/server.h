@@ -10,7 +10,7 @@
 
 #include "base/limits.h"
 #include "base/result.h"
-#include "tracker/api/router.h"
+#include "tracker/api/http/router.h"
 
 namespace tune::tracker {
 

@@ -7,15 +7,15 @@
 #include <chrono>
 #include <vector>
 
-#include "tracker/api/event_hub.h"
+#include "tracker/api/ui/event_hub.h"
 #include "tracker/http/answer.h"
 #include "tracker/http/body_stream.h"
-#include "tracker/http/byte_range.h"
-#include "tracker/http/content_coding.h"
 #include "tracker/http/event_stream.h"
 #include "tracker/http/file_sender.h"
-#include "tracker/http/request_parser.h"
-#include "tracker/http/response_head.h"
+#include "tracker/http/protocol/byte_range.h"
+#include "tracker/http/protocol/content_coding.h"
+#include "tracker/http/protocol/request_parser.h"
+#include "tracker/http/protocol/response_head.h"
 #include "tracker/http/session_limits.h"
 
 namespace tune::tracker {

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <vector>
 
-#include "base/thread.h"
+#include "base/system/thread.h"
 #include "tracker/http/file_sender.h"
 
 namespace tune::tracker {

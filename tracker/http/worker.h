@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/late_wakes.h"
+#include "base/system/late_wakes.h"
 #include "tracker/artifacts/work_pool.h"
-#include "tracker/http/host_check.h"
-#include "tracker/http/http_statistics.h"
+#include "tracker/http/http_stats.h"
+#include "tracker/http/protocol/host_check.h"
 #include "tracker/http/server.h"
 
 namespace tune::tracker {

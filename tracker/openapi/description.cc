@@ -183,8 +183,8 @@ Schema read_body(const YAML::Node& node, Dialect dialect) {
     }
     const Schema schema = whole_schema(node["request"], dialect);
     const bool is_required = schema.contains("required") || schema.contains("$ref");
-    Schema body = content("application/json",
-                          is_required ? schema : optional_schema(schema, dialect));
+    Schema body =
+        content("application/json", is_required ? schema : optional_schema(schema, dialect));
     body["required"] = is_required;
     return body;
 }

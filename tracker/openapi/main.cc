@@ -1,5 +1,5 @@
 // openapi_compile OUTPUT DESCRIPTION...: runs when the project is built. Writes OUTPUT, the
-// initialiser of an OpenApiPart (tracker/api/openapi.h), from the description files.
+// initialiser of an OpenApiPart (tracker/api/ops/openapi.h), from the description files.
 
 #include <cstdio>
 #include <exception>

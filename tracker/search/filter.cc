@@ -1,9 +1,9 @@
 #include "tracker/search/filter.h"
 
-#include "tracker/search/comparison.h"
-#include "tracker/search/condition.h"
-#include "tracker/search/identifier.h"
-#include "tracker/search/judge.h"
+#include "tracker/search/grammar/comparison.h"
+#include "tracker/search/grammar/condition.h"
+#include "tracker/search/grammar/identifier.h"
+#include "tracker/search/grammar/validate.h"
 
 namespace tune::tracker::search {
 namespace {

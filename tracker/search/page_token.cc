@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "tracker/search/identifier.h"
+#include "tracker/search/grammar/identifier.h"
 
 namespace tune::tracker::search {
 namespace {

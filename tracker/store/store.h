@@ -20,8 +20,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "tracker/store/commands.h"
-#include "tracker/store/events.h"
+#include "tracker/store/commands/commands.h"
+#include "tracker/store/commands/events.h"
 #include "tracker/store/types.h"
 
 namespace tune::tracker::sqlite {
@@ -234,7 +234,7 @@ public:
     /// Position of the last commit on disk.
     [[nodiscard]] std::int64_t last_position() const;
 
-    /// See tracker/store/statistics.h. Any thread; no disk access but two stat calls.
+    /// See tracker/store/stats.h. Any thread; no disk access but two stat calls.
     [[nodiscard]] StoreStatistics statistics() const;
 
 private:

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tracker/artifacts/artifact_path.h"
-#include "tracker/artifacts/beneath.h"
 #include "tracker/artifacts/digest.h"
+#include "tracker/artifacts/rooted_dir.h"
 #include "tracker/transfer/text.h"
 
 namespace tune::tracker {

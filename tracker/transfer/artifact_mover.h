@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "tracker/artifacts/artifact_store.h"
-#include "tracker/transfer/source.h"
+#include "tracker/transfer/source/source.h"
 
 namespace tune::tracker {
 

@@ -4,7 +4,7 @@
 
 #include "tracker/store/types.h"
 #include "tracker/transfer/digest.h"
-#include "tracker/transfer/source.h"
+#include "tracker/transfer/source/source.h"
 
 namespace tune::tracker {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "tracker/transfer/source.h"
+#include "tracker/transfer/source/source.h"
 
 namespace tune::tracker {
 

@@ -12,12 +12,12 @@
 
 #include "tracker/artifacts/artifact_path.h"
 #include "tracker/sqlite/transaction.h"
-#include "tracker/store/read_transfer.h"
+#include "tracker/store/reads/read_transfer.h"
 #include "tracker/transfer/difference.h"
 #include "tracker/transfer/digest.h"
-#include "tracker/transfer/local_files.h"
 #include "tracker/transfer/mlflow_db/mlflow_db_source.h"
 #include "tracker/transfer/mlflow_db/mlflow_db_writer.h"
+#include "tracker/transfer/source/local_files.h"
 #include "tracker/transfer/text.h"
 
 namespace tune::tracker {

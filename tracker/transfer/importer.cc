@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "tracker/store/read_transfer.h"
-#include "tracker/store/validation.h"
+#include "tracker/store/commands/validation.h"
+#include "tracker/store/reads/read_transfer.h"
 #include "tracker/transfer/digest.h"
 #include "tracker/transfer/journal.h"
 #include "tracker/transfer/store_feed.h"

@@ -15,7 +15,7 @@
 #include "tracker/artifacts/artifact_store.h"
 #include "tracker/store/store.h"
 #include "tracker/transfer/artifact_mover.h"
-#include "tracker/transfer/source.h"
+#include "tracker/transfer/source/source.h"
 
 namespace tune::tracker {
 

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "base/text.h"
-#include "tracker/store/registry_types.h"
+#include "base/text/text.h"
+#include "tracker/store/registry/registry_types.h"
 
 namespace tune::tracker {
 

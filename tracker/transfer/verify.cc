@@ -3,8 +3,8 @@
 #include <charconv>
 #include <utility>
 
-#include "tracker/store/read_transfer.h"
-#include "tracker/store/validation.h"
+#include "tracker/store/commands/validation.h"
+#include "tracker/store/reads/read_transfer.h"
 #include "tracker/transfer/difference.h"
 #include "tracker/transfer/digest.h"
 #include "tracker/transfer/text.h"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "tracker/store/registry_types.h"
+#include "tracker/store/registry/registry_types.h"
 
 namespace tune::tracker {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tracker/store/events.h"
+#include "tracker/store/commands/events.h"
 #include "tracker/webhooks/webhook.h"
 
 namespace tune::tracker {

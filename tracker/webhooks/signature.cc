@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "base/base64.h"
 #include "base/id.h"
+#include "base/text/base64.h"
 #include "tracker/curl/curl_library.h"
 
 namespace tune::tracker {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "tracker/search/python_text.h"
 #include "tracker/webhooks/address.h"
 
@@ -14,10 +14,6 @@ namespace tune::tracker {
 namespace {
 
 using search::python_repr;
-
-Error invalid(std::string message) {
-    return {Code::kInvalidParameterValue, std::move(message)};
-}
 
 bool is_scheme(std::string_view text) {
     if (text.empty()) return false;
@@ -44,24 +40,27 @@ Result<std::string> target_host(const std::string& url, const TargetPolicy& poli
     const bool is_blank = std::all_of(url.begin(), url.end(),
                                       [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); });
     if (is_blank)
-        return invalid("Webhook URL cannot be empty or just whitespace: " + python_repr(url));
+        return invalid_parameter("Webhook URL cannot be empty or just whitespace: " +
+                                 python_repr(url));
     if (url.size() > kUrlBytesMax)
-        return invalid("Webhook URL has " + std::to_string(url.size()) + " bytes; the limit is " +
-                       std::to_string(kUrlBytesMax) + ".");
+        return invalid_parameter("Webhook URL has " + std::to_string(url.size()) +
+                                 " bytes; the limit is " + std::to_string(kUrlBytesMax) + ".");
     const std::size_t colon = url.find(':');
     const bool has_scheme =
         colon != std::string::npos && is_scheme(std::string_view(url).substr(0, colon));
     const std::string scheme = has_scheme ? lower_ascii(url.substr(0, colon)) : "";
     if (scheme != "https" && !(scheme == "http" && policy.allow_http))
-        return invalid("Invalid webhook URL scheme: " + python_repr(scheme) +
-                       ". Allowed schemes are: https" + (policy.allow_http ? ", http" : "") + ".");
+        return invalid_parameter("Invalid webhook URL scheme: " + python_repr(scheme) +
+                                 ". Allowed schemes are: https" +
+                                 (policy.allow_http ? ", http" : "") + ".");
     const bool has_odd = std::any_of(url.begin(), url.end(), [](char c) {
         return static_cast<unsigned char>(c) <= ' ' || c == '\x7f' || c == '\\';
     });
     if (has_odd)
-        return invalid("Invalid webhook URL " + python_repr(url) +
-                       ": it holds a space, a backslash or a control character.");
-    const Error no_host = invalid("Webhook URL must include a hostname: " + python_repr(url));
+        return invalid_parameter("Invalid webhook URL " + python_repr(url) +
+                                 ": it holds a space, a backslash or a control character.");
+    const Error no_host =
+        invalid_parameter("Webhook URL must include a hostname: " + python_repr(url));
     if (url.compare(colon, 3, "://") != 0) return no_host;
     std::string_view authority = std::string_view(url).substr(colon + 3);
     authority = authority.substr(0, authority.find_first_of("/?#"));
@@ -71,8 +70,8 @@ Result<std::string> target_host(const std::string& url, const TargetPolicy& poli
     if (authority.starts_with('[')) {
         const std::size_t end = authority.find(']');
         if (end == std::string_view::npos)
-            return invalid("Invalid webhook URL " + python_repr(url) +
-                           ": ValueError('Invalid IPv6 URL')");
+            return invalid_parameter("Invalid webhook URL " + python_repr(url) +
+                                     ": ValueError('Invalid IPv6 URL')");
         host = authority.substr(1, end - 1);
     }
     if (host.empty()) return no_host;
@@ -90,12 +89,13 @@ Result<void> check_target(const std::string& url, const TargetPolicy& policy) {
     const int fault = getaddrinfo(host.c_str(), nullptr, &hints, &found);
     const std::unique_ptr<addrinfo, FreeAddresses> list(found);
     if (fault != 0)
-        return invalid("Cannot resolve Webhook URL hostname " + python_repr(host) + ": [Errno " +
-                       std::to_string(fault) + "] " + gai_strerror(fault));
+        return invalid_parameter("Cannot resolve Webhook URL hostname " + python_repr(host) +
+                                 ": [Errno " + std::to_string(fault) + "] " + gai_strerror(fault));
     for (const addrinfo* one = list.get(); one != nullptr; one = one->ai_next)
         if (!is_public_address(*one->ai_addr))
-            return invalid("Webhook URL must not resolve to a non-public IP address. " +
-                           python_repr(host) + " resolves to " + address_text(*one->ai_addr) + ".");
+            return invalid_parameter("Webhook URL must not resolve to a non-public IP address. " +
+                                     python_repr(host) + " resolves to " +
+                                     address_text(*one->ai_addr) + ".");
     return {};
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "tracker/api/message.h"
+#include "tracker/api/http/message.h"
 
 namespace tune::tracker {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tracker/api/handlers.h"
-#include "tracker/api/message.h"
+#include "tracker/api/http/handlers.h"
+#include "tracker/api/http/message.h"
 #include "tracker/search/page_token.h"
 
 namespace tune::tracker {

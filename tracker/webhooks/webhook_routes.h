@@ -2,8 +2,8 @@
 // MLflow's routes of webhooks under /mlflow/webhooks, and the same under /tune/webhooks with the
 // events of runs, which MLflow's clients cannot read.
 
-#include "tracker/api/prometheus.h"
-#include "tracker/api/router.h"
+#include "tracker/api/http/router.h"
+#include "tracker/api/ops/prometheus.h"
 #include "tracker/webhooks/webhook_service.h"
 
 namespace tune::tracker {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/log.h"
-#include "tracker/store/read_documents.h"
+#include "tracker/store/reads/read_documents.h"
 #include "tracker/webhooks/payload.h"
 #include "tracker/webhooks/target_url.h"
 

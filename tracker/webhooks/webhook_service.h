@@ -16,8 +16,8 @@
 
 #include "base/clock.h"
 #include "tracker/artifacts/work_pool.h"
-#include "tracker/store/outbox.h"
 #include "tracker/store/store.h"
+#include "tracker/store/writer/outbox.h"
 #include "tracker/webhooks/deliveries.h"
 #include "tracker/webhooks/signature.h"
 #include "tracker/webhooks/webhook_book.h"

@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "tracker/api/message.h"
+#include "tracker/api/http/message.h"
 
 namespace tune::tuner {
 

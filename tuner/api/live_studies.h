@@ -14,8 +14,8 @@
 #include <string>
 #include <thread>
 
-#include "tracker/api/event_hub.h"
-#include "tuner/study/studies.h"
+#include "tracker/api/ui/event_hub.h"
+#include "tuner/study/registry/studies.h"
 
 namespace tune::tuner {
 

@@ -1,4 +1,4 @@
-#include "tracker/api/openapi.h"
+#include "tracker/api/ops/openapi.h"
 
 #include "tuner/api/routes.h"
 

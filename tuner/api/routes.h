@@ -20,10 +20,10 @@
 //
 // Errors: Studies' own, as MLflow's error body.
 
-#include "tracker/api/openapi.h"
-#include "tracker/api/router.h"
+#include "tracker/api/http/router.h"
+#include "tracker/api/ops/openapi.h"
 #include "tracker/store/store.h"
-#include "tuner/study/studies.h"
+#include "tuner/study/registry/studies.h"
 
 namespace tune::tuner {
 

@@ -7,9 +7,9 @@
 
 #include "tuner/api/routes.h"
 #include "tuner/api/views.h"
+#include "tuner/config/study_config.h"
+#include "tuner/config/study_schema.h"
 #include "tuner/space/reachable.h"
-#include "tuner/space/study_config.h"
-#include "tuner/space/study_schema.h"
 
 namespace tune::tuner {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tuner/sampler/auto_choice.h"
-#include "tuner/study/lineage.h"
+#include "tuner/study/trial/lineage.h"
 
 namespace tune::tuner {
 namespace {

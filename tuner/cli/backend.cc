@@ -4,7 +4,7 @@
 #include <future>
 #include <nlohmann/json.hpp>
 
-#include "tracker/api/url.h"
+#include "tracker/api/http/url.h"
 #include "tracker/client/client.h"
 #include "tracker/client/mlflow_environment.h"
 #include "tuner/cli/options.h"

@@ -5,15 +5,15 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "base/file.h"
 #include "base/log.h"
+#include "base/system/file.h"
 #include "tracker/alerts/alert_routes.h"
 #include "tracker/api/app.h"
-#include "tracker/api/prometheus.h"
-#include "tracker/api/upkeep_routes.h"
+#include "tracker/api/ops/maintenance_routes.h"
+#include "tracker/api/ops/prometheus.h"
 #include "tracker/webhooks/webhook_routes.h"
 #include "tuner/api/routes.h"
-#include "tuner/optuna/optuna_writes.h"
+#include "tuner/interop/optuna/optuna_writes.h"
 #include "web/assets.h"
 
 namespace tune::cli {

@@ -13,17 +13,17 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "tracker/alerts/alert_engine.h"
-#include "tracker/api/event_hub.h"
-#include "tracker/api/live_events.h"
-#include "tracker/api/router.h"
+#include "tracker/api/http/router.h"
+#include "tracker/api/ui/event_hub.h"
+#include "tracker/api/ui/live_events.h"
 #include "tracker/artifacts/artifact_store.h"
-#include "tracker/http/http_statistics.h"
+#include "tracker/http/http_stats.h"
 #include "tracker/http/server.h"
+#include "tracker/maintenance/maintenance.h"
 #include "tracker/store/store.h"
-#include "tracker/upkeep/upkeep.h"
 #include "tracker/webhooks/webhook_service.h"
 #include "tuner/api/live_studies.h"
-#include "tuner/study/studies.h"
+#include "tuner/study/registry/studies.h"
 
 namespace tune::cli {
 

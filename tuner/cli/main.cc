@@ -15,18 +15,18 @@
 #include <vector>
 
 #include "base/version.h"
-#include "tuner/cli/cli_description.h"
-#include "tuner/cli/look_commands.h"
+#include "tuner/cli/commands/maintenance_commands.h"
+#include "tuner/cli/commands/space_command.h"
+#include "tuner/cli/commands/study_view_commands.h"
+#include "tuner/cli/commands/trial_verbs.h"
+#include "tuner/cli/completion/cli_description.h"
+#include "tuner/cli/completion/verb_text.h"
 #include "tuner/cli/options.h"
-#include "tuner/cli/output.h"
 #include "tuner/cli/source_flags.h"
-#include "tuner/cli/space_command.h"
-#include "tuner/cli/transfer_commands.h"
-#include "tuner/cli/trial_verbs.h"
-#include "tuner/cli/upkeep_commands.h"
-#include "tuner/cli/verb_text.h"
+#include "tuner/cli/terminal/output.h"
+#include "tuner/cli/transfer/transfer_commands.h"
+#include "tuner/config/study_config.h"
 #include "tuner/plots/plots.h"
-#include "tuner/space/study_config.h"
 #include "tuner/space/wording.h"
 
 namespace tune::cli {

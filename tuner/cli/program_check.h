@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "tuner/space/study_config.h"
+#include "tuner/config/study_config.h"
 
 namespace tune::cli {
 

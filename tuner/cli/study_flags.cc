@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "base/file.h"
-#include "tuner/cli/warm_start_file.h"
+#include "base/system/file.h"
+#include "tuner/cli/transfer/warm_start_file.h"
 #include "tuner/sampler/sampler.h"
 
 namespace tune::cli {

@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "tuner/cli/options.h"
-#include "tuner/space/study_config.h"
+#include "tuner/config/study_config.h"
 
 namespace tune::cli {
 

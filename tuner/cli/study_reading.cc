@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tuner/cli/study_text.h"
+#include "tuner/cli/terminal/study_text.h"
 
 namespace tune::cli {
 

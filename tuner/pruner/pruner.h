@@ -9,7 +9,7 @@
 #include <memory>
 #include <string_view>
 
-#include "tuner/space/study_config.h"
+#include "tuner/config/study_config.h"
 
 namespace tune::tuner {
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#include "tuner/config/study_config.h"
 #include "tuner/sampler/sampler.h"
-#include "tuner/space/study_config.h"
 
 namespace tune::tuner {
 

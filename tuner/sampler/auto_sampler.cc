@@ -23,7 +23,7 @@
 #include <cmath>
 #include <utility>
 
-#include "tuner/sampler/cma_sampler.h"
+#include "tuner/sampler/cma/cma_sampler.h"
 
 namespace tune::tuner {
 namespace {

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "tuner/sampler/origin.h"
+#include "tuner/config/study_config.h"
+#include "tuner/sampler/pbt/origin.h"
 #include "tuner/space/space.h"
-#include "tuner/space/study_config.h"
 
 namespace tune::tuner {
 

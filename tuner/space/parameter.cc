@@ -18,10 +18,6 @@ namespace {
 /// Of a step: what rounding in `low + k * step` may cost.
 constexpr double kGridTolerance = 1e-9;
 
-Error bad(std::string message) {
-    return Error{Code::kInvalidParameterValue, std::move(message)};
-}
-
 std::string bounds_text(const Parameter& parameter) {
     const auto shown = [&](double v) {
         return parameter.kind == Kind::kInt ? std::to_string(static_cast<std::int64_t>(v))
@@ -31,14 +27,15 @@ std::string bounds_text(const Parameter& parameter) {
 }
 
 Result<double> internal_of_number(const Parameter& parameter, double value) {
-    if (!std::isfinite(value)) return bad("expected a finite number");
+    if (!std::isfinite(value)) return invalid_parameter("expected a finite number");
     if (parameter.kind == Kind::kInt && value != std::floor(value))
-        return bad("expected an integer, found " + number_text(value));
+        return invalid_parameter("expected an integer, found " + number_text(value));
     if (value < parameter.low || value > parameter.high)
-        return bad(number_text(value) + " lies outside " + bounds_text(parameter));
+        return invalid_parameter(number_text(value) + " lies outside " + bounds_text(parameter));
     if (!parameter.contains(value))
-        return bad(number_text(value) + " is not on the grid " + bounds_text(parameter) +
-                   " with step " + number_text(parameter.step));
+        return invalid_parameter(number_text(value) + " is not on the grid " +
+                                 bounds_text(parameter) + " with step " +
+                                 number_text(parameter.step));
     return parameter.step > 0 ? parameter.snap(value) : value;
 }
 
@@ -138,8 +135,9 @@ Json Parameter::external(double internal) const {
 Result<double> Parameter::internal(const Json& external) const {
     if (kind == Kind::kFloat || kind == Kind::kInt) {
         if (!external.is_number())
-            return bad("expected " + std::string(kind == Kind::kInt ? "an integer" : "a number") +
-                       ", found " + shortened(to_text(external)));
+            return invalid_parameter("expected " +
+                                     std::string(kind == Kind::kInt ? "an integer" : "a number") +
+                                     ", found " + shortened(to_text(external)));
         return internal_of_number(*this, external.get<double>());
     }
     for (std::size_t i = 0; i < choices.size(); ++i)
@@ -147,10 +145,10 @@ Result<double> Parameter::internal(const Json& external) const {
     const std::string word = external.is_string() ? external.get<std::string>() : to_text(external);
     for (std::size_t i = 0; i < choices.size(); ++i)
         if (text(static_cast<double>(i)) == word)
-            return bad(with_type(external) + " is not one of its values, but " +
-                       with_type(choices[i]) + " is");
-    return bad(in_quotes(word) + " is not one of its values" +
-               known_words(word, choice_texts(*this)));
+            return invalid_parameter(with_type(external) + " is not one of its values, but " +
+                                     with_type(choices[i]) + " is");
+    return invalid_parameter(in_quotes(word) + " is not one of its values" +
+                             known_words(word, choice_texts(*this)));
 }
 
 Result<double> Parameter::internal_from_text(std::string_view text) const {
@@ -159,13 +157,13 @@ Result<double> Parameter::internal_from_text(std::string_view text) const {
         const char* end = text.data() + text.size();
         const auto [stop, ec] = std::from_chars(text.data(), end, value);
         if (ec != std::errc() || stop != end)
-            return bad("expected a number, found " + in_quotes(text));
+            return invalid_parameter("expected a number, found " + in_quotes(text));
         return internal_of_number(*this, value);
     }
     for (std::size_t i = 0; i < choices.size(); ++i)
         if (this->text(static_cast<double>(i)) == text) return static_cast<double>(i);
-    return bad(in_quotes(text) + " is not one of its values" +
-               known_words(text, choice_texts(*this)));
+    return invalid_parameter(in_quotes(text) + " is not one of its values" +
+                             known_words(text, choice_texts(*this)));
 }
 
 std::string Parameter::text(double internal) const {

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tuner/space/expression/rules.h"
 #include "tuner/space/node.h"
-#include "tuner/space/rules.h"
 #include "tuner/space/space_check.h"
 #include "tuner/space/space_reader.h"
 #include "tuner/space/wording.h"

@@ -6,8 +6,8 @@
 #include <tuple>
 #include <unordered_set>
 
-#include "tuner/space/rules.h"
-#include "tuner/study/warm_start.h"
+#include "tuner/space/expression/rules.h"
+#include "tuner/study/journal/warm_start.h"
 
 namespace tune::tuner {
 namespace {

@@ -23,14 +23,14 @@
 #include <vector>
 
 #include "base/result.h"
+#include "tuner/config/study_config.h"
 #include "tuner/protocol.h"
 #include "tuner/pruner/pruner.h"
 #include "tuner/sampler/sampler.h"
-#include "tuner/space/study_config.h"
-#include "tuner/study/known_points.h"
-#include "tuner/study/population.h"
 #include "tuner/study/study_end.h"
-#include "tuner/study/trial.h"
+#include "tuner/study/trial/known_points.h"
+#include "tuner/study/trial/population.h"
+#include "tuner/study/trial/trial.h"
 
 namespace tune::tuner {
 

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tuner/study/carry_over.h"
+#include "tuner/study/journal/carry_over.h"
 #include "tuner/study/study.h"
 
 namespace tune::tuner {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "tuner/sampler/pareto.h"
+#include "tuner/sampler/nsga/pareto.h"
 
 namespace tune::tuner {
 namespace {

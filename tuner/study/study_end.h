@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/space/study_config.h"
-#include "tuner/study/trial.h"
+#include "tuner/config/study_config.h"
+#include "tuner/study/trial/trial.h"
 
 namespace tune::tuner {
 

@@ -16,12 +16,12 @@
 #include <thread>
 #include <utility>
 
-#include "base/file.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "base/system/file.h"
 #include "base/version.h"
-#include "worker/agent/attempts.h"
-#include "worker/agent/checkpoint_cleaner.h"
+#include "worker/agent/attempts/attempts.h"
+#include "worker/agent/attempts/checkpoint_cleaner.h"
 
 namespace tune::worker {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "loader/dataset.h"
-#include "worker/train/config.h"
+#include "worker/train/config/config.h"
 
 namespace tune::train {
 

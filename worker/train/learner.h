@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "worker/train/config.h"
+#include "worker/train/checkpoint/safetensors.h"
+#include "worker/train/config/config.h"
 #include "worker/train/inputs.h"
-#include "worker/train/safetensors.h"
 
 namespace tune::train {
 

@@ -11,9 +11,9 @@
 #include <limits>
 #include <new>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "base/version.h"
-#include "worker/train/config.h"
+#include "worker/train/config/config.h"
 #include "worker/train/exit_code.h"
 #include "worker/train/trainer.h"
 

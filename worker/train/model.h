@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "worker/train/config.h"
+#include "worker/train/config/config.h"
 #include "worker/train/inputs.h"
 
 namespace tune::train {

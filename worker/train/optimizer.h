@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "worker/train/config.h"
+#include "worker/train/config/config.h"
 #include "worker/train/model.h"
 
 namespace tune::train {

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "base/file.h"
 #include "base/json.h"
+#include "base/system/file.h"
 
 namespace tune::train {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "loader/dataset.h"
-#include "worker/train/checkpoint.h"
+#include "worker/train/checkpoint/checkpoint.h"
 #include "worker/train/inputs.h"
 #include "worker/train/learner.h"
 #include "worker/train/recorder.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "worker/train/config.h"
+#include "worker/train/config/config.h"
 #include "worker/train/early_stopping.h"
 
 namespace tune::train {

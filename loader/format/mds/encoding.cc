@@ -18,14 +18,6 @@ using Bytes = std::span<const std::byte>;
 constexpr std::int64_t kShardBytesMax = std::int64_t{1} << 32;
 constexpr std::size_t kArrayAxesMax = 63;
 
-Error invalid(std::string message) {
-    return Error{Code::kInvalidParameterValue, std::move(message)};
-}
-
-Error damaged(std::string message) {
-    return Error{Code::kDataLoss, std::move(message)};
-}
-
 std::string_view text_of(Bytes bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -56,14 +48,14 @@ Result<Shape> parse_shape(std::string_view text, std::string_view encoding) {
         std::int64_t dimension = 0;
         const auto [next, fault] = std::from_chars(at, end, dimension);
         if (fault != std::errc{} || dimension < 1 || (next != end && *next != ','))
-            return invalid("the shape in encoding '" + std::string(encoding) +
-                           "' must be whole numbers above 0 with commas between them");
+            return invalid_parameter("the shape in encoding '" + std::string(encoding) +
+                                     "' must be whole numbers above 0 with commas between them");
         shape.push_back(dimension);
         if (next == end) break;
         at = next + 1;
     }
     if (shape.size() > kArrayAxesMax)
-        return invalid("encoding '" + std::string(encoding) + "' has more than 63 axes");
+        return invalid_parameter("encoding '" + std::string(encoding) + "' has more than 63 axes");
     return shape;
 }
 
@@ -76,12 +68,15 @@ Result<Encoding> parse_ndarray(std::string_view text) {
     const std::string_view dtype = rest.substr(0, colon);
     encoding.dtype = dtype_from_name(dtype);
     if (!encoding.dtype)
-        return invalid("encoding '" + std::string(text) + "': arrays of '" + std::string(dtype) +
-                       "' cannot be stored; use uint8..uint64, int8..int64 or float16..float64");
+        return invalid_parameter(
+            "encoding '" + std::string(text) + "': arrays of '" + std::string(dtype) +
+            "' cannot be stored; use uint8..uint64, int8..int64 or float16..float64");
     if (colon == std::string_view::npos) return encoding;
     TUNE_TRY(shape, parse_shape(rest.substr(colon + 1), text));
     const std::optional<std::int64_t> size = array_bytes(shape, dtype_bytes(*encoding.dtype));
-    if (!size) return invalid("encoding '" + std::string(text) + "' is larger than a shard can be");
+    if (!size)
+        return invalid_parameter("encoding '" + std::string(text) +
+                                 "' is larger than a shard can be");
     encoding.shape = std::move(shape);
     encoding.size = static_cast<std::uint32_t>(*size);
     return encoding;
@@ -107,18 +102,19 @@ constexpr std::array<std::pair<std::string_view, EncodingKind>, 15> kPlainEncodi
 
 Result<void> append_array(const Encoding& encoding, const ArrayView& array, std::string& out) {
     if (array.shape.empty())
-        return invalid("a single number does not fit into " + encoding.name +
-                       "; use a scalar encoding");
+        return invalid_parameter("a single number does not fit into " + encoding.name +
+                                 "; use a scalar encoding");
     const std::optional<std::int64_t> size = array_bytes(array.shape, dtype_bytes(array.dtype));
     if (!size || static_cast<std::size_t>(*size) != array.bytes.size() ||
         array.shape.size() > kArrayAxesMax)
-        return invalid("an array of shape " + shape_text(array.shape) + " cannot be stored");
+        return invalid_parameter("an array of shape " + shape_text(array.shape) +
+                                 " cannot be stored");
     if (encoding.dtype && *encoding.dtype != array.dtype)
-        return invalid("an array of " + std::string(dtype_name(array.dtype)) +
-                       " does not fit into " + encoding.name);
+        return invalid_parameter("an array of " + std::string(dtype_name(array.dtype)) +
+                                 " does not fit into " + encoding.name);
     if (encoding.shape && *encoding.shape != array.shape)
-        return invalid("an array of shape " + shape_text(array.shape) + " does not fit into " +
-                       encoding.name);
+        return invalid_parameter("an array of shape " + shape_text(array.shape) +
+                                 " does not fit into " + encoding.name);
     if (!encoding.dtype) out.push_back(static_cast<char>(array.dtype));
     if (!encoding.shape) {
         const std::int64_t largest = *std::max_element(array.shape.begin(), array.shape.end());
@@ -159,11 +155,11 @@ Result<void> append_str_number(const Encoding& encoding, const Value& value, std
     } else if (const auto* real = std::get_if<double>(&value)) {
         text = python_repr(*real);
     } else {
-        return invalid("an array does not fit into " + encoding.name);
+        return invalid_parameter("an array does not fit into " + encoding.name);
     }
     const bool fits =
         encoding.kind == EncodingKind::kStrInt ? is_decimal_integer(text) : is_number_text(text);
-    if (!fits) return invalid("'" + text + "' does not fit into " + encoding.name);
+    if (!fits) return invalid_parameter("'" + text + "' does not fit into " + encoding.name);
     if (encoding.kind == EncodingKind::kStrFloat) {
         double number = 0;  // the repr of the number, not the text that was given
         const bool plus = text.starts_with('+');
@@ -186,17 +182,17 @@ Result<void> append_text(const Encoding& encoding, const Value& value, std::stri
             } else if (const auto* large = std::get_if<std::uint64_t>(&value)) {
                 out += std::to_string(*large);
             } else {
-                return invalid("an array does not fit into json; give its JSON text");
+                return invalid_parameter("an array does not fit into json; give its JSON text");
             }
             return {};
         }
-        if (!is_python_json(*text)) return invalid("the text is not JSON");
+        if (!is_python_json(*text)) return invalid_parameter("the text is not JSON");
         out += *text;
         return {};
     }
-    if (!text) return invalid("a number does not fit into " + encoding.name);
+    if (!text) return invalid_parameter("a number does not fit into " + encoding.name);
     if (encoding.kind == EncodingKind::kStr && !is_utf8(*text))
-        return invalid("the text is not UTF-8");
+        return invalid_parameter("the text is not UTF-8");
     out += *text;
     return {};
 }
@@ -209,10 +205,11 @@ Result<Encoding> parse_encoding(std::string_view text) {
         if (name == text) return Encoding{kind, std::string(text)};
     const std::optional<Dtype> dtype = text == "int" ? Dtype::kInt64 : dtype_from_name(text);
     if (!dtype)
-        return invalid("unknown encoding '" + std::string(text) +
-                       "'; known are int, uint8..uint64, int8..int64, float16..float64, bytes, "
-                       "str, str_int, str_float, str_decimal, json, ndarray[:type[:shape]], pil, "
-                       "jpeg, png, jpegarray, list[pil], list[jpeg], list[png], pkl");
+        return invalid_parameter(
+            "unknown encoding '" + std::string(text) +
+            "'; known are int, uint8..uint64, int8..int64, float16..float64, bytes, "
+            "str, str_int, str_float, str_decimal, json, ndarray[:type[:shape]], pil, "
+            "jpeg, png, jpegarray, list[pil], list[jpeg], list[png], pkl");
     Encoding encoding{EncodingKind::kScalar, std::string(text), dtype};
     encoding.size = static_cast<std::uint32_t>(dtype_bytes(*dtype));
     return encoding;
@@ -221,8 +218,9 @@ Result<Encoding> parse_encoding(std::string_view text) {
 Result<void> encode(const Encoding& encoding, const Value& value, std::string& out) {
     if (const auto* bytes = std::get_if<Bytes>(&value)) {
         if (encoding.size && *encoding.size != bytes->size())
-            return invalid(std::to_string(bytes->size()) + " bytes do not fit into " +
-                           encoding.name + ", which takes " + std::to_string(*encoding.size));
+            return invalid_parameter(std::to_string(bytes->size()) + " bytes do not fit into " +
+                                     encoding.name + ", which takes " +
+                                     std::to_string(*encoding.size));
         out += text_of(*bytes);
         return {};
     }
@@ -231,7 +229,7 @@ Result<void> encode(const Encoding& encoding, const Value& value, std::string& o
         case EncodingKind::kNdarray:
             if (const auto* array = std::get_if<ArrayView>(&value))
                 return append_array(encoding, *array, out);
-            return invalid("a single value does not fit into " + encoding.name);
+            return invalid_parameter("a single value does not fit into " + encoding.name);
         case EncodingKind::kStrInt:
         case EncodingKind::kStrFloat:
         case EncodingKind::kStrDecimal: return append_str_number(encoding, value, out);
@@ -241,7 +239,7 @@ Result<void> encode(const Encoding& encoding, const Value& value, std::string& o
         case EncodingKind::kPil:
         case EncodingKind::kOpaque: break;
     }
-    return invalid("a column of " + encoding.name + " takes encoded bytes only");
+    return invalid_parameter("a column of " + encoding.name + " takes encoded bytes only");
 }
 
 Result<ArrayView> decode_array(const Encoding& encoding, Bytes payload) {
@@ -256,17 +254,17 @@ Result<ArrayView> decode_array(const Encoding& encoding, Bytes payload) {
     } else {
         const std::optional<std::uint8_t> code = next_byte();
         const std::optional<Dtype> dtype = code ? dtype_from_code(*code) : std::nullopt;
-        if (!dtype) return damaged("an array without a known element type");
+        if (!dtype) return data_loss("an array without a known element type");
         array.dtype = *dtype;
     }
     if (encoding.shape) {
         array.shape = *encoding.shape;
     } else {
         const std::optional<std::uint8_t> header = next_byte();
-        if (!header) return damaged("an array without a shape");
+        if (!header) return data_loss("an array without a shape");
         const std::size_t width = std::size_t{1} << (*header & 3);
         for (int axis = 0; axis < *header >> 2; ++axis) {
-            if (payload.size() - at < width) return damaged("an array whose shape is cut off");
+            if (payload.size() - at < width) return data_loss("an array whose shape is cut off");
             std::uint64_t dimension = 0;
             std::memcpy(&dimension, payload.data() + at, width);
             at += width;
@@ -277,9 +275,9 @@ Result<ArrayView> decode_array(const Encoding& encoding, Bytes payload) {
     array.bytes = payload.subspan(at);
     const std::optional<std::int64_t> size = array_bytes(array.shape, dtype_bytes(array.dtype));
     if (array.shape.empty() || !size || static_cast<std::size_t>(*size) != array.bytes.size())
-        return damaged("an array of shape " + shape_text(array.shape) + " and " +
-                       std::string(dtype_name(array.dtype)) + " in " +
-                       std::to_string(array.bytes.size()) + " bytes");
+        return data_loss("an array of shape " + shape_text(array.shape) + " and " +
+                         std::string(dtype_name(array.dtype)) + " in " +
+                         std::to_string(array.bytes.size()) + " bytes");
     return array;
 }
 
@@ -299,26 +297,26 @@ std::uint64_t pil_row_bytes(std::string_view mode, std::uint64_t width) {
 
 Result<void> check_pil(Bytes payload) {
     std::array<std::uint32_t, 3> header{};  // width, height, length of the mode's name
-    if (payload.size() < sizeof header) return damaged("an image without its header");
+    if (payload.size() < sizeof header) return data_loss("an image without its header");
     std::memcpy(header.data(), payload.data(), sizeof header);
     const Bytes rest = payload.subspan(sizeof header);
-    if (header[2] > rest.size()) return damaged("an image without its mode");
+    if (header[2] > rest.size()) return data_loss("an image without its mode");
     const std::string_view mode = text_of(rest.first(header[2]));
     const std::uint64_t row_bytes = pil_row_bytes(mode, header[0]);
     const std::uint64_t pixel_bytes = rest.size() - header[2];
     if (row_bytes != 0 && row_bytes * header[1] != pixel_bytes)
-        return damaged("an image of " + std::to_string(header[0]) + " x " +
-                       std::to_string(header[1]) + " pixels in " + std::to_string(pixel_bytes) +
-                       " bytes");
+        return data_loss("an image of " + std::to_string(header[0]) + " x " +
+                         std::to_string(header[1]) + " pixels in " + std::to_string(pixel_bytes) +
+                         " bytes");
     return {};
 }
 
 Result<void> check_opaque(const Encoding& encoding, Bytes payload) {
     const std::string_view text = text_of(payload);
     if (encoding.name == "jpeg" && !text.starts_with("\xff\xd8"))
-        return damaged("no JPEG file: it does not begin with ff d8");
+        return data_loss("no JPEG file: it does not begin with ff d8");
     if (encoding.name == "png" && !text.starts_with("\x89PNG\r\n\x1a\n"))
-        return damaged("no PNG file: it does not begin with PNG's signature");
+        return data_loss("no PNG file: it does not begin with PNG's signature");
     return {};
 }
 
@@ -359,8 +357,8 @@ Json describe_axis(const ArrayView& array, std::size_t axis, const std::byte*& a
 
 Result<void> check_payload(const Encoding& encoding, Bytes payload) {
     if (encoding.size && *encoding.size != payload.size())
-        return damaged(std::to_string(payload.size()) + " bytes where " + encoding.name +
-                       " takes " + std::to_string(*encoding.size));
+        return data_loss(std::to_string(payload.size()) + " bytes where " + encoding.name +
+                         " takes " + std::to_string(*encoding.size));
     const std::string_view text = text_of(payload);
     switch (encoding.kind) {
         case EncodingKind::kScalar:
@@ -370,17 +368,17 @@ Result<void> check_payload(const Encoding& encoding, Bytes payload) {
             return {};
         }
         case EncodingKind::kStr:
-            if (!is_utf8(text)) return damaged("text that is not UTF-8");
+            if (!is_utf8(text)) return data_loss("text that is not UTF-8");
             return {};
         case EncodingKind::kStrInt:
-            if (!is_decimal_integer(text)) return damaged("text that is no whole number");
+            if (!is_decimal_integer(text)) return data_loss("text that is no whole number");
             return {};
         case EncodingKind::kStrFloat:
         case EncodingKind::kStrDecimal:
-            if (!is_number_text(text)) return damaged("text that is no number");
+            if (!is_number_text(text)) return data_loss("text that is no number");
             return {};
         case EncodingKind::kJson:
-            if (!is_python_json(text)) return damaged("text that is not JSON");
+            if (!is_python_json(text)) return data_loss("text that is not JSON");
             return {};
         case EncodingKind::kPil: return check_pil(payload);
         case EncodingKind::kOpaque: return check_opaque(encoding, payload);

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/file.h"
-#include "base/text.h"
+#include "base/system/file.h"
+#include "base/text/text.h"
 #include "loader/format/hash.h"
 #include "loader/format/mds/encoding.h"
 #include "loader/format/python_json.h"

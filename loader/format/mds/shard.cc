@@ -9,10 +9,6 @@ std::uint32_t read_u32(const std::byte* bytes) {
     return value;
 }
 
-Error damaged(std::string message) {
-    return Error{Code::kDataLoss, std::move(message)};
-}
-
 }  // namespace
 
 SampleLayout::SampleLayout(const std::vector<std::optional<std::uint32_t>>& column_sizes)
@@ -47,29 +43,29 @@ bool SampleLayout::split(std::span<const std::byte> sample,
 Result<Shard> Shard::make(std::span<const std::byte> file, std::shared_ptr<const void> owner,
                           const ShardInfo& info) {
     if (file.size() != info.raw_data.bytes)
-        return damaged("it has " + std::to_string(file.size()) + " bytes, the index states " +
-                       std::to_string(info.raw_data.bytes));
-    if (file.size() < 8) return damaged("it is too short to be a shard");
+        return data_loss("it has " + std::to_string(file.size()) + " bytes, the index states " +
+                         std::to_string(info.raw_data.bytes));
+    if (file.size() < 8) return data_loss("it is too short to be a shard");
     Shard shard;
     shard.file_ = file;
     shard.owner_ = std::move(owner);
     shard.count_ = read_u32(file.data());
     if (shard.count_ != static_cast<std::uint64_t>(info.samples))
-        return damaged("its header states " + std::to_string(shard.count_) +
-                       " samples, the index " + std::to_string(info.samples));
+        return data_loss("its header states " + std::to_string(shard.count_) +
+                         " samples, the index " + std::to_string(info.samples));
     const std::uint64_t header = 4 + 4 * (std::uint64_t{shard.count_} + 1);
-    if (header > file.size()) return damaged("it is too short for its offsets");
+    if (header > file.size()) return data_loss("it is too short for its offsets");
     std::uint64_t previous = header;
     for (std::size_t i = 0; i <= shard.count_; ++i) {
         const std::uint32_t offset = read_u32(shard.offset_of(i));
         if (offset < previous || offset > file.size())
-            return damaged("the offset of sample " + std::to_string(i) + " (" +
-                           std::to_string(offset) + ") is out of order");
+            return data_loss("the offset of sample " + std::to_string(i) + " (" +
+                             std::to_string(offset) + ") is out of order");
         previous = offset;
     }
     if (previous != file.size())
-        return damaged("its last sample ends at byte " + std::to_string(previous) + " of " +
-                       std::to_string(file.size()));
+        return data_loss("its last sample ends at byte " + std::to_string(previous) + " of " +
+                         std::to_string(file.size()));
     return shard;
 }
 

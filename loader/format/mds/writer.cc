@@ -10,17 +10,13 @@
 #include <cstdio>
 #include <cstring>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "loader/format/hash.h"
 
 namespace tune::loader {
 namespace {
 
 constexpr std::uint64_t kShardBytesMax = (std::uint64_t{1} << 32) - 1;
-
-Error invalid(std::string message) {
-    return Error{Code::kInvalidParameterValue, std::move(message)};
-}
 
 std::string_view text_of(const std::vector<std::uint32_t>& values) {
     return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(std::uint32_t)};
@@ -72,7 +68,7 @@ Result<void> check_hashes(const std::vector<std::string>& hashes) {
     for (std::size_t i = 0; i < hashes.size(); ++i) {
         TUNE_TRY_VOID(Hasher::make(hashes[i]));
         if (i > 0 && hashes[i - 1] == hashes[i])
-            return invalid("hash '" + hashes[i] + "' is named twice");
+            return invalid_parameter("hash '" + hashes[i] + "' is named twice");
     }
     return {};
 }
@@ -97,13 +93,14 @@ Result<MdsWriter> MdsWriter::open(MdsWriterOptions options) {
     MdsWriter writer(std::move(options));
     MdsWriterOptions& wanted = writer.options_;
     ShardInfo& info = writer.info_;
-    if (wanted.columns.empty()) return invalid("a data set needs at least one column");
+    if (wanted.columns.empty()) return invalid_parameter("a data set needs at least one column");
     std::sort(wanted.columns.begin(), wanted.columns.end());
     for (const auto& [name, text] : wanted.columns) {
         if (!info.column_names.empty() && info.column_names.back() == name)
-            return invalid("column '" + name + "' is named twice");
+            return invalid_parameter("column '" + name + "' is named twice");
         Result<Encoding> encoding = parse_encoding(text);
-        if (!encoding) return invalid("column '" + name + "': " + encoding.error().message);
+        if (!encoding)
+            return invalid_parameter("column '" + name + "': " + encoding.error().message);
         info.column_names.push_back(name);
         info.column_encodings.push_back(text);
         info.column_sizes.push_back(encoding->size);
@@ -120,7 +117,7 @@ Result<MdsWriter> MdsWriter::open(MdsWriterOptions options) {
     }
     if (wanted.size_limit == 0) wanted.size_limit.reset();  // upstream: no limit
     if (wanted.size_limit && *wanted.size_limit > kShardBytesMax)
-        return invalid("the size limit of a shard must be below 4 GiB");
+        return invalid_parameter("the size limit of a shard must be below 4 GiB");
     info.size_limit = wanted.size_limit;
     writer.config_ = shard_config(info);
     writer.sizes_.resize(writer.variable_count_);
@@ -156,9 +153,9 @@ Result<void> MdsWriter::write_encoded(std::span<const std::span<const std::byte>
     for (std::size_t column = 0; column < payloads.size(); ++column) {
         const std::optional<std::uint32_t>& size = encodings_[column].size;
         if (size && *size != payloads[column].size())
-            return invalid("column '" + info_.column_names[column] +
-                           "': " + std::to_string(payloads[column].size()) +
-                           " bytes do not fit into " + encodings_[column].name);
+            return invalid_parameter("column '" + info_.column_names[column] +
+                                     "': " + std::to_string(payloads[column].size()) +
+                                     " bytes do not fit into " + encodings_[column].name);
         if (!size) sizes_[variable++] = static_cast<std::uint32_t>(payloads[column].size());
     }
     samples_ += text_of(sizes_);
@@ -177,13 +174,13 @@ Result<void> MdsWriter::add_sample(std::size_t begin) {
     const std::uint64_t alone = 8 + config_.size() + sample_bytes + 4;
     if (alone > kShardBytesMax) {
         samples_.resize(begin);
-        return invalid("a sample of " + std::to_string(sample_bytes) +
-                       " bytes does not fit into a shard, which holds less than 4 GiB");
+        return invalid_parameter("a sample of " + std::to_string(sample_bytes) +
+                                 " bytes does not fit into a shard, which holds less than 4 GiB");
     }
     const bool is_over = options_.size_limit && *options_.size_limit < after;
     if (!options_.size_limit && after > kShardBytesMax) {
         samples_.resize(begin);
-        return invalid(
+        return invalid_parameter(
             "without a size limit all samples go into one shard, which holds less than "
             "4 GiB; set a size limit");
     }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "tracker/store/registry.h"
+#include "tracker/store/registry/registry.h"
 #include "tracker/store/store.h"
 
 namespace tune::tracker {

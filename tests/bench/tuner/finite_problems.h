@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/sampler/finite_points.h"
+#include "tuner/sampler/simple/finite_points.h"
 #include "tuner/space/space.h"
 
 namespace tune::tuner::bench {

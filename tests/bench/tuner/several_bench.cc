@@ -16,7 +16,7 @@
 
 #include "base/json.h"
 #include "tests/bench/tuner/several_problems.h"
-#include "tuner/sampler/hypervolume.h"
+#include "tuner/sampler/nsga/hypervolume.h"
 #include "tuner/sampler/sampler.h"
 
 namespace tune::tuner {

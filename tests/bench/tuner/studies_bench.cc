@@ -21,8 +21,8 @@
 #include "base/check.h"
 #include "base/id.h"
 #include "tracker/store/store.h"
-#include "tuner/study/journal.h"
-#include "tuner/study/studies.h"
+#include "tuner/study/journal/journal.h"
+#include "tuner/study/registry/studies.h"
 
 namespace {
 

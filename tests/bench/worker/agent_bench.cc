@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "worker/agent/attempt_files.h"
-#include "worker/agent/environment.h"
-#include "worker/agent/launcher.h"
-#include "worker/agent/metric_lines.h"
+#include "worker/agent/attempts/attempt_files.h"
+#include "worker/agent/attempts/environment.h"
+#include "worker/agent/output/metric_lines.h"
+#include "worker/agent/supervisor/launcher.h"
 
 namespace {
 

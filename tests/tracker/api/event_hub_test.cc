@@ -1,4 +1,4 @@
-#include "tracker/api/event_hub.h"
+#include "tracker/api/ui/event_hub.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

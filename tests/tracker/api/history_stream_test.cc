@@ -1,6 +1,6 @@
 // metrics/get-history of long histories: sent while it is read.
 
-#include "tracker/api/history_stream.h"
+#include "tracker/api/mlflow/history_stream.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "tests/tracker/api/test_api.h"
-#include "tracker/api/body_source.h"
-#include "tracker/api/run_search.h"
+#include "tracker/api/http/body_source.h"
+#include "tracker/api/mlflow/run_search.h"
 
 namespace tune::tracker {
 namespace {

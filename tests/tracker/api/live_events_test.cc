@@ -1,4 +1,4 @@
-#include "tracker/api/live_events.h"
+#include "tracker/api/ui/live_events.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Reading requests: the forms that MLflow 3.17.2 accepts and the sentences it refuses others with;
 // the fast parsers must agree with the slow way.
 
-#include "tracker/api/message.h"
+#include "tracker/api/http/message.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 #include <random>
 #include <vector>
 
-#include "tracker/api/fast_parse.h"
-#include "tracker/api/json_writer.h"
+#include "tracker/api/http/fast_parse.h"
+#include "tracker/api/http/json_writer.h"
 
 namespace tune::tracker {
 namespace {

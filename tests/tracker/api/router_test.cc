@@ -1,9 +1,9 @@
-#include "tracker/api/router.h"
+#include "tracker/api/http/router.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tracker/api/url.h"
+#include "tracker/api/http/url.h"
 
 namespace tune::tracker {
 namespace {

@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "tests/tracker/api/test_api.h"
-#include "tracker/api/body_source.h"
-#include "tracker/api/run_search.h"
+#include "tracker/api/http/body_source.h"
+#include "tracker/api/mlflow/run_search.h"
 
 namespace tune::tracker {
 namespace {

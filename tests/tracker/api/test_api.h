@@ -11,7 +11,7 @@
 
 #include "base/id.h"
 #include "tracker/api/app.h"
-#include "tracker/api/url.h"
+#include "tracker/api/http/url.h"
 
 namespace tune::tracker {
 

@@ -7,8 +7,8 @@ namespace {
 
 TEST(ArtifactPath, KeepsOrdinaryNamesAsTheyAre) {
     for (const char* path :
-         {"model.pkl", "a/b/c.txt", "images/x~1+2.png", "a b.txt", "ünïcode/日本語.json",
-          "a%20b", "100%.txt", "a\\b", "...", "..a/b..", "a:b", "-rf", "~root", "a?b"}) {
+         {"model.pkl", "a/b/c.txt", "images/x~1+2.png", "a b.txt", "ünïcode/日本語.json", "a%20b",
+          "100%.txt", "a\\b", "...", "..a/b..", "a:b", "-rf", "~root", "a?b"}) {
         const Result<std::string> normal = normal_artifact_path(path);
         ASSERT_TRUE(normal.has_value()) << path;
         EXPECT_EQ(*normal, path);

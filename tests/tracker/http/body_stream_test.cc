@@ -9,7 +9,7 @@
 
 #include "tests/tracker/http/raw_client.h"
 #include "tests/tracker/http/test_server.h"
-#include "tracker/api/body_source.h"
+#include "tracker/api/http/body_source.h"
 
 namespace tune::tracker {
 namespace {

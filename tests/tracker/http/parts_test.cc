@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tracker/http/byte_range.h"
-#include "tracker/http/content_coding.h"
-#include "tracker/http/host_check.h"
-#include "tracker/http/response_head.h"
+#include "tracker/http/protocol/byte_range.h"
+#include "tracker/http/protocol/content_coding.h"
+#include "tracker/http/protocol/host_check.h"
+#include "tracker/http/protocol/response_head.h"
 
 namespace tune::tracker {
 namespace {

@@ -1,4 +1,4 @@
-#include "tracker/http/request_parser.h"
+#include "tracker/http/protocol/request_parser.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

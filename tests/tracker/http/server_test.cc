@@ -10,10 +10,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/late_wakes.h"
+#include "base/system/late_wakes.h"
 #include "tests/tracker/http/raw_client.h"
 #include "tests/tracker/http/test_server.h"
-#include "tracker/http/content_coding.h"
+#include "tracker/http/protocol/content_coding.h"
 
 namespace tune::tracker {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "tracker/api/event_hub.h"
+#include "tracker/api/ui/event_hub.h"
 #include "tracker/artifacts/work_pool.h"
 #include "tracker/http/server.h"
 

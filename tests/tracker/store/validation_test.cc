@@ -1,6 +1,6 @@
 // The sentences are those of mlflow 3.17.2 (utils/validation.py).
 
-#include "tracker/store/validation.h"
+#include "tracker/store/commands/validation.h"
 
 #include "tests/tracker/store/store_fixture.h"
 

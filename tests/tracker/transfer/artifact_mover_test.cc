@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "tests/tracker/store/store_fixture.h"
-#include "tracker/transfer/local_files.h"
+#include "tracker/transfer/source/local_files.h"
 
 namespace tune::tracker {
 namespace {

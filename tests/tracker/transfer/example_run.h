@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tracker/transfer/source.h"
+#include "tracker/transfer/source/source.h"
 
 namespace tune::tracker {
 

@@ -1,4 +1,4 @@
-#include "tracker/transfer/flat_yaml.h"
+#include "tracker/transfer/source/flat_yaml.h"
 
 #include <gtest/gtest.h>
 

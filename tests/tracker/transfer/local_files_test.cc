@@ -1,11 +1,11 @@
-#include "tracker/transfer/local_files.h"
+#include "tracker/transfer/source/local_files.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 
 #include "tests/tracker/store/store_fixture.h"
-#include "tracker/transfer/file_tree.h"
+#include "tracker/transfer/source/file_tree.h"
 
 namespace tune::tracker {
 namespace {

@@ -1,4 +1,4 @@
-#include "tracker/api/ui_columns.h"
+#include "tracker/api/ui/ui_columns.h"
 
 #include <gtest/gtest.h>
 

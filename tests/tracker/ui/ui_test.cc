@@ -1,4 +1,4 @@
-#include "tracker/api/ui.h"
+#include "tracker/api/ui/ui.h"
 
 #include <gtest/gtest.h>
 

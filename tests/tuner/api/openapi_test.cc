@@ -1,7 +1,7 @@
 // The OpenAPI description against the route table: every route has one operation, every operation
 // a route.
 
-#include "tracker/api/openapi.h"
+#include "tracker/api/ops/openapi.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include "tests/tuner/study/world.h"
 #include "tracker/alerts/alert_routes.h"
 #include "tracker/api/app.h"
-#include "tracker/api/upkeep_routes.h"
-#include "tracker/api/prometheus.h"
+#include "tracker/api/ops/maintenance_routes.h"
+#include "tracker/api/ops/prometheus.h"
 #include "tracker/artifacts/artifact_store.h"
 #include "tracker/webhooks/webhook_routes.h"
 #include "tuner/api/routes.h"

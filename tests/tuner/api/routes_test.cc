@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/tuner/study/world.h"
-#include "tracker/api/url.h"
+#include "tracker/api/http/url.h"
 
 namespace tune::tuner {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "base/file.h"
 #include "base/id.h"
+#include "base/system/file.h"
 
 namespace tune::cli {
 namespace {

@@ -1,10 +1,10 @@
-#include "tuner/cli/terminal.h"
+#include "tuner/cli/terminal/terminal.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "tuner/cli/study_text.h"
+#include "tuner/cli/terminal/study_text.h"
 
 namespace tune::cli {
 namespace {

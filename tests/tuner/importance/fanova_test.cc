@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "tuner/importance/forest.h"
 
 namespace tune::tuner {

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "tuner/importance/scott_density.h"
 
 namespace tune::tuner {

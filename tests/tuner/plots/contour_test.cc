@@ -7,7 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "tuner/chart/png.h"
 #include "tuner/chart/scene.h"
 #include "tuner/chart/svg.h"

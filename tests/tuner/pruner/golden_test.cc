@@ -5,7 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "tuner/pruner/pruner.h"
 
 namespace tune::tuner {

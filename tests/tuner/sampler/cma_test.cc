@@ -8,7 +8,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "tests/tuner/sampler/reference.h"
 #include "tuner/sampler/cma/state.h"
 #include "tuner/sampler/normal.h"

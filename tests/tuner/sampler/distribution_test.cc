@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/tuner/sampler/statistics.h"
-#include "tuner/sampler/parzen.h"
 #include "tuner/sampler/sampler.h"
+#include "tuner/sampler/tpe/parzen.h"
 
 namespace tune::tuner {
 namespace {

@@ -8,8 +8,8 @@
 #include <set>
 #include <string>
 
-#include "tuner/sampler/finite_points.h"
 #include "tuner/sampler/sampler.h"
+#include "tuner/sampler/simple/finite_points.h"
 
 namespace tune::tuner {
 namespace {

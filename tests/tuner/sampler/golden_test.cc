@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "tests/tuner/sampler/reference.h"
-#include "tuner/sampler/tpe_sampler.h"
+#include "tuner/sampler/tpe/tpe_sampler.h"
 
 namespace tune::tuner {
 namespace {

@@ -1,6 +1,6 @@
 // Population based training: who continues whom, how parameters change, what is borne.
 
-#include "tuner/sampler/pbt_sampler.h"
+#include "tuner/sampler/pbt/pbt_sampler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/tuner/sampler/statistics.h"
-#include "tuner/sampler/pbt_explore.h"
+#include "tuner/sampler/pbt/pbt_explore.h"
 
 namespace tune::tuner {
 namespace {

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "tuner/config/study_config.h"
 #include "tuner/sampler/sampler.h"
-#include "tuner/space/study_config.h"
 
 namespace tune::tuner {
 namespace {

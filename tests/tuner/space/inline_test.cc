@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tuner/space/study_config.h"
+#include "tuner/config/study_config.h"
 
 namespace tune::tuner {
 namespace {

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tuner/config/study_config.h"
 #include "tuner/space/inline.h"
-#include "tuner/space/study_config.h"
 
 namespace tune::tuner {
 namespace {

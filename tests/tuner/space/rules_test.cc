@@ -1,14 +1,14 @@
 // forbid, derive, initial: what they mean, and every way to write them wrongly.
 
-#include "tuner/space/rules.h"
+#include "tuner/space/expression/rules.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "tuner/space/command.h"
-#include "tuner/space/study_config.h"
+#include "tuner/config/command_template.h"
+#include "tuner/config/study_config.h"
 
 namespace tune::tuner {
 namespace {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "tuner/space/study_config.h"
+#include "tuner/config/study_config.h"
 
 namespace tune::tuner {
 namespace {

@@ -1,4 +1,4 @@
-#include "tuner/study/objective.h"
+#include "tuner/study/trial/objective.h"
 
 #include <gtest/gtest.h>
 

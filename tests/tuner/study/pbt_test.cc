@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/tuner/study/world.h"
-#include "tuner/study/lineage.h"
+#include "tuner/study/trial/lineage.h"
 
 namespace tune::tuner {
 namespace {

@@ -9,7 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "tuner/study/journal.h"
+#include "tuner/study/journal/journal.h"
 
 namespace tune::tuner {
 namespace {

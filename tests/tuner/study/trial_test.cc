@@ -1,4 +1,4 @@
-#include "tuner/study/trial.h"
+#include "tuner/study/trial/trial.h"
 
 #include <gtest/gtest.h>
 

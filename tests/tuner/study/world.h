@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "tracker/store/store.h"
-#include "tuner/study/studies.h"
+#include "tuner/study/registry/studies.h"
 
 namespace tune::tuner {
 

@@ -21,8 +21,8 @@
 #include "tests/worker/agent/fake_coordinator.h"
 #include "tests/worker/agent/scratch.h"
 #include "worker/agent/agent.h"
-#include "worker/agent/attempt_files.h"
-#include "worker/agent/launcher.h"
+#include "worker/agent/attempts/attempt_files.h"
+#include "worker/agent/supervisor/launcher.h"
 
 namespace tune::worker {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "tests/worker/agent/agent_fixture.h"
 
 namespace tune::worker {

@@ -1,4 +1,4 @@
-#include "worker/agent/attempt_files.h"
+#include "worker/agent/attempts/attempt_files.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

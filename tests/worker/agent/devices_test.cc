@@ -1,4 +1,4 @@
-#include "worker/agent/devices.h"
+#include "worker/agent/devices/devices.h"
 
 #include <gtest/gtest.h>
 

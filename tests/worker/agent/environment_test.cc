@@ -1,4 +1,4 @@
-#include "worker/agent/environment.h"
+#include "worker/agent/attempts/environment.h"
 
 #include <gtest/gtest.h>
 

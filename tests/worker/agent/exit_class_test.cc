@@ -1,4 +1,4 @@
-#include "worker/agent/exit_class.h"
+#include "worker/agent/attempts/exit_class.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

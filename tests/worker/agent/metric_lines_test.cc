@@ -1,4 +1,4 @@
-#include "worker/agent/metric_lines.h"
+#include "worker/agent/output/metric_lines.h"
 
 #include <gtest/gtest.h>
 

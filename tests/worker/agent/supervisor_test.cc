@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "tests/worker/agent/scratch.h"
-#include "worker/agent/attempt_files.h"
-#include "worker/agent/devices.h"
-#include "worker/agent/environment.h"
-#include "worker/agent/launcher.h"
+#include "worker/agent/attempts/attempt_files.h"
+#include "worker/agent/attempts/environment.h"
+#include "worker/agent/devices/devices.h"
+#include "worker/agent/supervisor/launcher.h"
 
 namespace tune::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/agent/system_metrics.h"
+#include "worker/agent/devices/system_metrics.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

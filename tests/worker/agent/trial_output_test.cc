@@ -1,12 +1,12 @@
-#include "worker/agent/trial_output.h"
+#include "worker/agent/output/trial_output.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "tests/worker/agent/scratch.h"
-#include "worker/agent/log_upload.h"
-#include "worker/agent/tune_exec.h"
+#include "worker/agent/server/log_upload.h"
+#include "worker/agent/supervisor/supervisor.h"
 
 namespace tune::worker {
 namespace {

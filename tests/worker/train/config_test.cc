@@ -1,4 +1,4 @@
-#include "worker/train/config.h"
+#include "worker/train/config/config.h"
 
 #include <gtest/gtest.h>
 

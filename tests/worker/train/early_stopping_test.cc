@@ -6,8 +6,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
 #include "base/json.h"
+#include "base/system/file.h"
 
 namespace tune::train {
 namespace {

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "base/file.h"
 #include "base/json.h"
+#include "base/system/file.h"
 
 namespace tune::train {
 namespace {

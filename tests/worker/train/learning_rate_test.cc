@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "worker/train/config.h"
+#include "worker/train/config/config.h"
 
 namespace tune::train {
 namespace {

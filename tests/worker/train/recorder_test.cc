@@ -8,8 +8,8 @@
 #include <fstream>
 #include <limits>
 
-#include "base/file.h"
 #include "base/id.h"
+#include "base/system/file.h"
 
 namespace tune::train {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/train/safetensors.h"
+#include "worker/train/checkpoint/safetensors.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <random>
 
-#include "base/file.h"
+#include "base/system/file.h"
 
 namespace tune::train {
 namespace {

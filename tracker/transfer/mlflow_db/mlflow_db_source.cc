@@ -9,9 +9,9 @@
 
 #include "tracker/sqlite/connection.h"
 #include "tracker/sqlite/transaction.h"
-#include "tracker/transfer/local_files.h"
 #include "tracker/transfer/mlflow_db/columns.h"
 #include "tracker/transfer/mlflow_db/read_registry_rows.h"
+#include "tracker/transfer/source/local_files.h"
 #include "tracker/transfer/text.h"
 
 namespace tune::tracker {

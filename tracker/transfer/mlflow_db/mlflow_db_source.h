@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "tracker/transfer/source.h"
+#include "tracker/transfer/source/source.h"
 
 namespace tune::tracker {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "tracker/artifacts/unique_fd.h"
+#include "base/system/unique_fd.h"
 #include "tracker/transfer/digest.h"
 
 namespace tune::tracker {

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "tracker/sqlite/connection.h"
 #include "tracker/sqlite/transaction.h"
-#include "tracker/transfer/source.h"
+#include "tracker/transfer/source/source.h"
 
 namespace tune::tracker {
 

@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "tracker/sqlite/connection.h"
 #include "tracker/transfer/mlflow_db/columns.h"
-#include "tracker/transfer/source.h"
+#include "tracker/transfer/source/source.h"
 
 namespace tune::tracker {
 

@@ -1,0 +1,93 @@
+#include "base/system/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/id.h"
+
+namespace tune {
+namespace {
+
+/// Closes on destruction.
+class Descriptor {
+public:
+    explicit Descriptor(int fd) : fd_(fd) {}
+    ~Descriptor() {
+        if (fd_ >= 0) close(fd_);
+    }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    [[nodiscard]] int get() const { return fd_; }
+
+private:
+    int fd_;
+};
+
+Error system_error(const char* what, const std::filesystem::path& path) {
+    const Code code = errno == ENOENT ? Code::kResourceDoesNotExist : Code::kInternalError;
+    return Error{
+        code, std::string("cannot ") + what + " '" + path.string() + "': " + std::strerror(errno)};
+}
+
+bool write_all(int fd, std::string_view content) {
+    while (!content.empty()) {
+        const ssize_t count = write(fd, content.data(), content.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return false;
+        content.remove_prefix(static_cast<std::size_t>(count));
+    }
+    return true;
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::filesystem::path& path, std::size_t bytes_max) {
+    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.get() < 0) return system_error("open", path);
+    struct stat info {};
+    if (fstat(file.get(), &info) != 0) return system_error("inspect", path);
+    if (S_ISDIR(info.st_mode))
+        return Error{Code::kInvalidParameterValue, "'" + path.string() + "' is a directory"};
+    std::string content;
+    char buffer[64 << 10];
+    while (true) {
+        const ssize_t count = read(file.get(), buffer, sizeof buffer);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return system_error("read", path);
+        if (count == 0) return content;
+        if (content.size() + static_cast<std::size_t>(count) > bytes_max)
+            return Error{Code::kResourceExhausted, "'" + path.string() + "' is larger than " +
+                                                       std::to_string(bytes_max) + " bytes"};
+        content.append(buffer, static_cast<std::size_t>(count));
+    }
+}
+
+Result<void> write_file_atomic(const std::filesystem::path& path, std::string_view content) {
+    const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
+    const std::filesystem::path temporary =
+        directory / ("." + path.filename().string() + "." + random_hex(4));
+    {
+        const Descriptor file(
+            open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+        if (file.get() < 0) return system_error("create", temporary);
+        if (!write_all(file.get(), content) || fsync(file.get()) != 0) {
+            Error error = system_error("write", path);
+            unlink(temporary.c_str());
+            return error;
+        }
+    }
+    if (rename(temporary.c_str(), path.c_str()) != 0) {
+        Error error = system_error("replace", path);
+        unlink(temporary.c_str());
+        return error;
+    }
+    const Descriptor parent(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (parent.get() < 0 || fsync(parent.get()) != 0) return system_error("sync", directory);
+    return {};
+}
+
+}  // namespace tune

@@ -1,0 +1,20 @@
+#pragma once
+// The two requests that training scripts send thousands of times a second, parsed by simdjson
+// without building a tree.
+
+#include <optional>
+#include <string>
+
+#include "tracker/store/commands/commands.h"
+
+namespace tune::tracker {
+
+/// A runs/log-metric body in its usual form: plain field names, numbers as numbers (or the strings
+/// "NaN", "Infinity", "-Infinity"). Nothing for anything else, also for faulty requests: those take
+/// the slow way, which knows all forms and names each fault. `body` may be given more capacity.
+[[nodiscard]] std::optional<LogMetric> parse_log_metric_fast(std::string& body);
+
+/// The same for runs/log-batch.
+[[nodiscard]] std::optional<LogBatch> parse_log_batch_fast(std::string& body);
+
+}  // namespace tune::tracker

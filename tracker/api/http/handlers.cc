@@ -1,0 +1,96 @@
+#include "tracker/api/http/handlers.h"
+
+#include "tracker/artifacts/digest.h"
+
+namespace tune::tracker {
+namespace {
+
+/// What makes two requests the same: method, path, query and body.
+std::string fingerprint_of(const Request& request) {
+    Sha256 digest;
+    const auto add = [&digest](std::string_view part) {
+        digest.update(std::to_string(part.size()) + ":");
+        digest.update(part);
+    };
+    add(method_name(request.method));
+    add(request.path);
+    for (const auto& [name, value] : request.query) {
+        add(name);
+        add(value);
+    }
+    add(request.body);
+    return digest_hex(digest.finish());
+}
+
+/// The key of a request, or nothing. Errors: kInvalidParameterValue when it is not 1 to
+/// kAnswerKeyBytesMax visible ASCII characters.
+Result<std::string> key_of(const Request& request) {
+    const std::string_view given = request.header(kIdempotencyKey);
+    if (given.data() == nullptr) return std::string();  // not sent; an empty one is a fault
+    std::string key(given);
+    bool is_valid = !key.empty() && key.size() <= kAnswerKeyBytesMax;
+    for (const char c : key) is_valid = is_valid && c > ' ' && c < '\x7f';
+    if (is_valid) return key;
+    return Error{Code::kInvalidParameterValue,
+                 "An Idempotency-Key is 1 to " + std::to_string(kAnswerKeyBytesMax) +
+                     " visible ASCII characters without spaces, e.g. a UUID."};
+}
+
+/// The command that is made once a key.
+Command with_key(std::string key, const Request& request, Command command,
+                 const RenderOutcome& render) {
+    KeyedCommand keyed{std::move(key), fingerprint_of(request), {}, render};
+    keyed.command.push_back(std::move(command));
+    return Operation(std::move(keyed));
+}
+
+Response answer_to_write(const Outcome& outcome, const RenderOutcome& render) {
+    const auto* recorded = std::get_if<RecordedAnswer>(&outcome);
+    if (recorded == nullptr) return json_text_response(render ? render(outcome) : "{}");
+    Response response = json_text_response(recorded->text);
+    if (recorded->is_repeat) response.headers.emplace_back("Idempotent-Replayed", "true");
+    return response;
+}
+
+}  // namespace
+
+Response answer_of(Result<std::string> result) {
+    if (!result) return error_response(result.error());
+    return json_text_response(std::move(result).value());
+}
+
+Error too_busy() {
+    return {Code::kRequestLimitExceeded,
+            "More reads are waiting than the server can hold. Try again later."};
+}
+
+Handler write_handler(Store& store, ParseCommand parse, RenderOutcome render) {
+    return [&store, parse = std::move(parse), render = std::move(render)](
+               const std::shared_ptr<Request>& request, const Responder& respond) {
+        const auto work = [&store, &parse, &render, request, respond] {
+            Result<std::string> key = key_of(*request);
+            if (!key) return respond(error_response(key.error()));
+            Result<Command> command = parse(*request);
+            if (!command) return respond(error_response(command.error()));
+            if (!key->empty())
+                command = with_key(std::move(*key), *request, std::move(*command), render);
+            store.submit(std::move(command).value(), [respond, &render](Result<Outcome> outcome) {
+                if (!outcome) return respond(error_response(outcome.error()));
+                respond(answer_to_write(*outcome, render));
+            });
+        };
+        if (request->body.size() <= kInlineParseBytesMax) return work();
+        if (!store.post_read(work)) respond(error_response(too_busy()));
+    };
+}
+
+Handler read_handler(Store& store, ReadAnswer read) {
+    return [&store, read = std::move(read)](const std::shared_ptr<Request>& request,
+                                            const Responder& respond) {
+        const bool posted =
+            store.post_read([&read, request, respond] { respond(answer_of(read(*request))); });
+        if (!posted) respond(error_response(too_busy()));
+    };
+}
+
+}  // namespace tune::tracker

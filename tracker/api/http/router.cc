@@ -1,0 +1,196 @@
+#include "tracker/api/http/router.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace tune::tracker {
+namespace {
+
+bool is_parameter(std::string_view segment) {
+    return segment.size() > 2 && segment.front() == '{' && segment.back() == '}' &&
+           segment.find('/') == std::string_view::npos;
+}
+
+bool is_rest(std::string_view segment) {
+    return is_parameter(segment) && segment.ends_with("...}");
+}
+
+std::string_view parameter_name(std::string_view segment) {
+    return segment.substr(1, segment.size() - (is_rest(segment) ? 5 : 2));
+}
+
+/// Cuts the text up to the next '/' off `path`.
+std::string_view take_segment(std::string_view& path) {
+    const std::size_t slash = path.find('/');
+    const std::string_view segment = path.substr(0, slash);
+    path = slash == std::string_view::npos ? std::string_view{} : path.substr(slash + 1);
+    return segment;
+}
+
+/// Whether `path` has the shape of `pattern`; both begin with '/'.
+bool matches(std::string_view pattern, std::string_view path, Fields* parameters) {
+    pattern.remove_prefix(1);
+    path.remove_prefix(1);
+    for (;;) {
+        if (is_rest(pattern)) {
+            if (parameters) parameters->emplace_back(parameter_name(pattern), path);
+            return true;
+        }
+        const bool pattern_goes_on = pattern.find('/') != std::string_view::npos;
+        const bool path_goes_on = path.find('/') != std::string_view::npos;
+        const std::string_view want = take_segment(pattern);
+        const std::string_view have = take_segment(path);
+        if (is_parameter(want)) {
+            if (have.empty()) return false;
+            if (parameters) parameters->emplace_back(parameter_name(want), have);
+        } else if (want != have) {
+            return false;
+        }
+        if (pattern_goes_on != path_goes_on) return false;
+        if (!pattern_goes_on) return true;
+    }
+}
+
+bool is_api_path(std::string_view path) {
+    return path == "/api" || path.starts_with("/api/") || path == "/ajax-api" ||
+           path.starts_with("/ajax-api/");
+}
+
+/// One file of the artifact proxy: what MLflow streams itself, without its web framework.
+bool is_artifact_path(std::string_view path) {
+    return path.starts_with("/api/2.0/mlflow-artifacts/artifacts/") ||
+           path.starts_with("/ajax-api/2.0/mlflow-artifacts/artifacts/");
+}
+
+void note_allowed(std::string& allow, Method method) {
+    if (allow.find(method_name(method)) != std::string::npos) return;
+    if (!allow.empty()) allow += ", ";
+    allow += method_name(method);
+}
+
+}  // namespace
+
+void Router::add(Route route) {
+    TUNE_CHECK(route.pattern.starts_with('/'), "a route's pattern begins with '/'");
+    TUNE_CHECK(route.body == Body::kStream ? static_cast<bool>(route.open_sink)
+                                           : static_cast<bool>(route.handler),
+               "a stream route needs open_sink, any other a handler");
+    const std::size_t rest = route.pattern.find("...}");
+    TUNE_CHECK(rest == std::string::npos || rest + 4 == route.pattern.size(),
+               "{name...} stands last");
+    const std::size_t index = routes_.size();
+    if (route.pattern.find('{') == std::string::npos) {
+        std::vector<std::size_t>& methods = exact_[route.pattern];
+        for (const std::size_t other : methods)
+            TUNE_CHECK(routes_[other].method != route.method, "this route exists already");
+        methods.push_back(index);
+    } else {
+        for (const std::size_t other : with_parameters_)
+            TUNE_CHECK(
+                routes_[other].method != route.method || routes_[other].pattern != route.pattern,
+                "this route exists already");
+        with_parameters_.push_back(index);
+    }
+    routes_.push_back(std::move(route));
+}
+
+void Router::add_api(int version, Route route) {
+    const std::string rest = "/" + std::to_string(version) + ".0" + route.pattern;
+    Route ajax = route;
+    ajax.pattern = "/ajax-api" + rest;
+    route.pattern = "/api" + rest;
+    add(std::move(route));
+    add(std::move(ajax));
+}
+
+void Router::set_fallback(Handler handler) {
+    fallback_ = Route{Method::kGet, "/{path...}", Body::kNone, "The web page", std::move(handler)};
+}
+
+Router::Match Router::match(Method method, std::string_view path) const {
+    Match found;
+    if (!path.starts_with('/')) return found;
+    const Method wanted = method == Method::kHead ? Method::kGet : method;
+    if (const auto exact = exact_.find(path); exact != exact_.end()) {
+        for (const std::size_t index : exact->second) {
+            if (routes_[index].method == wanted) {
+                found.route = &routes_[index];
+                return found;
+            }
+        }
+        for (const std::size_t index : exact->second)
+            note_allowed(found.allow, routes_[index].method);
+    }
+    for (const std::size_t index : with_parameters_) {
+        const Route& route = routes_[index];
+        if (route.method == wanted) {
+            if (!matches(route.pattern, path, nullptr)) continue;
+            matches(route.pattern, path, &found.parameters);
+            found.route = &route;
+            return found;
+        }
+        if (matches(route.pattern, path, nullptr)) note_allowed(found.allow, route.method);
+    }
+    return found;
+}
+
+void Router::strip_prefix(Request& request) const {
+    if (prefix_.empty()) return;
+    std::string& path = request.path;
+    if (path.starts_with(prefix_) && path.substr(prefix_.size()).starts_with('/')) {
+        path.erase(0, prefix_.size());
+        return;
+    }
+    if (path == prefix_) {
+        path = "/";
+        return;
+    }
+    const Method method = request.method == Method::kHead ? Method::kGet : request.method;
+    const bool streams = method == Method::kGet || method == Method::kPut;
+    if (!streams || !is_artifact_path(path)) path.clear();
+}
+
+const Route* Router::resolve(Request& request, Response& refusal) const {
+    Match found = match(request.method, request.path);
+    if (found.route) {
+        request.parameters = std::move(found.parameters);
+        return found.route;
+    }
+    if (!found.allow.empty()) {
+        if (found.allow.find("GET") != std::string::npos) note_allowed(found.allow, Method::kHead);
+        note_allowed(found.allow, Method::kOptions);
+        if (request.method == Method::kOptions) {
+            refusal.status = 204;
+        } else {
+            refusal = error_response({Code::kBadRequest, std::string(method_name(request.method)) +
+                                                             " is not a method of " + request.path +
+                                                             " (it has " + found.allow + ")."});
+            refusal.status = 405;
+        }
+        refusal.headers.emplace_back("Allow", found.allow);
+        return nullptr;
+    }
+    const bool reads = request.method == Method::kGet || request.method == Method::kHead;
+    if (fallback_ && reads && !request.path.empty() && !is_api_path(request.path))
+        return &*fallback_;
+    refusal = error_response({Code::kEndpointNotFound,
+                              "There is no route " + std::string(method_name(request.method)) +
+                                  " " + (request.path.empty() ? request.raw_path : request.path) +
+                                  " on this server."});
+    return nullptr;
+}
+
+void Router::dispatch(std::shared_ptr<Request> request, Responder respond) const {
+    strip_prefix(*request);
+    Response refusal;
+    const Route* route = resolve(*request, refusal);
+    if (!route) {
+        respond(std::move(refusal));
+        return;
+    }
+    TUNE_CHECK(route->body != Body::kStream, "dispatch() is for routes without a stream");
+    route->handler(std::move(request), std::move(respond));
+}
+
+}  // namespace tune::tracker

@@ -1,0 +1,89 @@
+#pragma once
+// The one route table: dispatch, the list of routes in the documentation and the checklist of the
+// contract tests all come from it.
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tracker/api/http/http_types.h"
+
+namespace tune::tracker {
+
+/// One method of one path. `pattern` is made of '/'-separated segments; `{name}` matches one
+/// non-empty segment, a last `{name...}` matches the rest of the path, also empty, with its
+/// slashes. Segments are compared after percent-decoding.
+struct Route {
+    Method method = Method::kGet;
+    std::string pattern;
+    Body body = Body::kNone;
+    std::string summary;
+    /// For Body::kNone and Body::kJson.
+    Handler handler;
+    /// For Body::kStream.
+    SinkOpener open_sink = {};
+};
+
+/// Filled before the server starts, then read from all threads without locks.
+class Router {
+public:
+    /// REQUIRES: no route with this method and pattern; a stream route has `open_sink`, any other
+    /// has `handler`; `{name...}` stands last. Aborts otherwise.
+    void add(Route route);
+
+    /// Adds the route under /api/N.0 and /ajax-api/N.0: `pattern` begins after that, e.g.
+    /// "/mlflow/runs/get".
+    void add_api(int version, Route route);
+
+    /// Answers GET and HEAD of paths that no route knows and that are not under /api or /ajax-api:
+    /// the web page. Without one they are 404.
+    void set_fallback(Handler handler);
+
+    /// From now on the server's paths begin with `prefix` ("/tracking"), which routes do not see.
+    /// Routes that stream artifacts answer without it too, as MLflow 3.17.2's do.
+    void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
+
+    /// Takes the prefix off the request's path. One without it gets the empty path, which no route
+    /// has. Call it before resolve() and before anything that looks at the path.
+    void strip_prefix(Request& request) const;
+
+    struct Match {
+        /// nullptr: nothing matches.
+        const Route* route = nullptr;
+        Fields parameters;
+        /// When nothing matches but the path is known: its methods, e.g. "GET, POST".
+        std::string allow;
+    };
+    /// Exact patterns win over ones with parameters, then the earlier added one. HEAD is answered
+    /// by GET's route. Cost: one hash look-up for an exact pattern, else O(routes with parameters).
+    [[nodiscard]] Match match(Method method, std::string_view path) const;
+
+    /// The route for `request`, with its parameters put into the request, or nullptr with the
+    /// answer in `refusal` (404 or 405 as JSON, or the fallback's route).
+    [[nodiscard]] const Route* resolve(Request& request, Response& refusal) const;
+
+    /// Runs a request that has its body through strip_prefix(), resolve() and the handler: what the
+    /// server does, for tests. REQUIRES: not a stream route.
+    void dispatch(std::shared_ptr<Request> request, Responder respond) const;
+
+    /// All routes in the order of their addition.
+    [[nodiscard]] const std::vector<Route>& routes() const { return routes_; }
+
+private:
+    struct TransparentHash {
+        using is_transparent = void;
+        std::size_t operator()(std::string_view text) const {
+            return std::hash<std::string_view>{}(text);
+        }
+    };
+
+    std::vector<Route> routes_;
+    std::unordered_map<std::string, std::vector<std::size_t>, TransparentHash, std::equal_to<>>
+        exact_;
+    std::vector<std::size_t> with_parameters_;
+    std::optional<Route> fallback_;
+    std::string prefix_;
+};
+
+}  // namespace tune::tracker

@@ -1,0 +1,145 @@
+// experiments/*: MLflow's experiments.
+
+#include "tracker/api/app.h"
+#include "tracker/api/http/handlers.h"
+#include "tracker/api/http/message.h"
+#include "tracker/api/mlflow/serializers.h"
+
+namespace tune::tracker {
+namespace {
+
+constexpr std::size_t kDatasetExperimentsMax = 20;
+
+Result<Command> parse_create(const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    CreateExperiment command;
+    TUNE_TRY(name, message.required_text("name"));
+    TUNE_TRY(location, message.text("artifact_location"));
+    TUNE_TRY(tags, message.tags("tags"));
+    command.name = std::move(name);
+    command.artifact_location = std::move(location);
+    command.tags = std::move(tags);
+    return Command(std::move(command));
+}
+
+std::string render_created(const Outcome& outcome) {
+    JsonWriter out;
+    out.begin_object()
+        .field("experiment_id", std::to_string(std::get<ExperimentId>(outcome)))
+        .end_object();
+    return out.take();
+}
+
+Result<Command> parse_update(const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(id, message.experiment_id());
+    TUNE_TRY(name, message.required_text("new_name"));
+    return Command(RenameExperiment{id, std::move(name)});
+}
+
+template <class CommandOfId>
+Result<Command> parse_id(const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(id, message.experiment_id());
+    return Command(CommandOfId{id});
+}
+
+Result<Command> parse_set_tag(const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(id, message.experiment_id());
+    TUNE_TRY(key, message.required_text("key"));
+    TUNE_TRY(value, message.text("value"));
+    return Command(SetExperimentTag{id, {std::move(key), std::move(value)}});
+}
+
+Result<Command> parse_delete_tag(const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(id, message.experiment_id());
+    TUNE_TRY(key, message.required_text("key"));
+    return Command(DeleteExperimentTag{id, std::move(key)});
+}
+
+Result<std::string> get_experiment(const Store& store, const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(id, message.experiment_id());
+    TUNE_TRY(experiment, store.get_experiment(id));
+    return object_answer("experiment", experiment, write_experiment);
+}
+
+Result<std::string> get_by_name(const Store& store, const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(name, message.required_text("experiment_name"));
+    TUNE_TRY(experiment, store.get_experiment_by_name(name));
+    return object_answer("experiment", experiment, write_experiment);
+}
+
+Result<std::string> search(const Store& store, const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    SearchExperiments query;
+    TUNE_TRY(view_type, message.view_type("view_type"));
+    // Left out, it is 0 on the wire, which the store refuses as MLflow does.
+    TUNE_TRY(max_results, message.integer("max_results"));
+    TUNE_TRY(order_by, message.texts("order_by"));
+    TUNE_TRY(filter, message.text("filter"));
+    TUNE_TRY(page_token, message.text("page_token"));
+    query.view_type = view_type.value_or(ViewType::kActiveOnly);
+    query.max_results = max_results.value_or(0);
+    query.order_by = std::move(order_by);
+    query.filter = std::move(filter);
+    query.page_token = std::move(page_token);
+    TUNE_TRY(page, store.search_experiments(query));
+    return experiments_answer(page);
+}
+
+Result<std::string> search_datasets(const Store& store, const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(ids, message.experiment_ids());
+    if (ids.empty())
+        return Error{Code::kInvalidParameterValue,
+                     "SearchDatasets request must specify at least one experiment_id."};
+    if (ids.size() > kDatasetExperimentsMax)
+        return Error{Code::kInvalidParameterValue,
+                     "SearchDatasets request cannot specify more than " +
+                         std::to_string(kDatasetExperimentsMax) + " experiment_ids. Received " +
+                         std::to_string(ids.size()) + " experiment_ids."};
+    TUNE_TRY(datasets, store.search_datasets(ids));
+    return datasets_answer(datasets);
+}
+
+ReadAnswer with(Store& store, Result<std::string> (*read)(const Store&, const Request&)) {
+    return [&store, read](const Request& request) { return read(store, request); };
+}
+
+}  // namespace
+
+void add_experiment_routes(Router& router, Store& store) {
+    const auto add = [&router](Method method, std::string pattern, std::string summary,
+                               Handler handler) {
+        const Body body = method == Method::kGet ? Body::kNone : Body::kJson;
+        router.add_api(2, {method, "/mlflow/experiments/" + pattern, body, std::move(summary),
+                           std::move(handler)});
+    };
+    add(Method::kPost, "create", "Create an experiment: name!, artifact_location, tags",
+        write_handler(store, parse_create, render_created));
+    add(Method::kPost, "update", "Rename: experiment_id!, new_name!",
+        write_handler(store, parse_update));
+    add(Method::kPost, "delete", "Delete with all its runs: experiment_id!",
+        write_handler(store, parse_id<DeleteExperiment>));
+    add(Method::kPost, "restore", "Restore with all its runs: experiment_id!",
+        write_handler(store, parse_id<RestoreExperiment>));
+    add(Method::kPost, "set-experiment-tag", "experiment_id!, key!, value",
+        write_handler(store, parse_set_tag));
+    add(Method::kPost, "delete-experiment-tag", "experiment_id!, key!",
+        write_handler(store, parse_delete_tag));
+    add(Method::kGet, "get", "experiment_id!", read_handler(store, with(store, get_experiment)));
+    add(Method::kGet, "get-by-name", "experiment_name!",
+        read_handler(store, with(store, get_by_name)));
+    add(Method::kGet, "search", "max_results!, filter, order_by, view_type, page_token",
+        read_handler(store, with(store, search)));
+    add(Method::kPost, "search", "max_results!, filter, order_by, view_type, page_token",
+        read_handler(store, with(store, search)));
+    add(Method::kPost, "search-datasets", "experiment_ids! (at most 20)",
+        read_handler(store, with(store, search_datasets)));
+}
+
+}  // namespace tune::tracker

@@ -1,0 +1,165 @@
+// What training scripts send: metrics, params, tags, inputs and outputs of a run.
+
+#include "tracker/api/app.h"
+#include "tracker/api/http/fast_parse.h"
+#include "tracker/api/http/handlers.h"
+#include "tracker/api/http/message.h"
+
+namespace tune::tracker {
+namespace {
+
+Result<Command> parse_log_metric(const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(run_id, message.run_id());
+    TUNE_TRY(metric, message.metric());
+    return Command(LogMetric{std::move(run_id), std::move(metric)});
+}
+
+Result<Command> parse_log_batch(const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    LogBatch command;
+    TUNE_TRY(run_id, message.required_text("run_id"));
+    TUNE_TRY(metrics, message.messages("metrics"));
+    for (const Message& item : metrics) {
+        TUNE_TRY(metric, item.metric());
+        command.metrics.push_back(std::move(metric));
+    }
+    TUNE_TRY(params, message.params("params"));
+    TUNE_TRY(tags, message.tags("tags"));
+    command.run_id = std::move(run_id);
+    command.params = std::move(params);
+    command.tags = std::move(tags);
+    return Command(std::move(command));
+}
+
+/// The fast parser reads this much in about 1 ms; more goes the slow way on a reader thread.
+constexpr std::size_t kFastBytesMax = 1 << 20;
+
+bool has_plain_json_type(const Request& request) {
+    return request.header("Content-Type").starts_with("application/json");
+}
+
+/// The usual form by the fast parser, anything else by `slow`, which also names faults.
+template <class Fast>
+Handler hot_handler(Store& store, Fast fast, ParseCommand slow) {
+    return [&store, fast, slow_handler = write_handler(store, std::move(slow))](
+               const std::shared_ptr<Request>& request, const Responder& respond) {
+        // A request that is made once a key needs what write_handler does with it.
+        const bool has_key = request->header(kIdempotencyKey).data() != nullptr;
+        if (!has_key && has_plain_json_type(*request) && request->body.size() <= kFastBytesMax) {
+            if (auto command = fast(request->body)) {
+                store.submit(std::move(*command), [respond](const Result<Outcome>& outcome) {
+                    respond(outcome ? json_text_response("{}") : error_response(outcome.error()));
+                });
+                return;
+            }
+        }
+        slow_handler(request, respond);
+    };
+}
+
+Result<Command> parse_log_param(const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(run_id, message.run_id());
+    TUNE_TRY(key, message.required_text("key"));
+    TUNE_TRY(value, message.text("value"));
+    return Command(LogParam{std::move(run_id), {std::move(key), std::move(value)}});
+}
+
+Result<Command> parse_set_tag(const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(run_id, message.run_id());
+    TUNE_TRY(key, message.required_text("key"));
+    TUNE_TRY(value, message.text("value"));
+    return Command(SetTag{std::move(run_id), {std::move(key), std::move(value)}});
+}
+
+Result<Command> parse_delete_tag(const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(run_id, message.run_id());
+    TUNE_TRY(key, message.required_text("key"));
+    return Command(DeleteTag{std::move(run_id), std::move(key)});
+}
+
+Result<DatasetInput> read_dataset_input(const Message& message) {
+    DatasetInput input;
+    TUNE_TRY(tags, message.tags("tags"));
+    TUNE_TRY(dataset, message.message("dataset"));
+    TUNE_TRY(name, dataset.required_text("name"));
+    TUNE_TRY(digest, dataset.text("digest"));
+    TUNE_TRY(source_type, dataset.text("source_type"));
+    TUNE_TRY(source, dataset.text("source"));
+    TUNE_TRY(schema, dataset.optional_text("schema"));
+    TUNE_TRY(profile, dataset.optional_text("profile"));
+    input.tags = std::move(tags);
+    input.dataset.name = std::move(name);
+    input.dataset.digest = std::move(digest);
+    input.dataset.source_type = std::move(source_type);
+    input.dataset.source = std::move(source);
+    input.dataset.schema = std::move(schema);
+    input.dataset.profile = std::move(profile);
+    return input;
+}
+
+Result<Command> parse_log_inputs(const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    LogInputs command;
+    TUNE_TRY(run_id, message.required_text("run_id"));
+    TUNE_TRY(datasets, message.messages("datasets"));
+    for (const Message& item : datasets) {
+        TUNE_TRY(input, read_dataset_input(item));
+        command.datasets.push_back(std::move(input));
+    }
+    TUNE_TRY(models, message.messages("models"));
+    for (const Message& item : models) {
+        TUNE_TRY(model_id, item.required_text("model_id"));
+        command.models.push_back({std::move(model_id)});
+    }
+    command.run_id = std::move(run_id);
+    return Command(std::move(command));
+}
+
+Result<Command> parse_log_outputs(const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    LogOutputs command;
+    TUNE_TRY(run_id, message.required_text("run_id"));
+    TUNE_TRY(has_models, message.has("models"));
+    if (!has_models) return message.required_text("models").error();
+    TUNE_TRY(models, message.messages("models"));
+    for (const Message& item : models) {
+        TUNE_TRY(model_id, item.required_text("model_id"));
+        TUNE_TRY(step, item.integer("step"));
+        command.models.push_back({std::move(model_id), step.value_or(0)});
+    }
+    command.run_id = std::move(run_id);
+    return Command(std::move(command));
+}
+
+Result<Command> parse_log_model(const Request& request) {
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(run_id, message.required_text("run_id"));
+    TUNE_TRY(model_json, message.required_text("model_json"));
+    return Command(RecordLoggedModel{std::move(run_id), std::move(model_json)});
+}
+
+}  // namespace
+
+void add_logging_routes(Router& router, Store& store) {
+    const auto add = [&router](std::string pattern, std::string summary, Handler handler) {
+        router.add_api(2, {Method::kPost, "/mlflow/runs/" + pattern, Body::kJson,
+                           std::move(summary), std::move(handler)});
+    };
+    add("log-metric", "run_id!, key!, value!, timestamp!, step, model_id, dataset_*",
+        hot_handler(store, parse_log_metric_fast, parse_log_metric));
+    add("log-batch", "run_id!, metrics, params, tags",
+        hot_handler(store, parse_log_batch_fast, parse_log_batch));
+    add("log-parameter", "run_id!, key!, value", write_handler(store, parse_log_param));
+    add("set-tag", "run_id!, key!, value", write_handler(store, parse_set_tag));
+    add("delete-tag", "run_id!, key!", write_handler(store, parse_delete_tag));
+    add("log-inputs", "run_id!, datasets, models", write_handler(store, parse_log_inputs));
+    add("outputs", "run_id!, models", write_handler(store, parse_log_outputs));
+    add("log-model", "run_id!, model_json! (clients before 3.0)",
+        write_handler(store, parse_log_model));
+}
+
+}  // namespace tune::tracker

@@ -1,0 +1,43 @@
+#pragma once
+// How the routes of the model registry are added.
+
+#include <string>
+
+#include "tracker/api/http/handlers.h"
+#include "tracker/api/http/router.h"
+
+namespace tune::tracker {
+
+/// Adds the calls beneath one name of the registry (`registered-models`, `model-versions`), for
+/// both prefixes. The router and the store outlive it and what it adds.
+class RegistryRoutes {
+public:
+    RegistryRoutes(Router& router, Store& store, std::string name)
+        : router_(router), store_(store), name_(std::move(name)) {}
+
+    void write(Method method, const char* call, const char* summary, ParseCommand parse,
+               RenderOutcome render = {}) const {
+        add(method, call, summary, write_handler(store_, std::move(parse), std::move(render)));
+    }
+
+    void read(Method method, const char* call, const char* summary,
+              Result<std::string> (*answer)(const Store&, const Request&)) const {
+        add(method, call, summary,
+            read_handler(store_, [&store = store_, answer](const Request& request) {
+                return answer(store, request);
+            }));
+    }
+
+private:
+    void add(Method method, const char* call, const char* summary, Handler handler) const {
+        const bool has_body = method == Method::kPost || method == Method::kPatch;
+        router_.add_api(2, {method, "/mlflow/" + name_ + "/" + call,
+                            has_body ? Body::kJson : Body::kNone, summary, std::move(handler)});
+    }
+
+    Router& router_;
+    Store& store_;
+    std::string name_;
+};
+
+}  // namespace tune::tracker

@@ -1,0 +1,233 @@
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/json.h"
+#include "base/limits.h"
+#include "tracker/search/python_text.h"
+#include "tracker/store/commands/validation.h"
+#include "tracker/store/writer/apply.h"
+
+namespace tune::tracker {
+namespace {
+
+constexpr std::string_view kRunNameTag = "mlflow.runName";
+constexpr std::string_view kModelHistoryTag = "mlflow.log-model.history";
+
+/// The value of a param or tag ("params", "tags") of a run.
+Result<std::optional<std::string>> find_value(WriteContext& context, const char* sql,
+                                              std::int64_t run_row, std::string_view key) {
+    TUNE_TRY(key_id, context.keys.find(key));
+    if (key_id == 0) return std::optional<std::string>();
+    TUNE_TRY(select, context.connection.prepare(sql));
+    TUNE_TRY(has_row, select.with(run_row, key_id).step());
+    if (!has_row) return std::optional<std::string>();
+    return std::optional<std::string>(std::string(select.text(0)));
+}
+
+Result<std::optional<std::string>> find_param(WriteContext& context, std::int64_t run_row,
+                                              std::string_view key) {
+    return find_value(context, "SELECT value FROM params WHERE run_row = ? AND key_id = ?", run_row,
+                      key);
+}
+
+Result<void> insert_param(WriteContext& context, std::int64_t run_row, const Param& param) {
+    TUNE_TRY(key_id, context.keys.id_of(param.key));
+    TUNE_TRY(insert, context.connection.prepare("INSERT INTO params VALUES (?, ?, ?)"));
+    return insert.with(run_row, key_id, param.value).run();
+}
+
+/// The params that are new. Errors: kInvalidParameterValue naming all that would change.
+Result<std::vector<Param>> find_new_params(WriteContext& context, const LogBatch& command,
+                                           std::int64_t run_row) {
+    std::vector<Param> fresh;
+    std::string changed;
+    for (const Param& param : command.params) {
+        TUNE_TRY(old, find_param(context, run_row, param.key));
+        if (!old) {
+            fresh.push_back(param);
+        } else if (*old != param.value) {
+            changed += (changed.empty() ? "{'key': " : ", {'key': ") +
+                       search::python_repr(param.key) +
+                       ", 'old_value': " + search::python_repr(*old) +
+                       ", 'new_value': " + search::python_repr(param.value) + "}";
+        }
+    }
+    if (!changed.empty())
+        return Error{Code::kInvalidParameterValue,
+                     "Changing param values is not allowed. Params were already logged='[" +
+                         changed + "]' for run ID='" + command.run_id + "'."};
+    return fresh;
+}
+
+Result<void> add_metrics(WriteContext& context, const RunRow& run, std::vector<Metric>& metrics,
+                         std::vector<std::uint32_t>& dropped) {
+    std::string_view key;
+    std::int64_t key_id = 0;
+    for (std::size_t i = 0; i < metrics.size(); ++i) {
+        Metric& metric = metrics[i];
+        metric.value = clamp_metric_value(metric.value);
+        if (key_id == 0 || metric.key != key) {
+            TUNE_TRY(id, context.keys.id_of(metric.key));
+            key_id = id;
+            key = metric.key;
+        }
+        TUNE_TRY(is_new, context.metrics.add({run.run_row, key_id},
+                                             {metric.timestamp_ms, metric.step, metric.value}));
+        if (!is_new) dropped.push_back(static_cast<std::uint32_t>(i));
+    }
+    return {};
+}
+
+Result<void> log_metrics(WriteContext& context, const RunRow& run, std::string_view run_id,
+                         std::vector<Metric>& metrics) {
+    if (metrics.empty()) return {};
+    DeferredMetrics deferred;
+    TUNE_TRY_VOID(add_metrics(context, run, metrics, deferred.dropped));
+    TUNE_TRY_VOID(log_model_metrics(context, run_id, metrics));
+    if (deferred.dropped.size() == metrics.size()) return {};
+    deferred.event = context.events.size();
+    deferred.metrics = &metrics;
+    context.events.push_back(MetricsLogged{std::string(run_id), run.experiment_id, {}});
+    context.deferred.push_back(std::move(deferred));
+    return {};
+}
+
+Error malformed_model(const std::string& text) {
+    return {Code::kInvalidParameterValue,
+            "Malformed model info. \n " + text + " \n is not a valid JSON."};
+}
+
+/// What MLflow's Model.get_tags_dict keeps of a model's JSON.
+Json model_history_entry(const Json& model) {
+    Json entry = Json::object();
+    for (const char* key : {"run_id", "utc_time_created", "artifact_path"}) entry[key] = model[key];
+    entry["model_uuid"] = model.value("model_uuid", Json());
+    Json flavors = model["flavors"];
+    if (flavors.is_object())
+        for (auto& flavor : flavors)
+            if (flavor.is_object()) flavor.erase("config");
+    entry["flavors"] = std::move(flavors);
+    return entry;
+}
+
+Result<Json> parse_model(const std::string& text) {
+    Result<Json> model = parse_json(text);
+    if (!model || !model->is_object()) return malformed_model(text);
+    std::string missing;
+    for (const char* key : {"artifact_path", "flavors", "run_id", "utc_time_created"})
+        if (!model->contains(key))
+            missing += (missing.empty() ? "'" : ", '") + std::string(key) + "'";
+    if (!missing.empty())
+        return Error{Code::kInvalidParameterValue,
+                     "Model json is missing mandatory fields: {" + missing + "}"};
+    return model;
+}
+
+}  // namespace
+
+Result<void> put_tags(WriteContext& context, const RunRow& run, std::string_view run_id,
+                      const std::vector<Tag>& tags) {
+    for (const Tag& tag : tags) {
+        // MLflow ignores an empty name.
+        const bool is_name = tag.key == kRunNameTag;
+        if (is_name && tag.value.empty()) continue;
+        TUNE_TRY(key_id, context.keys.id_of(tag.key));
+        TUNE_TRY(put, context.connection.prepare("INSERT INTO tags VALUES (?, ?, ?) "
+                                                 "ON CONFLICT DO UPDATE SET "
+                                                 "value = excluded.value"));
+        TUNE_TRY_VOID(put.with(run.run_row, key_id, tag.value).run());
+        if (!is_name) continue;
+        TUNE_TRY(rename, context.connection.prepare("UPDATE runs SET name = ?2 "
+                                                    "WHERE run_row = ?1"));
+        TUNE_TRY_VOID(rename.with(run.run_row, tag.value).run());
+    }
+    context.events.push_back(TagsSet{std::string(run_id), run.experiment_id, tags});
+    return {};
+}
+
+Result<Outcome> apply(WriteContext& context, LogMetric& command) {
+    TUNE_TRY_VOID(validate_metric(command.metric, ""));
+    TUNE_TRY(run, context.runs.find_active(command.run_id));
+    Metric& metric = command.metric;
+    if (!metric.model_id.empty()) TUNE_TRY_VOID(check_models_exist(context, {metric}));
+    metric.value = clamp_metric_value(metric.value);
+    TUNE_TRY(key_id, context.keys.id_of(metric.key));
+    TUNE_TRY(is_new, context.metrics.add({run.run_row, key_id},
+                                         {metric.timestamp_ms, metric.step, metric.value}));
+    if (!metric.model_id.empty())
+        TUNE_TRY_VOID(log_model_metrics(context, command.run_id, {metric}));
+    if (is_new)
+        context.events.push_back(MetricsLogged{command.run_id, run.experiment_id, {metric}});
+    return Outcome{};
+}
+
+Result<Outcome> apply(WriteContext& context, LogParam& command) {
+    TUNE_TRY_VOID(validate_param(command.param, "", context.options.truncate_long_values));
+    TUNE_TRY(run, context.runs.find_active(command.run_id));
+    const Param& param = command.param;
+    TUNE_TRY(old, find_param(context, run.run_row, param.key));
+    if (old && *old != param.value)
+        return Error{Code::kInvalidParameterValue,
+                     "Changing param values is not allowed. Param with key='" + param.key +
+                         "' was already logged with value='" + *old + "' for run ID='" +
+                         command.run_id + "'. Attempted logging new value '" + param.value + "'."};
+    if (old) return Outcome{};
+    TUNE_TRY_VOID(insert_param(context, run.run_row, param));
+    context.events.push_back(ParamsLogged{command.run_id, run.experiment_id, {param}});
+    return Outcome{};
+}
+
+Result<Outcome> apply(WriteContext& context, SetTag& command) {
+    TUNE_TRY_VOID(validate_tag(command.tag, "", context.options.truncate_long_values));
+    TUNE_TRY(run, context.runs.find_active(command.run_id));
+    TUNE_TRY_VOID(put_tags(context, run, command.run_id, {command.tag}));
+    return Outcome{};
+}
+
+Result<Outcome> apply(WriteContext& context, DeleteTag& command) {
+    TUNE_TRY(run, context.runs.find_active(command.run_id));
+    TUNE_TRY(key_id, context.keys.find(command.key));
+    TUNE_TRY(erase, context.connection.prepare("DELETE FROM tags WHERE run_row = ? "
+                                               "AND key_id = ?"));
+    TUNE_TRY_VOID(erase.with(run.run_row, key_id).run());
+    if (context.connection.changed_rows() == 0)
+        return Error{Code::kResourceDoesNotExist,
+                     "No tag with name: " + command.key + " in run with id " + command.run_id};
+    context.events.push_back(TagDeleted{command.run_id, run.experiment_id, command.key});
+    return Outcome{};
+}
+
+Result<Outcome> apply(WriteContext& context, LogBatch& command) {
+    TUNE_TRY_VOID(validate_run_id(command.run_id));
+    TUNE_TRY_VOID(validate_batch(command.metrics, command.params, command.tags,
+                                 context.options.truncate_long_values));
+    TUNE_TRY(run, context.runs.find_active(command.run_id));
+    TUNE_TRY(fresh, find_new_params(context, command, run.run_row));
+    TUNE_TRY_VOID(check_models_exist(context, command.metrics));
+    for (const Param& param : fresh) TUNE_TRY_VOID(insert_param(context, run.run_row, param));
+    if (!fresh.empty())
+        context.events.push_back(ParamsLogged{command.run_id, run.experiment_id, std::move(fresh)});
+    TUNE_TRY_VOID(log_metrics(context, run, command.run_id, command.metrics));
+    if (!command.tags.empty()) TUNE_TRY_VOID(put_tags(context, run, command.run_id, command.tags));
+    return Outcome{};
+}
+
+Result<Outcome> apply(WriteContext& context, RecordLoggedModel& command) {
+    TUNE_TRY(model, parse_model(command.model_json));
+    TUNE_TRY(run, context.runs.find_active(command.run_id));
+    TUNE_TRY(old, find_value(context, "SELECT value FROM tags WHERE run_row = ? AND key_id = ?",
+                             run.run_row, kModelHistoryTag));
+    Json history = Json::array();
+    if (old) {
+        Result<Json> parsed = parse_json(*old);
+        if (parsed && parsed->is_array()) history = std::move(*parsed);
+    }
+    history.push_back(model_history_entry(model));
+    Tag tag{std::string(kModelHistoryTag), to_text(history)};
+    // A cut list would no longer be JSON.
+    TUNE_TRY_VOID(validate_tag(tag, "", false));
+    TUNE_TRY_VOID(put_tags(context, run, command.run_id, {tag}));
+    return Outcome{};
+}
+
+}  // namespace tune::tracker

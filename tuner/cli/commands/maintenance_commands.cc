@@ -1,0 +1,192 @@
+#include "tuner/cli/commands/maintenance_commands.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "tracker/maintenance/backup.h"
+#include "tracker/maintenance/maintenance.h"
+#include "tuner/cli/backend.h"
+#include "tuner/cli/options.h"
+#include "tuner/cli/terminal/interrupts.h"
+#include "tuner/cli/terminal/output.h"
+#include "tuner/cli/terminal/terminal.h"
+#include "tuner/config/study_config.h"
+
+namespace tune::cli {
+namespace {
+
+/// How far long work is, on stderr, once it takes longer than a second: one line that is redrawn on
+/// a terminal, else a line every ten seconds.
+class ProgressLine {
+public:
+    ~ProgressLine() { clear(); }
+
+    void show(const std::string& phase, std::int64_t done, std::int64_t total) {
+        const std::int64_t now_ms = clock_.monotonic_ms();
+        if (now_ms < next_ms_) return;
+        next_ms_ = now_ms + (is_live_ ? 100 : 10'000);
+        std::string text = phase + " " + std::to_string(done);
+        if (total > 0)
+            text +=
+                " of " + std::to_string(total) + " (" + std::to_string(done * 100 / total) + "%)";
+        std::fprintf(stderr, is_live_ ? "\r\x1b[K%s" : "%s\n", text.c_str());
+        is_shown_ = is_live_;
+    }
+
+    void clear() {
+        if (is_shown_) std::fprintf(stderr, "\r\x1b[K");
+        is_shown_ = false;
+    }
+
+private:
+    SystemClock clock_;
+    const bool is_live_ = is_terminal(STDERR_FILENO);
+    bool is_shown_ = false;
+    std::int64_t next_ms_ = clock_.monotonic_ms() + 1000;
+};
+
+/// "1.2 GB".
+std::string bytes_text(double bytes) {
+    const char* unit = "B";
+    for (const char* larger : {"kB", "MB", "GB", "TB"}) {
+        if (bytes < 1000) break;
+        bytes /= 1000;
+        unit = larger;
+    }
+    char text[40];
+    std::snprintf(text, sizeof text, bytes < 10 && *unit != 'B' ? "%.1f %s" : "%.0f %s", bytes,
+                  unit);
+    return text;
+}
+
+std::string counted(const Json& result, const char* name, const char* words) {
+    const std::int64_t count = result.value(name, std::int64_t{0});
+    return std::to_string(count) + " " + words;
+}
+
+std::string gc_text(const Json& result, bool dry_run, const std::string& where) {
+    std::string text = dry_run ? "would remove " : "removed ";
+    text += counted(result, "runs", "runs, ") + counted(result, "experiments", "experiments, ") +
+            counted(result, "logged_models", "logged models, ") +
+            counted(result, "metric_points", "metric points");
+    if (dry_run) return text + " from " + where + "\n";
+    text += ", " + counted(result, "datasets", "datasets, ") + counted(result, "names", "names, ") +
+            counted(result, "artifact_folders", "artifact folders") + " from " + where + "\n";
+    if (result.value("artifact_folders_elsewhere", 0) > 0)
+        text += counted(result, "artifact_folders_elsewhere",
+                        "artifact folders lie elsewhere and were left alone\n");
+    if (result.value("artifact_folders_failed", 0) > 0)
+        text += counted(result, "artifact_folders_failed",
+                        "artifact folders could not be removed; the next gc tries again\n");
+    const double before = result.value("file_bytes_before", 0.0);
+    const double after = result.value("file_bytes", 0.0);
+    const double free_bytes = result.value("free_bytes", 0.0);
+    text += "data base: " + bytes_text(before) + " before, " + bytes_text(after) + " now";
+    if (free_bytes > 0) text += ", " + bytes_text(free_bytes) + " of it free for later writes";
+    return text + "\n";
+}
+
+Result<Json> gc_body(const GcCommand& options) {
+    Json body = {{"dry_run", options.dry_run}};
+    if (!options.run_ids.empty()) body["run_ids"] = options.run_ids;
+    if (!options.experiment_ids.empty()) body["experiment_ids"] = options.experiment_ids;
+    if (!options.older_than) return body;
+    TUNE_TRY(older_than_ms, tuner::parse_duration_ms(*options.older_than));
+    body["older_than_ms"] = older_than_ms;
+    return body;
+}
+
+/// Starts the collection and waits for its end; its result.
+Result<Json> collect(Backend& backend, const Json& body) {
+    TUNE_TRY(answer, backend.post("/api/2.0/tune/gc", body));
+    ProgressLine line;
+    while (answer["job"].value("is_running", false)) {
+        const Json& job = answer["job"];
+        line.show(job.value("phase", ""), job.value("done", std::int64_t{0}),
+                  job.value("total", std::int64_t{0}));
+        TUNE_TRY(next, backend.get("/api/2.0/tune/job?after=" +
+                                   std::to_string(job.value("version", std::int64_t{0}))));
+        answer = std::move(next);
+    }
+    const Json& job = answer["job"];
+    if (job.contains("error"))
+        return Error{code_from_name(job["error"].value("error_code", "")),
+                     job["error"].value("message", "")};
+    return job.value("result", Json::object());
+}
+
+/// A report that draws the line and ends the work at Ctrl-C.
+tracker::Report reporter(ProgressLine& line, Interrupts& interrupts, bool& is_interrupted) {
+    return [&](const tracker::Progress& progress) {
+        line.show(progress.phase, progress.done, progress.total);
+        is_interrupted = is_interrupted || interrupts.wait(0) == Interrupts::Event::kSignal;
+        return !is_interrupted;
+    };
+}
+
+/// Prints what a backup or restore has given; the exit code.
+int finish(const Result<tracker::BackupReport>& report, bool is_interrupted, bool json,
+           const std::string& text) {
+    if (is_interrupted) {
+        std::fprintf(stderr, "tune: interrupted; nothing was changed\n");
+        return kExitInterrupted;
+    }
+    if (!report) return fail(report.error(), json);
+    if (json)
+        print(tracker::to_json_text(*report) + "\n");
+    else
+        print(text);
+    return kExitOk;
+}
+
+}  // namespace
+
+int run_gc(const GcCommand& options) {
+    const Result<Json> body = gc_body(options);
+    if (!body) return fail(body.error(), options.json);
+    const auto backend = find_backend(options.server, options.data);
+    if (!backend) return fail(backend.error(), options.json);
+    const Result<Json> result = collect(**backend, *body);
+    if (!result) return fail(result.error(), options.json);
+    if (options.json)
+        print_json(*result);
+    else
+        print(gc_text(*result, options.dry_run, (*backend)->where()));
+    return kExitOk;
+}
+
+int run_backup(const BackupCommand& options) {
+    Interrupts interrupts;
+    ProgressLine line;
+    bool is_interrupted = false;
+    const Result<tracker::BackupReport> report =
+        tracker::write_backup(options.data, options.file, options.with_artifacts,
+                              reporter(line, interrupts, is_interrupted));
+    line.clear();
+    std::string text;
+    if (report)
+        text = "wrote " + options.file + ": " +
+               bytes_text(static_cast<double>(report->size_bytes)) + ", " +
+               std::to_string(report->artifact_count) + " artifacts, SHA-256 " + report->sha256 +
+               "\n";
+    return finish(report, is_interrupted, options.json, text);
+}
+
+int run_restore(const RestoreCommand& options) {
+    Interrupts interrupts;
+    ProgressLine line;
+    bool is_interrupted = false;
+    const Result<tracker::BackupReport> report = tracker::restore_backup(
+        options.file, options.data, options.force, reporter(line, interrupts, is_interrupted));
+    line.clear();
+    std::string text;
+    if (report)
+        text = "restored " + options.data + " from " + options.file + " with " +
+               std::to_string(report->artifact_count) + " artifacts\n";
+    return finish(report, is_interrupted, options.json, text);
+}
+
+}  // namespace tune::cli

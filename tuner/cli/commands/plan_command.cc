@@ -1,0 +1,359 @@
+// `tune plan`: what a study would do, before it runs.
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "tuner/cli/options.h"
+#include "tuner/cli/study_flags.h"
+#include "tuner/cli/terminal/output.h"
+#include "tuner/cli/terminal/study_text.h"
+#include "tuner/cli/terminal/terminal.h"
+#include "tuner/sampler/auto_choice.h"
+#include "tuner/sampler/sampler.h"
+#include "tuner/sampler/simple/finite_points.h"
+
+namespace tune::cli {
+namespace {
+
+using tuner::PrunerConfig;
+using tuner::PrunerType;
+using tuner::StudyConfig;
+
+/// More trials are not told apart from without an end; keeps products within 2^53.
+constexpr std::int64_t kTrialsPlannedMax = 1'000'000'000'000;
+
+struct Rung {
+    std::int64_t step = 0;
+    double trials = 0;  ///< that are expected to reach it
+    int bracket = 0;    ///< of hyperband, whose brackets share the trials
+};
+
+/// Points of a finite space.
+struct SpaceSize {
+    double points = 0;
+    bool is_exact = false;  ///< else no more than so many: there are too many to try the rules on
+};
+
+/// Nothing if the space is continuous or has more than 2^53 points.
+std::optional<SpaceSize> space_size(const tuner::Space& space) {
+    SpaceSize size{1, space.rules() == nullptr};
+    std::vector<std::vector<double>> levels;
+    for (const tuner::Parameter& parameter : space.parameters()) {
+        if (parameter.count() == 0) return std::nullopt;
+        size.points *= static_cast<double>(parameter.count());
+        size.is_exact = size.is_exact && parameter.when.empty();
+        levels.push_back(tuner::levels_of(parameter, 0));
+    }
+    const bool are_listed =
+        std::none_of(levels.begin(), levels.end(), [](const auto& one) { return one.empty(); });
+    const auto points =
+        size.is_exact || !are_listed ? std::nullopt : tuner::list_points(space, levels);
+    if (points) size = {static_cast<double>(points->size()), true};
+    return size.points < 9e15 ? std::optional(size) : std::nullopt;
+}
+
+/// How many points the sampler can propose before the study ends because every one was tried;
+/// nothing if it never does.
+std::optional<std::uint64_t> points_until_end(const StudyConfig& config) {
+    const tuner::SamplerConfig& sampler = config.sampler;
+    if (sampler.type == tuner::SamplerType::kPbt) return std::nullopt;
+    if (!tuner::can_be_exhausted(config.space, sampler)) return std::nullopt;
+    std::vector<std::vector<double>> levels;
+    for (const tuner::Parameter& parameter : config.space.parameters()) {
+        levels.push_back(
+            tuner::levels_of(parameter, static_cast<std::size_t>(std::max(sampler.points, 0))));
+        if (levels.back().empty()) return std::nullopt;
+    }
+    const auto points = tuner::list_points(config.space, levels);
+    return points ? std::optional<std::uint64_t>(points->size()) : std::nullopt;
+}
+
+/// The study with the trials that the space leaves of its budget.
+StudyConfig bounded_by_space(const StudyConfig& config) {
+    StudyConfig bounded = config;
+    if (const auto points = points_until_end(config))
+        bounded.budget.trials = std::min(config.budget.trials.value_or(*points), *points);
+    return bounded;
+}
+
+/// Rungs from `first` on with the trials that reach them when each keeps one of eta (Li et al.
+/// 2020).
+void add_rungs(std::vector<Rung>& rungs, const PrunerConfig& pruner, double first, double trials,
+               int bracket) {
+    for (double step = first; step < static_cast<double>(pruner.max); step *= pruner.eta) {
+        rungs.push_back({static_cast<std::int64_t>(step), trials, bracket});
+        trials /= pruner.eta;
+    }
+    rungs.push_back({pruner.max, trials, bracket});
+}
+
+/// The rungs of asha, or of all brackets of hyperband, which share the trials as
+/// tuner/pruner/hyperband_pruner.cc does. Empty: another pruner, or the rungs are found from the
+/// first complete trial.
+std::vector<Rung> rungs_of(const StudyConfig& config) {
+    std::vector<Rung> rungs;
+    const PrunerConfig& pruner = config.pruner;
+    if (pruner.min == 0 || pruner.max == 0) return rungs;
+    const auto trials = static_cast<double>(config.budget.trials.value_or(0));
+    const double eta = pruner.eta;
+    const auto min = static_cast<double>(pruner.min);
+    if (pruner.type == PrunerType::kAsha)
+        add_rungs(rungs, pruner, min * std::pow(eta, pruner.rate), trials, 0);
+    if (pruner.type != PrunerType::kHyperband) return rungs;
+    const double depth = std::log(static_cast<double>(pruner.max) / min) / std::log(eta);
+    const int count = std::max(0, static_cast<int>(std::floor(depth))) + 1;
+    std::vector<double> shares;
+    for (int i = 0; i < count; ++i)
+        shares.push_back(std::ceil(count * std::pow(eta, count - 1 - i) / (count - i)));
+    const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+    for (int i = 0; i < count; ++i)
+        add_rungs(rungs, pruner, min * std::pow(eta, i),
+                  trials * shares[static_cast<std::size_t>(i)] / sum, i);
+    return rungs;
+}
+
+double expected_steps(const std::vector<Rung>& rungs) {
+    double steps = 0;
+    std::int64_t before = 0;
+    for (std::size_t i = 0; i < rungs.size(); ++i) {
+        if (i > 0 && rungs[i].bracket != rungs[i - 1].bracket) before = 0;
+        steps += rungs[i].trials * static_cast<double>(rungs[i].step - before);
+        before = rungs[i].step;
+    }
+    return steps;
+}
+
+/// Population based training, if every member goes through every interval: a member that copies one
+/// that is ahead skips some. Without an end only the budget of trials says how many.
+Json population_json(const StudyConfig& config) {
+    const tuner::PbtConfig& pbt = config.sampler.pbt;
+    const std::int64_t members = config.sampler.population;
+    const std::int64_t first = steps_of(pbt, 0).to;
+    const auto generations_to = [&](std::int64_t step) {
+        return 1 + (std::max(step, first) - first + pbt.interval - 1) / pbt.interval;
+    };
+    std::optional<std::int64_t> trials;
+    if (pbt.max != 0)
+        trials = std::min(generations_to(pbt.max), kTrialsPlannedMax / members) * members;
+    if (config.budget.trials) {
+        const auto budget = static_cast<std::int64_t>(
+            std::min<std::uint64_t>(*config.budget.trials, kTrialsPlannedMax));
+        trials = std::min(trials.value_or(budget), budget);
+    }
+    Json plan = {{"members", members},      {"interval", pbt.interval},
+                 {"first_interval", first}, {"steps", pbt.max != 0 ? Json(pbt.max) : Json()},
+                 {"generations", Json()},   {"trials_max", Json()}};
+    if (!trials) return plan;
+    const std::int64_t generations = (*trials + members - 1) / members;
+    // The last generation may be one of a part of the members.
+    const std::int64_t in_last = *trials - (generations - 1) * members;
+    const auto end_of = [&](std::int64_t generation) {
+        const double end = static_cast<double>(first) +
+                           static_cast<double>(pbt.interval) * static_cast<double>(generation);
+        return pbt.max != 0 ? std::min(end, static_cast<double>(pbt.max)) : end;
+    };
+    const double before = generations > 1 ? end_of(generations - 2) : 0;
+    const double steps = static_cast<double>(in_last) * end_of(generations - 1) +
+                         static_cast<double>(members - in_last) * before;
+    plan["generations"] = generations;
+    plan["trials_max"] = *trials;
+    plan["steps_max"] = steps;
+    return plan;
+}
+
+/// Nobody waits for another, so the members keep all places busy; the time of a trial is that of an
+/// interval.
+void add_population_time(const StudyConfig& config, std::int64_t trial_ms, Json& plan) {
+    const Json& population = plan["population"];
+    if (population["trials_max"].is_null()) return;
+    const auto trials = population["trials_max"].get<double>();
+    const double places =
+        std::min(std::max(config.budget.parallel.value_or(1), 1), config.sampler.population);
+    const double intervals =
+        population["steps_max"].get<double>() / population["interval"].get<double>();
+    const double time_ms =
+        std::ceil(trials / places) * (intervals / trials) * static_cast<double>(trial_ms);
+    plan["expected_time_ms"] = static_cast<std::int64_t>(std::min(time_ms, 9e15));
+}
+
+/// What the study takes when a whole trial takes so long: pruned trials take their share of it.
+void add_expected_time(const StudyConfig& config, std::int64_t trial_ms, Json& plan) {
+    if (plan.contains("population")) return add_population_time(config, trial_ms, plan);
+    if (!config.budget.trials) return;
+    const double share =
+        plan.contains("expected_steps")
+            ? plan["expected_steps"].get<double>() / plan["steps_without_pruning"].get<double>()
+            : 1;
+    const double parallel = std::max(config.budget.parallel.value_or(1), 1);
+    // Rounds of so many at a time; the last one may be short of trials.
+    const double rounds = std::ceil(static_cast<double>(*config.budget.trials) / parallel);
+    plan["expected_time_ms"] =
+        static_cast<std::int64_t>(rounds * share * static_cast<double>(trial_ms));
+}
+
+Json plan_json(const StudyConfig& config) {
+    Json rungs = Json::array();
+    const StudyConfig bounded = bounded_by_space(config);
+    const std::vector<Rung> found = rungs_of(bounded);
+    for (const Rung& rung : found) {
+        rungs.push_back({{"step", rung.step}, {"expected_trials", rung.trials}});
+        if (config.pruner.type == PrunerType::kHyperband) rungs.back()["bracket"] = rung.bracket;
+    }
+    const auto size = space_size(config.space);
+    const auto points = points_until_end(config);
+    Json plan = {{"study", config.study},
+                 {"trials", config.budget.trials ? Json(*config.budget.trials) : Json()},
+                 {"parallel", config.budget.parallel ? Json(*config.budget.parallel) : Json()},
+                 {"time_ms", config.budget.time_ms ? Json(*config.budget.time_ms) : Json()},
+                 {"metric", to_json(config)["metric"]},
+                 {"constraints", to_json(config.constraints)},
+                 {"sampler", to_json(config.sampler)},
+                 {"pruner", to_json(config.pruner)},
+                 {"space", config.space.to_json()},
+                 {"forbid", to_json(config).value("forbid", Json::array())},
+                 {"derive", to_json(config).value("derive", Json::object())},
+                 {"space_size", size ? Json(size->points) : Json()},
+                 {"space_size_is_exact", size ? Json(size->is_exact) : Json()},
+                 {"points_until_end", points ? Json(*points) : Json()},
+                 {"rungs", std::move(rungs)},
+                 {"command", config.command}};
+    if (config.sampler.type == tuner::SamplerType::kAuto)
+        plan["sampler_choice"] = tuner::choice_text(config);
+    if (config.sampler.type == tuner::SamplerType::kPbt)
+        plan["population"] = population_json(config);
+    if (found.empty() || !bounded.budget.trials) return plan;
+    plan["expected_steps"] = expected_steps(found);
+    plan["steps_without_pruning"] =
+        static_cast<double>(*bounded.budget.trials * static_cast<std::uint64_t>(config.pruner.max));
+    return plan;
+}
+
+std::string population_text(const Json& population) {
+    const auto number = [&](const char* name) { return to_text(population[name]); };
+    std::string text =
+        "members:  " + number("members") + ", each " + number("interval") + " steps at a time";
+    if (population["first_interval"] != population["interval"])
+        text += ", " + number("first_interval") + " the first time";
+    if (population["generations"].is_null())
+        return text + "; without an end: give the sampler's max, or a budget\n";
+    text += ", " + number("generations") + " generations";
+    if (!population["steps"].is_null()) text += " to step " + number("steps");
+    return text + "\nexpected: at most " + number("trials_max") +
+           " trials (who copies one that is ahead skips an interval)\n";
+}
+
+std::string rungs_text(const Json& plan) {
+    if (plan["rungs"].empty()) {
+        const std::string type = plan["pruner"].value("type", "");
+        if (type == "asha" || type == "hyperband")
+            return "rungs:    found from the first complete trial (give min and max to see them)\n";
+        return "";
+    }
+    Table table;
+    const bool has_brackets = plan["rungs"][0].contains("bracket");
+    if (has_brackets) table.column("bracket", Table::Align::kRight);
+    table.column("rung at step", Table::Align::kRight);
+    table.column("trials expected", Table::Align::kRight);
+    for (const Json& rung : plan["rungs"]) {
+        std::vector<std::string> cells = {to_text(rung["step"]),
+                                          number_cell(rung["expected_trials"])};
+        if (has_brackets) cells.insert(cells.begin(), to_text(rung["bracket"]));
+        table.row(std::move(cells));
+    }
+    std::string text = table.text();
+    if (!plan.contains("expected_steps")) return text;
+    const double expected = plan["expected_steps"];
+    const double full = plan["steps_without_pruning"];
+    char line[160];
+    std::snprintf(line, sizeof line,
+                  "expected: about %.0f steps in all instead of %.0f without pruning (%.0f %%)\n",
+                  expected, full, 100 * expected / full);
+    return text + line;
+}
+
+/// "200", "until stopped", "until every point was tried, which are 8".
+std::string trials_text(const StudyConfig& config, const Json& plan) {
+    const auto& trials = config.budget.trials;
+    const Json& points = plan["points_until_end"];
+    const bool ends_before =
+        !points.is_null() && (!trials || points.get<std::uint64_t>() < *trials);
+    if (!ends_before) return trials ? std::to_string(*trials) : "until stopped";
+    return (trials ? std::to_string(*trials) + ", or " : std::string()) +
+           "until every point was tried, which are " + to_text(points);
+}
+
+std::string plan_text(const StudyConfig& config, const Json& plan) {
+    const auto& budget = config.budget;
+    std::string text = "study:    " + config.study + "\n";
+    text += "trials:   " + trials_text(config, plan) +
+            (budget.parallel ? ", " + std::to_string(*budget.parallel) + " at a time" : "") +
+            (budget.time_ms ? ", at most " + tuner::duration_text(*budget.time_ms) : "") + "\n";
+    for (const tuner::MetricConfig& metric : tuner::metrics_of(config))
+        text += "metric:   " + metric.name + " (" + std::string(tuner::goal_name(metric.goal)) +
+                ", " + tuner::take_name(metric) + ")\n";
+    for (const tuner::ConstraintConfig& constraint : config.constraints)
+        text += "bound:    " + constraint.metric.name +
+                (constraint.min ? " >= " + tuner::number_text(*constraint.min) : "") +
+                (constraint.min && constraint.max ? "," : "") +
+                (constraint.max ? " <= " + tuner::number_text(*constraint.max) : "") + "\n";
+    text +=
+        "sampler:  " + std::string(tuner::sampler_name(config.sampler.type)) +
+        (plan.contains("sampler_choice") ? ": " + plan["sampler_choice"].get<std::string>() : "") +
+        "\n";
+    text += "pruner:   " + std::string(tuner::pruner_name(config.pruner.type)) + "\n";
+    Table space;
+    space.column("parameter");
+    space.column("values");
+    for (const tuner::Parameter& parameter : config.space.parameters())
+        space.row({parameter.name, to_text(plan["space"][parameter.name])});
+    for (const auto& [name, expression] : plan["derive"].items())
+        space.row({name, "= " + expression.get<std::string>()});
+    text += space.text();
+    for (const Json& clause : plan["forbid"])
+        text += "never:    " + clause.get<std::string>() + "\n";
+    if (!plan["space_size"].is_null()) {
+        const double size = plan["space_size"];
+        text += std::string("the space has ") +
+                (plan["space_size_is_exact"].get<bool>() ? "" : "at most ") +
+                number_cell(plan["space_size"]) + (size == 1 ? " point" : " points");
+        const bool never_ends = plan["points_until_end"].is_null();
+        if (never_ends && budget.trials && static_cast<double>(*budget.trials) > size)
+            text += "; with more trials than that some are tried twice";
+        text += "\n";
+    }
+    if (plan.contains("population")) text += population_text(plan["population"]);
+    text += rungs_text(plan);
+    if (plan.contains("expected_time_ms")) {
+        const auto time_ms = plan["expected_time_ms"].get<std::int64_t>();
+        text += "time:     about " + tuner::duration_text(time_ms / 1000 * 1000) + ", " +
+                std::to_string(budget.parallel.value_or(1)) + " at a time";
+        if (budget.time_ms && *budget.time_ms < time_ms)
+            text +=
+                "; the budget of " + tuner::duration_text(*budget.time_ms) + " ends before that";
+        text += "\n";
+    }
+    if (!config.command.empty()) text += "command:  " + shell_text(config.command) + "\n";
+    return text;
+}
+
+}  // namespace
+
+int run_plan(const PlanCommand& options) {
+    const Result<StudyConfig> config = study_from_flags(options.study, false);
+    if (!config) return fail(config.error(), options.json);
+    Json plan = plan_json(*config);
+    if (options.trial_time) {
+        const Result<std::int64_t> trial_ms = tuner::parse_duration_ms(*options.trial_time);
+        if (!trial_ms) return fail(trial_ms.error(), options.json);
+        add_expected_time(bounded_by_space(*config), *trial_ms, plan);
+    }
+    if (options.json)
+        print_json(plan);
+    else
+        print(plan_text(*config, plan));
+    return kExitOk;
+}
+
+}  // namespace tune::cli

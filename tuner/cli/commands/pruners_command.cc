@@ -1,0 +1,231 @@
+// `tune pruners`: what each pruner would have saved and lost on a finished study.
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "tracker/client/client.h"
+#include "tracker/store/store.h"
+#include "tuner/chart/scale.h"
+#include "tuner/cli/commands/study_view_commands.h"
+#include "tuner/cli/options.h"
+#include "tuner/cli/study_flags.h"
+#include "tuner/cli/study_reading.h"
+#include "tuner/cli/terminal/output.h"
+#include "tuner/cli/terminal/study_text.h"
+#include "tuner/cli/terminal/terminal.h"
+#include "tuner/cli/terminal/wait_line.h"
+#include "tuner/pruner/replay.h"
+
+namespace tune::cli {
+namespace {
+
+/// What can be used without knowing the study: defaults, and ASHA and hyperband with the eta that
+/// prunes more.
+constexpr const char* kUsual[] = {
+    "median",     "percentile,percentile=25", "running_percentile,percentile=50",
+    "asha,eta=4", "asha,min=1,eta=3",         "hyperband,eta=3",
+    "wilcoxon"};
+
+using Reports = std::vector<tuner::RecordedReport>;
+
+tuner::RecordedReport report_of(const Json& row) {
+    return {.step = row.value("step", std::int64_t{0}),
+            .value = tuner::number_of(row["value"]),
+            .time_ms = row.value("timestamp", std::int64_t{0})};
+}
+
+/// The whole history of one run, for those that are longer than an answer about several.
+Result<Reports> read_long_history(Backend& backend, const std::string& run_id,
+                                  const std::string& metric) {
+    Reports reports;
+    std::string token;
+    do {
+        TUNE_TRY(page, backend.get("/api/2.0/mlflow/metrics/get-history?max_results=25000&run_id=" +
+                                   tracker::percent_encode(run_id, false) +
+                                   "&metric_key=" + tracker::percent_encode(metric, false) +
+                                   "&page_token=" + tracker::percent_encode(token, false)));
+        if (page.contains("metrics"))
+            for (const Json& row : page["metrics"]) reports.push_back(report_of(row));
+        token = text_of(page, "next_page_token");
+    } while (!token.empty());
+    return reports;
+}
+
+/// The histories of many runs: up to kBulkRunsMax of them an answer, which holds at most
+/// kBulkResultsMax points, ordered by run. An answer that is full may have cut off its last run:
+/// that one is asked for again, and alone when it fills an answer by itself.
+Result<std::map<std::string, Reports>> read_histories(Backend& backend,
+                                                      std::vector<std::string> run_ids,
+                                                      const std::string& metric, WaitLine& line) {
+    std::sort(run_ids.begin(), run_ids.end());
+    std::map<std::string, Reports> histories;
+    for (std::size_t at = 0; at < run_ids.size();) {
+        line.at(at, run_ids.size());
+        const std::size_t end = std::min(run_ids.size(), at + tracker::kBulkRunsMax);
+        std::string path = "/api/2.0/mlflow/metrics/get-history-bulk?metric_key=" +
+                           tracker::percent_encode(metric, false);
+        for (std::size_t i = at; i < end; ++i)
+            path += "&run_id=" + tracker::percent_encode(run_ids[i], false);
+        TUNE_TRY(answer, backend.get(path));
+        const Json rows = answer.value("metrics", Json::array());
+        for (const Json& row : rows) histories[text_of(row, "run_id")].push_back(report_of(row));
+        const bool is_full = rows.size() >= static_cast<std::size_t>(tracker::kBulkResultsMax);
+        if (!is_full) {
+            at = end;
+            continue;
+        }
+        const std::string last = text_of(rows.back(), "run_id");
+        histories.erase(last);
+        const auto place = std::find(run_ids.begin(), run_ids.end(), last);
+        const auto next = static_cast<std::size_t>(place - run_ids.begin());
+        if (next != at) {
+            at = next;
+            continue;
+        }
+        TUNE_TRY(whole, read_long_history(backend, last, metric));
+        histories[last] = std::move(whole);
+        at = next + 1;
+    }
+    return histories;
+}
+
+bool was_tried(const Json& trial) {
+    const std::string state = text_of(trial, "state");
+    return state != "queued" && state != "running" && trial["start_ms"].is_number() &&
+           !text_of(trial, "run_id").empty();
+}
+
+Result<std::vector<tuner::RecordedTrial>> read_recorded(Backend& backend, const Json& study,
+                                                        WaitLine& line) {
+    std::vector<tuner::RecordedTrial> recorded;
+    TUNE_TRY(trials, read_trials(backend, text_of(study, "name")));
+    std::vector<std::string> run_ids;
+    for (const Json& trial : trials)
+        if (was_tried(trial)) run_ids.push_back(text_of(trial, "run_id"));
+    line.say("reading what trials reported");
+    TUNE_TRY(histories,
+             read_histories(backend, std::move(run_ids), text_of(study["metric"], "name"), line));
+    for (const Json& trial : trials) {
+        if (!was_tried(trial)) continue;
+        Reports& reports = histories[text_of(trial, "run_id")];
+        std::stable_sort(reports.begin(), reports.end(),
+                         [](const auto& a, const auto& b) { return a.time_ms < b.time_ms; });
+        const std::string state = text_of(trial, "state");
+        recorded.push_back({.number = trial.value("number", std::uint64_t{0}),
+                            .end = state == "complete" ? tuner::Pruner::End::kComplete
+                                   : state == "pruned" ? tuner::Pruner::End::kPruned
+                                                       : tuner::Pruner::End::kGone,
+                            .value = tuner::number_of(trial["value"]),
+                            .start_ms = trial["start_ms"].get<std::int64_t>(),
+                            .end_ms = trial["end_ms"].get<std::int64_t>(),
+                            .reports = std::move(reports)});
+    }
+    return recorded;
+}
+
+double share(double part, double whole) {
+    return whole > 0 ? part / whole : 0;
+}
+
+Json replay_json(const std::string& pruner, const tuner::PrunerReplay& replay) {
+    return {{"pruner", pruner},
+            {"pruned", replay.pruned},
+            {"reports_saved", replay.reports_saved},
+            {"reports_saved_share",
+             share(static_cast<double>(replay.reports_saved), static_cast<double>(replay.reports))},
+            {"time_saved_ms", replay.time_saved_ms},
+            {"time_saved_share",
+             share(static_cast<double>(replay.time_saved_ms), static_cast<double>(replay.time_ms))},
+            {"best", replay.best ? Json(*replay.best) : Json()},
+            {"best_value", replay.best ? json_number(replay.best_value) : Json()},
+            {"best_rank", replay.best ? Json(replay.best_rank) : Json()}};
+}
+
+std::string saved_cell(double part, const std::string& text) {
+    char percent[16];
+    std::snprintf(percent, sizeof percent, "%.0f %%", 100 * part);
+    return text + " (" + percent + ")";
+}
+
+std::string replays_text(const Json& answer) {
+    Table table;
+    table.column("pruner");
+    for (const char* name : {"pruned", "steps saved", "time saved", "best kept", "rank"})
+        table.column(name, Table::Align::kRight);
+    for (const Json& one : answer["pruners"]) {
+        const Json& rank = one["best_rank"];
+        const std::string rank_cell = rank.is_null() ? "-" : to_text(rank);
+        table.row({text_of(one, "pruner"), to_text(one["pruned"]),
+                   saved_cell(one["reports_saved_share"], to_text(one["reports_saved"])),
+                   saved_cell(one["time_saved_share"], span_text(one["time_saved_ms"])),
+                   number_cell(one["best_value"]),
+                   styled(rank_cell, rank == 1 ? Tone::kGood : Tone::kWarn)});
+    }
+    std::string text = table.text() +
+                       (answer["objectives"] == 1
+                            ? std::string()
+                            : "by " + printable(text_of(answer, "metric")) + ", the first of " +
+                                  to_text(answer["objectives"]) + " objectives; ") +
+                       "of " + to_text(answer["trials"]) + " trials, " +
+                       to_text(answer["reports"]) + " steps and " + span_text(answer["time_ms"]) +
+                       " of trials; rank 1: the best trial of " +
+                       "the study would have been kept\n";
+    if (answer["pruned_before"] != 0)
+        text += to_text(answer["pruned_before"]) +
+                " trials were pruned when the study ran: what they would have reached is not "
+                "known\n";
+    return text;
+}
+
+Result<int> replay(const PrunersCommand& options) {
+    std::vector<std::string> names = options.pruners;
+    if (names.empty()) names.assign(std::begin(kUsual), std::end(kUsual));
+    std::vector<tuner::PrunerConfig> configs;
+    for (const std::string& name : names) {
+        TUNE_TRY(config, pruner_from_flag(name));
+        configs.push_back(std::move(config));
+    }
+    TUNE_TRY(backend, find_backend(options.server, options.data));
+    TUNE_TRY(study, backend->get(study_path(options.study)));
+    std::optional<WaitLine> line(std::in_place, "reading trials");
+    TUNE_TRY(trials, read_recorded(*backend, study, *line));
+    const tuner::Goal goal =
+        text_of(study["metric"], "goal") == "max" ? tuner::Goal::kMaximize : tuner::Goal::kMinimize;
+    const std::size_t objectives = study.contains("metrics") ? study["metrics"].size() : 1;
+    Json answer = {{"study", options.study},
+                   {"metric", text_of(study["metric"], "name")},
+                   {"objectives", objectives},
+                   {"pruners", Json::array()}};
+    tuner::PrunerReplay last;
+    for (std::size_t i = 0; i < configs.size(); ++i) {
+        line->say("replaying " + names[i]);
+        last = tuner::replay_pruner(configs[i], goal, options.study, trials);
+        answer["pruners"].push_back(replay_json(names[i], last));
+    }
+    line.reset();
+    answer["trials"] = last.trials;
+    answer["reports"] = last.reports;
+    answer["time_ms"] = last.time_ms;
+    answer["pruned_before"] = std::count_if(
+        trials.begin(), trials.end(),
+        [](const tuner::RecordedTrial& trial) { return trial.end == tuner::Pruner::End::kPruned; });
+    if (options.json)
+        print_json(answer);
+    else if (last.reports == 0)
+        print("no trial of " + printable(options.study) +
+              " has reported a value on its way, so there is nothing to prune by\n");
+    else
+        print(replays_text(answer));
+    return study["counts"].value("complete", 0) > 0 ? kExitOk : kExitNoTrial;
+}
+
+}  // namespace
+
+int run_pruners(const PrunersCommand& options) {
+    const Result<int> code = replay(options);
+    return code ? *code : fail(code.error(), options.json);
+}
+
+}  // namespace tune::cli

@@ -1,0 +1,322 @@
+// `tune run`: a study from its first trial to its last, with a local agent.
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/log.h"
+#include "tracker/client/client.h"
+#include "tuner/cli/backend.h"
+#include "tuner/cli/local_server.h"
+#include "tuner/cli/options.h"
+#include "tuner/cli/program_check.h"
+#include "tuner/cli/study_flags.h"
+#include "tuner/cli/terminal/interrupts.h"
+#include "tuner/cli/terminal/output.h"
+#include "tuner/cli/terminal/progress.h"
+#include "tuner/cli/terminal/study_text.h"
+#include "tuner/cli/terminal/study_watch.h"
+#include "tuner/cli/terminal/terminal.h"
+#include "tuner/study/study.h"
+#include "worker/agent/agent.h"
+
+namespace tune::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The status on a terminal is redrawn this often, for its clock.
+constexpr int kRedraw_ms = 1000;
+constexpr std::uint16_t kUsualPort = 5000;
+
+/// Where the study lives: a server of this process, or one that runs elsewhere.
+struct Place {
+    std::unique_ptr<LocalServer> local;
+    std::string url;
+};
+
+Result<void> listen(LocalServer& local, const RunCommand& options) {
+    tracker::ServerOptions server{.host = options.host, .port = options.port.value_or(kUsualPort)};
+    const Result<void> usual = local.listen(server);
+    if (usual || options.port) return usual;
+    server.port = 0;
+    TUNE_TRY_VOID(local.listen(server));
+    std::fprintf(stderr, "tune: port %d is in use; the page is at %s\n", kUsualPort,
+                 local.url().c_str());
+    return {};
+}
+
+Result<Place> find_place(const RunCommand& options, const std::string& study) {
+    if (options.server) {
+        TUNE_TRY_VOID(check_server(*options.server, kNamedServer_ms));
+        return Place{.local = nullptr, .url = *options.server};
+    }
+    Result<std::unique_ptr<LocalServer>> local =
+        LocalServer::open({.data = options.data, .only_study = study});
+    if (local) {
+        TUNE_TRY_VOID(listen(**local, options));
+        std::string url = (*local)->url();
+        return Place{.local = std::move(local).value(), .url = std::move(url)};
+    }
+    if (local.error().code != Code::kResourceConflict) return local.error();
+    const std::string how =
+        "for several studies at a time in one folder start `tune server --data " + options.data +
+        "` and give each `tune run` --server URL";
+    const std::optional<std::string> url = url_of_holder(options.data);
+    if (!url || !check_server(*url, kNamedServer_ms))
+        return Error{local.error().code, local.error().message + " Or share it: " + how};
+    // Its agents and ours would wait for trials of that study only.
+    const std::optional<std::string> other = study_of_holder(options.data);
+    if (other && *other != study)
+        return Error{Code::kResourceConflict,
+                     options.data + " is open in the `tune run` of study '" + *other + "' (" +
+                         *url + "), which runs no other; wait for its end, choose another folder " +
+                         "with --data, or share it: " + how};
+    std::fprintf(stderr, "tune: %s is open in the server at %s; using that\n", options.data.c_str(),
+                 url->c_str());
+    return Place{.local = nullptr, .url = *url};
+}
+
+/// A folder an agent and study: the same command finds what it left running.
+fs::path agent_folder(const RunCommand& options, const std::string& study) {
+    return fs::path(options.data) / "agents" / tracker::percent_encode(study, false);
+}
+
+/// Not started yet. Nothing with --no-agent.
+Result<std::unique_ptr<worker::Agent>> make_agent(const RunCommand& options,
+                                                  const tuner::StudyConfig& config,
+                                                  const std::string& url) {
+    if (options.no_agent) return std::unique_ptr<worker::Agent>();
+    auto agent = worker::Agent::create({.server_url = url,
+                                        .state_dir = agent_folder(options, config.study),
+                                        .slots = config.budget.parallel.value_or(0)});
+    if (!agent && agent.error().code == Code::kResourceAlreadyExists)
+        return Error{Code::kResourceConflict,
+                     "another `tune run` of study '" + config.study + "' is at work in " +
+                         options.data +
+                         ", and this one has changed nothing; wait for its end, or "
+                         "give this one --no-agent to change the budget and look on"};
+    return agent;
+}
+
+/// Ends the agent on a thread of its own, so that a second Ctrl-C can be more urgent.
+class AgentStop {
+public:
+    AgentStop(worker::Agent* agent, Interrupts& interrupts)
+        : agent_(agent), interrupts_(interrupts) {}
+    ~AgentStop() {
+        if (waiter_.joinable()) waiter_.join();
+    }
+    AgentStop(const AgentStop&) = delete;
+    AgentStop& operator=(const AgentStop&) = delete;
+
+    void begin(worker::StopMode mode) {
+        begun_ = true;
+        if (agent_ == nullptr) {
+            complete_ = true;
+            return;
+        }
+        agent_->stop(mode);
+        if (waiter_.joinable()) return;
+        waiter_ = std::thread([this] {
+            agent_->wait();
+            complete_ = true;
+            interrupts_.wake();
+        });
+    }
+    [[nodiscard]] bool begun() const { return begun_; }
+    [[nodiscard]] bool complete() const { return complete_; }
+
+private:
+    worker::Agent* agent_;
+    Interrupts& interrupts_;
+    std::thread waiter_;
+    bool begun_ = false;
+    std::atomic<bool> complete_ = false;
+};
+
+bool is_over(const Json& study) {
+    const std::string state = text_of(study, "state");
+    return (state == "completed" || state == "stopped") &&
+           study["counts"].value("running", std::int64_t{0}) == 0;
+}
+
+/// Shows the study while it runs, and ends it at its end or at a signal.
+class Session {
+public:
+    Session(const RunCommand& options, const Place& place, Json study, Interrupts& interrupts)
+        : options_(options),
+          place_(place),
+          name_(text_of(study, "name")),
+          study_(std::move(study)),
+          interrupts_(interrupts),
+          progress_(page(), !options.quiet && !options.json && is_terminal(STDERR_FILENO)),
+          watch_(place_.url, name_, [this] { interrupts_.wake(); }) {}
+
+    /// True: a signal ended it.
+    bool follow(worker::Agent* agent) {
+        AgentStop stop(agent, interrupts_);
+        while (!stop.complete()) {
+            if (!stop.begun() && is_over(study_)) stop.begin(worker::StopMode::kStop);
+            if (stop.complete()) break;
+            const bool is_signal = interrupts_.wait(kRedraw_ms) == Interrupts::Event::kSignal;
+            show(watch_.take());
+            if (is_signal) interrupt(stop);
+        }
+        progress_.clear();
+        return signals_ > 0;
+    }
+
+    [[nodiscard]] std::string page() const {
+        return place_.url + "/s/" + tracker::percent_encode(name_, false);
+    }
+
+private:
+    void show(const StudyView& view) {
+        if (view.trouble != trouble_ && !view.trouble.empty()) log_warning(view.trouble);
+        trouble_ = view.trouble;
+        if (!view.study.is_object()) return;
+        const std::string was = text_of(study_, "state");
+        study_ = view.study;
+        if (options_.quiet || options_.json) return;
+        for (const Json& trial : view.ended) progress_.print(trial_line(trial, study_));
+        warn_of_failures();
+        if (text_of(study_, "state") == "paused" && was != "paused" && signals_ == 0)
+            progress_.print("paused; `tune resume " + name_ + "` goes on");
+        progress_.show(study_, view.running);
+    }
+
+    /// Once: a mistake in the script makes all trials fail, and there may be thousands to come.
+    void warn_of_failures() {
+        constexpr std::int64_t kFailuresMin = 3;
+        const Json& counts = study_["counts"];
+        const auto failed = counts.value("failed", std::int64_t{0});
+        if (has_warned_ || failed < kFailuresMin || failed < ended_count(study_) || is_over(study_))
+            return;
+        has_warned_ = true;
+        progress_.print("  all " + std::to_string(failed) +
+                        " trials so far failed; what they printed is on the page, at the run of "
+                        "each. Ctrl-C stops");
+    }
+
+    void interrupt(AgentStop& stop) {
+        ++signals_;
+        progress_.print(signals_ == 1
+                            ? "stopping: running trials get SIGTERM and are run again when the "
+                              "study goes on (once more: at once)"
+                            : "stopping at once");
+        if (signals_ == 1) {
+            // Not to be handed out again while we leave, also not to agents elsewhere.
+            const auto backend = remote_backend(place_.url);
+            if (backend) {
+                const auto paused = (*backend)->post(study_path(name_, "/pause"), Json::object());
+                if (!paused) log_warning(paused.error().text());
+            }
+        }
+        stop.begin(signals_ == 1 ? worker::StopMode::kStop : worker::StopMode::kKill);
+    }
+
+    const RunCommand& options_;
+    const Place& place_;
+    std::string name_;
+    Json study_;
+    Interrupts& interrupts_;
+    Progress progress_;
+    std::string trouble_;
+    int signals_ = 0;
+    bool has_warned_ = false;
+    StudyWatch watch_;  // last: its thread uses the others
+};
+
+int exit_code_of(const Json& study, bool interrupted) {
+    if (interrupted) return kExitInterrupted;
+    if (!has_best(study)) return kExitNoTrial;
+    const std::string end = text_of(study, "ended_by");
+    return end == "time" || end == "cost" ? kExitTime : kExitOk;
+}
+
+/// Why no trial is complete: the reason of the last one, which is mostly that of all, and where
+/// its output is: at the server, or with one that is started again.
+std::string last_reason(Backend& backend, const std::string& name, const RunCommand& options,
+                        const Place& place) {
+    const Result<Json> page =
+        backend.get(study_path(name, "/trials?state=failed&max_results=10000"));
+    if (!page || (*page)["trials"].empty()) return {};
+    const Json& trial = (*page)["trials"].back();
+    return " The last one failed: " + printable(text_of(trial, "reason")) + "\nWhat it printed: " +
+           (place.local ? "`tune server --data " + shell_text({options.data}) + "`, there "
+                        : place.url) +
+           "/r/" + text_of(trial, "run_id") + "?tab=logs";
+}
+
+void print_end(const RunCommand& options, const Place& place, Backend& backend, const Json& study,
+               bool interrupted) {
+    const std::string name = text_of(study, "name");
+    if (options.json) {
+        return print_json(
+            {{"study", study}, {"best", best_json(study)}, {"interrupted", interrupted}});
+    }
+    std::string text = printable(name) + ": " + progress_text(study) + " trials";
+    if (const std::string note = text_of(study, "note"); !note.empty())
+        text += " (" + printable(note) + ")";
+    text += interrupted ? "; the same command goes on\n" : "\n";
+    if (has_best(study)) {
+        text += best_text(study);
+    } else if (!interrupted) {
+        text += "No trial is complete." + last_reason(backend, name, options, place) + "\n";
+    }
+    if (place.local)
+        text += "See it again: tune server --data " + shell_text({options.data}) + "\n";
+    print(text);
+}
+
+/// What of the earlier study did not fit.
+void print_warm_start(const Json& study) {
+    const auto warm_start = study.find("warm_start");
+    if (warm_start == study.end() || !warm_start->contains("said")) return;
+    for (const Json& sentence : (*warm_start)["said"])
+        std::fprintf(stderr, "warm start: %s\n", printable(sentence.get<std::string>()).c_str());
+}
+
+Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
+    TUNE_TRY(config, study_from_flags(options.study, true));
+    if (!options.no_agent) TUNE_TRY_VOID(check_program(config));
+    TUNE_TRY(place, find_place(options, config.study));
+    TUNE_TRY(backend, remote_backend(place.url));
+    // Before the study is touched: this may be the second `tune run` of it here.
+    TUNE_TRY(agent, make_agent(options, config, place.url));
+    Json wanted = to_json(config);
+    if (options.extend) wanted["extend"] = true;
+    TUNE_TRY(study, backend->post("/api/2.0/tune/studies", wanted));
+    if (!options.json) print_warm_start(study);
+    bool interrupted = false;
+    {
+        Session session(options, place, study, interrupts);
+        if (!options.json && !options.quiet) {
+            const std::int64_t done = ended_count(study);
+            std::fprintf(
+                stderr, "study %s%s: %s\n", printable(config.study).c_str(),
+                done > 0 ? (" goes on after " + std::to_string(done) + " trials").c_str() : "",
+                session.page().c_str());
+        }
+        if (agent) TUNE_TRY_VOID(agent->start());
+        interrupted = session.follow(agent.get());
+    }
+    TUNE_TRY(last, backend->get(study_path(config.study)));
+    print_end(options, place, *backend, last, interrupted);
+    return exit_code_of(last, interrupted);
+}
+
+}  // namespace
+
+int run_run(const RunCommand& options) {
+    Interrupts interrupts;
+    const Result<int> code = run_study(options, interrupts);
+    return code ? *code : fail(code.error(), options.json);
+}
+
+}  // namespace tune::cli

@@ -1,0 +1,78 @@
+// `tune server`.
+
+#include <nlohmann/json.hpp>
+
+#include "base/version.h"
+#include "tuner/cli/local_server.h"
+#include "tuner/cli/options.h"
+#include "tuner/cli/terminal/interrupts.h"
+#include "tuner/cli/terminal/output.h"
+#include "tuner/config/study_config.h"
+
+namespace tune::cli {
+namespace {
+
+Result<tracker::DeliveryOptions> webhook_options(const ServerCommand& options) {
+    TUNE_TRY(timeout_ms, tuner::parse_duration_ms(options.webhook_timeout));
+    TUNE_TRY(backoff_ms, tuner::parse_duration_ms(options.webhook_backoff));
+    constexpr std::int64_t kMax_ms = 600'000;
+    if (timeout_ms <= 0 || timeout_ms > kMax_ms || backoff_ms < 0 || backoff_ms > kMax_ms)
+        return Error{Code::kInvalidParameterValue,
+                     "--webhook-timeout and --webhook-backoff must be at most 10 minutes, and the "
+                     "time-out above 0"};
+    tracker::DeliveryOptions webhooks;
+    webhooks.post.policy = {.allow_private = options.webhook_allow_private,
+                            .allow_http = options.webhook_allow_http};
+    webhooks.post.timeout_ms = static_cast<int>(timeout_ms);
+    webhooks.post.ca_file = options.webhook_ca;
+    webhooks.retries_max = options.webhook_retries;
+    webhooks.backoff_ms = static_cast<int>(backoff_ms);
+    return webhooks;
+}
+
+Result<LocalServerOptions> server_options(const ServerCommand& options) {
+    TUNE_TRY(heartbeat_ms, tuner::parse_duration_ms(options.heartbeat));
+    TUNE_TRY(lease_ttl_ms, tuner::parse_duration_ms(options.lease_ttl));
+    if (heartbeat_ms <= 0 || lease_ttl_ms <= heartbeat_ms)
+        return Error{Code::kInvalidParameterValue,
+                     "--lease-ttl must be longer than --heartbeat, and both above 0"};
+    TUNE_TRY(webhooks, webhook_options(options));
+    return LocalServerOptions{.data = options.data,
+                              .heartbeat_ms = heartbeat_ms,
+                              .lease_ttl_ms = lease_ttl_ms,
+                              .static_prefix = options.static_prefix,
+                              .webhooks = std::move(webhooks)};
+}
+
+}  // namespace
+
+int run_server(const ServerCommand& options) {
+    Interrupts interrupts;
+    Result<LocalServerOptions> local_options = server_options(options);
+    if (!local_options) return fail(local_options.error(), options.json);
+    const auto server = LocalServer::open(std::move(local_options).value());
+    if (!server) {
+        static_cast<void>(fail(server.error(), options.json));
+        return kExitFailed;
+    }
+    const Result<void> listening = (*server)->listen({.host = options.host,
+                                                      .port = options.port,
+                                                      .threads = options.threads,
+                                                      .allowed_hosts = options.allowed_hosts,
+                                                      .allowed_origins = options.allowed_origins});
+    if (!listening) {
+        static_cast<void>(fail(listening.error(), options.json));
+        return kExitFailed;
+    }
+    if (options.json)
+        print(to_text({{"url", (*server)->url()}, {"data", options.data}}) + "\n");
+    else
+        print(std::string("tune ") + kVersion + " listening on " + (*server)->url() +
+              " (data: " + options.data + ")\n");
+    while (interrupts.wait(-1) != Interrupts::Event::kSignal) {
+    }
+    (*server)->stop();
+    return kExitOk;
+}
+
+}  // namespace tune::cli

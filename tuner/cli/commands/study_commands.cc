@@ -1,0 +1,164 @@
+// ls, show, best, pause, resume, stop.
+
+#include <nlohmann/json.hpp>
+
+#include "tuner/cli/backend.h"
+#include "tuner/cli/options.h"
+#include "tuner/cli/study_reading.h"
+#include "tuner/cli/terminal/output.h"
+#include "tuner/cli/terminal/study_text.h"
+#include "tuner/cli/terminal/terminal.h"
+#include "tuner/cli/terminal/wait_line.h"
+
+namespace tune::cli {
+namespace {
+
+std::string count_cell(const Json& study, const char* state) {
+    return to_text(study["counts"].value(state, Json(0)));
+}
+
+/// "2026-01-31 12:34" in local time.
+std::string date_cell(const Json& time_ms) {
+    const std::time_t seconds = time_ms.get<std::int64_t>() / 1000;
+    std::tm local{};
+    localtime_r(&seconds, &local);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local);
+    return text;
+}
+
+/// The best value; with several objectives how many trials are on the front.
+std::string best_cell(const Json& study) {
+    if (!has_best(study)) return "-";
+    if (study["best"].is_object()) return number_cell(study["best"]["value"]);
+    const std::size_t count = study["best_trials"].size();
+    return std::to_string(count) + (count == 1 ? " trial" : " trials");
+}
+
+std::string ls_text(const Json& studies, const std::string& where) {
+    if (studies.empty()) return "no studies in " + where + "\n";
+    Table table;
+    table.column("study");
+    table.column("state");
+    for (const char* count : {"trials", "running", "complete", "pruned", "failed"})
+        table.column(count, Table::Align::kRight);
+    table.column("metric");
+    table.column("best", Table::Align::kRight);
+    table.column("created");
+    for (const Json& study : studies) {
+        const std::string state = text_of(study, "state");
+        table.row({printable(text_of(study, "name")), styled(state, tone_of_state(state)),
+                   progress_text(study), count_cell(study, "running"),
+                   count_cell(study, "complete"), count_cell(study, "pruned"),
+                   count_cell(study, "failed"), metrics_text(study), best_cell(study),
+                   date_cell(study["created_ms"])});
+    }
+    return table.text();
+}
+
+std::string head_text(const Json& study) {
+    const std::string state = text_of(study, "state");
+    const std::string note = text_of(study, "note");
+    return printable(text_of(study, "name")) + " is " + styled(state, tone_of_state(state)) +
+           (note.empty() ? "" : " (" + printable(note) + ")") + ": " + progress_text(study) +
+           " trials have ended, " + count_cell(study, "running") + " are running\n";
+}
+
+Result<Json> all_trials(Backend& backend, const std::string& name) {
+    const WaitLine line("reading trials");
+    return read_trials(backend, name);
+}
+
+Result<Json> replay_report(Backend& backend, const std::string& name) {
+    const WaitLine line("asking for every suggestion again");
+    return backend.get(study_path(name, "/replay"));
+}
+
+std::string no_best_text(const Json& study) {
+    const bool is_infeasible =
+        study.contains("constraints") && study["counts"].value("complete", 0) > 0;
+    return "no trial of " + printable(text_of(study, "name")) +
+           (is_infeasible ? " meets the constraints\n" : " is complete\n");
+}
+
+}  // namespace
+
+int run_ls(const StudyCommand& options) {
+    const auto backend = find_backend(options.server, options.data);
+    if (!backend) return fail(backend.error(), options.json);
+    const Result<Json> answer = (*backend)->get("/api/2.0/tune/studies");
+    if (!answer) return fail(answer.error(), options.json);
+    if (options.json)
+        print_json(*answer);
+    else
+        print(ls_text((*answer)["studies"], (*backend)->where()));
+    return kExitOk;
+}
+
+int run_show(const StudyCommand& options) {
+    const auto backend = find_backend(options.server, options.data);
+    if (!backend) return fail(backend.error(), options.json);
+    const Result<Json> study = (*backend)->get(study_path(options.study));
+    if (!study) return fail(study.error(), options.json);
+    const Result<Json> trials = all_trials(**backend, options.study);
+    if (!trials) return fail(trials.error(), options.json);
+    if (options.json) {
+        print_json({{"study", *study}, {"trials", *trials}});
+        return kExitOk;
+    }
+    print(head_text(*study) + (trials->empty() ? "" : trial_table(*trials, *study)) +
+          (has_best(*study) ? best_text(*study) : no_best_text(*study)));
+    return kExitOk;
+}
+
+int run_best(const StudyCommand& options) {
+    const auto backend = find_backend(options.server, options.data);
+    if (!backend) return fail(backend.error(), options.json);
+    const Result<Json> study = (*backend)->get(study_path(options.study));
+    if (!study) return fail(study.error(), options.json);
+    if (options.json)
+        print_json(best_json(*study));
+    else
+        print(has_best(*study) ? best_text(*study) : no_best_text(*study));
+    return has_best(*study) ? kExitOk : kExitNoTrial;
+}
+
+int run_replay(const StudyCommand& options) {
+    const auto backend = find_backend(options.server, options.data);
+    if (!backend) return fail(backend.error(), options.json);
+    const Result<Json> report = replay_report(**backend, options.study);
+    if (!report) return fail(report.error(), options.json);
+    const bool is_equal = (*report)["differing"] == 0;
+    if (options.json) {
+        print_json(*report);
+        return is_equal ? kExitOk : kExitFailed;
+    }
+    std::string text = printable(options.study) + ": " + to_text((*report)["compared"]) +
+                       " suggestions asked for again, " + to_text((*report)["differing"]) +
+                       " came out differently";
+    if ((*report)["given"] != 0) text += "; " + to_text((*report)["given"]) + " were given";
+    if ((*report)["redrawn"] != 0)
+        text += "; " + to_text((*report)["redrawn"]) + " were lost in a crash and drawn anew";
+    text += "\n";
+    for (const Json& one : (*report)["differences"])
+        text += "  trial " + to_text(one["number"]) + ", " + printable(text_of(one, "parameter")) +
+                ": recorded " + to_text(one["recorded"]) + ", again " + to_text(one["replayed"]) +
+                "\n";
+    print(text);
+    return is_equal ? kExitOk : kExitFailed;
+}
+
+int run_change(const StudyCommand& options, const char* verb) {
+    const auto backend = find_backend(options.server, options.data);
+    if (!backend) return fail(backend.error(), options.json);
+    const Result<Json> study =
+        (*backend)->post(study_path(options.study, std::string("/") + verb), Json::object());
+    if (!study) return fail(study.error(), options.json);
+    if (options.json)
+        print_json(*study);
+    else
+        print(head_text(*study));
+    return kExitOk;
+}
+
+}  // namespace tune::cli

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+
+#include "tuner/cli/commands/bench_command.h"
+#include "tuner/cli/commands/trial_commands.h"
+
+namespace CLI {
+class App;
+}
+
+namespace tune::cli {
+
+/// What the parser fills of these verbs.
+struct TrialWords {
+    EnqueueCommand enqueue = {};
+    RerunCommand rerun = {};
+    AskCommand ask = {};
+    TellCommand tell = {};
+    BenchCommand bench = {};
+};
+
+/// Adds enqueue, rerun, ask, tell and bench. The verb that is parsed becomes `verb`. `words` and
+/// `verb` outlive the parser.
+void add_trial_verbs(CLI::App& app, TrialWords& words, std::function<int()>& verb);
+
+}  // namespace tune::cli

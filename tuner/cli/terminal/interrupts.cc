@@ -1,0 +1,73 @@
+#include "tuner/cli/terminal/interrupts.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+namespace tune::cli {
+namespace {
+
+constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
+constexpr char kSignalByte = 's';
+constexpr char kNewsByte = 'n';
+
+/// A handler may do nothing but write to a pipe, and can only know it by a global.
+int g_pipe[2] = {-1, -1};
+
+void put(char byte) {
+    [[maybe_unused]] const ssize_t written = write(g_pipe[1], &byte, 1);
+}
+
+void on_signal(int) {
+    const int kept = errno;
+    put(kSignalByte);
+    errno = kept;
+}
+
+}  // namespace
+
+Interrupts::Interrupts() {
+    if (pipe2(g_pipe, O_CLOEXEC | O_NONBLOCK) != 0) return;
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    for (const int number : kSignals) sigaction(number, &action, nullptr);
+}
+
+Interrupts::~Interrupts() {
+    for (const int number : kSignals) std::signal(number, SIG_DFL);
+    for (int& end : g_pipe) {
+        if (end >= 0) close(end);
+        end = -1;
+    }
+}
+
+Interrupts::Event Interrupts::wait(int timeout_ms) {
+    bool has_news = false;
+    pollfd ready{g_pipe[0], POLLIN, 0};
+    if (signals_waiting_ == 0 && poll(&ready, 1, timeout_ms) > 0) {
+        std::array<char, 256> bytes;
+        const ssize_t count = read(g_pipe[0], bytes.data(), bytes.size());
+        for (ssize_t i = 0; i < count; ++i) {
+            if (bytes[static_cast<std::size_t>(i)] == kSignalByte)
+                ++signals_waiting_;
+            else
+                has_news = true;
+        }
+    }
+    if (signals_waiting_ > 0) {
+        --signals_waiting_;
+        return Event::kSignal;
+    }
+    return has_news ? Event::kNews : Event::kTimeout;
+}
+
+void Interrupts::wake() {
+    put(kNewsByte);
+}
+
+}  // namespace tune::cli

@@ -1,0 +1,161 @@
+// tune export --optuna, tune import --optuna: a study as a SQLite file of Optuna's, and back.
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tracker/client/client.h"
+#include "tracker/store/store.h"
+#include "tuner/api/routes.h"
+#include "tuner/cli/backend.h"
+#include "tuner/cli/options.h"
+#include "tuner/cli/terminal/interrupts.h"
+#include "tuner/cli/terminal/output.h"
+#include "tuner/cli/terminal/study_text.h"
+#include "tuner/cli/terminal/terminal.h"
+#include "tuner/cli/terminal/wait_line.h"
+#include "tuner/cli/transfer/transfer_commands.h"
+#include "tuner/interop/optuna/optuna_study.h"
+#include "tuner/interop/optuna/optuna_writes.h"
+
+namespace tune::cli {
+namespace {
+
+/// All reports of one trial; the list of trials holds a thinned-out series of long ones.
+Result<Json> whole_series(Backend& backend, const std::string& run_id, const std::string& metric) {
+    Json points = Json::array();
+    std::string token;
+    do {
+        std::string path =
+            "/api/2.0/mlflow/metrics/get-history?max_results=25000&run_id=" + run_id +
+            "&metric_key=" + tracker::percent_encode(metric, false);
+        if (!token.empty()) path += "&page_token=" + tracker::percent_encode(token, false);
+        TUNE_TRY(page, backend.get(path));
+        for (const Json& point : page.value("metrics", Json::array()))
+            points.push_back({point.value("step", Json(0)), point["value"]});
+        token = text_of(page, "next_page_token");
+    } while (!token.empty());
+    return points;
+}
+
+Result<Json> trials_of(Backend& backend, const std::string& study, const std::string& metric) {
+    Json trials = Json::array();
+    std::string token;
+    do {
+        TUNE_TRY(page,
+                 backend.get(study_path(
+                     study, "/trials?max_results=1000&fields=intermediate&page_token=" + token)));
+        for (Json& trial : page["trials"]) {
+            const bool is_thinned = trial["intermediate"].size() >= tuner::kIntermediatePoints;
+            if (is_thinned) {
+                TUNE_TRY(series, whole_series(backend, text_of(trial, "run_id"), metric));
+                trial["intermediate"] = std::move(series);
+            }
+            trials.push_back(std::move(trial));
+        }
+        token = text_of(page, "next_page_token");
+    } while (!token.empty());
+    return trials;
+}
+
+Json tags_of(const Json& run) {
+    Json tags = Json::object();
+    for (const Json& tag : run["data"].value("tags", Json::array()))
+        tags[tag["key"].get<std::string>()] = tag["value"];
+    return tags;
+}
+
+/// Adds to the study and to its trials the tags of their runs.
+Result<void> add_tags(Backend& backend, Json& study, Json& trials) {
+    TUNE_TRY(own, backend.get("/api/2.0/mlflow/runs/get?run_id=" + text_of(study, "run_id")));
+    study["tags"] = tags_of(own["run"]);
+    std::map<std::string, Json> by_run;
+    Json query = {{"experiment_ids", {text_of(study, "experiment_id")}},
+                  {"filter", "tags.mlflow.parentRunId = '" + text_of(study, "run_id") + "'"},
+                  {"max_results", 1000}};
+    do {
+        TUNE_TRY(page, backend.post("/api/2.0/mlflow/runs/search", query));
+        for (const Json& run : page.value("runs", Json::array()))
+            by_run[text_of(run["info"], "run_id")] = tags_of(run);
+        query["page_token"] = text_of(page, "next_page_token");
+    } while (query["page_token"] != "");
+    for (Json& trial : trials)
+        if (const auto found = by_run.find(text_of(trial, "run_id")); found != by_run.end())
+            trial["tags"] = std::move(found->second);
+    return {};
+}
+
+Result<std::size_t> export_study(const ExportCommand& options) {
+    const WaitLine line("exporting " + printable(options.optuna));
+    const bool default_data = options.data == kDefaultData;
+    TUNE_TRY(backend, find_backend(options.server,
+                                   default_data ? std::nullopt : std::optional(options.data)));
+    TUNE_TRY(study, backend->get(study_path(options.optuna)));
+    const Json& metric = study["metric"].is_array() ? study["metric"].at(0) : study["metric"];
+    TUNE_TRY(trials, trials_of(*backend, options.optuna, text_of(metric, "name")));
+    TUNE_TRY_VOID(add_tags(*backend, study, trials));
+    TUNE_TRY(made, tuner::to_optuna(study, trials));
+    TUNE_TRY_VOID(tuner::write_optuna_db(options.target, made));
+    return made.trials.size();
+}
+
+struct Imported {
+    std::string study;
+    std::size_t trials = 0;
+    std::vector<std::string> said;
+};
+
+Result<Imported> import_study(const ImportCommand& options) {
+    Interrupts interrupts;
+    const WaitLine line("importing");
+    TUNE_TRY(read, tuner::read_optuna_db(options.source, options.study));
+    TUNE_TRY(imported, tuner::from_optuna(std::move(read)));
+    if (!options.as.empty()) imported.config.study = options.as;
+    Result<std::unique_ptr<tracker::Store>> store =
+        tracker::Store::open({.directory = options.data});
+    if (!store) return say_holder(std::move(store).error(), options.data);
+    bool is_interrupted = false;
+    const auto is_cancelled = [&] {
+        is_interrupted = is_interrupted || interrupts.wait(0) == Interrupts::Event::kSignal;
+        return is_interrupted;
+    };
+    TUNE_TRY_VOID(tuner::undo_imports(**store));
+    const Result<void> written = tuner::store_imported(**store, imported, is_cancelled);
+    (*store)->stop();
+    if (!written) return written.error();
+    return Imported{imported.config.study, imported.trials.size(), imported.said};
+}
+
+}  // namespace
+
+int run_export_optuna(const ExportCommand& options) {
+    const Result<std::size_t> trials = export_study(options);
+    if (!trials) return fail(trials.error(), options.json);
+    if (options.json)
+        print_json({{"study", options.optuna}, {"file", options.target}, {"trials", *trials}});
+    else
+        print("Exported " + std::to_string(*trials) + " trials of " + printable(options.optuna) +
+              " to " + options.target + "\nOpen it: optuna.load_study(study_name=\"" +
+              printable(options.optuna) + "\", storage=\"sqlite:///" + options.target + "\")\n");
+    return kExitOk;
+}
+
+int run_import_optuna(const ImportCommand& options) {
+    const Result<Imported> imported = import_study(options);
+    if (!imported) {
+        const int code = fail(imported.error(), options.json);
+        return imported.error().code == Code::kCancelled ? kExitInterrupted : code;
+    }
+    if (options.json) {
+        print_json(
+            {{"study", imported->study}, {"trials", imported->trials}, {"said", imported->said}});
+        return kExitOk;
+    }
+    std::string text = "Imported " + std::to_string(imported->trials) + " trials as the study " +
+                       printable(imported->study) + "\n";
+    for (const std::string& sentence : imported->said) text += "  " + printable(sentence) + "\n";
+    print(text + "Go on with it: tune resume " + shell_word(imported->study) + " --data " +
+          shell_word(options.data) + "\n");
+    return kExitOk;
+}
+
+}  // namespace tune::cli

@@ -1,0 +1,350 @@
+#pragma once
+// study.yaml as a struct: everything that says what a study is, whichever way it came in (YAML,
+// JSON, REST, flags). Parsing refuses what it does not know, with line, column and a suggestion.
+//
+// Threads: plain values and pure functions. Cost: linear in the text.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "tuner/space/space.h"
+
+namespace tune::tuner {
+
+/// Largest study file. 10,000 parameters are about 1 MB.
+inline constexpr std::size_t kStudyBytesMax = 8u << 20;
+
+/// Seeds above 2^53 would lose digits in JSON readers that hold numbers as doubles.
+inline constexpr std::uint64_t kSeedMax = (std::uint64_t{1} << 53) - 1;
+
+/// Trials of one study.
+inline constexpr std::uint64_t kTrialsMax = 10'000'000;
+
+enum class Goal { kMinimize, kMaximize };
+
+/// How a run's metric history becomes the trial's value.
+enum class Take { kBest, kLast, kMeanLast };
+
+struct MetricConfig {
+    std::string name;  // empty: not given yet
+    Goal goal = Goal::kMinimize;
+    std::string step;  // what a step is called ("epoch"); shown, not interpreted
+    Take take = Take::kBest;
+    int take_count = 1;  // kMeanLast: how many of the last values ("mean_last_5")
+
+    [[nodiscard]] bool operator==(const MetricConfig&) const = default;
+};
+
+/// Objectives of one study. Sampling by dominated volume costs grow steeply with their number.
+inline constexpr std::size_t kObjectivesMax = 8;
+/// Constraints of one study.
+inline constexpr std::size_t kConstraintsMax = 16;
+
+/// A bound on a metric. A trial whose value lies beyond it is complete but infeasible: never a best
+/// trial, and for samplers worse than every feasible one, by how far it lies beyond.
+struct ConstraintConfig {
+    MetricConfig metric;             // the goal says nothing here
+    std::optional<double> min = {};  // at least one of min and max is given
+    std::optional<double> max = {};
+
+    [[nodiscard]] bool operator==(const ConstraintConfig&) const = default;
+};
+
+enum class SamplerType { kRandom, kGrid, kQmc, kTpe, kGp, kCmaes, kAuto, kNsga2, kNsga3, kPbt };
+
+/// How two parents make a child (nsga2, nsga3).
+enum class Crossover { kUniform, kBlxAlpha, kSbx };
+
+/// Whose rules TPE follows (tuner/README.md says what they are).
+enum class TpePreset { kTune, kOptuna5, kOptuna4, kHyperopt, kWatanabe };
+
+/// Whether gp distorts its numbers so that one length scale fits all of a range.
+enum class Warp { kAuto, kOn, kOff };
+
+/// What happens when a sampler proposes a point of a finite space that a trial has had.
+enum class Duplicates {
+    kResample,  // another one is drawn; the study ends when there is none
+    kAllow,     // it is run again: for noisy objectives
+    kReuse      // the trial gets the known value without running
+};
+
+/// How constraints enter TPE: infeasible trials rank after all others in one model (kJoint,
+/// Optuna's rule), or each constraint has a model of its own (kEach, c-TPE).
+enum class ConstraintRule { kJoint, kEach };
+
+/// Population based training. Steps are what the command counts: epochs, updates.
+struct PbtConfig {
+    std::int64_t interval = 1;           // steps of a trial
+    std::int64_t warmup = 0;             // steps of a member's first trial; 0: as `interval`
+    std::int64_t max = 0;                // no trial goes beyond this step; 0: no end
+    double quantile = 0.25;              // so many of the worst continue one of so many of the best
+    double resample_probability = 0.25;  // of a new draw, each parameter of those
+    std::vector<double> factors = {0.8, 1.2};  // else the value times one of these
+
+    [[nodiscard]] bool operator==(const PbtConfig&) const = default;
+};
+
+/// The steps of a trial: it trains from the one to the other.
+struct Steps {
+    std::int64_t from = 0;
+    std::int64_t to = 0;
+};
+/// Of the trial with so many before it in its lineage.
+[[nodiscard]] Steps steps_of(const PbtConfig& config, int generation);
+
+struct SamplerConfig {
+    SamplerType type = SamplerType::kTpe;
+    std::optional<std::uint64_t> seed;  // none: the study draws one and records it
+    int startup = 10;                   // tpe, gp: trials before the model is used
+    int candidates = 24;                // tpe: points drawn a suggestion
+    TpePreset preset = TpePreset::kTune;
+    int window = 10'000;               // tpe: bad trials in the model, the latest; 0: all
+    Warp warp = Warp::kAuto;           // gp, auto: kAuto: where the values favour it
+    std::optional<double> noise = {};  // gp, auto: deviation of one value; none: learnt
+    int points = 0;                    // grid: values of a continuous parameter; 0: refuse it
+    // nsga2, nsga3
+    int population = 50;  // trials of a generation; pbt: members
+    Crossover crossover = Crossover::kUniform;
+    double crossover_probability = 0.9;  // else the child is a copy of one parent
+    double swap_probability = 0.5;       // kUniform: of the other parent's value
+    std::optional<double> mutation_probability =
+        {};             // of a new draw, each parameter; none: 1/count
+    int divisions = 3;  // nsga3: of an axis between reference points
+    Duplicates duplicates = Duplicates::kResample;
+    ConstraintRule constraints = ConstraintRule::kJoint;  // tpe
+    PbtConfig pbt = {};
+
+    [[nodiscard]] bool operator==(const SamplerConfig&) const = default;
+};
+
+enum class PrunerType {
+    kNone,
+    kMedian,
+    kPercentile,
+    kRunningPercentile,  // against running trials too, with guards, as in Ax
+    kAsha,
+    kHyperband,
+    kThreshold,
+    kWilcoxon,
+    kPatience,  // its one part decides, once a trial has stopped improving
+    kAny,       // one of its parts says prune
+    kAll        // each of its parts does
+};
+
+/// Pruners within pruners, counted from the outermost.
+inline constexpr int kPrunerDepthMax = 4;
+/// Parts of one any or all.
+inline constexpr std::size_t kPrunerPartsMax = 8;
+
+struct PrunerConfig {
+    PrunerType type = PrunerType::kNone;
+    // median, percentile, running_percentile, threshold
+    double percentile = 50;     // percentiles: the share of trials kept, 0..100
+    int startup = 5;            // complete trials before anything is pruned
+    std::int64_t warmup = 0;    // no trial is pruned at a step below this
+    std::int64_t interval = 1;  // steps between two checks
+    int min_trials = 1;         // values at a step below which nothing is pruned there
+    // asha, hyperband
+    std::int64_t min = 0;  // first rung in steps; 0: from the longest complete trial ("auto")
+    std::int64_t max = 0;  // no rung at or above this step; 0: no end (hyperband: auto)
+    int eta = 4;           // each rung keeps one of eta
+    int rate = 0;          // early stopping rate: the first rung is at min * eta^rate
+    int bootstrap = 0;     // values a rung needs before it promotes
+    // running_percentile
+    std::int64_t until = 0;  // no trial is pruned above this step; 0: no end
+    int keep_best = 1;       // trials among the best so many at a step are never pruned there
+    // threshold: values outside are pruned
+    std::optional<double> lower = {};
+    std::optional<double> upper = {};
+    // wilcoxon
+    double p = 0.1;         // pruned when "no worse than the best trial" is less probable
+    int startup_steps = 2;  // steps shared with the best trial before anything is pruned
+    // patience
+    int wait = 0;  // reports without improvement
+    double min_delta = 0;
+    // patience: at most one; any, all: at least one
+    std::vector<PrunerConfig> of = {};
+
+    [[nodiscard]] bool operator==(const PrunerConfig&) const = default;
+};
+
+/// What all trials together may cost.
+struct CostBudget {
+    enum class Of {
+        kSeconds,     // of all attempts, failed and lost ones too
+        kGpuSeconds,  // the same times gpus_per_trial
+        kMetric       // the greatest value a trial reports of `metric`
+    };
+    Of of = Of::kSeconds;
+    std::string metric;  // kMetric
+    double max = 0;      // seconds, GPU seconds or the metric's unit; > 0
+    /// kMetric: no trial may cost more; one starts only where that much is left.
+    std::optional<double> per_trial = {};  // > 0, at most `max`
+
+    [[nodiscard]] bool operator==(const CostBudget&) const = default;
+};
+
+/// The study ends when so many trials in a row have ended without a value that is better by more
+/// than `min_delta`; with several objectives: without one that beats each of the front's trials in
+/// some objective by more than that.
+struct NoProgressBudget {
+    std::uint64_t trials = 0;  // >= 1
+    double min_delta = 0;      // >= 0
+
+    [[nodiscard]] bool operator==(const NoProgressBudget&) const = default;
+};
+
+struct BudgetConfig {
+    std::optional<std::uint64_t> trials;  // none: until stopped or out of time
+    std::optional<std::int64_t> time_ms;  // from the first trial's start
+    std::optional<int> parallel;          // none: as many as the agents have slots
+    int gpus_per_trial = 0;
+    int cpus_per_trial = 0;  // 0: trials share the agent's cores; else each has so many to itself
+    std::optional<CostBudget> cost = {};
+    std::optional<NoProgressBudget> no_progress = {};
+    /// The study ends once a trial is at least as good in every objective; one number each, or
+    /// none.
+    std::vector<double> target = {};
+
+    [[nodiscard]] bool operator==(const BudgetConfig&) const = default;
+};
+
+/// Ends of an attempt after which the trial is tried again.
+enum class RetryOn { kPreempted, kOom, kFailed, kTimeout };
+
+struct RetryConfig {
+    int max = 0;  // further attempts a trial; lost agents and preemptions never count
+    std::vector<RetryOn> on;
+
+    [[nodiscard]] bool operator==(const RetryConfig&) const = default;
+};
+
+/// A pattern that turns lines of a trial's output into metrics: a regular expression in RE2's
+/// syntax with at least one group, or the plain name of a metric. What the groups mean is the
+/// agent's rule (worker/agent/output/metric_lines.h).
+struct ScrapeConfig {
+    std::string name;
+    std::string pattern;
+
+    [[nodiscard]] bool operator==(const ScrapeConfig&) const = default;
+};
+
+/// A trial of an earlier study, for a warm start.
+struct EarlierTrial {
+    std::string params_json;               // {"name": value}
+    double value = 0;                      // of the first objective
+    std::vector<double> more_values = {};  // of the others
+
+    [[nodiscard]] bool operator==(const EarlierTrial&) const = default;
+};
+
+/// Trials of a warm start at most.
+inline constexpr int kWarmStartMax = 1000;
+
+/// What a new study takes from an earlier one.
+struct WarmStartConfig {
+    std::string from;                  // a study of the same server; empty: `trials` are given
+    int top = 10;                      // so many of the best points are the first trials
+    int history = 0;                   // so many of its trials the sampler starts with
+    std::vector<EarlierTrial> trials;  // best first; filled in from `from` when the study is made
+    std::vector<std::string> said;     // what did not fit, sentence by sentence
+
+    [[nodiscard]] bool operator==(const WarmStartConfig&) const = default;
+};
+
+struct StudyConfig {
+    std::string study;                 // empty: the caller names it
+    std::vector<std::string> command;  // argv with placeholders; empty: trials are asked over REST
+    MetricConfig metric;
+    std::vector<MetricConfig> more_metrics;  // the objectives after the first, if there are several
+    std::vector<ConstraintConfig> constraints;
+    Space space;
+    SamplerConfig sampler;
+    PrunerConfig pruner;
+    BudgetConfig budget;
+    RetryConfig retry;
+    std::vector<ScrapeConfig> scrape;
+    std::int64_t grace_ms = 30'000;          // between SIGTERM and SIGKILL
+    std::optional<std::int64_t> timeout_ms;  // longest time of one attempt
+    std::map<std::string, std::string> env;
+    std::string working_dir;  // empty: where the agent stands
+    std::optional<WarmStartConfig> warm_start = {};
+
+    [[nodiscard]] bool operator==(const StudyConfig&) const = default;
+};
+
+/// Where a study's description comes from. `inline_parameters` are NAME=SPEC words (inline.h); each
+/// adds a parameter to the space of the file or replaces the one of that name.
+struct StudySource {
+    std::string text;  // empty: no file
+    std::string file;  // shown in errors; a name that ends in ".json" is JSON with // comments
+    std::vector<std::string> inline_parameters;
+};
+
+/// Parses and checks every value; what may still come from flags (study, metric, command) may be
+/// missing. Errors: kInvalidParameterValue; message "line 12, column 8: space.lr: ...", context the
+/// file.
+[[nodiscard]] Result<StudyConfig> read_study(const StudySource& source);
+
+/// From the JSON of the REST API or the journal. Errors as above with the path instead of the line.
+[[nodiscard]] Result<StudyConfig> study_config_from_json(const Json& study);
+
+/// The canonical JSON; study_config_from_json reads it back to an equal config. `space` is an
+/// object; where the order of declaration is not that of the names, `space_order` lists the names.
+[[nodiscard]] Json to_json(const StudyConfig& config);
+
+/// The pieces of a study's JSON, for answers that show only them.
+[[nodiscard]] Json to_json(const MetricConfig& metric);
+[[nodiscard]] Json to_json(const std::vector<ConstraintConfig>& constraints);
+[[nodiscard]] Json to_json(const SamplerConfig& sampler);
+[[nodiscard]] Json to_json(const PrunerConfig& pruner);
+[[nodiscard]] Json to_json(const BudgetConfig& budget);
+[[nodiscard]] Json to_json(const WarmStartConfig& warm_start);
+
+/// The last check, when file and flags are merged: a metric is named, the space is not empty, the
+/// command's placeholders are known, limits agree. `needs_command`: trials are run by agents.
+[[nodiscard]] Result<void> check_study(const StudyConfig& config, bool needs_command);
+
+/// All objectives, the first one first.
+[[nodiscard]] std::vector<MetricConfig> metrics_of(const StudyConfig& config);
+
+/// How far each of `values` (one a constraint, in order) lies beyond its bounds; 0: within.
+[[nodiscard]] std::vector<double> violations_of(const std::vector<ConstraintConfig>& constraints,
+                                                const std::vector<double>& values);
+
+/// As above, summed; 0: feasible.
+[[nodiscard]] double violation_of(const std::vector<ConstraintConfig>& constraints,
+                                  const std::vector<double>& values);
+
+/// Whether sampler and pruner can do what metrics and constraints ask; part of check_study.
+[[nodiscard]] Result<void> check_metrics(const StudyConfig& config);
+
+/// "val_loss:min" or "val_loss" (min), as -m takes it. Sets name and goal; keeps the rest.
+[[nodiscard]] Result<void> parse_metric_flag(std::string_view text, MetricConfig& metric);
+/// "val_loss:min,latency_ms:min": as above for each objective, which replace those of `config`.
+[[nodiscard]] Result<void> parse_metrics_flag(std::string_view text, StudyConfig& config);
+
+/// "90", "90s", "1h30m", "250ms", "2d" in milliseconds; a bare number is seconds.
+[[nodiscard]] Result<std::int64_t> parse_duration_ms(std::string_view text);
+
+/// "1h30m"; the shortest text that parse_duration_ms reads back.
+[[nodiscard]] std::string duration_text(std::int64_t duration_ms);
+
+[[nodiscard]] std::string_view goal_name(Goal goal);              // "min", "max"
+[[nodiscard]] std::string take_name(const MetricConfig& metric);  // "best", "last", "mean_last_5"
+[[nodiscard]] std::string_view sampler_name(SamplerType type);    // "random", "tpe"
+[[nodiscard]] std::string_view preset_name(TpePreset preset);     // "optuna5", "hyperopt"
+[[nodiscard]] std::string_view constraint_rule_name(ConstraintRule rule);  // "joint", "each"
+[[nodiscard]] std::string_view crossover_name(Crossover crossover);  // "uniform", "blx_alpha", ...
+[[nodiscard]] std::string_view duplicates_name(Duplicates duplicates);  // "resample", "allow", ...
+[[nodiscard]] std::string_view pruner_name(PrunerType type);            // "none", "median", ...
+[[nodiscard]] std::string_view retry_name(RetryOn end);                 // "preempted", "oom", ...
+
+}  // namespace tune::tuner

@@ -1,0 +1,268 @@
+// What a study measures: its objectives and the constraints on its results.
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "tuner/config/fields.h"
+#include "tuner/config/study_sections.h"
+#include "tuner/config/study_words.h"
+#include "tuner/space/wording.h"
+
+namespace tune::tuner {
+namespace {
+
+Result<void> read_goal(const Fields& fields, MetricConfig& metric) {
+    const Node* goal = fields.find("goal");
+    if (goal == nullptr) return {};
+    const std::optional<Goal> parsed =
+        goal->type == Node::Type::kString ? goal_from_name(goal->text) : std::nullopt;
+    if (!parsed)
+        return fault_at(goal->place, fields.path_of("goal"),
+                        "expected min or max, found " + describe(*goal));
+    metric.goal = *parsed;
+    return {};
+}
+
+Result<void> read_name(const Fields& fields, MetricConfig& metric) {
+    TUNE_TRY_VOID(fields.text("name", metric.name, 250));
+    const Node* name = fields.find("name");
+    if (name == nullptr) return {};
+    if (const auto fault = metric_name_fault(metric.name))
+        return fault_at(name->place, fields.path_of("name"), *fault);
+    return {};
+}
+
+Result<MetricConfig> read_objective(const Node& node, const std::string& path) {
+    MetricConfig metric;
+    if (node.type == Node::Type::kString) {
+        Result<void> parsed = parse_metric_flag(node.text, metric);
+        if (!parsed) return fault_at(node.place, path, parsed.error().message);
+        return metric;
+    }
+    TUNE_TRY(fields, Fields::open(node, path, {"name", "goal", "step", "take"}));
+    TUNE_TRY_VOID(read_name(fields, metric));
+    TUNE_TRY_VOID(read_goal(fields, metric));
+    TUNE_TRY_VOID(fields.text("step", metric.step, 100));
+    if (const Node* take = fields.find("take");
+        take != nullptr &&
+        (take->type != Node::Type::kString || !take_from_name(take->text, metric)))
+        return fault_at(
+            take->place, fields.path_of("take"),
+            "expected best, last or mean_last_N (N from 1 to 1000), found " + describe(*take));
+    return metric;
+}
+
+Result<void> read_bound(const Fields& fields, std::string_view key, std::optional<double>& bound) {
+    if (fields.find(key) == nullptr) return {};
+    double value = 0;
+    constexpr double kFinite = std::numeric_limits<double>::max();
+    TUNE_TRY_VOID(fields.number(key, value, -kFinite, kFinite));
+    bound = value;
+    return {};
+}
+
+Result<ConstraintConfig> read_constraint(const Node& node, const std::string& path) {
+    TUNE_TRY(fields, Fields::open(node, path, {"name", "min", "max", "take"}));
+    ConstraintConfig constraint;
+    constraint.metric.take = Take::kLast;
+    TUNE_TRY_VOID(read_name(fields, constraint.metric));
+    if (constraint.metric.name.empty())
+        return fault_at(node.place, path, "'name' is missing: the metric that is bounded");
+    TUNE_TRY_VOID(read_bound(fields, "min", constraint.min));
+    TUNE_TRY_VOID(read_bound(fields, "max", constraint.max));
+    if (!constraint.min && !constraint.max)
+        return fault_at(node.place, path,
+                        "a constraint needs a bound: min, max or both, such as {name: " +
+                            constraint.metric.name + ", max: 20}");
+    if (constraint.min && constraint.max && *constraint.min > *constraint.max)
+        return fault_at(node.place, path, "min is above max: no trial could be feasible");
+    const Node* take = fields.find("take");
+    if (take == nullptr) return constraint;
+    const bool is_known =
+        take->type == Node::Type::kString && take_from_name(take->text, constraint.metric);
+    if (!is_known || constraint.metric.take == Take::kBest)
+        return fault_at(
+            take->place, fields.path_of("take"),
+            "expected last or mean_last_N (N from 1 to 1000), found " + describe(*take));
+    return constraint;
+}
+
+std::string item_path(const char* key, std::size_t index) {
+    return std::string(key) + "[" + std::to_string(index) + "]";
+}
+
+Error bad(std::string_view path, const std::string& message) {
+    return fault_at({}, path, message);
+}
+
+}  // namespace
+
+Result<void> read_metric(const Node& node, StudyConfig& config) {
+    config.more_metrics.clear();
+    if (node.type != Node::Type::kList) {
+        TUNE_TRY(metric, read_objective(node, "metric"));
+        config.metric = std::move(metric);
+        return {};
+    }
+    if (node.items.empty() || node.items.size() > kObjectivesMax)
+        return fault_at(node.place, "metric",
+                        "expected 1 to " + std::to_string(kObjectivesMax) +
+                            " objectives, found a list of " + std::to_string(node.items.size()));
+    std::vector<MetricConfig> metrics;
+    for (const Node& item : node.items) {
+        const std::string path = item_path("metric", metrics.size());
+        TUNE_TRY(metric, read_objective(item, path));
+        if (metric.name.empty())
+            return fault_at(item.place, path, "'name' is missing: each objective needs one");
+        for (const MetricConfig& other : metrics)
+            if (other.name == metric.name)
+                return fault_at(item.place, path,
+                                "the metric " + in_quotes(metric.name) + " is an objective twice");
+        metrics.push_back(std::move(metric));
+    }
+    config.metric = std::move(metrics.front());
+    config.more_metrics.assign(std::make_move_iterator(metrics.begin() + 1),
+                               std::make_move_iterator(metrics.end()));
+    return {};
+}
+
+Result<void> read_constraints(const Node& node, StudyConfig& config) {
+    if (node.type != Node::Type::kList)
+        return fault_at(
+            node.place, "constraints",
+            "expected a list such as [{name: latency_ms, max: 20}], found " + describe(node));
+    if (node.items.size() > kConstraintsMax)
+        return fault_at(
+            node.place, "constraints",
+            "at most " + std::to_string(kConstraintsMax) + " constraints are supported");
+    config.constraints.clear();
+    for (const Node& item : node.items) {
+        const std::string path = item_path("constraints", config.constraints.size());
+        TUNE_TRY(constraint, read_constraint(item, path));
+        for (const ConstraintConfig& other : config.constraints)
+            if (other.metric.name == constraint.metric.name)
+                return fault_at(item.place, path,
+                                "the metric " + in_quotes(constraint.metric.name) +
+                                    " is bounded twice; give min and max in one constraint");
+        config.constraints.push_back(std::move(constraint));
+    }
+    return {};
+}
+
+std::vector<MetricConfig> metrics_of(const StudyConfig& config) {
+    std::vector<MetricConfig> metrics = {config.metric};
+    metrics.insert(metrics.end(), config.more_metrics.begin(), config.more_metrics.end());
+    return metrics;
+}
+
+std::vector<double> violations_of(const std::vector<ConstraintConfig>& constraints,
+                                  const std::vector<double>& values) {
+    std::vector<double> found;
+    for (std::size_t i = 0; i < constraints.size() && i < values.size(); ++i) {
+        double beyond = 0;
+        if (constraints[i].max) beyond += std::max(0.0, values[i] - *constraints[i].max);
+        if (constraints[i].min) beyond += std::max(0.0, *constraints[i].min - values[i]);
+        found.push_back(beyond);
+    }
+    return found;
+}
+
+double violation_of(const std::vector<ConstraintConfig>& constraints,
+                    const std::vector<double>& values) {
+    double sum = 0;
+    for (const double beyond : violations_of(constraints, values)) sum += beyond;
+    return sum;
+}
+
+Result<void> check_metrics(const StudyConfig& config) {
+    const bool is_several = !config.more_metrics.empty();
+    if (is_several && config.pruner.type != PrunerType::kNone)
+        return bad("pruner",
+                   "a pruner compares trials by one value, and this study has " +
+                       std::to_string(1 + config.more_metrics.size()) +
+                       " objectives; leave the pruner out (pruner: none), or make one objective a "
+                       "constraint");
+    const std::size_t objectives = 1 + config.more_metrics.size();
+    const std::size_t targets = config.budget.target.size();
+    if (targets != 0 && targets != objectives)
+        return bad("budget", "target has " + std::to_string(targets) +
+                                 (targets == 1 ? " number" : " numbers") + " and this study " +
+                                 std::to_string(objectives) +
+                                 (objectives == 1 ? " objective" : " objectives") +
+                                 "; give one number for each");
+    if (config.warm_start && config.warm_start->history > 0 && !config.constraints.empty())
+        return bad("warm_start",
+                   "earlier trials say nothing of this study's constraints, so they are no history "
+                   "for its sampler; leave history out, their best points can be its first trials");
+    if (config.warm_start)
+        for (const EarlierTrial& trial : config.warm_start->trials)
+            if (1 + trial.more_values.size() != objectives)
+                return bad("warm_start", "an earlier trial has " +
+                                             std::to_string(1 + trial.more_values.size()) +
+                                             " values and this study " +
+                                             std::to_string(objectives) + " objectives");
+    const SamplerType type = config.sampler.type;
+    const bool has_history = config.warm_start && config.warm_start->history > 0;
+    if (type == SamplerType::kPbt && has_history)
+        return bad("warm_start.history",
+                   "the sampler pbt continues checkpoints of its own trials and learns nothing "
+                   "from another study's; leave history out (top is fine)");
+    constexpr SamplerType kTakeMore[] = {
+        SamplerType::kAuto,   SamplerType::kTpe, SamplerType::kNsga2, SamplerType::kNsga3,
+        SamplerType::kRandom, SamplerType::kQmc, SamplerType::kGrid};
+    const bool is_more = is_several || !config.constraints.empty();
+    const bool takes_more =
+        std::find(std::begin(kTakeMore), std::end(kTakeMore), type) != std::end(kTakeMore);
+    if (!takes_more && is_more)
+        return bad("sampler", "the sampler " + std::string(sampler_name(type)) +
+                                  " takes one objective and no constraints; use auto, tpe, nsga2 "
+                                  "or nsga3 here");
+    const bool is_preset = config.sampler.preset == TpePreset::kHyperopt ||
+                           config.sampler.preset == TpePreset::kWatanabe;
+    if (is_more && is_preset)
+        return bad("sampler", "the preset " + std::string(preset_name(config.sampler.preset)) +
+                                  " takes one objective and no constraints; leave it out here");
+    const bool is_each = type == SamplerType::kTpe &&
+                         config.sampler.constraints == ConstraintRule::kEach &&
+                         !config.constraints.empty();
+    const bool is_plain =
+        config.sampler.preset == TpePreset::kTune || config.sampler.preset == TpePreset::kOptuna5;
+    if (is_each && (is_several || !is_plain))
+        return bad("sampler.constraints",
+                   "one model a constraint (each) goes with one objective and no other preset; "
+                   "leave constraints out here");
+    if (type == SamplerType::kNsga3 && !is_several)
+        return bad("sampler",
+                   "the sampler nsga3 spreads trials between several objectives, and this study "
+                   "has one; use nsga2 or tpe");
+    return {};
+}
+
+Result<void> parse_metrics_flag(std::string_view text, StudyConfig& config) {
+    std::vector<MetricConfig> metrics;
+    const std::vector<MetricConfig> before = metrics_of(config);
+    while (true) {
+        const std::size_t comma = text.find(',');
+        // What the file says besides name and goal is kept, place by place.
+        MetricConfig metric =
+            metrics.size() < before.size() ? before[metrics.size()] : MetricConfig{};
+        TUNE_TRY_VOID(parse_metric_flag(text.substr(0, comma), metric));
+        for (const MetricConfig& other : metrics)
+            if (other.name == metric.name)
+                return bad("metric",
+                           "the metric " + in_quotes(metric.name) + " is an objective twice");
+        metrics.push_back(std::move(metric));
+        if (comma == std::string_view::npos) break;
+        text.remove_prefix(comma + 1);
+    }
+    if (metrics.size() > kObjectivesMax)
+        return bad("metric",
+                   "at most " + std::to_string(kObjectivesMax) + " objectives are supported");
+    config.metric = std::move(metrics.front());
+    config.more_metrics.assign(std::make_move_iterator(metrics.begin() + 1),
+                               std::make_move_iterator(metrics.end()));
+    return {};
+}
+
+}  // namespace tune::tuner

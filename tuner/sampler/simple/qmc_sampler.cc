@@ -1,0 +1,104 @@
+// Sobol's sequence (direction numbers of Joe and Kuo 2008, by Boost.Random) with the nested uniform
+// scrambling of Owen in the hashed form of Laine and Karras (2011) with Burley's constants
+// ("Practical Hash-based Owen Scrambling", 2020).
+//
+// Why scrambled: the plain sequence starts in a corner (0, 0, ...) and its first points are the
+// same in every study. Scrambling keeps the balance of the sequence, makes each point uniform, and
+// gives every seed its own.
+
+#include "tuner/sampler/simple/qmc_sampler.h"
+
+#include <algorithm>
+#include <boost/random/sobol.hpp>
+#include <cmath>
+
+namespace tune::tuner {
+namespace {
+
+std::uint32_t reverse_bits(std::uint32_t x) {
+    x = ((x >> 1) & 0x55555555u) | ((x & 0x55555555u) << 1);
+    x = ((x >> 2) & 0x33333333u) | ((x & 0x33333333u) << 2);
+    x = ((x >> 4) & 0x0f0f0f0fu) | ((x & 0x0f0f0f0fu) << 4);
+    return __builtin_bswap32(x);
+}
+
+/// Each bit is flipped by a hash of the bits above it.
+std::uint32_t owen_scramble(std::uint32_t x, std::uint32_t seed) {
+    x = reverse_bits(x);
+    x ^= x * 0x3d20adeau;
+    x += seed;
+    x *= (seed >> 16) | 1u;
+    x ^= x * 0x05526c56u;
+    x ^= x * 0x53a22864u;
+    return reverse_bits(x);
+}
+
+/// `uniform` in [0, 1) to a value of the parameter.
+double value_at(const Parameter& parameter, double uniform) {
+    const Axis axis = Axis::of(parameter);
+    if (axis.kind == Axis::Kind::kCategory) return axis.category_at(uniform);
+    const double value = axis.value(axis.quantile(uniform));
+    return axis.kind == Axis::Kind::kStepped ? parameter.snap(value) : value;
+}
+
+}  // namespace
+
+/// One point at a time, from any place in the sequence.
+class QmcSampler::Sequence {
+public:
+    Sequence(std::size_t dimensions, std::uint64_t seed) : engine_(dimensions), point_(dimensions) {
+        std::vector<double> uniforms(dimensions);
+        CounterSource(seed).fill(0, stream_key("scrambling of the Sobol sequence"), uniforms);
+        for (const double uniform : uniforms)
+            seeds_.push_back(static_cast<std::uint32_t>(uniform * 4294967296.0));
+    }
+
+    const std::vector<double>& at(std::uint64_t number) {
+        // Boost leaves out the first point, the origin, without which powers of two are not
+        // balanced.
+        engine_.seed();
+        if (number > 0) engine_.discard((number - 1) * point_.size());
+        for (std::size_t i = 0; i < point_.size(); ++i) {
+            const auto top = number > 0 ? static_cast<std::uint32_t>(engine_() >> 32) : 0u;
+            point_[i] = static_cast<double>(owen_scramble(top, seeds_[i])) / 4294967296.0;
+        }
+        return point_;
+    }
+
+private:
+    boost::random::sobol engine_;
+    std::vector<double> point_;
+    std::vector<std::uint32_t> seeds_;
+};
+
+QmcSampler::QmcSampler(const Space& space, std::uint64_t seed)
+    : space_(space),
+      groups_(groups_of(space)),
+      dimension_of_(space.size(), kSobolParametersMax),
+      source_(seed) {
+    std::size_t dimensions = 0;
+    for (std::size_t i = 0; i < space.size() && dimensions < kSobolParametersMax; ++i)
+        if (!space[i].is_single()) dimension_of_[i] = dimensions++;
+    if (dimensions > 0) sequence_ = std::make_unique<Sequence>(dimensions, seed);
+}
+
+QmcSampler::~QmcSampler() = default;
+
+Result<void> QmcSampler::observe(const Observation& observation) {
+    if (observation.state == Observation::State::kGone) return {};
+    return space_.check(observation.point);
+}
+
+Point QmcSampler::suggest(std::uint64_t number, const Point& fixed) {
+    const std::vector<double>* uniforms = sequence_ ? &sequence_->at(number) : nullptr;
+    return compose_point(space_, groups_, fixed, [&](const Group& group, Point& point) {
+        for (const std::size_t index : group.members) {
+            const std::size_t dimension = dimension_of_[index];
+            point[index] = dimension < kSobolParametersMax
+                               ? value_at(space_[index], (*uniforms)[dimension])
+                               : draw_uniform(space_[index], source_, number);
+        }
+    });
+}
+
+}  // namespace tune::tuner

@@ -1,0 +1,287 @@
+#include "tuner/study/journal/journal.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/limits.h"
+#include "tracker/store/metrics/metric_goal.h"
+
+namespace tune::tuner {
+namespace {
+
+using tracker::Command;
+using tracker::Tag;
+
+/// The trial's value as a metric of its run: the objective's history may hold better or later rows.
+constexpr const char* kValueMetric = "tune.value";
+/// How far it lies beyond the constraints' bounds.
+constexpr const char* kViolationMetric = "tune.violation";
+/// Bytes of the list of a Pareto front's trials that a tag shows; the API gives them all.
+constexpr std::size_t kBestNumbersMax = 4000;
+
+tracker::RunStatus run_status(StudyState state) {
+    switch (state) {
+        case StudyState::kRunning: return tracker::RunStatus::kRunning;
+        case StudyState::kPaused: return tracker::RunStatus::kScheduled;
+        case StudyState::kStopped: return tracker::RunStatus::kKilled;
+        case StudyState::kCompleted: return tracker::RunStatus::kFinished;
+    }
+    return tracker::RunStatus::kRunning;
+}
+
+Command study_document_command(const Study& study) {
+    const StudyIdentity& identity = study.identity();
+    Json document = {{"name", identity.name},
+                     {"id", identity.id},
+                     {"run_id", identity.run_id},
+                     {"experiment_id", identity.experiment_id},
+                     {"seed", identity.seed},
+                     {"created_ms", identity.created_ms},
+                     {"started_ms", study.started_ms()},
+                     {"state", study_state_name(study.state())},
+                     {"config", to_json(study.config())}};
+    if (!study.note().empty()) document["note"] = study.note();
+    if (study.end() != StudyEnd::kNone) document["ended_by"] = study_end_name(study.end());
+    for (const StudyEpoch& epoch : study.earlier()) {
+        StudyConfig of_epoch;  // its order of parameters is kept with it
+        of_epoch.space = epoch.space;
+        of_epoch.sampler = epoch.sampler;
+        document["earlier"].push_back({{"until", epoch.until}, {"config", to_json(of_epoch)}});
+    }
+    return tracker::PutDocument{kStudyCollection, identity.name, to_text(document)};
+}
+
+std::vector<Tag> study_tags(const Study& study) {
+    std::string names;
+    std::string goals;
+    for (const MetricConfig& metric : metrics_of(study.config())) {
+        names += (names.empty() ? "" : ", ") + metric.name;
+        goals += (goals.empty() ? "" : ", ") + std::string(goal_name(metric.goal));
+    }
+    return {{"tune.study", study.name()},
+            {"tune.kind", "study"},
+            {"tune.state", std::string(study_state_name(study.state()))},
+            {"tune.metric", std::move(names)},
+            {"tune.goal", std::move(goals)}};
+}
+
+std::vector<Tag> trial_state_tags(const Trial& trial) {
+    std::vector<Tag> tags = {{"tune.state", std::string(trial_state_name(trial.state))},
+                             {"tune.attempt", std::to_string(trial.attempt)}};
+    if (!trial.reason.empty()) tags.push_back({"tune.reason", trial.reason});
+    if (!trial.worker.empty()) tags.push_back({"tune.worker", trial.worker});
+    if (trial.reused_from) tags.push_back({"tune.reused_from", std::to_string(*trial.reused_from)});
+    if (trial.origin && trial.origin->parent)
+        tags.push_back({"tune.parent_trial", std::to_string(*trial.origin->parent)});
+    return tags;
+}
+
+void add_finish_tags(std::vector<Tag>& tags, const FinishRequest& finish) {
+    if (finish.exit_code) tags.push_back({"tune.exit_code", std::to_string(*finish.exit_code)});
+    if (finish.signal) tags.push_back({"tune.signal", std::to_string(*finish.signal)});
+    if (finish.wall_ms > 0) tags.push_back({"tune.wall_ms", std::to_string(finish.wall_ms)});
+    if (finish.cpu_ms > 0) tags.push_back({"tune.cpu_ms", std::to_string(finish.cpu_ms)});
+    if (finish.max_rss_kb > 0)
+        tags.push_back({"tune.max_rss_kb", std::to_string(finish.max_rss_kb)});
+}
+
+/// Params in batches that the store takes.
+void add_params(std::vector<Command>& commands, const Study& study, const Trial& trial) {
+    tracker::LogBatch batch{.run_id = trial.run_id};
+    for (auto& [name, text] : study.config().space.texts(trial.point)) {
+        batch.params.push_back({name, std::move(text)});
+        if (batch.params.size() < kBatchParamsMax) continue;
+        commands.push_back(std::exchange(batch, {.run_id = trial.run_id}));
+    }
+    if (!batch.params.empty()) commands.push_back(std::move(batch));
+}
+
+/// A configuration as it was written. `preset` is always written now; without one a study of TPE
+/// followed Optuna 5, and goes on so.
+Result<StudyConfig> recorded_config(Json json) {
+    const auto sampler = json.find("sampler");
+    if (sampler != json.end() && sampler->is_object() && sampler->value("type", "") == "tpe")
+        sampler->emplace("preset", preset_name(TpePreset::kOptuna5));
+    return study_config_from_json(json);
+}
+
+Study read_study(const Json& document) {
+    const Result<StudyConfig> config = recorded_config(document.at("config"));
+    if (!config) throw std::runtime_error(config.error().text());
+    StudyIdentity identity;
+    identity.name = document.at("name").get<std::string>();
+    identity.id = document.at("id").get<std::string>();
+    identity.run_id = document.at("run_id").get<std::string>();
+    identity.experiment_id = document.at("experiment_id").get<std::int64_t>();
+    identity.seed = document.at("seed").get<std::uint64_t>();
+    identity.created_ms = document.at("created_ms").get<std::int64_t>();
+    const Result<StudyState> state = study_state_from_name(document.at("state").get<std::string>());
+    if (!state) throw std::runtime_error(state.error().message);
+    Study study(std::move(identity), *config);
+    study.restore_state(*state, document.value("note", ""), document.at("started_ms"));
+    std::vector<StudyEpoch> earlier;
+    for (const Json& epoch : document.value("earlier", Json::array())) {
+        Result<StudyConfig> of_epoch = recorded_config(epoch.at("config"));
+        if (!of_epoch) throw std::runtime_error(of_epoch.error().text());
+        earlier.push_back(
+            {epoch.at("until"), std::move(of_epoch->space), std::move(of_epoch->sampler)});
+    }
+    study.restore_end(study_end_from_name(document.value("ended_by", "none")), std::move(earlier));
+    return study;
+}
+
+}  // namespace
+
+std::string trial_key_prefix(const StudyIdentity& study) {
+    return study.id + "/";
+}
+
+std::string trial_key(const StudyIdentity& study, std::uint64_t number) {
+    char digits[24];
+    std::snprintf(digits, sizeof digits, "%08llu", static_cast<unsigned long long>(number));
+    return trial_key_prefix(study) + digits;
+}
+
+std::vector<Command> create_study_commands(const Study& study) {
+    const StudyIdentity& identity = study.identity();
+    std::vector<Command> commands = {tracker::CreateRun{.experiment_id = identity.experiment_id,
+                                                        .run_id = identity.run_id,
+                                                        .run_name = identity.name,
+                                                        .start_time_ms = identity.created_ms,
+                                                        .tags = study_tags(study),
+                                                        .status = run_status(study.state())}};
+    // What `metrics.<objective>.best` means in searches of the experiment.
+    for (const MetricConfig& metric : metrics_of(study.config())) {
+        std::string goal_tag = std::string(tracker::kMetricGoalTag) + metric.name;
+        if (goal_tag.size() > kKeyCharsMax) continue;
+        commands.push_back(tracker::SetExperimentTag{
+            identity.experiment_id, {std::move(goal_tag), std::string(goal_name(metric.goal))}});
+    }
+    commands.push_back(study_document_command(study));
+    return commands;
+}
+
+std::vector<Command> update_study_commands(const Study& study, std::int64_t now_ms) {
+    const std::string& run_id = study.identity().run_id;
+    tracker::UpdateRun update{.run_id = run_id, .status = run_status(study.state())};
+    if (tracker::is_terminal(*update.status)) update.end_time_ms = now_ms;
+    return {
+        std::move(update),
+        tracker::LogBatch{.run_id = run_id, .metrics = {}, .params = {}, .tags = study_tags(study)},
+        study_document_command(study)};
+}
+
+Command best_trial_command(const Study& study, std::int64_t now_ms) {
+    tracker::LogBatch batch{.run_id = study.identity().run_id};
+    if (study.best() == nullptr) {
+        std::string numbers;
+        for (const Trial* trial : study.best_trials()) {
+            if (numbers.size() > kBestNumbersMax) {
+                numbers += ", ...";
+                break;
+            }
+            numbers += (numbers.empty() ? "" : ", ") + std::to_string(trial->number);
+        }
+        batch.tags = {{"tune.best_trials", std::move(numbers)}};
+        return batch;
+    }
+    const Trial& best = *study.best();
+    batch.metrics.push_back({.key = study.config().metric.name,
+                             .value = *best.value,
+                             .timestamp_ms = now_ms,
+                             .step = static_cast<std::int64_t>(best.number)});
+    batch.tags = {{"tune.best_trial", std::to_string(best.number)},
+                  {"tune.best_value", number_text(*best.value)},
+                  {"tune.best_run_id", best.run_id},
+                  {"tune.best_params", to_text(study.config().space.to_json(best.point))}};
+    return batch;
+}
+
+std::vector<Command> create_trial_commands(const Study& study, const Trial& trial) {
+    const StudyIdentity& identity = study.identity();
+    std::vector<Tag> tags = trial_state_tags(trial);
+    tags.push_back({"mlflow.parentRunId", identity.run_id});
+    tags.push_back({"tune.study", identity.name});
+    tags.push_back({"tune.trial", std::to_string(trial.number)});
+    std::vector<Command> commands;
+    commands.push_back(
+        tracker::CreateRun{.experiment_id = identity.experiment_id,
+                           .run_id = trial.run_id,
+                           .run_name = identity.name + "-" + std::to_string(trial.number),
+                           .start_time_ms = trial.start_ms != 0 ? trial.start_ms : trial.created_ms,
+                           .tags = std::move(tags),
+                           .status = run_status(trial.state)});
+    add_params(commands, study, trial);
+    // It never ran, or its creation was refused before and it has ended meanwhile.
+    if (is_ended(trial.state)) {
+        commands.push_back(tracker::UpdateRun{.run_id = trial.run_id,
+                                              .status = run_status(trial.state),
+                                              .end_time_ms = trial.end_ms});
+        if (trial.state == TrialState::kComplete && trial.value) {
+            tracker::LogBatch batch{.run_id = trial.run_id};
+            for (const char* key : {kValueMetric, study.config().metric.name.c_str()})
+                if (trial.reused_from || key == kValueMetric)
+                    batch.metrics.push_back({.key = key,
+                                             .value = *trial.value,
+                                             .timestamp_ms = trial.end_ms,
+                                             .step = 0});
+            commands.push_back(std::move(batch));
+        }
+    }
+    commands.push_back(trial_document_command(study, trial));
+    return commands;
+}
+
+std::vector<Command> update_trial_commands(const Study& study, const Trial& trial,
+                                           const FinishRequest* finish) {
+    tracker::UpdateRun update{.run_id = trial.run_id, .status = run_status(trial.state)};
+    if (trial.start_ms != 0) update.start_time_ms = trial.start_ms;
+    if (is_ended(trial.state)) update.end_time_ms = trial.end_ms;
+    tracker::LogBatch batch{.run_id = trial.run_id};
+    batch.tags = trial_state_tags(trial);
+    if (finish != nullptr) add_finish_tags(batch.tags, *finish);
+    if (trial.state == TrialState::kComplete && trial.value)
+        batch.metrics.push_back(
+            {.key = kValueMetric, .value = *trial.value, .timestamp_ms = trial.end_ms, .step = 0});
+    for (std::size_t i = 0; i < trial.more_values.size(); ++i)
+        batch.metrics.push_back({.key = kValueMetric + ("_" + std::to_string(i + 2)),
+                                 .value = trial.more_values[i],
+                                 .timestamp_ms = trial.end_ms,
+                                 .step = 0});
+    if (trial.state == TrialState::kComplete && !study.config().constraints.empty())
+        batch.metrics.push_back({.key = kViolationMetric,
+                                 .value = violation_of(trial, study.config()),
+                                 .timestamp_ms = trial.end_ms,
+                                 .step = 0});
+    return {std::move(update), std::move(batch), trial_document_command(study, trial)};
+}
+
+Command trial_document_command(const Study& study, const Trial& trial) {
+    return tracker::PutDocument{kTrialCollection, trial_key(study.identity(), trial.number),
+                                trial_to_document(trial)};
+}
+
+Result<Study> study_from_document(std::string_view json_text) {
+    TUNE_TRY(document, parse_json(json_text));
+    try {
+        return read_study(document);
+    } catch (const std::exception& fault) {
+        return Error{Code::kDataLoss,
+                     "the document of a study cannot be read: " + std::string(fault.what())};
+    }
+}
+
+tracker::RunStatus run_status(TrialState state) {
+    switch (state) {
+        case TrialState::kQueued: return tracker::RunStatus::kScheduled;
+        case TrialState::kRunning: return tracker::RunStatus::kRunning;
+        case TrialState::kComplete: return tracker::RunStatus::kFinished;
+        case TrialState::kPruned:
+        case TrialState::kCancelled: return tracker::RunStatus::kKilled;
+        case TrialState::kFailed: return tracker::RunStatus::kFailed;
+    }
+    return tracker::RunStatus::kFailed;
+}
+
+}  // namespace tune::tuner

@@ -1,0 +1,225 @@
+#pragma once
+// All studies of a server: the one place where trials are handed out, reported on and ended.
+//
+//   agents, REST clients --> Studies --> Store (documents and runs in one transaction)
+//                            ^            |
+//                            +- on_commit +  metrics of trials -> objective, pruner -> directives
+//
+// Concurrency: thread-safe; one mutex, held for computing only. Calls that change something answer
+// through a completion after the change is on disk; the completion runs on any thread, without the
+// lock, exactly once. Nothing blocks except open() and stop().
+//
+// What is answered is on disk. A call that fails with kRequestLimitExceeded, kResourceExhausted or
+// kTemporarilyUnavailable (queue full, disk full) may or may not take effect; repeating it with the
+// same request id is always right. What memory holds beyond the disk is written again each second.
+//
+// Memory: about 400 bytes a trial plus its point; studies are never unloaded.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "tracker/store/store.h"
+#include "tuner/protocol.h"
+#include "tuner/study/journal/replay.h"
+#include "tuner/study/study.h"
+
+namespace tune::tuner {
+
+template <class T>
+using Done = std::function<void(Result<T>)>;
+
+/// Told of every change after it is on disk, and of new intermediate values. Called with the lock
+/// of Studies held: read what is given, hand it on, never block or call back.
+class StudyListener {
+public:
+    virtual ~StudyListener() = default;
+    virtual void on_trial(const Study& study, const Trial& trial) = 0;
+    virtual void on_study(const Study& study) = 0;
+};
+
+struct StudiesOptions {
+    tracker::Store* store = nullptr;  ///< outlives Studies or is stopped before it is destroyed
+    const Clock* clock = nullptr;     ///< default: the system's
+    StudyListener* listener = nullptr;
+    std::int64_t heartbeat_ms = kHeartbeat_ms;
+    std::int64_t lease_ttl_ms = kLeaseTtl_ms;
+    /// Agents get trials of this study only; empty: of all. For a server inside `tune run`, which
+    /// must not go on with other studies of the same folder.
+    std::string only_study = {};
+    /// False: nobody calls tick() but the caller; for tests with a ManualClock.
+    bool ticker = true;
+};
+
+struct AskRequest {
+    std::string study = {};
+    int count = 1;
+    std::string request_id = {};
+    std::string worker = {};  ///< what the client calls itself; shown to the user
+    /// > 0: the attempt is lost without a report or a renewal for this long. 0: it is the client's
+    /// until it ends.
+    std::int64_t lease_ttl_ms = 0;
+};
+
+struct AskedTrial {
+    std::uint64_t number = 0;
+    int attempt = 0;
+    std::string run_id = {};
+    std::int64_t experiment_id = 0;
+    std::string params_json = {};
+    std::uint64_t seed = 0;
+    std::optional<Origin> origin = {};  ///< population based training
+    Steps steps = {};                   ///< the same
+};
+
+/// Names a trial of a study to REST clients. `attempt` 0: the current one; only for trials without
+/// a lease, for those with one may have been given to another client.
+struct TrialName {
+    std::string study = {};
+    std::uint64_t number = 0;
+    int attempt = 0;
+};
+
+struct ClientReport {
+    TrialName trial = {};
+    std::int64_t step = 0;
+    double value = 0;
+    /// One that the study measures, or the budget counts; empty: its only objective.
+    std::string metric = {};
+};
+
+struct TellRequest {
+    TrialName trial = {};
+    std::string request_id = {};
+    /// complete, pruned, failed or cancelled; nothing: complete.
+    std::optional<TrialState> state = {};
+    /// complete without a value: what was reported counts, as the study takes it.
+    std::optional<double> value = {};
+    std::string reason = {};
+    /// Of the objectives after the first. REQUIRES: `value` is given.
+    std::vector<double> more_values = {};
+    /// Of metrics with bounds, by name; of the others what was reported counts.
+    std::vector<std::pair<std::string, double>> constraints = {};
+    /// Of the budget's cost metric; less than what was reported counts for nothing.
+    std::optional<double> cost = {};
+};
+
+class Studies {
+public:
+    /// Most trials of one ask; keeps a transaction and an answer small.
+    static constexpr int kAskCountMax = 1000;
+    /// Longest lease of an ask: 30 days. Who needs a longer one can renew it, or have none.
+    static constexpr std::int64_t kAskLeaseMax_ms = std::int64_t{30} * 24 * 3600 * 1000;
+
+    /// Reads all studies from the store (100,000 trials in about a second), gives every live lease
+    /// one time to live of grace, and observes the store from now on. REQUIRES: no command has been
+    /// submitted yet. A study whose documents cannot be read is set aside: every call that names it
+    /// gets kDataLoss with the reason. Errors: those of the store.
+    [[nodiscard]] static Result<std::unique_ptr<Studies>> open(StudiesOptions options);
+    ~Studies();
+    Studies(const Studies&) = delete;
+    Studies& operator=(const Studies&) = delete;
+
+    /// Makes the samplers of running studies ready in the background, so that the first suggestion
+    /// after a start is as fast as the others. For servers; a program that only looks needs none.
+    void warm_up();
+    /// No more trials start; waiting polls are answered (heartbeats with `draining`).
+    void drain();
+    /// drain, and the ticker ends. Idempotent. Completions of running writes still come.
+    void stop();
+
+    // --- studies ---
+
+    struct Created {
+        std::string name;
+        bool is_new = false;  ///< false: a study of this name went on
+    };
+    /// Creates the study, or goes on with the one of this name: then budget, pruner, sampler,
+    /// command and the like become those of `config`, and a paused, stopped or completed study runs
+    /// again. Errors: kInvalidParameterValue (check_study); kResourceConflict with the list of
+    /// differences in space, metric or seed; kResourceConflict when the experiment of that name is
+    /// deleted.
+    /// With `extend` a study of this name may get another space: trials that exist count with the
+    /// `init` of parameters that are new, and none may lie outside (else kResourceConflict).
+    /// A new study with a warm start takes its trials from the study that names, which must exist
+    /// (else kResourceDoesNotExist).
+    struct CreateOptions {
+        bool extend = false;
+    };
+    void create(StudyConfig config, Done<Created> done) {
+        create(std::move(config), CreateOptions(), std::move(done));
+    }
+    void create(StudyConfig config, CreateOptions options, Done<Created> done);
+
+    /// Asks a new sampler for every suggestion of the study again (tuner/study/journal/replay.h),
+    /// on a reader thread. Errors: kResourceDoesNotExist; kRequestLimitExceeded.
+    void replay(const std::string& study, Done<ReplayReport> done) const;
+
+    enum class Change { kPause, kResume, kStop };
+    /// kPause: no trial starts, running ones go on. kStop: running ones are stopped and cancelled,
+    /// queued ones cancelled. kResume: runs again. Idempotent. Errors: kResourceDoesNotExist;
+    /// kResourceConflict for pausing or stopping a completed study.
+    void change(const std::string& study, Change change, Done<void> done);
+
+    /// Calls `read` under the lock. Errors: kResourceDoesNotExist naming the study.
+    Result<void> read(std::string_view study, const std::function<void(const Study&)>& read) const;
+    /// Calls `read` for each study under the lock, oldest first.
+    void read_all(const std::function<void(const Study&)>& read) const;
+
+    /// Answers once the study's version is another one than `version`, or after `wait_ms` (at most
+    /// kLongPollMax_ms). Errors: kResourceDoesNotExist.
+    void wait(const std::string& study, std::int64_t version, std::int64_t wait_ms,
+              Done<void> done);
+
+    // --- ask, report, tell ---
+
+    /// Fewer than `count` trials (also none) when the study may not start more; `read` says why.
+    /// Errors: kResourceDoesNotExist; kInvalidParameterValue for a count outside 1..kAskCountMax,
+    /// a lease outside 0..kAskLeaseMax_ms.
+    void ask(AskRequest request, Done<std::vector<AskedTrial>> done);
+    /// Logs the value and answers what the pruner says of it: nothing means go on. Errors:
+    /// kResourceConflict for an attempt that is not the current one; kInvalidParameterValue for a
+    /// metric that the study does not measure, or none where it has several objectives; for a trial
+    /// with a lease whose attempt is not named.
+    void report(ClientReport report, Done<std::optional<Action>> done);
+    /// The attempt's lease begins anew. Answers as report does; without a lease that is all.
+    /// Nothing is written. Errors: those of report about the attempt.
+    void renew(TrialName trial, Done<std::optional<Action>> done);
+    /// Ends the attempt. A repeat is fine. Errors: kResourceConflict for an attempt that is not
+    /// the current one or a trial that has ended otherwise (cancelled: fine);
+    /// kInvalidParameterValue for more or fewer values than objectives, a constraint or a cost that
+    /// the study does not have, a complete trial of which a value is missing, a trial with a lease
+    /// whose attempt is not named.
+    void tell(TellRequest request, Done<void> done);
+    /// `params_json`: an object, may be partial. The trial waits for the next ask or agent.
+    void enqueue(const std::string& study, const std::string& params_json, std::string request_id,
+                 Done<AskedTrial> done);
+
+    // --- agents (tuner/protocol.h) ---
+
+    void register_agent(RegisterRequest request, Done<RegisterReply> done);
+    void lease(const std::string& agent_id, LeaseRequest request, Done<LeaseReply> done);
+    void heartbeat(const std::string& agent_id, HeartbeatRequest request,
+                   Done<HeartbeatReply> done);
+    void report_metrics(const std::string& agent_id, ReportRequest request, Done<ReportReply> done);
+    void finish(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
+                Done<FinishReply> done);
+
+    /// Expires leases and polls, ends studies whose time is over, writes again what failed. The
+    /// ticker calls it when something is due.
+    void tick();
+
+private:
+    class Impl;
+    explicit Studies(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tune::tuner

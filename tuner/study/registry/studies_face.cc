@@ -1,0 +1,90 @@
+// The public face of Studies: every call goes on to the implementation.
+
+#include "tuner/study/registry/studies.h"
+
+#include "base/log.h"
+#include "tuner/study/registry/studies_impl.h"
+
+namespace tune::tuner {
+
+Studies::Studies(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Studies::~Studies() = default;
+
+Result<std::unique_ptr<Studies>> Studies::open(StudiesOptions options) {
+    TUNE_CHECK(options.store != nullptr, "Studies needs a store");
+    auto impl = std::make_unique<Impl>(std::move(options));
+    TUNE_TRY_VOID(impl->load());
+    impl->observe_store();
+    impl->prepare_large();
+    impl->start_ticker();
+    return std::unique_ptr<Studies>(new Studies(std::move(impl)));
+}
+
+void Studies::warm_up() {
+    if (!impl_->start_warming_up()) log_warning("the first suggestions take longer: busy");
+}
+void Studies::drain() {
+    impl_->drain();
+}
+void Studies::stop() {
+    impl_->stop();
+}
+void Studies::create(StudyConfig config, CreateOptions options, Done<Created> done) {
+    impl_->create(std::move(config), options, std::move(done));
+}
+void Studies::replay(const std::string& study, Done<ReplayReport> done) const {
+    impl_->replay(study, std::move(done));
+}
+void Studies::change(const std::string& study, Change change, Done<void> done) {
+    impl_->change(study, change, std::move(done));
+}
+Result<void> Studies::read(std::string_view study,
+                           const std::function<void(const Study&)>& read) const {
+    return impl_->read(study, read);
+}
+void Studies::read_all(const std::function<void(const Study&)>& read) const {
+    impl_->read_all(read);
+}
+void Studies::wait(const std::string& study, std::int64_t version, std::int64_t wait_ms,
+                   Done<void> done) {
+    impl_->wait(study, version, wait_ms, std::move(done));
+}
+void Studies::ask(AskRequest request, Done<std::vector<AskedTrial>> done) {
+    impl_->ask(std::move(request), std::move(done));
+}
+void Studies::report(ClientReport report, Done<std::optional<Action>> done) {
+    impl_->report(std::move(report), std::move(done));
+}
+void Studies::renew(TrialName trial, Done<std::optional<Action>> done) {
+    impl_->renew(trial, std::move(done));
+}
+void Studies::tell(TellRequest request, Done<void> done) {
+    impl_->tell(std::move(request), std::move(done));
+}
+void Studies::enqueue(const std::string& study, const std::string& params_json,
+                      std::string request_id, Done<AskedTrial> done) {
+    impl_->enqueue(study, params_json, std::move(request_id), std::move(done));
+}
+void Studies::register_agent(RegisterRequest request, Done<RegisterReply> done) {
+    impl_->register_agent(std::move(request), std::move(done));
+}
+void Studies::lease(const std::string& agent_id, LeaseRequest request, Done<LeaseReply> done) {
+    impl_->lease(agent_id, std::move(request), std::move(done));
+}
+void Studies::heartbeat(const std::string& agent_id, HeartbeatRequest request,
+                        Done<HeartbeatReply> done) {
+    impl_->heartbeat(agent_id, std::move(request), std::move(done));
+}
+void Studies::report_metrics(const std::string& agent_id, ReportRequest request,
+                             Done<ReportReply> done) {
+    impl_->report_metrics(agent_id, std::move(request), std::move(done));
+}
+void Studies::finish(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
+                     Done<FinishReply> done) {
+    impl_->finish(agent_id, attempt, std::move(request), std::move(done));
+}
+void Studies::tick() {
+    impl_->tick();
+}
+
+}  // namespace tune::tuner

@@ -1,0 +1,254 @@
+#pragma once
+// Inside of Studies, shared by its .cc files: studies.cc (opening, studies), studies_trials.cc
+// (ask, report, tell), studies_agents.cc (the agent protocol), studies_time.cc (tick and commits),
+// studies_writes.cc (the way to the store).
+
+#include <condition_variable>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "tuner/study/journal/journal.h"
+#include "tuner/study/registry/studies.h"
+
+namespace tune::tuner {
+
+class Studies::Impl final : public tracker::CommitObserver {
+public:
+    explicit Impl(StudiesOptions options);
+    ~Impl() override;
+
+    class Turn;
+    using Written = std::function<void(Turn&, Result<void>)>;
+
+    /// One stretch of work under the lock. When it ends, what it writes goes to the store, all of
+    /// it together; then what it leaves in `after` runs without the lock, in order: completions may
+    /// call back in.
+    class Turn {
+    public:
+        explicit Turn(Impl& impl) : impl_(impl), lock_(impl.mutex_) {}
+        ~Turn();
+        Turn(const Turn&) = delete;
+        Turn& operator=(const Turn&) = delete;
+
+        /// One change of the store, whole or not at all. `written` is called in a later turn, when
+        /// it is on disk or was refused.
+        void write(std::vector<tracker::Command> commands, Written written);
+        void after(std::function<void()> call) { after_.push_back(std::move(call)); }
+
+    private:
+        struct Write {
+            std::vector<tracker::Command> commands;
+            Written written;
+        };
+        void submit();
+
+        Impl& impl_;
+        std::unique_lock<std::mutex> lock_;
+        std::vector<Write> writes_;
+        std::vector<std::function<void()>> after_;
+    };
+
+    Result<void> load();
+    void prepare_large();
+    void observe_store() { store_.add_observer(this); }
+    void start_ticker();
+    [[nodiscard]] bool start_warming_up() {
+        return store_.post_read([this] { warm_up(); });
+    }
+    void drain();
+    void stop();
+    void on_commit(const tracker::Commit& commit) override;
+
+    void create(StudyConfig config, CreateOptions options, Done<Created> done);
+    void replay(const std::string& name, Done<ReplayReport> done) const;
+    void change(const std::string& name, Change change, Done<void> done);
+    void wait(const std::string& name, std::int64_t version, std::int64_t wait_ms, Done<void> done);
+    void ask(AskRequest request, Done<std::vector<AskedTrial>> done);
+    void report(ClientReport report, Done<std::optional<Action>> done);
+    void renew(const TrialName& name, Done<std::optional<Action>> done);
+    void tell(TellRequest request, Done<void> done);
+    void enqueue(const std::string& name, const std::string& params_json, std::string request_id,
+                 Done<AskedTrial> done);
+    void register_agent(RegisterRequest request, Done<RegisterReply> done);
+    void lease(const std::string& agent_id, LeaseRequest request, Done<LeaseReply> done);
+    void heartbeat(const std::string& agent_id, HeartbeatRequest request,
+                   Done<HeartbeatReply> done);
+    void report_metrics(const std::string& agent_id, ReportRequest request, Done<ReportReply> done);
+    void finish(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
+                Done<FinishReply> done);
+    void tick();
+    Result<void> read(std::string_view name, const std::function<void(const Study&)>& read) const;
+    void read_all(const std::function<void(const Study&)>& read) const;
+
+private:
+    struct TrialRef {
+        Study* study = nullptr;
+        Trial* trial = nullptr;
+    };
+    struct Agent {
+        RegisterRequest facts;
+        std::set<std::string> told_lost;  ///< tokens it was told to kill and still names
+    };
+    struct LeasePoll {
+        std::string agent_id;
+        LeaseRequest request;
+        std::int64_t deadline_ms = 0;  ///< monotonic
+        Done<LeaseReply> done;
+    };
+    struct HeartbeatPoll {
+        std::string agent_id;
+        std::vector<AttemptId> lost;
+        std::int64_t deadline_ms = 0;  ///< monotonic
+        Done<HeartbeatReply> done;
+    };
+    struct StudyPoll {
+        const Study* study = nullptr;
+        std::int64_t deadline_ms = 0;  ///< monotonic
+        Done<void> done;
+    };
+    struct Snapshot {
+        std::string run_id;
+        std::uint64_t number = 0;
+    };
+
+    // studies.cc
+    Study* find_study(std::string_view name) const;
+    [[nodiscard]] Error no_such_study(std::string_view name) const;
+    Result<void> load_study(const tracker::Document& document);
+    Result<void> load_trials(Study& study);
+    Result<void> load_progress(Study& study, Trial& trial);
+    [[nodiscard]] static std::vector<Snapshot> with_reports(const Study& study);
+    void load_history(Study& study);
+    void warm_up();
+    /// A study that is to be made or gone on with, on its way through the store.
+    struct Wanted {
+        StudyConfig config;
+        CreateOptions options;
+        Done<Created> done;
+    };
+    void create_in_experiment(Wanted wanted, std::int64_t experiment_id);
+    void find_experiment(Wanted wanted);
+    void go_on(Turn& turn, Study& study, Wanted wanted);
+    Result<void> take_other_config(Study& study, StudyConfig config, const CreateOptions& options);
+    Result<void> fill_warm_start(StudyConfig& config) const;
+    std::vector<Trial*> begin_warm(Study& study);
+    void prepare(Turn& turn, Study& study);
+    [[nodiscard]] AskedTrial asked(const Study& study, const Trial& trial) const;
+    void index_run(Study& study, Trial& trial);
+
+    // studies_trials.cc
+    void reuse_known(Turn& turn, Study& study);
+    Result<TrialRef> find_named(const TrialName& name) const;
+    [[nodiscard]] static Result<void> check_held_by_client(const TrialRef& ref, int attempt);
+    [[nodiscard]] Result<std::optional<TrialRef>> held_by_client(const TrialName& name) const;
+    void renew_lease(Trial& trial) const;
+    /// Gives the trial what it needs before it is first written: a run id, its place in the index.
+    void admit(Study& study, Trial& trial);
+    void write_asked(Turn& turn, Study& study, const std::vector<Trial*>& trials,
+                     Done<std::vector<AskedTrial>> done);
+    void report_written(const TrialName& name, Done<std::optional<Action>> done);
+    void tell_after_metrics(TellRequest request, Done<void> done);
+    Result<void> apply_told(Turn& turn, const TrialRef& ref, const TellRequest& request);
+    void write_told(Turn& turn, const TrialRef& ref, const std::vector<std::optional<double>>& told,
+                    std::optional<double> cost);
+    void answer_written(Turn& turn, const TrialRef& ref, const FinishRequest* finish,
+                        Done<void> done);
+
+    // studies_agents.cc
+    [[nodiscard]] Lease make_lease(const Study& study, const Trial& trial) const;
+    [[nodiscard]] bool is_current(const TrialRef& ref, const std::string& agent_id,
+                                  int attempt) const;
+    TrialRef find_run(std::string_view run_id) const;
+    Study* next_study(std::int64_t now_ms) const;
+    bool grant(Turn& turn, LeasePoll& poll);
+    bool repeat_grant(Turn& turn, LeasePoll& poll);
+    void wake_leases(Turn& turn);
+    void drop_lease_polls(Turn& turn, const std::string& agent_id);
+    void direct(Turn& turn, Study& study, Trial& trial, Action action, std::string reason);
+    HeartbeatReply heartbeat_reply(const HeartbeatPoll& poll);
+    [[nodiscard]] bool has_news(const std::string& agent_id) const;
+    void wake_heartbeat(Turn& turn, const std::string& agent_id);
+    [[nodiscard]] static std::vector<tracker::Command> report_commands(const AttemptReport& report,
+                                                                       std::int64_t now);
+    void settle(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
+                Done<FinishReply> done);
+    void answer_finish(Turn& turn, const TrialRef& ref, const FinishRequest* finish,
+                       Done<FinishReply> done);
+
+    // studies_time.cc
+    void expire_leases(Turn& turn, Study& study);
+    void end_if_over(Turn& turn, Study& study);
+    void cancel_queued(Turn& turn, Study& study, const std::string& reason);
+    void stop_trials(Turn& turn, Study& study, const std::string& reason);
+    void expire_polls(Turn& turn);
+    void write_unsynced(Turn& turn, Study& study);
+    void take_metrics(Turn& turn, const tracker::MetricsLogged& event);
+    [[nodiscard]] std::int64_t next_deadline_ms() const;
+    /// Wakes the ticker if it sleeps past this time (monotonic). Without need it would only wait
+    /// for the lock that its waker holds.
+    void wake_ticker(std::int64_t deadline_ms);
+    /// The same for what a trial that has just started brings: its lease's end, its study's.
+    void wake_ticker_for(const Study& study, const Trial& trial);
+    void run_ticker();
+    /// Runs `call` (without the lock) once every commit that is on disk now has been observed.
+    void after_observed(Turn& turn, std::function<void()> call);
+    /// What follows from any change: a stopped study's queue is cancelled, a used budget completes
+    /// the study, free places are handed out.
+    void after_change(Turn& turn, Study& study);
+
+    /// Tells the listener and whoever waits for a change. `trial`: nullptr for the study itself.
+    void make_known(Turn& turn, Study& study, const Trial* trial);
+
+    // studies_writes.cc
+    void write_trial(Turn& turn, Study& study, Trial& trial, const FinishRequest* finish,
+                     Written written);
+    void trial_written(Turn& turn, Study& study, Trial& trial, bool creates, Result<void> result,
+                       const Written& written);
+    void write_study(Turn& turn, Study& study, Written written);
+    void write_best(Turn& turn, Study& study);
+    void write_again_later();
+    void finish_trial(Turn& turn, Study& study, Trial& trial, TrialEnd end);
+
+    [[nodiscard]] std::int64_t now_ms() const { return clock_.now_ms(); }
+    [[nodiscard]] std::int64_t monotonic_ms() const { return clock_.monotonic_ms(); }
+
+    StudiesOptions options_;
+    SystemClock system_clock_;
+    const Clock& clock_;
+    tracker::Store& store_;
+
+    mutable std::mutex mutex_;
+    std::map<std::string, std::unique_ptr<Study>, std::less<>> studies_;
+    /// Why it cannot be read, by name; settled when the server starts. Its documents stay as they
+    /// are, and neither the other studies nor the tracker wait for it.
+    std::map<std::string, std::string, std::less<>> unreadable_;
+    std::vector<std::unique_ptr<Study>> refused_;  // never reached the disk; writes still name them
+    std::unordered_map<std::string_view, TrialRef> by_run_;  // keys lie in the trials
+    std::map<std::string, Agent> agents_;
+    std::list<LeasePoll> lease_polls_;
+    std::list<HeartbeatPoll> heartbeat_polls_;
+    std::list<StudyPoll> study_polls_;
+    std::multimap<std::int64_t, std::function<void()>> after_position_;
+    std::int64_t seen_position_ = 0;
+    std::set<Study*> unsynced_studies_;
+    int unsynced_trials_ = 0;
+    std::int64_t retry_at_ms_ =
+        0;  // monotonic; when unsynced trials are written again; 0: none are
+    bool draining_ = false;
+    bool stopping_ = false;
+
+    std::condition_variable ticker_wake_;
+    std::int64_t ticker_sleeps_until_ms_ = 0;  // monotonic; 0: it is awake
+    std::thread ticker_;
+};
+
+}  // namespace tune::tuner

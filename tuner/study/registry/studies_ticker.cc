@@ -1,0 +1,263 @@
+// What time and commits bring: leases and polls that expire, studies whose time is over, metrics
+// that arrive, writes that are tried again.
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include "base/log.h"
+#include "tuner/study/registry/studies_impl.h"
+
+namespace tune::tuner {
+namespace {
+
+constexpr std::int64_t kNever_ms = std::numeric_limits<std::int64_t>::max();
+/// Longest sleep of the ticker: the machine's clocks may disagree about suspend.
+constexpr std::int64_t kTickMax_ms = 10'000;
+/// Names of metrics kept for the sentence "reported only ...".
+constexpr std::size_t kOtherMetricsMax = 8;
+
+}  // namespace
+
+// --- commits -------------------------------------------------------------------------------------
+
+void Studies::Impl::on_commit(const tracker::Commit& commit) {
+    Turn turn(*this);
+    for (const tracker::Event& event : commit.events)
+        if (const auto* metrics = std::get_if<tracker::MetricsLogged>(&event))
+            take_metrics(turn, *metrics);
+    seen_position_ = std::max(seen_position_, commit.position);
+    while (!after_position_.empty() && after_position_.begin()->first <= seen_position_) {
+        turn.after(std::move(after_position_.begin()->second));
+        after_position_.erase(after_position_.begin());
+    }
+}
+
+/// Whoever logged them: the agent, an MLflow client in any language, a REST client.
+void Studies::Impl::take_metrics(Turn& turn, const tracker::MetricsLogged& event) {
+    const TrialRef ref = find_run(event.run_id);
+    if (ref.trial == nullptr || ref.trial->state != TrialState::kRunning) return;
+    Study& study = *ref.study;
+    Trial& trial = *ref.trial;
+    TrialProgress& progress = *trial.progress;
+    const auto& cost = study.config().budget.cost;
+    bool has_objective = false;
+    for (const tracker::Metric& metric : event.metrics) {
+        if (cost && metric.key == cost->metric) progress.note_cost(metric.step, metric.value);
+        const std::optional<Verdict> verdict =
+            study.report(trial, metric.key, {metric.step, metric.timestamp_ms, metric.value});
+        if (!verdict) {
+            auto& others = progress.other_metrics;
+            const bool is_own =
+                metric.key.starts_with("tune.") || metric.key.starts_with("system/");
+            if (!is_own && others.size() < kOtherMetricsMax &&
+                std::find(others.begin(), others.end(), metric.key) == others.end())
+                others.push_back(metric.key);
+            continue;
+        }
+        has_objective = true;
+        if (*verdict == Verdict::kPrune && !progress.directive)
+            direct(turn, study, trial, Action::kPrune,
+                   "pruned at step " + std::to_string(metric.step));
+    }
+    if (has_objective) make_known(turn, study, &trial);
+    // Last, since it may end the trial at once.
+    if (const auto why = study.too_dear(trial); why && !progress.directive)
+        direct(turn, study, trial, Action::kStop, *why);
+    end_if_over(turn, study);
+}
+
+void Studies::Impl::after_observed(Turn& turn, std::function<void()> call) {
+    const std::int64_t position = store_.last_position();
+    if (position <= seen_position_ || stopping_) return turn.after(std::move(call));
+    after_position_.emplace(position, std::move(call));
+}
+
+void Studies::Impl::make_known(Turn& turn, Study& study, const Trial* trial) {
+    study.touch();
+    if (options_.listener != nullptr) {
+        if (trial != nullptr)
+            options_.listener->on_trial(study, *trial);
+        else
+            options_.listener->on_study(study);
+    }
+    study_polls_.remove_if([&turn, &study](StudyPoll& poll) {
+        if (poll.study != &study) return false;
+        turn.after([done = std::move(poll.done)] { done({}); });
+        return true;
+    });
+}
+
+void Studies::Impl::after_change(Turn& turn, Study& study) {
+    if (study.state() == StudyState::kStopped) cancel_queued(turn, study, "the study was stopped");
+    if (study.state() == StudyState::kRunning) {
+        if (const auto over = study.over(now_ms())) stop_trials(turn, study, over->note);
+    }
+    if (study.complete_if_done(now_ms())) write_study(turn, study, {});
+    wake_leases(turn);
+}
+
+void Studies::Impl::cancel_queued(Turn& turn, Study& study, const std::string& reason) {
+    const std::set<std::uint64_t> queued = study.queued();
+    for (const std::uint64_t number : queued)
+        finish_trial(turn, study, *study.find(number),
+                     {.state = TrialState::kCancelled, .reason = reason, .now_ms = now_ms()});
+}
+
+/// A budget is used: nothing waits any more, and what runs is told to end.
+void Studies::Impl::stop_trials(Turn& turn, Study& study, const std::string& reason) {
+    cancel_queued(turn, study, reason);
+    const std::set<std::uint64_t> running = study.running();
+    for (const std::uint64_t number : running)
+        direct(turn, study, *study.find(number), Action::kStop, reason);
+}
+
+void Studies::Impl::end_if_over(Turn& turn, Study& study) {
+    if (study.state() == StudyState::kRunning && study.over(now_ms())) after_change(turn, study);
+}
+
+// --- time ----------------------------------------------------------------------------------------
+
+void Studies::Impl::tick() {
+    Turn turn(*this);
+    const bool retries = retry_at_ms_ != 0 && monotonic_ms() >= retry_at_ms_;
+    if (retries) retry_at_ms_ = 0;
+    for (const auto& [name, study] : studies_) {
+        expire_leases(turn, *study);
+        end_if_over(turn, *study);
+        if (retries) write_unsynced(turn, *study);
+    }
+    expire_polls(turn);
+}
+
+void Studies::Impl::expire_leases(Turn& turn, Study& study) {
+    const std::set<std::uint64_t> running = study.running();
+    bool any = false;
+    for (const std::uint64_t number : running) {
+        Trial& trial = *study.find(number);
+        const TrialProgress& progress = *trial.progress;
+        const Holder& holder = progress.holder;
+        if (holder.ttl_ms <= 0 || holder.expires_ms > monotonic_ms() || progress.ending) continue;
+        const std::string who = holder.agent_id.empty() ? "its client" : "its agent";
+        study.lose_attempt(trial,
+                           who + (trial.worker.empty() ? "" : " on " + trial.worker) +
+                               " was not heard of for " + duration_text(holder.ttl_ms),
+                           now_ms());
+        write_trial(turn, study, trial, nullptr, {});
+        any = true;
+    }
+    if (any) after_change(turn, study);
+}
+
+void Studies::Impl::expire_polls(Turn& turn) {
+    const std::int64_t now = monotonic_ms();
+    study_polls_.remove_if([&turn, now, this](StudyPoll& poll) {
+        if (poll.deadline_ms > now && !draining_) return false;
+        turn.after([done = std::move(poll.done)] { done({}); });
+        return true;
+    });
+    lease_polls_.remove_if([&turn, now](LeasePoll& poll) {
+        if (poll.deadline_ms > now) return false;
+        turn.after([done = std::move(poll.done)] { done(LeaseReply{}); });
+        return true;
+    });
+    for (auto poll = heartbeat_polls_.begin(); poll != heartbeat_polls_.end();) {
+        const auto next = std::next(poll);
+        if (poll->deadline_ms <= now || draining_) {
+            turn.after(
+                [done = std::move(poll->done), reply = heartbeat_reply(*poll)] { done(reply); });
+            heartbeat_polls_.erase(poll);
+        }
+        poll = next;
+    }
+}
+
+void Studies::Impl::write_unsynced(Turn& turn, Study& study) {
+    if (unsynced_studies_.contains(&study)) write_study(turn, study, {});
+    for (std::uint64_t number = 0; number < study.trials().size(); ++number) {
+        Trial& trial = *study.find(number);
+        if (trial.sync.unsynced) write_trial(turn, study, trial, nullptr, {});
+    }
+}
+
+std::int64_t Studies::Impl::next_deadline_ms() const {
+    std::int64_t next = kNever_ms;
+    if (retry_at_ms_ != 0) next = retry_at_ms_;
+    for (const LeasePoll& poll : lease_polls_) next = std::min(next, poll.deadline_ms);
+    for (const StudyPoll& poll : study_polls_) next = std::min(next, poll.deadline_ms);
+    for (const HeartbeatPoll& poll : heartbeat_polls_) next = std::min(next, poll.deadline_ms);
+    for (const auto& [name, study] : studies_) {
+        for (const std::uint64_t number : study->running()) {
+            const TrialProgress& progress = *study->find(number)->progress;
+            if (progress.holder.ttl_ms > 0 && !progress.ending)
+                next = std::min(next, progress.holder.expires_ms);
+        }
+        if (study->state() != StudyState::kRunning) continue;
+        const auto deadline = study->deadline_ms(now_ms());
+        if (!deadline) continue;
+        // Told once: afterwards the running trials are on their way out.
+        if (!study->over(now_ms()))
+            next = std::min(next, monotonic_ms() + std::max<std::int64_t>(*deadline - now_ms(), 1));
+        else if (study->running().empty())
+            next = monotonic_ms();
+    }
+    return next;
+}
+
+void Studies::Impl::wake_ticker(std::int64_t deadline_ms) {
+    if (deadline_ms < ticker_sleeps_until_ms_) ticker_wake_.notify_one();
+}
+
+void Studies::Impl::wake_ticker_for(const Study& study, const Trial& trial) {
+    const BudgetConfig& budget = study.config().budget;
+    if (budget.time_ms || budget.cost) return ticker_wake_.notify_one();
+    const Holder& holder = trial.progress->holder;
+    if (holder.ttl_ms > 0) wake_ticker(holder.expires_ms);
+}
+
+void Studies::Impl::start_ticker() {
+    if (options_.ticker) ticker_ = std::thread([this] { run_ticker(); });
+}
+
+void Studies::Impl::run_ticker() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!stopping_) {
+        const std::int64_t now = monotonic_ms();
+        const std::int64_t next = next_deadline_ms();
+        if (next > now) {
+            const std::int64_t wait_ms = std::min(next - now, kTickMax_ms);
+            ticker_sleeps_until_ms_ = now + wait_ms;
+            ticker_wake_.wait_for(lock, std::chrono::milliseconds(wait_ms));
+            ticker_sleeps_until_ms_ = 0;
+            if (stopping_ || next_deadline_ms() > monotonic_ms()) continue;
+        }
+        lock.unlock();
+        tick();
+        lock.lock();
+    }
+}
+
+// --- the end -------------------------------------------------------------------------------------
+
+void Studies::Impl::drain() {
+    Turn turn(*this);
+    draining_ = true;
+    for (LeasePoll& poll : lease_polls_)
+        turn.after([done = std::move(poll.done)] { done(LeaseReply{}); });
+    lease_polls_.clear();
+    expire_polls(turn);
+}
+
+void Studies::Impl::stop() {
+    drain();
+    {
+        Turn turn(*this);
+        stopping_ = true;
+        for (auto& [position, call] : after_position_) turn.after(std::move(call));
+        after_position_.clear();
+        ticker_wake_.notify_all();
+    }
+    if (ticker_.joinable()) ticker_.join();
+}
+
+}  // namespace tune::tuner

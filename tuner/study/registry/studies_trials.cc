@@ -1,0 +1,467 @@
+// Ask, report, tell and enqueue: trials in the hands of REST clients.
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/id.h"
+#include "tuner/study/registry/studies_impl.h"
+#include "tuner/study/trial/lineage.h"
+
+namespace tune::tuner {
+namespace {
+
+bool is_same_value(double a, double b) {
+    return a == b || (a != a && b != b);
+}
+
+std::string trial_words(const Study& study, const Trial& trial) {
+    return "trial " + std::to_string(trial.number) + " of study '" + study.name() + "'";
+}
+
+/// What its client could not know.
+bool was_cancelled(const Trial& trial, int attempt) {
+    return trial.state == TrialState::kCancelled && (attempt == 0 || attempt == trial.attempt);
+}
+
+/// The metric by which trials cost something; nothing: the study has no such budget.
+std::optional<std::string> cost_metric(const StudyConfig& config) {
+    const auto& cost = config.budget.cost;
+    if (!cost || cost->of != CostBudget::Of::kMetric) return std::nullopt;
+    return cost->metric;
+}
+
+/// The metric of which told_values gives the value at `index`.
+const std::string& told_metric(const StudyConfig& config, std::size_t index) {
+    const std::size_t objectives = 1 + config.more_metrics.size();
+    if (index == 0) return config.metric.name;
+    return index < objectives ? config.more_metrics[index - 1].name
+                              : config.constraints[index - objectives].metric.name;
+}
+
+/// The metric that a report is about.
+Result<std::string> reported_metric(const Study& study, const std::string& named) {
+    const StudyConfig& config = study.config();
+    if (named.empty() && config.more_metrics.empty()) return config.metric.name;
+    std::vector<std::string> measured = measured_metrics(config);
+    if (auto cost = cost_metric(config)) measured.push_back(*std::move(cost));
+    if (std::find(measured.begin(), measured.end(), named) != measured.end()) return named;
+    std::string list;
+    for (const std::string& metric : measured) list += (list.empty() ? "" : ", ") + metric;
+    return Error{Code::kInvalidParameterValue,
+                 "study '" + study.name() + "' measures " + list + "; " +
+                     (named.empty() ? "say in 'metric' which of them is reported"
+                                    : "'" + named + "' is none of them")};
+}
+
+/// What was told, objectives first, then constraints.
+Result<std::vector<std::optional<double>>> told_values(const Study& study,
+                                                       const TellRequest& request) {
+    const StudyConfig& config = study.config();
+    const std::size_t objectives = 1 + config.more_metrics.size();
+    std::vector<std::optional<double>> told(objectives + config.constraints.size());
+    if (request.value) {
+        if (1 + request.more_values.size() != objectives)
+            return Error{Code::kInvalidParameterValue,
+                         "study '" + study.name() + "' has " + std::to_string(objectives) +
+                             (objectives == 1 ? " objective" : " objectives") +
+                             "; tell one value of each, found " +
+                             std::to_string(1 + request.more_values.size())};
+        told[0] = request.value;
+        std::copy(request.more_values.begin(), request.more_values.end(), told.begin() + 1);
+    }
+    for (const auto& [name, value] : request.constraints) {
+        std::size_t at = 0;
+        while (at < config.constraints.size() && config.constraints[at].metric.name != name) ++at;
+        if (at == config.constraints.size())
+            return Error{Code::kInvalidParameterValue,
+                         "study '" + study.name() + "' has no constraint on '" + name + "'"};
+        told[objectives + at] = value;
+    }
+    return told;
+}
+
+Result<void> check_told_cost(const Study& study, const TellRequest& request) {
+    if (!request.cost) return {};
+    if (!cost_metric(study.config()))
+        return Error{Code::kInvalidParameterValue,
+                     "study '" + study.name() +
+                         "' has no budget of cost by a metric; leave out 'cost' (its YAML: "
+                         "budget: {cost: {metric: dollars, max: 20}})"};
+    if (!std::isfinite(*request.cost) || *request.cost < 0)
+        return Error{Code::kInvalidParameterValue, "'cost' must be a finite number of 0 or more"};
+    return {};
+}
+
+/// 0 when none was told. The metric may be one that the study measures.
+double told_cost(const Study& study, const std::vector<std::optional<double>>& told,
+                 std::optional<double> cost) {
+    const std::optional<std::string> metric = cost_metric(study.config());
+    double most = cost.value_or(0);
+    for (std::size_t i = 0; metric && i < told.size(); ++i)
+        if (told[i] && told_metric(study.config(), i) == *metric && *told[i] > most)
+            most = *told[i];
+    return most;
+}
+
+}  // namespace
+
+AskedTrial Studies::Impl::asked(const Study& study, const Trial& trial) const {
+    return {.number = trial.number,
+            .attempt = trial.attempt,
+            .run_id = trial.run_id,
+            .experiment_id = study.identity().experiment_id,
+            .params_json = to_text(study.config().space.to_json(trial.point)),
+            .seed = study.trial_seed(trial.number),
+            .origin = trial.origin,
+            .steps = steps_of(study, trial).value_or(Steps())};
+}
+
+Result<Studies::Impl::TrialRef> Studies::Impl::find_named(const TrialName& name) const {
+    Study* study = find_study(name.study);
+    if (study == nullptr) return no_such_study(name.study);
+    Trial* trial = study->find(name.number);
+    if (trial == nullptr)
+        return Error{Code::kResourceDoesNotExist,
+                     "study '" + name.study + "' has no trial " + std::to_string(name.number)};
+    return TrialRef{study, trial};
+}
+
+Result<void> Studies::Impl::check_held_by_client(const TrialRef& ref, int attempt) {
+    const Trial& trial = *ref.trial;
+    const std::string words = trial_words(*ref.study, trial);
+    if (trial.state != TrialState::kRunning)
+        return Error{Code::kResourceConflict, words + " is not running: it is " +
+                                                  std::string(trial_state_name(trial.state))};
+    if (attempt != 0 && attempt != trial.attempt)
+        return Error{Code::kResourceConflict,
+                     "attempt " + std::to_string(attempt) + " of " + words +
+                         (attempt < trial.attempt ? " is over" : " has not begun") + "; attempt " +
+                         std::to_string(trial.attempt) + " is running"};
+    const Holder& holder = trial.progress->holder;
+    if (!holder.agent_id.empty())
+        return Error{Code::kResourceConflict,
+                     words + " is run by the agent on " + trial.worker + ", not by a client"};
+    if (attempt == 0 && holder.ttl_ms > 0)
+        return Error{Code::kInvalidParameterValue,
+                     words +
+                         " was asked with a lease, so another client may hold it by now; name "
+                         "the 'attempt' that ask answered (attempt " +
+                         std::to_string(trial.attempt) + " is running)"};
+    return {};
+}
+
+/// Nothing when the trial was cancelled.
+Result<std::optional<Studies::Impl::TrialRef>> Studies::Impl::held_by_client(
+    const TrialName& name) const {
+    TUNE_TRY(ref, find_named(name));
+    if (was_cancelled(*ref.trial, name.attempt)) return std::optional<TrialRef>();
+    TUNE_TRY_VOID(check_held_by_client(ref, name.attempt));
+    return std::optional(ref);
+}
+
+void Studies::Impl::renew_lease(Trial& trial) const {
+    Holder& holder = trial.progress->holder;
+    holder.expires_ms = monotonic_ms() + holder.ttl_ms;
+}
+
+// --- ask -----------------------------------------------------------------------------------------
+
+void Studies::Impl::admit(Study& study, Trial& trial) {
+    if (!trial.run_id.empty()) return;
+    trial.run_id = random_hex(16);
+    index_run(study, trial);
+}
+
+void Studies::Impl::ask(AskRequest request, Done<std::vector<AskedTrial>> done) {
+    Turn turn(*this);
+    Study* study = find_study(request.study);
+    if (study == nullptr)
+        return turn.after([done, error = no_such_study(request.study)] { done(error); });
+    if (request.count < 1 || request.count > kAskCountMax)
+        return turn.after([done] {
+            done(Error{Code::kInvalidParameterValue,
+                       "count must be 1.." + std::to_string(kAskCountMax)});
+        });
+    if (request.lease_ttl_ms < 0 || request.lease_ttl_ms > kAskLeaseMax_ms)
+        return turn.after([done] {
+            done(Error{Code::kInvalidParameterValue,
+                       "lease_ttl_ms must be 0.." + std::to_string(kAskLeaseMax_ms)});
+        });
+    std::vector<Trial*> trials = study->started_by_request(request.request_id);
+    for (Trial* trial : trials)
+        if (trial->state == TrialState::kRunning) renew_lease(*trial);
+    if (!draining_ && trials.size() < static_cast<std::size_t>(request.count))
+        reuse_known(turn, *study);
+    while (!draining_ && trials.size() < static_cast<std::size_t>(request.count) &&
+           study->may_start(now_ms())) {
+        Holder holder{.agent_id = {},
+                      .request_id = request.request_id,
+                      .ttl_ms = request.lease_ttl_ms,
+                      .expires_ms = monotonic_ms() + request.lease_ttl_ms};
+        Trial& trial = study->start({.holder = std::move(holder),
+                                     .worker = request.worker,
+                                     .ask_request = request.request_id,
+                                     .now_ms = now_ms()});
+        admit(*study, trial);
+        wake_ticker_for(*study, trial);
+        trials.push_back(&trial);
+        if (trials.size() < static_cast<std::size_t>(request.count)) reuse_known(turn, *study);
+    }
+    write_asked(turn, *study, trials, std::move(done));
+}
+
+/// Trials whose values are known end without running (duplicates: reuse). What is next then has to
+/// run, if the study may start more.
+void Studies::Impl::reuse_known(Turn& turn, Study& study) {
+    const std::uint64_t best = study.best_version();
+    const std::vector<Trial*> reused = study.reuse_known(now_ms());
+    for (Trial* trial : reused) {
+        admit(study, *trial);
+        write_trial(turn, study, *trial, nullptr, {});
+    }
+    if (reused.empty()) return;
+    if (study.best_version() != best) write_best(turn, study);
+    if (study.complete_if_done(now_ms())) write_study(turn, study, {});
+}
+
+/// Answers when all are on disk, with those that could be written. The others wait for the next
+/// ask.
+void Studies::Impl::write_asked(Turn& turn, Study& study, const std::vector<Trial*>& trials,
+                                Done<std::vector<AskedTrial>> done) {
+    if (trials.empty()) return turn.after([done] { done(std::vector<AskedTrial>()); });
+    struct Join {
+        std::size_t left = 0;
+        std::vector<AskedTrial> written;
+        std::optional<Error> error;
+    };
+    auto join = std::make_shared<Join>();
+    join->left = trials.size();
+    for (Trial* trial : trials) {
+        write_trial(turn, study, *trial, nullptr,
+                    [this, join, &study, trial, answer = asked(study, *trial), done](
+                        Turn& later, const Result<void>& result) {
+                        if (result) {
+                            join->written.push_back(answer);
+                        } else {
+                            join->error = result.error();
+                            const bool is_still_held = trial->state == TrialState::kRunning &&
+                                                       trial->attempt == answer.attempt;
+                            if (is_still_held)
+                                study.requeue(*trial, "could not be written", now_ms());
+                        }
+                        if (--join->left > 0) return;
+                        later.after([join, done] {
+                            if (join->written.empty()) return done(*join->error);
+                            done(std::move(join->written));
+                        });
+                    });
+    }
+}
+
+void Studies::Impl::enqueue(const std::string& name, const std::string& params_json,
+                            std::string request_id, Done<AskedTrial> done) {
+    Turn turn(*this);
+    const auto refuse = [&turn, &done](const Error& error) {
+        turn.after([done, error] { done(error); });
+    };
+    Study* study = find_study(name);
+    if (study == nullptr) return refuse(no_such_study(name));
+    Trial* trial = study->enqueued_by_request(request_id);
+    if (trial == nullptr) {
+        const Result<Json> params = parse_json(params_json);
+        if (!params) return refuse(params.error());
+        const Result<Point> point = study->config().space.point_from_json(*params);
+        if (!point) return refuse(point.error());
+        const Result<Trial*> added = study->enqueue(*point, std::move(request_id), now_ms());
+        if (!added) return refuse(added.error());
+        trial = *added;
+        admit(*study, *trial);
+    }
+    write_trial(turn, *study, *trial, nullptr,
+                [done, answer = asked(*study, *trial)](Turn& later, Result<void> result) {
+                    later.after([done, answer, result = std::move(result)] {
+                        if (!result) return done(result.error());
+                        done(answer);
+                    });
+                });
+    after_change(turn, *study);
+}
+
+// --- report --------------------------------------------------------------------------------------
+
+void Studies::Impl::report(ClientReport report, Done<std::optional<Action>> done) {
+    Turn turn(*this);
+    const Result<std::optional<TrialRef>> ref = held_by_client(report.trial);
+    if (!ref) return turn.after([done, error = ref.error()] { done(error); });
+    if (!*ref) return turn.after([done] { done(std::optional(Action::kStop)); });
+    Trial& trial = *(*ref)->trial;
+    const Result<std::string> metric = reported_metric(*(*ref)->study, report.metric);
+    if (!metric) return turn.after([done, error = metric.error()] { done(error); });
+
+    TrialProgress& progress = *trial.progress;
+    renew_lease(trial);
+    std::int64_t timestamp_ms = now_ms();
+    // A repeated report must be the same row, which the store then drops.
+    const auto last = progress.metrics.last(*metric);
+    if (last && last->step == report.step && is_same_value(last->value, report.value))
+        timestamp_ms = last->timestamp_ms;
+    tracker::LogBatch batch{.run_id = trial.run_id};
+    batch.metrics.push_back(
+        {.key = *metric, .value = report.value, .timestamp_ms = timestamp_ms, .step = report.step});
+    std::vector<tracker::Command> commands;
+    commands.push_back(std::move(batch));
+    TrialName name = report.trial;
+    name.attempt = trial.attempt;
+    turn.write(std::move(commands), [this, name, done](Turn& later, Result<void> result) {
+        if (!result) return later.after([done, error = result.error()] { done(error); });
+        after_observed(later, [this, name, done] { report_written(name, done); });
+    });
+}
+
+/// The pruner has seen the report; its verdict, if any, is the trial's directive.
+void Studies::Impl::report_written(const TrialName& name, Done<std::optional<Action>> done) {
+    std::optional<Action> action;
+    {
+        const Turn turn(*this);
+        const Result<TrialRef> ref = find_named(name);
+        const bool is_current =
+            ref && ref->trial->state == TrialState::kRunning && ref->trial->attempt == name.attempt;
+        if (!is_current)
+            action = Action::kStop;
+        else if (ref->trial->progress->directive)
+            action = ref->trial->progress->directive->action;
+    }
+    done(action);
+}
+
+void Studies::Impl::renew(const TrialName& name, Done<std::optional<Action>> done) {
+    Turn turn(*this);
+    const Result<std::optional<TrialRef>> ref = held_by_client(name);
+    if (!ref) return turn.after([done, error = ref.error()] { done(error); });
+    if (!*ref) return turn.after([done] { done(std::optional(Action::kStop)); });
+    Trial& trial = *(*ref)->trial;
+    renew_lease(trial);
+    std::optional<Action> action;
+    if (trial.progress->directive) action = trial.progress->directive->action;
+    turn.after([done, action] { done(action); });
+}
+
+// --- tell ----------------------------------------------------------------------------------------
+
+void Studies::Impl::tell(TellRequest request, Done<void> done) {
+    Turn turn(*this);
+    after_observed(turn, [this, request = std::move(request), done = std::move(done)]() mutable {
+        tell_after_metrics(std::move(request), std::move(done));
+    });
+}
+
+void Studies::Impl::tell_after_metrics(TellRequest request, Done<void> done) {
+    Turn turn(*this);
+    const Result<TrialRef> ref = find_named(request.trial);
+    if (!ref) return turn.after([done, error = ref.error()] { done(error); });
+    const Trial& trial = *ref->trial;
+    // The study ended meanwhile, which its client could not be told: late, not wrong.
+    if (was_cancelled(trial, request.trial.attempt)) return turn.after([done] { done({}); });
+    const bool is_same_request =
+        !request.request_id.empty() && request.request_id == trial.finish_request;
+    const bool is_same_end =
+        is_ended(trial.state) && request.state.value_or(TrialState::kComplete) == trial.state &&
+        (request.trial.attempt == 0 || request.trial.attempt == trial.attempt) &&
+        (!request.value ||
+         (trial.value && is_same_value(*request.value, *trial.value) &&
+          std::equal(request.more_values.begin(), request.more_values.end(),
+                     trial.more_values.begin(), trial.more_values.end(), is_same_value)));
+    if (!is_same_request && !is_same_end) {
+        Result<void> applied = check_held_by_client(*ref, request.trial.attempt);
+        if (applied) applied = apply_told(turn, *ref, request);
+        if (!applied) return turn.after([done, error = applied.error()] { done(error); });
+    }
+    answer_written(turn, *ref, nullptr, std::move(done));
+    after_change(turn, *ref->study);
+}
+
+Result<void> Studies::Impl::apply_told(Turn& turn, const TrialRef& ref,
+                                       const TellRequest& request) {
+    Study& study = *ref.study;
+    Trial& trial = *ref.trial;
+    const TrialState state = request.state.value_or(TrialState::kComplete);
+    if (!is_ended(state))
+        return Error{Code::kInvalidParameterValue,
+                     "a trial ends as complete, pruned, failed or cancelled"};
+    TUNE_TRY(told, told_values(study, request));
+    TUNE_TRY_VOID(check_told_cost(study, request));
+    const ResultMetrics::Outcome outcome = trial.progress->metrics.outcome(told);
+    if (state == TrialState::kComplete && !outcome.result && !outcome.is_nan)
+        return Error{Code::kInvalidParameterValue,
+                     trial_words(study, trial) + ": no value" +
+                         (measured_metrics(study.config()).size() == 1
+                              ? ""
+                              : " of metric '" + outcome.fault + "'") +
+                         " was told, and none was reported"};
+    trial.finish_request = request.request_id;
+    trial.finish_attempt = trial.attempt;
+    write_told(turn, ref, told, request.cost);
+    trial.progress->cost = std::max(trial.progress->cost, told_cost(study, told, request.cost));
+    const std::uint64_t best = study.best_version();
+    if (state == TrialState::kFailed) {
+        study.settle(trial,
+                     {.request_id = request.request_id,
+                      .outcome = Outcome::kFailed,
+                      .reason = request.reason},
+                     now_ms());
+    } else if (state == TrialState::kComplete && outcome.result) {
+        study.complete(trial, *outcome.result, request.reason, now_ms());
+    } else if (state == TrialState::kComplete || (request.value && std::isnan(*request.value))) {
+        const std::string& metric =
+            state == TrialState::kComplete ? outcome.fault : study.config().metric.name;
+        study.finish(trial, {.state = TrialState::kFailed,
+                             .reason = "metric '" + metric + "' is NaN",
+                             .now_ms = now_ms()});
+    } else {
+        study.finish(trial, {.state = state,
+                             .value = request.value,
+                             .reason = request.reason,
+                             .now_ms = now_ms(),
+                             .more_values = request.more_values});
+    }
+    if (study.best_version() != best) write_best(turn, study);
+    return {};
+}
+
+/// Later than what was reported, so that MLflow shows it as the latest value.
+void Studies::Impl::write_told(Turn& turn, const TrialRef& ref,
+                               const std::vector<std::optional<double>>& told,
+                               std::optional<double> cost) {
+    const StudyConfig& config = ref.study->config();
+    tracker::LogBatch batch{.run_id = ref.trial->run_id};
+    for (std::size_t i = 0; i < told.size(); ++i) {
+        if (!told[i]) continue;
+        const std::string& metric = told_metric(config, i);
+        const auto last = ref.trial->progress->metrics.last(metric);
+        batch.metrics.push_back(
+            {.key = metric,
+             .value = *told[i],
+             .timestamp_ms = last ? std::max(now_ms(), last->timestamp_ms + 1) : now_ms(),
+             .step = last ? last->step : 0});
+    }
+    if (cost)
+        batch.metrics.push_back({.key = *cost_metric(config),
+                                 .value = *cost,
+                                 .timestamp_ms = now_ms(),
+                                 .step = ref.trial->progress->cost_step});
+    if (batch.metrics.empty()) return;
+    std::vector<tracker::Command> commands;
+    commands.push_back(std::move(batch));
+    turn.write(std::move(commands), {});
+}
+
+/// Writes the trial as it is and answers when that is on disk; also the answer to a repeat.
+void Studies::Impl::answer_written(Turn& turn, const TrialRef& ref, const FinishRequest* finish,
+                                   Done<void> done) {
+    write_trial(turn, *ref.study, *ref.trial, finish, [done](Turn& later, Result<void> result) {
+        later.after([done, result = std::move(result)] { done(result); });
+    });
+}
+
+}  // namespace tune::tuner

@@ -1,0 +1,27 @@
+#include "tuner/study/trial/lineage.h"
+
+#include <algorithm>
+
+namespace tune::tuner {
+
+std::optional<Steps> steps_of(const Study& study, const Trial& trial) {
+    if (!trial.origin) return std::nullopt;
+    return steps_of(study.config().sampler.pbt, trial.origin->generation);
+}
+
+std::vector<const Trial*> lineage_of(const Study& study, const Trial& trial,
+                                     std::size_t count_max) {
+    std::vector<const Trial*> lineage;
+    const Trial* at = trial.origin ? &trial : nullptr;
+    while (at != nullptr && lineage.size() < count_max) {
+        lineage.push_back(at);
+        const bool has_parent = at->origin && at->origin->parent;
+        // A parent is older than its child, so this ends.
+        const bool is_older = has_parent && *at->origin->parent < at->number;
+        at = is_older ? study.find(*at->origin->parent) : nullptr;
+    }
+    std::reverse(lineage.begin(), lineage.end());
+    return lineage;
+}
+
+}  // namespace tune::tuner

@@ -1,0 +1,67 @@
+#pragma once
+// What a trial measured: the values of its objectives and of the metrics that are bounded.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tuner/config/study_config.h"
+#include "tuner/study/trial/objective.h"
+
+namespace tune::tuner {
+
+struct Trial;
+
+/// The values of one trial. A study with one objective and no constraints has `value` alone.
+struct TrialResult {
+    double value = 0;                            ///< of the first objective
+    std::vector<double> more_values = {};        ///< of the others
+    std::vector<double> constraint_values = {};  ///< one a constraint
+};
+
+/// Follows the metrics of one running trial.
+class ResultMetrics {
+public:
+    explicit ResultMetrics(const StudyConfig& config);
+
+    /// The first objective: what pruners and pages look at while the trial runs.
+    [[nodiscard]] const Objective& first() const { return followed_.front().objective; }
+
+    /// Takes a row of `metric`; false if the study does not measure it. O(metrics of the study).
+    bool add(std::string_view metric, const Objective::Row& row);
+
+    /// The last row of `metric`; nothing: there is none, or the study does not measure it.
+    [[nodiscard]] std::optional<Objective::Row> last(std::string_view metric) const;
+
+    /// What the trial comes to if it ends now. Without `result` the metric `fault` never arrived,
+    /// or (`is_nan`) is not a number.
+    struct Outcome {
+        std::optional<TrialResult> result = {};
+        std::string fault = {};
+        bool is_nan = false;
+    };
+    /// `told`: values that count instead of what arrived, the objectives, then the constraints; may
+    /// be shorter.
+    [[nodiscard]] Outcome outcome(const std::vector<std::optional<double>>& told = {}) const;
+
+private:
+    struct Followed {
+        std::string metric;
+        Objective objective;
+    };
+    std::vector<Followed> followed_;  // the objectives, then the constraints
+    std::size_t objective_count_;
+};
+
+/// Every metric that the study measures, each once: the objectives, then those with bounds.
+[[nodiscard]] std::vector<std::string> measured_metrics(const StudyConfig& config);
+
+/// Whether `a` is as good as `b` in every objective and better in one. REQUIRES: both are complete
+/// trials of the study.
+[[nodiscard]] bool dominates(const Trial& a, const Trial& b, const StudyConfig& config);
+
+/// How far a complete trial lies beyond the bounds; 0: feasible.
+[[nodiscard]] double violation_of(const Trial& trial, const StudyConfig& config);
+
+}  // namespace tune::tuner

@@ -1,0 +1,94 @@
+// Taking over what an earlier agent on the same state_dir left: running trials go on under their
+// supervisors, ended ones are reported, and what cannot be known is ended and reported as lost.
+
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "base/log.h"
+#include "worker/agent/attempts/attempt.h"
+#include "worker/agent/attempts/attempts.h"
+
+namespace tune::worker {
+
+void Attempts::adopt_all() {
+    int running = 0;
+    int ended = 0;
+    std::error_code error;
+    std::vector<std::filesystem::path> folders;
+    for (const auto& item :
+         std::filesystem::directory_iterator(settings_.state_dir / "attempts", error))
+        if (item.is_directory()) folders.push_back(item.path());
+    for (const std::filesystem::path& folder : folders) {
+        const Adoption adoption = adopt(folder);
+        running += adoption == Adoption::kRunning ? 1 : 0;
+        ended += adoption == Adoption::kEnded ? 1 : 0;
+    }
+    if (running + ended > 0)
+        log_info("adopted " + std::to_string(running) + " running and " + std::to_string(ended) +
+                 " ended trials of an earlier agent");
+    publish();
+}
+
+void Attempts::resume_output(Attempt& attempt) {
+    const tuner::Lease& lease = attempt.record.lease;
+    Result<MetricLines> lines = MetricLines::create(lease.scrape, lease.metric);
+    if (!lines) lines = MetricLines::create({}, "");  // it was valid when the trial was started
+    ProgressRecord progress = attempt.files.read_progress();
+    attempt.output.emplace(attempt.files.directory(), std::move(*lines), progress.acknowledged);
+    const std::vector<SentStretch> sent = std::move(progress.sent);
+    parts_.outbox->open(attempt.record.serial, attempt.files, attempt.record.id(),
+                        std::move(progress));
+    for (const SentStretch& stretch : sent)
+        parts_.outbox->add(attempt.record.serial,
+                           attempt.output->read_again(stretch.end, stretch.timestamp_ms), true);
+}
+
+Attempts::Adoption Attempts::adopt(const std::filesystem::path& directory) {
+    auto adopted = std::make_unique<Attempt>(AttemptFiles(directory));
+    const AttemptFiles& files = adopted->files;
+    Result<AttemptRecord> record = files.read_record();
+    const Result<Owner> owner = files.read_or_take_ownership();
+    if (!record || !owner || owner->pid == 0) {
+        // Never begun: the server learns from our registration that we do not have it.
+        if (!record) log_warning("an attempt was left unusable: " + record.error().text());
+        files.remove();
+        return Adoption::kNothing;
+    }
+    adopted->record = std::move(*record);
+    adopted->intent = files.read_intent();
+    adopted->assignment = {
+        adopted->record.cores, adopted->record.gpus,
+        adopted->record.lease.gpus_per_trial > 0 && adopted->record.lease.gpus_per_trial < 1
+            ? adopted->record.lease.gpus_per_trial
+            : 1};
+    Result<Process> supervisor = find_process(owner->pid, owner->start_time);
+    const bool same_boot = adopted->record.boot_id == boot_id_;
+    Attempt& attempt = insert(std::move(adopted));
+    const std::uint64_t serial = attempt.record.serial;
+    parts_.devices->take_again(attempt.assignment);
+    parts_.link->take_slot();
+    ++started_;
+    resume_output(attempt);
+    if (supervisor && same_boot) {
+        attempt.supervisor = std::move(*supervisor);
+        watch(attempt);
+        if (attempt.record.server_url != settings_.server_url)
+            end(attempt, Intent::kMoved,
+                "the server's address changed from " + attempt.record.server_url +
+                    " while the trial ran",
+                SIGTERM);
+        pump(serial);
+        return Adoption::kRunning;
+    }
+    attempt.exit = attempt.files.read_exit();
+    if (attempt.exit || !same_boot)
+        on_tree_gone(attempt);
+    else
+        sweep(serial);
+    return Adoption::kEnded;
+}
+
+}  // namespace tune::worker

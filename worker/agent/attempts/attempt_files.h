@@ -1,0 +1,135 @@
+#pragma once
+// What an attempt leaves on the disk, so that a later agent can take it over:
+//
+//   <state_dir>/attempts/<run_id>-<attempt>/
+//     attempt.json   the lease and what was given to it; written before the supervisor starts
+//     owner          made by the supervisor (tune_exec.h); no owner: it never came up
+//     intent.json    why this agent ended it, if it did
+//     progress.json  how far its metrics were sent and acknowledged
+//     stdout.log, stderr.log, agent.log, exit.json
+//
+// Files are not synced: they protect against the agent's death. After a crash of the machine the
+// processes are gone too, and the attempt is lost whatever the files say.
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "tuner/protocol.h"
+#include "worker/agent/output/trial_output.h"
+#include "worker/agent/supervisor/supervisor.h"
+
+namespace tune::worker {
+
+inline constexpr const char* kAgentLogFile = "agent.log";
+
+/// Everything about an attempt that is decided before it starts.
+struct AttemptRecord {
+    std::uint64_t serial = 0;  // unique among the attempts of a state_dir
+    tuner::Lease lease;
+    std::string server_url;
+    std::string finish_request_id;
+    std::string boot_id;
+    std::int64_t started_ms = 0;  // wall clock
+    std::int64_t oom_kills = 0;   // the machine's count of OOM kills at the start
+    std::vector<int> cores;       // assigned; empty: shared
+    std::vector<std::string> gpus;
+
+    [[nodiscard]] tuner::AttemptId id() const { return {lease.run_id, lease.attempt}; }
+};
+
+/// Why the agent ends an attempt.
+enum class Intent {
+    kNone,
+    kPrune,           // directive
+    kStop,            // directive
+    kCheckpointStop,  // directive
+    kLost,            // the server says that it is not ours any more
+    kShutdown,        // the agent stops
+    kAway,            // the server has not answered for too long
+    kMoved,           // adopted from an agent of another server address
+};
+struct IntentRecord {
+    Intent intent = Intent::kNone;
+    std::string reason = {};
+};
+
+/// How the supervisor says it ended (exit.json).
+struct ExitRecord {
+    int exit_code = -1;  // -1: a signal, or never started
+    int signal = 0;
+    StartStep failed_step = StartStep::kNone;
+    int failed_errno = 0;
+    bool stopped = false;    // asked to end by the agent before it ended by itself
+    bool timed_out = false;  // ended for its time-out
+    bool killed = false;     // SIGKILL was needed
+    bool swept = false;      // it left processes behind, which were ended
+    std::int64_t max_rss_kb = 0;
+    std::int64_t cpu_ms = 0;
+    std::int64_t wall_ms = 0;
+    std::int64_t end_ms = 0;                          // wall clock
+    std::array<std::int64_t, 2> lost_bytes = {0, 0};  // output that could not be stored
+};
+
+/// A stretch of output that has been sent but not yet acknowledged.
+struct SentStretch {
+    std::array<std::int64_t, 2> end = {0, 0};
+    std::int64_t timestamp_ms = 0;
+};
+struct ProgressRecord {
+    OutputPosition acknowledged;
+    std::vector<SentStretch> sent;
+};
+
+/// The owner link.
+struct Owner {
+    int pid = 0;  // 0: taken by an agent; nothing was ever started
+    std::int64_t start_time = 0;
+};
+
+/// The folder of one attempt. Errors of all: kInternalError with path and reason. Different files
+/// may be written from different threads.
+class AttemptFiles {
+public:
+    explicit AttemptFiles(std::filesystem::path directory) : directory_(std::move(directory)) {}
+    [[nodiscard]] const std::filesystem::path& directory() const { return directory_; }
+    [[nodiscard]] std::filesystem::path path(const char* name) const { return directory_ / name; }
+
+    /// Makes the folder with attempt.json.
+    [[nodiscard]] Result<void> create(const AttemptRecord& record) const;
+    [[nodiscard]] Result<AttemptRecord> read_record() const;
+
+    [[nodiscard]] Result<void> write_intent(const IntentRecord& intent) const;
+    [[nodiscard]] IntentRecord read_intent() const;  // kNone if there is none
+
+    [[nodiscard]] Result<void> write_progress(const ProgressRecord& progress) const;
+    [[nodiscard]] ProgressRecord read_progress() const;  // the beginning if there is none
+
+    /// Absent: the supervisor has not written it (yet, or ever).
+    [[nodiscard]] std::optional<ExitRecord> read_exit() const;
+
+    /// Reads the owner; if there is none, takes the attempt, so that a supervisor that is about to
+    /// come up will not start it.
+    [[nodiscard]] Result<Owner> read_or_take_ownership() const;
+
+    /// Appends a line, with the time, to agent.log: what the agent has to say to the user.
+    void note(std::string_view text) const;
+
+    void remove() const;
+
+private:
+    std::filesystem::path directory_;
+};
+
+/// This boot of the machine; empty where the system does not say.
+[[nodiscard]] std::string current_boot_id();
+
+/// Processes killed for want of memory so far: by this cgroup's count, else by the machine's.
+[[nodiscard]] std::int64_t count_oom_kills();
+
+}  // namespace tune::worker

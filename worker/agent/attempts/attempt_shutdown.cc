@@ -1,0 +1,239 @@
+// The last part of an attempt's life: it is asked to end, its process tree is gone, its output is
+// read to the end, the server hears of it, and it is forgotten.
+
+#include <signal.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "base/log.h"
+#include "worker/agent/attempts/attempt.h"
+#include "worker/agent/attempts/attempts.h"
+#include "worker/agent/attempts/exit_class.h"
+
+namespace tune::worker {
+namespace {
+
+constexpr std::size_t kTailBytes = 64u << 10;
+constexpr const char* kKeptFolder = "kept";
+
+tuner::Outcome outcome_of(Intent intent) {
+    if (intent == Intent::kPrune) return tuner::Outcome::kPruned;
+    return intent == Intent::kStop ? tuner::Outcome::kCancelled : tuner::Outcome::kPreempted;
+}
+
+Intent intent_of(tuner::Action action) {
+    switch (action) {
+        case tuner::Action::kPrune: return Intent::kPrune;
+        case tuner::Action::kCheckpointStop: return Intent::kCheckpointStop;
+        case tuner::Action::kStop: break;
+    }
+    return Intent::kStop;
+}
+
+}  // namespace
+
+void Attempts::end(Attempt& attempt, Intent intent, const std::string& reason, int signal) {
+    if (!attempt.alive) return;
+    const bool first = attempt.intent.intent == Intent::kNone;
+    if (first || intent == Intent::kLost) {
+        attempt.intent = {intent, reason};
+        const Result<void> noted = attempt.files.write_intent(attempt.intent);
+        if (!noted) log_warning(noted.error().text());
+    }
+    if (first || signal == SIGQUIT) signal_process(attempt.supervisor, signal);
+}
+
+void Attempts::obey(const tuner::Directive& directive) {
+    const tuner::AttemptId id{directive.run_id, directive.attempt};
+    const Intent intent = intent_of(directive.action);
+    if (Attempt* attempt = find(id)) return end(*attempt, intent, directive.reason, SIGTERM);
+    for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
+        if (at->run_id != id.run_id || at->attempt != id.attempt) continue;
+        const tuner::Lease lease = std::move(*at);
+        waiting_.erase(at);
+        refuse(lease, outcome_of(intent), directive.reason);
+        return publish();
+    }
+}
+
+void Attempts::lose(const tuner::AttemptId& id) {
+    const auto same = [&](const tuner::Lease& lease) {
+        return lease.run_id == id.run_id && lease.attempt == id.attempt;
+    };
+    const auto gone = std::remove_if(waiting_.begin(), waiting_.end(), same);
+    for (auto at = gone; at != waiting_.end(); ++at) parts_.link->free_slot();
+    waiting_.erase(gone, waiting_.end());
+    if (Attempt* attempt = find(id)) on_stale(attempt->record.serial);
+    publish();
+}
+
+void Attempts::on_stale(std::uint64_t serial) {
+    Attempt* attempt = find(serial);
+    if (attempt == nullptr || !attempt->alive) return;
+    end(*attempt, Intent::kLost, "the server gave the attempt up", SIGTERM);
+    publish();
+}
+
+void Attempts::end_all(Intent intent, const std::string& reason, bool at_once) {
+    std::deque<tuner::Lease> waiting;
+    waiting.swap(waiting_);
+    for (const tuner::Lease& lease : waiting) refuse(lease, tuner::Outcome::kPreempted, reason);
+    for (const auto& [serial, attempt] : attempts_)
+        end(*attempt, intent, reason, at_once ? SIGQUIT : SIGTERM);
+    publish();
+}
+
+void Attempts::on_supervisor_gone(std::uint64_t serial) {
+    Attempt* attempt = find(serial);
+    if (attempt == nullptr) return;
+    parts_.loop->unwatch(attempt->supervisor.pidfd.get());
+    reap_process(attempt->supervisor);
+    attempt->supervisor.pidfd.reset();
+    attempt->exit = attempt->files.read_exit();
+    if (attempt->exit)
+        on_tree_gone(*attempt);
+    else
+        sweep(serial);
+}
+
+void Attempts::sweep(std::uint64_t serial) {
+    Attempt* attempt = find(serial);
+    if (attempt == nullptr || !attempt->alive) return;
+    for (const Process& process : attempt->survivors) parts_.loop->unwatch(process.pidfd.get());
+    attempt->survivors =
+        find_marked_processes(attempt->record.lease.run_id, attempt->record.lease.attempt);
+    bool watching = false;
+    for (const Process& process : attempt->survivors) {
+        signal_process(process, SIGKILL);
+        if (parts_.loop->watch(process.pidfd.get(), [this, serial] { sweep(serial); }))
+            watching = true;
+    }
+    if (watching) return;
+    attempt->survivors.clear();
+    on_tree_gone(*attempt);
+}
+
+void Attempts::on_tree_gone(Attempt& attempt) {
+    attempt.alive = false;
+    parts_.loop->cancel(attempt.system_timer);
+    parts_.loop->cancel(attempt.upload_timer);
+    parts_.devices->release(attempt.assignment);
+    parts_.link->free_slot();
+    const std::uint64_t serial = attempt.record.serial;
+    pump(serial);  // may forget it
+    start_waiting();
+    publish();
+}
+
+void Attempts::conclude(Attempt& attempt) {
+    const tuner::Lease& lease = attempt.record.lease;
+    // An empty folder goes now: once the server knows of the end it may be the next attempt's.
+    std::error_code ignored;
+    if (!attempt.checkpoint_dir.empty() && attempt.intent.intent != Intent::kLost)
+        std::filesystem::remove(attempt.checkpoint_dir, ignored);
+    const std::string out_tail = attempt.output->tail(0, kTailBytes);
+    const std::string err_tail = attempt.output->tail(1, kTailBytes);
+    const Ending ending{attempt.exit,
+                        attempt.intent,
+                        lease.command,
+                        attempt.search_path,
+                        lease.working_dir,
+                        lease.timeout_ms,
+                        count_oom_kills() > attempt.record.oom_kills,
+                        out_tail,
+                        err_tail};
+    tuner::FinishRequest request = classify(ending);
+    request.request_id = attempt.record.finish_request_id;
+    const MetricLines& lines = attempt.output->lines();
+    // It may be why a trial that ended well has no value.
+    if (request.outcome == tuner::Outcome::kDone && lines.malformed_count() > 0)
+        request.reason =
+            "a 'tune:' line was not understood: " + last_line(lines.malformed_example(), 400);
+    write_notes(attempt, request);
+    ++finished_;
+    const std::uint64_t serial = attempt.record.serial;
+    if (attempt.intent.intent == Intent::kLost) {
+        parts_.outbox->drop(serial);
+        attempt.finish_done = attempt.logs_done = true;
+    } else {
+        send_logs(attempt, request);
+        parts_.outbox->finish(serial, std::move(request));
+    }
+    forget_if_done(serial);
+}
+
+void Attempts::write_notes(const Attempt& attempt, const tuner::FinishRequest& request) const {
+    const MetricLines& lines = attempt.output->lines();
+    if (lines.malformed_count() > 0)
+        attempt.files.note(std::to_string(lines.malformed_count()) +
+                           " malformed 'tune:' lines in the output were ignored; the first: " +
+                           lines.malformed_example());
+    if (attempt.exit && attempt.exit->killed)
+        attempt.files.note(
+            "processes of the trial did not end within the grace time after "
+            "SIGTERM and were killed");
+    if (attempt.exit && attempt.exit->swept && !attempt.exit->killed)
+        attempt.files.note("the trial left processes behind, which were ended");
+    if (attempt.exit && attempt.exit->lost_bytes[0] + attempt.exit->lost_bytes[1] > 0)
+        attempt.files.note(
+            std::to_string(attempt.exit->lost_bytes[0] + attempt.exit->lost_bytes[1]) +
+            " bytes of output could not be stored (is the disk full?)");
+    if (request.outcome != tuner::Outcome::kDone && !request.reason.empty())
+        attempt.files.note(std::string(tuner::outcome_name(request.outcome)) + ": " +
+                           request.reason);
+}
+
+void Attempts::send_logs(Attempt& attempt, const tuner::FinishRequest& request) {
+    std::error_code ignored;
+    bool any = false;
+    for (const char* name : {kStdoutFile, kStderrFile, kAgentLogFile})
+        any = std::filesystem::exists(attempt.files.path(name), ignored) || any;
+    attempt.logs_done = !any;
+    if (!any) return;
+    const bool may_run_again =
+        request.outcome == tuner::Outcome::kPreempted || request.outcome == tuner::Outcome::kLost ||
+        request.outcome == tuner::Outcome::kOom || request.outcome == tuner::Outcome::kFailed;
+    parts_.upload->submit({attempt.record.serial, attempt.files, attempt.record.id(),
+                           attempt.record.lease.experiment_id, true, may_run_again});
+}
+
+void Attempts::on_finished(std::uint64_t serial) {
+    Attempt* attempt = find(serial);
+    if (attempt == nullptr) return;
+    attempt->finish_done = true;
+    forget_if_done(serial);
+    publish();
+}
+
+void Attempts::on_room(std::uint64_t serial) {
+    pump(serial);
+}
+
+void Attempts::on_uploaded(std::uint64_t serial, bool final, bool uploaded) {
+    Attempt* attempt = find(serial);
+    if (attempt == nullptr || !final) return;
+    attempt->logs_done = true;
+    attempt->keep_folder = !uploaded;
+    forget_if_done(serial);
+    publish();
+}
+
+void Attempts::forget_if_done(std::uint64_t serial) {
+    Attempt* attempt = find(serial);
+    if (attempt == nullptr || attempt->alive || !attempt->finish_done || !attempt->logs_done)
+        return;
+    const AttemptFiles files = attempt->files;
+    std::error_code ignored;
+    if (attempt->keep_folder) {
+        const std::filesystem::path kept = settings_.state_dir / kKeptFolder;
+        std::filesystem::create_directories(kept, ignored);
+        std::filesystem::rename(files.directory(), kept / files.directory().filename(), ignored);
+    } else if (!files.directory().empty()) {
+        files.remove();
+    }
+    attempts_.erase(serial);
+}
+
+}  // namespace tune::worker

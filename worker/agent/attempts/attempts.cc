@@ -1,0 +1,338 @@
+#include "worker/agent/attempts/attempts.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/id.h"
+#include "base/log.h"
+#include "worker/agent/attempts/attempt.h"
+#include "worker/agent/attempts/environment.h"
+
+namespace tune::worker {
+namespace {
+
+constexpr int kFirstUpload_ms = 1'000;
+/// A log is sent whole each time, so a large one less often: at most this much a millisecond.
+constexpr std::int64_t kUploadBytesPerMs = 4'000;
+constexpr int kChunksAtOnce = 16;
+/// System metrics are differences: their base is read this part of a period after the start.
+constexpr int kBasePart = 10;
+/// A slot whose trial could not be started for want of the machine's means rests this long.
+constexpr int kStartFailureRest_ms = 1'000;
+
+std::uint64_t new_serial() {
+    return std::strtoull(random_hex(8).c_str(), nullptr, 16);
+}
+
+std::string short_name(const tuner::Lease& lease) {
+    return "trial " + std::to_string(lease.number) + " of study '" + lease.study + "'";
+}
+
+}  // namespace
+
+Attempts::Attempts(AttemptSettings settings, AttemptParts parts, std::function<void()> changed)
+    : settings_(std::move(settings)),
+      parts_(parts),
+      changed_(std::move(changed)),
+      environment_(own_environment()),
+      boot_id_(current_boot_id()),
+      wake_path_(settings_.state_dir / "wake") {}
+
+Attempts::~Attempts() = default;
+
+Result<void> Attempts::open_wake_fifo() {
+    if (mkfifo(wake_path_.c_str(), 0600) != 0 && errno != EEXIST)
+        return Error{Code::kInternalError,
+                     "cannot make '" + wake_path_ + "': " + std::strerror(errno)};
+    wake_.reset(open(wake_path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+    if (!wake_.valid())
+        return Error{Code::kInternalError,
+                     "cannot open '" + wake_path_ + "': " + std::strerror(errno)};
+    return parts_.loop->watch(wake_.get(), [this] { on_wake(); });
+}
+
+Attempts::Attempt& Attempts::insert(std::unique_ptr<Attempt> attempt) {
+    return *attempts_.insert_or_assign(attempt->record.serial, std::move(attempt)).first->second;
+}
+
+Attempts::Attempt* Attempts::find(std::uint64_t serial) {
+    const auto found = attempts_.find(serial);
+    return found == attempts_.end() ? nullptr : found->second.get();
+}
+
+Attempts::Attempt* Attempts::find(const tuner::AttemptId& id) {
+    for (const auto& [serial, attempt] : attempts_)
+        if (attempt->record.id() == id) return attempt.get();
+    return nullptr;
+}
+
+AttemptCounts Attempts::counts() const {
+    AttemptCounts counts{0, 0, started_, finished_};
+    for (const auto& [serial, attempt] : attempts_)
+        ++(attempt->alive ? counts.running : counts.unreported);
+    return counts;
+}
+
+std::vector<tuner::AttemptId> Attempts::held() const {
+    std::vector<tuner::AttemptId> ids;
+    for (const auto& [serial, attempt] : attempts_)
+        if (!attempt->finish_done && attempt->intent.intent != Intent::kLost)
+            ids.push_back(attempt->record.id());
+    for (const tuner::Lease& lease : waiting_) ids.push_back({lease.run_id, lease.attempt});
+    return ids;
+}
+
+void Attempts::publish() {
+    parts_.link->set_running(held());
+    changed_();
+}
+
+// ---- Beginning -----------------------------------------------------------------------------
+
+void Attempts::start(std::vector<tuner::Lease> leases) {
+    for (tuner::Lease& lease : leases) {
+        if (find(tuner::AttemptId{lease.run_id, lease.attempt}) != nullptr) {
+            parts_.link->free_slot();  // a repeated answer
+            continue;
+        }
+        begin(std::move(lease));
+    }
+    publish();
+}
+
+void Attempts::begin(tuner::Lease lease) {
+    double gpus = lease.gpus_per_trial;
+    // Nothing asked for, and a GPU for each slot: then each trial gets one of its own.
+    const std::size_t gpus_here = parts_.devices->gpus().size();
+    if (gpus <= 0 && gpus_here >= static_cast<std::size_t>(settings_.slots)) gpus = 1;
+    Result<std::optional<Assignment>> taken = parts_.devices->take(lease.cpus_per_trial, gpus);
+    if (!taken) return refuse(lease, tuner::Outcome::kBadConfig, taken.error().message);
+    if (!*taken) {
+        waiting_.push_back(std::move(lease));
+        return;
+    }
+    launch(std::move(lease), std::move(**taken));
+}
+
+void Attempts::start_waiting() {
+    std::deque<tuner::Lease> waiting;
+    waiting.swap(waiting_);
+    for (tuner::Lease& lease : waiting) begin(std::move(lease));
+}
+
+void Attempts::refuse(const tuner::Lease& lease, tuner::Outcome outcome,
+                      const std::string& reason) {
+    auto attempt = std::make_unique<Attempt>(AttemptFiles(std::filesystem::path()));
+    attempt->record.serial = new_serial();
+    attempt->record.lease = lease;
+    attempt->record.finish_request_id = random_hex(16);
+    attempt->alive = false;
+    attempt->logs_done = true;
+    const std::uint64_t serial = insert(std::move(attempt)).record.serial;
+    log_warning(short_name(lease) + " was not started: " + reason);
+    parts_.outbox->open(serial, AttemptFiles(std::filesystem::path()),
+                        {lease.run_id, lease.attempt}, {});
+    tuner::FinishRequest request;
+    request.request_id = attempts_.at(serial)->record.finish_request_id;
+    request.outcome = outcome;
+    request.reason = reason;
+    parts_.outbox->finish(serial, std::move(request));
+    if (outcome == tuner::Outcome::kLost)
+        parts_.loop->at(parts_.loop->now_ms() + kStartFailureRest_ms,
+                        [this] { parts_.link->free_slot(); });
+    else
+        parts_.link->free_slot();
+}
+
+Result<std::filesystem::path> Attempts::checkpoint_path(const std::filesystem::path& key) {
+    for (const std::filesystem::path& part : key)
+        if (part == "..")
+            return Error{Code::kInvalidParameterValue,
+                         "the checkpoint folder '" + key.string() + "' must not contain '..'"};
+    return key.is_absolute() ? key : settings_.checkpoint_root / key;
+}
+
+/// The folder of the trial that this one continues; empty if it starts from nothing. A trial that
+/// would train from nothing in its place would be a wrong result, so a missing one is an error.
+Result<std::filesystem::path> Attempts::find_parent(const tuner::Lease& lease,
+                                                    const std::filesystem::path& checkpoint_dir) {
+    if (lease.resume_from.empty()) return std::filesystem::path();
+    TUNE_TRY(directory, checkpoint_path(lease.resume_from));
+    std::error_code error;
+    const auto is_filled = [&error](const std::filesystem::path& path) {
+        return std::filesystem::is_directory(path, error) &&
+               !std::filesystem::is_empty(path, error) && !error;
+    };
+    // An attempt that was interrupted has a checkpoint of its own.
+    if (is_filled(directory) || is_filled(checkpoint_dir)) return directory;
+    return Error{Code::kInvalidParameterValue,
+                 "there is no checkpoint in '" + directory.string() +
+                     "', which this trial continues: the command must leave one in "
+                     "TUNE_CHECKPOINT_DIR, and agents on several machines need a common folder "
+                     "(--state)"};
+}
+
+Result<std::filesystem::path> Attempts::make_checkpoint_dir(const tuner::Lease& lease) {
+    TUNE_TRY(directory,
+             checkpoint_path(lease.checkpoint_dir.empty() ? lease.run_id : lease.checkpoint_dir));
+    std::error_code error;
+    std::filesystem::create_directories(directory, error);
+    if (error)
+        return Error{Code::kInternalError, "cannot make the checkpoint folder '" +
+                                               directory.string() + "': " + error.message()};
+    return directory;
+}
+
+Result<void> Attempts::prepare(Attempt& attempt, LaunchSpec& spec) {
+    const tuner::Lease& lease = attempt.record.lease;
+    if (lease.command.empty() || lease.command.front().empty())
+        return Error{Code::kInvalidParameterValue, "the study has no command to run"};
+    TUNE_TRY(lines, MetricLines::create(lease.scrape, lease.metric));
+    TUNE_TRY(checkpoint_dir, make_checkpoint_dir(lease));
+    attempt.checkpoint_dir = checkpoint_dir;
+    TUNE_TRY(resume_dir, find_parent(lease, checkpoint_dir));
+    TUNE_TRY_VOID(attempt.files.create(attempt.record));
+    attempt.output.emplace(attempt.files.directory(), std::move(lines), OutputPosition{});
+    spec.directory = attempt.files.directory();
+    spec.wake_fifo = wake_path_;
+    spec.serial = attempt.record.serial;
+    spec.grace_ms = std::max<std::int64_t>(0, lease.grace_ms);
+    spec.timeout_ms = std::max<std::int64_t>(0, lease.timeout_ms);
+    spec.cores = attempt.assignment.cores;
+    spec.working_dir = lease.working_dir;
+    spec.command = lease.command;
+    spec.environment = trial_environment(
+        environment_, {&lease, &attempt.assignment, settings_.server_url, checkpoint_dir.string(),
+                       resume_dir.string(), settings_.bin_dir,
+                       static_cast<int>(parts_.devices->cores().size()), settings_.slots});
+    return {};
+}
+
+void Attempts::launch(tuner::Lease lease, Assignment assignment) {
+    const std::string name = lease.run_id + "-" + std::to_string(lease.attempt);
+    auto attempt = std::make_unique<Attempt>(AttemptFiles(settings_.state_dir / "attempts" / name));
+    attempt->record = {new_serial(),      std::move(lease), settings_.server_url,
+                       random_hex(16),    boot_id_,         parts_.loop->wall_ms(),
+                       count_oom_kills(), assignment.cores, assignment.gpus};
+    attempt->assignment = std::move(assignment);
+    LaunchSpec spec;
+    Result<void> prepared = prepare(*attempt, spec);
+    Result<Process> process = prepared ? parts_.launcher->start(spec) : prepared.error();
+    if (!process) {
+        const bool users_fault = process.error().code == Code::kInvalidParameterValue;
+        attempt->files.remove();
+        parts_.devices->release(attempt->assignment);
+        return refuse(attempt->record.lease,
+                      users_fault ? tuner::Outcome::kBadConfig : tuner::Outcome::kLost,
+                      process.error().message);
+    }
+    attempt->search_path = variable(spec.environment, "PATH");
+    attempt->supervisor = std::move(*process);
+    attempt->alive = true;
+    ++started_;
+    Attempt& running = insert(std::move(attempt));
+    parts_.outbox->open(running.record.serial, running.files, running.record.id(), {});
+    watch(running);
+}
+
+void Attempts::watch(Attempt& attempt) {
+    const std::uint64_t serial = attempt.record.serial;
+    const Result<void> watched = parts_.loop->watch(attempt.supervisor.pidfd.get(),
+                                                    [this, serial] { on_supervisor_gone(serial); });
+    if (!watched) {
+        // Without a watch its end would go unseen; epoll refuses only when memory is out.
+        log_error(watched.error().text());
+        end(attempt, Intent::kShutdown, watched.error().message, SIGTERM);
+    }
+    schedule_system_metrics(attempt);
+}
+
+// ---- While it runs -------------------------------------------------------------------------
+
+void Attempts::on_wake() {
+    std::uint64_t records[8192];
+    const ssize_t count = read(wake_.get(), records, sizeof records);
+    if (count <= 0) return;
+    const std::size_t woken = static_cast<std::size_t>(count) / sizeof records[0];
+    if (woken >= std::size(records) / 2) {  // it may have been full: some were not told
+        std::vector<std::uint64_t> all;
+        for (const auto& [serial, attempt] : attempts_) all.push_back(serial);
+        for (const std::uint64_t serial : all) pump(serial);
+        return;
+    }
+    std::sort(records, records + woken);
+    const auto* end = std::unique(records, records + woken);
+    for (const auto* serial = records; serial != end; ++serial) pump(*serial);
+}
+
+void Attempts::pump(std::uint64_t serial) {
+    Attempt* attempt = find(serial);
+    if (attempt == nullptr || !attempt->output || attempt->output_done) return;
+    const std::int64_t now = parts_.loop->wall_ms();
+    for (int i = 0; i < kChunksAtOnce; ++i) {
+        if (!parts_.outbox->has_room(serial)) return;  // on_room goes on
+        Segment segment;
+        const bool more = attempt->output->read(now, segment);
+        if (!more && !attempt->alive) attempt->output->read_unfinished_lines(now, segment);
+        parts_.outbox->add(serial, std::move(segment));
+        if (more) continue;
+        if (attempt->alive) return schedule_upload(*attempt);
+        attempt->output_done = true;
+        return conclude(*attempt);
+    }
+    parts_.loop->post([this, serial] { pump(serial); });  // others get their turn
+}
+
+void Attempts::schedule_upload(Attempt& attempt) {
+    const std::int64_t bytes = attempt.output->bytes();
+    if (attempt.upload_timer != Loop::kNoTimer || bytes == attempt.uploaded_bytes) return;
+    std::int64_t delay = kFirstUpload_ms;
+    if (attempt.uploaded_bytes > 0)
+        delay = std::max<std::int64_t>(settings_.log_upload_period_ms, bytes / kUploadBytesPerMs);
+    const std::uint64_t serial = attempt.record.serial;
+    attempt.upload_timer = parts_.loop->at(parts_.loop->now_ms() + delay, [this, serial] {
+        Attempt* due = find(serial);
+        if (due == nullptr || !due->alive) return;
+        due->upload_timer = Loop::kNoTimer;
+        due->uploaded_bytes = due->output->bytes();
+        parts_.upload->submit(
+            {serial, due->files, due->record.id(), due->record.lease.experiment_id, false, false});
+    });
+}
+
+/// The base is read a little after the start, so that short trials do not pay for it.
+void Attempts::schedule_system_metrics(Attempt& attempt) {
+    if (!settings_.system_metrics) return;
+    const std::uint64_t serial = attempt.record.serial;
+    const int period_ms = settings_.system_metrics_period_ms;
+    const int delay_ms = attempt.system ? period_ms : period_ms / kBasePart;
+    attempt.system_timer = parts_.loop->at(parts_.loop->now_ms() + delay_ms,
+                                           [this, serial] { sample_system_metrics(serial); });
+}
+
+void Attempts::sample_system_metrics(std::uint64_t serial) {
+    Attempt* attempt = find(serial);
+    if (attempt == nullptr || !attempt->alive) return;
+    const std::int64_t now = parts_.loop->wall_ms();
+    if (!attempt->system) {
+        attempt->system.emplace(attempt->supervisor.pid);
+    } else {
+        const std::int64_t step =
+            (now - attempt->record.started_ms) / settings_.system_metrics_period_ms;
+        std::vector<tuner::ReportedMetric> metrics;
+        for (NamedValue& sample : attempt->system->sample())
+            metrics.push_back({std::move(sample.key), sample.value, step, now});
+        parts_.outbox->add_metrics(serial, std::move(metrics));
+    }
+    schedule_system_metrics(*attempt);
+}
+
+}  // namespace tune::worker

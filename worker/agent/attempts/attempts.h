@@ -1,0 +1,139 @@
+#pragma once
+// The life of each attempt on this machine, from its lease to its end being acknowledged. All of it
+// runs on the agent's loop; nothing here waits for the network.
+//
+//   leased -> (waiting for devices) -> running -> tree gone -> output read to its end
+//          -> end sent (outbox), logs sent (upload) -> forgotten
+
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "worker/agent/attempts/attempt_files.h"
+#include "worker/agent/devices/devices.h"
+#include "worker/agent/devices/system_metrics.h"
+#include "worker/agent/loop.h"
+#include "worker/agent/output/trial_output.h"
+#include "worker/agent/server/log_upload.h"
+#include "worker/agent/server/outbox.h"
+#include "worker/agent/server/server_client.h"
+#include "worker/agent/supervisor/launcher.h"
+
+namespace tune::worker {
+
+/// What attempts are run with; constant.
+struct AttemptSettings {
+    std::string server_url;
+    std::filesystem::path state_dir;  // absolute
+    std::filesystem::path checkpoint_root;
+    std::string bin_dir;
+    int slots = 1;
+    bool system_metrics = true;
+    int system_metrics_period_ms = 10'000;
+    int log_upload_period_ms = 3'000;
+};
+
+/// The parts of the agent that attempts use; all outlive the table.
+struct AttemptParts {
+    Loop* loop = nullptr;
+    Launcher* launcher = nullptr;
+    Devices* devices = nullptr;
+    ServerLink* link = nullptr;
+    Outbox* outbox = nullptr;
+    LogUpload* upload = nullptr;
+};
+
+struct AttemptCounts {
+    int running = 0;     // process trees alive
+    int unreported = 0;  // gone, but the server or the artifacts do not have all of it yet
+    std::int64_t started = 0;
+    std::int64_t finished = 0;
+};
+
+/// Loop thread only.
+class Attempts {
+public:
+    /// `changed` is called after the counts have changed.
+    Attempts(AttemptSettings settings, AttemptParts parts, std::function<void()> changed);
+    ~Attempts();
+    Attempts(const Attempts&) = delete;
+    Attempts& operator=(const Attempts&) = delete;
+
+    /// Opens the FIFO through which supervisors announce output. Errors: kInternalError.
+    [[nodiscard]] Result<void> open_wake_fifo();
+    /// Takes over what an earlier agent left in state_dir.
+    void adopt_all();
+
+    void start(std::vector<tuner::Lease> leases);
+    void obey(const tuner::Directive& directive);
+    void lose(const tuner::AttemptId& id);
+    /// Ends all (SIGTERM, or with `at_once` SIGKILL) for `intent`.
+    void end_all(Intent intent, const std::string& reason, bool at_once);
+
+    // What the outbox and the upload report; a serial that is gone is ignored.
+    void on_finished(std::uint64_t serial);
+    void on_stale(std::uint64_t serial);
+    void on_room(std::uint64_t serial);
+    void on_uploaded(std::uint64_t serial, bool final, bool uploaded);
+
+    [[nodiscard]] AttemptCounts counts() const;
+    /// Attempts whose leases must be kept: running ones and those whose end is not reported yet.
+    [[nodiscard]] std::vector<tuner::AttemptId> held() const;
+
+private:
+    struct Attempt;
+    enum class Adoption { kRunning, kEnded, kNothing };
+
+    void begin(tuner::Lease lease);
+    void start_waiting();
+    void launch(tuner::Lease lease, Assignment assignment);
+    [[nodiscard]] Result<void> prepare(Attempt& attempt, LaunchSpec& spec);
+    [[nodiscard]] Result<std::filesystem::path> checkpoint_path(const std::filesystem::path& key);
+    [[nodiscard]] Result<std::filesystem::path> make_checkpoint_dir(const tuner::Lease& lease);
+    [[nodiscard]] Result<std::filesystem::path> find_parent(
+        const tuner::Lease& lease, const std::filesystem::path& checkpoint_dir);
+    void refuse(const tuner::Lease& lease, tuner::Outcome outcome, const std::string& reason);
+    Attempt& insert(std::unique_ptr<Attempt> attempt);
+    Attempt* find(const tuner::AttemptId& id);
+    Attempt* find(std::uint64_t serial);
+
+    Adoption adopt(const std::filesystem::path& directory);
+    void resume_output(Attempt& attempt);
+    void watch(Attempt& attempt);
+
+    void on_wake();
+    void pump(std::uint64_t serial);
+    void schedule_upload(Attempt& attempt);
+    void schedule_system_metrics(Attempt& attempt);
+    void sample_system_metrics(std::uint64_t serial);
+    void end(Attempt& attempt, Intent intent, const std::string& reason, int signal);
+
+    void on_supervisor_gone(std::uint64_t serial);
+    void sweep(std::uint64_t serial);
+    void on_tree_gone(Attempt& attempt);
+    void conclude(Attempt& attempt);
+    void write_notes(const Attempt& attempt, const tuner::FinishRequest& request) const;
+    void send_logs(Attempt& attempt, const tuner::FinishRequest& request);
+    void forget_if_done(std::uint64_t serial);
+    void publish();
+
+    const AttemptSettings settings_;
+    const AttemptParts parts_;
+    const std::function<void()> changed_;
+    const std::vector<std::string> environment_;
+    const std::string boot_id_;
+    const std::string wake_path_;
+    Descriptor wake_;
+    std::map<std::uint64_t, std::unique_ptr<Attempt>> attempts_;
+    std::deque<tuner::Lease> waiting_;  // for devices
+    std::int64_t started_ = 0;
+    std::int64_t finished_ = 0;
+};
+
+}  // namespace tune::worker

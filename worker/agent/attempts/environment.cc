@@ -1,0 +1,99 @@
+#include "worker/agent/attempts/environment.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+namespace tune::worker {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+bool belongs_to_another(std::string_view name) {
+    return name.starts_with("TUNE_") || name == "MLFLOW_RUN_ID" || name == "MLFLOW_EXPERIMENT_ID" ||
+           name == "MLFLOW_EXPERIMENT_NAME";
+}
+
+void add_threads(const EnvironmentSpec& spec, Variables& variables) {
+    const int threads = threads_of(spec);
+    for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS",
+                             "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"})
+        variables[name] = std::to_string(threads);
+    const bool shares_cores = spec.slots > 1 && spec.assignment->cores.empty();
+    if (threads > 1 && shares_cores) variables["OMP_WAIT_POLICY"] = "PASSIVE";
+}
+
+void add_path(const EnvironmentSpec& spec, Variables& variables) {
+    const auto path = variables.find("PATH");
+    const std::string rest =
+        path == variables.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second;
+    if (!spec.bin_dir.empty()) variables["PATH"] = spec.bin_dir + ":" + rest;
+}
+
+void add_identity(const EnvironmentSpec& spec, Variables& variables) {
+    const tuner::Lease& lease = *spec.lease;
+    variables["MLFLOW_TRACKING_URI"] = spec.server_url;
+    variables["MLFLOW_RUN_ID"] = lease.run_id;
+    variables["MLFLOW_EXPERIMENT_ID"] = lease.experiment_id;
+    variables["TUNE_STUDY"] = lease.study;
+    variables["TUNE_PARAMS"] = lease.params_json;
+    variables["TUNE_TRIAL"] = std::to_string(lease.number);
+    variables["TUNE_ATTEMPT"] = std::to_string(lease.attempt);
+    variables["TUNE_SEED"] = std::to_string(lease.seed);
+    variables["TUNE_CHECKPOINT_DIR"] = spec.checkpoint_dir;
+    if (!spec.resume_dir.empty()) variables["TUNE_RESUME_FROM"] = spec.resume_dir;
+    if (spec.assignment->gpus.empty()) return;
+    std::string uuids;
+    for (const std::string& uuid : spec.assignment->gpus)
+        uuids += (uuids.empty() ? "" : ",") + uuid;
+    variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+    variables["CUDA_VISIBLE_DEVICES"] = uuids;
+    variables["NVIDIA_VISIBLE_DEVICES"] = uuids;
+}
+
+}  // namespace
+
+int threads_of(const EnvironmentSpec& spec) {
+    const int own = static_cast<int>(spec.assignment->cores.size());
+    if (own > 0) return own;
+    if (spec.lease->cpus_per_trial > 0)  // below one core
+        return std::max(1, static_cast<int>(spec.lease->cpus_per_trial));
+    return std::max(1, spec.cores / std::max(1, spec.slots));
+}
+
+std::vector<std::string> trial_environment(const std::vector<std::string>& inherited,
+                                           const EnvironmentSpec& spec) {
+    Variables variables;
+    for (const std::string& assignment : inherited) {
+        const std::size_t at = assignment.find('=');
+        if (at == std::string::npos || at == 0) continue;
+        std::string name = assignment.substr(0, at);
+        if (!belongs_to_another(name)) variables[std::move(name)] = assignment.substr(at + 1);
+    }
+    variables.emplace("PYTHONUNBUFFERED", "1");
+    add_threads(spec, variables);
+    for (const tuner::EnvironmentVariable& given : spec.lease->env)
+        variables[given.name] = given.value;
+    add_path(spec, variables);
+    add_identity(spec, variables);
+    std::vector<std::string> list;
+    list.reserve(variables.size());
+    for (const auto& [name, value] : variables) list.push_back(name + "=" + value);
+    return list;
+}
+
+std::vector<std::string> own_environment() {
+    std::vector<std::string> list;
+    for (char** at = environ; at != nullptr && *at != nullptr; ++at) list.emplace_back(*at);
+    return list;
+}
+
+std::string variable(const std::vector<std::string>& environment, const std::string& name) {
+    for (const std::string& assignment : environment)
+        if (assignment.starts_with(name + "=")) return assignment.substr(name.size() + 1);
+    return {};
+}
+
+}  // namespace tune::worker

@@ -1,0 +1,32 @@
+#pragma once
+// From how a process ended to what the server is told. Pure. The table is in worker/README.md.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tuner/protocol.h"
+#include "worker/agent/attempts/attempt_files.h"
+
+namespace tune::worker {
+
+/// What is known when an attempt has ended.
+struct Ending {
+    std::optional<ExitRecord> exit;  // absent: the supervisor itself was killed
+    IntentRecord intent;
+    std::vector<std::string> command;
+    std::string search_path;  // the trial's PATH, for the message
+    std::string working_dir;
+    std::int64_t timeout_ms = 0;
+    bool oom_killed = false;    // the machine killed a process for want of memory meanwhile
+    std::string_view out_tail;  // last part of stdout and stderr
+    std::string_view err_tail;
+};
+
+/// The finish request without its request id.
+[[nodiscard]] tuner::FinishRequest classify(const Ending& ending);
+
+/// True if the text holds the words with which a known library reports that memory ran out.
+[[nodiscard]] bool says_out_of_memory(std::string_view text);
+
+}  // namespace tune::worker

@@ -1,0 +1,166 @@
+#include "worker/agent/server/log_upload.h"
+
+#include <fcntl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "worker/agent/descriptor.h"
+#include "worker/agent/server/backoff.h"
+
+namespace tune::worker {
+namespace {
+
+constexpr int kCallTimeout_ms = 30'000;
+constexpr const char* kArtifactsPath = "/api/2.0/mlflow-artifacts/artifacts/";
+constexpr std::string_view kProxyScheme = "mlflow-artifacts:";
+
+/// "mlflow-artifacts:/1" or "mlflow-artifacts://host:port/1" -> "1".
+Result<std::string> proxied_folder(std::string location) {
+    if (!location.starts_with(kProxyScheme))
+        return Error{Code::kInvalidParameterValue,
+                     "the experiment keeps its artifacts at '" + location +
+                         "', which the server does not serve; logs stay on the agent's machine"};
+    location.erase(0, kProxyScheme.size());
+    if (location.starts_with("//")) {
+        const std::size_t slash = location.find('/', 2);
+        location = slash == std::string::npos ? "" : location.substr(slash);
+    }
+    while (location.starts_with('/')) location.erase(0, 1);
+    return location;
+}
+
+bool copy_range(int from, int to, off_t begin, off_t end) {
+    while (begin < end) {
+        const ssize_t count = sendfile(to, from, &begin, static_cast<std::size_t>(end - begin));
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) return count == 0;
+    }
+    return true;
+}
+
+}  // namespace
+
+Result<std::filesystem::path> whole_log(const std::filesystem::path& path) {
+    const Descriptor log(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat info {};
+    if (!log.valid() || fstat(log.get(), &info) != 0)
+        return Error{Code::kResourceDoesNotExist, "there is no '" + path.string() + "'"};
+    constexpr std::int64_t kNeverPunched = kLogHeadBytes + kLogTailBytes + kLogPunchBytes;
+    if (info.st_size <= kNeverPunched) return path;
+    const std::int64_t tail = info.st_size - kLogTailBytes;
+    const std::filesystem::path whole = path.string() + ".upload";
+    const Descriptor out(open(whole.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    const std::string marker =
+        "\n[" + std::to_string(tail - kLogHeadBytes) + " bytes of output left out here]\n";
+    if (!out.valid() || !copy_range(log.get(), out.get(), 0, kLogHeadBytes) ||
+        write(out.get(), marker.data(), marker.size()) < 0 ||
+        !copy_range(log.get(), out.get(), tail, info.st_size))
+        return Error{Code::kInternalError,
+                     "cannot write '" + whole.string() + "': " + std::strerror(errno)};
+    return whole;
+}
+
+Result<std::unique_ptr<LogUpload>> LogUpload::create(const std::string& server_url, Done done) {
+    std::unique_ptr<LogUpload> upload(new LogUpload(std::move(done)));
+    TUNE_TRY_VOID(upload->connect(server_url, kThreads));
+    return upload;
+}
+
+LogUpload::~LogUpload() {
+    stop();
+}
+
+void LogUpload::submit(LogJob job) {
+    const std::lock_guard lock(mutex_);
+    for (LogJob& waiting : jobs_) {
+        if (waiting.serial != job.serial) continue;
+        waiting = std::move(job);
+        return;
+    }
+    jobs_.push_back(std::move(job));
+    changed_.notify_one();
+}
+
+void LogUpload::work(tracker::Client& client) {
+    while (true) {
+        std::optional<LogJob> job;
+        {
+            std::unique_lock lock(mutex_);
+            changed_.wait(lock, [&] {
+                if (stopping_) return true;
+                for (auto at = jobs_.begin(); at != jobs_.end(); ++at) {
+                    if (busy_.contains(at->id.run_id)) continue;
+                    job = std::move(*at);
+                    jobs_.erase(at);
+                    busy_.insert(job->id.run_id);
+                    return true;
+                }
+                return false;
+            });
+            if (stopping_) return;
+        }
+        Backoff backoff;
+        Result<void> result = upload(client, *job);
+        while (!result && job->final && is_passing(result.error())) {
+            if (!pause(backoff.next_ms())) return;
+            result = upload(client, *job);
+        }
+        if (!result && result.error().code == Code::kCancelled) return;
+        if (!result && job->final)
+            log_warning("the logs of run " + job->id.run_id +
+                        " were not uploaded: " + result.error().text());
+        {
+            const std::lock_guard lock(mutex_);
+            busy_.erase(job->id.run_id);
+            changed_.notify_all();
+        }
+        done_(job->serial, job->final, result.has_value());
+    }
+}
+
+Result<std::string> LogUpload::experiment_root(tracker::Client& client,
+                                               const std::string& experiment_id) {
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = roots_.find(experiment_id);
+        if (found != roots_.end()) return found->second;
+    }
+    TUNE_TRY(answer, client.get("/api/2.0/mlflow/experiments/get?experiment_id=" +
+                                    tracker::percent_encode(experiment_id, false),
+                                kCallTimeout_ms));
+    const Json location =
+        answer.value("experiment", Json::object()).value("artifact_location", Json());
+    if (!location.is_string())
+        return Error{Code::kDataLoss,
+                     "the server named no artifact location for experiment " + experiment_id};
+    TUNE_TRY(folder, proxied_folder(location.get<std::string>()));
+    const std::lock_guard lock(mutex_);
+    roots_[experiment_id] = folder;
+    return folder;
+}
+
+Result<void> LogUpload::upload(tracker::Client& client, const LogJob& job) {
+    for (const char* name : {kStdoutFile, kStderrFile, kAgentLogFile}) {
+        const Result<std::filesystem::path> whole = whole_log(job.files.path(name));
+        if (!whole && whole.error().code == Code::kResourceDoesNotExist) continue;
+        if (!whole) return whole.error();
+        TUNE_TRY(root, experiment_root(client, job.experiment_id));
+        std::vector<std::string> folders = {"logs/"};
+        if (job.keep_attempt)
+            folders.push_back("logs/attempt-" + std::to_string(job.id.attempt) + "/");
+        for (const std::string& folder : folders)
+            TUNE_TRY_VOID(client.put_file(
+                kArtifactsPath + tracker::percent_encode(root + "/" + job.id.run_id +
+                                                         "/artifacts/" + folder + name),
+                *whole, UINT64_MAX, kCallTimeout_ms));
+    }
+    return {};
+}
+
+}  // namespace tune::worker

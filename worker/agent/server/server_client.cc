@@ -1,0 +1,264 @@
+#include "worker/agent/server/server_client.h"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "worker/agent/server/sender.h"
+
+namespace tune::worker {
+namespace {
+
+constexpr std::int64_t kLeaseWait_ms = kLongPollMax_ms - 5'000;
+constexpr int kAnswerSlack_ms = 15'000;  // beyond the wait that was asked for
+constexpr int kCallTimeout_ms = 15'000;
+constexpr int kGoodbyeTimeout_ms = 2'000;
+/// The server repeats a directive until its attempt has ended; without this pause the heartbeats
+/// would spin during a trial's grace time.
+constexpr int kRepeatPause_ms = 250;
+constexpr const char* kRegisterPath = "/api/2.0/tune/agents/register";
+
+bool is_unknown_agent(const Error& error) {
+    return error.code == Code::kResourceDoesNotExist;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ServerLink>> ServerLink::create(const std::string& server_url,
+                                                       tuner::RegisterRequest registration,
+                                                       int free_slots, LinkEvents events) {
+    Clients clients;
+    for (auto* client : {&clients.lease, &clients.heartbeat, &clients.goodbye}) {
+        TUNE_TRY(made, connect_to(server_url));
+        *client = std::move(made);
+    }
+    return std::unique_ptr<ServerLink>(
+        new ServerLink(std::move(clients), std::move(registration), free_slots, std::move(events)));
+}
+
+ServerLink::ServerLink(Clients clients, tuner::RegisterRequest registration, int free_slots,
+                       LinkEvents events)
+    : events_(std::move(events)),
+      clients_(std::move(clients)),
+      registration_(std::move(registration)),
+      free_slots_(free_slots) {}
+
+ServerLink::~ServerLink() {
+    stop(false);
+}
+
+void ServerLink::start() {
+    lease_thread_ = std::thread([this] { lease_loop(); });
+    heartbeat_thread_ = std::thread([this] { heartbeat_loop(); });
+}
+
+void ServerLink::set_running(std::vector<tuner::AttemptId> running) {
+    const std::lock_guard lock(mutex_);
+    registration_.running = std::move(running);
+}
+
+void ServerLink::free_slot() {
+    const std::lock_guard lock(mutex_);
+    ++free_slots_;
+    changed_.notify_all();
+}
+
+void ServerLink::take_slot() {
+    const std::lock_guard lock(mutex_);
+    --free_slots_;
+}
+
+void ServerLink::stop_leasing() {
+    {
+        const std::lock_guard lock(mutex_);
+        leasing_ = false;
+        changed_.notify_all();
+    }
+    clients_.lease->cancel();
+}
+
+void ServerLink::register_again() {
+    const std::lock_guard lock(mutex_);
+    registered_ = false;
+    changed_.notify_all();
+}
+
+bool ServerLink::draining() const {
+    const std::lock_guard lock(mutex_);
+    return server_draining_;
+}
+
+void ServerLink::stop(bool say_goodbye) {
+    bool was_registered = false;
+    tuner::RegisterRequest goodbye;
+    {
+        const std::lock_guard lock(mutex_);
+        if (stopping_) return;
+        stopping_ = true;
+        was_registered = registered_;
+        goodbye = registration_;
+        changed_.notify_all();
+    }
+    clients_.lease->cancel();
+    clients_.heartbeat->cancel();
+    if (lease_thread_.joinable()) lease_thread_.join();
+    if (heartbeat_thread_.joinable()) heartbeat_thread_.join();
+    if (!say_goodbye || !was_registered) return;
+    goodbye.slots = 0;
+    // A server that is gone already cannot hold a lease for us either.
+    const Result<Json> ignored =
+        clients_.goodbye->post(kRegisterPath, tuner::to_json(goodbye), kGoodbyeTimeout_ms);
+    if (!ignored) log_debug("the server was not told that the agent left");
+}
+
+std::string ServerLink::path(const char* call) const {
+    return "/api/2.0/tune/agents/" + tracker::percent_encode(registration_.agent_id, false) + "/" +
+           call;
+}
+
+bool ServerLink::pause(int delay_ms) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::milliseconds(delay_ms), [this] { return stopping_; });
+    return !stopping_;
+}
+
+void ServerLink::failed(const Error& error, Backoff& backoff) {
+    if (error.code == Code::kCancelled) return;
+    if (is_unknown_agent(error)) {
+        register_again();
+    } else {
+        events_.contact(error.text());
+    }
+    pause(backoff.next_ms());
+}
+
+void ServerLink::lease_loop() {
+    while (true) {
+        int free_slots = 0;
+        {
+            std::unique_lock lock(mutex_);
+            changed_.wait(lock, [this] {
+                return stopping_ || !leasing_ ||
+                       (registered_ && !server_draining_ && free_slots_ > 0);
+            });
+            if (stopping_ || !leasing_) return;
+            free_slots = free_slots_;
+        }
+        ask_for_leases(free_slots);
+    }
+}
+
+void ServerLink::ask_for_leases(int free_slots) {
+    const tuner::LeaseRequest request{random_hex(16), free_slots, kLeaseWait_ms};
+    const Json body = tuner::to_json(request);
+    const std::string where = path("lease");
+    while (true) {
+        Result<Json> answer =
+            clients_.lease->post(where, body, static_cast<int>(kLeaseWait_ms) + kAnswerSlack_ms);
+        Result<tuner::LeaseReply> reply = answer ? tuner::from_json<tuner::LeaseReply>(*answer)
+                                                 : Result<tuner::LeaseReply>(answer.error());
+        if (!reply) {
+            failed(reply.error(), lease_backoff_);
+            const std::lock_guard lock(mutex_);
+            if (stopping_ || !leasing_ || !registered_) return;
+            continue;  // the same request id: leases that were given already come again
+        }
+        lease_backoff_.reset();
+        events_.contact("");
+        {
+            const std::lock_guard lock(mutex_);
+            free_slots_ -= static_cast<int>(reply->leases.size());
+        }
+        if (!reply->leases.empty()) events_.leased(std::move(reply->leases));
+        return;
+    }
+}
+
+void ServerLink::heartbeat_loop() {
+    while (true) {
+        bool registered = false;
+        {
+            const std::lock_guard lock(mutex_);
+            if (stopping_) return;
+            registered = registered_;
+        }
+        if (registered)
+            heartbeat_once();
+        else
+            register_once();
+    }
+}
+
+bool ServerLink::register_once() {
+    Json body;
+    {
+        const std::lock_guard lock(mutex_);
+        body = tuner::to_json(registration_);
+    }
+    Result<Json> answer = clients_.heartbeat->post(kRegisterPath, body, kCallTimeout_ms);
+    Result<tuner::RegisterReply> reply = answer ? tuner::from_json<tuner::RegisterReply>(*answer)
+                                                : Result<tuner::RegisterReply>(answer.error());
+    if (!reply) {
+        failed(reply.error(), heartbeat_backoff_);
+        return false;
+    }
+    heartbeat_backoff_.reset();
+    events_.contact("");
+    events_.registered(*reply);
+    const std::lock_guard lock(mutex_);
+    heartbeat_ms_ = std::clamp<std::int64_t>(reply->heartbeat_ms, 100, kLongPollMax_ms);
+    registered_ = true;
+    server_draining_ = false;
+    changed_.notify_all();
+    return true;
+}
+
+bool ServerLink::brings_news(const tuner::HeartbeatReply& reply) {
+    std::set<std::string> current;
+    bool news = false;
+    const auto look = [&](std::string key) {
+        news = !known_directives_.contains(key) || news;
+        current.insert(std::move(key));
+    };
+    for (const tuner::Directive& item : reply.directives)
+        look(item.run_id + "/" + std::to_string(item.attempt) + "/" +
+             std::string(tuner::action_name(item.action)));
+    for (const tuner::AttemptId& item : reply.lost)
+        look(item.run_id + "/" + std::to_string(item.attempt) + "/lost");
+    known_directives_ = std::move(current);
+    return news;
+}
+
+void ServerLink::heartbeat_once() {
+    tuner::HeartbeatRequest request;
+    {
+        const std::lock_guard lock(mutex_);
+        request.wait_ms = heartbeat_ms_;
+        request.running = registration_.running;
+    }
+    const std::int64_t begin_ms = SystemClock().monotonic_ms();
+    Result<Json> answer =
+        clients_.heartbeat->post(path("heartbeat"), tuner::to_json(request),
+                                 static_cast<int>(request.wait_ms) + kAnswerSlack_ms);
+    Result<tuner::HeartbeatReply> reply = answer ? tuner::from_json<tuner::HeartbeatReply>(*answer)
+                                                 : Result<tuner::HeartbeatReply>(answer.error());
+    if (!reply) return failed(reply.error(), heartbeat_backoff_);
+    heartbeat_backoff_.reset();
+    events_.contact("");
+    const bool early = SystemClock().monotonic_ms() - begin_ms < request.wait_ms / 2;
+    const bool news = brings_news(*reply);
+    events_.heartbeat(*reply);
+    {
+        const std::lock_guard lock(mutex_);
+        if (server_draining_ != reply->draining) changed_.notify_all();
+        server_draining_ = reply->draining;
+    }
+    if (early && !news) pause(kRepeatPause_ms);
+}
+
+}  // namespace tune::worker

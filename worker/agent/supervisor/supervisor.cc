@@ -1,0 +1,471 @@
+// tune-exec: the supervisor of one trial process. A static program of a few hundred kilobytes that
+// starts in well under a millisecond, because one is started for each attempt. It holds the
+// trial's pipes, so that neither the agent's death nor a slow network ever reaches the trial, and
+// it is the subreaper of the trial's whole tree: a process that leaves the group, or is forked
+// twice to escape, becomes its child. So "the tree is gone" is exact: there is no child left.
+//
+// One thread, one ppoll loop, no allocation after the start except in the tree scan. The contract
+// with the agent is tune_exec.h.
+
+#include "worker/agent/supervisor/supervisor.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+namespace {
+
+using namespace tune::worker;
+
+constexpr std::int64_t kNever = INT64_MAX;
+constexpr int kFirstArgument = 1;
+constexpr int kArgumentsBeforeCommand = 9;  // program, seven of the contract, "--"
+
+struct Settings {
+    const char* directory;
+    const char* wake_fifo;
+    std::uint64_t serial;
+    std::int64_t grace_ms;
+    std::int64_t timeout_ms;
+    const char* cores;
+    const char* working_dir;
+    char** command;
+};
+
+/// One output of the trial: a pipe to read and the file it goes to.
+struct Output {
+    const char* file_name;
+    int pipe = -1;
+    int file = -1;
+    std::int64_t bytes = 0;    // written to the file
+    std::int64_t lost = 0;     // could not be written (full disk)
+    std::int64_t punched = 0;  // end of the hole
+};
+
+enum class Phase { kRunning, kEnding, kKilling };
+
+struct Supervisor {
+    Settings settings;
+    int directory = -1;
+    int wake = -1;
+    int signals = -1;
+    Output outputs[2] = {{kStdoutFile}, {kStderrFile}};
+    pid_t trial = -1;
+    bool trial_gone = false;
+    int status = 0;
+    rusage usage = {};
+    Phase phase = Phase::kRunning;
+    std::int64_t started_ms = 0;
+    std::int64_t ended_ms = 0;
+    std::int64_t timeout_at_ms = kNever;
+    std::int64_t kill_at_ms = kNever;
+    bool stopped = false;    // the agent asked for the end while the trial was alive
+    bool timed_out = false;  // the time-out did
+    bool killed = false;     // SIGKILL was needed
+    bool swept = false;      // processes outlived the main one and were ended
+    StartStep failed_step = StartStep::kNone;
+    int failed_errno = 0;
+};
+
+// Shared with the vforked child, which runs in this memory until it execs.
+volatile int g_child_errno = 0;
+volatile int g_child_step = 0;
+
+std::int64_t clock_ms(clockid_t id) {
+    timespec time;
+    clock_gettime(id, &time);
+    return static_cast<std::int64_t>(time.tv_sec) * 1000 + time.tv_nsec / 1'000'000;
+}
+
+std::int64_t monotonic_ms() {
+    return clock_ms(CLOCK_BOOTTIME);
+}
+
+/// Field `number` (from 3) of a /proc/PID/stat line; the name in field 2 may hold anything.
+long long stat_field(const char* line, int number) {
+    const char* at = strrchr(line, ')');
+    for (int field = 2; at != nullptr && field < number; ++field) at = strchr(at + 1, ' ');
+    return at == nullptr ? -1 : strtoll(at + 1, nullptr, 10);
+}
+
+bool read_stat(const char* pid, char* line, std::size_t capacity) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%s/stat", pid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    const ssize_t count = read(fd, line, capacity - 1);
+    close(fd);
+    if (count <= 0) return false;
+    line[count] = '\0';
+    return true;
+}
+
+/// Makes the owner link; false if the attempt is another's already.
+bool take_ownership(int directory) {
+    char line[1024];
+    if (!read_stat("self", line, sizeof line)) return false;
+    char owner[64];
+    snprintf(owner, sizeof owner, "%d %lld", static_cast<int>(getpid()), stat_field(line, 22));
+    return symlinkat(owner, directory, kOwnerLink) == 0;
+}
+
+void pin_to_cores(const char* cores) {
+    if (strcmp(cores, "-") == 0) return;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const char* at = cores; at != nullptr && *at != '\0';) {
+        CPU_SET(static_cast<std::size_t>(strtoul(at, nullptr, 10)), &set);
+        at = strchr(at, ',');
+        if (at != nullptr) ++at;
+    }
+    sched_setaffinity(0, sizeof set, &set);  // a core that has gone away is no reason to fail
+}
+
+[[noreturn]] void child_failed(StartStep step) {
+    g_child_errno = errno;
+    g_child_step = static_cast<int>(step);
+    _exit(127);
+}
+
+/// In the vforked child: only calls that are safe after vfork.
+[[noreturn]] void become_trial(const Settings& settings, int out, int err) {
+    setsid();
+    // Should this supervisor be killed, the trial must not go on unseen.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    pin_to_cores(settings.cores);
+    if (dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0)
+        child_failed(StartStep::kSystem);
+    if (strcmp(settings.working_dir, "-") != 0 && chdir(settings.working_dir) != 0)
+        child_failed(StartStep::kWorkingDir);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    execvp(settings.command[0], settings.command);
+    child_failed(StartStep::kExec);
+}
+
+void start_trial(Supervisor& self) {
+    int out[2];
+    int err[2];
+    if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) {
+        self.failed_step = StartStep::kSystem;
+        self.failed_errno = errno;
+        self.trial_gone = true;
+        return;
+    }
+    self.started_ms = monotonic_ms();
+    self.trial = vfork();
+    if (self.trial == 0) become_trial(self.settings, out[1], err[1]);
+    if (self.trial < 0) {
+        self.failed_step = StartStep::kSystem;
+        self.failed_errno = errno;
+        self.trial_gone = true;
+    } else if (g_child_step != 0) {
+        self.failed_step = static_cast<StartStep>(g_child_step);
+        self.failed_errno = g_child_errno;
+    }
+    close(out[1]);
+    close(err[1]);
+    self.outputs[0].pipe = out[0];
+    self.outputs[1].pipe = err[0];
+    for (const Output& output : self.outputs) fcntl(output.pipe, F_SETFL, O_NONBLOCK);
+    if (self.settings.timeout_ms > 0) {
+        self.timeout_at_ms = self.started_ms + self.settings.timeout_ms;
+    }
+}
+
+/// Gives the middle of a large file back to the file system. False: it cannot do that.
+bool keep_bounded(Output& output) {
+    const std::int64_t begin = output.punched > 0 ? output.punched : kLogHeadBytes;
+    const std::int64_t end = output.bytes - kLogTailBytes;
+    if (end - begin < kLogPunchBytes) return true;
+    if (fallocate(output.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, begin, end - begin) != 0)
+        return false;
+    output.punched = end;
+    return true;
+}
+
+/// Output that cannot be stored is dropped and counted: a full disk must not block the trial.
+void store(Supervisor& self, Output& output, const char* data, std::size_t count) {
+    if (output.file < 0) {
+        output.file = openat(self.directory, output.file_name,
+                             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    }
+    while (count > 0) {
+        const ssize_t written = output.file < 0 ? -1 : write(output.file, data, count);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) {
+            output.lost += static_cast<std::int64_t>(count);
+            return;
+        }
+        output.bytes += written;
+        data += written;
+        count -= static_cast<std::size_t>(written);
+    }
+    if (!keep_bounded(output)) {
+        close(output.file);
+        output.file = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    }
+}
+
+/// Reads what is there. With `to_end` until the pipe is empty, else one buffer, so that signals and
+/// the other output get their turn.
+void pump(Supervisor& self, Output& output, bool to_end) {
+    static char buffer[64 << 10];
+    bool stored = false;
+    while (output.pipe >= 0) {
+        const ssize_t count = read(output.pipe, buffer, sizeof buffer);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0 && errno == EAGAIN) break;
+        if (count <= 0) {
+            close(output.pipe);
+            output.pipe = -1;
+            break;
+        }
+        store(self, output, buffer, static_cast<std::size_t>(count));
+        stored = true;
+        if (!to_end) break;
+    }
+    if (!stored || self.wake < 0) return;
+    if (write(self.wake, &self.settings.serial, kWakeRecordBytes) < 0) return;  // full: see header
+}
+
+/// Sends `signal` to every descendant; the kernel re-parents the children of the dead to us, so
+/// repeating this after each death reaches all of them.
+void signal_tree(int signal) {
+    struct Entry {
+        pid_t pid;
+        pid_t parent;
+        bool ours;
+    };
+    Entry* entries = nullptr;
+    std::size_t count = 0;
+    std::size_t capacity = 0;
+    DIR* proc = opendir("/proc");
+    if (proc == nullptr) return;
+    while (const dirent* item = readdir(proc)) {
+        char line[1024];
+        if (item->d_name[0] < '0' || item->d_name[0] > '9') continue;
+        if (!read_stat(item->d_name, line, sizeof line)) continue;
+        if (count == capacity) {
+            capacity = capacity == 0 ? 1024 : capacity * 2;
+            void* grown = realloc(entries, capacity * sizeof(Entry));
+            if (grown == nullptr) break;
+            entries = static_cast<Entry*>(grown);
+        }
+        entries[count++] = {static_cast<pid_t>(atoi(item->d_name)),
+                            static_cast<pid_t>(stat_field(line, 4)), false};
+    }
+    closedir(proc);
+    const pid_t self = getpid();
+    for (bool grew = true; grew;) {
+        grew = false;
+        for (std::size_t i = 0; i < count; ++i) {
+            if (entries[i].ours) continue;
+            bool ours = entries[i].parent == self;
+            for (std::size_t j = 0; j < count && !ours; ++j)
+                ours = entries[j].ours && entries[j].pid == entries[i].parent;
+            if (!ours) continue;
+            entries[i].ours = grew = true;
+            kill(entries[i].pid, signal);
+        }
+    }
+    free(entries);
+}
+
+/// While the main process lives its group id cannot be another's; later the tree is walked.
+void signal_trial(Supervisor& self, int signal) {
+    if (!self.trial_gone)
+        kill(-self.trial, signal);
+    else
+        signal_tree(signal);
+}
+
+void begin_end(Supervisor& self, std::int64_t grace_ms) {
+    const std::int64_t kill_at = monotonic_ms() + grace_ms;
+    if (kill_at < self.kill_at_ms) self.kill_at_ms = kill_at;
+    if (self.phase != Phase::kRunning) return;
+    self.phase = Phase::kEnding;
+    signal_trial(self, SIGTERM);
+    signal_trial(self, SIGCONT);  // a stopped process would sleep through SIGTERM
+}
+
+void kill_all(Supervisor& self) {
+    self.phase = Phase::kKilling;
+    self.kill_at_ms = kNever;
+    self.killed = true;
+    if (!self.trial_gone) kill(-self.trial, SIGKILL);
+    signal_tree(SIGKILL);
+}
+
+/// Reaps all that has ended. True when no child is left.
+bool reap(Supervisor& self) {
+    while (true) {
+        int status = 0;
+        rusage usage;
+        const pid_t pid = wait4(-1, &status, WNOHANG, &usage);
+        if (pid < 0 && errno == EINTR) continue;
+        if (pid < 0) return true;  // ECHILD
+        if (pid == 0) return false;
+        if (pid != self.trial) continue;
+        self.trial_gone = true;
+        self.status = status;
+        self.ended_ms = monotonic_ms();
+    }
+}
+
+/// After something has ended. True when the whole tree is gone.
+bool after_deaths(Supervisor& self) {
+    const bool had_trial = !self.trial_gone;
+    if (reap(self)) return true;
+    if (self.trial_gone && had_trial) {
+        self.swept = true;
+        self.timeout_at_ms = kNever;
+        const std::int64_t leftover =
+            kLeftoverGrace_ms < self.settings.grace_ms ? kLeftoverGrace_ms : self.settings.grace_ms;
+        // The group has had its SIGTERM if an end was begun already; those outside it have not.
+        if (self.phase == Phase::kEnding) signal_tree(SIGTERM);
+        begin_end(self, leftover);
+    }
+    if (self.phase == Phase::kKilling) signal_tree(SIGKILL);
+    return false;
+}
+
+/// True when the whole tree is gone.
+bool take_signal(Supervisor& self) {
+    signalfd_siginfo info;
+    bool gone = false;
+    while (read(self.signals, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+        if (info.ssi_signo == SIGCHLD) {
+            gone = after_deaths(self);
+        } else {
+            if (!self.trial_gone) self.stopped = true;
+            if (info.ssi_signo == SIGQUIT)
+                kill_all(self);
+            else
+                begin_end(self, self.settings.grace_ms);
+        }
+    }
+    return gone;
+}
+
+void take_deadlines(Supervisor& self) {
+    const std::int64_t now = monotonic_ms();
+    if (now >= self.timeout_at_ms && !self.trial_gone) {
+        self.timeout_at_ms = kNever;
+        self.timed_out = true;
+        begin_end(self, self.settings.grace_ms);
+    }
+    if (now >= self.kill_at_ms && self.phase != Phase::kKilling) kill_all(self);
+}
+
+void supervise(Supervisor& self) {
+    bool gone = reap(self);  // a command that could not be started is dead already
+    while (!gone) {
+        pollfd polls[3] = {{self.signals, POLLIN, 0},
+                           {self.outputs[0].pipe, POLLIN, 0},
+                           {self.outputs[1].pipe, POLLIN, 0}};
+        const std::int64_t at =
+            self.timeout_at_ms < self.kill_at_ms ? self.timeout_at_ms : self.kill_at_ms;
+        timespec wait = {};
+        if (at != kNever) {
+            const std::int64_t left = at - monotonic_ms();
+            wait.tv_sec = left > 0 ? left / 1000 : 0;
+            wait.tv_nsec = left > 0 ? (left % 1000 + 1) * 1'000'000 - 1 : 0;
+        }
+        if (ppoll(polls, 3, at == kNever ? nullptr : &wait, nullptr) < 0 && errno != EINTR) break;
+        for (int i = 0; i < 2; ++i)
+            if (polls[i + 1].revents != 0) pump(self, self.outputs[i], false);
+        if ((polls[0].revents & POLLIN) != 0) gone = take_signal(self);
+        take_deadlines(self);
+    }
+    for (Output& output : self.outputs) pump(self, output, true);
+}
+
+std::int64_t usage_ms(const rusage& usage) {
+    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
+           (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
+}
+
+bool write_exit_record(Supervisor& self) {
+    rusage usage;
+    getrusage(RUSAGE_CHILDREN, &usage);
+    const bool started = self.failed_step == StartStep::kNone;
+    const bool exited = started && WIFEXITED(self.status);
+    const bool signalled = started && WIFSIGNALED(self.status);
+    char text[1024];
+    const int length = snprintf(
+        text, sizeof text,
+        "{\"exit_code\":%d,\"signal\":%d,\"failed_step\":%d,\"failed_errno\":%d,\"stopped\":%s,"
+        "\"timed_out\":%s,\"killed\":%s,\"swept\":%s,\"max_rss_kb\":%ld,\"cpu_ms\":%lld,"
+        "\"wall_ms\":%lld,\"end_ms\":%lld,\"stdout_lost\":%lld,\"stderr_lost\":%lld}\n",
+        exited ? WEXITSTATUS(self.status) : -1, signalled ? WTERMSIG(self.status) : 0,
+        static_cast<int>(self.failed_step), self.failed_errno, self.stopped ? "true" : "false",
+        self.timed_out ? "true" : "false", self.killed ? "true" : "false",
+        self.swept ? "true" : "false", usage.ru_maxrss, static_cast<long long>(usage_ms(usage)),
+        static_cast<long long>(self.ended_ms - self.started_ms),
+        static_cast<long long>(clock_ms(CLOCK_REALTIME)),
+        static_cast<long long>(self.outputs[0].lost), static_cast<long long>(self.outputs[1].lost));
+    const int file =
+        openat(self.directory, "exit.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (file < 0) return false;
+    const bool written = write(file, text, static_cast<std::size_t>(length)) == length;
+    close(file);
+    return written && renameat(self.directory, "exit.tmp", self.directory, kExitFile) == 0;
+}
+
+bool prepare(Supervisor& self) {
+    self.directory = open(self.settings.directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (self.directory < 0 || !take_ownership(self.directory)) return false;
+    prctl(PR_SET_NAME, "tune-exec");
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    // Read and write: the write end then never fails for want of a reader.
+    self.wake = open(self.settings.wake_fifo, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGQUIT);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, nullptr);
+    self.signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    return self.signals >= 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    close(3);  // this program's own image, which the agent hands over as descriptor 3
+    if (argc <= kArgumentsBeforeCommand) {
+        fputs("tune-exec is started by the tune agent and is of no use by itself.\n", stderr);
+        return 2;
+    }
+    Supervisor self = {};
+    char** argument = argv + kFirstArgument;
+    self.settings = {argument[0],
+                     argument[1],
+                     strtoull(argument[2], nullptr, 10),
+                     strtoll(argument[3], nullptr, 10),
+                     strtoll(argument[4], nullptr, 10),
+                     argument[5],
+                     argument[6],
+                     argv + kArgumentsBeforeCommand};
+    if (!prepare(self)) return 1;
+    start_trial(self);
+    supervise(self);
+    if (self.ended_ms == 0) self.ended_ms = self.started_ms;
+    return write_exit_record(self) ? 0 : 1;
+}
