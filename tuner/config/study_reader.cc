@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/text/number_text.h"
 #include "tuner/config/command_template.h"
 #include "tuner/config/fields.h"
 #include "tuner/config/study_config.h"
