@@ -411,8 +411,8 @@ std::string MultipartUploads::sign(const std::string& id, int part_number,
     if (!upload) return {};
     const UploadPlan& plan = upload->plan();
     return hex_encode(hmac_sha256(plan.secret, "PUT\n" + plan.id + "\n" + plan.path + "\n" +
-                                            std::to_string(part_number) + "\n" +
-                                            std::to_string(expires_s));
+                                                   std::to_string(part_number) + "\n" +
+                                                   std::to_string(expires_s)));
 }
 
 Result<void> MultipartUploads::authorise(const std::string& id, std::int64_t part_number,
