@@ -348,7 +348,7 @@ TEST_F(SupervisorTest, ADeadSupervisorTakesTheTrialWithIt) {
 TEST_F(SupervisorTest, AProcessThatIsBeingLoadedIsFoundByItsMark) {
     environment_.emplace_back("MLFLOW_RUN_ID=run-of-ever-new-programs");
     environment_.emplace_back("TUNE_ATTEMPT=1");
-    const std::filesystem::path script = std::filesystem::path(directory_) / "again";
+    const std::filesystem::path script = scratch_.path() / "again";
     std::ofstream(script) << "[ -n \"$TUNE_SAID\" ] || echo up\nTUNE_SAID=1 exec sh \"$0\"\n";
     const Process process = shell("exec sh '" + script.string() + "'");
     wait_for_output("up");
