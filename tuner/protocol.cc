@@ -1,7 +1,12 @@
+// The JSON of the protocol. One visit_fields() per struct lists its fields, once: name on the wire,
+// member, and whether it must be there. Reading and writing walk the same list, so that neither can
+// know a field that the other does not, and the order of errors is the order of the list. How a
+// value looks in JSON depends on its type alone (read_value, write_value); a text that
+// holds a JSON object has a kind of field of its own (JsonText).
+
 #include "tuner/protocol.h"
 
 #include <array>
-#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -9,13 +14,16 @@
 namespace tune::tuner {
 namespace {
 
-constexpr std::array<std::pair<Action, std::string_view>, 3> kActions = {{
+template <class T>
+using Names = std::pair<T, std::string_view>;
+
+constexpr std::array<Names<Action>, 3> kActions = {{
     {Action::kPrune, "prune"},
     {Action::kStop, "stop"},
     {Action::kCheckpointStop, "checkpoint_stop"},
 }};
 
-constexpr std::array<std::pair<Outcome, std::string_view>, 8> kOutcomes = {{
+constexpr std::array<Names<Outcome>, 8> kOutcomes = {{
     {Outcome::kDone, "done"},
     {Outcome::kPruned, "pruned"},
     {Outcome::kPreempted, "preempted"},
@@ -26,285 +34,452 @@ constexpr std::array<std::pair<Outcome, std::string_view>, 8> kOutcomes = {{
     {Outcome::kCancelled, "cancelled"},
 }};
 
-/// Reads fields of one JSON object; keeps the first fault, so that a reader is a list of fields.
+/// Absent fields keep their default, unless they are required.
+enum class Presence { kOptional, kRequired };
+
+template <class Struct, class Value>
+struct Field {
+    const char* name;
+    Value Struct::*member;
+    Presence presence = Presence::kOptional;
+    /// Whether it is written; null: always.
+    bool (*is_written)(const Struct&) = nullptr;
+};
+template <class Struct, class Value>
+Field(const char*, Value Struct::*) -> Field<Struct, Value>;
+template <class Struct, class Value>
+Field(const char*, Value Struct::*, Presence) -> Field<Struct, Value>;
+template <class Struct, class Value, class Test>
+Field(const char*, Value Struct::*, Presence, Test) -> Field<Struct, Value>;
+
+constexpr Presence kRequired = Presence::kRequired;
+constexpr Presence kOptional = Presence::kOptional;
+
+/// A text that holds a JSON object, which travels as that object.
+template <class Struct>
+struct JsonText {
+    const char* name;
+    std::string Struct::*member;
+};
+
+// The fields of each struct, in the order in which they are read.
+
+template <class Visit>
+void visit_fields(const AttemptId*, Visit visit) {
+    visit(Field{"run_id", &AttemptId::run_id, kRequired});
+    visit(Field{"attempt", &AttemptId::attempt});
+}
+
+template <class Visit>
+void visit_fields(const RegisterRequest*, Visit visit) {
+    visit(Field{"agent_id", &RegisterRequest::agent_id, kRequired});
+    visit(Field{"host", &RegisterRequest::host});
+    visit(Field{"pid", &RegisterRequest::pid});
+    visit(Field{"slots", &RegisterRequest::slots});
+    visit(Field{"cpus", &RegisterRequest::cpus});
+    visit(Field{"gpus", &RegisterRequest::gpus});
+    visit(Field{"version", &RegisterRequest::version});
+    visit(Field{"running", &RegisterRequest::running});
+}
+
+template <class Visit>
+void visit_fields(const RegisterReply*, Visit visit) {
+    visit(Field{"agent_id", &RegisterReply::agent_id, kRequired});
+    visit(Field{"heartbeat_ms", &RegisterReply::heartbeat_ms});
+    visit(Field{"lease_ttl_ms", &RegisterReply::lease_ttl_ms});
+    visit(Field{"lost", &RegisterReply::lost});
+}
+
+template <class Visit>
+void visit_fields(const ScrapePattern*, Visit visit) {
+    visit(Field{"name", &ScrapePattern::name, kOptional,
+                [](const ScrapePattern& pattern) { return !pattern.name.empty(); }});
+    visit(Field{"pattern", &ScrapePattern::pattern, kRequired});
+}
+
+template <class Visit>
+void visit_fields(const Lease*, Visit visit) {
+    visit(Field{"study", &Lease::study, kRequired});
+    visit(Field{"number", &Lease::number});
+    visit(Field{"attempt", &Lease::attempt});
+    visit(Field{"run_id", &Lease::run_id, kRequired});
+    visit(Field{"experiment_id", &Lease::experiment_id});
+    visit(JsonText<Lease>{"params", &Lease::params_json});
+    visit(Field{"seed", &Lease::seed});
+    visit(Field{"command", &Lease::command});
+    visit(Field{"env", &Lease::env});
+    visit(Field{"working_dir", &Lease::working_dir});
+    visit(Field{"checkpoint_dir", &Lease::checkpoint_dir});
+    visit(Field{"resume_from", &Lease::resume_from});
+    visit(Field{"grace_ms", &Lease::grace_ms});
+    visit(Field{"timeout_ms", &Lease::timeout_ms});
+    visit(Field{"metric", &Lease::metric});
+    visit(Field{"scrape", &Lease::scrape});
+    visit(Field{"cpus_per_trial", &Lease::cpus_per_trial});
+    visit(Field{"gpus_per_trial", &Lease::gpus_per_trial});
+}
+
+template <class Visit>
+void visit_fields(const LeaseRequest*, Visit visit) {
+    visit(Field{"request_id", &LeaseRequest::request_id});
+    visit(Field{"free_slots", &LeaseRequest::free_slots});
+    visit(Field{"wait_ms", &LeaseRequest::wait_ms});
+}
+
+template <class Visit>
+void visit_fields(const LeaseReply*, Visit visit) {
+    visit(Field{"leases", &LeaseReply::leases});
+}
+
+template <class Visit>
+void visit_fields(const Directive*, Visit visit) {
+    visit(Field{"run_id", &Directive::run_id, kRequired});
+    visit(Field{"attempt", &Directive::attempt});
+    visit(Field{"action", &Directive::action, kRequired});
+    visit(Field{"reason", &Directive::reason});
+}
+
+template <class Visit>
+void visit_fields(const HeartbeatRequest*, Visit visit) {
+    visit(Field{"wait_ms", &HeartbeatRequest::wait_ms});
+    visit(Field{"running", &HeartbeatRequest::running});
+}
+
+template <class Visit>
+void visit_fields(const HeartbeatReply*, Visit visit) {
+    visit(Field{"directives", &HeartbeatReply::directives});
+    visit(Field{"lost", &HeartbeatReply::lost});
+    visit(Field{"draining", &HeartbeatReply::draining});
+}
+
+template <class Visit>
+void visit_fields(const ReportedMetric*, Visit visit) {
+    visit(Field{"key", &ReportedMetric::key, kRequired});
+    visit(Field{"value", &ReportedMetric::value});
+    visit(Field{"step", &ReportedMetric::step});
+    visit(Field{"timestamp_ms", &ReportedMetric::timestamp_ms});
+}
+
+template <class Visit>
+void visit_fields(const ReportedParam*, Visit visit) {
+    visit(Field{"key", &ReportedParam::key, kRequired});
+    visit(Field{"value", &ReportedParam::value, kRequired});
+}
+
+template <class Visit>
+void visit_fields(const AttemptReport*, Visit visit) {
+    visit(Field{"run_id", &AttemptReport::run_id, kRequired});
+    visit(Field{"attempt", &AttemptReport::attempt});
+    visit(Field{"metrics", &AttemptReport::metrics});
+    visit(Field{"params", &AttemptReport::params});
+}
+
+template <class Visit>
+void visit_fields(const ReportRequest*, Visit visit) {
+    visit(Field{"reports", &ReportRequest::reports});
+}
+
+template <class Visit>
+void visit_fields(const ReportResult*, Visit visit) {
+    const auto has_failed = [](const ReportResult& result) { return !result.ok; };
+    visit(Field{"run_id", &ReportResult::run_id, kRequired});
+    visit(Field{"attempt", &ReportResult::attempt});
+    visit(Field{"ok", &ReportResult::ok});
+    visit(Field{"error_code", &ReportResult::error_code, kOptional, has_failed});
+    visit(Field{"message", &ReportResult::message, kOptional, has_failed});
+}
+
+template <class Visit>
+void visit_fields(const ReportReply*, Visit visit) {
+    visit(Field{"results", &ReportReply::results});
+}
+
+template <class Visit>
+void visit_fields(const FinishRequest*, Visit visit) {
+    visit(Field{"request_id", &FinishRequest::request_id});
+    visit(Field{"outcome", &FinishRequest::outcome, kRequired});
+    visit(Field{"exit_code", &FinishRequest::exit_code});
+    visit(Field{"signal", &FinishRequest::signal});
+    visit(Field{"timed_out", &FinishRequest::timed_out, kOptional,
+                [](const FinishRequest& request) { return request.timed_out; }});
+    visit(Field{"reason", &FinishRequest::reason});
+    visit(Field{"max_rss_kb", &FinishRequest::max_rss_kb});
+    visit(Field{"cpu_ms", &FinishRequest::cpu_ms});
+    visit(Field{"wall_ms", &FinishRequest::wall_ms});
+}
+
+template <class Visit>
+void visit_fields(const NeededCheckpoints*, Visit visit) {
+    visit(Field{"folder", &NeededCheckpoints::folder, kRequired});
+    visit(Field{"from", &NeededCheckpoints::from});
+    visit(Field{"below", &NeededCheckpoints::below});
+    visit(Field{"trials", &NeededCheckpoints::trials});
+}
+
+template <class Visit>
+void visit_fields(const FinishReply*, Visit visit) {
+    visit(Field{"checkpoints", &FinishReply::checkpoints});
+}
+
+struct AnyVisit {
+    template <class Any>
+    void operator()(const Any&) const {}
+};
+
+/// The structs of the protocol.
+template <class T>
+concept HasFields = requires(const T* type, AnyVisit visit) {
+    visit_fields(type, visit);
+};
+
+// What a value must be, for the error. Nothing: it was read.
+using Expected = std::optional<std::string>;
+
+Expected read_value(const Json& json, std::string& out) {
+    if (!json.is_string()) return "a string";
+    out = json.get<std::string>();
+    return {};
+}
+
+Expected read_value(const Json& json, bool& out) {
+    if (!json.is_boolean()) return "true or false";
+    out = json.get<bool>();
+    return {};
+}
+
+Expected read_value(const Json& json, std::int64_t& out) {
+    const bool too_large = json.is_number_unsigned() &&
+                           json.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
+    if (!json.is_number_integer() || too_large) return "an integer";
+    out = json.get<std::int64_t>();
+    return {};
+}
+
+Expected read_value(const Json& json, std::uint64_t& out) {
+    const bool negative =
+        json.is_number_integer() && !json.is_number_unsigned() && json.get<std::int64_t>() < 0;
+    if (!json.is_number_integer() || negative) return "an integer of 0 or more";
+    out = json.get<std::uint64_t>();
+    return {};
+}
+
+Expected read_value(const Json& json, int& out) {
+    std::int64_t wide = 0;
+    if (Expected expected = read_value(json, wide)) return expected;
+    if (wide < std::numeric_limits<int>::min() || wide > std::numeric_limits<int>::max())
+        return "an integer of 32 bits";
+    out = static_cast<int>(wide);
+    return {};
+}
+
+/// Numbers that are not finite travel as strings (json_number).
+Expected read_value(const Json& json, double& out) {
+    const std::string text = json.is_string() ? json.get<std::string>() : std::string();
+    if (json.is_number())
+        out = json.get<double>();
+    else if (text == "NaN")
+        out = std::numeric_limits<double>::quiet_NaN();
+    else if (text == "Infinity")
+        out = std::numeric_limits<double>::infinity();
+    else if (text == "-Infinity")
+        out = -std::numeric_limits<double>::infinity();
+    else
+        return "a number, \"NaN\", \"Infinity\" or \"-Infinity\"";
+    return {};
+}
+
+Expected read_value(const Json& json, Action& out) {
+    if (!json.is_string()) return "a string";
+    for (const auto& [action, name] : kActions) {
+        if (json.get_ref<const std::string&>() != name) continue;
+        out = action;
+        return {};
+    }
+    return "prune, stop or checkpoint_stop";
+}
+
+/// An object of strings; its order is the names'.
+Expected read_value(const Json& json, std::vector<EnvironmentVariable>& out) {
+    constexpr const char* kExpected = "an object of strings";
+    if (!json.is_object()) return kExpected;
+    for (const auto& [key, value] : json.items()) {
+        if (!value.is_string()) return kExpected;
+        out.push_back({key, value.get<std::string>()});
+    }
+    return {};
+}
+
+template <class T>
+Expected read_value(const Json& json, std::optional<T>& out) {
+    T value{};
+    if (Expected expected = read_value(json, value)) return expected;
+    out = value;
+    return {};
+}
+
+/// Lists of plain values.
+template <class T>
+Expected read_value(const Json& json, std::vector<T>& out) {
+    constexpr bool kIsText = std::same_as<T, std::string>;
+    if (!json.is_array()) return "a list";
+    for (const Json& item : json) {
+        T value{};
+        if (read_value(item, value))
+            return kIsText ? "a list of strings" : "a list of integers of 0 or more";
+        out.push_back(std::move(value));
+    }
+    return {};
+}
+
+/// Reads fields of one JSON object; keeps the first error.
 class FieldReader {
 public:
     explicit FieldReader(const Json& object) : object_(object) {
         if (!object.is_object()) fail("the body", "a JSON object");
     }
 
-    void required(const char* name, std::string& out) {
-        if (find(name) == nullptr) return fail(quoted(name), "a string, but it is missing");
-        read(name, out);
+    template <class Struct, class Value>
+    void read(Struct& out, const Field<Struct, Value>& field) {
+        const Json* const json = find(field.name);
+        if (json != nullptr) return read_into(out.*field.member, *json, field.name);
+        if (field.presence == kRequired) fail(quoted(field.name), "a string, but it is missing");
     }
-    void read(const char* name, std::string& out) {
-        const Json* field = find(name);
-        if (field == nullptr) return;
-        if (!field->is_string()) return fail(quoted(name), "a string");
-        out = field->get<std::string>();
-    }
-    void read(const char* name, bool& out) {
-        const Json* field = find(name);
-        if (field == nullptr) return;
-        if (!field->is_boolean()) return fail(quoted(name), "true or false");
-        out = field->get<bool>();
-    }
-    void read(const char* name, std::int64_t& out) {
-        const Json* field = find(name);
-        if (field == nullptr) return;
-        const bool too_large = field->is_number_unsigned() &&
-                               field->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
-        if (!field->is_number_integer() || too_large) return fail(quoted(name), "an integer");
-        out = field->get<std::int64_t>();
-    }
-    void read(const char* name, std::uint64_t& out) {
-        const Json* field = find(name);
-        if (field == nullptr) return;
-        const bool negative = field->is_number_integer() && !field->is_number_unsigned() &&
-                              field->get<std::int64_t>() < 0;
-        if (!field->is_number_integer() || negative)
-            return fail(quoted(name), "an integer of 0 or more");
-        out = field->get<std::uint64_t>();
-    }
-    void read(const char* name, int& out) {
-        std::int64_t wide = out;
-        read(name, wide);
-        if (wide < std::numeric_limits<int>::min() || wide > std::numeric_limits<int>::max())
-            return fail(quoted(name), "an integer of 32 bits");
-        out = static_cast<int>(wide);
-    }
-    void read(const char* name, std::optional<int>& out) {
-        if (find(name) == nullptr) return;
-        int value = 0;
-        read(name, value);
-        out = value;
-    }
-    /// Numbers that are not finite travel as strings (json_number).
-    void read(const char* name, double& out) {
-        const Json* field = find(name);
-        if (field == nullptr) return;
-        if (field->is_number()) {
-            out = field->get<double>();
-            return;
-        }
-        const std::string text = field->is_string() ? field->get<std::string>() : std::string();
-        if (text == "NaN")
-            out = std::numeric_limits<double>::quiet_NaN();
-        else if (text == "Infinity")
-            out = std::numeric_limits<double>::infinity();
-        else if (text == "-Infinity")
-            out = -std::numeric_limits<double>::infinity();
-        else
-            fail(quoted(name), "a number, \"NaN\", \"Infinity\" or \"-Infinity\"");
-    }
-    void read(const char* name, std::vector<std::string>& out) {
-        const Json* field = array(name);
-        if (field == nullptr) return;
-        for (const Json& item : *field) {
-            if (!item.is_string()) return fail(quoted(name), "a list of strings");
-            out.push_back(item.get<std::string>());
-        }
-    }
-    void read(const char* name, std::vector<std::uint64_t>& out) {
-        const Json* field = array(name);
-        if (field == nullptr) return;
-        for (const Json& item : *field) {
-            const bool negative = !item.is_number_unsigned() && item.is_number_integer() &&
-                                  item.get<std::int64_t>() < 0;
-            if (!item.is_number_integer() || negative)
-                return fail(quoted(name), "a list of integers of 0 or more");
-            out.push_back(item.get<std::uint64_t>());
-        }
-    }
-    template <class T>
-    void read(const char* name, std::vector<T>& out) {
-        const Json* field = array(name);
-        if (field == nullptr) return;
-        for (const Json& item : *field) {
-            Result<T> read = from_json<T>(item);
-            if (!read) {
-                if (!fault_) fault_ = read.error();
-                return;
-            }
-            out.push_back(std::move(read).value());
-        }
-    }
-    void object_text(const char* name, std::string& out) {
-        const Json* field = find(name);
-        if (field == nullptr) return;
-        if (!field->is_object()) return fail(quoted(name), "a JSON object");
-        out = to_text(*field);
-    }
-    void environment(const char* name, std::vector<EnvironmentVariable>& out) {
-        const Json* field = find(name);
-        if (field == nullptr) return;
-        if (!field->is_object()) return fail(quoted(name), "an object of strings");
-        for (const auto& [key, value] : field->items()) {
-            if (!value.is_string()) return fail(quoted(name), "an object of strings");
-            out.push_back({key, value.get<std::string>()});
-        }
-    }
-    void fail(const std::string& what, const std::string& expected) {
-        if (!fault_) fault_ = Error{Code::kInvalidParameterValue, what + " must be " + expected};
+    template <class Struct>
+    void read(Struct& out, const JsonText<Struct>& field) {
+        const Json* const json = find(field.name);
+        if (json == nullptr) return;
+        if (!json->is_object()) return fail(quoted(field.name), "a JSON object");
+        out.*field.member = to_text(*json);
     }
 
-    template <class T>
-    Result<T> result(T value) {
-        if (fault_) return *fault_;
-        return value;
-    }
+    [[nodiscard]] const std::optional<Error>& error() const { return error_; }
 
 private:
     static std::string quoted(const char* name) { return std::string("field '") + name + "'"; }
 
-    const Json* find(const char* name) const {
+    template <class T>
+    void read_into(T& out, const Json& json, const char* name) {
+        if (const Expected expected = read_value(json, out)) fail(quoted(name), *expected);
+    }
+    /// Its error lists the names that there are.
+    void read_into(Outcome& out, const Json& json, const char* name) {
+        if (!json.is_string()) return fail(quoted(name), "a string");
+        const Result<Outcome> known = outcome_from_name(json.get_ref<const std::string&>());
+        if (known)
+            out = *known;
+        else
+            keep(known.error());
+    }
+    template <HasFields T>
+    void read_into(std::vector<T>& out, const Json& json, const char* name) {
+        if (!json.is_array()) return fail(quoted(name), "a list");
+        for (const Json& item : json) {
+            T value;
+            if (!read_message(value, item)) return;
+            out.push_back(std::move(value));
+        }
+    }
+    template <HasFields T>
+    void read_into(std::optional<T>& out, const Json& json, const char*) {
+        T value;
+        if (read_message(value, json)) out = std::move(value);
+    }
+    template <HasFields T>
+    bool read_message(T& out, const Json& json) {
+        FieldReader reader(json);
+        visit_fields(&out, [&](const auto& field) { reader.read(out, field); });
+        if (reader.error_) keep(*reader.error_);
+        return !reader.error_;
+    }
+
+    [[nodiscard]] const Json* find(const char* name) const {
         if (!object_.is_object()) return nullptr;
         const auto found = object_.find(name);
         return found == object_.end() || found->is_null() ? nullptr : &*found;
     }
-    const Json* array(const char* name) {
-        const Json* field = find(name);
-        if (field != nullptr && !field->is_array()) {
-            fail(quoted(name), "a list");
-            return nullptr;
-        }
-        return field;
+    void fail(const std::string& what, const std::string& expected) {
+        keep({Code::kInvalidParameterValue, what + " must be " + expected});
+    }
+    void keep(const Error& error) {
+        if (!error_) error_ = error;
     }
 
     const Json& object_;
-    std::optional<Error> fault_;
+    std::optional<Error> error_;
 };
 
+template <HasFields T>
+Json write_message(const T& message);
+
 template <class T>
-Json list_to_json(const std::vector<T>& values) {
+Json write_value(const T& value) {
+    return value;
+}
+Json write_value(double value) {
+    return json_number(value);
+}
+Json write_value(Action value) {
+    return action_name(value);
+}
+Json write_value(Outcome value) {
+    return outcome_name(value);
+}
+Json write_value(const std::vector<EnvironmentVariable>& variables) {
+    Json object = Json::object();
+    for (const EnvironmentVariable& variable : variables) object[variable.name] = variable.value;
+    return object;
+}
+template <HasFields T>
+Json write_value(const T& value) {
+    return write_message(value);
+}
+template <HasFields T>
+Json write_value(const std::vector<T>& values) {
     Json list = Json::array();
-    for (const T& value : values) list.push_back(to_json(value));
+    for (const T& value : values) list.push_back(write_message(value));
     return list;
+}
+
+/// Writes one field into `json`.
+template <class Struct, class Value>
+void write_field(Json& json, const Struct& message, const Field<Struct, Value>& field) {
+    if (field.is_written == nullptr || field.is_written(message))
+        json[field.name] = write_value(message.*field.member);
+}
+template <class Struct, class Value>
+void write_field(Json& json, const Struct& message,
+                 const Field<Struct, std::optional<Value>>& field) {
+    if (const std::optional<Value>& value = message.*field.member)
+        json[field.name] = write_value(*value);
+}
+template <class Struct>
+void write_field(Json& json, const Struct& message, const JsonText<Struct>& field) {
+    Result<Json> object = parse_json(message.*field.member);
+    json[field.name] = object ? std::move(*object) : Json::object();
+}
+
+template <HasFields T>
+Json write_message(const T& message) {
+    Json json = Json::object();
+    visit_fields(&message, [&](const auto& field) { write_field(json, message, field); });
+    return json;
+}
+
+template <class T, class Table>
+std::string_view name_in(const Table& table, T value, std::string_view otherwise) {
+    for (const auto& [known, name] : table)
+        if (known == value) return name;
+    return otherwise;
 }
 
 }  // namespace
 
-static Json to_json(const ScrapePattern& value) {
-    Json json = {{"pattern", value.pattern}};
-    if (!value.name.empty()) json["name"] = value.name;
-    return json;
-}
-
-static Json to_json(const Directive& value) {
-    return {{"run_id", value.run_id},
-            {"attempt", value.attempt},
-            {"action", action_name(value.action)},
-            {"reason", value.reason}};
-}
-
-static Json to_json(const ReportedMetric& value) {
-    return {{"key", value.key},
-            {"value", json_number(value.value)},
-            {"step", value.step},
-            {"timestamp_ms", value.timestamp_ms}};
-}
-
-static Json to_json(const ReportedParam& value) {
-    return {{"key", value.key}, {"value", value.value}};
-}
-
-static Json to_json(const AttemptReport& value) {
-    return {{"run_id", value.run_id},
-            {"attempt", value.attempt},
-            {"metrics", list_to_json(value.metrics)},
-            {"params", list_to_json(value.params)}};
-}
-
-static Json to_json(const ReportResult& value) {
-    Json json = {{"run_id", value.run_id}, {"attempt", value.attempt}, {"ok", value.ok}};
-    if (!value.ok) {
-        json["error_code"] = value.error_code;
-        json["message"] = value.message;
-    }
-    return json;
-}
-
-template <>
-Result<ScrapePattern> from_json<ScrapePattern>(const Json& value) {
-    ScrapePattern out;
-    FieldReader reader(value);
-    reader.read("name", out.name);
-    reader.required("pattern", out.pattern);
-    return reader.result(std::move(out));
-}
-
-template <>
-Result<Directive> from_json<Directive>(const Json& value) {
-    Directive out;
-    std::string action;
-    FieldReader reader(value);
-    reader.required("run_id", out.run_id);
-    reader.read("attempt", out.attempt);
-    reader.required("action", action);
-    reader.read("reason", out.reason);
-    bool known = false;
-    for (const auto& [known_action, name] : kActions) {
-        if (name != action) continue;
-        out.action = known_action;
-        known = true;
-    }
-    if (!known) reader.fail("field 'action'", "prune, stop or checkpoint_stop");
-    return reader.result(std::move(out));
-}
-
-template <>
-Result<ReportedMetric> from_json<ReportedMetric>(const Json& value) {
-    ReportedMetric out;
-    FieldReader reader(value);
-    reader.required("key", out.key);
-    reader.read("value", out.value);
-    reader.read("step", out.step);
-    reader.read("timestamp_ms", out.timestamp_ms);
-    return reader.result(std::move(out));
-}
-
-template <>
-Result<ReportedParam> from_json<ReportedParam>(const Json& value) {
-    ReportedParam out;
-    FieldReader reader(value);
-    reader.required("key", out.key);
-    reader.required("value", out.value);
-    return reader.result(std::move(out));
-}
-
-template <>
-Result<AttemptReport> from_json<AttemptReport>(const Json& value) {
-    AttemptReport out;
-    FieldReader reader(value);
-    reader.required("run_id", out.run_id);
-    reader.read("attempt", out.attempt);
-    reader.read("metrics", out.metrics);
-    reader.read("params", out.params);
-    return reader.result(std::move(out));
-}
-
-template <>
-Result<ReportResult> from_json<ReportResult>(const Json& value) {
-    ReportResult out;
-    FieldReader reader(value);
-    reader.required("run_id", out.run_id);
-    reader.read("attempt", out.attempt);
-    reader.read("ok", out.ok);
-    reader.read("error_code", out.error_code);
-    reader.read("message", out.message);
-    return reader.result(std::move(out));
-}
-
 std::string_view action_name(Action action) {
-    for (const auto& [known, name] : kActions)
-        if (known == action) return name;
-    return "stop";
+    return name_in(kActions, action, "stop");
 }
 
 std::string_view outcome_name(Outcome outcome) {
-    for (const auto& [known, name] : kOutcomes)
-        if (known == outcome) return name;
-    return "failed";
+    return name_in(kOutcomes, outcome, "failed");
 }
 
 Result<Outcome> outcome_from_name(std::string_view name) {
@@ -315,244 +490,44 @@ Result<Outcome> outcome_from_name(std::string_view name) {
                      "'; known: done, pruned, preempted, oom, bad_config, failed, lost, cancelled"};
 }
 
-Json to_json(const AttemptId& value) {
-    return {{"run_id", value.run_id}, {"attempt", value.attempt}};
+template <ProtocolBody T>
+Json to_json(const T& message) {
+    return write_message(message);
 }
 
-Json to_json(const RegisterRequest& value) {
-    return {{"agent_id", value.agent_id}, {"host", value.host},
-            {"pid", value.pid},           {"slots", value.slots},
-            {"cpus", value.cpus},         {"gpus", value.gpus},
-            {"version", value.version},   {"running", list_to_json(value.running)}};
-}
-
-Json to_json(const RegisterReply& value) {
-    return {{"agent_id", value.agent_id},
-            {"heartbeat_ms", value.heartbeat_ms},
-            {"lease_ttl_ms", value.lease_ttl_ms},
-            {"lost", list_to_json(value.lost)}};
-}
-
-Json to_json(const Lease& value) {
-    Json env = Json::object();
-    for (const EnvironmentVariable& variable : value.env) env[variable.name] = variable.value;
-    Result<Json> params = parse_json(value.params_json);
-    return {{"study", value.study},
-            {"number", value.number},
-            {"attempt", value.attempt},
-            {"run_id", value.run_id},
-            {"experiment_id", value.experiment_id},
-            {"params", params ? *params : Json::object()},
-            {"seed", value.seed},
-            {"command", value.command},
-            {"env", std::move(env)},
-            {"working_dir", value.working_dir},
-            {"checkpoint_dir", value.checkpoint_dir},
-            {"resume_from", value.resume_from},
-            {"grace_ms", value.grace_ms},
-            {"timeout_ms", value.timeout_ms},
-            {"metric", value.metric},
-            {"scrape", list_to_json(value.scrape)},
-            {"cpus_per_trial", value.cpus_per_trial},
-            {"gpus_per_trial", value.gpus_per_trial}};
-}
-
-Json to_json(const LeaseRequest& value) {
-    return {{"request_id", value.request_id},
-            {"free_slots", value.free_slots},
-            {"wait_ms", value.wait_ms}};
-}
-
-Json to_json(const LeaseReply& value) {
-    return {{"leases", list_to_json(value.leases)}};
-}
-
-Json to_json(const HeartbeatRequest& value) {
-    return {{"wait_ms", value.wait_ms}, {"running", list_to_json(value.running)}};
-}
-
-Json to_json(const HeartbeatReply& value) {
-    return {{"directives", list_to_json(value.directives)},
-            {"lost", list_to_json(value.lost)},
-            {"draining", value.draining}};
-}
-
-Json to_json(const ReportRequest& value) {
-    return {{"reports", list_to_json(value.reports)}};
-}
-
-Json to_json(const ReportReply& value) {
-    return {{"results", list_to_json(value.results)}};
-}
-
-Json to_json(const FinishRequest& value) {
-    Json json = {{"request_id", value.request_id}, {"outcome", outcome_name(value.outcome)},
-                 {"reason", value.reason},         {"max_rss_kb", value.max_rss_kb},
-                 {"cpu_ms", value.cpu_ms},         {"wall_ms", value.wall_ms}};
-    if (value.timed_out) json["timed_out"] = true;
-    if (value.exit_code) json["exit_code"] = *value.exit_code;
-    if (value.signal) json["signal"] = *value.signal;
-    return json;
-}
-
-Json to_json(const FinishReply& value) {
-    Json json = Json::object();
-    if (const auto& checkpoints = value.checkpoints)
-        json["checkpoints"] = {{"folder", checkpoints->folder},
-                               {"from", checkpoints->from},
-                               {"below", checkpoints->below},
-                               {"trials", checkpoints->trials}};
-    return json;
-}
-
-template <>
-Result<AttemptId> from_json<AttemptId>(const Json& value) {
-    AttemptId out;
+template <ProtocolBody T>
+Result<T> from_json(const Json& value) {
+    T message;
     FieldReader reader(value);
-    reader.required("run_id", out.run_id);
-    reader.read("attempt", out.attempt);
-    return reader.result(std::move(out));
+    visit_fields(&message, [&](const auto& field) { reader.read(message, field); });
+    if (reader.error()) return *reader.error();
+    return message;
 }
 
-template <>
-Result<RegisterRequest> from_json<RegisterRequest>(const Json& value) {
-    RegisterRequest out;
-    FieldReader reader(value);
-    reader.required("agent_id", out.agent_id);
-    reader.read("host", out.host);
-    reader.read("pid", out.pid);
-    reader.read("slots", out.slots);
-    reader.read("cpus", out.cpus);
-    reader.read("gpus", out.gpus);
-    reader.read("version", out.version);
-    reader.read("running", out.running);
-    return reader.result(std::move(out));
-}
+template Json to_json(const AttemptId&);
+template Json to_json(const RegisterRequest&);
+template Json to_json(const RegisterReply&);
+template Json to_json(const Lease&);
+template Json to_json(const LeaseRequest&);
+template Json to_json(const LeaseReply&);
+template Json to_json(const HeartbeatRequest&);
+template Json to_json(const HeartbeatReply&);
+template Json to_json(const ReportRequest&);
+template Json to_json(const ReportReply&);
+template Json to_json(const FinishRequest&);
+template Json to_json(const FinishReply&);
 
-template <>
-Result<RegisterReply> from_json<RegisterReply>(const Json& value) {
-    RegisterReply out;
-    FieldReader reader(value);
-    reader.required("agent_id", out.agent_id);
-    reader.read("heartbeat_ms", out.heartbeat_ms);
-    reader.read("lease_ttl_ms", out.lease_ttl_ms);
-    reader.read("lost", out.lost);
-    return reader.result(std::move(out));
-}
-
-template <>
-Result<Lease> from_json<Lease>(const Json& value) {
-    Lease out;
-    FieldReader reader(value);
-    reader.required("study", out.study);
-    reader.read("number", out.number);
-    reader.read("attempt", out.attempt);
-    reader.required("run_id", out.run_id);
-    reader.read("experiment_id", out.experiment_id);
-    reader.object_text("params", out.params_json);
-    reader.read("seed", out.seed);
-    reader.read("command", out.command);
-    reader.environment("env", out.env);
-    reader.read("working_dir", out.working_dir);
-    reader.read("checkpoint_dir", out.checkpoint_dir);
-    reader.read("resume_from", out.resume_from);
-    reader.read("grace_ms", out.grace_ms);
-    reader.read("timeout_ms", out.timeout_ms);
-    reader.read("metric", out.metric);
-    reader.read("scrape", out.scrape);
-    reader.read("cpus_per_trial", out.cpus_per_trial);
-    reader.read("gpus_per_trial", out.gpus_per_trial);
-    return reader.result(std::move(out));
-}
-
-template <>
-Result<LeaseRequest> from_json<LeaseRequest>(const Json& value) {
-    LeaseRequest out;
-    FieldReader reader(value);
-    reader.read("request_id", out.request_id);
-    reader.read("free_slots", out.free_slots);
-    reader.read("wait_ms", out.wait_ms);
-    return reader.result(std::move(out));
-}
-
-template <>
-Result<LeaseReply> from_json<LeaseReply>(const Json& value) {
-    LeaseReply out;
-    FieldReader reader(value);
-    reader.read("leases", out.leases);
-    return reader.result(std::move(out));
-}
-
-template <>
-Result<HeartbeatRequest> from_json<HeartbeatRequest>(const Json& value) {
-    HeartbeatRequest out;
-    FieldReader reader(value);
-    reader.read("wait_ms", out.wait_ms);
-    reader.read("running", out.running);
-    return reader.result(std::move(out));
-}
-
-template <>
-Result<HeartbeatReply> from_json<HeartbeatReply>(const Json& value) {
-    HeartbeatReply out;
-    FieldReader reader(value);
-    reader.read("directives", out.directives);
-    reader.read("lost", out.lost);
-    reader.read("draining", out.draining);
-    return reader.result(std::move(out));
-}
-
-template <>
-Result<ReportRequest> from_json<ReportRequest>(const Json& value) {
-    ReportRequest out;
-    FieldReader reader(value);
-    reader.read("reports", out.reports);
-    return reader.result(std::move(out));
-}
-
-template <>
-Result<ReportReply> from_json<ReportReply>(const Json& value) {
-    ReportReply out;
-    FieldReader reader(value);
-    reader.read("results", out.results);
-    return reader.result(std::move(out));
-}
-
-template <>
-Result<FinishRequest> from_json<FinishRequest>(const Json& value) {
-    FinishRequest out;
-    std::string outcome;
-    FieldReader reader(value);
-    reader.read("request_id", out.request_id);
-    reader.required("outcome", outcome);
-    reader.read("exit_code", out.exit_code);
-    reader.read("signal", out.signal);
-    reader.read("timed_out", out.timed_out);
-    reader.read("reason", out.reason);
-    reader.read("max_rss_kb", out.max_rss_kb);
-    reader.read("cpu_ms", out.cpu_ms);
-    reader.read("wall_ms", out.wall_ms);
-    if (!outcome.empty()) {
-        const Result<Outcome> known = outcome_from_name(outcome);
-        if (!known) return known.error();
-        out.outcome = *known;
-    }
-    return reader.result(std::move(out));
-}
-
-template <>
-Result<FinishReply> from_json<FinishReply>(const Json& value) {
-    FinishReply out;
-    if (!value.is_object() || !value.contains("checkpoints")) return out;
-    NeededCheckpoints checkpoints;
-    FieldReader reader(value["checkpoints"]);
-    reader.required("folder", checkpoints.folder);
-    reader.read("from", checkpoints.from);
-    reader.read("below", checkpoints.below);
-    reader.read("trials", checkpoints.trials);
-    TUNE_TRY(read, reader.result(std::move(checkpoints)));
-    out.checkpoints = std::move(read);
-    return out;
-}
+template Result<AttemptId> from_json(const Json&);
+template Result<RegisterRequest> from_json(const Json&);
+template Result<RegisterReply> from_json(const Json&);
+template Result<Lease> from_json(const Json&);
+template Result<LeaseRequest> from_json(const Json&);
+template Result<LeaseReply> from_json(const Json&);
+template Result<HeartbeatRequest> from_json(const Json&);
+template Result<HeartbeatReply> from_json(const Json&);
+template Result<ReportRequest> from_json(const Json&);
+template Result<ReportReply> from_json(const Json&);
+template Result<FinishRequest> from_json(const Json&);
+template Result<FinishReply> from_json(const Json&);
 
 }  // namespace tune::tuner

@@ -13,6 +13,7 @@
 //  - Readers ignore fields they do not know and take the defaults below for absent ones; a field
 //    of the wrong type is kInvalidParameterValue with the field's name.
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -52,12 +53,16 @@ struct RegisterRequest {
     /// Attempts this agent still answers for: processes that run (re-adopted after a restart), and
     /// ended ones whose finish has not been acknowledged. The server ends this agent's others.
     std::vector<AttemptId> running = {};
+
+    friend bool operator==(const RegisterRequest&, const RegisterRequest&) = default;
 };
 struct RegisterReply {
     std::string agent_id = {};
     std::int64_t heartbeat_ms = kHeartbeat_ms;
     std::int64_t lease_ttl_ms = kLeaseTtl_ms;
     std::vector<AttemptId> lost = {};  ///< kill these: they are not this agent's any more
+
+    friend bool operator==(const RegisterReply&, const RegisterReply&) = default;
 };
 
 /// A pattern that turns a line of output into a metric: `name` absent means the pattern has the
@@ -99,6 +104,8 @@ struct Lease {
     std::vector<ScrapePattern> scrape = {};
     double cpus_per_trial = 0;  ///< 0: the agent's cores divided by its slots
     double gpus_per_trial = 0;
+
+    friend bool operator==(const Lease&, const Lease&) = default;
 };
 
 /// POST agents/{id}/lease: long-poll until a trial is there or `wait_ms` is over.
@@ -106,9 +113,13 @@ struct LeaseRequest {
     std::string request_id = {};
     int free_slots = 1;
     std::int64_t wait_ms = 0;
+
+    friend bool operator==(const LeaseRequest&, const LeaseRequest&) = default;
 };
 struct LeaseReply {
     std::vector<Lease> leases = {};
+
+    friend bool operator==(const LeaseReply&, const LeaseReply&) = default;
 };
 
 enum class Action { kPrune, kStop, kCheckpointStop };
@@ -120,6 +131,8 @@ struct Directive {
     int attempt = 0;
     Action action = Action::kStop;
     std::string reason = {};
+
+    friend bool operator==(const Directive&, const Directive&) = default;
 };
 
 /// POST agents/{id}/heartbeat: long-poll; extends the leases of `running`. A directive is repeated
@@ -127,11 +140,15 @@ struct Directive {
 struct HeartbeatRequest {
     std::int64_t wait_ms = 0;
     std::vector<AttemptId> running = {};
+
+    friend bool operator==(const HeartbeatRequest&, const HeartbeatRequest&) = default;
 };
 struct HeartbeatReply {
     std::vector<Directive> directives = {};
     std::vector<AttemptId> lost = {};  ///< kill these: they are not this agent's any more
     bool draining = false;             ///< the server is stopping: ask for no more leases
+
+    friend bool operator==(const HeartbeatReply&, const HeartbeatReply&) = default;
 };
 
 struct ReportedMetric {
@@ -139,10 +156,14 @@ struct ReportedMetric {
     double value = 0;
     std::int64_t step = 0;
     std::int64_t timestamp_ms = 0;
+
+    friend bool operator==(const ReportedMetric&, const ReportedMetric&) = default;
 };
 struct ReportedParam {
     std::string key = {};
     std::string value = {};
+
+    friend bool operator==(const ReportedParam&, const ReportedParam&) = default;
 };
 
 /// POST agents/{id}/report: metrics read from the output of trials.
@@ -151,9 +172,13 @@ struct AttemptReport {
     int attempt = 0;
     std::vector<ReportedMetric> metrics = {};
     std::vector<ReportedParam> params = {};
+
+    friend bool operator==(const AttemptReport&, const AttemptReport&) = default;
 };
 struct ReportRequest {
     std::vector<AttemptReport> reports = {};
+
+    friend bool operator==(const ReportRequest&, const ReportRequest&) = default;
 };
 struct ReportResult {
     std::string run_id = {};
@@ -161,9 +186,13 @@ struct ReportResult {
     bool ok = true;
     std::string error_code = {};  ///< RESOURCE_CONFLICT for a stale attempt; empty when ok
     std::string message = {};
+
+    friend bool operator==(const ReportResult&, const ReportResult&) = default;
 };
 struct ReportReply {
     std::vector<ReportResult> results = {};  ///< one for each report, in order
+
+    friend bool operator==(const ReportReply&, const ReportReply&) = default;
 };
 
 /// How an attempt ended. Exit codes: 0 done, 10 pruned, 11 preempted, 12 oom, 13 bad_config, other
@@ -182,6 +211,8 @@ struct FinishRequest {
     std::int64_t max_rss_kb = 0;
     std::int64_t cpu_ms = 0;
     std::int64_t wall_ms = 0;
+
+    friend bool operator==(const FinishRequest&, const FinishRequest&) = default;
 };
 
 /// Which checkpoints of a study may still be continued. The others of the trials from `from` to
@@ -193,56 +224,34 @@ struct NeededCheckpoints {
     std::uint64_t from = 0;
     std::uint64_t below = 0;
     std::vector<std::uint64_t> trials = {};  ///< needed ones among them, ascending
+
+    friend bool operator==(const NeededCheckpoints&, const NeededCheckpoints&) = default;
 };
 struct FinishReply {
     std::optional<NeededCheckpoints> checkpoints = {};  ///< population based training only
+
+    friend bool operator==(const FinishReply&, const FinishReply&) = default;
 };
 
 [[nodiscard]] std::string_view action_name(Action action);
 [[nodiscard]] std::string_view outcome_name(Outcome outcome);
 [[nodiscard]] Result<Outcome> outcome_from_name(std::string_view name);
 
-[[nodiscard]] Json to_json(const AttemptId& value);
-[[nodiscard]] Json to_json(const RegisterRequest& value);
-[[nodiscard]] Json to_json(const RegisterReply& value);
-[[nodiscard]] Json to_json(const Lease& value);
-[[nodiscard]] Json to_json(const LeaseRequest& value);
-[[nodiscard]] Json to_json(const LeaseReply& value);
-[[nodiscard]] Json to_json(const HeartbeatRequest& value);
-[[nodiscard]] Json to_json(const HeartbeatReply& value);
-[[nodiscard]] Json to_json(const ReportRequest& value);
-[[nodiscard]] Json to_json(const ReportReply& value);
-[[nodiscard]] Json to_json(const FinishRequest& value);
-[[nodiscard]] Json to_json(const FinishReply& value);
+template <class T, class... Bodies>
+concept IsOneOf = (std::same_as<T, Bodies> || ...);
 
-/// The struct in a JSON object, e.g. `from_json<LeaseReply>(body)`. There is one for each struct
-/// above that has a to_json. Errors: kInvalidParameterValue with the name of the field.
+/// What travels as a JSON object of its own.
 template <class T>
-[[nodiscard]] Result<T> from_json(const Json& value);
+concept ProtocolBody = IsOneOf<T, AttemptId, RegisterRequest, RegisterReply, Lease, LeaseRequest,
+                               LeaseReply, HeartbeatRequest, HeartbeatReply, ReportRequest,
+                               ReportReply, FinishRequest, FinishReply>;
 
-template <>
-Result<AttemptId> from_json<AttemptId>(const Json& value);
-template <>
-Result<RegisterRequest> from_json<RegisterRequest>(const Json& value);
-template <>
-Result<RegisterReply> from_json<RegisterReply>(const Json& value);
-template <>
-Result<Lease> from_json<Lease>(const Json& value);
-template <>
-Result<LeaseRequest> from_json<LeaseRequest>(const Json& value);
-template <>
-Result<LeaseReply> from_json<LeaseReply>(const Json& value);
-template <>
-Result<HeartbeatRequest> from_json<HeartbeatRequest>(const Json& value);
-template <>
-Result<HeartbeatReply> from_json<HeartbeatReply>(const Json& value);
-template <>
-Result<ReportRequest> from_json<ReportRequest>(const Json& value);
-template <>
-Result<ReportReply> from_json<ReportReply>(const Json& value);
-template <>
-Result<FinishRequest> from_json<FinishRequest>(const Json& value);
-template <>
-Result<FinishReply> from_json<FinishReply>(const Json& value);
+template <ProtocolBody T>
+[[nodiscard]] Json to_json(const T& message);
+
+/// The struct in a JSON object, e.g. `from_json<LeaseReply>(body)`. Errors: kInvalidParameterValue
+/// with the name of the field.
+template <ProtocolBody T>
+[[nodiscard]] Result<T> from_json(const Json& value);
 
 }  // namespace tune::tuner

@@ -8,24 +8,10 @@
 #include <cstring>
 
 #include "base/id.h"
+#include "base/system/unique_fd.h"
 
 namespace tune {
 namespace {
-
-/// Closes on destruction.
-class Descriptor {
-public:
-    explicit Descriptor(int fd) : fd_(fd) {}
-    ~Descriptor() {
-        if (fd_ >= 0) close(fd_);
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    [[nodiscard]] int get() const { return fd_; }
-
-private:
-    int fd_;
-};
 
 Error system_error(const char* what, const std::filesystem::path& path) {
     const Code code = errno == ENOENT ? Code::kResourceDoesNotExist : Code::kInternalError;
@@ -46,8 +32,8 @@ bool write_all(int fd, std::string_view content) {
 }  // namespace
 
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t bytes_max) {
-    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (file.get() < 0) return system_error("open", path);
+    const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) return system_error("open", path);
     struct stat info {};
     if (fstat(file.get(), &info) != 0) return system_error("inspect", path);
     if (S_ISDIR(info.st_mode))
@@ -71,9 +57,8 @@ Result<void> write_file_atomic(const std::filesystem::path& path, std::string_vi
     const std::filesystem::path temporary =
         directory / ("." + path.filename().string() + "." + random_hex(4));
     {
-        const Descriptor file(
-            open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-        if (file.get() < 0) return system_error("create", temporary);
+        const UniqueFd file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+        if (!file) return system_error("create", temporary);
         if (!write_all(file.get(), content) || fsync(file.get()) != 0) {
             Error error = system_error("write", path);
             unlink(temporary.c_str());
@@ -85,7 +70,7 @@ Result<void> write_file_atomic(const std::filesystem::path& path, std::string_vi
         unlink(temporary.c_str());
         return error;
     }
-    const Descriptor parent(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const UniqueFd parent(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (parent.get() < 0 || fsync(parent.get()) != 0) return system_error("sync", directory);
     return {};
 }

@@ -2,10 +2,11 @@
 
 #include <unistd.h>
 
-namespace tune::tracker {
+namespace tune {
 
-UniqueFd::~UniqueFd() {
+void UniqueFd::reset(int fd) {
     if (fd_ >= 0) ::close(fd_);
+    fd_ = fd;
 }
 
-}  // namespace tune::tracker
+}  // namespace tune

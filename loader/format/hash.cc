@@ -1,12 +1,15 @@
 #include "loader/format/hash.h"
 
-#include <openssl/evp.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <utility>
+
+#include "base/crypto/digest.h"
+#include "base/text/hex.h"
 
 namespace tune::loader {
 
@@ -19,44 +22,25 @@ public:
 
 namespace {
 
-std::string to_hex(std::span<const unsigned char> bytes) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    std::string text;
-    text.reserve(2 * bytes.size());
-    for (const unsigned char byte : bytes) {
-        text.push_back(kDigits[byte >> 4]);
-        text.push_back(kDigits[byte & 15]);
-    }
-    return text;
-}
-
-class EvpHash final : public Hasher::Impl {
+class OpensslHash final : public Hasher::Impl {
 public:
-    static std::unique_ptr<EvpHash> make(const char* openssl_name) {
-        auto hash = std::unique_ptr<EvpHash>(new EvpHash);
-        const EVP_MD* algorithm = EVP_get_digestbyname(openssl_name);
-        if (!algorithm || EVP_DigestInit_ex(hash->context_.get(), algorithm, nullptr) != 1)
-            return nullptr;
-        return hash;
-    }
+    explicit OpensslHash(Digest digest) : digest_(std::move(digest)) {}
     void update(std::span<const std::byte> bytes) override {
-        EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size());
+        digest_.update({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     }
     std::string finish() override {
-        std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-        unsigned int length = 0;
-        EVP_DigestFinal_ex(context_.get(), digest.data(), &length);
-        return to_hex(std::span(digest).first(length));
+        std::string text;
+        for (const char byte : digest_.finish()) append_hex(text, byte);
+        return text;
     }
 
 private:
-    EvpHash() : context_(EVP_MD_CTX_new(), &EVP_MD_CTX_free) {}
-    std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
+    Digest digest_;
 };
 
 template <class Canonical>
 std::string canonical_hex(const Canonical& canonical) {
-    return to_hex(canonical.digest);
+    return hex_encode(canonical.digest);
 }
 
 class Xxh32 final : public Hasher::Impl {
@@ -164,11 +148,11 @@ Result<Hasher> Hasher::make(std::string_view name) {
     if (name == "xxh128" || name == "xxh3_128") return Hasher(std::make_unique<Xxh3>(true));
     for (const auto& [known, openssl_name] : kOpensslNames) {
         if (known != name) continue;
-        std::unique_ptr<Impl> hash = EvpHash::make(openssl_name);
-        if (!hash)
+        std::optional<Digest> digest = Digest::make(openssl_name);
+        if (!digest)
             return Error{Code::kInternalError,
                          "this machine's OpenSSL does not allow the hash " + std::string(name)};
-        return Hasher(std::move(hash));
+        return Hasher(std::make_unique<OpensslHash>(std::move(*digest)));
     }
     return Error{Code::kInvalidParameterValue, unknown_hash(name)};
 }

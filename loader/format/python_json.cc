@@ -1,50 +1,29 @@
 #include "loader/format/python_json.h"
 
-#include <array>
-#include <charconv>
+#include <algorithm>
 #include <cmath>
-#include <cstdint>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 
 #include "base/limits.h"
+#include "base/text/hex.h"
+#include "base/text/number_text.h"
+#include "base/text/utf8.h"
 
 namespace tune::loader {
 namespace {
 
-/// Decodes one code point and moves `at` behind it; nothing when the bytes are not UTF-8.
-bool next_code_point(std::string_view text, std::size_t& at, std::uint32_t& code) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const unsigned char first = byte(at);
-    if (first < 0x80) {
-        code = first;
-        ++at;
-        return true;
-    }
-    const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (first < 0xc2 || first > 0xf4 || at + length > text.size()) return false;
-    code = first & (0x7fU >> length);
-    for (std::size_t i = 1; i < length; ++i) {
-        if ((byte(at + i) & 0xc0) != 0x80) return false;
-        code = (code << 6) | (byte(at + i) & 0x3fU);
-    }
-    constexpr std::array<std::uint32_t, 5> kLowest = {0, 0, 0x80, 0x800, 0x10000};
-    if (code < kLowest[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-        return false;
-    at += length;
-    return true;
-}
-
-void append_escape(std::string& out, std::uint32_t unit) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
+void append_escape(std::string& out, char32_t unit) {
     out += "\\u";
-    for (int shift = 12; shift >= 0; shift -= 4) out.push_back(kDigits[(unit >> shift) & 15]);
+    for (int shift = 12; shift >= 0; shift -= 4) out.push_back(kHexDigits[(unit >> shift) & 15]);
 }
 
 void append_string(std::string& out, std::string_view text) {
     out.push_back('"');
     for (std::size_t at = 0; at < text.size();) {
-        std::uint32_t code = 0xfffd;
-        if (!next_code_point(text, at, code)) ++at;
+        const CodePoint next = decode_utf8(text.substr(at));
+        const char32_t code = next.bytes == 0 ? U'\xfffd' : next.code;
+        at += std::max<std::size_t>(next.bytes, 1);
         switch (code) {
             case '"': out += "\\\""; continue;
             case '\\': out += "\\\\"; continue;
@@ -77,7 +56,7 @@ void append_number(std::string& out, double value) {
     else if (std::isinf(value))
         out += value > 0 ? "Infinity" : "-Infinity";
     else
-        out += python_repr(value);
+        out += number_text(value);
 }
 
 void append_value(std::string& out, const Json& value) {
@@ -210,36 +189,8 @@ std::string python_json(const Json& value) {
     return out;
 }
 
-std::string python_repr(double value) {
-    if (std::isnan(value)) return "nan";
-    if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-    std::array<char, 40> buffer{};
-    const auto scientific = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
-                                          std::chars_format::scientific);
-    const std::string_view text(buffer.data(),
-                                static_cast<std::size_t>(scientific.ptr - buffer.data()));
-    const std::size_t e = text.find('e');
-    int exponent = 0;
-    std::from_chars(text.data() + e + 1 + (text[e + 1] == '+'), text.data() + text.size(),
-                    exponent);
-    if (exponent < -4 || exponent >= 16) return std::string(text);
-    std::array<char, 40> plain{};
-    const auto fixed =
-        std::to_chars(plain.data(), plain.data() + plain.size(), value, std::chars_format::fixed);
-    std::string out(plain.data(), fixed.ptr);
-    if (out.find('.') == std::string::npos) out += ".0";
-    return out;
-}
-
 bool is_python_json(std::string_view text) {
     return is_utf8(text) && Checker(text).whole();
-}
-
-bool is_utf8(std::string_view text) {
-    std::uint32_t code = 0;
-    for (std::size_t at = 0; at < text.size();)
-        if (!next_code_point(text, at, code)) return false;
-    return true;
 }
 
 }  // namespace tune::loader

@@ -11,14 +11,8 @@ namespace tune::loader {
 /// json.dumps(value, sort_keys=True): ", " and ": ", everything but ASCII escaped as \uXXXX.
 [[nodiscard]] std::string python_json(const Json& value);
 
-/// repr(float): the shortest text that reads back as the same number; "1e-05", "1e+16", "inf".
-[[nodiscard]] std::string python_repr(double value);
-
 /// Whether json.loads would take `text`: JSON, and also NaN, Infinity and -Infinity. Nesting beyond
 /// `kJsonDepthMax` counts as damage.
 [[nodiscard]] bool is_python_json(std::string_view text);
-
-/// Whether `text` is well-formed UTF-8.
-[[nodiscard]] bool is_utf8(std::string_view text);
 
 }  // namespace tune::loader

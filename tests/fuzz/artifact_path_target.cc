@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include "base/text/percent.h"
 #include "tests/fuzz/fuzz.h"
 #include "tracker/api/http/url.h"
 #include "tracker/artifacts/artifact_path.h"
@@ -89,7 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static World world;
     const std::string_view text = text_of(data, size);
     try_rules(text);
-    try_rules(tune::tracker::percent_decode(text));
+    try_rules(tune::percent_decode(text));
     try_folder(world, text);
     return 0;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/text/percent.h"
 #include "tests/fuzz/fuzz.h"
 #include "tracker/api/http/url.h"
 #include "tracker/http/protocol/byte_range.h"

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "base/text/percent.h"
 #include "tests/fuzz/fuzz.h"
 #include "tracker/api/app.h"
 #include "tracker/api/http/url.h"

@@ -77,6 +77,7 @@ const std::map<std::string, std::set<std::string>> kLibraryHomes = {
     {"boost/beast/", {"tracker/http", "tracker/client"}},
     {"sqlite3.h", {"tracker/sqlite"}},
     {"curl/", {"tracker/curl"}},
+    {"openssl/", {"base/crypto"}},
     {"cairo/", {"tuner/chart"}},
     {"arrow/", {"loader"}},
     {"parquet/", {"loader"}},

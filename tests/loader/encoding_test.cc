@@ -11,8 +11,6 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "loader/format/python_json.h"
-
 namespace tune::loader {
 namespace {
 
@@ -87,19 +85,6 @@ TEST(Encoding, TextOfNumbersIsPythons) {
     EXPECT_THAT(fault("str_float", std::string_view("--1")), HasSubstr("does not fit"));
 }
 
-TEST(Encoding, ReprIsPythons) {
-    EXPECT_EQ(python_repr(1e-5), "1e-05");
-    EXPECT_EQ(python_repr(1e16), "1e+16");
-    EXPECT_EQ(python_repr(1e22), "1e+22");
-    EXPECT_EQ(python_repr(0.0001), "0.0001");
-    EXPECT_EQ(python_repr(123456789.123), "123456789.123");
-    EXPECT_EQ(python_repr(-0.0), "-0.0");
-    EXPECT_EQ(python_repr(5e-324), "5e-324");
-    EXPECT_EQ(python_repr(1e15), "1000000000000000.0");
-    EXPECT_EQ(python_repr(std::numeric_limits<double>::infinity()), "inf");
-    EXPECT_EQ(python_repr(std::nan("")), "nan");
-}
-
 TEST(Encoding, ArraysCarryWhatTheEncodingLeavesOpen) {
     const std::vector<std::int16_t> pair = {1, 2};
     EXPECT_EQ(encoded_hex("ndarray:int16", view_of(Dtype::kInt16, {1, 2}, pair)),
@@ -161,13 +146,6 @@ TEST(Encoding, TextMustBeUtf8AndJsonMustBeJson) {
     EXPECT_THAT(fault("json", std::string_view(std::string(100000, '['))), HasSubstr("not JSON"));
     for (const char* good : {"0", "-1.5e+3", "[]", " {} ", "\"\\u00e9\"", "-Infinity", "true"})
         EXPECT_EQ(fault("json", std::string_view(good)), "no error") << good;
-}
-
-TEST(Encoding, Utf8IsCheckedAsTheStandardSays) {
-    for (const char* bad : {"\xc0\xaf", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80",
-                            "\xff", "a\xe2\x82"})
-        EXPECT_FALSE(is_utf8(bad)) << hex_of(bad);
-    EXPECT_TRUE(is_utf8("a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"));
 }
 
 TEST(Encoding, PayloadsAreCheckedAgainstTheirEncoding) {

@@ -6,6 +6,7 @@
 
 #include "base/id.h"
 #include "base/log.h"
+#include "base/text/number_text.h"
 #include "tracker/search/python_text.h"
 #include "tracker/store/reads/read_alerts.h"
 
@@ -39,10 +40,10 @@ std::string bad_value_text(const Metric& point) {
 
 std::string plateau_text(const AlertRule& rule, const PlateauState& state) {
     std::string text = rule.metric + " has not improved by more than " +
-                       search::python_float(rule.min_delta) + " in " + std::to_string(rule.points) +
+                       number_text(rule.min_delta) + " in " + std::to_string(rule.points) +
                        " points";
     if (std::isnan(state.best())) return text;
-    return text + " (best " + search::python_float(state.best()) + " at step " +
+    return text + " (best " + number_text(state.best()) + " at step " +
            std::to_string(state.best_step()) + ")";
 }
 

@@ -2,29 +2,10 @@
 
 #include <cctype>
 
+#include "base/text/percent.h"
+
 namespace tune::tracker {
 namespace {
-
-int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
-std::string decoded_once(std::string_view text) {
-    std::string out;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        if (text[i] == '%' && i + 2 < text.size() && hex_digit(text[i + 1]) >= 0 &&
-            hex_digit(text[i + 2]) >= 0) {
-            out.push_back(static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2])));
-            i += 2;
-        } else {
-            out.push_back(text[i]);
-        }
-    }
-    return out;
-}
 
 /// Also between backslashes, which separate on a client's Windows.
 bool has_parent_segment(std::string_view path) {
@@ -58,7 +39,7 @@ bool is_safe_however_often_decoded(std::string_view path) {
     std::string form(path);
     for (;;) {
         if (!is_safe_as_it_stands(form)) return false;
-        std::string next = decoded_once(form);
+        std::string next = percent_decode(form);
         if (next == form) return true;
         form = std::move(next);
     }

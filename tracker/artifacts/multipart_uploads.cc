@@ -11,6 +11,7 @@
 
 #include "base/id.h"
 #include "base/log.h"
+#include "base/text/hex.h"
 #include "tracker/artifacts/artifact_path.h"
 #include "tracker/artifacts/rooted_dir.h"
 #include "tracker/artifacts/upload_folder.h"
@@ -153,7 +154,7 @@ public:
         TUNE_TRY_VOID(upload_->folder->note_part(number_, offset_, part, upload_->last_used_ms));
         upload_->parts[static_cast<std::size_t>(number_ - 1)] = part;
         give_up_claim();
-        return digest_hex(part.digest);
+        return hex_encode(part.digest);
     }
 
 private:
@@ -370,7 +371,7 @@ UploadStatus MultipartUploads::status_of(const Upload& upload) const {
     for (std::size_t i = 0; i < upload.parts.size(); ++i) {
         const StoredPart& part = upload.parts[i];
         if (part.place == Place::kNone) continue;
-        status.parts.push_back({static_cast<int>(i) + 1, part.size_bytes, digest_hex(part.digest)});
+        status.parts.push_back({static_cast<int>(i) + 1, part.size_bytes, hex_encode(part.digest)});
     }
     return status;
 }
@@ -409,9 +410,9 @@ std::string MultipartUploads::sign(const std::string& id, int part_number,
     const auto upload = get(id);
     if (!upload) return {};
     const UploadPlan& plan = upload->plan();
-    return hmac_sha256_hex(plan.secret, "PUT\n" + plan.id + "\n" + plan.path + "\n" +
-                                            std::to_string(part_number) + "\n" +
-                                            std::to_string(expires_s));
+    return hex_encode(hmac_sha256(plan.secret, "PUT\n" + plan.id + "\n" + plan.path + "\n" +
+                                                   std::to_string(part_number) + "\n" +
+                                                   std::to_string(expires_s)));
 }
 
 Result<void> MultipartUploads::authorise(const std::string& id, std::int64_t part_number,
@@ -482,8 +483,8 @@ Result<void> check_claims(const std::vector<StoredPart>& parts,
         if (part.place == Place::kNone)
             return invalid_parameter(name +
                                      " has not been uploaded. Send it, then complete again.");
-        if (digest_hex(part.digest) != unquoted(claim.etag))
-            return invalid_parameter(name + " has the ETag \"" + digest_hex(part.digest) +
+        if (hex_encode(part.digest) != unquoted(claim.etag))
+            return invalid_parameter(name + " has the ETag \"" + hex_encode(part.digest) +
                                      "\", not '" + claim.etag + "'.");
     }
     for (std::size_t i = 0; i < parts.size(); ++i)

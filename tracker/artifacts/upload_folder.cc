@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "base/text/hex.h"
 #include "tracker/artifacts/artifact_path.h"
 #include "tracker/artifacts/rooted_dir.h"
 
@@ -100,7 +101,7 @@ void apply_line(const std::string& line, const UploadPlan& plan, std::uint64_t d
     std::int64_t time_ms = 0;
     StoredPart read;
     in >> offset >> read.size_bytes >> digest >> time_ms;
-    if (!in || sign != '+' || !parse_digest_hex(digest, read.digest)) return;
+    if (!in || sign != '+' || !hex_decode(digest, read.digest)) return;
     read.place = offset < 0 ? StoredPart::Place::kTail : StoredPart::Place::kData;
     const std::uint64_t end =
         read.size_bytes + (offset < 0 ? 0 : static_cast<std::uint64_t>(offset));
@@ -221,7 +222,7 @@ Result<void> UploadFolder::note_part(int number, std::uint64_t offset, const Sto
         part.place == StoredPart::Place::kTail ? "-1" : std::to_string(offset);
     // Without a sync: a power failure that takes the line only makes the client send it again.
     return append("+ " + std::to_string(number) + " " + place + " " +
-                      std::to_string(part.size_bytes) + " " + digest_hex(part.digest) + " " +
+                      std::to_string(part.size_bytes) + " " + hex_encode(part.digest) + " " +
                       std::to_string(now_ms) + "\n",
                   false);
 }

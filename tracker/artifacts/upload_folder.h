@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "base/crypto/digest.h"
 #include "base/result.h"
 #include "base/system/unique_fd.h"
-#include "tracker/artifacts/digest.h"
 
 namespace tune::tracker {
 

@@ -93,7 +93,4 @@ private:
     std::unique_ptr<State> state_;
 };
 
-/// Percent-encodes everything except unreserved characters and, with `keep_slashes`, '/'.
-[[nodiscard]] std::string percent_encode(std::string_view text, bool keep_slashes = true);
-
 }  // namespace tune::tracker

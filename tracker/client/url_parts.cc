@@ -1,6 +1,6 @@
 #include "tracker/client/url_parts.h"
 
-#include "tracker/client/client.h"
+#include "base/text/uri.h"
 
 namespace tune::tracker {
 namespace {
@@ -33,45 +33,23 @@ Result<UrlParts> parse_url(std::string_view url) {
         if (parts.prefix.find_first_of("?# ") != std::string::npos)
             return unusable(url, "it has a query, a fragment or a space");
     }
-    if (rest.find('@') != std::string_view::npos)
+    const Authority authority = split_authority(rest);
+    if (authority.has_user)
         return unusable(url,
                         "it has a user name; give it in MLFLOW_TRACKING_USERNAME and the password "
                         "in MLFLOW_TRACKING_PASSWORD");
-    std::size_t colon = rest.rfind(':');
-    const bool is_v6 = rest.starts_with('[');
-    const std::size_t bracket = rest.find(']');
-    if (is_v6 && bracket == std::string_view::npos) return unusable(url, "a ']' is missing");
-    if (is_v6 && colon != std::string_view::npos && colon < bracket) colon = std::string_view::npos;
-    parts.port = default_port;
-    if (colon != std::string_view::npos) {
-        parts.port = rest.substr(colon + 1);
-        rest = rest.substr(0, colon);
-        if (!is_port(parts.port)) return unusable(url, "its port is not a number");
-    }
-    parts.host = is_v6 ? std::string(rest.substr(1, rest.size() - 2)) : std::string(rest);
-    if (parts.host.empty()) return unusable(url, "it names no host");
-    parts.authority =
-        parts.port == default_port ? std::string(rest) : std::string(rest) + ":" + parts.port;
+    if (authority.flaw == Authority::Flaw::kUnclosedBracket)
+        return unusable(url, "a ']' is missing");
+    if (authority.flaw == Authority::Flaw::kTextAfterBracket)
+        return unusable(url, "behind the ']' stands something else than a port");
+    if (authority.has_port && !is_port(authority.port))
+        return unusable(url, "its port is not a number");
+    if (authority.host.empty()) return unusable(url, "it names no host");
+    parts.host = authority.host;
+    parts.port = authority.has_port ? authority.port : default_port;
+    parts.authority = authority.is_bracketed ? "[" + parts.host + "]" : parts.host;
+    if (parts.port != default_port) parts.authority += ":" + parts.port;
     return parts;
-}
-
-std::string percent_encode(std::string_view text, bool keep_slashes) {
-    static constexpr char kHex[] = "0123456789ABCDEF";
-    std::string out;
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        const bool is_plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                              (c >= 'A' && c <= 'Z') || c == '-' || c == '.' || c == '_' ||
-                              c == '~' || (c == '/' && keep_slashes);
-        if (is_plain) {
-            out.push_back(c);
-        } else {
-            out.push_back('%');
-            out.push_back(kHex[byte >> 4]);
-            out.push_back(kHex[byte & 15]);
-        }
-    }
-    return out;
 }
 
 }  // namespace tune::tracker

@@ -1,9 +1,8 @@
 #pragma once
-// libcurl and libcrypto, loaded when the first webhook or https:// address needs them: linking them
-// would cost every start of the program 6 ms and 6 MB, and most servers need neither.
+// libcurl, loaded when the first webhook or https:// address needs it: linking it would cost every
+// start of the program 6 ms and 6 MB, and most servers do not need it.
 
 #include <curl/curl.h>
-#include <openssl/evp.h>
 
 #include "base/result.h"
 
@@ -28,11 +27,7 @@ struct CurlLibrary {
     decltype(&::curl_multi_wakeup) multi_wakeup = nullptr;
     decltype(&::curl_multi_info_read) multi_info_read = nullptr;
 
-    unsigned char* (*hmac)(const EVP_MD*, const void*, int, const unsigned char*, std::size_t,
-                           unsigned char*, unsigned int*) = nullptr;
-    decltype(&::EVP_sha256) sha256 = nullptr;
-
-    /// Loads them at the first call, for the rest of the process; thread-safe. Errors:
+    /// Loads it at the first call, for the rest of the process; thread-safe. Errors:
     /// kNotImplemented naming the Debian package that is missing.
     [[nodiscard]] static Result<const CurlLibrary*> get();
 };

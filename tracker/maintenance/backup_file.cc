@@ -11,6 +11,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "base/text/hex.h"
 #include "tracker/artifacts/rooted_dir.h"
 
 namespace tune::tracker {
@@ -156,7 +157,7 @@ Result<void> BackupWriter::add(std::string_view name, std::string_view content) 
 Result<std::string> BackupWriter::finish() {
     TUNE_CHECK(entry_left_ == 0, "fewer bytes than the entry was begun with");
     TUNE_TRY_VOID(pad());
-    const std::string digest = digest_hex(digest_.finish());
+    const std::string digest = hex_encode(digest_.finish());
     const Header header = make_header(kBackupDigest, digest.size() + 1, '0');
     std::string tail(header.data(), header.size());
     tail += digest + "\n";
@@ -312,9 +313,9 @@ Result<std::string> BackupReader::read_all(std::size_t bytes_max) {
 }
 
 Result<void> BackupReader::check_end() {
-    std::string written(digest_hex({}).size(), '\0');
+    std::string written(2 * Sha256Bytes().size(), '\0');
     TUNE_TRY_VOID(fill(written.data(), written.size()));
-    if (written == digest_hex(digest_.finish())) return {};
+    if (written == hex_encode(digest_.finish())) return {};
     return damaged("its bytes do not have the SHA-256 that it names");
 }
 

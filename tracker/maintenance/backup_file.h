@@ -13,9 +13,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/crypto/digest.h"
 #include "base/result.h"
 #include "base/system/unique_fd.h"
-#include "tracker/artifacts/digest.h"
 
 namespace tune::tracker {
 

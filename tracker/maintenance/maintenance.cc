@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/text/time_text.h"
 #include "tracker/artifacts/rooted_dir.h"
 
 namespace tune::tracker {
@@ -27,12 +28,8 @@ bool is_backup_name(std::string_view name) {
 }
 
 std::string name_of_time(std::int64_t now_ms) {
-    const std::time_t seconds = now_ms / 1000;
-    std::tm utc{};
-    gmtime_r(&seconds, &utc);
-    char text[32];
-    std::strftime(text, sizeof text, "%Y%m%dT%H%M%SZ", &utc);
-    return std::string(kPrefix) + text + "-" + std::to_string(now_ms % 1000) + std::string(kSuffix);
+    return std::string(kPrefix) + utc_text(now_ms, "%Y%m%dT%H%M%SZ") + "-" +
+           std::to_string(now_ms % 1000) + std::string(kSuffix);
 }
 
 Error no_backup(const std::string& name) {

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "base/text/utf8.h"
+
 namespace tune::tracker::search {
 namespace {
 
@@ -11,7 +13,7 @@ char fold(char c) {
 
 std::size_t character_bytes(std::string_view text, std::size_t at) {
     std::size_t end = at + 1;
-    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0u) == 0x80u) ++end;
+    while (end < text.size() && is_utf8_continuation(text[end])) ++end;
     return end - at;
 }
 

@@ -9,7 +9,4 @@ namespace tune::tracker::search {
 /// repr(str): single quotes unless the text has some and no double ones.
 [[nodiscard]] std::string python_repr(std::string_view text);
 
-/// str(float): "1.0", "0.1", "1e-07", "nan", "inf".
-[[nodiscard]] std::string python_float(double value);
-
 }  // namespace tune::tracker::search

@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "base/text/hex.h"
 #include "tracker/sqlite/errors.h"
 #include "tracker/sqlite/log_file.h"
 
@@ -43,14 +44,11 @@ void call_predicate(sqlite3_context* context, int, sqlite3_value** values) {
 
 /// `path` as a URI in which nothing of it can be taken for an option.
 std::string immutable_uri(const std::string& path) {
-    constexpr std::string_view kHex = "0123456789abcdef";
     std::string uri = "file:";
     for (const char c : path) {
-        const auto byte = static_cast<unsigned char>(c);
         if (c == '?' || c == '#' || c == '%') {
             uri += '%';
-            uri += kHex[byte >> 4];
-            uri += kHex[byte & 15];
+            append_hex(uri, c);
         } else {
             uri += c;
         }

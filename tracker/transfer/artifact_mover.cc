@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/crypto/digest.h"
 #include "tracker/artifacts/artifact_path.h"
-#include "tracker/artifacts/digest.h"
 #include "tracker/artifacts/rooted_dir.h"
 #include "tracker/transfer/text.h"
 

@@ -1,11 +1,12 @@
 #include "tracker/transfer/digest.h"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
+
+#include "base/crypto/digest.h"
+#include "base/text/hex.h"
 
 namespace tune::tracker {
 namespace {
@@ -143,11 +144,11 @@ std::string RunDigest::finish(const SourceRun& run) const {
         out.number(static_cast<std::int64_t>(series.low));
         out.number(static_cast<std::int64_t>(series.high));
     }
-    return sha256_hex(out.out());
+    return hex_encode(sha256(out.out()));
 }
 
 std::string stamp_of(const SourceRun& run) {
-    return sha256_hex(canonical(run).text(run.history_stamp).out());
+    return hex_encode(sha256(canonical(run).text(run.history_stamp).out()));
 }
 
 std::string digest_of(const SourceModel& source) {
@@ -162,7 +163,7 @@ std::string digest_of(const SourceModel& source) {
     std::vector<std::string> metrics;
     for (const Metric& metric : model.metrics) metrics.push_back(text_of(metric));
     put_sorted(out, std::move(metrics));
-    return sha256_hex(out.out());
+    return hex_encode(sha256(out.out()));
 }
 
 std::string digest_of(const SourceRegisteredModel& source) {
@@ -188,22 +189,7 @@ std::string digest_of(const SourceRegisteredModel& source) {
         versions.push_back(one.out());
     }
     put_sorted(out, std::move(versions));
-    return sha256_hex(out.out());
-}
-
-std::string sha256_hex(std::string_view bytes) {
-    constexpr std::string_view kHex = "0123456789abcdef";
-    std::array<unsigned char, EVP_MAX_MD_SIZE> hash;
-    unsigned int size = 0;
-    const int done =
-        EVP_Digest(bytes.data(), bytes.size(), hash.data(), &size, EVP_sha256(), nullptr);
-    TUNE_CHECK(done == 1 && size == 32, "OpenSSL has no SHA-256");
-    std::string hex;
-    for (unsigned int i = 0; i < size; ++i) {
-        hex += kHex[hash[i] >> 4];
-        hex += kHex[hash[i] & 15];
-    }
-    return hex;
+    return hex_encode(sha256(out.out()));
 }
 
 void keep_each_point_once(std::vector<Point>& points) {

@@ -42,7 +42,4 @@ private:
 [[nodiscard]] std::string digest_of(const SourceModel& model);
 [[nodiscard]] std::string digest_of(const SourceRegisteredModel& model);
 
-/// SHA-256 as 64 hex digits.
-[[nodiscard]] std::string sha256_hex(std::string_view bytes);
-
 }  // namespace tune::tracker

@@ -3,8 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/crypto/digest.h"
 #include "base/json.h"
-#include "tracker/transfer/digest.h"
+#include "base/text/hex.h"
 #include "tracker/transfer/text.h"
 
 namespace tune::tracker {
@@ -17,7 +18,7 @@ constexpr std::size_t kPrefixCharacters = 16;
 
 Result<Journal> Journal::load(const Store& store, const std::string& location) {
     Journal journal;
-    journal.prefix_ = sha256_hex(location).substr(0, kPrefixCharacters) + "/";
+    journal.prefix_ = hex_encode(sha256(location)).substr(0, kPrefixCharacters) + "/";
     TUNE_TRY(documents, store.list_documents(kCollection, journal.prefix_));
     for (const Document& document : documents) {
         TUNE_TRY(json, parse_json(document.json_text));

@@ -122,9 +122,8 @@ private:
     std::thread thread_;
 };
 
-/// The request of one attempt, signed for now. Errors: those of webhook_signature.
-[[nodiscard]] Result<PostRequest> make_request(const Webhook& webhook,
-                                               const std::string& delivery_id,
-                                               const std::string& body, std::int64_t now_ms);
+/// The request of one attempt, signed for now.
+[[nodiscard]] PostRequest make_request(const Webhook& webhook, const std::string& delivery_id,
+                                       const std::string& body, std::int64_t now_ms);
 
 }  // namespace tune::tracker

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/text/time_text.h"
 #include "tracker/store/registry/registry_types.h"
 
 namespace tune::tracker {
@@ -147,18 +148,6 @@ std::optional<WebhookEvent> registry_event(const RegistryChanged& change) {
         case RegistryEntity::kAlias: return choose(4, 9, is_deleted ? 3 : kCreated);
     }
     return std::nullopt;
-}
-
-/// "2026-01-31T12:34:56.789000+00:00", as Python's isoformat.
-std::string iso_time(std::int64_t now_ms) {
-    const std::time_t seconds = now_ms / 1000;
-    std::tm utc{};
-    gmtime_r(&seconds, &utc);
-    char date[32];
-    std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
-    char all[64];
-    std::snprintf(all, sizeof all, "%s.%03d000+00:00", date, static_cast<int>(now_ms % 1000));
-    return all;
 }
 
 Ordered example_fields(const WebhookEvent& event) {

@@ -1,12 +1,12 @@
 #include "tracker/webhooks/signature.h"
 
-#include <array>
 #include <cstdint>
 #include <cstdio>
 
+#include "base/crypto/digest.h"
 #include "base/id.h"
 #include "base/text/base64.h"
-#include "tracker/curl/curl_library.h"
+#include "base/text/hex.h"
 
 namespace tune::tracker {
 namespace {
@@ -15,27 +15,20 @@ namespace {
 std::string uuid_of(std::string hex, char version) {
     hex[12] = version;
     constexpr std::string_view kVariant = "89ab";
-    const char digit = hex[16];
-    hex[16] = kVariant[static_cast<std::size_t>(digit <= '9' ? digit - '0' : digit - 'a' + 10) % 4];
+    hex[16] = kVariant[static_cast<std::size_t>(hex_value(hex[16])) % 4];
     return hex.substr(0, 8) + "-" + hex.substr(8, 4) + "-" + hex.substr(12, 4) + "-" +
            hex.substr(16, 4) + "-" + hex.substr(20);
 }
 
 }  // namespace
 
-Result<std::string> webhook_signature(std::string_view secret, std::string_view delivery_id,
-                                      std::string_view timestamp, std::string_view body) {
-    TUNE_TRY(library, CurlLibrary::get());
+std::string webhook_signature(std::string_view secret, std::string_view delivery_id,
+                              std::string_view timestamp, std::string_view body) {
     std::string text;
     text.reserve(delivery_id.size() + timestamp.size() + body.size() + 2);
     text.append(delivery_id).append(1, '.').append(timestamp).append(1, '.').append(body);
-    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-    unsigned int size = 0;
-    if (library->hmac(library->sha256(), secret.data(), static_cast<int>(secret.size()),
-                      reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-                      digest.data(), &size) == nullptr)
-        return Error{Code::kInternalError, "OpenSSL made no HMAC"};
-    return "v1," + base64({reinterpret_cast<const char*>(digest.data()), size});
+    const Sha256Bytes digest = hmac_sha256(secret, text);
+    return "v1," + base64({reinterpret_cast<const char*>(digest.data()), digest.size()});
 }
 
 std::string OrderedUuids::next(std::int64_t now_ms) {
@@ -58,8 +51,7 @@ void OrderedUuids::begin_behind(std::string_view uuid) {
     std::int64_t ms = 0;
     for (const char c : uuid.substr(0, kTimeEnd)) {
         if (c == '-') continue;
-        const int digit = c <= '9' ? c - '0' : c - 'a' + 10;
-        ms = ms * 16 + digit;
+        ms = ms * 16 + hex_value(c);
     }
     if (ms < last_ms_) return;
     last_ms_ = ms;

@@ -5,17 +5,12 @@
 #include <string>
 #include <string_view>
 
-#include "base/result.h"
-
 namespace tune::tracker {
 
 /// What X-MLflow-Signature holds: "v1," + base64(HMAC-SHA256(secret, "<delivery>.<time>.<body>")).
-/// `timestamp`: seconds since 1970 as text. Source: mlflow/webhooks/delivery.py of 3.17.2. Errors:
-/// those of CurlLibrary::get.
-[[nodiscard]] Result<std::string> webhook_signature(std::string_view secret,
-                                                    std::string_view delivery_id,
-                                                    std::string_view timestamp,
-                                                    std::string_view body);
+/// `timestamp`: seconds since 1970 as text. Source: mlflow/webhooks/delivery.py of 3.17.2.
+[[nodiscard]] std::string webhook_signature(std::string_view secret, std::string_view delivery_id,
+                                            std::string_view timestamp, std::string_view body);
 
 /// UUIDs of version 7, each behind all before it: also within a millisecond, and when the clock is
 /// set back (RFC 9562, 6.2, a counter in rand_a). Not thread-safe.

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/text/text.h"
+#include "base/text/uri.h"
 #include "tracker/search/python_text.h"
 #include "tracker/webhooks/address.h"
 
@@ -14,14 +15,6 @@ namespace tune::tracker {
 namespace {
 
 using search::python_repr;
-
-bool is_scheme(std::string_view text) {
-    if (text.empty()) return false;
-    const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-    return is_letter(text[0]) && std::all_of(text.begin(), text.end(), [&](char c) {
-               return is_letter(c) || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
-           });
-}
 
 /// A name server that does not answer is asked twice, for two seconds each.
 void limit_lookups() {
@@ -47,7 +40,7 @@ Result<std::string> target_host(const std::string& url, const TargetPolicy& poli
                                  " bytes; the limit is " + std::to_string(kUrlBytesMax) + ".");
     const std::size_t colon = url.find(':');
     const bool has_scheme =
-        colon != std::string::npos && is_scheme(std::string_view(url).substr(0, colon));
+        colon != std::string::npos && is_uri_scheme(std::string_view(url).substr(0, colon));
     const std::string scheme = has_scheme ? lower_ascii(url.substr(0, colon)) : "";
     if (scheme != "https" && !(scheme == "http" && policy.allow_http))
         return invalid_parameter("Invalid webhook URL scheme: " + python_repr(scheme) +
@@ -64,16 +57,13 @@ Result<std::string> target_host(const std::string& url, const TargetPolicy& poli
     if (url.compare(colon, 3, "://") != 0) return no_host;
     std::string_view authority = std::string_view(url).substr(colon + 3);
     authority = authority.substr(0, authority.find_first_of("/?#"));
-    if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos)
-        authority.remove_prefix(at + 1);
-    std::string_view host = authority.substr(0, authority.find(':'));
-    if (authority.starts_with('[')) {
-        const std::size_t end = authority.find(']');
-        if (end == std::string_view::npos)
-            return invalid_parameter("Invalid webhook URL " + python_repr(url) +
-                                     ": ValueError('Invalid IPv6 URL')");
-        host = authority.substr(1, end - 1);
-    }
+    const Authority parts = split_authority(authority);
+    if (parts.flaw == Authority::Flaw::kUnclosedBracket)
+        return invalid_parameter("Invalid webhook URL " + python_repr(url) +
+                                 ": ValueError('Invalid IPv6 URL')");
+    // Of "a:b:80" the host is what stands before the first colon, as in Python's urlsplit.
+    const std::string_view host =
+        parts.is_bracketed ? parts.host : parts.host.substr(0, parts.host.find(':'));
     if (host.empty()) return no_host;
     return lower_ascii(host);
 }

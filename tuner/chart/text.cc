@@ -1,41 +1,19 @@
 #include "tuner/chart/text.h"
 
-#include <cstdint>
+#include "base/text/utf8.h"
 
 namespace tune::chart {
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 constexpr std::string_view kEllipsis = "\xE2\x80\xA6";
 
-struct Character {
-    std::uint32_t code = 0;
-    std::size_t bytes = 0;  // 0: not UTF-8 at this byte
-};
-
-Character character_at(std::string_view text, std::size_t at) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const unsigned char first = byte(at);
-    if (first < 0x80) return {first, 1};
-    const std::size_t bytes = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-    if (first < 0xC2 || first > 0xF4 || at + bytes > text.size()) return {};
-    std::uint32_t code = first & (0x7FU >> bytes);
-    for (std::size_t i = 1; i < bytes; ++i) {
-        if ((byte(at + i) & 0xC0) != 0x80) return {};
-        code = (code << 6) | (byte(at + i) & 0x3FU);
-    }
-    const std::uint32_t smallest = bytes == 4 ? 0x10000 : bytes == 3 ? 0x800 : 0x80;
-    if (code < smallest || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return {};
-    return {code, bytes};
-}
-
-bool is_control(std::uint32_t code) {
+bool is_control(char32_t code) {
     return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x200E || code == 0x200F ||
            (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) ||
            code == 0xFEFF || (code & 0xFFFE) == 0xFFFE;
 }
 
-bool is_wide(std::uint32_t code) {
+bool is_wide(char32_t code) {
     return (code >= 0x1100 && code <= 0x115F) || (code >= 0x2E80 && code <= 0xA4CF) ||
            (code >= 0xAC00 && code <= 0xD7A3) || (code >= 0xF900 && code <= 0xFAFF) ||
            (code >= 0xFE30 && code <= 0xFE6F) || (code >= 0xFF00 && code <= 0xFF60) ||
@@ -43,7 +21,7 @@ bool is_wide(std::uint32_t code) {
            (code >= 0x20000 && code <= 0x3FFFD);
 }
 
-double em_of(std::uint32_t code) {
+double em_of(char32_t code) {
     if (code > 0x7F) return is_wide(code) ? 1.0 : 0.62;
     const char c = static_cast<char>(code);
     if (std::string_view("iljtfrI.,:;|!'()[] ").find(c) != std::string_view::npos) return 0.36;
@@ -56,9 +34,9 @@ double em_of(std::uint32_t code) {
 std::string clean(std::string_view text) {
     std::string out;
     for (std::size_t i = 0; i < text.size();) {
-        const Character found = character_at(text, i);
+        const CodePoint found = decode_utf8(text.substr(i));
         if (found.bytes == 0 || is_control(found.code))
-            out += kReplacement;
+            out += kReplacementCharacter;
         else
             out += text.substr(i, found.bytes);
         i += found.bytes == 0 ? 1 : found.bytes;
@@ -69,7 +47,7 @@ std::string clean(std::string_view text) {
 std::size_t cells_of(std::string_view text) {
     std::size_t cells = 0;
     for (std::size_t i = 0; i < text.size();) {
-        const Character found = character_at(text, i);
+        const CodePoint found = decode_utf8(text.substr(i));
         cells += is_wide(found.code) ? 2 : 1;
         i += found.bytes == 0 ? 1 : found.bytes;
     }
@@ -77,14 +55,14 @@ std::size_t cells_of(std::string_view text) {
 }
 
 std::size_t cells_at(std::string_view text, std::size_t at) {
-    if ((static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) return 0;
-    return is_wide(character_at(text, at).code) ? 2 : 1;
+    if (is_utf8_continuation(text[at])) return 0;
+    return is_wide(decode_utf8(text.substr(at)).code) ? 2 : 1;
 }
 
 double ems_of(std::string_view text) {
     double ems = 0;
     for (std::size_t i = 0; i < text.size();) {
-        const Character found = character_at(text, i);
+        const CodePoint found = decode_utf8(text.substr(i));
         ems += em_of(found.code);
         i += found.bytes == 0 ? 1 : found.bytes;
     }
@@ -97,7 +75,7 @@ std::string clip_cells(std::string_view text, std::size_t cells) {
     std::size_t used = 0;
     std::size_t i = 0;
     while (i < text.size()) {
-        const Character found = character_at(text, i);
+        const CodePoint found = decode_utf8(text.substr(i));
         used += is_wide(found.code) ? 2 : 1;
         if (used >= cells) break;
         i += found.bytes == 0 ? 1 : found.bytes;
@@ -110,7 +88,7 @@ std::string clip_ems(std::string_view text, double ems) {
     double used = 0.9;  // of the ellipsis
     std::size_t i = 0;
     while (i < text.size()) {
-        const Character found = character_at(text, i);
+        const CodePoint found = decode_utf8(text.substr(i));
         used += em_of(found.code);
         if (used > ems) break;
         i += found.bytes == 0 ? 1 : found.bytes;
@@ -125,8 +103,8 @@ std::string clip_middle_ems(std::string_view text, double ems) {
     std::size_t from = text.size();
     while (from > 0) {
         std::size_t at = from - 1;
-        while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
-        used += em_of(character_at(text, at).code);
+        while (at > 0 && is_utf8_continuation(text[at])) --at;
+        used += em_of(decode_utf8(text.substr(at)).code);
         if (used > ems) break;
         from = at;
     }

@@ -4,6 +4,7 @@
 #include <future>
 #include <nlohmann/json.hpp>
 
+#include "base/text/percent.h"
 #include "tracker/api/http/url.h"
 #include "tracker/client/client.h"
 #include "tracker/client/mlflow_environment.h"
@@ -86,7 +87,7 @@ private:
         const std::size_t query = path.find('?');
         request->method = method;
         request->raw_path = path.substr(0, query);
-        request->path = tracker::percent_decode(request->raw_path);
+        request->path = percent_decode(request->raw_path);
         if (query != std::string_view::npos)
             request->query = tracker::parse_query(path.substr(query + 1));
         request->headers.emplace_back("Content-Type", "application/json");
@@ -167,7 +168,7 @@ Result<std::unique_ptr<Backend>> find_backend(const std::optional<std::string>& 
 }
 
 std::string study_path(std::string_view study, std::string_view rest) {
-    return std::string(kStudies) + "/" + tracker::percent_encode(study, false) + std::string(rest);
+    return std::string(kStudies) + "/" + percent_encode(study, false) + std::string(rest);
 }
 
 }  // namespace tune::cli

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/text/number_text.h"
 #include "tuner/config/study_config.h"
 #include "tuner/space/space.h"
 #include "tuner/space/space_reader.h"

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/text/number_text.h"
 #include "tuner/config/command_template.h"
 #include "tuner/config/fields.h"
 #include "tuner/config/study_config.h"
@@ -190,17 +191,15 @@ Result<void> merge_inline(Node& space, Node& derive, const std::vector<std::stri
                             "the parameter " + in_quotes(parameter.name) +
                                 " is given twice on the command line");
         seen.push_back(parameter.name);
-        TUNE_TRY(json, parse_json(parameter.spec_json));
-        TUNE_TRY(spec, node_from_json(json));
         Node& into = parameter.is_derived ? derive : space;
         if (into.type == Node::Type::kNull) into.type = Node::Type::kMap;
         const auto found =
             std::find_if(into.entries.begin(), into.entries.end(),
                          [&](const Entry& entry) { return entry.key == parameter.name; });
         if (found != into.entries.end()) {
-            found->value = std::move(spec);
+            found->value = std::move(parameter.spec);
         } else {
-            into.entries.push_back(Entry{std::move(parameter.name), {}, std::move(spec)});
+            into.entries.push_back(Entry{std::move(parameter.name), {}, std::move(parameter.spec)});
         }
     }
     return {};

@@ -144,10 +144,7 @@ chart::Figure slice_plot(const PlotRequest& request) {
 
 chart::Figure importance_plot(const PlotRequest& request) {
     const StudyData& study = request.study;
-    PedAnova importance(study.space);
-    for (const PlotTrial* trial : study.complete(request.metric))
-        importance.add(trial->point, study.loss(*trial, request.metric));
-    const std::vector<double> shares = shares_of(importance.importances());
+    const std::vector<double> shares = shares_of(ped_anova_of(study, request.metric));
     Layer bars{.mark = Mark::kBars, .role = Role::kSeries0};
     Panel panel;
     std::vector<std::string> names;

@@ -78,11 +78,15 @@ Result<chart::Figure> make_plot(PlotKind kind, const StudyData& study, const Plo
     return Error{Code::kInternalError, "no such plot"};
 }
 
-std::vector<std::size_t> by_importance(const StudyData& study, std::size_t metric) {
+std::vector<double> ped_anova_of(const StudyData& study, std::size_t metric) {
     PedAnova importance(study.space);
     for (const PlotTrial* trial : study.complete(metric))
         importance.add(trial->point, study.loss(*trial, metric));
-    const std::vector<double> values = importance.importances();
+    return importance.importances();
+}
+
+std::vector<std::size_t> by_importance(const StudyData& study, std::size_t metric) {
+    const std::vector<double> values = ped_anova_of(study, metric);
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < study.space.size(); ++i)
         if (!study.space[i].is_single()) order.push_back(i);

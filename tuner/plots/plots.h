@@ -45,7 +45,11 @@ struct PlotOptions {
 /// Whether the plot shows nothing without a complete trial.
 [[nodiscard]] bool needs_complete(PlotKind kind);
 
-/// A trial, its importance-ranked parameters: indices of the space, the most important first; all
+/// PED-ANOVA over the complete trials (importance/ped_anova.h): one value per parameter of the
+/// space, 0 or more, larger is more important; not normalised.
+[[nodiscard]] std::vector<double> ped_anova_of(const StudyData& study, std::size_t metric);
+
+/// The parameters by that importance: indices of the space, the most important first; all
 /// that have more than one value. By PED-ANOVA.
 [[nodiscard]] std::vector<std::size_t> by_importance(const StudyData& study, std::size_t metric);
 

@@ -1,5 +1,7 @@
-// NAME=SPEC. Outside brackets and quotes the characters `:`, `?` and `@` cut SPEC into segments:
-// the domain first, then flags, conditions and the first value in any order.
+// NAME=SPEC becomes the tree that the same parameter would be in a study file, so that one reader
+// checks both; every value keeps its column. Outside brackets and quotes the characters `:`, `?`
+// and `@` cut SPEC into segments: the domain first, then flags, conditions and the first value in
+// any order. The flags are read before the domain, since they say what kind it is.
 
 #include "tuner/space/inline.h"
 
@@ -9,7 +11,6 @@
 #include <optional>
 #include <vector>
 
-#include "tuner/space/node.h"
 #include "tuner/space/space_check.h"
 #include "tuner/space/wording.h"
 
@@ -26,12 +27,56 @@ struct Piece {
     Piece sub(std::size_t from, std::size_t count = std::string_view::npos) const {
         return {text.substr(from, count), column + from};
     }
+    /// A word of the command line has no line.
+    Place place() const { return {0, column}; }
 };
 
-/// A text as JSON where it is a JSON value, else as a string: 3, 0.5, true, [1,2], sgd.
-Json value_of(std::string_view text) {
-    Result<Json> parsed = parse_json(text);
-    return parsed ? std::move(*parsed) : Json(std::string(text));
+Node text_node(const Piece& piece) {
+    Node node;
+    node.type = Node::Type::kString;
+    node.place = piece.place();
+    node.text = piece.text;
+    return node;
+}
+
+Node number_node(const Piece& piece, double number) {
+    Node node;
+    node.type = Node::Type::kFloat;
+    node.place = piece.place();
+    node.number = number;
+    return node;
+}
+
+Node list_node(const Piece& piece, std::vector<Node> items) {
+    Node node;
+    node.type = Node::Type::kList;
+    node.place = piece.place();
+    node.items = std::move(items);
+    return node;
+}
+
+Node true_node(const Piece& piece) {
+    Node node;
+    node.type = Node::Type::kBool;
+    node.place = piece.place();
+    node.boolean = true;
+    return node;
+}
+
+Node map_node(const Piece& piece) {
+    Node node;
+    node.type = Node::Type::kMap;
+    node.place = piece.place();
+    return node;
+}
+
+/// The value of `key` in a map. Keys stand in their own order, whatever that of the word, so that
+/// of several errors the same one is reported.
+Node& put(Node& map, std::string_view key, Node value) {
+    const auto behind = std::find_if(map.entries.begin(), map.entries.end(),
+                                     [&](const Entry& entry) { return entry.key > key; });
+    const Place place = value.place;
+    return map.entries.insert(behind, Entry{std::string(key), place, std::move(value)})->value;
 }
 
 std::optional<double> number_of(std::string_view text) {
@@ -68,7 +113,7 @@ public:
             if (equals + 1 == word_.size())
                 return fault(equals + 2, "expected an expression after ':='");
             return InlineParameter{std::string(name), true,
-                                   to_text(Json(std::string(word_.substr(equals + 1))))};
+                                   text_node({word_.substr(equals + 1), equals + 2})};
         }
         if (const auto wrong = name_fault(name)) return fault(1, *wrong);
         Piece rest{word_.substr(equals + 1), equals + 2};
@@ -77,14 +122,25 @@ public:
         } else {
             TUNE_TRY_VOID(read_spec(rest));
         }
-        if (!when_.empty()) spec_["when"] = when_;
-        return InlineParameter{std::string(name), false, to_text(spec_)};
+        if (!when_.entries.empty()) put(spec_, "when", std::move(when_));
+        spec_.place = rest.place();
+        return InlineParameter{std::string(name), false, std::move(spec_)};
     }
 
 private:
     Error fault(std::size_t column, const std::string& message) const {
         return Error{Code::kInvalidParameterValue, "in " + in_quotes(word_) + ", column " +
                                                        std::to_string(column) + ": " + message};
+    }
+
+    /// A text as JSON where it is a JSON value, else as a string: 3, 0.5, true, [1,2], sgd.
+    Result<Node> value_of(const Piece& piece) const {
+        const Result<Json> parsed = parse_json(piece.text);
+        if (!parsed) return text_node(piece);
+        Result<Node> node = node_from_json(*parsed);
+        if (!node) return fault(piece.column, node.error().message);
+        node->place = piece.place();
+        return node;
     }
 
     /// The first of `wanted` outside brackets and quotes, from `from` on.
@@ -122,7 +178,8 @@ private:
         const std::size_t cut = std::min(find_outside(piece.text, "?"), piece.text.find(":if("));
         const Piece value = piece.sub(0, cut);
         if (value.text.empty()) return fault(piece.column, "expected a value after '=='");
-        spec_["const"] = value_of(value.text);
+        TUNE_TRY(constant, value_of(value));
+        put(spec_, "const", std::move(constant));
         return cut == std::string_view::npos ? Result<void>() : read_segments(piece.sub(cut));
     }
 
@@ -159,12 +216,10 @@ private:
             if (flag.text.starts_with(prior) && flag.text.substr(prior.size()).starts_with("("))
                 return read_prior(flag, prior);
         if (const std::optional<double> step = number_of(flag.text)) {
-            if (spec_.contains("step")) return fault(flag.column, "a second step");
-            if (is_integer_text(flag.text)) {
-                spec_["step"] = value_of(flag.text);
-            } else {
-                spec_["step"] = *step;
-            }
+            if (spec_.find("step") != nullptr) return fault(flag.column, "a second step");
+            // As it is written: `:32` is an integer, `:0.5` is none.
+            TUNE_TRY(value, is_integer_text(flag.text) ? value_of(flag) : number_node(flag, *step));
+            put(spec_, "step", std::move(value));
             return {};
         }
         bool* const target = flag.text == "log"   ? &log_
@@ -188,21 +243,23 @@ private:
         const Piece body = flag.sub(key.size());
         if (!body.text.ends_with(")"))
             return fault(body.column, "expected '" + std::string(key) + "(a,b)'");
-        if (spec_.contains(key)) return fault(flag.column, "a second '" + std::string(key) + "'");
-        Json list = Json::array();
+        if (spec_.find(key) != nullptr)
+            return fault(flag.column, "a second '" + std::string(key) + "'");
+        std::vector<Node> list;
         for (const Piece& item : split_outside(body.sub(1, body.text.size() - 2), ',')) {
             const std::optional<double> number = number_of(item.text);
             if (!number) return fault(item.column, "expected a number");
-            list.push_back(*number);
+            list.push_back(number_node(item, *number));
         }
-        spec_[std::string(key)] = std::move(list);
+        put(spec_, key, list_node(flag, std::move(list)));
         return {};
     }
 
     Result<void> read_init(Piece piece) {
         if (piece.text.empty()) return fault(piece.column, "expected the first value after '@'");
-        if (spec_.contains("init")) return fault(piece.column, "a second first value");
-        spec_["init"] = value_of(piece.text);
+        if (spec_.find("init") != nullptr) return fault(piece.column, "a second first value");
+        TUNE_TRY(init, value_of(piece));
+        put(spec_, "init", std::move(init));
         return {};
     }
 
@@ -223,27 +280,36 @@ private:
         const std::string op(piece.text.substr(at, width));
         const Piece values = piece.sub(at + width);
         if (values.text.empty()) return fault(values.column, "expected a value after '" + op + "'");
+        Node* const known = find_condition(name);
         if (is_equality) {
-            if (when_.contains(name))
+            if (known != nullptr)
                 return fault(piece.column, "a second condition on " + in_quotes(name) +
                                                "; expected name=value|other for any of several");
-            Json list = Json::array();
-            for (const Piece& value : split_outside(values, '|')) {
-                if (value.text.empty()) return fault(value.column, "expected a value");
-                list.push_back(value_of(value.text));
+            std::vector<Node> list;
+            for (const Piece& each : split_outside(values, '|')) {
+                if (each.text.empty()) return fault(each.column, "expected a value");
+                TUNE_TRY(value, value_of(each));
+                list.push_back(std::move(value));
             }
             // A lone list or map stays wrapped, so that it means itself and not its members.
-            const bool unwrap = list.size() == 1 && !list[0].is_structured();
-            when_[name] = unwrap ? list[0] : list;
+            const bool unwrap = list.size() == 1 && list[0].is_scalar();
+            put(when_, name, unwrap ? std::move(list[0]) : list_node(values, std::move(list)));
             return {};
         }
-        Json& comparison = when_[name];
-        if (!comparison.is_null() && !comparison.is_object())
+        Node& comparison = known != nullptr ? *known : put(when_, name, map_node(piece));
+        if (comparison.type != Node::Type::kMap)
             return fault(piece.column, "a second condition on " + in_quotes(name));
-        if (comparison.contains(op))
+        if (comparison.find(op) != nullptr)
             return fault(piece.column, "a second '" + op + "' on " + in_quotes(name));
-        comparison[op] = value_of(values.text);
+        TUNE_TRY(value, value_of(values));
+        put(comparison, op, std::move(value));
         return {};
+    }
+
+    Node* find_condition(std::string_view name) {
+        for (Entry& entry : when_.entries)
+            if (entry.key == name) return &entry.value;
+        return nullptr;
     }
 
     Result<void> read_domain(Piece domain) {
@@ -269,19 +335,20 @@ private:
     }
 
     Result<void> refuse_range_flags(Piece domain) const {
-        if (log_ || int_ || spec_.contains("step"))
+        if (log_ || int_ || spec_.find("step") != nullptr)
             return fault(domain.column,
                          "log, int and a step belong to a range a..b, not to a list");
         return {};
     }
 
     Result<void> read_list(Piece domain, char separator, const char* key) {
-        Json list = Json::array();
+        std::vector<Node> list;
         for (const Piece& item : split_outside(domain, separator)) {
             if (item.text.empty()) return fault(item.column, "a value of the list is empty");
-            list.push_back(value_of(item.text));
+            TUNE_TRY(value, value_of(item));
+            list.push_back(std::move(value));
         }
-        spec_[key] = std::move(list);
+        put(spec_, key, list_node(domain, std::move(list)));
         return {};
     }
 
@@ -290,17 +357,18 @@ private:
         // "0...5" holds ".." twice; the first cut that leaves two numbers counts.
         for (std::size_t at = domain.text.find(".."); at != std::string_view::npos;
              at = domain.text.find("..", at + 1)) {
-            const std::string_view low = domain.text.substr(0, at);
-            const std::string_view high = domain.text.substr(at + 2);
-            const std::optional<double> low_number = number_of(low);
-            const std::optional<double> high_number = number_of(high);
+            const Piece low = domain.sub(0, at);
+            const Piece high = domain.sub(at + 2);
+            const std::optional<double> low_number = number_of(low.text);
+            const std::optional<double> high_number = number_of(high.text);
             if (!low_number || !high_number) continue;
-            if (int_ && (!is_integer_text(low) || !is_integer_text(high)))
+            if (int_ && (!is_integer_text(low.text) || !is_integer_text(high.text)))
                 return fault(domain.column,
                              "':int' needs integer ends, found " + in_quotes(domain.text));
-            Json& bounds = spec_[int_ ? "int" : "float"];
-            bounds = Json::array({*low_number, *high_number});
-            if (log_) spec_["log"] = true;
+            put(spec_, int_ ? "int" : "float",
+                list_node(domain,
+                          {number_node(low, *low_number), number_node(high, *high_number)}));
+            if (log_) put(spec_, "log", true_node(domain));
             return {};
         }
         return fault(domain.column, "expected a range of two numbers such as 1e-5..1e-1, found " +
@@ -308,8 +376,8 @@ private:
     }
 
     std::string_view word_;
-    Json spec_ = Json::object();
-    Json when_ = Json::object();
+    Node spec_ = map_node({});
+    Node when_ = map_node({});
     bool log_ = false;
     bool int_ = false;
     bool ordinal_ = false;

@@ -18,19 +18,19 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
 #include "base/result.h"
+#include "tuner/space/node.h"
 
 namespace tune::tuner {
 
 struct InlineParameter {
     std::string name;
-    bool is_derived = false;  // then spec_json is the expression as a JSON string
-    std::string spec_json;    // the parameter's object as in `space`, as JSON text
+    bool is_derived = false;  // then `spec` is the expression, a string
+    Node spec;                // the parameter's map as in `space`; places have a column, no line
 };
 
-/// Translates one word into the JSON of the schema; what the JSON means is checked with the whole
-/// space. Errors: kInvalidParameterValue with the word, the column and what was expected.
+/// Translates one word into the tree that a study file would hold; what it means is checked with
+/// the whole space. Errors: kInvalidParameterValue with the word, the column and what was expected.
 [[nodiscard]] Result<InlineParameter> parse_inline_parameter(std::string_view word);
 
 }  // namespace tune::tuner

@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/text/number_text.h"
 #include "tuner/space/space.h"
 #include "tuner/space/space_check.h"
 #include "tuner/space/wording.h"

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/text/number_text.h"
 #include "tuner/space/wording.h"
 
 namespace tune::tuner {

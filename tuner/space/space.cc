@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/text/number_text.h"
 #include "tuner/space/expression/rules.h"
 #include "tuner/space/node.h"
 #include "tuner/space/space_check.h"

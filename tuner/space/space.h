@@ -203,8 +203,4 @@ private:
     std::vector<Point> initial_;
 };
 
-/// A double as Python's repr writes it: the shortest text that reads back the same ("0.1", "1.0",
-/// "1e-05", "inf", "nan").
-[[nodiscard]] std::string number_text(double value);
-
 }  // namespace tune::tuner

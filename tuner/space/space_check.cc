@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/limits.h"
+#include "base/text/number_text.h"
 #include "tuner/space/prior.h"
 #include "tuner/space/wording.h"
 

@@ -115,9 +115,7 @@ private:
         if (!expanded) return fault_at(entry.value.place, draft.path, expanded.error().message);
         if (expanded->is_derived)
             return fault_at(entry.value.place, draft.path, "derived values stand under 'derive'");
-        TUNE_TRY(json, parse_json(expanded->spec_json));
-        TUNE_TRY(node, node_from_json(json));
-        expanded_.push_back(std::move(node));
+        expanded_.push_back(std::move(expanded->spec));
         expanded_.back().place = entry.value.place;
         draft.spec = &expanded_.back();
         return {};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/text/utf8.h"
+
 namespace tune::tuner {
 namespace {
 
@@ -36,10 +38,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string shortened(std::string_view text) {
     if (text.size() <= kShownMax) return std::string(text);
-    std::size_t end = kShownMax - 3;
-    // Not in the middle of a UTF-8 sequence.
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u) --end;
-    return std::string(text.substr(0, end)) + "...";
+    return std::string(cut_to_bytes(text, kShownMax - 3)) + "...";
 }
 
 std::string in_quotes(std::string_view text) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text/number_text.h"
 #include "tuner/study/study.h"
 
 namespace tune::tuner {

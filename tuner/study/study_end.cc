@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include "base/text/number_text.h"
 #include "tuner/sampler/nsga/pareto.h"
 
 namespace tune::tuner {

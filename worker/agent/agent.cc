@@ -50,10 +50,10 @@ Result<void> make_folders(const std::filesystem::path& state_dir) {
 }
 
 /// Held as long as the descriptor is open; the kernel lets go of it however the process ends.
-Result<Descriptor> lock_folder(const std::filesystem::path& state_dir) {
+Result<UniqueFd> lock_folder(const std::filesystem::path& state_dir) {
     const std::filesystem::path path = state_dir / "lock";
-    Descriptor lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!lock.valid())
+    UniqueFd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!lock)
         return Error{Code::kPermissionDenied, "the agent cannot write its state folder: '" +
                                                   path.string() + "': " + std::strerror(errno)};
     if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
@@ -81,7 +81,7 @@ class Agent::Impl {
 public:
     AgentOptions options;
     std::string id;
-    Descriptor folder_lock;
+    UniqueFd folder_lock;
     std::function<void(const AgentStatus&)> on_status;
 
     Result<void> build();

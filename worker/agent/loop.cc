@@ -22,10 +22,10 @@ Error refused(const char* what) {
 }  // namespace
 
 Result<std::unique_ptr<Loop>> Loop::create() {
-    Descriptor epoll(epoll_create1(EPOLL_CLOEXEC));
-    if (!epoll.valid()) return refused("cannot make an epoll instance");
-    Descriptor wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!wake.valid()) return refused("cannot make an eventfd");
+    UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll) return refused("cannot make an epoll instance");
+    UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!wake) return refused("cannot make an eventfd");
     std::unique_ptr<Loop> loop(new Loop(std::move(epoll), std::move(wake)));
     const int fd = loop->wake_.get();
     TUNE_TRY_VOID(loop->watch(fd, [fd] {

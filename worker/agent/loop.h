@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "worker/agent/descriptor.h"
+#include "base/system/unique_fd.h"
 
 namespace tune::worker {
 
@@ -50,14 +50,14 @@ public:
     void quit();
 
 private:
-    Loop(Descriptor epoll, Descriptor wake) : epoll_(std::move(epoll)), wake_(std::move(wake)) {}
+    Loop(UniqueFd epoll, UniqueFd wake) : epoll_(std::move(epoll)), wake_(std::move(wake)) {}
     [[nodiscard]] int wait_ms() const;
     void run_timers();
     void run_posted();
 
     SystemClock clock_;
-    Descriptor epoll_;
-    Descriptor wake_;  // eventfd: something was posted
+    UniqueFd epoll_;
+    UniqueFd wake_;  // eventfd: something was posted
     std::unordered_map<int, std::shared_ptr<Task>> watched_;
     std::map<TimerId, Task> timers_;
     std::uint64_t next_timer_ = 1;

@@ -7,6 +7,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/text/number_text.h"
+#include "base/text/utf8.h"
 #include "loader/format/python_json.h"
 
 namespace tune::loader {
@@ -153,7 +155,7 @@ Result<void> append_str_number(const Encoding& encoding, const Value& value, std
     } else if (const auto* number = std::get_if<std::uint64_t>(&value)) {
         text = std::to_string(*number);
     } else if (const auto* real = std::get_if<double>(&value)) {
-        text = python_repr(*real);
+        text = number_text(*real);
     } else {
         return invalid_parameter("an array does not fit into " + encoding.name);
     }
@@ -165,7 +167,7 @@ Result<void> append_str_number(const Encoding& encoding, const Value& value, std
         const bool plus = text.starts_with('+');
         const auto parsed =
             std::from_chars(text.data() + (plus ? 1 : 0), text.data() + text.size(), number);
-        if (parsed.ec == std::errc{}) text = python_repr(number);
+        if (parsed.ec == std::errc{}) text = number_text(number);
     }
     out += text;
     return {};
@@ -328,9 +330,7 @@ std::string grouped(std::size_t number) {
 
 Json describe_text(std::string_view text, std::size_t characters_max) {
     if (text.size() <= characters_max) return text;
-    std::size_t end = characters_max;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-    return std::string(text.substr(0, end)) + "...";
+    return std::string(cut_to_bytes(text, characters_max)) + "...";
 }
 
 /// Nested lists of the shape; stops after `left` elements.

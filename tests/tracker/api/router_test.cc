@@ -115,12 +115,6 @@ TEST_F(RouterTest, RefusesTheSameRouteTwice) {
     EXPECT_DEATH(add(Method::kGet, "no-slash"), "begins with");
 }
 
-TEST(Url, DecodesOnceAndLeavesWhatIsNoEscape) {
-    EXPECT_EQ(percent_decode("a%20b%2Fc%2520+%zz%4"), "a b/c%20+%zz%4");
-    EXPECT_EQ(percent_decode("a+b%2B", true), "a b+");
-    EXPECT_EQ(percent_decode("%00%ff").size(), 2u);
-}
-
 TEST(Url, NamesAttachments) {
     EXPECT_EQ(attachment_disposition("a b.txt"), "attachment; filename=\"a b.txt\"");
     EXPECT_EQ(attachment_disposition("ü\".txt"),

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/id.h"
+#include "base/text/percent.h"
 #include "tracker/api/app.h"
 #include "tracker/api/http/url.h"
 

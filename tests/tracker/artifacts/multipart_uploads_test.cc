@@ -9,9 +9,9 @@
 #include <fstream>
 #include <random>
 
+#include "base/crypto/digest.h"
 #include "base/id.h"
 #include "tracker/artifacts/artifact_store.h"
-#include "tracker/artifacts/digest.h"
 
 namespace tune::tracker {
 namespace {

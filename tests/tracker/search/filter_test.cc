@@ -2,6 +2,7 @@
 // (SearchUtils, SearchExperimentsUtils, search_logged_model_utils) for the same inputs.
 
 #include "tracker/search/filter.h"
+#include "base/text/number_text.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +18,7 @@ namespace {
 
 std::string text_of(const FilterValue& value) {
     if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
-    if (const auto* real = std::get_if<double>(&value)) return python_float(*real);
+    if (const auto* real = std::get_if<double>(&value)) return number_text(*real);
     if (const auto* text = std::get_if<std::string>(&value)) return python_repr(*text);
     if (const auto* list = std::get_if<std::vector<std::string>>(&value)) {
         std::string out = "(";
@@ -414,13 +415,7 @@ TEST(Filter, HasLimits) {
         "The pattern of LIKE is longer than 8192 bytes.");
 }
 
-TEST(PythonText, PrintsFloatsAsPythonDoes) {
-    EXPECT_EQ(python_float(1), "1.0");
-    EXPECT_EQ(python_float(-0.0), "-0.0");
-    EXPECT_EQ(python_float(0.1), "0.1");
-    EXPECT_EQ(python_float(1e-5), "1e-05");
-    EXPECT_EQ(python_float(1e16), "1e+16");
-    EXPECT_EQ(python_float(123456789012345.0), "123456789012345.0");
+TEST(PythonText, QuotesAsPythonDoes) {
     EXPECT_EQ(python_repr("it's"), "\"it's\"");
     EXPECT_EQ(python_repr("a'b\"c"), "'a\\'b\"c'");
 }

@@ -86,10 +86,5 @@ TEST(KeepEachPointOnce, SortsAndDropsExactRepeats) {
     EXPECT_EQ(points[2].timestamp_ms, 5);
 }
 
-TEST(Sha256, IsTheRealOne) {
-    EXPECT_EQ(sha256_hex("abc"),
-              "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-}
-
 }  // namespace
 }  // namespace tune::tracker

@@ -1,6 +1,7 @@
 // The REST API through its router, over a real store: shapes, statuses and bad input.
 
 #include "tuner/api/routes.h"
+#include "base/text/percent.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +31,7 @@ protected:
         const std::size_t query = path.find('?');
         request->method = method;
         request->raw_path = "/api/2.0/tune/" + path.substr(0, query);
-        request->path = tracker::percent_decode(request->raw_path);
+        request->path = percent_decode(request->raw_path);
         if (query != std::string::npos)
             request->query = tracker::parse_query(path.substr(query + 1));
         request->headers.emplace_back("Content-Type", "application/json");

@@ -52,6 +52,7 @@ Lease sample_lease() {
 TEST(Protocol, LeaseSurvivesTheWire) {
     const Lease lease = sample_lease();
     const Lease read = through_json(LeaseReply{{lease}}).leases.at(0);
+    EXPECT_EQ(read, lease);
     EXPECT_EQ(to_json(read), to_json(lease));
     EXPECT_EQ(read.env, lease.env);
     EXPECT_EQ(read.scrape, lease.scrape);
@@ -69,9 +70,29 @@ TEST(Protocol, RegistrationSurvivesTheWire) {
                                   .version = "0.1",
                                   .running = {{"r", 1}, {"s", 2}}};
     EXPECT_EQ(to_json(through_json(request)), to_json(request));
+    EXPECT_EQ(through_json(request), request);
     const RegisterReply reply{
         .agent_id = "a", .heartbeat_ms = 5, .lease_ttl_ms = 20, .lost = {{"r", 1}}};
     EXPECT_EQ(to_json(through_json(reply)), to_json(reply));
+}
+
+TEST(Protocol, TheBytesOfTheWireStay) {
+    EXPECT_EQ(to_text(to_json(sample_lease())),
+              R"({"attempt":2,"checkpoint_dir":"abc/00000007","command":["python","train.py",)"
+              R"("--lr=0.1"],"cpus_per_trial":1.5,"env":{"A":"1","B":"two words"},)"
+              R"("experiment_id":"12","gpus_per_trial":0.5,"grace_ms":5,"metric":"loss",)"
+              R"("number":7,"params":{"lr":0.1,"opt":"adamw"},"resume_from":"abc/00000003",)"
+              R"("run_id":"0123456789abcdef0123456789abcdef","scrape":[{"name":"loss",)"
+              R"("pattern":"loss=(.*)"},{"pattern":"(.*)=(.*)"}],"seed":1234567,)"
+              R"("study":"digits","timeout_ms":6,"working_dir":"/srv"})");
+EXPECT_EQ(to_text(to_json(FinishRequest{.request_id = "q", .signal = 9})),
+          R"({"cpu_ms":0,"max_rss_kb":0,"outcome":"done","reason":"","request_id":"q",)"
+          R"("signal":9,"wall_ms":0})");
+EXPECT_EQ(to_text(to_json(ReportReply{
+              {{.run_id = "r", .attempt = 1}, {.run_id = "s", .attempt = 2, .ok = false}}})),
+          R"({"results":[{"attempt":1,"ok":true,"run_id":"r"},{"attempt":2,)"
+          R"("error_code":"","message":"","ok":false,"run_id":"s"}]})");
+EXPECT_EQ(to_text(to_json(FinishReply())), "{}");
 }
 
 TEST(Protocol, HeartbeatSurvivesTheWire) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 
+#include "base/text/number_text.h"
 #include "tests/tuner/sampler/reference.h"
 #include "tests/tuner/sampler/statistics.h"
 #include "tuner/sampler/uniform.h"

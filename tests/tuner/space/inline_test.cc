@@ -1,5 +1,6 @@
 #include "tuner/space/inline.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -11,7 +12,7 @@ namespace {
 
 std::string spec(const std::string& word) {
     const Result<InlineParameter> parsed = parse_inline_parameter(word);
-    return parsed ? parsed->name + " " + parsed->spec_json : parsed.error().message;
+    return parsed ? parsed->name + " " + to_text(to_json(parsed->spec)) : parsed.error().message;
 }
 
 TEST(Inline, Ranges) {
@@ -90,6 +91,29 @@ TEST(Inline, ErrorsNameTheColumnAndWhatWasExpected) {
         {"s==", "in 's==', column 4: expected a value after '=='"},
     };
     for (const auto& [word, message] : cases) EXPECT_EQ(spec(word), message);
+}
+
+TEST(Inline, ValuesKeepTheirColumns) {
+    const Result<InlineParameter> parsed = parse_inline_parameter("lr=1e-5..1e-1:log@3e-4?opt=sgd");
+    ASSERT_TRUE(parsed);
+    const auto column = [](const Node* node) { return node == nullptr ? 0 : node->place.column; };
+    const Node& spec = parsed->spec;
+    EXPECT_EQ(spec.place.column, 4u);
+    EXPECT_EQ(spec.place.line, 0u);
+    ASSERT_EQ(column(spec.find("float")), 4u);
+    EXPECT_EQ(column(&spec.find("float")->items.at(1)), 10u);
+    EXPECT_EQ(column(spec.find("init")), 19u);
+    EXPECT_EQ(column(spec.find("when")->find("opt")), 28u);
+    const Result<InlineParameter> derived = parse_inline_parameter("scaled:=lr*2");
+    ASSERT_TRUE(derived);
+    EXPECT_TRUE(derived->is_derived);
+    EXPECT_EQ(derived->spec.text, "lr*2");
+    EXPECT_EQ(derived->spec.place.column, 9u);
+}
+
+TEST(Inline, DeepValuesAreRefusedWhereTheyStand) {
+    const std::string deep = std::string(70, '[') + std::string(70, ']');
+    EXPECT_THAT(spec("a=1," + deep), testing::HasSubstr("column 5: nested deeper than 64 levels"));
 }
 
 TEST(Inline, HugeAndBinaryWordsAreRefusedNotFatal) {

@@ -97,7 +97,7 @@ TEST(Prior, Refused) {
 TEST(Prior, Inline) {
     const auto spec = [](const char* word) {
         const Result<InlineParameter> parsed = parse_inline_parameter(word);
-        return parsed ? parsed->spec_json : parsed.error().message;
+        return parsed ? to_text(to_json(parsed->spec)) : parsed.error().message;
     };
     EXPECT_EQ(spec("x=sgd,adamw:weights(3,1)"),
               R"({"choice":["sgd","adamw"],"weights":[3.0,1.0]})");

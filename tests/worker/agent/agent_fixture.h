@@ -75,7 +75,7 @@ protected:
         return "read line <" + path;
     }
     void open_gate(const std::string& name) {
-        const Descriptor fifo(open((state_.path() / name).c_str(), O_WRONLY | O_CLOEXEC));
+        const UniqueFd fifo(open((state_.path() / name).c_str(), O_WRONLY | O_CLOEXEC));
         EXPECT_EQ(write(fifo.get(), "\n", 1), 1);
     }
     /// Waits for a log that holds `part`: what is uploaded while a trial runs may be its beginning.

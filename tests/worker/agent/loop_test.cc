@@ -39,7 +39,7 @@ TEST(Loop, RunsWhatOtherThreadsPostInOrder) {
 
 TEST(Loop, AWatchMayEndItself) {
     const std::unique_ptr<Loop> loop = Loop::create().value();
-    const Descriptor event(eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC));
+    const UniqueFd event(eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC));
     int calls = 0;
     ASSERT_TRUE(loop->watch(event.get(), [&] {
         ++calls;

@@ -87,7 +87,7 @@ protected:
 
     Scratch scratch_;
     std::optional<Launcher> launcher_;
-    Descriptor wake_;
+    UniqueFd wake_;
     std::vector<std::string> environment_;
     std::filesystem::path directory_;
     std::uint64_t count_ = 0;
@@ -198,7 +198,7 @@ TEST_F(SupervisorTest, GivesTheTrialADefaultWorld) {
 }
 
 TEST_F(SupervisorTest, LeaksNoDescriptorIntoTheTrial) {
-    const Descriptor inheritable(open("/dev/null", O_RDONLY));  // without O_CLOEXEC
+    const UniqueFd inheritable(open("/dev/null", O_RDONLY));  // without O_CLOEXEC
     finish(shell("ls /proc/self/fd | wc -l"));
     EXPECT_EQ(output(), "4\n");  // 0, 1, 2 and the folder that ls itself reads
 }
@@ -348,7 +348,7 @@ TEST_F(SupervisorTest, ADeadSupervisorTakesTheTrialWithIt) {
 TEST_F(SupervisorTest, AProcessThatIsBeingLoadedIsFoundByItsMark) {
     environment_.emplace_back("MLFLOW_RUN_ID=run-of-ever-new-programs");
     environment_.emplace_back("TUNE_ATTEMPT=1");
-    const std::filesystem::path script = std::filesystem::path(directory_) / "again";
+    const std::filesystem::path script = scratch_.path() / "again";
     std::ofstream(script) << "[ -n \"$TUNE_SAID\" ] || echo up\nTUNE_SAID=1 exec sh \"$0\"\n";
     const Process process = shell("exec sh '" + script.string() + "'");
     wait_for_output("up");

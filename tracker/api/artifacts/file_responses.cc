@@ -5,6 +5,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/text/time_text.h"
 #include "tracker/api/http/url.h"
 #include "tracker/artifacts/artifact_path.h"
 
@@ -35,16 +36,6 @@ constexpr std::array kTypes = {
     TypeRow{"gz", "application/gzip"}, TypeRow{"tar", "application/x-tar"},
     TypeRow{"mp4", "video/mp4"},       TypeRow{"mp3", "audio/mpeg"},
     TypeRow{"wav", "audio/x-wav"}};
-
-std::string http_date(std::int64_t seconds) {
-    const std::time_t time = static_cast<std::time_t>(seconds);
-    std::tm parts{};
-    gmtime_r(&time, &parts);
-    char text[64];
-    const std::size_t length =
-        std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &parts);
-    return {text, length};
-}
 
 }  // namespace
 

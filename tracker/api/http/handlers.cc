@@ -1,6 +1,7 @@
 #include "tracker/api/http/handlers.h"
 
-#include "tracker/artifacts/digest.h"
+#include "base/crypto/digest.h"
+#include "base/text/hex.h"
 
 namespace tune::tracker {
 namespace {
@@ -19,7 +20,7 @@ std::string fingerprint_of(const Request& request) {
         add(value);
     }
     add(request.body);
-    return digest_hex(digest.finish());
+    return hex_encode(digest.finish());
 }
 
 /// The key of a request, or nothing. Errors: kInvalidParameterValue when it is not 1 to

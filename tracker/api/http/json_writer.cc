@@ -3,33 +3,12 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/text/hex.h"
+#include "base/text/number_text.h"
+#include "base/text/utf8.h"
+
 namespace tune::tracker {
 namespace {
-
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";
-
-/// Length of the well-formed UTF-8 sequence at the start of `text` (not ASCII), or 0.
-std::size_t utf8_length(std::string_view text) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const auto continues = [&](std::size_t i) {
-        return i < text.size() && (byte(i) & 0xc0) == 0x80;
-    };
-    const unsigned char first = byte(0);
-    if (first >= 0xc2 && first <= 0xdf) return continues(1) ? 2 : 0;
-    if (first >= 0xe0 && first <= 0xef) {
-        if (!continues(1) || !continues(2)) return 0;
-        if (first == 0xe0 && byte(1) < 0xa0) return 0;
-        if (first == 0xed && byte(1) > 0x9f) return 0;
-        return 3;
-    }
-    if (first >= 0xf0 && first <= 0xf4) {
-        if (!continues(1) || !continues(2) || !continues(3)) return 0;
-        if (first == 0xf0 && byte(1) < 0x90) return 0;
-        if (first == 0xf4 && byte(1) > 0x8f) return 0;
-        return 4;
-    }
-    return 0;
-}
 
 bool is_plain(char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -37,7 +16,6 @@ bool is_plain(char c) {
 }
 
 void append_escaped(std::string& out, char c) {
-    static constexpr char kHex[] = "0123456789abcdef";
     switch (c) {
         case '"': out += "\\\""; return;
         case '\\': out += "\\\\"; return;
@@ -47,8 +25,7 @@ void append_escaped(std::string& out, char c) {
         default: break;
     }
     out += "\\u00";
-    out.push_back(kHex[static_cast<unsigned char>(c) >> 4]);
-    out.push_back(kHex[static_cast<unsigned char>(c) & 15]);
+    append_hex(out, c);
 }
 
 }  // namespace
@@ -71,11 +48,11 @@ void JsonWriter::quote(std::string_view text) {
         if (static_cast<unsigned char>(text[i]) < 0x80) {
             append_escaped(out_, text[i]);
             ++i;
-        } else if (const std::size_t length = utf8_length(text.substr(i)); length > 0) {
+        } else if (const std::size_t length = decode_utf8(text.substr(i)).bytes; length > 0) {
             out_.append(text.substr(i, length));
             i += length;
         } else {
-            out_.append(kReplacement);
+            out_.append(kReplacementCharacter);
             ++i;
         }
         plain_begin = i;
@@ -148,11 +125,9 @@ JsonWriter& JsonWriter::real(double value) {
     if (std::isnan(value)) return text("NaN");
     if (std::isinf(value)) return text(value > 0 ? "Infinity" : "-Infinity");
     separate();
-    char digits[32];
-    const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
-    const std::string_view written(digits, static_cast<std::size_t>(end - digits));
-    out_.append(written);
-    if (written.find_first_of(".e") == std::string_view::npos) out_.append(".0");
+    const std::size_t begin = out_.size();
+    append_shortest(out_, value);
+    if (out_.find_first_of(".e", begin) == std::string::npos) out_.append(".0");
     return *this;
 }
 

@@ -7,9 +7,6 @@
 
 namespace tune::tracker {
 
-/// Decodes %XX once; a '%' that no two hex digits follow stays. `plus_is_space` for query strings.
-[[nodiscard]] std::string percent_decode(std::string_view text, bool plus_is_space = false);
-
 /// "a=1&b=x%20y" decoded, in order. A name without '=' has an empty value.
 [[nodiscard]] Fields parse_query(std::string_view query);
 

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/text/number_text.h"
 #include "base/version.h"
 #include "tracker/store/stats.h"
 
@@ -25,9 +26,7 @@ void append_number(std::string& out, double value) {
     } else if (std::isinf(value)) {
         out += value > 0 ? "+Inf" : "-Inf";
     } else {
-        char text[32];
-        const auto end = std::to_chars(text, text + sizeof text, value).ptr;
-        out.append(text, end);
+        append_shortest(out, value);
     }
 }
 

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/text/number_text.h"
+#include "base/text/utf8.h"
 
 namespace tune::tracker {
 namespace {
@@ -29,14 +31,6 @@ std::string json_metric(double value) {
     std::string out;
     append_json_number(out, value, "\"NaN\"");
     return out;
-}
-
-/// `text` cut after `bytes_max` bytes, not within a UTF-8 sequence.
-std::string_view cut(std::string_view text, std::size_t bytes_max) {
-    if (text.size() <= bytes_max) return text;
-    std::size_t end = bytes_max;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-    return text.substr(0, end);
 }
 
 /// MLflow's own tags that no table shows: JSON documents and what attributes repeat.
@@ -76,9 +70,7 @@ void append_json_number(std::string& out, double value, std::string_view if_nan)
         out += if_nan;
         return;
     }
-    char digits[32];
-    const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
-    out.append(digits, end);
+    append_shortest(out, value);
 }
 
 void RunColumns::put(Columns& columns, std::string_view key, std::string json) {
@@ -102,7 +94,8 @@ void RunColumns::add(const Run& run) {
     for (const Param& param : run.params) put(params_, param.key, json_string(param.value));
     for (const Metric& metric : run.metrics) put(metrics_, metric.key, json_metric(metric.value));
     for (const Tag& tag : run.tags)
-        if (is_shown(tag.key)) put(tags_, tag.key, json_string(cut(tag.value, kUiTagBytesMax)));
+        if (is_shown(tag.key))
+            put(tags_, tag.key, json_string(cut_to_bytes(tag.value, kUiTagBytesMax)));
 }
 
 void RunColumns::write_columns(std::string& out, const Columns& columns) const {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/text/text.h"
+#include "base/text/uri.h"
 
 namespace tune::tracker {
 namespace {
@@ -23,26 +24,16 @@ bool is_number(std::string_view text) {
 
 /// Splits "name", "name:port", "[v6]", "[v6]:port"; nothing for any other shape.
 std::optional<HostPort> split_host(std::string_view text) {
-    HostPort out;
-    if (text.starts_with('[')) {
-        const std::size_t end = text.find(']');
-        if (end == std::string_view::npos) return std::nullopt;
-        out.host = lower_ascii(text.substr(1, end - 1));
-        in6_addr address{};
-        if (inet_pton(AF_INET6, out.host.c_str(), &address) != 1) return std::nullopt;
-        text = text.substr(end + 1);
-        if (text.empty()) return out;
-        if (!text.starts_with(':') || !is_number(text.substr(1))) return std::nullopt;
-        out.port = text.substr(1);
-        return out;
-    }
-    const std::size_t colon = text.find(':');
-    out.host = lower_ascii(text.substr(0, colon));
-    if (out.host.empty() || out.host.find_first_of("/@?#\\ ") != std::string::npos)
-        return std::nullopt;
-    if (colon == std::string_view::npos) return out;
-    if (!is_number(text.substr(colon + 1))) return std::nullopt;
-    out.port = text.substr(colon + 1);
+    const Authority parts = split_authority(text);
+    if (parts.has_user || parts.flaw != Authority::Flaw::kNone) return std::nullopt;
+    if (parts.has_port && !is_number(parts.port)) return std::nullopt;
+    HostPort out{lower_ascii(parts.host), std::string(parts.port)};
+    in6_addr address{};
+    const bool is_host =
+        parts.is_bracketed
+            ? inet_pton(AF_INET6, out.host.c_str(), &address) == 1
+            : !out.host.empty() && out.host.find_first_of("/?#\\ ") == std::string::npos;
+    if (!is_host) return std::nullopt;
     return out;
 }
 

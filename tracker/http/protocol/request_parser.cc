@@ -4,6 +4,7 @@
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
 
+#include "base/text/percent.h"
 #include "tracker/api/http/url.h"
 
 namespace tune::tracker {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text/utf8.h"
 #include "tracker/search/grammar/comparison.h"
 #include "tracker/search/grammar/identifier.h"
 #include "tracker/search/grammar/tokens.h"
@@ -110,9 +111,7 @@ private:
     /// The number of the character at `place`, a part of the filter.
     std::string position(std::string_view place) const {
         const auto bytes = static_cast<std::size_t>(place.data() - filter_.data());
-        const auto characters =
-            std::count_if(filter_.begin(), filter_.begin() + static_cast<std::ptrdiff_t>(bytes),
-                          [](char c) { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; });
+        const std::size_t characters = count_characters(filter_.substr(0, bytes));
         return "character " + std::to_string(characters + 1);
     }
 

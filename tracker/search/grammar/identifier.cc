@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/text/utf8.h"
 #include "tracker/search/python_text.h"
 
 namespace tune::tracker::search {
@@ -133,9 +134,7 @@ std::string set_of_names(std::span<const Attribute> attributes) {
 std::string shorten(std::string_view text) {
     constexpr std::size_t kBytesMax = 500;
     if (text.size() <= kBytesMax) return std::string(text);
-    std::size_t size = kBytesMax;
-    while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
-    return std::string(text.substr(0, size)) + "...";
+    return std::string(cut_to_bytes(text, kBytesMax)) + "...";
 }
 
 std::span<const Attribute> searchable_attributes(Subject subject) {

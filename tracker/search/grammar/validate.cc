@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "base/text/number_text.h"
 #include "tracker/search/grammar/identifier.h"
 #include "tracker/search/grammar/validate_parts.h"
 #include "tracker/search/grammar/validate_registry.h"
@@ -127,7 +128,7 @@ Result<Clause> judge_for_experiments(const Comparison& comparison) {
     clause.comparator = parsed;
     if (const auto* real = std::get_if<double>(&clause.value))
         return invalid_parameter("Invalid value for numeric attribute '" + clause.key + "': '" +
-                                 python_float(*real) + "'");
+                                 number_text(*real) + "'");
     TUNE_TRY_VOID(check_shape(clause, comparator));
     if (attribute != nullptr && attribute->canonical == "experiment_id")
         TUNE_TRY_VOID(check_experiment_ids(clause.value));

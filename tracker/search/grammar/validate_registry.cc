@@ -5,6 +5,7 @@
 #include <charconv>
 #include <span>
 
+#include "base/text/number_text.h"
 #include "tracker/search/grammar/identifier.h"
 #include "tracker/search/grammar/validate_parts.h"
 #include "tracker/search/python_text.h"
@@ -85,7 +86,7 @@ Result<FilterValue> attribute_value_of(Subject subject, std::string_view key, co
 Result<FilterValue> version_value(const FilterValue& value, const Token& token) {
     const std::string start = "Invalid value for numeric attribute 'version_number': ";
     if (token.kind == TokenKind::kFloat)
-        return invalid_parameter(start + python_float(to_double(token.text)));
+        return invalid_parameter(start + number_text(to_double(token.text)));
     const auto* text = std::get_if<std::string>(&value);
     if (text == nullptr) return value;
     std::int64_t number = 0;

@@ -11,7 +11,10 @@
 
 #include "base/json.h"
 #include "base/limits.h"
-#include "base/text/uri_text.h"
+#include "base/text/number_text.h"
+#include "base/text/percent.h"
+#include "base/text/text.h"
+#include "base/text/uri.h"
 #include "base/text/utf8.h"
 #include "tracker/search/python_text.h"
 
@@ -28,7 +31,6 @@ constexpr std::string_view kCustomViewPrefix = "mlflow.customView.view";
 constexpr std::array<std::string_view, 9> kHostSchemes = {"ftp",   "sftp", "hdfs", "viewfs", "http",
                                                           "https", "r2",   "b2",   "abfss"};
 
-using search::python_float;
 using search::python_repr;
 
 /// json.dumps of a string: ASCII only.
@@ -107,9 +109,7 @@ Result<void> validate_params_unique(const std::vector<Param>& params) {
 std::string lower_scheme(std::string_view location) {
     const std::size_t colon = location.find(':');
     if (colon == std::string_view::npos) return {};
-    std::string scheme(location.substr(0, colon));
-    for (char& c : scheme) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return scheme;
+    return lower_ascii(location.substr(0, colon));
 }
 
 /// Whether Python's urlparse finds `;params`: in the last segment, and only for some schemes.
@@ -125,18 +125,7 @@ bool has_url_params(std::string_view path, const std::string& scheme) {
 /// Undoes %-encoding until nothing changes (at most 10 times, as MLflow does).
 std::string unquote_fully(std::string text) {
     for (int round = 0; round < 10; ++round) {
-        std::string decoded;
-        for (std::size_t i = 0; i < text.size(); ++i) {
-            int code = 0;
-            const char* digits = text.data() + i + 1;
-            if (text[i] == '%' && i + 2 < text.size() &&
-                std::from_chars(digits, digits + 2, code, 16).ptr == digits + 2) {
-                decoded += static_cast<char>(code);
-                i += 2;
-            } else {
-                decoded += text[i];
-            }
-        }
+        std::string decoded = percent_decode(text);
         if (decoded == text) break;
         text = std::move(decoded);
     }
@@ -263,7 +252,7 @@ Result<void> validate_metric(const Metric& metric, const std::string& path) {
     TUNE_TRY_VOID(validate_key(metric.key, join(path, "name")));
     if (metric.timestamp_ms < 0)
         return invalid_value(join(path, "timestamp"), std::to_string(metric.timestamp_ms),
-                             "metric '" + metric.key + "' (value=" + python_float(metric.value) +
+                             "metric '" + metric.key + "' (value=" + number_text(metric.value) +
                                  "). Timestamp must be a nonnegative long (64-bit integer) ");
     if (is_longer(metric.key, kKeyCharsMax)) return too_long("Metric name", kKeyCharsMax);
     return {};

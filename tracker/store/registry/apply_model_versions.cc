@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "base/text/uri_text.h"
+#include "base/text/uri.h"
 #include "tracker/store/commands/validation.h"
 #include "tracker/store/reads/read_logged_models.h"
 #include "tracker/store/registry/apply_registry.h"

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include "base/text/percent.h"
 #include "base/text/text.h"
-#include "base/text/uri_text.h"
+#include "base/text/uri.h"
 #include "base/text/utf8.h"
 #include "tracker/store/commands/validation.h"
 #include "tracker/store/reads/read_logged_models.h"
@@ -69,7 +70,7 @@ bool names_this_machine(std::string_view authority) {
 }
 
 std::string local_path(std::string_view uri) {
-    return unquote_once(uri.starts_with("file:") ? std::string_view(split_uri(uri).path) : uri);
+    return percent_decode(uri.starts_with("file:") ? std::string_view(split_uri(uri).path) : uri);
 }
 
 std::string joined(const std::vector<std::string>& parts) {
@@ -100,7 +101,7 @@ Result<void> check_local(sqlite::Connection& connection, const std::string& sour
 
 /// A path that resolves to itself, whatever is decoded.
 Result<void> check_absolute(const std::string& source) {
-    const std::string plain = unquote_all(source, true);
+    const std::string plain = percent_decode_all(source, true);
     const std::string path = split_uri(plain).path;
     const std::vector<std::string> in_path = path_parts(path);
     const std::vector<std::string> in_source = path_parts(plain);
@@ -119,7 +120,7 @@ Result<void> check_absolute(const std::string& source) {
 bool is_within(std::string_view source, std::string_view root) {
     const auto unquoted = [](const UriParts& uri) {
         std::vector<std::string> parts = path_parts(uri.path);
-        for (std::string& part : parts) part = unquote_all(part, false);
+        for (std::string& part : parts) part = percent_decode_all(part);
         return parts;
     };
     const UriParts inner = split_uri(source);

@@ -8,8 +8,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/crypto/digest.h"
 #include "base/system/unique_fd.h"
-#include "tracker/transfer/digest.h"
+#include "base/text/hex.h"
 
 namespace tune::tracker {
 namespace {
@@ -32,7 +33,7 @@ std::string uuid_of(std::string_view kind, ExperimentId experiment, std::string_
     std::string text(kind);
     text += '\0' + std::to_string(experiment) + '\0';
     text.append(a).append(1, '\0').append(b);
-    return sha256_hex(text).substr(0, kUuidCharacters);
+    return hex_encode(sha256(text)).substr(0, kUuidCharacters);
 }
 
 /// A value that is bound as NULL when it is absent, or empty where MLflow keeps NULL.

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/text/percent.h"
 #include "tracker/artifacts/artifact_path.h"
 #include "tracker/artifacts/rooted_dir.h"
 
@@ -14,28 +15,6 @@ namespace tune::tracker {
 namespace {
 
 constexpr std::size_t kPieceBytes = 256u << 10;
-
-int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
-std::string unquoted(std::string_view text) {
-    std::string out;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const bool is_coded = text[i] == '%' && i + 2 < text.size() &&
-                              hex_digit(text[i + 1]) >= 0 && hex_digit(text[i + 2]) >= 0;
-        if (!is_coded) {
-            out += text[i];
-            continue;
-        }
-        out += static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]));
-        i += 2;
-    }
-    return out;
-}
 
 /// "scheme" of "scheme:/..."; empty for a path.
 std::string_view scheme_of(std::string_view uri) {
@@ -110,7 +89,7 @@ LocalFiles::Found LocalFiles::find(std::string_view uri) const {
     if (scheme == "file") {
         std::string_view rest = uri.substr(5);
         if (rest.starts_with("//")) rest = rest.substr(std::min(rest.find('/', 2), rest.size()));
-        path = unquoted(rest);
+        path = percent_decode(rest);
     }
     if (leads_up(path)) return {SourceFiles::Place::kOutside, nullptr, {}};
     if (path.is_relative()) path = relative_to_ / path;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/text/percent.h"
 #include "tracker/client/client.h"
 #include "tracker/client/mlflow_environment.h"
 #include "tracker/transfer/source/remote_json.h"

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/text/percent.h"
 #include "tracker/client/client.h"
 #include "tuner/cli/backend.h"
 #include "tuner/cli/options.h"
@@ -89,8 +90,8 @@ int run_alert_ls(const AlertCommand& options) {
 int run_alert_rm(const AlertCommand& options) {
     const auto backend = find_backend(options.server, options.data);
     if (!backend) return fail(backend.error(), options.json);
-    const Result<Json> answer = (*backend)->remove(
-        std::string(kAlerts) + "/" + tracker::percent_encode(options.alert_id, false));
+    const Result<Json> answer =
+        (*backend)->remove(std::string(kAlerts) + "/" + percent_encode(options.alert_id, false));
     if (!answer) return fail(answer.error(), options.json);
     if (options.json) print_json(*answer);
     return kExitOk;

@@ -32,11 +32,8 @@ Result<std::size_t> metric_index(const tuner::StudyData& study, const std::strin
 }
 
 std::vector<Row> ped_anova_rows(const tuner::StudyData& study, std::size_t metric) {
-    tuner::PedAnova importance(study.space);
-    for (const tuner::PlotTrial* trial : study.complete(metric))
-        importance.add(trial->point, study.loss(*trial, metric));
     std::vector<Row> rows;
-    const std::vector<double> values = importance.importances();
+    const std::vector<double> values = tuner::ped_anova_of(study, metric);
     for (std::size_t i = 0; i < study.space.size(); ++i)
         rows.push_back({.name = study.space[i].name, .value = values[i]});
     return rows;
@@ -93,9 +90,10 @@ Result<int> importance(const ImportanceCommand& options) {
     std::vector<Row> rows =
         is_fanova ? fanova_rows(study, metric, options.seed) : ped_anova_rows(study, metric);
     line.reset();
-    double sum = 0;
-    for (const Row& row : rows) sum += row.value;
-    for (Row& row : rows) row.share = sum > 0 ? row.value / sum : 0;
+    std::vector<double> values;
+    for (const Row& row : rows) values.push_back(row.value);
+    const std::vector<double> shares = tuner::shares_of(std::move(values));
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].share = shares[i];
     std::stable_sort(rows.begin(), rows.end(),
                      [](const Row& a, const Row& b) { return a.value > b.value; });
     const std::size_t count = study.complete(metric).size();

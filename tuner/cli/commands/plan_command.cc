@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/text/number_text.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/study_flags.h"
 #include "tuner/cli/terminal/output.h"
@@ -295,9 +296,9 @@ std::string plan_text(const StudyConfig& config, const Json& plan) {
                 ", " + tuner::take_name(metric) + ")\n";
     for (const tuner::ConstraintConfig& constraint : config.constraints)
         text += "bound:    " + constraint.metric.name +
-                (constraint.min ? " >= " + tuner::number_text(*constraint.min) : "") +
+                (constraint.min ? " >= " + number_text(*constraint.min) : "") +
                 (constraint.min && constraint.max ? "," : "") +
-                (constraint.max ? " <= " + tuner::number_text(*constraint.max) : "") + "\n";
+                (constraint.max ? " <= " + number_text(*constraint.max) : "") + "\n";
     text +=
         "sampler:  " + std::string(tuner::sampler_name(config.sampler.type)) +
         (plan.contains("sampler_choice") ? ": " + plan["sampler_choice"].get<std::string>() : "") +

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/text/percent.h"
 #include "tracker/client/client.h"
 #include "tracker/store/store.h"
 #include "tuner/chart/scale.h"
@@ -43,9 +44,9 @@ Result<Reports> read_long_history(Backend& backend, const std::string& run_id,
     std::string token;
     do {
         TUNE_TRY(page, backend.get("/api/2.0/mlflow/metrics/get-history?max_results=25000&run_id=" +
-                                   tracker::percent_encode(run_id, false) +
-                                   "&metric_key=" + tracker::percent_encode(metric, false) +
-                                   "&page_token=" + tracker::percent_encode(token, false)));
+                                   percent_encode(run_id, false) +
+                                   "&metric_key=" + percent_encode(metric, false) +
+                                   "&page_token=" + percent_encode(token, false)));
         if (page.contains("metrics"))
             for (const Json& row : page["metrics"]) reports.push_back(report_of(row));
         token = text_of(page, "next_page_token");
@@ -64,10 +65,10 @@ Result<std::map<std::string, Reports>> read_histories(Backend& backend,
     for (std::size_t at = 0; at < run_ids.size();) {
         line.at(at, run_ids.size());
         const std::size_t end = std::min(run_ids.size(), at + tracker::kBulkRunsMax);
-        std::string path = "/api/2.0/mlflow/metrics/get-history-bulk?metric_key=" +
-                           tracker::percent_encode(metric, false);
+        std::string path =
+            "/api/2.0/mlflow/metrics/get-history-bulk?metric_key=" + percent_encode(metric, false);
         for (std::size_t i = at; i < end; ++i)
-            path += "&run_id=" + tracker::percent_encode(run_ids[i], false);
+            path += "&run_id=" + percent_encode(run_ids[i], false);
         TUNE_TRY(answer, backend.get(path));
         const Json rows = answer.value("metrics", Json::array());
         for (const Json& row : rows) histories[text_of(row, "run_id")].push_back(report_of(row));

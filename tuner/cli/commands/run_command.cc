@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "base/text/percent.h"
 #include "tracker/client/client.h"
 #include "tuner/cli/backend.h"
 #include "tuner/cli/local_server.h"
@@ -83,7 +84,7 @@ Result<Place> find_place(const RunCommand& options, const std::string& study) {
 
 /// A folder an agent and study: the same command finds what it left running.
 fs::path agent_folder(const RunCommand& options, const std::string& study) {
-    return fs::path(options.data) / "agents" / tracker::percent_encode(study, false);
+    return fs::path(options.data) / "agents" / percent_encode(study, false);
 }
 
 /// Not started yet. Nothing with --no-agent.
@@ -172,7 +173,7 @@ public:
     }
 
     [[nodiscard]] std::string page() const {
-        return place_.url + "/s/" + tracker::percent_encode(name_, false);
+        return place_.url + "/s/" + percent_encode(name_, false);
     }
 
 private:

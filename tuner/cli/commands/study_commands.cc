@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/text/time_text.h"
 #include "tuner/cli/backend.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/study_reading.h"
@@ -19,12 +20,7 @@ std::string count_cell(const Json& study, const char* state) {
 
 /// "2026-01-31 12:34" in local time.
 std::string date_cell(const Json& time_ms) {
-    const std::time_t seconds = time_ms.get<std::int64_t>() / 1000;
-    std::tm local{};
-    localtime_r(&seconds, &local);
-    char text[32];
-    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local);
-    return text;
+    return local_text(time_ms.get<std::int64_t>(), "%Y-%m-%d %H:%M");
 }
 
 /// The best value; with several objectives how many trials are on the front.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "base/text/percent.h"
 #include "tracker/client/mlflow_environment.h"
 #include "tuner/cli/backend.h"
 #include "tuner/cli/terminal/study_text.h"
@@ -85,7 +86,7 @@ Result<void> StudyWatch::collect_ended(tracker::Client& client) {
     std::string token = std::to_string(first_open_);  // a page token is a trial's number
     do {
         TUNE_TRY(page, client.get(study_path(study_) + "/trials?max_results=1000&page_token=" +
-                                  tracker::percent_encode(token, false)));
+                                  percent_encode(token, false)));
         for (Json& trial : page["trials"]) {
             const auto number = trial.value("number", std::size_t{0});
             if (known_ended_.size() <= number) known_ended_.resize(number + 1);

@@ -3,6 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/text/percent.h"
 #include "tracker/client/client.h"
 #include "tracker/store/store.h"
 #include "tuner/api/routes.h"
@@ -27,8 +28,8 @@ Result<Json> whole_series(Backend& backend, const std::string& run_id, const std
     do {
         std::string path =
             "/api/2.0/mlflow/metrics/get-history?max_results=25000&run_id=" + run_id +
-            "&metric_key=" + tracker::percent_encode(metric, false);
-        if (!token.empty()) path += "&page_token=" + tracker::percent_encode(token, false);
+            "&metric_key=" + percent_encode(metric, false);
+        if (!token.empty()) path += "&page_token=" + percent_encode(token, false);
         TUNE_TRY(page, backend.get(path));
         for (const Json& point : page.value("metrics", Json::array()))
             points.push_back({point.value("step", Json(0)), point["value"]});

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/text/number_text.h"
 #include "tuner/space/space.h"
 #include "tuner/space/wording.h"
 

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/text/time_text.h"
 #include "tracker/sqlite/connection.h"
 #include "tracker/sqlite/transaction.h"
 
@@ -28,13 +29,7 @@ constexpr std::string_view kSchema =
 constexpr std::size_t kRowsMax = 10'000'000;
 
 std::string time_text(std::int64_t time_ms) {
-    const std::time_t seconds = time_ms / 1000;
-    std::tm local{};
-    localtime_r(&seconds, &local);
-    char text[64];
-    const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
-    std::snprintf(text + size, sizeof text - size, ".%03d000", static_cast<int>(time_ms % 1000));
-    return text;
+    return local_text(time_ms, "%Y-%m-%d %H:%M:%S.") + microseconds_text(time_ms);
 }
 
 /// 0 for what is no time.

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/text/utf8.h"
 #include "tuner/config/study_words.h"
 #include "tuner/space/space_check.h"
 
@@ -18,10 +19,6 @@ constexpr std::string_view kConstraints = "constraints";
 constexpr std::string_view kConstraintPrefix = "constraints:";
 constexpr const char* kFixedParams = "fixed_params";
 constexpr const char* kMetricNames = "study:metric_names";
-
-bool is_continuation(char byte) {
-    return (static_cast<unsigned char>(byte) & 0xC0u) == 0x80u;
-}
 
 /// Usable names by Optuna's, each with one of its own.
 class Names {
@@ -50,7 +47,7 @@ private:
     [[nodiscard]] std::string spelled(const std::string& name) const {
         std::string out;
         for (const char c : name) {
-            if (is_continuation(c)) continue;
+            if (is_utf8_continuation(c)) continue;
             // Digits are refused as a parameter's first character only.
             out += fault_("a" + std::string(1, c)) ? '_' : c;
         }

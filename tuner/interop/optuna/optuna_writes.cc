@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/limits.h"
+#include "base/text/utf8.h"
 #include "tuner/study/journal/journal.h"
 #include "tuner/study/study.h"
 
@@ -110,10 +111,7 @@ void number_events(std::vector<Trial>& trials) {
 
 /// At most what a tag holds, not cut within a character.
 std::string tag_text(const std::string& text) {
-    if (text.size() <= kRunTagValueCharsMax) return text;
-    std::size_t size = kRunTagValueCharsMax;
-    while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0u) == 0x80u) --size;
-    return text.substr(0, size);
+    return std::string(cut_to_bytes(text, kRunTagValueCharsMax));
 }
 
 void add_tags(std::vector<Command>& commands, const std::string& run_id,

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "base/text/number_text.h"
 #include "tuner/space/node.h"
 #include "tuner/space/space_check.h"
 #include "tuner/space/wording.h"

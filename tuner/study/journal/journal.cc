@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/text/number_text.h"
 #include "tracker/store/metrics/metric_goal.h"
 
 namespace tune::tuner {

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/system/file.h"
+#include "base/text/time_text.h"
 
 namespace tune::worker {
 namespace {
@@ -40,8 +41,8 @@ Error trouble(const char* what, const std::filesystem::path& path) {
 }
 
 Result<void> write_new(const std::filesystem::path& path, std::string_view text) {
-    const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!file.valid()) return trouble("create", path);
+    const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!file) return trouble("create", path);
     if (write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
         return trouble("write", path);
     return {};
@@ -203,17 +204,12 @@ Result<Owner> AttemptFiles::read_or_take_ownership() const {
 }
 
 void AttemptFiles::note(std::string_view text) const {
-    const std::time_t now = static_cast<std::time_t>(SystemClock().now_ms() / 1000);
-    std::tm utc{};
-    gmtime_r(&now, &utc);
-    char time[32];
-    const std::size_t length = std::strftime(time, sizeof time, "%FT%TZ ", &utc);
-    std::string line(time, length);
+    std::string line = utc_text(SystemClock().now_ms(), "%FT%TZ ");
     line.append(text).push_back('\n');
-    const Descriptor file(
+    const UniqueFd file(
         open(path(kAgentLogFile).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
     // A note that cannot be written (full disk) has no other place to go.
-    if (file.valid() && write(file.get(), line.data(), line.size()) < 0) return;
+    if (file && write(file.get(), line.data(), line.size()) < 0) return;
 }
 
 void AttemptFiles::remove() const {

@@ -53,7 +53,7 @@ Result<void> Attempts::open_wake_fifo() {
         return Error{Code::kInternalError,
                      "cannot make '" + wake_path_ + "': " + std::strerror(errno)};
     wake_.reset(open(wake_path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
-    if (!wake_.valid())
+    if (!wake_)
         return Error{Code::kInternalError,
                      "cannot open '" + wake_path_ + "': " + std::strerror(errno)};
     return parts_.loop->watch(wake_.get(), [this] { on_wake(); });

@@ -129,7 +129,7 @@ private:
     const std::vector<std::string> environment_;
     const std::string boot_id_;
     const std::string wake_path_;
-    Descriptor wake_;
+    UniqueFd wake_;
     std::map<std::uint64_t, std::unique_ptr<Attempt>> attempts_;
     std::deque<tuner::Lease> waiting_;  // for devices
     std::int64_t started_ = 0;

@@ -21,9 +21,9 @@ TrialOutput::TrialOutput(std::filesystem::path directory, MetricLines lines, Out
 }
 
 bool TrialOutput::open_file(Stream& stream) {
-    if (!stream.file.valid())
+    if (!stream.file)
         stream.file.reset(open(stream.path.c_str(), O_RDONLY | O_CLOEXEC));  // none: no output yet
-    return stream.file.valid();
+    return static_cast<bool>(stream.file);
 }
 
 void TrialOutput::end_line(Stream& stream, std::int64_t timestamp_ms, LineFindings& findings) {
@@ -108,10 +108,10 @@ std::int64_t TrialOutput::bytes() const {
 }
 
 std::string TrialOutput::tail(int stream, std::size_t bytes) const {
-    const Descriptor file(
+    const UniqueFd file(
         open(streams_[static_cast<std::size_t>(stream)].path.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat info {};
-    if (!file.valid() || fstat(file.get(), &info) != 0) return {};
+    if (!file || fstat(file.get(), &info) != 0) return {};
     const std::int64_t from =
         std::max<std::int64_t>(0, info.st_size - static_cast<std::int64_t>(bytes));
     std::string text(bytes, '\0');

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "worker/agent/descriptor.h"
+#include "base/system/unique_fd.h"
 #include "worker/agent/output/metric_lines.h"
 
 namespace tune::worker {
@@ -61,7 +61,7 @@ public:
 private:
     struct Stream {
         std::filesystem::path path;
-        Descriptor file;
+        UniqueFd file;
         std::int64_t offset = 0;  // end of the last whole line
         std::string partial;      // read, but not yet a whole line
         bool skipping = false;    // within a line that is too long

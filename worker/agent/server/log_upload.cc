@@ -10,7 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
-#include "worker/agent/descriptor.h"
+#include "base/system/unique_fd.h"
+#include "base/text/percent.h"
 #include "worker/agent/server/backoff.h"
 
 namespace tune::worker {
@@ -47,18 +48,18 @@ bool copy_range(int from, int to, off_t begin, off_t end) {
 }  // namespace
 
 Result<std::filesystem::path> whole_log(const std::filesystem::path& path) {
-    const Descriptor log(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const UniqueFd log(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat info {};
-    if (!log.valid() || fstat(log.get(), &info) != 0)
+    if (!log || fstat(log.get(), &info) != 0)
         return Error{Code::kResourceDoesNotExist, "there is no '" + path.string() + "'"};
     constexpr std::int64_t kNeverPunched = kLogHeadBytes + kLogTailBytes + kLogPunchBytes;
     if (info.st_size <= kNeverPunched) return path;
     const std::int64_t tail = info.st_size - kLogTailBytes;
     const std::filesystem::path whole = path.string() + ".upload";
-    const Descriptor out(open(whole.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    const UniqueFd out(open(whole.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     const std::string marker =
         "\n[" + std::to_string(tail - kLogHeadBytes) + " bytes of output left out here]\n";
-    if (!out.valid() || !copy_range(log.get(), out.get(), 0, kLogHeadBytes) ||
+    if (!out || !copy_range(log.get(), out.get(), 0, kLogHeadBytes) ||
         write(out.get(), marker.data(), marker.size()) < 0 ||
         !copy_range(log.get(), out.get(), tail, info.st_size))
         return Error{Code::kInternalError,
@@ -132,7 +133,7 @@ Result<std::string> LogUpload::experiment_root(tracker::Client& client,
         if (found != roots_.end()) return found->second;
     }
     TUNE_TRY(answer, client.get("/api/2.0/mlflow/experiments/get?experiment_id=" +
-                                    tracker::percent_encode(experiment_id, false),
+                                    percent_encode(experiment_id, false),
                                 kCallTimeout_ms));
     const Json location =
         answer.value("experiment", Json::object()).value("artifact_location", Json());
@@ -156,8 +157,8 @@ Result<void> LogUpload::upload(tracker::Client& client, const LogJob& job) {
             folders.push_back("logs/attempt-" + std::to_string(job.id.attempt) + "/");
         for (const std::string& folder : folders)
             TUNE_TRY_VOID(client.put_file(
-                kArtifactsPath + tracker::percent_encode(root + "/" + job.id.run_id +
-                                                         "/artifacts/" + folder + name),
+                kArtifactsPath +
+                    percent_encode(root + "/" + job.id.run_id + "/artifacts/" + folder + name),
                 *whole, UINT64_MAX, kCallTimeout_ms));
     }
     return {};

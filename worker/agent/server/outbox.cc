@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text/percent.h"
 #include "worker/agent/server/backoff.h"
 
 namespace tune::worker {
@@ -26,7 +27,7 @@ std::size_t values_of(const Segment& segment) {
 }  // namespace
 
 Outbox::Outbox(std::string agent_id, OutboxEvents events)
-    : agent_path_("/api/2.0/tune/agents/" + tracker::percent_encode(agent_id, false)),
+    : agent_path_("/api/2.0/tune/agents/" + percent_encode(agent_id, false)),
       events_(std::move(events)) {}
 
 Result<std::unique_ptr<Outbox>> Outbox::create(const std::string& server_url, std::string agent_id,
@@ -262,7 +263,7 @@ void Outbox::send_finish(tracker::Client& client, std::uint64_t serial) {
         const auto found = entries_.find(serial);
         if (found == entries_.end()) return;
         const tuner::AttemptId& id = found->second.id;
-        path = agent_path_ + "/attempts/" + tracker::percent_encode(id.run_id, false) + "/" +
+        path = agent_path_ + "/attempts/" + percent_encode(id.run_id, false) + "/" +
                std::to_string(id.attempt) + "/finish";
         body = tuner::to_json(*found->second.finish);
     }

@@ -9,6 +9,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/text/percent.h"
 #include "worker/agent/server/sender.h"
 
 namespace tune::worker {
@@ -117,8 +118,7 @@ void ServerLink::stop(bool say_goodbye) {
 }
 
 std::string ServerLink::path(const char* call) const {
-    return "/api/2.0/tune/agents/" + tracker::percent_encode(registration_.agent_id, false) + "/" +
-           call;
+    return "/api/2.0/tune/agents/" + percent_encode(registration_.agent_id, false) + "/" + call;
 }
 
 bool ServerLink::pause(int delay_ms) {

@@ -27,8 +27,8 @@ namespace {
 constexpr int kImageFd = 3;
 constexpr const char* kImagePath = "/proc/self/fd/3";
 
-Descriptor open_pidfd(int pid) {
-    return Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+UniqueFd open_pidfd(int pid) {
+    return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
 }
 
 std::string join_cores(const std::vector<int>& cores) {
@@ -148,10 +148,10 @@ bool has_variable(const std::string& environment, const std::string& assignment)
 }  // namespace
 
 Result<Launcher> Launcher::create() {
-    Descriptor image(memfd_create("tune-exec", MFD_CLOEXEC));
+    UniqueFd image(memfd_create("tune-exec", MFD_CLOEXEC));
     const auto size = static_cast<std::size_t>(tune_exec_image_end - tune_exec_image_begin);
     std::size_t done = 0;
-    while (image.valid() && done < size) {
+    while (image && done < size) {
         const ssize_t count = write(image.get(), tune_exec_image_begin + done, size - done);
         if (count <= 0) break;
         done += static_cast<std::size_t>(count);
@@ -180,7 +180,7 @@ Result<Process> Launcher::start(const LaunchSpec& spec) const {
                      std::string("cannot start the trial's supervisor: ") + std::strerror(failure)};
     }
     Process process{pid, open_pidfd(pid)};
-    if (!process.pidfd.valid()) {
+    if (!process.pidfd) {
         const int reason = errno;
         kill(pid, SIGKILL);
         waitpid(pid, nullptr, 0);
@@ -193,7 +193,7 @@ Result<Process> Launcher::start(const LaunchSpec& spec) const {
 Result<Process> find_process(int pid, std::int64_t start_time) {
     Process process{pid, open_pidfd(pid)};
     // The start time is read after the descriptor is open: then it is this very process's.
-    if (!process.pidfd.valid() || start_time_of(pid) != start_time)
+    if (!process.pidfd || start_time_of(pid) != start_time)
         return Error{Code::kResourceDoesNotExist, "process " + std::to_string(pid) + " has ended"};
     return process;
 }
@@ -214,8 +214,8 @@ std::vector<Process> find_marked_processes(const std::string& run_id, int attemp
     while (const dirent* item = readdir(proc)) {
         const int pid = std::atoi(item->d_name);
         if (pid <= 0 || pid == getpid()) continue;
-        Descriptor pidfd = open_pidfd(pid);
-        if (!pidfd.valid()) continue;
+        UniqueFd pidfd = open_pidfd(pid);
+        if (!pidfd) continue;
         const std::string environment = environment_of(pid);
         if (!has_variable(environment, "MLFLOW_RUN_ID=" + run_id) ||
             !has_variable(environment, "TUNE_ATTEMPT=" + std::to_string(attempt)))

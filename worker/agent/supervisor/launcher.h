@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "worker/agent/descriptor.h"
+#include "base/system/unique_fd.h"
 
 namespace tune::worker {
 
@@ -28,7 +28,7 @@ struct LaunchSpec {
 /// number that the system gives to another process later does no harm.
 struct Process {
     int pid = -1;
-    Descriptor pidfd;
+    UniqueFd pidfd;
 };
 
 /// Stateless but for the image; any thread.
@@ -43,8 +43,8 @@ public:
     [[nodiscard]] Result<Process> start(const LaunchSpec& spec) const;
 
 private:
-    explicit Launcher(Descriptor image) : image_(std::move(image)) {}
-    Descriptor image_;  // memfd with the program
+    explicit Launcher(UniqueFd image) : image_(std::move(image)) {}
+    UniqueFd image_;  // memfd with the program
 };
 
 /// The process `pid` if it is the one that began at `start_time` (field 22 of /proc/PID/stat).

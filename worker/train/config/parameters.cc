@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/text/number_text.h"
 #include "worker/train/config/config.h"
 
 namespace tune::train {
@@ -26,13 +27,6 @@ bool parse_number(std::string_view text, Number& out) {
     return error == std::errc() && end == text.data() + text.size();
 }
 
-/// The shortest text that reads back as the same number.
-std::string number_text(double value) {
-    char buffer[32];
-    const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-    return std::string(buffer, end);
-}
-
 /// Values v with low <= v < high (low < v when `open`).
 struct Range {
     double low;
@@ -45,9 +39,9 @@ struct Range {
     [[nodiscard]] std::string text() const {
         if (!std::isfinite(low)) return "a finite number";
         std::string result = open ? "a number above " : "a number from ";
-        result += number_text(low);
+        result += shortest_text(low);
         if (std::isfinite(high)) result += std::string(open ? " and" : "") + " below ";
-        if (std::isfinite(high)) result += number_text(high);
+        if (std::isfinite(high)) result += shortest_text(high);
         return result;
     }
 };
@@ -148,9 +142,9 @@ private:
     static std::string integer_text(const std::optional<std::int64_t>& value) {
         return value ? std::to_string(*value) : std::string();
     }
-    static std::string real_text(double value) { return number_text(value); }
+    static std::string real_text(double value) { return shortest_text(value); }
     static std::string real_text(const std::optional<double>& value) {
-        return value ? number_text(*value) : std::string();
+        return value ? shortest_text(*value) : std::string();
     }
 
     std::string group_;

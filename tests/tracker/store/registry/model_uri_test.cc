@@ -1,5 +1,3 @@
-#include "base/text/uri_text.h"
-
 #include <gtest/gtest.h>
 
 #include "tracker/store/registry/model_source.h"
@@ -7,41 +5,6 @@
 
 namespace tune::tracker {
 namespace {
-
-std::string shown(std::string_view uri) {
-    const UriParts parts = split_uri(uri);
-    return parts.scheme + "|" + parts.authority + "|" + parts.path;
-}
-
-TEST(UriText, SplitsAsUrllibDoes) {
-    EXPECT_EQ(shown("s3://Bucket/a/b?x#y"), "s3|bucket|/a/b");
-    EXPECT_EQ(shown("HTTP://h"), "http|h|");
-    EXPECT_EQ(shown(" \x01http://h/x"), "http|h|/x");
-    EXPECT_EQ(shown("ht\ttp://h/x"), "http|h|/x");
-    EXPECT_EQ(shown("models:/m/1"), "models||/m/1");
-    EXPECT_EQ(shown("/a:b"), "||/a:b");
-    EXPECT_EQ(shown("1a:b"), "||1a:b");
-    EXPECT_EQ(shown("//host/x"), "|host|/x");
-    EXPECT_EQ(shown(""), "||");
-}
-
-TEST(UriText, UnquotesUntilNothingChanges) {
-    EXPECT_EQ(unquote_all("%252e%25252e", false), "..");
-    EXPECT_EQ(unquote_all("%2%35e", false), "%e");
-    EXPECT_EQ(unquote_all("a+b%2Bc", true), "a b c");
-    EXPECT_EQ(unquote_all("100%", false), "100%");
-    EXPECT_EQ(unquote_once("%252e"), "%2e");
-    std::string deep = "%2e";
-    for (int i = 0; i < 1000; ++i) deep.insert(1, "25");
-    EXPECT_EQ(unquote_all(deep, false), ".");
-}
-
-TEST(UriText, ResolvesPaths) {
-    EXPECT_EQ(resolved_parts("/a/./b/../c//d"), (std::vector<std::string>{"a", "c", "d"}));
-    EXPECT_EQ(resolved_parts("/../.."), std::vector<std::string>{});
-    EXPECT_TRUE(is_beneath({"a", "b"}, {"a"}));
-    EXPECT_FALSE(is_beneath({"ab"}, {"a"}));
-}
 
 TEST(ModelUri, IsReadAsMlflowReadsIt) {
     EXPECT_EQ(parse_model_uri("models:/m-1")->model_id, "m-1");

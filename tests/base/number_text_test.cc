@@ -1,3 +1,5 @@
+#include "base/text/number_text.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,9 +9,7 @@
 #include <limits>
 #include <random>
 
-#include "tuner/space/space.h"
-
-namespace tune::tuner {
+namespace tune {
 namespace {
 
 TEST(NumberText, IsPythonsRepr) {
@@ -24,6 +24,13 @@ TEST(NumberText, IsPythonsRepr) {
     EXPECT_EQ(number_text(123456789.0), "123456789.0");
     EXPECT_EQ(number_text(1e15), "1000000000000000.0");
     EXPECT_EQ(number_text(1e16), "1e+16");
+    EXPECT_EQ(number_text(1e22), "1e+22");
+    EXPECT_EQ(number_text(123456789.123), "123456789.123");
+    EXPECT_EQ(number_text(123456789012345.0), "123456789012345.0");
+    EXPECT_EQ(number_text(9007199254740993.0), "9007199254740992.0");
+    EXPECT_EQ(number_text(9999999999999998.0), "9999999999999998.0");
+    EXPECT_EQ(number_text(-0.00012345678901234567), "-0.00012345678901234567");
+    EXPECT_EQ(number_text(-std::numeric_limits<double>::max()), "-1.7976931348623157e+308");
     EXPECT_EQ(number_text(1.5e300), "1.5e+300");
     EXPECT_EQ(number_text(3e-4), "0.0003");
     EXPECT_EQ(number_text(0.30000000000000004), "0.30000000000000004");
@@ -44,5 +51,12 @@ TEST(NumberText, ReadsBackToTheSameDouble) {
     }
 }
 
+TEST(NumberText, TheShortestFormHasNoPointOfItsOwn) {
+    std::string text = "x=";
+    append_shortest(text, 1.0);
+    append_shortest(text, -0.5);
+    EXPECT_EQ(text, "x=1-0.5");
+}
+
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune

@@ -1,40 +1,24 @@
-#include "base/text/uri_text.h"
+#include "base/text/uri.h"
 
 #include <algorithm>
 
 #include "base/text/text.h"
-#include "tracker/store/registry/registry_types.h"
 
-namespace tune::tracker {
+namespace tune {
 namespace {
-
-int digit_of(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
 
 bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-bool is_scheme(std::string_view text) {
+}  // namespace
+
+bool is_uri_scheme(std::string_view text) {
     if (text.empty() || !is_letter(text.front())) return false;
     return std::all_of(text.begin(), text.end(), [](char c) {
         return is_letter(c) || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
     });
 }
-
-/// The character that the last three of `text` encode, or -1.
-int encoded_at_end(std::string_view text) {
-    if (text.size() < 3 || text[text.size() - 3] != '%') return -1;
-    const int high = digit_of(text[text.size() - 2]);
-    const int low = digit_of(text[text.size() - 1]);
-    return high < 0 || low < 0 ? -1 : high * 16 + low;
-}
-
-}  // namespace
 
 UriParts split_uri(std::string_view uri) {
     // urllib strips what browsers strip.
@@ -49,7 +33,7 @@ UriParts split_uri(std::string_view uri) {
     std::string_view rest = std::string_view(clean).substr(begin);
     UriParts parts;
     const std::size_t colon = rest.find(':');
-    if (colon != std::string_view::npos && is_scheme(rest.substr(0, colon))) {
+    if (colon != std::string_view::npos && is_uri_scheme(rest.substr(0, colon))) {
         parts.scheme = lower_ascii(rest.substr(0, colon));
         rest.remove_prefix(colon + 1);
     }
@@ -62,31 +46,35 @@ UriParts split_uri(std::string_view uri) {
     return parts;
 }
 
-std::string unquote_all(std::string_view text, bool plus_is_space) {
-    std::string out;
-    for (const char c : text) {
-        out += c;
-        for (int code = encoded_at_end(out); code >= 0; code = encoded_at_end(out)) {
-            out.resize(out.size() - 3);
-            out += static_cast<char>(code);
-        }
-        if (plus_is_space && out.back() == '+') out.back() = ' ';
+Authority split_authority(std::string_view authority) {
+    Authority parts;
+    if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
+        parts.has_user = true;
+        parts.user = authority.substr(0, at);
+        authority.remove_prefix(at + 1);
     }
-    return out;
-}
-
-std::string unquote_once(std::string_view text) {
-    std::string out;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const int code = encoded_at_end(text.substr(i, 3));
-        if (code < 0) {
-            out += text[i];
-            continue;
+    std::size_t port_begin = authority.rfind(':');
+    if (authority.starts_with('[')) {
+        parts.is_bracketed = true;
+        const std::size_t end = authority.find(']');
+        if (end == std::string_view::npos) {
+            parts.flaw = Authority::Flaw::kUnclosedBracket;
+            return parts;
         }
-        out += static_cast<char>(code);
-        i += 2;
+        parts.host = authority.substr(1, end - 1);
+        const bool is_host_only = end + 1 == authority.size();
+        if (!is_host_only && authority[end + 1] != ':')
+            parts.flaw = Authority::Flaw::kTextAfterBracket;
+        port_begin = parts.flaw == Authority::Flaw::kNone && !is_host_only ? end + 1
+                                                                           : std::string_view::npos;
+    } else {
+        parts.host = authority.substr(0, port_begin);
+        if (parts.host.find(':') != std::string_view::npos)
+            parts.flaw = Authority::Flaw::kColonInHost;
     }
-    return out;
+    parts.has_port = port_begin != std::string_view::npos;
+    if (parts.has_port) parts.port = authority.substr(port_begin + 1);
+    return parts;
 }
 
 std::vector<std::string> path_parts(std::string_view path) {
@@ -116,4 +104,4 @@ bool is_beneath(const std::vector<std::string>& inner, const std::vector<std::st
     return inner.size() >= outer.size() && std::equal(outer.begin(), outer.end(), inner.begin());
 }
 
-}  // namespace tune::tracker
+}  // namespace tune
