@@ -323,7 +323,7 @@ void AlertEngine::watch_running(std::unique_lock<std::mutex>& lock) {
     is_watch_full_ = false;
     if (!has_silence_rule()) return;
     lock.unlock();
-    const auto runs = store_.snapshot([](auto& connection) {
+    const auto runs = store_.snapshot([](sqlite::Connection& connection) {
         return running_runs(connection, static_cast<std::int64_t>(kWatchedRunsMax) + 1);
     });
     lock.lock();
@@ -393,8 +393,9 @@ void AlertEngine::read_history(std::unique_lock<std::mutex>& lock, const Unread&
 void AlertEngine::mark(std::unique_lock<std::mutex>& lock, const Alert& alert) {
     lock.unlock();
     const std::string key = tag_key(alert.kind);
-    const auto tag = store_.snapshot(
-        [&](auto& connection) { return find_run_tag(connection, alert.run_id, key); });
+    const auto tag = store_.snapshot([&](sqlite::Connection& connection) {
+        return find_run_tag(connection, alert.run_id, key);
+    });
     const bool is_known = tag && tag->has_value() && !alert.ends_run;
     Result<Outcome> done = Outcome{};
     if (!is_known) {

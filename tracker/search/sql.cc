@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "tracker/search/order_by_ties.h"
+
 namespace tune::tracker::search {
 namespace {
 
@@ -103,9 +105,7 @@ std::vector<OrderTerm> order_terms(const PageQuery& query) {
         const SortColumn& column = query.columns[i];
         const std::string value = column_name(i);
         if (column.has_nan)
-            terms.push_back(
-                {"(CASE typeof(" + value + ") WHEN 'null' THEN 2 WHEN 'text' THEN 1 ELSE 0 END)",
-                 true});
+            terms.push_back({sql_rank(value), true});
         else if (column.is_nullable)
             terms.push_back({"(" + value + " IS NULL)", true});
         terms.push_back({value, column.is_ascending});

@@ -97,14 +97,6 @@ public:
     /// searches.
     void set_time_limit(int limit_ms);
 
-    /// Something of the owner's that travels with the connection to whoever reads on it.
-    struct Companion {
-        void* object = nullptr;
-        std::uint64_t mark = 0;
-    };
-    void set_companion(Companion companion) { companion_ = companion; }
-    [[nodiscard]] const Companion& companion() const { return companion_; }
-
     [[nodiscard]] const std::string& path() const { return path_; }
 
 private:
@@ -129,7 +121,6 @@ private:
     int wal_pages_ = 0;
     std::int64_t failure_count_ = 0;
     std::int64_t deadline_ms_ = 0;
-    Companion companion_;
     SystemClock clock_;  // only for the time limit, which is real time by nature
     std::list<CachedStatement> statements_;  // most recently used first
     std::unordered_map<std::string_view, std::list<CachedStatement>::iterator> by_sql_;

@@ -93,7 +93,7 @@ struct Store::Parts {
           writer(std::move(writer_connection)),
           context(*writer, options, static_cast<std::uint64_t>(options.clock->now_ms())),
           checkpointer(std::move(checkpoint_connection)),
-          readers(writer->path(), options.reader_threads, options.read_timeout_ms, context.columns,
+          readers(writer->path(), options.reader_threads, options.read_timeout_ms,
                   ReadManners::of_this_machine()),
           commits(context, observers, checkpointer, readers, position) {
         observers.start();
@@ -188,10 +188,12 @@ void Store::stop() {
 }
 
 Result<void> Store::with_snapshot(
-    const std::function<Result<void>(sqlite::Connection&)>& read) const {
+    const std::function<Result<void>(const ReadSnapshot&)>& read) const {
     TUNE_TRY(lease, parts_->readers.lease());
+    MetricColumns& columns = parts_->context.columns;
+    const std::uint64_t mark = columns.now();  // before the transaction sees a commit
     TUNE_TRY(transaction, sqlite::Transaction::begin_read(lease.connection()));
-    TUNE_TRY_VOID(read(lease.connection()));
+    TUNE_TRY_VOID(read({lease.connection(), columns, mark}));
     return transaction.commit();
 }
 
@@ -200,50 +202,56 @@ bool Store::post_read(std::function<void()> job) {
 }
 
 Result<Experiment> Store::get_experiment(ExperimentId experiment_id) const {
-    return require(
-        snapshot([&](auto& connection) { return find_experiment(connection, experiment_id); }),
-        no_experiment(experiment_id));
+    return require(snapshot([&](sqlite::Connection& connection) {
+                       return find_experiment(connection, experiment_id);
+                   }),
+                   no_experiment(experiment_id));
 }
 
 Result<Experiment> Store::get_experiment_by_name(std::string_view name) const {
-    return require(
-        snapshot([&](auto& connection) { return find_experiment_by_name(connection, name); }),
-        {Code::kResourceDoesNotExist,
-         "Could not find experiment with name '" + std::string(name) + "'"});
+    return require(snapshot([&](sqlite::Connection& connection) {
+                       return find_experiment_by_name(connection, name);
+                   }),
+                   {Code::kResourceDoesNotExist,
+                    "Could not find experiment with name '" + std::string(name) + "'"});
 }
 
 Result<Page<Experiment>> Store::search_experiments(const SearchExperiments& query) const {
-    return snapshot(
-        [&](auto& connection) { return tracker::search_experiments(connection, query); });
+    return snapshot([&](sqlite::Connection& connection) {
+        return tracker::search_experiments(connection, query);
+    });
 }
 
 Result<std::vector<ExperimentStatistics>> Store::experiment_statistics() const {
-    return snapshot([&](auto& connection) { return tracker::experiment_statistics(connection); });
+    return snapshot(
+        [&](sqlite::Connection& connection) { return tracker::experiment_statistics(connection); });
 }
 
 Result<Run> Store::get_run(std::string_view run_id) const {
-    return snapshot([&](auto& connection) { return load_run(connection, run_id); });
+    return snapshot([&](sqlite::Connection& connection) { return load_run(connection, run_id); });
 }
 
 Result<RunInfo> Store::get_run_info(std::string_view run_id) const {
-    return require(snapshot([&](auto& connection) { return find_run_info(connection, run_id); }),
-                   no_run(run_id));
+    return require(
+        snapshot([&](sqlite::Connection& connection) { return find_run_info(connection, run_id); }),
+        no_run(run_id));
 }
 
 Result<Page<Run>> Store::search_runs(const SearchRuns& query) const {
-    return snapshot([&](auto& connection) { return tracker::search_runs(connection, query); });
+    return snapshot([&](auto& snapshot) { return tracker::search_runs(snapshot, query); });
 }
 
 Result<std::vector<DatasetSummary>> Store::search_datasets(
     std::span<const ExperimentId> experiment_ids) const {
-    return snapshot(
-        [&](auto& connection) { return tracker::search_datasets(connection, experiment_ids); });
+    return snapshot([&](sqlite::Connection& connection) {
+        return tracker::search_datasets(connection, experiment_ids);
+    });
 }
 
 Result<Page<Metric>> Store::metric_history(std::string_view run_id, std::string_view key,
                                            std::optional<std::int64_t> max_results,
                                            std::string_view page_token) const {
-    return snapshot([&](auto& connection) {
+    return snapshot([&](sqlite::Connection& connection) {
         return tracker::metric_history(connection, run_id, key, max_results, page_token);
     });
 }
@@ -251,7 +259,7 @@ Result<Page<Metric>> Store::metric_history(std::string_view run_id, std::string_
 Result<std::vector<RunHistory>> Store::metric_history_bulk(std::span<const std::string> run_ids,
                                                            std::string_view key,
                                                            std::int64_t max_results) const {
-    return snapshot([&](auto& connection) {
+    return snapshot([&](sqlite::Connection& connection) {
         return tracker::metric_history_bulk(connection, run_ids, key, max_results);
     });
 }
@@ -259,38 +267,42 @@ Result<std::vector<RunHistory>> Store::metric_history_bulk(std::span<const std::
 Result<std::vector<RunHistory>> Store::metric_history_bulk_interval(
     std::span<const std::string> run_ids, std::string_view key, std::optional<StepRange> range,
     std::int64_t max_results) const {
-    return snapshot([&](auto& connection) {
+    return snapshot([&](sqlite::Connection& connection) {
         return tracker::metric_history_bulk_interval(connection, run_ids, key, range, max_results);
     });
 }
 
 Result<std::vector<Series>> Store::series(std::span<const std::string> run_ids,
                                           std::string_view key, std::int64_t bucket_count) const {
-    return snapshot(
-        [&](auto& connection) { return tracker::series(connection, run_ids, key, bucket_count); });
+    return snapshot([&](sqlite::Connection& connection) {
+        return tracker::series(connection, run_ids, key, bucket_count);
+    });
 }
 
 Result<LoggedModel> Store::get_logged_model(std::string_view model_id) const {
-    return snapshot(
-        [&](auto& connection) { return tracker::get_logged_model(connection, model_id); });
+    return snapshot([&](sqlite::Connection& connection) {
+        return tracker::get_logged_model(connection, model_id);
+    });
 }
 
 Result<Page<LoggedModel>> Store::search_logged_models(const SearchLoggedModels& query) const {
-    return snapshot(
-        [&](auto& connection) { return tracker::search_logged_models(connection, query); });
+    return snapshot([&](sqlite::Connection& connection) {
+        return tracker::search_logged_models(connection, query);
+    });
 }
 
 Result<std::vector<Document>> Store::list_documents(std::string_view collection,
                                                     std::string_view key_prefix) const {
-    return snapshot([&](auto& connection) {
+    return snapshot([&](sqlite::Connection& connection) {
         return tracker::list_documents(connection, collection, key_prefix);
     });
 }
 
 Result<std::optional<Document>> Store::get_document(std::string_view collection,
                                                     std::string_view key) const {
-    return snapshot(
-        [&](auto& connection) { return tracker::get_document(connection, collection, key); });
+    return snapshot([&](sqlite::Connection& connection) {
+        return tracker::get_document(connection, collection, key);
+    });
 }
 
 std::int64_t Store::last_position() const {

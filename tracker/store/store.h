@@ -22,11 +22,9 @@
 #include "base/result.h"
 #include "tracker/store/commands/commands.h"
 #include "tracker/store/commands/events.h"
+#include "tracker/store/reads/read_snapshot.h"
 #include "tracker/store/types.h"
 
-namespace tune::tracker::sqlite {
-class Connection;
-}
 namespace tune::tracker {
 class Outbox;
 struct StoreStatistics;
@@ -176,10 +174,10 @@ public:
     /// the store is stopping.
     [[nodiscard]] bool post_read(std::function<void()> job);
 
-    /// Runs `read`, a function from sqlite::Connection& to a Result, on a pooled connection in one
-    /// snapshot. For the other headers of this folder (all SQL lies here).
+    /// Runs `read`, a function from ReadSnapshot (or its sqlite::Connection&) to a Result, on a
+    /// pooled connection. For the other headers of this folder (all SQL lies here).
     template <class Read>
-    [[nodiscard]] auto snapshot(Read read) const -> std::invoke_result_t<Read, sqlite::Connection&>;
+    [[nodiscard]] auto snapshot(Read read) const -> std::invoke_result_t<Read, const ReadSnapshot&>;
 
     /// Deleted ones too. Errors: kResourceDoesNotExist "No Experiment with id=999 exists".
     [[nodiscard]] Result<Experiment> get_experiment(ExperimentId experiment_id) const;
@@ -241,20 +239,20 @@ private:
     struct Parts;
     explicit Store(std::unique_ptr<Parts> parts);
     [[nodiscard]] Result<void> with_snapshot(
-        const std::function<Result<void>(sqlite::Connection&)>& read) const;
+        const std::function<Result<void>(const ReadSnapshot&)>& read) const;
     std::unique_ptr<Parts> parts_;
 };
 
 template <class Read>
-auto Store::snapshot(Read read) const -> std::invoke_result_t<Read, sqlite::Connection&> {
-    std::optional<std::invoke_result_t<Read, sqlite::Connection&>> answer;
-    Result<void> done = with_snapshot([&](sqlite::Connection& connection) -> Result<void> {
-        answer.emplace(read(connection));
-        if (!*answer) return answer->error();
+auto Store::snapshot(Read read) const -> std::invoke_result_t<Read, const ReadSnapshot&> {
+    std::optional<std::invoke_result_t<Read, const ReadSnapshot&>> result;
+    Result<void> done = with_snapshot([&](const ReadSnapshot& snapshot) -> Result<void> {
+        result.emplace(read(snapshot));
+        if (!*result) return result->error();
         return {};
     });
     if (!done) return std::move(done).error();
-    return std::move(*answer);
+    return std::move(*result);
 }
 
 }  // namespace tune::tracker

@@ -62,7 +62,7 @@ Result<void> WebhookService::load() {
         TUNE_TRY(webhook, webhook_from_document(document.json_text));
         book_.put(std::move(webhook));
     }
-    TUNE_TRY(keys, store_.snapshot([](auto& connection) {
+    TUNE_TRY(keys, store_.snapshot([](sqlite::Connection& connection) {
         return list_document_keys(connection, kDeliveryCollection);
     }));
     waiting_.store(static_cast<std::int64_t>(keys.size()));

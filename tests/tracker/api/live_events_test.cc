@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "tracker/api/ui/live_topic.h"
+
 namespace tune::tracker {
 namespace {
 
@@ -148,14 +150,14 @@ TEST_F(LiveEventsTest, ReplaceAFloodOfPointsByAResync) {
     Reader reader(hub_, {"run:r"});
     commit({MetricsLogged{"r", 3, {metric("m", 0, 0)}}});
     reader.next();
-    commit({MetricsLogged{"r", 3, std::vector<Metric>(LiveEvents::kPointsMax + 1)}});
+    commit({MetricsLogged{"r", 3, std::vector<Metric>(LiveTopic::kPointsMax + 1)}});
     EXPECT_EQ(reader.next()[0], "resync");
 }
 
 TEST_F(LiveEventsTest, SendABusyExperimentPieceByPiece) {
     Reader reader(hub_, {"experiment:3"});
     std::vector<Event> events;
-    for (std::size_t i = 0; i < LiveEvents::kFlushEventsMax * 2; ++i)
+    for (std::size_t i = 0; i < LiveTopic::kFlushEventsMax * 2; ++i)
         events.push_back(MetricsLogged{"r" + std::to_string(i), 3, {metric("m", 1, 1)}});
     commit(events);
     std::set<std::string> runs;

@@ -94,7 +94,7 @@ private:
     /// Only one is made at a time. Empty after the end.
     Result<std::string> next_piece() {
         if (is_at_end_) return std::string();
-        return store_.snapshot([this](auto& connection) -> Result<std::string> {
+        return store_.snapshot([this](sqlite::Connection& connection) -> Result<std::string> {
             // Looked up each time: the run may be removed for good meanwhile.
             TUNE_TRY(series, find_series(connection, wanted_.run_id, wanted_.key));
             if (series.run_row == 0) return no_run(wanted_.run_id);
@@ -141,7 +141,7 @@ private:
 
 Result<bool> is_long(const Store& store, const HistoryRequest& wanted) {
     if (wanted.max_results || !wanted.page_token.empty()) return false;
-    return store.snapshot([&](auto& connection) -> Result<bool> {
+    return store.snapshot([&](sqlite::Connection& connection) -> Result<bool> {
         TUNE_TRY(series, find_series(connection, wanted.run_id, wanted.key));
         TUNE_TRY(count, count_points(connection, series));
         return count >= kStreamedPointsMin;

@@ -125,7 +125,7 @@ Result<std::string> get_buckets(const Store& store, const Request& request) {
     TUNE_TRY(buckets, message.integer("buckets"));
     TUNE_TRY(window, read_window(message));
     const std::vector<std::string> run_ids = without_repeats(ids);
-    TUNE_TRY(all, store.snapshot([&](auto& connection) {
+    TUNE_TRY(all, store.snapshot([&](sqlite::Connection& connection) {
         return series(connection, run_ids, key, buckets.value_or(kBucketsUnasked), window);
     }));
     JsonWriter out;

@@ -61,13 +61,13 @@ Error too_many_wanted(std::int64_t max_results) {
 Result<std::string> page_answer(const Store& store, const SearchRequest& wanted) {
     if (wanted.query.max_results > kSearchResultsMax)
         return too_many_wanted(wanted.query.max_results);
-    return store.snapshot([&wanted](auto& connection) -> Result<std::string> {
-        TUNE_TRY(found, find_runs(connection, wanted.query));
+    return store.snapshot([&wanted](const ReadSnapshot& snapshot) -> Result<std::string> {
+        TUNE_TRY(found, find_runs(snapshot, wanted.query));
         JsonWriter out;
         out.begin_object();
         // MLflow leaves out an empty list.
         if (!found.rows.empty()) out.key("runs").begin_array();
-        TUNE_TRY_VOID(visit_runs(connection, found.rows, wanted.fields,
+        TUNE_TRY_VOID(visit_runs(snapshot, found.rows, wanted.fields,
                                  [&out](std::size_t, const RunView& run) {
                                      write_run(out, run);
                                      return true;
@@ -116,7 +116,7 @@ public:
 private:
     /// Lines up to kRunStreamPieceBytes and the one that passes it; empty after the last.
     Result<std::string> next_piece() {
-        return store_.snapshot([this](auto& connection) -> Result<std::string> {
+        return store_.snapshot([this](sqlite::Connection& connection) -> Result<std::string> {
             JsonWriter out;
             const std::span rest = std::span(rows_).subspan(at_);
             std::size_t done_count = rest.size();
@@ -153,8 +153,8 @@ Result<Response> stream_answer(Store& store, const std::shared_ptr<std::atomic<i
         return Error{Code::kRequestLimitExceeded, "As many searches as the server can stream (" +
                                                       std::to_string(kRunStreamsMax) +
                                                       ") are under way. Try again later."};
-    TUNE_TRY(rows, store.snapshot([&](auto& connection) {
-        return find_all_runs(connection, std::move(wanted.query), limit);
+    TUNE_TRY(rows, store.snapshot([&](const ReadSnapshot& snapshot) {
+        return find_all_runs(snapshot, std::move(wanted.query), limit);
     }));
     Response response;
     response.content_type = kJsonLines;
@@ -173,7 +173,7 @@ Result<std::string> get_run_answer(const Store& store, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(run_id, message.run_id());
     TUNE_TRY(fields, read_fields(message));
-    return store.snapshot([&](auto& connection) -> Result<std::string> {
+    return store.snapshot([&](sqlite::Connection& connection) -> Result<std::string> {
         TUNE_TRY(row, find_run_row(connection, run_id));
         if (row == 0) return no_run(run_id);
         JsonWriter out;

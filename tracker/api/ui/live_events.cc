@@ -1,16 +1,35 @@
+// From the store's commits to the page's topics. A table has one row per type of store event: which
+// event of the page it becomes and how it merges into a topic. Types without a row do not concern
+// the page.
+//
+// on_commit runs on the store's observer thread, where a slow observer slows all writes: it only
+// merges, and only into topics that somebody watches. The thread here serialises and publishes, at
+// most once per topic and interval.
+
 #include "tracker/api/ui/live_events.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <type_traits>
+#include <variant>
 #include <vector>
+
+#include "tracker/api/ui/live_topic.h"
 
 namespace tune::tracker {
 namespace {
 
+constexpr const char* kExperimentsTopic = "experiments";
+
 std::string experiment_topic(ExperimentId id) {
     return "experiment:" + std::to_string(id);
+}
+
+std::string run_topic(const std::string& run_id) {
+    return "run:" + run_id;
 }
 
 Json run_fields(const RunInfo& info) {
@@ -25,107 +44,102 @@ Json run_fields(const RunInfo& info) {
     return fields;
 }
 
-/// Whether `metric` is newer than `old` by MLflow's order: step, then timestamp, then value.
-bool supersedes(const Metric& metric, const Metric& old) {
-    if (metric.step != old.step) return metric.step > old.step;
-    if (metric.timestamp_ms != old.timestamp_ms) return metric.timestamp_ms > old.timestamp_ms;
-    return !(metric.value < old.value);
+Json tag_fields(const std::vector<Tag>& tags) {
+    Json out = Json::object();
+    for (const Tag& tag : tags) out[tag.key] = tag.value;
+    return out;
 }
 
-/// What changed of one run.
-struct RunChanges {
-    Json fields;
-    std::map<std::string, Metric> latest;
-    std::vector<Metric> points;
-    std::map<std::string, std::string> params;
+// One function per type: what of the event a topic sends.
+
+void merge(LiveTopic& topic, const RunCreated& created) {
+    Json fields = run_fields(created.info);
+    fields["tags"] = tag_fields(created.tags);
+    topic.merge_run(created.info.run_id, created.info.experiment_id, fields);
+}
+
+void merge(LiveTopic& topic, const RunUpdated& updated) {
+    topic.merge_run(updated.info.run_id, updated.info.experiment_id, run_fields(updated.info));
+}
+
+void merge(LiveTopic& topic, const TagsSet& set) {
+    topic.merge_run(set.run_id, set.experiment_id, Json{{"tags", tag_fields(set.tags)}});
+}
+
+void merge(LiveTopic& topic, const TagDeleted& deleted) {
+    topic.merge_run(deleted.run_id, deleted.experiment_id,
+                    Json{{"tags", {{deleted.key, nullptr}}}});
+}
+
+void merge(LiveTopic& topic, const MetricsLogged& logged) {
+    topic.merge_metrics(logged);
+}
+
+void merge(LiveTopic& topic, const ParamsLogged& logged) {
+    topic.merge_params(logged);
+}
+
+void merge(LiveTopic& topic, const ExperimentChanged& changed) {
+    topic.merge_experiment(changed.experiment);
+}
+
+/// The two topics that an event belongs to.
+template <class E>
+std::array<std::string, 2> topics_of(const E& event) {
+    if constexpr (std::is_same_v<E, ExperimentChanged>)
+        return {kExperimentsTopic, experiment_topic(event.experiment.experiment_id)};
+    else if constexpr (requires { event.info; })
+        return {experiment_topic(event.info.experiment_id), run_topic(event.info.run_id)};
+    else
+        return {experiment_topic(event.experiment_id), run_topic(event.run_id)};
+}
+
+/// How one type of store event reaches the page.
+struct Row {
+    std::array<std::string, 2> (*topics)(const Event& event) = nullptr;
+    void (*merge)(LiveTopic& topic, const Event& event) = nullptr;
+    /// Marks the experiment in the list of experiments; for new states of runs only.
+    void (*mark_active)(LiveTopic& list, const Event& event) = nullptr;
 };
 
-Json latest_of(const std::map<std::string, Metric>& latest) {
-    Json out = Json::object();
-    for (const auto& [key, metric] : latest)
-        out[key] = {{"value", json_number(metric.value)},
-                    {"step", metric.step},
-                    {"timestamp", metric.timestamp_ms}};
-    return out;
+template <class E>
+constexpr Row row() {
+    Row row;
+    row.topics = [](const Event& event) { return topics_of(std::get<E>(event)); };
+    row.merge = [](LiveTopic& topic, const Event& event) { merge(topic, std::get<E>(event)); };
+    if constexpr (requires(const E& event) { event.info; })
+        row.mark_active = [](LiveTopic& list, const Event& event) {
+            list.mark_active(std::get<E>(event).info.experiment_id);
+        };
+    return row;
 }
 
-Json points_of(const std::vector<Metric>& points) {
-    Json out = Json::array();
-    for (const Metric& point : points)
-        out.push_back({point.key, point.step, point.timestamp_ms, json_number(point.value)});
-    return out;
+template <class E, std::size_t kIndex = 0>
+constexpr std::size_t index_of() {
+    if constexpr (std::is_same_v<E, std::variant_alternative_t<kIndex, Event>>)
+        return kIndex;
+    else
+        return index_of<E, kIndex + 1>();
 }
+
+template <class... Types>
+constexpr auto make_rows() {
+    std::array<Row, std::variant_size_v<Event>> rows{};
+    ((rows[index_of<Types>()] = row<Types>()), ...);
+    return rows;
+}
+
+/// By Event::index().
+constexpr auto kRows = make_rows<RunCreated,         // run, with tags
+                                 RunUpdated,         // run
+                                 TagsSet,            // run, tags only
+                                 TagDeleted,         // run, tags only
+                                 MetricsLogged,      // metrics
+                                 ParamsLogged,       // params
+                                 ExperimentChanged>  // experiment
+    ();
 
 }  // namespace
-
-struct LiveEvents::Topic {
-    /// A topic of one run sends all its points, one of an experiment only the latest of each run.
-    bool is_run = false;
-    std::int64_t last_flush_ms = std::numeric_limits<std::int64_t>::min() / 2;
-    std::map<std::string, RunChanges> runs;
-    std::map<std::string, Json> experiments;
-    std::map<std::string, bool> active_experiments;
-    bool lost_points = false;
-
-    [[nodiscard]] bool is_empty() const {
-        return runs.empty() && experiments.empty() && active_experiments.empty() && !lost_points;
-    }
-
-    void add_fields(const std::string& run_id, ExperimentId experiment_id, const Json& fields) {
-        Json& into = runs[run_id].fields;
-        if (into.is_null())
-            into = {{"run_id", run_id}, {"experiment_id", std::to_string(experiment_id)}};
-        for (const auto& [name, value] : fields.items()) {
-            if (name == "tags" && into.contains("tags"))
-                into["tags"].update(value);
-            else
-                into[name] = value;
-        }
-    }
-
-    void add_metrics(const MetricsLogged& logged) {
-        RunChanges& run = runs[logged.run_id];
-        if (is_run) {
-            if (run.points.size() + logged.metrics.size() > kPointsMax) {
-                run.points.clear();
-                lost_points = true;
-            } else {
-                run.points.insert(run.points.end(), logged.metrics.begin(), logged.metrics.end());
-            }
-            return;
-        }
-        for (const Metric& metric : logged.metrics) {
-            const auto [at, is_new] = run.latest.emplace(metric.key, metric);
-            if (!is_new && supersedes(metric, at->second)) at->second = metric;
-        }
-    }
-
-    /// Sends at most kFlushEventsMax events; what is left stays.
-    void flush(EventHub& hub, const std::string& name) {
-        std::size_t sent = 0;
-        const auto send = [&](std::string_view type, const Json& data) {
-            hub.publish(name, type, data);
-            ++sent;
-        };
-        if (lost_points) send("resync", Json::object());
-        lost_points = false;
-        for (const auto& [id, fields] : experiments) send("experiment", fields);
-        experiments.clear();
-        for (const auto& [id, unused] : active_experiments)
-            send("activity", {{"experiment_id", id}});
-        active_experiments.clear();
-        while (!runs.empty() && sent < kFlushEventsMax) {
-            const auto& [run_id, run] = *runs.begin();
-            if (!run.fields.is_null()) send("run", run.fields);
-            if (!run.latest.empty())
-                send("metrics", {{"run_id", run_id}, {"latest", latest_of(run.latest)}});
-            if (!run.points.empty())
-                send("metrics", {{"run_id", run_id}, {"points", points_of(run.points)}});
-            if (!run.params.empty()) send("params", {{"run_id", run_id}, {"params", run.params}});
-            runs.erase(runs.begin());
-        }
-    }
-};
 
 LiveEvents::LiveEvents(EventHub& hub, const Clock& clock)
     : hub_(hub), clock_(clock), thread_([this] { run(); }) {}
@@ -140,73 +154,21 @@ LiveEvents::~LiveEvents() {
 }
 
 /// The pending changes of a topic that somebody watches, else nullptr. REQUIRES: mutex_ is held.
-LiveEvents::Topic* LiveEvents::topic_of(const std::string& name) {
+LiveTopic* LiveEvents::find_topic(const std::string& name) {
     const auto found = topics_.find(name);
     if (found != topics_.end()) return found->second.get();
     if (!hub_.wanted(name)) return nullptr;
-    auto topic = std::make_unique<Topic>();
-    topic->is_run = name.starts_with("run:");
+    auto topic = std::make_unique<LiveTopic>(name.starts_with("run:"));
     return topics_.emplace(name, std::move(topic)).first->second.get();
 }
 
 void LiveEvents::add(const Event& event) {
-    const auto each_topic_of_run = [this](const std::string& run_id, ExperimentId experiment_id,
-                                          const auto& work) {
-        if (Topic* topic = topic_of(experiment_topic(experiment_id))) work(*topic);
-        if (Topic* topic = topic_of("run:" + run_id)) work(*topic);
-    };
-    const auto add_fields = [&](const std::string& run_id, ExperimentId experiment_id,
-                                const auto& make) {
-        each_topic_of_run(run_id, experiment_id,
-                          [&](Topic& topic) { topic.add_fields(run_id, experiment_id, make()); });
-    };
-    const auto add_activity = [this](ExperimentId id) {
-        if (Topic* topic = topic_of("experiments")) topic->active_experiments[std::to_string(id)];
-    };
-    const auto tags_json = [](const std::vector<Tag>& tags) {
-        Json out = Json::object();
-        for (const Tag& tag : tags) out[tag.key] = tag.value;
-        return out;
-    };
-    if (const auto* created = std::get_if<RunCreated>(&event)) {
-        add_activity(created->info.experiment_id);
-        add_fields(created->info.run_id, created->info.experiment_id, [&] {
-            Json fields = run_fields(created->info);
-            fields["tags"] = tags_json(created->tags);
-            return fields;
-        });
-    } else if (const auto* updated = std::get_if<RunUpdated>(&event)) {
-        add_activity(updated->info.experiment_id);
-        add_fields(updated->info.run_id, updated->info.experiment_id,
-                   [&] { return run_fields(updated->info); });
-    } else if (const auto* tags = std::get_if<TagsSet>(&event)) {
-        add_fields(tags->run_id, tags->experiment_id, [&] {
-            return Json{{"tags", tags_json(tags->tags)}};
-        });
-    } else if (const auto* tag = std::get_if<TagDeleted>(&event)) {
-        add_fields(tag->run_id, tag->experiment_id, [&] {
-            return Json{{"tags", {{tag->key, nullptr}}}};
-        });
-    } else if (const auto* metrics = std::get_if<MetricsLogged>(&event)) {
-        each_topic_of_run(metrics->run_id, metrics->experiment_id,
-                          [&](Topic& topic) { topic.add_metrics(*metrics); });
-    } else if (const auto* params = std::get_if<ParamsLogged>(&event)) {
-        each_topic_of_run(params->run_id, params->experiment_id, [&](Topic& topic) {
-            for (const Param& param : params->params)
-                topic.runs[params->run_id].params[param.key] = param.value;
-        });
-    } else if (const auto* changed = std::get_if<ExperimentChanged>(&event)) {
-        const Experiment& experiment = changed->experiment;
-        const std::string id = std::to_string(experiment.experiment_id);
-        const auto work = [&](Topic& topic) {
-            topic.experiments[id] = {
-                {"experiment_id", id},
-                {"name", experiment.name},
-                {"lifecycle_stage", lifecycle_name(experiment.lifecycle_stage)}};
-        };
-        if (Topic* topic = topic_of("experiments")) work(*topic);
-        if (Topic* topic = topic_of("experiment:" + id)) work(*topic);
-    }
+    const Row& row = kRows[event.index()];
+    if (row.merge == nullptr) return;
+    if (row.mark_active != nullptr)
+        if (LiveTopic* list = find_topic(kExperimentsTopic)) row.mark_active(*list, event);
+    for (const std::string& name : row.topics(event))
+        if (LiveTopic* topic = find_topic(name)) row.merge(*topic, event);
 }
 
 void LiveEvents::on_commit(const Commit& commit) {
@@ -224,20 +186,16 @@ void LiveEvents::on_commit(const Commit& commit) {
 std::int64_t LiveEvents::flush_due(std::int64_t now_ms) {
     std::int64_t next_ms = std::numeric_limits<std::int64_t>::max();
     for (auto at = topics_.begin(); at != topics_.end();) {
-        Topic& topic = *at->second;
-        const auto is_due = [&topic, now_ms] {
-            return topic.last_flush_ms + kFlushInterval_ms <= now_ms;
-        };
-        if (!topic.is_empty() && is_due()) {
-            topic.flush(hub_, at->first);
-            topic.last_flush_ms = now_ms;
-        }
+        LiveTopic& topic = *at->second;
+        if (!topic.is_empty() && topic.is_due(now_ms, kFlushInterval_ms))
+            topic.flush(hub_, at->first, now_ms);
         // It stays for an interval after a flush, since a new one is flushed at once.
-        if (topic.is_empty() && (is_due() || !hub_.wanted(at->first))) {
+        if (topic.is_empty() &&
+            (topic.is_due(now_ms, kFlushInterval_ms) || !hub_.wanted(at->first))) {
             at = topics_.erase(at);
             continue;
         }
-        next_ms = std::min(next_ms, topic.last_flush_ms + kFlushInterval_ms);
+        next_ms = std::min(next_ms, topic.last_flush_ms() + kFlushInterval_ms);
         ++at;
     }
     return next_ms;

@@ -28,17 +28,14 @@
 
 namespace tune::tracker {
 
-/// Thread-safe. Costs a look-up an event while nobody listens. Memory: what changed in the topics
-/// that somebody watches since their last flush; a run's points beyond kPointsMax become one
-/// `resync`.
+class LiveTopic;
+
+/// Thread-safe. Costs a look-up per event while nobody listens. Memory: what changed since the last
+/// flush in the topics that somebody watches (see LiveTopic).
 class LiveEvents final : public CommitObserver {
 public:
     /// Time between two flushes of one topic.
     static constexpr std::int64_t kFlushInterval_ms = 250;
-    /// Events a flush; the rest of a busy experiment's runs follow in the next ones.
-    static constexpr std::size_t kFlushEventsMax = 64;
-    /// Points of a run between two flushes.
-    static constexpr std::size_t kPointsMax = 20'000;
 
     LiveEvents(EventHub& hub, const Clock& clock);
     ~LiveEvents() override;
@@ -48,10 +45,8 @@ public:
     void on_commit(const Commit& commit) override;
 
 private:
-    struct Topic;
-
     void add(const Event& event);
-    Topic* topic_of(const std::string& name);
+    LiveTopic* find_topic(const std::string& name);
     void run();
     std::int64_t flush_due(std::int64_t now_ms);
 
@@ -59,7 +54,7 @@ private:
     const Clock& clock_;
     std::mutex mutex_;
     std::condition_variable wake_;
-    std::map<std::string, std::unique_ptr<Topic>> topics_;
+    std::map<std::string, std::unique_ptr<LiveTopic>> topics_;
     bool has_new_topic_ = false;
     bool stopping_ = false;
     std::thread thread_;

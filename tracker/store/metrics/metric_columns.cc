@@ -62,12 +62,13 @@ void MetricColumns::put(const ChunkKey& key, std::uint64_t at,
 
 Result<void> ColumnReader::enter(std::int64_t chunk) {
     std::shared_ptr<const MetricChunk>& met = met_[chunk];
-    const bool is_cached = cache_ != nullptr && key_id_ != 0;
-    if (met == nullptr && is_cached) met = cache_->find({key_id_, column_, chunk}, at_);
+    const bool is_cached = key_id_ != 0;
+    const ChunkKey key{key_id_, column_, chunk};
+    if (met == nullptr && is_cached) met = snapshot_.columns.find(key, snapshot_.mark);
     if (met == nullptr) {
         TUNE_TRY(loaded, load(chunk));
         met = std::move(loaded);
-        if (is_cached) cache_->put({key_id_, column_, chunk}, at_, met);
+        if (is_cached) snapshot_.columns.put(key, snapshot_.mark, met);
     }
     values_ = met;
     chunk_ = chunk;
@@ -90,7 +91,7 @@ Result<void> ColumnReader::load_metric(std::int64_t chunk, MetricChunk& values) 
                          : column_ == Column::kMax ? "m.max_value"
                                                    : "iif(m.is_nan, NULL, m.value)";
     // CROSS JOIN: the runs of the chunk first, then one look-up each.
-    TUNE_TRY(select, connection_.prepare(
+    TUNE_TRY(select, snapshot_.connection.prepare(
                          std::string("SELECT r.run_row, ") + column +
                          " FROM runs r CROSS JOIN latest_metrics m ON m.run_row = r.run_row AND "
                          "m.key_id = ?1 WHERE r.run_row >= ?2 AND r.run_row < ?3"));
@@ -105,8 +106,9 @@ Result<void> ColumnReader::load_metric(std::int64_t chunk, MetricChunk& values) 
 
 Result<void> ColumnReader::load_runs(std::int64_t chunk, MetricChunk& values) {
     values.fill(std::bit_cast<double>(kNoPlace));
-    TUNE_TRY(select, connection_.prepare("SELECT run_row, experiment_id, life, start_time_ms FROM "
-                                         "runs WHERE run_row >= ?1 AND run_row < ?2"));
+    TUNE_TRY(select,
+             snapshot_.connection.prepare("SELECT run_row, experiment_id, life, start_time_ms FROM "
+                                          "runs WHERE run_row >= ?1 AND run_row < ?2"));
     select.with(chunk * kChunkRuns, (chunk + 1) * kChunkRuns);
     for (;;) {
         TUNE_TRY(has_row, select.step());

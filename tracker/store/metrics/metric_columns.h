@@ -26,6 +26,7 @@
 #include "tracker/search/filter.h"
 #include "tracker/sqlite/connection.h"
 #include "tracker/store/metrics/metric_log.h"
+#include "tracker/store/reads/read_snapshot.h"
 
 namespace tune::tracker {
 
@@ -110,11 +111,9 @@ private:
 /// One column as a reader sees it. Not thread-safe; lives within one snapshot.
 class ColumnReader {
 public:
-    /// `cache` may be null. `at`: MetricColumns::now() from before the snapshot. `key_id` 0: no run
-    /// has this metric.
-    ColumnReader(sqlite::Connection& connection, MetricColumns* cache, std::uint64_t at,
-                 std::int64_t key_id, Column column)
-        : connection_(connection), cache_(cache), at_(at), key_id_(key_id), column_(column) {}
+    /// `key_id` 0: no run has this metric.
+    ColumnReader(const ReadSnapshot& snapshot, std::int64_t key_id, Column column)
+        : snapshot_(snapshot), key_id_(key_id), column_(column) {}
 
     /// The run's value, NaN, or kNoMetric. Cost: some ns once the chunk is there, else kChunkRuns
     /// look-ups. REQUIRES: run_row >= 0.
@@ -135,9 +134,7 @@ private:
     [[nodiscard]] Result<void> load_metric(std::int64_t chunk, MetricChunk& values);
     [[nodiscard]] Result<void> load_runs(std::int64_t chunk, MetricChunk& values);
 
-    sqlite::Connection& connection_;
-    MetricColumns* cache_;
-    std::uint64_t at_;
+    ReadSnapshot snapshot_;
     std::int64_t key_id_;
     Column column_;
     std::int64_t chunk_ = -1;

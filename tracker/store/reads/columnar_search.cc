@@ -1,3 +1,17 @@
+// A search by metrics over rows reads one page of SQLite a run and metric; over columns it reads 8
+// bytes of memory. The plan:
+//
+//   1. Conditions on metrics alone, joined to the rest by AND, are tested on columns. Whatever else
+//      the filter has goes to SQL.
+//   2. Without such a rest, all runs of the store are passed over in memory; the column of places
+//      says which are in the wanted experiments. With it, or where the experiments are small, SQL
+//      lists the runs in the order of ties, and columns test each.
+//   3. RunRanking keeps the first of the page.
+//
+// Why the page is that of SQL: the columns are exact for the snapshot (metric_columns.h), and order
+// and ties are defined once for both (search/order_by_ties.h). Tokens of both kinds have the same
+// form; the property test compares page after page while writers change the runs.
+
 #include "tracker/store/reads/columnar_search.h"
 
 #include <algorithm>
@@ -9,20 +23,21 @@
 #include <optional>
 #include <tuple>
 
+#include "tracker/search/order_by_ties.h"
 #include "tracker/search/page_token.h"
 #include "tracker/sqlite/connection.h"
+#include "tracker/store/reads/run_ranking.h"
 
 namespace tune::tracker {
 namespace {
 
 /// Runs that are listed by SQL in less time than 100,000 are passed over in memory.
 constexpr std::int64_t kFewRuns = 1'024;
-/// Runs of which columns do not decide which comes first; beyond it SQL lists them in order.
-constexpr std::size_t kIdLookupsMax = 4'096;
 
 using search::Clause;
 using search::Comparator;
 using search::Condition;
+using search::ValueRank;
 
 bool is_on_metrics(const Condition& condition) {
     bool is_all = true;
@@ -56,7 +71,7 @@ bool holds(double left, Comparator comparator, double right) {
 /// All columns of a search, each once.
 class Columns {
 public:
-    explicit Columns(sqlite::Connection& connection) : connection_(connection) {}
+    explicit Columns(const ReadSnapshot& snapshot) : snapshot_(snapshot) {}
 
     /// `Item`: a Clause or an OrderKey.
     template <class Item>
@@ -64,7 +79,7 @@ public:
         const auto key = std::pair(item.key, column_of(item.aggregate));
         const auto known = readers_.find(key);
         if (known != readers_.end()) return &known->second;
-        TUNE_TRY(find, connection_.prepare("SELECT key_id FROM keys WHERE name = ?"));
+        TUNE_TRY(find, snapshot_.connection.prepare("SELECT key_id FROM keys WHERE name = ?"));
         TUNE_TRY(has_key, find.with(item.key).step());
         const std::int64_t key_id = has_key ? find.integer(0) : 0;
         return &readers_.try_emplace(key, make(key_id, key.second)).first->second;
@@ -74,13 +89,9 @@ public:
     ColumnReader of_runs(Column column) { return make(kRunItself, column); }
 
 private:
-    ColumnReader make(std::int64_t key_id, Column column) {
-        const auto& companion = connection_.companion();
-        auto* cache = static_cast<MetricColumns*>(companion.object);
-        return {connection_, cache, companion.mark, key_id, column};
-    }
+    ColumnReader make(std::int64_t key_id, Column column) { return {snapshot_, key_id, column}; }
 
-    sqlite::Connection& connection_;
+    const ReadSnapshot& snapshot_;
     std::map<std::pair<std::string, Column>, ColumnReader> readers_;
 };
 
@@ -126,152 +137,6 @@ Result<bool> matches(const Test& test, std::int64_t run_row) {
     return !is_or;
 }
 
-/// A run in the order of the page: by its values, its start time (later first), its run id.
-struct Candidate {
-    std::int64_t run_row = 0;
-    std::int64_t start_time_ms = 0;
-    std::size_t place = 0;  // in the order of addition
-    std::size_t slot = 0;   // in the list of values
-};
-
-using LoadId = std::function<Result<std::string>(std::int64_t run_row)>;
-
-/// Numbers, then NaN, then nothing: as order_terms of search/sql.cc.
-int class_of(double value) {
-    return value == kNoMetric ? 2 : std::isnan(value) ? 1 : 0;
-}
-
-class Ranking {
-public:
-    /// Of a page of `count` runs.
-    Ranking(const std::vector<search::OrderKey>& keys, std::size_t count)
-        : keys_(keys), count_(count), prune_size_(4 * count + 1'024) {}
-
-    void add(Candidate candidate, std::span<const double> values) {
-        if (is_bound_ && compare(values, bound_values_) > 0) return;
-        candidate.place = added_++;
-        candidate.slot = candidates_.size();
-        candidates_.push_back(candidate);
-        values_.insert(values_.end(), values.begin(), values.end());
-        if (candidates_.size() >= prune_size_) prune();
-    }
-    void clear() {
-        candidates_.clear();
-        values_.clear();
-        is_bound_ = false;
-    }
-
-    /// The first `count` of the page in order; the rest is dropped. Runs with the same values and
-    /// start time follow their ids; without `load` they were added in that order. False: so many
-    /// ids would decide that SQL should list the runs.
-    Result<bool> cut(const LoadId& load) {
-        if (candidates_.size() > count_) drop_those_behind();
-        std::sort(candidates_.begin(), candidates_.end(),
-                  [this](const Candidate& a, const Candidate& b) { return is_before(a, b); });
-        if (load != nullptr) {
-            TUNE_TRY(is_sorted, sort_ties(load));
-            if (!is_sorted) return false;
-        }
-        if (candidates_.size() > count_) candidates_.resize(count_);
-        return true;
-    }
-
-    [[nodiscard]] int compare(std::span<const double> a, std::span<const double> b) const {
-        for (std::size_t i = 0; i < keys_.size(); ++i) {
-            const int kind = class_of(a[i]) - class_of(b[i]);
-            if (kind != 0) return kind;
-            if (class_of(a[i]) != 0 || a[i] == b[i]) continue;
-            return (a[i] < b[i]) == keys_[i].is_ascending ? -1 : 1;
-        }
-        return 0;
-    }
-
-    [[nodiscard]] std::span<const double> values_of(const Candidate& candidate) const {
-        return std::span(values_).subspan(candidate.slot * keys_.size(), keys_.size());
-    }
-    [[nodiscard]] const std::vector<Candidate>& candidates() const { return candidates_; }
-
-private:
-    /// Without ids.
-    [[nodiscard]] int order(const Candidate& a, const Candidate& b) const {
-        const int by_values = compare(values_of(a), values_of(b));
-        if (by_values != 0 || a.start_time_ms == b.start_time_ms) return by_values;
-        return a.start_time_ms > b.start_time_ms ? -1 : 1;
-    }
-
-    [[nodiscard]] bool is_before(const Candidate& a, const Candidate& b) const {
-        const int by_time = order(a, b);
-        return by_time != 0 ? by_time < 0 : a.place < b.place;
-    }
-
-    /// Keeps the first `count`, and all that tie with the last of them: they compete for its place.
-    /// That one. REQUIRES: more candidates.
-    Candidate drop_those_behind() {
-        const auto last = candidates_.begin() + static_cast<std::ptrdiff_t>(count_) - 1;
-        std::nth_element(
-            candidates_.begin(), last, candidates_.end(),
-            [this](const Candidate& a, const Candidate& b) { return is_before(a, b); });
-        const Candidate bound = *last;
-        const auto end = std::partition(last + 1, candidates_.end(), [&](const Candidate& one) {
-            return order(one, bound) == 0;
-        });
-        candidates_.erase(end, candidates_.end());
-        return bound;
-    }
-
-    /// Between additions: what cannot come on the page any more makes room.
-    void prune() {
-        const Candidate bound = drop_those_behind();
-        bound_values_.assign(values_of(bound).begin(), values_of(bound).end());
-        is_bound_ = true;
-        std::vector<double> values;
-        values.reserve(prune_size_ * keys_.size());
-        for (std::size_t i = 0; i < candidates_.size(); ++i) {
-            const auto own = values_of(candidates_[i]);
-            values.insert(values.end(), own.begin(), own.end());
-            candidates_[i].slot = i;
-        }
-        values_ = std::move(values);
-        prune_size_ = std::max(prune_size_, 2 * candidates_.size());
-    }
-
-    Result<bool> sort_ties(const LoadId& load) {
-        std::size_t lookups = 0;
-        for (std::size_t i = 0; i < candidates_.size();) {
-            std::size_t end = i + 1;
-            while (end < candidates_.size() && order(candidates_[i], candidates_[end]) == 0) ++end;
-            if (end - i > 1) {
-                lookups += end - i;
-                if (lookups > kIdLookupsMax) return false;
-                TUNE_TRY_VOID(sort_by_id(std::span(candidates_).subspan(i, end - i), load));
-            }
-            i = end;
-        }
-        return true;
-    }
-
-    static Result<void> sort_by_id(std::span<Candidate> ties, const LoadId& load) {
-        std::vector<std::pair<std::string, Candidate>> named;
-        for (const Candidate& one : ties) {
-            TUNE_TRY(run_id, load(one.run_row));
-            named.emplace_back(std::move(run_id), one);
-        }
-        std::sort(named.begin(), named.end(),
-                  [](const auto& a, const auto& b) { return a.first < b.first; });
-        for (std::size_t i = 0; i < ties.size(); ++i) ties[i] = named[i].second;
-        return {};
-    }
-
-    const std::vector<search::OrderKey>& keys_;
-    const std::size_t count_;
-    std::size_t prune_size_;
-    std::size_t added_ = 0;
-    std::vector<Candidate> candidates_;
-    std::vector<double> values_;
-    bool is_bound_ = false;  // whether `count` come before what is behind bound_values_
-    std::vector<double> bound_values_;
-};
-
 /// Where a page begins: the values of the last run of the one before.
 struct After {
     std::vector<double> values;
@@ -283,6 +148,14 @@ Error damaged() {
     return {Code::kInvalidParameterValue, "Invalid page token, it was damaged"};
 }
 
+constexpr auto kRankMin = static_cast<std::int64_t>(ValueRank::kNumber);
+constexpr auto kRankMax = static_cast<std::int64_t>(ValueRank::kMissing);
+
+double value_of(ValueRank rank, const double* number) {
+    if (rank == ValueRank::kNumber) return *number;
+    return rank == ValueRank::kNan ? std::nan("") : kNoMetric;
+}
+
 Result<After> read_after(const ColumnSearch& search, std::uint64_t fingerprint) {
     const std::size_t key_count = search.keys.size();
     TUNE_TRY(token, search::read_page_token(fingerprint, search.page_token, 2 * key_count + 2));
@@ -290,9 +163,9 @@ Result<After> read_after(const ColumnSearch& search, std::uint64_t fingerprint) 
     for (std::size_t i = 0; i < key_count; ++i) {
         const auto* kind = std::get_if<std::int64_t>(&token[2 * i]);
         const auto* value = std::get_if<double>(&token[2 * i + 1]);
-        if (kind == nullptr || *kind < 0 || *kind > 2 || (*kind == 0 && value == nullptr))
-            return damaged();
-        after.values.push_back(*kind == 0 ? *value : *kind == 1 ? std::nan("") : kNoMetric);
+        if (kind == nullptr || *kind < kRankMin || *kind > kRankMax) return damaged();
+        if (*kind == kRankMin && value == nullptr) return damaged();
+        after.values.push_back(value_of(static_cast<ValueRank>(*kind), value));
     }
     const auto* start = std::get_if<std::int64_t>(&token[2 * key_count]);
     const auto* run_id = std::get_if<std::string>(&token[2 * key_count + 1]);
@@ -311,10 +184,12 @@ Result<std::string> run_id_of(sqlite::Connection& connection, std::int64_t run_r
 /// Finds the runs of one page, from columns or from a listing of SQL.
 class Finder {
 public:
-    Finder(sqlite::Connection& connection, const ColumnSearch& search)
-        : connection_(connection),
+    Finder(const ReadSnapshot& snapshot, const search::SqlSchema& schema,
+           const ColumnSearch& search)
+        : connection_(snapshot.connection),
+          schema_(schema),
           search_(search),
-          columns_(connection),
+          columns_(snapshot),
           // One more than the page says whether another follows.
           page_(search.keys, static_cast<std::size_t>(search.max_results) + 1) {}
 
@@ -358,8 +233,11 @@ public:
     /// Over those that SQL lets through.
     Result<void> find_in_listing() {
         page_.clear();
-        const std::string sql = "SELECT r.run_row, r.start_time_ms, r.run_id FROM runs r WHERE " +
-                                search_.where + " ORDER BY r.start_time_ms DESC, r.run_id";
+        std::string sql = "SELECT r.run_row, r.start_time_ms, r.run_id FROM runs r WHERE " +
+                          search_.where + " ORDER BY ";
+        for (const search::TieBreaker& tie : search::kRunTies)
+            sql += (&tie == search::kRunTies.data() ? "" : ", ") +
+                   schema_.attribute(tie.attribute) + (tie.is_ascending ? " ASC" : " DESC");
         TUNE_TRY(select, connection_.prepare(sql));
         for (std::size_t i = 0; i < search_.binder.values().size(); ++i)
             select.bind_value(static_cast<int>(i + 1), search_.binder.values()[i]);
@@ -428,22 +306,22 @@ private:
 
     template <class Load>
     Result<bool> is_behind(const Candidate& candidate, const Load& load) {
-        const int order = page_.compare(values_, after_->values);
-        if (order != 0) return order > 0;
-        if (candidate.start_time_ms != after_->start_time_ms)
-            return candidate.start_time_ms < after_->start_time_ms;
+        const int by_values = page_.compare(values_, after_->values);
+        if (by_values != 0) return by_values > 0;
+        const int by_time = compare_start_times(candidate.start_time_ms, after_->start_time_ms);
+        if (by_time != 0) return by_time > 0;
         TUNE_TRY(run_id, load(candidate.run_row));
-        return run_id > after_->run_id;
+        return compare_run_ids(run_id, after_->run_id) > 0;
     }
 
     Result<std::string> token_of(std::uint64_t fingerprint, const Candidate& last) {
         std::vector<search::TokenValue> token;
         for (const double value : page_.values_of(last)) {
-            const int kind = class_of(value);
-            token.emplace_back(std::int64_t{kind});
-            token.push_back(kind == 0   ? search::TokenValue(value)
-                            : kind == 1 ? search::TokenValue("NaN")
-                                        : search::TokenValue());
+            const ValueRank rank = rank_of(value);
+            token.emplace_back(static_cast<std::int64_t>(rank));
+            token.push_back(rank == ValueRank::kNumber ? search::TokenValue(value)
+                            : rank == ValueRank::kNan  ? search::TokenValue("NaN")
+                                                       : search::TokenValue());
         }
         TUNE_TRY(run_id, run_id_of(connection_, last.run_row));
         token.emplace_back(last.start_time_ms);
@@ -452,15 +330,16 @@ private:
     }
 
     sqlite::Connection& connection_;
+    const search::SqlSchema& schema_;
     const ColumnSearch& search_;
     Columns columns_;
     std::vector<ColumnReader*> sort_columns_;
     Test test_;  // an AND of all
     std::optional<After> after_;
-    Ranking page_;
+    RunRanking page_;
     std::vector<double> values_;
     std::size_t id_lookups_ = 0;
-    const LoadId load_id_ = [this](std::int64_t run_row) {
+    const LoadRunId load_id_ = [this](std::int64_t run_row) {
         ++id_lookups_;
         return run_id_of(connection_, run_row);
     };
@@ -489,9 +368,9 @@ bool suits_columns(const Condition& filter, const std::vector<search::OrderKey>&
     return is_useful;
 }
 
-Result<RowPage> find_by_columns(sqlite::Connection& connection, const search::SqlSchema& schema,
+Result<RowPage> columnar_search(const ReadSnapshot& snapshot, const search::SqlSchema& schema,
                                 ColumnSearch search) {
-    TUNE_TRY(is_small, has_few_runs(connection, search, search.binder));
+    TUNE_TRY(is_small, has_few_runs(snapshot.connection, search, search.binder));
     std::vector<const Condition*> on_metrics;
     bool needs_sql = is_small;
     for (const Condition* part : conjuncts(search.filter)) {
@@ -508,7 +387,7 @@ Result<RowPage> find_by_columns(sqlite::Connection& connection, const search::Sq
         TUNE_TRY(read, read_after(search, fingerprint));
         after = std::move(read);
     }
-    Finder finder(connection, search);
+    Finder finder(snapshot, schema, search);
     TUNE_TRY_VOID(finder.prepare(on_metrics, std::move(after)));
     if (!needs_sql) {
         TUNE_TRY(is_found, finder.find_in_columns());

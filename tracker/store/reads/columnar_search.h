@@ -9,8 +9,8 @@
 #include "tracker/search/filter.h"
 #include "tracker/search/order_by.h"
 #include "tracker/search/sql.h"
-#include "tracker/sqlite/connection.h"
 #include "tracker/store/metrics/metric_columns.h"
+#include "tracker/store/reads/read_snapshot.h"
 #include "tracker/store/reads/search_page.h"
 #include "tracker/store/types.h"
 
@@ -37,7 +37,7 @@ struct ColumnSearch {
 /// The same page, with the same token, as fetch_page of the same query. Conditions that are not on
 /// metrics alone are left to SQL. Cost: some ns a run of the store and column; a step of an index a
 /// run where SQL has a part; sorting what is found. REQUIRES: suits_columns.
-[[nodiscard]] Result<RowPage> find_by_columns(sqlite::Connection& connection,
+[[nodiscard]] Result<RowPage> columnar_search(const ReadSnapshot& snapshot,
                                               const search::SqlSchema& schema, ColumnSearch search);
 
 }  // namespace tune::tracker

@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "tracker/search/filter.h"
 #include "tracker/search/order_by.h"
+#include "tracker/search/order_by_ties.h"
 #include "tracker/store/reads/search_page.h"
 
 namespace tune::tracker {
@@ -57,16 +58,10 @@ search::SqlSchema experiment_schema() {
 }
 
 std::vector<search::SortColumn> sort_columns(const std::vector<search::OrderKey>& keys) {
-    if (keys.empty())
-        return {{"e.creation_time_ms", false, false, false},
-                {"e.experiment_id", false, true, false}};
     std::vector<search::SortColumn> columns;
-    bool has_id = false;
-    for (const search::OrderKey& key : keys) {
+    for (const search::OrderKey& key : keys)
         columns.push_back({attribute(key.key), false, key.is_ascending, false});
-        has_id = has_id || key.key == "experiment_id";
-    }
-    if (!has_id) columns.push_back({"e.experiment_id", false, false, false});
+    search::append_tie_breakers(search::Subject::kExperiments, keys, &attribute, columns);
     return columns;
 }
 

@@ -1,10 +1,12 @@
 #include "tracker/store/reads/read_logged_models.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/limits.h"
 #include "tracker/search/filter.h"
 #include "tracker/search/grammar/identifier.h"
+#include "tracker/search/order_by_ties.h"
 #include "tracker/store/reads/search_page.h"
 
 namespace tune::tracker {
@@ -111,8 +113,7 @@ Result<std::vector<search::SortColumn>> sort_columns(const std::vector<LoggedMod
         return invalid_parameter("order_by has too many keys.");
     const auto attributes = search::orderable_attributes(search::Subject::kLoggedModels);
     std::vector<search::SortColumn> columns;
-    bool has_time = false;
-    bool has_id = false;
+    std::vector<std::string_view> sorted_by;
     for (const LoggedModelOrder& order : orders) {
         const std::string_view name = order.field_name;
         if (name.starts_with(kMetrics)) {
@@ -126,11 +127,12 @@ Result<std::vector<search::SortColumn>> sort_columns(const std::vector<LoggedMod
         if (known == nullptr)
             return invalid_parameter("Invalid order by field name: " + order.field_name);
         columns.push_back({attribute(known->canonical), false, order.is_ascending, false});
-        has_time = has_time || known->canonical == "creation_time";
-        has_id = has_id || known->canonical == "model_id";
+        sorted_by.push_back(known->canonical);
     }
-    if (!has_time) columns.push_back({"m.creation_time_ms", false, false, false});
-    if (!has_id) columns.push_back({"m.model_id", false, true, false});
+    const auto is_key = [&sorted_by](std::string_view name) {
+        return std::find(sorted_by.begin(), sorted_by.end(), name) != sorted_by.end();
+    };
+    search::append_tie_breakers(search::Subject::kLoggedModels, is_key, &attribute, columns);
     return columns;
 }
 

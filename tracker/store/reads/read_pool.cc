@@ -26,11 +26,9 @@ ReadManners ReadManners::of_this_machine() {
     return manners;
 }
 
-ReadPool::ReadPool(std::string path, int thread_count, int timeout_ms, MetricColumns& columns,
-                   ReadManners manners)
+ReadPool::ReadPool(std::string path, int thread_count, int timeout_ms, ReadManners manners)
     : path_(std::move(path)),
       timeout_ms_(timeout_ms),
-      columns_(columns),
       manners_(manners),
       connections_max_(static_cast<std::size_t>(thread_count) + kSpareConnections) {
     for (int i = 0; i < thread_count; ++i) threads_.emplace_back([this] { run(); });
@@ -145,7 +143,6 @@ Result<ReadPool::Lease> ReadPool::lease() {
         connection = std::move(*opened);
     }
     connection->set_time_limit(timeout_ms_);
-    connection->set_companion({&columns_, columns_.now()});  // before any snapshot on it
     return Lease(*this, std::move(connection));
 }
 

@@ -13,7 +13,6 @@
 
 #include "base/result.h"
 #include "tracker/sqlite/connection.h"
-#include "tracker/store/metrics/metric_columns.h"
 #include "tracker/store/stats.h"
 
 namespace tune::tracker {
@@ -39,10 +38,8 @@ struct ReadManners {
 /// Read connections, opened when first needed, and threads that run read jobs. Thread-safe.
 class ReadPool {
 public:
-    /// `thread_count` threads; two connections more, for callers on other threads. `columns`
-    /// outlives this; leased connections have it as their companion, with its time.
-    ReadPool(std::string path, int thread_count, int timeout_ms, MetricColumns& columns,
-             ReadManners manners);
+    /// `thread_count` threads; two connections more, for callers on other threads.
+    ReadPool(std::string path, int thread_count, int timeout_ms, ReadManners manners);
     ~ReadPool() { stop(); }
     ReadPool(const ReadPool&) = delete;
     ReadPool& operator=(const ReadPool&) = delete;
@@ -95,7 +92,6 @@ private:
 
     const std::string path_;
     const int timeout_ms_;
-    MetricColumns& columns_;
     const ReadManners manners_;
     const std::size_t connections_max_;
     std::mutex mutex_;

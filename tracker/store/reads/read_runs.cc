@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "tracker/search/filter.h"
 #include "tracker/search/order_by.h"
+#include "tracker/search/order_by_ties.h"
 #include "tracker/store/metrics/metric_aggregates.h"
 #include "tracker/store/reads/columnar_search.h"
 #include "tracker/store/reads/search_page.h"
@@ -77,17 +78,12 @@ std::vector<search::SortColumn> sort_columns(const search::SqlSchema& schema,
                                              const std::vector<search::OrderKey>& keys,
                                              search::Binder& binder) {
     std::vector<search::SortColumn> columns;
-    bool has_start_time = false;
-    bool has_run_id = false;
     for (const search::OrderKey& key : keys) {
         columns.push_back(search::compile_order_key(schema, key, columns.size(), binder));
-        if (key.entity != search::Entity::kAttribute) continue;
-        columns.back().is_nullable = key.key == "end_time";
-        has_start_time = has_start_time || key.key == "start_time";
-        has_run_id = has_run_id || key.key == "run_id";
+        if (key.entity == search::Entity::kAttribute)
+            columns.back().is_nullable = key.key == "end_time";
     }
-    if (!has_start_time) columns.push_back({"r.start_time_ms", false, false, false});
-    if (!has_run_id) columns.push_back({"r.run_id", false, true, false});
+    search::append_tie_breakers(search::Subject::kRuns, keys, &attribute, columns);
     return columns;
 }
 
@@ -105,19 +101,19 @@ std::string canonical(const SearchRuns& query) {
     return text;
 }
 
-Result<RunRows> find_rows(sqlite::Connection& connection, const SearchRuns& query) {
+Result<RunRows> find_rows(const ReadSnapshot& snapshot, const SearchRuns& query) {
     TUNE_TRY(filter, search::parse_filter(search::Subject::kRuns, query.filter));
     TUNE_TRY(keys, search::parse_order_by(search::Subject::kRuns, query.order_by));
     if (query.experiment_ids.empty()) return RunRows{};
-    TUNE_TRY_VOID(resolve_aggregates(connection, query.experiment_ids, filter, keys));
+    TUNE_TRY_VOID(resolve_aggregates(snapshot.connection, query.experiment_ids, filter, keys));
     const search::SqlSchema schema = run_schema();
     search::Binder binder;
     const std::string runs = "r.experiment_id IN " + bind_ids(query.experiment_ids, binder) +
                              " AND " + life_condition(query.view_type);
     const std::string canonical_query = canonical(query);
     if (suits_columns(filter, keys)) {
-        TUNE_TRY(found, find_by_columns(
-                            connection, schema,
+        TUNE_TRY(found, columnar_search(
+                            snapshot, schema,
                             {query.experiment_ids, query.view_type, runs, std::move(binder), filter,
                              keys, canonical_query, query.page_token, query.max_results}));
         return RunRows{std::move(found.rows), std::move(found.next_page_token)};
@@ -127,7 +123,7 @@ Result<RunRows> find_rows(sqlite::Connection& connection, const SearchRuns& quer
     page.from = "runs r";
     page.columns = sort_columns(schema, keys, binder);
     page.where = runs + " AND " + search::compile_filter(schema, filter, binder);
-    TUNE_TRY(found, fetch_page(connection, page, std::move(binder), canonical_query,
+    TUNE_TRY(found, fetch_page(snapshot.connection, page, std::move(binder), canonical_query,
                                query.page_token, query.max_results));
     return RunRows{std::move(found.rows), std::move(found.next_page_token)};
 }
@@ -161,16 +157,16 @@ Result<Run> load_run(sqlite::Connection& connection, std::string_view run_id) {
     return RunLoader::copy(*view);
 }
 
-Result<RunRows> find_runs(sqlite::Connection& connection, const SearchRuns& query) {
+Result<RunRows> find_runs(const ReadSnapshot& snapshot, const SearchRuns& query) {
     TUNE_TRY_VOID(check_max_results(query.max_results, kSearchResultsMax));
-    return find_rows(connection, query);
+    return find_rows(snapshot, query);
 }
 
-Result<std::vector<std::int64_t>> find_all_runs(sqlite::Connection& connection, SearchRuns query,
+Result<std::vector<std::int64_t>> find_all_runs(const ReadSnapshot& snapshot, SearchRuns query,
                                                 std::int64_t limit) {
     query.max_results = limit;
     query.page_token.clear();
-    TUNE_TRY(found, find_rows(connection, query));
+    TUNE_TRY(found, find_rows(snapshot, query));
     return std::move(found.rows);
 }
 
@@ -186,15 +182,16 @@ Result<void> visit_runs(sqlite::Connection& connection, std::span<const std::int
     return {};
 }
 
-Result<Page<Run>> search_runs(sqlite::Connection& connection, const SearchRuns& query) {
-    TUNE_TRY(found, find_runs(connection, query));
+Result<Page<Run>> search_runs(const ReadSnapshot& snapshot, const SearchRuns& query) {
+    TUNE_TRY(found, find_runs(snapshot, query));
     Page<Run> page;
     page.next_page_token = std::move(found.next_page_token);
     page.items.reserve(found.rows.size());
-    TUNE_TRY_VOID(visit_runs(connection, found.rows, {}, [&page](std::size_t, const RunView& view) {
-        page.items.push_back(RunLoader::copy(view));
-        return true;
-    }));
+    TUNE_TRY_VOID(
+        visit_runs(snapshot.connection, found.rows, {}, [&page](std::size_t, const RunView& view) {
+            page.items.push_back(RunLoader::copy(view));
+            return true;
+        }));
     return page;
 }
 

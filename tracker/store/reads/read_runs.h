@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "tracker/sqlite/connection.h"
+#include "tracker/store/reads/read_snapshot.h"
 #include "tracker/store/reads/run_loader.h"
 #include "tracker/store/store.h"
 
@@ -26,8 +27,7 @@ namespace tune::tracker {
                                                 std::string_view run_id);  // 0 = none
 /// Errors: kResourceDoesNotExist.
 [[nodiscard]] Result<Run> load_run(sqlite::Connection& connection, std::string_view run_id);
-[[nodiscard]] Result<Page<Run>> search_runs(sqlite::Connection& connection,
-                                            const SearchRuns& query);
+[[nodiscard]] Result<Page<Run>> search_runs(const ReadSnapshot& snapshot, const SearchRuns& query);
 
 /// A page of a search, without what is in the runs.
 struct RunRows {
@@ -35,9 +35,9 @@ struct RunRows {
     std::string next_page_token;
 };
 /// As Store::search_runs.
-[[nodiscard]] Result<RunRows> find_runs(sqlite::Connection& connection, const SearchRuns& query);
+[[nodiscard]] Result<RunRows> find_runs(const ReadSnapshot& snapshot, const SearchRuns& query);
 /// All that match, at most `limit`; token and max_results of the query are ignored.
-[[nodiscard]] Result<std::vector<std::int64_t>> find_all_runs(sqlite::Connection& connection,
+[[nodiscard]] Result<std::vector<std::int64_t>> find_all_runs(const ReadSnapshot& snapshot,
                                                               SearchRuns query, std::int64_t limit);
 using VisitRun = std::function<bool(std::size_t index, const RunView& run)>;
 

@@ -6,6 +6,7 @@
 #include "base/text/text.h"
 #include "tracker/search/filter.h"
 #include "tracker/search/order_by.h"
+#include "tracker/search/order_by_ties.h"
 #include "tracker/store/reads/search_page.h"
 #include "tracker/store/registry/read_registry.h"
 
@@ -116,17 +117,13 @@ search::SortColumn column_of(std::string value, bool is_ascending) {
     return column;
 }
 
-bool has_key(const std::vector<search::OrderKey>& keys, std::string_view name) {
-    return std::any_of(keys.begin(), keys.end(),
-                       [name](const search::OrderKey& key) { return key.key == name; });
-}
-
-std::vector<search::SortColumn> columns_of(const std::vector<search::OrderKey>& keys,
+std::vector<search::SortColumn> columns_of(search::Subject subject,
+                                           const std::vector<search::OrderKey>& keys,
                                            std::string (*attribute)(std::string_view)) {
     std::vector<search::SortColumn> columns;
     for (const search::OrderKey& key : keys)
         columns.push_back(column_of(attribute(key.key), key.is_ascending));
-    if (!has_key(keys, "name")) columns.push_back(column_of("m.name", true));
+    search::append_tie_breakers(subject, keys, attribute, columns);
     return columns;
 }
 
@@ -153,7 +150,7 @@ Result<Page<RegisteredModel>> search_registered_models(sqlite::Connection& conne
     search::PageQuery page_query;
     page_query.row = "m.registered_row";
     page_query.from = "registered_models m";
-    page_query.columns = columns_of(keys, &model_attribute);
+    page_query.columns = columns_of(kSubject, keys, &model_attribute);
     // "+" keeps the planner from walking the whole order for a few names.
     const std::string mark = picks(filter, "name") ? "+m.is_prompt" : "m.is_prompt";
     page_query.where = prompts == Prompts::kHidden   ? mark + " = 0 AND "
@@ -198,9 +195,7 @@ Result<Page<ModelVersion>> search_model_versions(sqlite::Connection& connection,
     const bool is_of_name = picks(filter, "name");
     page_query.from =
         is_of_name ? "model_versions m INDEXED BY model_versions_by_name" : "model_versions m";
-    page_query.columns = columns_of(keys, &version_attribute);
-    if (!has_key(keys, "version_number"))
-        page_query.columns.push_back(column_of("m.version", false));
+    page_query.columns = columns_of(kSubject, keys, &version_attribute);
     page_query.where = !is_of_name && picks(filter, "run_id") ? "+m.shelf" : "m.shelf";
     page_query.where += prompts == Prompts::kHidden   ? " = 0 AND "
                         : prompts == Prompts::kMarked ? " = 1 AND "

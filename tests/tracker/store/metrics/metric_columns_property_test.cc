@@ -159,12 +159,12 @@ protected:
     }
 
     /// Up to three pages of one search, both ways. The number of runs on them.
-    Result<std::size_t> compare(sqlite::Connection& connection, SearchRuns query) {
+    Result<std::size_t> compare(const ReadSnapshot& snapshot, SearchRuns query) {
         SearchRuns reference = by_sql(query);
         std::size_t count = 0;
         for (int page = 0; page < 3; ++page) {
-            TUNE_TRY(found, find_runs(connection, query));
-            TUNE_TRY(expected, find_runs(connection, reference));
+            TUNE_TRY(found, find_runs(snapshot, query));
+            TUNE_TRY(expected, find_runs(snapshot, reference));
             EXPECT_EQ(found.rows, expected.rows)
                 << query.filter << " by " << testing::PrintToString(query.order_by) << " page "
                 << page << " of " << query.max_results;
@@ -179,7 +179,7 @@ protected:
 
     std::size_t compare_once(Dice& dice) {
         const Result<std::size_t> count = store_->snapshot(
-            [&](auto& connection) { return compare(connection, random_search(dice)); });
+            [&](auto& snapshot) { return compare(snapshot, random_search(dice)); });
         EXPECT_TRUE(count) << count.error().text();
         return count ? *count : 0;
     }
@@ -221,7 +221,7 @@ TEST_F(MetricColumnsPropertyTest, IdsDecideAmongEqualRuns) {
             for (const bool is_ordered : {false, true}) {
                 if (is_ordered) query.order_by = {"metrics.t DESC"};
                 const auto count =
-                    store_->snapshot([&](auto& connection) { return compare(connection, query); });
+                    store_->snapshot([&](auto& snapshot) { return compare(snapshot, query); });
                 ASSERT_TRUE(count);
                 EXPECT_GE(*count, static_cast<std::size_t>(max_results));
             }

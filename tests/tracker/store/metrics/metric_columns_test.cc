@@ -100,9 +100,9 @@ TEST_F(MetricColumnsTest, SearchesSeeWholeCommits) {
                 const SearchRuns by_columns{.experiment_ids = {0}, .filter = filter};
                 const SearchRuns by_sql{.experiment_ids = {0},
                                         .filter = filter + " OR run_id = 'none'"};
-                const auto found = store_->snapshot([&](auto& connection) -> Result<bool> {
-                    TUNE_TRY(columns, find_runs(connection, by_columns));
-                    TUNE_TRY(rows, find_runs(connection, by_sql));
+                const auto found = store_->snapshot([&](auto& snapshot) -> Result<bool> {
+                    TUNE_TRY(columns, find_runs(snapshot, by_columns));
+                    TUNE_TRY(rows, find_runs(snapshot, by_sql));
                     EXPECT_EQ(columns.rows, rows.rows) << filter;
                     const std::size_t count = columns.rows.size();
                     if (count != 0 && count != kRuns) ++partly;

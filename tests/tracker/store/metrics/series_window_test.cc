@@ -45,8 +45,9 @@ protected:
     std::vector<SeriesBucket> buckets(std::int64_t count,
                                       const std::optional<SeriesWindow>& window) {
         const std::vector<std::string> ids = {id_};
-        const auto all = store_->snapshot(
-            [&](auto& connection) { return series(connection, ids, "m", count, window); });
+        const auto all = store_->snapshot([&](sqlite::Connection& connection) {
+            return series(connection, ids, "m", count, window);
+        });
         EXPECT_TRUE(all) << all.error().text();
         return all && !all->empty() ? all->front().buckets : std::vector<SeriesBucket>();
     }
@@ -173,7 +174,7 @@ TEST_F(SeriesWindowTest, AWindowWithoutPointsIsLeftOut) {
     std::mt19937 random(6);
     fill(random, false);
     const std::vector<std::string> ids = {id_};
-    const auto none = store_->snapshot([&](auto& connection) {
+    const auto none = store_->snapshot([&](sqlite::Connection& connection) {
         return series(connection, ids, "m", 10, SeriesWindow{false, 1'000'000, 2'000'000});
     });
     ASSERT_TRUE(none);

@@ -23,7 +23,7 @@ constexpr int kThreads = 3;
 /// A pool whose jobs read nothing, and how many of them ran at a time.
 class ReadPoolTest : public testing::Test {
 protected:
-    void start(ReadManners manners) { pool_.emplace("", kThreads, 1'000, columns_, manners); }
+    void start(ReadManners manners) { pool_.emplace("", kThreads, 1'000, manners); }
 
     /// One that keeps a processor busy for a while, as a read does.
     void post_busy_job() {
@@ -51,7 +51,6 @@ protected:
         pool_->stop();
     }
 
-    MetricColumns columns_;
     std::atomic<int> running_{0};
     std::atomic<int> most_{0};
     std::atomic<int> done_{0};

@@ -1,0 +1,31 @@
+#pragma once
+// What becomes of a request, decided by its head before any byte of its body is read.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "tracker/api/http/http_types.h"
+#include "tracker/api/http/router.h"
+#include "tracker/http/worker.h"
+
+namespace tune::tracker {
+
+struct Admission {
+    /// May be known although the request is refused.
+    const Route* route = nullptr;
+    /// Takes the body piece by piece; without it the body is collected.
+    std::unique_ptr<BodySink> sink;
+    /// The response in place of the route's.
+    std::optional<Response> refusal;
+};
+
+/// Removes the server's path prefix from `request`, then checks its host, route, content coding and
+/// length. `local_address`: the server's end of the connection. Opens the sink of a route that
+/// streams its body.
+[[nodiscard]] Admission admit(const std::shared_ptr<Request>& request,
+                              std::optional<std::uint64_t> content_length,
+                              const std::string& local_address, const ServerContext& context);
+
+}  // namespace tune::tracker

@@ -1,0 +1,135 @@
+// Head and body leave in one gathered write where the kernel takes them; a file follows by
+// sendfile. A file in the page cache is sent on the network thread, one piece at a time, so that
+// other connections have their turn; what must be read from the disk is sent by a pool thread on a
+// second descriptor of the socket, since this one may be closed meanwhile.
+
+#include "tracker/http/response_writer.h"
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <utility>
+
+#include "tracker/http/protocol/byte_range.h"
+#include "tracker/http/protocol/response_head.h"
+
+namespace tune::tracker {
+
+using boost::asio::ip::tcp;
+using boost::system::error_code;
+
+ResponseWriter::ResponseWriter(tcp::socket& socket, std::shared_ptr<Worker> worker,
+                               std::shared_ptr<ServerContext> context, SessionEvents& session)
+    : socket_(socket),
+      worker_(std::move(worker)),
+      context_(std::move(context)),
+      session_(session) {}
+
+int ResponseWriter::prepare(Response response, const Request* request, bool keep_alive) {
+    HeadOptions head;
+    head.status = response.status;
+    head.keep_alive = keep_alive;
+    in_memory_ = {};
+    body_.clear();
+    file_ = {};
+    const bool is_head = request != nullptr && request->method == Method::kHead;
+    const bool reads = is_head || (request != nullptr && request->method == Method::kGet);
+    if (reads && response.status == 200 &&
+        etag_listed(request->header("If-None-Match"), response.etag)) {
+        head.status = 304;
+    } else if (const auto* file = std::get_if<FileBody>(&response.special)) {
+        file_ = choose_part(*file, *request, response, head.status);
+        head.content_length = file_.end - file_.at;
+    } else {
+        if (const auto* bytes = std::get_if<StaticBody>(&response.special)) {
+            in_memory_ = bytes->bytes;
+        } else {
+            body_ = std::move(response.body);
+            in_memory_ = body_;
+        }
+        head.content_length = in_memory_.size();
+    }
+    if (is_head) {
+        in_memory_ = {};
+        file_ = {};
+    }
+    head_.clear();
+    append_head(head_, response, head);
+    rest_ = {head_, in_memory_};
+    return head.status;
+}
+
+void ResponseWriter::start() {
+    state_ = State::kSending;
+    send();
+}
+
+void ResponseWriter::stop() {
+    state_ = State::kIdle;
+    deadline_ms_ = kNoDeadline;
+    file_ = {};
+}
+
+void ResponseWriter::extend_deadline() {
+    deadline_ms_ = Worker::now_ms() + context_->options.request_timeout_ms;
+}
+
+void ResponseWriter::send() {
+    extend_deadline();
+    const std::array buffers = {boost::asio::buffer(rest_[0].data(), rest_[0].size()),
+                                boost::asio::buffer(rest_[1].data(), rest_[1].size())};
+    socket_.async_write_some(
+        buffers, [this, self = session_.keep_alive()](const error_code& ec, std::size_t count) {
+            on_sent(ec, count);
+        });
+}
+
+void ResponseWriter::on_sent(const error_code& ec, std::size_t count) {
+    if (state_ != State::kSending) return;
+    if (ec) return session_.on_broken();
+    for (std::string_view& part : rest_) {
+        const std::size_t taken = std::min(count, part.size());
+        part.remove_prefix(taken);
+        count -= taken;
+    }
+    if (!rest_[0].empty() || !rest_[1].empty()) return send();
+    if (file_.is_done()) return finish();
+    state_ = State::kSendingFile;
+    send_file_piece();
+}
+
+/// At once when the file is in the page cache; a pool thread waits for the disk otherwise.
+void ResponseWriter::send_file_piece() {
+    if (is_cached(file_)) return on_file_piece(send_piece(socket_.native_handle(), file_));
+    auto socket = std::make_shared<const UniqueFd>(duplicate_socket(socket_.native_handle()));
+    if (!*socket) return session_.on_broken();
+    deadline_ms_ = kNoDeadline;
+    context_->pool->post([this, self = session_.keep_alive(), part = file_, socket] {
+        block_sigpipe();
+        const SendOutcome outcome = send_piece(socket->get(), part);
+        worker_->post([this, self, outcome] {
+            if (state_ == State::kSendingFile) on_file_piece(outcome);
+        });
+    });
+}
+
+void ResponseWriter::on_file_piece(SendOutcome outcome) {
+    // The file may have become shorter: what was announced cannot be sent any more.
+    if (outcome.failed) return session_.on_broken();
+    file_.at += outcome.sent_bytes;
+    if (file_.is_done()) return finish();
+    extend_deadline();
+    socket_.async_wait(tcp::socket::wait_write,
+                       [this, self = session_.keep_alive()](const error_code& ec) {
+                           if (state_ != State::kSendingFile) return;
+                           if (ec) return session_.on_broken();
+                           send_file_piece();
+                       });
+}
+
+void ResponseWriter::finish() {
+    stop();
+    if (body_.capacity() > kTransferBytes) std::string().swap(body_);
+    session_.on_written();
+}
+
+}  // namespace tune::tracker
