@@ -124,7 +124,7 @@ def test_does_what_it_says(own_server, tmp_path):
     environment = {
         **os.environ,
         "SCHEMATHESIS_HOOKS": "schemathesis_hooks",
-        "PYTHONPATH": str(ROOT / "tests/contract"),
+        "PYTHONPATH": str(ROOT / "tests/contract/openapi"),
         "TUNE_KNOWN": json.dumps(known_things(server.url)),
     }
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)

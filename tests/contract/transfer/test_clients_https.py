@@ -14,7 +14,7 @@ from test_transfer_https import CA, surroundings
 from tls_front import Authority, TlsFront
 from transfer_support import TUNE, tune_json
 
-CLIENT = os.path.join(os.path.dirname(__file__), "../../clients/python")
+CLIENT = os.path.join(os.path.dirname(__file__), "../../../clients/python")
 TOKEN = {"MLFLOW_TRACKING_TOKEN": "abc"}
 TRIAL = "import os, mlflow\nprint('tune: {\"loss\": 1}')\nmlflow.log_param('who', os.environ['MLFLOW_TRACKING_TOKEN'])"
 SCRIPT = """

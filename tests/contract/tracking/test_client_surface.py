@@ -1,11 +1,11 @@
-"""Every public method of MlflowClient and of the fluent API is called by a test of this folder, or listed with a reason."""
+"""Every public method of MlflowClient and of the fluent API is called by a contract test, or listed with a reason."""
 
 import ast
 import inspect
 import pathlib
 import re
 
-FOLDER = pathlib.Path(__file__).parent
+CONTRACT_TESTS = pathlib.Path(__file__).resolve().parents[1]
 
 NOT_OURS = {
     "traces, spans, assessments, prompts, evaluation data sets, MCP servers, workspaces (MLflow's GenAI part: answered by 404)":
@@ -19,9 +19,9 @@ NOT_OURS = {
 
 
 def calls_of_tests():
-    """Names of all functions and methods that the tests of this folder call."""
+    """Names of all functions and methods that the contract tests call."""
     names = set()
-    for path in FOLDER.glob("*.py"):
+    for path in CONTRACT_TESTS.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 names.add(node.func.attr)
