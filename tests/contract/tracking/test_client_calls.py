@@ -223,7 +223,7 @@ def test_a_run_ends_in_each_way(mlflow, client, experiment):
 
 
 def test_evaluation_of_a_model(mlflow, client, experiment, data_frame):
-    """mlflow.evaluate logs its metrics, its tables and its data set."""
+    """mlflow.evaluate logs its metrics, its tables and its dataset."""
     pytest.importorskip("sklearn")
     with mlflow.start_run(experiment_id=experiment) as run:
         data = data_frame.assign(prediction=[0, 1, 1])

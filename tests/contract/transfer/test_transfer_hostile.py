@@ -63,7 +63,7 @@ def test_the_oldest_schema_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", b"SQLite format 3\0", os.urandom(5000)])
-def test_what_is_no_data_base(tmp_path, content):
+def test_what_is_no_database(tmp_path, content):
     (tmp_path / "x.db").write_bytes(content)
     refused(tmp_path, tmp_path / "x.db", "is not an SQLite data base", "name an mlflow.db")
 

@@ -381,7 +381,7 @@ def test_kill_9_loses_no_delivery(own_server, receivers):
     assert figure(last, "tune_webhook_queue_deliveries") == 0
 
 
-def test_secrets_are_not_answered_and_the_data_base_is_its_owners(hooks, receivers):
+def test_secrets_are_never_returned_and_the_database_is_private(hooks, receivers):
     server, client = hooks
     secret = uuid.uuid4().hex
     made = client.create_webhook(name="x", url=receivers().url, events=["prompt.created"], secret=secret)
