@@ -68,8 +68,8 @@ Error located(const RuleNodes& nodes, const RuleFault& fault) {
                     "forbid[" + std::to_string(*fault.forbid) + "]", fault.message);
 }
 
-std::string nothing_allowed(Allowed allowed, const char* what) {
-    if (allowed == Allowed::kNone)
+std::string nothing_allowed(Feasibility allowed, const char* what) {
+    if (allowed == Feasibility::kNone)
         return std::string(what) + " is forbidden; nothing is left to try";
     return std::string(what) +
            " that was looked at is forbidden (1,000 random ones, and the search around them); "
@@ -155,10 +155,10 @@ Result<Space> with_rules(const Space& space, const RuleNodes& nodes) {
     if (!fault.message.empty()) return located(nodes, fault);
     Space whole = space.with_rules(std::move(rules));
     if (whole.rules() != nullptr) {
-        const Allowed allowed = look_for_allowed(whole, {}).answer;
+        const Feasibility allowed = search_feasible_point(whole, {}).answer;
         const bool has_forbid = !whole.rules()->texts().forbid.empty();
         const Node* where = has_forbid ? nodes.forbid : nodes.derive;
-        if (allowed != Allowed::kSome)
+        if (allowed != Feasibility::kSome)
             return fault_at(where->place, has_forbid ? "forbid" : "derive",
                             nothing_allowed(allowed, "every point of the space"));
     }
