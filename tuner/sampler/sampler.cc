@@ -1,3 +1,18 @@
+// From a study's configuration to its sampler: one that models, wrapped in those that any sampler
+// may need. From the inside:
+//
+//   WarmStartSampler       shifts trial numbers behind the trials of another study; only the model
+//                          may see shifted numbers, so it comes first
+//   FeasibleSampler        replaces what the rules forbid
+//   DeduplicatingSampler   replaces what a trial has had, by points that it holds to the rules
+//                          itself
+//   InitialPointsSampler   proposes the points that the user gave, as given values, which no
+//                          sampler inside replaces
+//
+// A sampler is wrapped only by what its study needs: a space without rules has no FeasibleSampler,
+// and so on. Grids repeat nothing by themselves, and a population's members keep their values from
+// trial to trial, so neither is deduplicated.
+
 #include "tuner/sampler/sampler.h"
 
 #include <optional>

@@ -1,3 +1,26 @@
+// A point that no rule forbids, in three steps of growing effort. Rules are arbitrary expressions
+// (expression.h), so there is no formula; but nearly all spaces of practice give way at the first.
+//
+//   draw     up to 1,000 whole points. The first that is allowed is distributed as the draws are,
+//            under the condition that it is allowed: rejection sampling, exact
+//   repair   from the last of them: a parameter of a broken rule moves to the value, of its bounds
+//            and eight drawn ones, that breaks the fewest rules ("min-conflicts": Minton et al.,
+//            Artificial Intelligence 58, 1992). A parent may move too, as it decides whether the
+//            parameter exists at all
+//   spread   repairs end at few places, mostly at bounds. From there each open parameter in turn
+//            moves to a value drawn among those that stay allowed: slice sampling with shrinking
+//            brackets (Neal, Annals of Statistics 31, 2003), three rounds of it
+//
+// To tell "none was found" from "there is none", search_feasible_point ends with all combinations
+// of the parameters that the rules read, depth first, giving up a partial point as soon as it is
+// forbidden: a rule is never broken for lack of a value, so all completions are forbidden too. It
+// says kNone only if it has seen everything, and kUnknown where a parameter is continuous or there
+// are too many combinations.
+//
+// Bounded: each step makes at most 2,000,000 / (parameters + length of the rules) checks of a
+// point, so that hostile rules cost some 10 ms and no more. Deterministic: all is a function of the
+// arguments.
+
 #include "tuner/space/feasible_point.h"
 
 #include <algorithm>

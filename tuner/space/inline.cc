@@ -1,5 +1,12 @@
-// NAME=SPEC. Outside brackets and quotes the characters `:`, `?` and `@` cut SPEC into segments:
-// the domain first, then flags, conditions and the first value in any order.
+// NAME=SPEC, the inline grammar of inline.h. Outside brackets and quotes the characters `:`, `?`
+// and `@` cut SPEC into segments: the domain first, then flags, conditions and the first value in
+// any order. Segments are read before the domain, since `:int`, `:log` and `:ord` decide what the
+// domain means.
+//
+// The result is the parameter's object as it would stand in a study file. So the grammar has no
+// rules of its own for bounds, steps or conditions: space_reader.cc checks both alike. What can
+// only be wrong here (a second step, a list that mixes `,` and `<`) is refused with the column,
+// which every piece of the word carries with it.
 
 #include "tuner/space/inline.h"
 

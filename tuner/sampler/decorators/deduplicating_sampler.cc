@@ -1,3 +1,22 @@
+// In a finite space a model that is sure of its best point proposes it again and again. What a
+// trial has had is replaced by a point that none has had, as near to the proposal as there is one.
+//
+//   turns 0 to 15    the proposal with one parameter changed: a neighbour on its grid, further ones
+//                    ever more rarely, or another category
+//   turns 16 to 31   with two parameters changed
+//   turns 32 to 63   any point; from the start where the proposal comes from no model (random, qmc)
+//   at last          the list of all points from a random place on, if the space can be listed
+//
+// Why it ends. The walk finds an unseen point if there is one, so a listed space is exhausted
+// exactly when all of its points were seen. A space too large for a list has nearly always an
+// unseen point within the first turns; should it not, the proposal is repeated.
+//
+// With "reuse" a repeat of a complete trial stays, since its value costs nothing, unless ten trials
+// in a row were repeats: then the model has stopped and somebody must look elsewhere.
+//
+// Deterministic: every draw is a function of (seed, trial number, turn), so a replay of the journal
+// proposes the same points.
+
 #include "tuner/sampler/decorators/deduplicating_sampler.h"
 
 #include <algorithm>

@@ -1,3 +1,11 @@
+// `forbid`, `derive` and `initial` of a study, from the located tree to a space with rules.
+//
+// Everything that can be known to be wrong is refused here, with its line, before a trial runs: an
+// expression that does not compile, rules that leave no point (feasible_point.cc), an initial point
+// with a value outside its domain, a value whose condition the same point denies, an initial point
+// that is forbidden by itself. Not searched for: whether what an initial point leaves open can be
+// completed; the sampler goes on without one that cannot.
+
 #include "tuner/space/expression/rule_reader.h"
 
 #include <nlohmann/json.hpp>
