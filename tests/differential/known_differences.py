@@ -150,7 +150,7 @@ def damaged_field(request):
 
 
 def refuses_the_damaged_field(request, shape):
-    """Whether the answer refuses just the field that was damaged (or what it became: a key beneath it)."""
+    """Whether the answer refuses just the field that was damaged (or what it became: a key below it)."""
     if not is_refused(shape):
         return False
     names = damaged_field(request)

@@ -163,7 +163,7 @@ TEST(Encoding, TextMustBeUtf8AndJsonMustBeJson) {
         EXPECT_EQ(fault("json", std::string_view(good)), "no error") << good;
 }
 
-TEST(Encoding, Utf8IsCheckedAsTheStandardSays) {
+TEST(Encoding, Utf8IsCheckedAsTheStandardRequires) {
     for (const char* bad : {"\xc0\xaf", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80",
                             "\xff", "a\xe2\x82"})
         EXPECT_FALSE(is_utf8(bad)) << hex_of(bad);

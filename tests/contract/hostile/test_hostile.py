@@ -185,7 +185,7 @@ def test_event_streams_need_topics_and_send_what_changes(raw, server, client, ru
     while connection.reader.readline() != b"\r\n":
         pass
     client.log_metric(run, "m", 0.5, timestamp=7, step=3)
-    # The run's creation may be told after the stream has begun.
+    # The run's creation may be announced after the stream has begun.
     while (line := connection.reader.readline()) != b"event: metrics\n":
         assert line, "the stream ended"
     data = connection.reader.readline()

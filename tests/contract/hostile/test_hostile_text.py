@@ -21,7 +21,7 @@ LEFT_OUT = ("/tune/gc", "/tune/backups", "/tune/job", "/lease", "/ui/events", "/
 
 
 class Table:
-    """The route table of a server, as OpenAPI says it."""
+    """The route table of a server, as OpenAPI describes it."""
 
     def __init__(self, server):
         self.document = requests.get(f"{server.url}/api/openapi.json", timeout=30).json()
@@ -181,7 +181,7 @@ FOREIGN = [".*", "^.*$", "[a-z]+", "a|b", "(a+)+$", "\\w+", "a{1,9}", "*", "a*",
 
 @pytest.fixture
 def tagged(client, experiment):
-    """A run that says `abc` in each of the places that LIKE reads; and one that says a foreign pattern."""
+    """A run with `abc` in each of the places that LIKE reads, and one with a foreign pattern."""
     def make(text):
         run = client.create_run(experiment, tags={"t": text}, run_name="r" + text)
         client.log_param(run.info.run_id, "p", text)

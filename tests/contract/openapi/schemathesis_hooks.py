@@ -33,7 +33,7 @@ def before_call(context, case, kwargs):
         return
     if case.method == "DELETE" or case.path.endswith(KEPT):
         return
-    # Only what changes is assigned: schemathesis judges an assigned value anew.
+    # Only what changes is assigned: schemathesis validates an assigned value again.
     for part in ("body", "query"):
         values = getattr(case, part)
         if isinstance(values, dict) and KNOWN.keys() & values.keys():

@@ -110,7 +110,7 @@ def known_things(url):
 
 
 @pytest.mark.timeout(1200)
-def test_does_what_it_says(own_server, tmp_path):
+def test_does_what_the_description_promises(own_server, tmp_path):
     server = own_server()
     examples = int(os.environ.get("TUNE_SCHEMATHESIS_EXAMPLES", "2"))
     command = [

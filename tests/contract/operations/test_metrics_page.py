@@ -22,7 +22,7 @@ def value(found, family, sample=None, **labels):
     raise AssertionError(f"no sample {family} {labels}")
 
 
-def test_the_figures_count_what_happened(own_server):
+def test_the_stats_count_what_happened(own_server):
     import mlflow
 
     server = own_server()
@@ -94,7 +94,7 @@ def test_each_request_has_a_group(own_server):
             assert answer.status == 200
         after = {one.labels["group"]: one.value for one in families(server)[name].samples if one.labels["status"] == "200"}
         assert all(each != "" for each in after), path
-        if group != "server":  # reading the figures counts there
+        if group != "server":  # reading the stats counts there
             assert after[group] == before.get(group, 0) + 1, path
     grouped = [one for family in families(server).values() for one in family.samples if "group" in one.labels]
     assert grouped and all(one.labels["group"] for one in grouped)

@@ -185,7 +185,7 @@ def test_calls_that_local_storage_does_not_have(server, run):
     assert info["multipart_uploads_enabled"] is True and info["multipart_downloads_enabled"] is False
 
 
-def test_a_faulty_path_is_told_before_a_missing_run(server):
+def test_a_bad_path_is_reported_before_a_missing_run(server):
     for path, run_id, status, sentence in [
         ("d/../a.txt", "0" * 32, 400, "Invalid path"),
         ("d/a.txt", "0" * 32, 404, "not found"),

@@ -78,7 +78,7 @@ def data_frame():
     return pandas.DataFrame({"x": [1.0, 2.0, 3.0], "y": [0, 1, 0]})
 
 
-def test_data_sets_are_logged_found_and_filtered(mlflow, client, experiment, data_frame):
+def test_datasets_are_logged_found_and_filtered(mlflow, client, experiment, data_frame):
     train = mlflow.data.from_pandas(data_frame, name="train-set", targets="y")
     held_out = mlflow.data.from_numpy(numpy.zeros((4, 2)), name="held-out")
     with mlflow.start_run(experiment_id=experiment) as first:
@@ -95,7 +95,7 @@ def test_data_sets_are_logged_found_and_filtered(mlflow, client, experiment, dat
     assert mlflow.data.get_source(logged).to_dict() is not None
 
 
-def test_models_are_found_by_metric_and_data_set(mlflow, client, experiment, data_frame):
+def test_models_are_found_by_metric_and_dataset(mlflow, client, experiment, data_frame):
     data = mlflow.data.from_pandas(data_frame, name="bench")
     other = mlflow.data.from_pandas(data_frame * 2, name="other")
     ids = []
@@ -196,7 +196,7 @@ def test_system_metrics_are_logged(mlflow, client, experiment):
             deadline = time.monotonic() + 60
             while not wanted <= (names := set(client.get_run(run.info.run_id).data.metrics)):
                 assert time.monotonic() < deadline, names
-                time.sleep(0.1)  # the monitor is a thread that tells nobody when it has sampled
+                time.sleep(0.1)  # the monitor is a thread that does not report when it has sampled
     finally:
         mlflow.disable_system_metrics_logging()
         mlflow.set_system_metrics_node_id(None)

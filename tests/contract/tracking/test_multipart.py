@@ -1,4 +1,4 @@
-"""Files in parts: the stock client against our own part URLs, and what a client needs to go on after a break."""
+"""Files in parts: the stock client against our own part URLs, and what a client needs to resume after a break."""
 
 import concurrent.futures
 import hashlib
@@ -36,7 +36,7 @@ def traffic(monkeypatch):
 
 
 def folder_of(client, run):
-    """A run's artifact folder beneath the artifact root."""
+    """A run's artifact folder under the artifact root."""
     return client.get_run(run).info.artifact_uri.split(":/", 1)[1].lstrip("/")
 
 

@@ -277,7 +277,7 @@ def test_search_order(table, order, expected):
         "params.opt = 'unterminated",
     ],
 )
-def test_search_refuses_faulty_filters(table, text):
+def test_search_refuses_invalid_filters(table, text):
     client, experiment, _ = table
     with pytest.raises(MlflowException) as refused:
         client.search_runs([experiment], text)

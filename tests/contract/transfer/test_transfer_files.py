@@ -148,7 +148,7 @@ def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(database, tmp_path):
     assert tune_json("import", database, "--data", tmp_path / "data")["verified"]
 
 
-def test_ids_that_are_taken_are_mapped_and_said(database, mlruns, tmp_path):
+def test_ids_that_are_taken_are_mapped_and_reported(database, mlruns, tmp_path):
     data = tmp_path / "data"
     tune("import", mlruns["folder"], "--data", data)
     with client_of(data) as client:

@@ -169,7 +169,7 @@ def registry_record(client):
 
 
 def artifacts_of(mlflow, client, uri, scratch):
-    """{path: hash} of everything beneath an artifact URI."""
+    """{path: hash} of everything under an artifact URI."""
     target = scratch / hashlib.sha1(uri.encode()).hexdigest()
     target.mkdir(parents=True, exist_ok=True)
     try:

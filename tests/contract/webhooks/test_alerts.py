@@ -47,7 +47,7 @@ class Events:
         raise AssertionError("the stream ended")
 
 
-def test_nan_marks_the_run_tells_the_page_and_the_webhook(own_server):
+def test_nan_marks_the_run_and_notifies_the_page_and_the_webhook(own_server):
     import mlflow
 
     server = own_server(more=("--webhook-allow-private", "--webhook-allow-http"))

@@ -56,7 +56,7 @@ def figure(server, line):
 
 
 def wait_until(condition, timeout=60):
-    """For what nobody announces: figures of another process."""
+    """For what nobody announces: the stats of another process."""
     end = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < end, "it never became so"

@@ -138,7 +138,7 @@ std::unique_ptr<Client> secured_client_of(std::uint16_t port) {
     return Client::create(options).value();
 }
 
-/// The handshake of a server that takes connections and says nothing. (Real TLS servers are in
+/// The handshake of a server that takes connections and sends nothing. (Real TLS servers are in
 /// tests/contract/transfer/test_transfer_https.py.)
 TEST(ClientTls, GivesUpAtTheDeadlineAndOnCancel) {
     SilentServer first;
