@@ -66,7 +66,8 @@ fi
 if [ $with_torch = 1 ]; then
     pip_install "$libraries" --no-deps -r requirements.txt
     [ $with_tests = 0 ] ||
-        pip_install tests/contract/torch_requirements.txt --no-deps -r tests/contract/torch_requirements.txt
+        pip_install tests/contract/frameworks/torch_requirements.txt \
+            --no-deps -r tests/contract/frameworks/torch_requirements.txt
 else
     pip_install "$libraries" --no-deps "$(grep '^pyarrow' requirements.txt)"
 fi

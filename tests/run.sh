@@ -123,9 +123,12 @@ suite_fuzz() {
     for program in build/fuzz/bin/fuzz_*; do
         name=$(basename "$program")
         log=$logs/$name.log
-        mkdir -p "build/fuzz/corpus/$name"
+        mkdir -p "build/fuzz/corpus/$name" "build/fuzz/found/$name"
+        [ ! -e "tests/fuzz/found/${name#fuzz_}.txt" ] ||
+            python3 tests/fuzz/found.py unpack "tests/fuzz/found/${name#fuzz_}.txt" "build/fuzz/found/$name"
         "$program" -seed=$seed -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
-            -artifact_prefix="$logs/$name-" "build/fuzz/corpus/$name" "tests/fuzz/corpus/${name#fuzz_}" >"$log" 2>&1
+            -artifact_prefix="$logs/$name-" "build/fuzz/corpus/$name" "tests/fuzz/corpus/${name#fuzz_}" \
+            "build/fuzz/found/$name" >"$log" 2>&1
         status=$?
         count "$name" $((status == 0)) 0 $status
     done

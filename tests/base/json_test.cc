@@ -18,7 +18,7 @@ TEST(ParseJson, ReadsAnObject) {
     EXPECT_EQ((*value)["a"][1], 2.5);
 }
 
-TEST(ParseJson, NamesLineAndColumnOfTheFault) {
+TEST(ParseJson, NamesLineAndColumnOfTheError) {
     const Result<Json> value = parse_json("{\n  \"a\": }");
     ASSERT_FALSE(value.has_value());
     EXPECT_EQ(value.error().code, Code::kInvalidParameterValue);

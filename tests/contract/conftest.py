@@ -118,7 +118,7 @@ def answer_faults():
 
 @pytest.fixture(autouse=True)
 def answers_as_described(answer_faults):
-    """Every answer that a test gets is what the OpenAPI description says of it."""
+    """Every answer that a test gets matches the OpenAPI description."""
     yield
     found, answer_faults[:] = list(answer_faults), []
     assert not found, "answers that the OpenAPI description does not allow:\n" + "\n".join(found)

@@ -29,7 +29,7 @@ def signature(finding):
 
 
 def survey(replay, sequence, seen):
-    """Goes on after a difference, so that one sequence shows all of its own (and what follows from them)."""
+    """Continues after a difference, so that one sequence shows all of its own (and what follows from them)."""
     found = []
     replay.run(sequence, found)
     for finding in found:

@@ -150,7 +150,7 @@ def damaged_field(request):
 
 
 def refuses_the_damaged_field(request, shape):
-    """Whether the answer refuses just the field that was damaged (or what it became: a key beneath it)."""
+    """Whether the answer refuses just the field that was damaged (or what it became: a key below it)."""
     if not is_refused(shape):
         return False
     names = damaged_field(request)
@@ -480,7 +480,7 @@ def without_nan(value):
 # Rows of the table that no sequence can show, each with the test that does.
 NOT_COMPARED = {
     "sets in sentences (\"Valid keys are {...}\") in random order": "the comparison sorts them",
-    "errors of a full disk": "tests/contract/test_durability.py",
+    "errors of a full disk": "tests/contract/operations/test_durability.py",
     "model-versions/create with a run and an unknown `model_id`: 404, and the version is there": "sequences end there (replay.leaves_a_half)",
-    "a logged model's tag with a slash in its key cannot be deleted": "tests/contract/test_models.py",
+    "a logged model's tag with a slash in its key cannot be deleted": "tests/contract/tracking/test_models.py",
 }

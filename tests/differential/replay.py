@@ -60,7 +60,7 @@ class Replay:
         return answer.json()["experiment_id"]
 
     def run(self, sequence, found_all=None):
-        """The first unexplained difference, or None. With a list `found_all` it goes on, and adds to the list."""
+        """The first unexplained difference, or None. With a list `found_all` it continues, and adds to the list."""
         prefix = f"q{_run}x{next(_serial)}"
         for side in self.sides:
             side.forget(prefix)

@@ -98,7 +98,7 @@ class Side:
         if kind == "p":
             return self.prefix
         if kind == "exp" and (kind, serial) not in self.ids:
-            # One a sequence: what an earlier one put beneath a folder of nothing stays there.
+            # One a sequence: what an earlier one put into an empty folder stays there.
             return str(9_999_000_000 + int(self.prefix.rsplit("x", 1)[-1]))
         return self.ids.get((kind, serial)) or unknown_id(kind, serial)
 

@@ -23,7 +23,7 @@ def scratch():
 
 
 def address_of(process, log, seconds=180):
-    """What the server's log says once it listens."""
+    """What the server logs once it listens."""
     deadline = time.monotonic() + seconds
     while not (found := re.search(r"running on (http://127.0.0.1:[1-9]\d*)\D", log.read_text())):
         assert process.poll() is None, f"MLflow's server ended with {process.returncode}: {log.read_text()}"

@@ -94,7 +94,7 @@ def fault_requests():
             yield Request("POST", f"/api/2.0/mlflow/{path}", json=fields)
 
 
-def test_one_fault_has_the_same_sentence(replay):
+def test_one_error_has_the_same_message(replay):
     found = []
     for request in fault_requests():
         answers = [side.send(request) for side in replay.sides]

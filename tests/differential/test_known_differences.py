@@ -46,7 +46,7 @@ def test_only_the_damaged_field_may_be_refused(mutation, said, expected):
     ({"order_by": ["bogus"]}, "Invalid attribute key 'bogus' specified.", "Invalid value for parameter 'order_by'", None),
     ({}, "Invalid value 'x'", "Something else", None),
 ])
-def test_one_fault_is_no_reason_for_another_sentence(fields, theirs, ours, expected):
+def test_one_error_does_not_excuse_another_message(fields, theirs, ours, expected):
     assert title(Request("POST", RUNS, json=fields), refusal(theirs), refusal(ours)) == expected
 
 

@@ -17,7 +17,7 @@ TUNE = str(BIN_DIR / "tune")
 PYTHON = str(ROOT / ".venv" / "bin" / "python")
 TIMEOUT_S = 240  # only ever waited for by a test that fails
 
-# A trial in plain Python: some steps, a checkpoint after each, so that a further attempt goes on where the last one
+# A trial in plain Python: some steps, a checkpoint after each, so that a further attempt resumes where the last one
 # stood. Its loss depends on its parameter and the step alone. Where a gate is set (Farm.gate), trials from its number
 # on wait in the middle for the test, so that what is to meet them in the middle does, on the slowest of machines.
 TRIAL = """

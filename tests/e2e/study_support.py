@@ -62,7 +62,7 @@ class Terminal:
             raise AssertionError(f"nothing more in {timeout_s:.0f} s after {self.shown[-2000:]}")
         try:
             piece = os.read(self.fd, 65536)
-        except OSError:  # how a pseudo terminal says its end
+        except OSError:  # how a pseudo terminal reports its end
             piece = b""
         self.shown += piece
         return piece

@@ -52,7 +52,7 @@ def fill(url, name, metric, told, **more):
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """Two studies of a server in one file of Optuna's, and what the server says of them."""
+    """Two studies of a server in one file of Optuna's, and what the server reports of them."""
     folder = tmp_path_factory.mktemp("dashboard")
     with server(folder) as (_, url):
         fill(url, "one", "loss:min", lambda trial: {"value": trial["params"]["lr"] * trial["params"]["depth"]})

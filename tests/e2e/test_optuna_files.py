@@ -1,4 +1,4 @@
-"""Studies to and from Optuna's SQLite storage, judged by the real Optuna."""
+"""Studies to and from Optuna's SQLite storage, checked by the real Optuna."""
 
 import contextlib
 import json
@@ -314,7 +314,7 @@ def test_constraints_of_a_function_decide_which_trial_is_best(tmp_path):
     with server(tmp_path) as (_, url):
         run = call(url, f"/api/2.0/mlflow/runs/get?run_id={shown['study']['run_id']}")[1]["run"]
         assert {"key": "owner", "value": "me"} in run["data"]["tags"]
-    # What Optuna goes on with, without its function, comes back without values of the constraints.
+    # What Optuna resumes without its function comes back without values of the constraints.
     done = tune("export", "again.db", "--optuna", "two words", "--data", "tune-data", cwd=tmp_path)
     assert done.returncode == OK, done.stderr
     again = optuna.load_study(study_name="two words", storage=f"sqlite:///{tmp_path}/again.db")
@@ -323,7 +323,7 @@ def test_constraints_of_a_function_decide_which_trial_is_best(tmp_path):
     assert "2 complete trials lack the value of a constraint and count as failed" in back.stdout
 
 
-def test_names_that_ours_may_not_have_are_changed_and_said(tmp_path):
+def test_names_that_ours_may_not_have_are_changed_and_reported(tmp_path):
     study = optuna.create_study(study_name="s", storage=f"sqlite:///{tmp_path}/names.db",
                                 sampler=optuna.samplers.RandomSampler(seed=1))
     study.set_metric_names(["Fehler ü"])

@@ -180,7 +180,7 @@ def test_checkpoints_that_nobody_continues_are_removed(tmp_path):
     enough = 2 * members + 4
     study = {**STUDY, "command": [sys.executable, "-c", COUNTING.replace("ENOUGH", str(enough))], "sampler": sampler}
     (tmp_path / "study.json").write_text(json.dumps(study))
-    for number in (6, 12, 18):  # trials go on, are lost, continue their parents again
+    for number in (6, 12, 18):  # trials resume, are lost, continue their parents again
         kill_at(number, tmp_path)
     trials = run_to_the_end(tmp_path)
     assert len(trials) > 24 > enough and max(trial["generation"] for trial in trials) == generations - 1
@@ -215,7 +215,7 @@ def test_servers_agents_and_trials_are_killed_and_every_parent_is_there(tmp_path
         wait_for(lambda: checkpoints_left(tmp_path) == final_checkpoints(trials), "the last removals")
 
 
-def test_a_command_that_leaves_no_checkpoint_is_told_so(tmp_path):
+def test_a_command_that_leaves_no_checkpoint_is_reported(tmp_path):
     study = {**STUDY, "command": ["sh", "-c", "echo 'tune: {\"loss\": 1}'"], "budget": {"trials": 8, "parallel": 1}}
     (tmp_path / "study.json").write_text(json.dumps(study))
     done = tune("run", "study.json", "--port", 0, cwd=tmp_path)

@@ -102,7 +102,7 @@ def test_ask_waits_while_the_study_allows_no_more(url):
 
     def watched(path, *arguments, **named):
         if "wait_ms=" in path:
-            waits.set()  # it was told that there is no trial now, and asks to hear of the next change
+            waits.set()  # it got the answer that there is no trial now, and asks to be notified of the next change
         answer = plain(path, *arguments, **named)
         if path.endswith("/ask"):
             asked.append(len(answer["trials"]))
@@ -258,7 +258,7 @@ def test_counts_that_are_none_are_refused(url, words):
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:5000", "sqlite:///mlflow.db", "file:///tmp/mlruns", "databricks"])
-def test_what_is_no_address_is_said_at_once(address, monkeypatch):
+def test_a_bad_address_is_reported_at_once(address, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
     monkeypatch.delenv("TUNE_SERVER", raising=False)
     with pytest.raises(tune.TuneError, match="is no address of a server.*http://.*TUNE_SERVER"):
@@ -281,7 +281,7 @@ def test_errors_say_what_to_do(url):
 
 
 class Clock:
-    """Time that goes on by sleeping only, whatever a machine does meanwhile; for this thread, others may still renew."""
+    """Time that advances by sleeping only, whatever a machine does meanwhile; for this thread, others may still renew."""
 
     def __init__(self):
         self.now_s = 1000.0
@@ -340,7 +340,7 @@ def test_a_server_that_starts_a_little_later_is_waited_for(tmp_path, capfd, monk
 
 
 def test_a_server_that_is_killed_and_comes_back_loses_nothing(tmp_path):
-    """kill -9 in the middle; the client goes on with the server that follows on the same port."""
+    """kill -9 in the middle; the client continues with the server that follows on the same port."""
     with server(tmp_path) as (process, url):
         port = int(url.rsplit(":", 1)[1])
         study = create(url, "killed", 30)

@@ -17,7 +17,7 @@ import tune_client as tune  # noqa: E402
 
 SPACE = {"x": {"float": [-1, 1]}}
 
-# Says which trial it has, and ends it when it reads a line.
+# Prints which trial it has, and ends it when it reads a line.
 CLIENT = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -147,7 +147,7 @@ def test_losing_a_trial_is_an_error_in_ones_own_loop(url):
         assert lost.value.status == 409
     assert trial.stopping
     with trial:
-        pass  # nothing is told of it, and nothing is raised
+        pass  # nothing is reported of it, and nothing is raised
     other.tell(2.0)
     assert trial_of(url, "lost", 0)["value"] == 2.0
 

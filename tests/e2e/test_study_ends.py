@@ -28,7 +28,7 @@ def study_of_folder(cwd, name="s"):
     return tune_json("show", name, "--data", "tune-data", cwd=cwd)["study"]
 
 
-def test_the_target_ends_it_and_is_said(tmp_path):
+def test_the_target_ends_it_and_is_reported(tmp_path):
     done = run(tmp_path, "--target", "0.5")
     assert "the target of 0.5 is reached" in done.stdout
     study = study_of_folder(tmp_path)
@@ -38,7 +38,7 @@ def test_the_target_ends_it_and_is_said(tmp_path):
     assert study_of_folder(tmp_path)["trials"] == study["trials"], "the same command runs nothing more"
 
 
-def test_no_progress_ends_it_and_is_said(tmp_path):
+def test_no_progress_ends_it_and_is_reported(tmp_path):
     done = run(tmp_path, "--no-progress", 4, command=["echo", 'tune: {"loss": 1}'])
     assert "no progress in" in done.stdout
     study = study_of_folder(tmp_path)
@@ -46,7 +46,7 @@ def test_no_progress_ends_it_and_is_said(tmp_path):
 
 
 def test_cost_ends_it_with_the_code_of_a_budget(tmp_path):
-    # 1 is left: a trial that would use up all of it is told to stop, which may be before it ends or after.
+    # 1 is left: a trial that would use up all of it is asked to stop, which may be before it ends or after.
     (tmp_path / "study.yaml").write_text(
         "study: s\nmetric: loss\nspace: {x: 0..1}\nsampler: {type: random, seed: 1}\n"
         "budget: {parallel: 2, cost: {metric: dollars, max: 11}}\n"

@@ -27,7 +27,7 @@ def nothing_is_left(tmp_path):
 
 
 class Book:
-    """What the workers were told, for all of them."""
+    """What the workers received, for all of them."""
 
     def __init__(self):
         self.lock = threading.Lock()

@@ -274,7 +274,7 @@ def test_pruners_read_histories_that_fill_more_than_an_answer(studies, tmp_path)
     assert found["pruners"][0]["pruned"] == 4, "each of the long ones falls below the bound"
 
 
-def test_the_study_s_own_pruner_replayed_says_what_it_said_live(studies, tmp_path):
+def test_the_study_s_own_pruner_replayed_decides_as_it_did_live(studies, tmp_path):
     url, _ = studies
     create(url, "pruned", pruner={"type": "median", "startup": 3}, budget={"trials": 20})
     stopped = 0
@@ -311,7 +311,7 @@ def test_top_shows_running_trials_and_their_curves(studies, tmp_path):
         tell(url, "busy", trial, 1)
 
 
-def test_top_is_told_by_the_server_and_ends_on_ctrl_c(studies, tmp_path):
+def test_top_is_notified_by_the_server_and_ends_on_ctrl_c(studies, tmp_path):
     url, _ = studies
     create(url, "live")
     trial = ask(url, "live", 1)[0]
@@ -558,7 +558,7 @@ def test_plan_knows_when_every_point_was_tried(tmp_path, words, points, said):
 
 
 def test_plan_s_end_is_the_study_s(tmp_path):
-    """What the plan says of a space with a condition and a rule is what a study then does."""
+    """What the plan shows of a space with a condition and a rule is what a study then does."""
     words = ["-m", "loss", "a=1,2,3", "b=x,y?a=1", "--forbid", "a == 3"]
     run = tune("run", "--port", 0, "--study", "s", *words, "--", "echo", 'tune: {"loss": 1}', cwd=tmp_path)
     assert run.returncode == OK and "every point of the space was tried" in run.stdout
@@ -579,13 +579,13 @@ def test_plan_counts_the_points_that_there_are(tmp_path, words, size, is_exact, 
     assert said in tune("plan", "-m", "loss", *words, cwd=tmp_path).stdout
 
 
-def test_plan_says_that_the_time_ends_first(tmp_path):
+def test_plan_reports_that_the_time_ends_first(tmp_path):
     words = ["plan", "-m", "loss", "-n", 10, "x=0..1", "--trial-time", "10m", "--time"]
     assert "; the budget of 1h ends before that" in tune(*words, "1h", cwd=tmp_path).stdout
     assert "ends before" not in tune(*words, "100m", cwd=tmp_path).stdout
 
 
-def test_plan_says_brackets_and_time_before_running(tmp_path):
+def test_plan_shows_brackets_and_time_before_running(tmp_path):
     words = ["plan", "-n", 100, "-j", 4, "-m", "loss", "x=0..1", "--trial-time", "10m"]
     assert tune_json(*words, cwd=tmp_path)["expected_time_ms"] == 25 * 600_000
     plan = tune_json(*words, "--pruner", "hyperband,min=1,max=9,eta=3", cwd=tmp_path)

@@ -154,7 +154,7 @@ def test_two_servers_cannot_share_a_folder(tmp_path):
         assert str(process.pid) in second.stderr and "tune-data" in second.stderr
 
 
-def test_a_server_says_that_its_port_is_in_use(tmp_path):
+def test_a_server_reports_that_its_port_is_in_use(tmp_path):
     with server(tmp_path) as (_, url):
         port = url.rsplit(":", 1)[1]
         second = tune("server", "--port", port, "--data", "other", cwd=tmp_path)

@@ -49,7 +49,7 @@ def test_twenty_trials_end_with_the_best_and_how_to_run_it_again(tmp_path):
     assert all(t["value"] == pytest.approx(t["params"]["x"], rel=1e-9) for t in trials)
 
 
-def test_a_command_that_reads_its_environment_is_said_with_it(tmp_path):
+def test_a_command_that_reads_its_environment_is_shown_with_it(tmp_path):
     command = ["python3", "-c", "import json, os; p = json.loads(os.environ['TUNE_PARAMS']); "
                "print('tune: ' + json.dumps({'loss': p['x'], 'text': len(p['o'])}))"]
     done = tune(*run_arguments(command, trials=3, parameters=("x=0..1", "o=a b,c'd")), cwd=tmp_path)
@@ -65,7 +65,7 @@ def test_a_command_that_reads_its_environment_is_said_with_it(tmp_path):
     ("tune: {'loss': 0.5}", "'tune: {'loss': 0.5}': names stand in double quotes (in Python: json.dumps); "
                             "metric 'loss' never arrived"),
     ("tune: loss=0.5", "expected a JSON object after 'tune:'")])
-def test_a_line_that_is_no_report_is_said(tmp_path, line, said):
+def test_a_line_that_is_no_report_is_logged(tmp_path, line, said):
     done = tune(*run_arguments(["echo", line], trials=1), cwd=tmp_path)
     assert done.returncode == NO_TRIAL and said in done.stdout, done.stdout
 
@@ -163,7 +163,7 @@ def test_trials_are_nested_mlflow_runs(tmp_path):
         assert best == study["best"]["run_id"]
 
 
-def test_a_metric_that_never_arrives_says_how_to_report_it(tmp_path):
+def test_a_metric_that_never_arrives_explains_how_to_report_it(tmp_path):
     done = tune("run", "-n", 2, "-m", "loss", "--port", 0, "x=0..1", "--", "echo", "loss is {x}", cwd=tmp_path)
     assert done.returncode == NO_TRIAL
     assert "metric 'loss' never arrived" in done.stdout
@@ -173,8 +173,8 @@ def test_a_metric_that_never_arrives_says_how_to_report_it(tmp_path):
     assert scraped.returncode == OK, scraped.stderr + scraped.stdout
 
 
-def test_a_script_that_always_fails_is_said_early_and_where_its_output_is(tmp_path):
-    # The fourth trial waits until it was said of three.
+def test_a_script_that_always_fails_is_reported_early_with_its_output(tmp_path):
+    # The fourth trial waits until three were reported.
     os.mkfifo(tmp_path / "gate")
     (tmp_path / "broken.py").write_text(
         "import os\nif os.environ['TUNE_TRIAL'] == '3':\n    open('gate').read()\nimport no_module_of_this_name\n")
@@ -250,7 +250,7 @@ def test_bad_input_is_one_clear_sentence_and_exit_code_2(tmp_path, arguments, wo
     assert not (tmp_path / "tune-data").exists(), "nothing was begun"
 
 
-def test_another_space_under_the_same_name_says_what_differs(tmp_path):
+def test_another_space_under_the_same_name_reports_what_differs(tmp_path):
     tune(*run_arguments(REPORT, trials=2), cwd=tmp_path)
     done = tune(*run_arguments(REPORT, trials=2, parameters=("x=0..2",)), cwd=tmp_path)
     assert done.returncode == USAGE
@@ -262,7 +262,7 @@ def test_another_space_under_the_same_name_says_what_differs(tmp_path):
     assert len(trials_of(tmp_path)) == 2
 
 
-def test_more_trials_go_on_with_the_same_study(tmp_path):
+def test_more_trials_resume_the_same_study(tmp_path):
     first = tune(*run_arguments(REPORT, trials=3), cwd=tmp_path)
     assert first.returncode == OK
     again = tune(*run_arguments(REPORT, trials=3), cwd=tmp_path)

@@ -100,7 +100,7 @@ def test_rerun_is_a_new_trial_of_the_same_point(url, tmp_path):
     assert "tune rerun" not in tune("best", "again", "--server", url, cwd=tmp_path).stdout
 
 
-def test_a_run_again_of_a_finished_study_says_its_command_and_goes_on_with_a_larger_budget(tmp_path):
+def test_running_a_finished_study_again_shows_its_command_and_resumes_with_a_larger_budget(tmp_path):
     assert tune(*run_arguments(REPORT, trials=3), cwd=tmp_path).returncode == OK
     refused = tune("rerun", "s", 1, "--data", "tune-data", cwd=tmp_path)
     assert refused.returncode == FAILED
@@ -201,7 +201,7 @@ def test_a_server_that_is_busy_for_a_while_is_waited_for(tmp_path):
         assert asks.communicate(timeout=60)[1] == "" and asks.returncode == OK
 
 
-def test_ask_says_why_there_is_nothing(url, tmp_path):
+def test_ask_explains_why_there_is_nothing(url, tmp_path):
     create(url, "none", budget={"trials": 1})
     assert tune("pause", "none", "--server", url, cwd=tmp_path).returncode == OK
     paused = tune("ask", "none", "--server", url, cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""What tune-trainer says, and with which exit code it ends, when something is wrong."""
+"""What tune-trainer reports, and with which exit code it ends, when something is wrong."""
 
 import shutil
 import struct

@@ -65,7 +65,7 @@ def test_a_child_may_train_otherwise(data, tmp_path):
     (dict(resume_from="nowhere"), "there is no checkpoint 'nowhere/last.safetensors'", BAD_CONFIG),
     (dict(resume_from="damaged"), "", FAILED),
 ])
-def test_what_cannot_be_continued_is_said(data, tmp_path, monkeypatch, change, said, code):
+def test_what_cannot_be_continued_is_reported(data, tmp_path, monkeypatch, change, said, code):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "last.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{}")

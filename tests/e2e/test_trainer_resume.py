@@ -87,7 +87,7 @@ def test_interrupted_training_equals_uninterrupted(data, tmp_path, name, how):
         assert len(lines) - len(seen) <= 1, "nothing is lost on SIGTERM, so nothing is repeated but the last line"
 
 
-def test_sigterm_finishes_the_step_and_says_so(data, tmp_path):
+def test_sigterm_finishes_the_step_and_reports_it(data, tmp_path):
     process = start(data, tmp_path, dict(epochs=100000))
     process.stdout.readline()
     process.stdout.readline()

@@ -22,7 +22,7 @@ DONE, FAILED, PREEMPTED, OUT_OF_MEMORY, BAD_CONFIG = 0, 1, 11, 12, 13
 
 
 def write_mds(directory, columns, rows):
-    """A data set of one shard, written from the format's description and not by the loader under test.
+    """A dataset of one shard, written from the format's description and not by the loader under test.
 
     `columns`: {name: (encoding, bytes of a value)}; `rows`: dicts of bytes.
     """

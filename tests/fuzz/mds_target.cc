@@ -1,4 +1,4 @@
-// MDS data sets of strangers: the text of index.json, a 0 byte, then the bytes of its first shard.
+// An untrusted MDS dataset: the text of index.json, a 0 byte, then the bytes of its first shard.
 // Property: an error, or samples inside of the file.
 
 #include <cstring>

@@ -9,14 +9,18 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <random>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 // The targets as libFuzzer calls them; CMakeLists.txt gives each a name of its own.
@@ -57,10 +61,63 @@ void write_down(int signal) {
     std::raise(signal);
 }
 
+std::filesystem::path fuzz_folder() {
+    return std::filesystem::path(TUNE_SOURCE_DIR) / "tests/fuzz";
+}
+
+/// The bytes of one line of found/<target>.txt; nothing if it is not in the form that found.py
+/// writes.
+std::optional<std::string> unescaped(std::string_view line) {
+    std::string bytes;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+        if (line[i] < ' ' || line[i] > '~') return std::nullopt;
+        if (line[i] != '\\') {
+            bytes += line[i];
+            continue;
+        }
+        if (++i == line.size()) return std::nullopt;
+        switch (line[i]) {
+            case '\\': bytes += '\\'; break;
+            case 'n': bytes += '\n'; break;
+            case 'r': bytes += '\r'; break;
+            case 't': bytes += '\t'; break;
+            case 'x': {
+                if (i + 2 >= line.size()) return std::nullopt;
+                unsigned byte = 0;
+                const char* const digits = line.data() + i + 1;
+                const auto [end, error] = std::from_chars(digits, digits + 2, byte, 16);
+                if (error != std::errc() || end != digits + 2) return std::nullopt;
+                bytes += static_cast<char>(byte);
+                i += 2;
+                break;
+            }
+            default: return std::nullopt;
+        }
+    }
+    return bytes;
+}
+
+/// Adds what libFuzzer found for this target, if it found anything.
+void add_found(const std::string& name, std::vector<std::string>& corpus) {
+    const std::filesystem::path path = fuzz_folder() / "found" / (name + ".txt");
+    std::ifstream in(path, std::ios::binary);
+    std::size_t number = 0;
+    for (std::string line; std::getline(in, line);) {
+        ++number;
+        if (line.empty() || line.starts_with('#')) continue;
+        std::optional<std::string> input = unescaped(line);
+        if (input)
+            corpus.push_back(std::move(*input));
+        else
+            ADD_FAILURE() << path << ":" << number
+                          << " is not an escaped input; write it with tests/fuzz/found.py pack";
+    }
+}
+
+/// Seeds and fixed inputs by name, then the found ones.
 std::vector<std::string> corpus_of(const std::string& name) {
     std::vector<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::directory_iterator(
-             std::filesystem::path(TUNE_SOURCE_DIR) / "tests/fuzz/corpus" / name))
+    for (const auto& entry : std::filesystem::directory_iterator(fuzz_folder() / "corpus" / name))
         files.push_back(entry.path());
     std::sort(files.begin(), files.end());
     std::vector<std::string> corpus;
@@ -68,6 +125,7 @@ std::vector<std::string> corpus_of(const std::string& name) {
         std::ifstream in(path, std::ios::binary);
         corpus.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
     }
+    add_found(name, corpus);
     return corpus;
 }
 
@@ -188,6 +246,30 @@ TEST_P(Replay, TheCorpusHoldsAndSoDoChangesOfIt) {
         ++count;
     } while (std::chrono::steady_clock::now() < end);
     RecordProperty("inputs", static_cast<int>(corpus.size() + count));
+}
+
+TEST(FoundInputs, ReadBackByteForByte) {
+    EXPECT_EQ(unescaped(R"(a \\ b)"), "a \\ b");
+    EXPECT_EQ(unescaped(R"(\x00\xffx\n\r\t)"), std::string("\0\xffx\n\r\t", 6));
+    EXPECT_EQ(unescaped(R"(\x23first)"), "#first");
+    for (const char* damaged : {"\\", "\\q", "\\x", "\\x1", "\\xg0", "\\x0g", "\x7f", "a\tb"})
+        EXPECT_EQ(unescaped(damaged), std::nullopt) << damaged;
+}
+
+/// Every file of found/ belongs to a target and holds inputs: a renamed target loses none.
+TEST(FoundInputs, AllBelongToATarget) {
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(fuzz_folder() / "found")) {
+        const std::string name = entry.path().stem().string();
+        EXPECT_TRUE(std::any_of(std::begin(kTargets), std::end(kTargets),
+                                [&](const Target& target) { return target.name == name; }))
+            << entry.path();
+        std::vector<std::string> corpus;
+        add_found(name, corpus);
+        EXPECT_FALSE(corpus.empty()) << entry.path();
+        count += corpus.size();
+    }
+    EXPECT_GT(count, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fuzz, Replay, testing::ValuesIn(kTargets),

@@ -19,12 +19,12 @@ bool is_ours(const fs::path& relative) {
 
 }  // namespace
 
-std::vector<SourceFile> read_sources(const std::vector<std::string>& extensions) {
+std::vector<std::string> list_files(const std::vector<std::string>& extensions) {
     const fs::path root = TUNE_SOURCE_DIR;
-    std::vector<SourceFile> files;
+    std::vector<std::string> paths;
     for (auto it = fs::recursive_directory_iterator(root); it != fs::recursive_directory_iterator();
          ++it) {
-        const fs::path relative = fs::relative(it->path(), root);
+        const fs::path relative = it->path().lexically_relative(root);
         if (!is_ours(relative)) {
             if (it->is_directory()) it.disable_recursion_pending();
             continue;
@@ -33,14 +33,29 @@ std::vector<SourceFile> read_sources(const std::vector<std::string>& extensions)
         if (std::find(extensions.begin(), extensions.end(), relative.extension().string()) ==
             extensions.end())
             continue;
-        SourceFile file{relative.generic_string(), {}};
-        std::ifstream stream(it->path());
+        paths.push_back(relative.generic_string());
+    }
+    std::sort(paths.begin(), paths.end());
+    return paths;
+}
+
+std::vector<SourceFile> read_sources(const std::vector<std::string>& extensions) {
+    std::vector<SourceFile> files;
+    for (const std::string& path : list_files(extensions)) {
+        SourceFile file{path, {}};
+        std::ifstream stream(fs::path(TUNE_SOURCE_DIR) / path);
         for (std::string line; std::getline(stream, line);) file.lines.push_back(line);
         files.push_back(std::move(file));
     }
-    std::sort(files.begin(), files.end(),
-              [](const auto& a, const auto& b) { return a.path < b.path; });
     return files;
+}
+
+std::vector<std::string> list_root_files() {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(TUNE_SOURCE_DIR))
+        if (!entry.is_directory()) names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
 }
 
 }  // namespace tune::lint

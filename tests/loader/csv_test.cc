@@ -54,7 +54,7 @@ TEST(Csv, EmptyLinesAreSkippedUnlessTheyAreValues) {
     EXPECT_EQ(read_all("a\n1\n\n2\n").value(), (Rows{{"a"}, {"1"}, {""}, {"2"}}));
 }
 
-TEST(Csv, FaultsNameLineAndColumn) {
+TEST(Csv, ErrorsNameLineAndColumn) {
     EXPECT_THAT(fault("a,b\n1,2\n3\n"), HasSubstr("line 3: 1 fields, but line 1 names 2 columns"));
     EXPECT_THAT(fault("a,b\n1,2,3\n"), HasSubstr("line 2: 3 fields"));
     EXPECT_THAT(fault("a,b\n1,\"2\n3,4\n"), HasSubstr("line 2, column 3: the quote that opens"));

@@ -326,7 +326,7 @@ TEST_P(Numbers, DamageSurfacesFromNextAndNamesTheShard) {
     EXPECT_THAT(more.error().text(), HasSubstr(file));
     EXPECT_THAT(more.error().text(), HasSubstr("the index states"));
 
-    // Repaired, the data set goes on where it stood.
+    // Repaired, the dataset resumes where it stood.
     write_bytes(scratch_ / "repaired", whole);
     std::filesystem::rename(scratch_ / "repaired", scratch_ / "d" / file);
     const Ids rest = read_epoch(*dataset).ids;

@@ -1,5 +1,5 @@
 #pragma once
-// A directory of a test, and small data sets written into it.
+// A directory of a test, and small datasets written into it.
 
 #include <cstdint>
 #include <filesystem>

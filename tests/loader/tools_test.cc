@@ -125,7 +125,7 @@ std::vector<std::string> entries(const std::filesystem::path& directory) {
     return names;
 }
 
-TEST(Convert, WritesADataSet) {
+TEST(Convert, WritesADataset) {
     const Scratch scratch;
     write_table(scratch / "t.csv", 100);
     const auto report = convert({.inputs = {scratch / "t.csv"}, .output = scratch / "out"});
@@ -140,7 +140,7 @@ TEST(Convert, WritesADataSet) {
     EXPECT_EQ(y, 3.5);
 }
 
-TEST(Convert, FaultsLeaveNothingBehind) {
+TEST(Convert, ErrorsLeaveNothingBehind) {
     const Scratch scratch;
     const auto fault = [&](std::string_view text, ConvertOptions options) {
         write_bytes(scratch / "t.csv", text);
@@ -230,7 +230,7 @@ TEST(Inspect, ShowsColumnsShardsAndRows) {
     EXPECT_THAT(find_data_sets(scratch / "none").error().message, HasSubstr("holds no data set"));
 }
 
-TEST(Verify, FindsEveryFaultyShard) {
+TEST(Verify, FindsEveryDamagedShard) {
     const Scratch scratch;
     write_texts(scratch / "d", 40, {.hashes = {"sha256"}});
     const auto check = [&] { return verify(find_data_sets(scratch / "d").value().at(0)); };

@@ -157,7 +157,7 @@ TEST(Writer, AWrongValueLeavesNoTrace) {
     EXPECT_EQ(writer.finish().value().sample_count(), 2);
 }
 
-TEST(Writer, RefusesOptionsThatMakeNoDataSet) {
+TEST(Writer, RefusesOptionsThatMakeNoDataset) {
     const Scratch scratch;
     const auto message = [&](MdsWriterOptions options) {
         options.directory = scratch / "new";

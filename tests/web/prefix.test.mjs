@@ -1,4 +1,4 @@
-// The page under `tune server --static-prefix`: every request stays beneath it (the browser's fault list says so).
+// The page under `tune server --static-prefix`: every request stays below it (the browser's fault list says so).
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Browser, live, TuneServer } from "./support.mjs";
@@ -20,7 +20,7 @@ after(async () => {
     await server.close();
 });
 
-test("pages, links, live events and files stay beneath the prefix", async () => {
+test("pages, links, live events and files stay below the prefix", async () => {
     const page = await browser.open("/");
     await live(page);
     await page.getByRole("link", { name: "digits", exact: true }).click();

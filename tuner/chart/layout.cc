@@ -1,3 +1,13 @@
+// Where everything of a figure stands: title, note, legend and colour bar above, then panels in a
+// grid, each with its axes and its marks (marks.cc).
+//
+// The layout measures texts by an estimate of the font (ems_of in text.h), as it does not know the
+// browser's fonts. Tick labels that would touch are left out, names too long for their place are
+// cut with an ellipsis, and texts that would begin outside of a narrow picture are left out. Axes
+// come first, marks next and clipped to the frame, so that grid lines lie under the data; the
+// upright axes of parallel coordinates come last, on patches of the background, since their digits
+// lie among the lines.
+
 #include <algorithm>
 #include <cmath>
 #include <set>

@@ -1,3 +1,11 @@
+// The layers of a panel as shapes: points, lines, steps, bars, spans and areas.
+//
+// A study may have 100,000 trials; what of them cannot be seen is not drawn. Points of one colour
+// that fall on the same half pixel are drawn once; a long line keeps, of every pixel column, its
+// first, lowest, highest and last spot, which covers the same pixels; labels for tool tips are left
+// out of layers that have too many to be read. Coordinates far outside of the picture are cut, as
+// some renderers overflow; NaN in x ends a line, and a value that an axis cannot show is left out.
+
 #include "tuner/chart/marks.h"
 
 #include <algorithm>

@@ -1,3 +1,11 @@
+// A scene as PNG, drawn by cairo, whose functions are looked up when the first picture is made.
+// They are declared by cairo's own header, so a call that does not fit the library does not
+// compile, and each is found under its name or none is used. Without the library the error says
+// what to install; SVG needs nothing.
+//
+// Sizes are bounded before memory is taken. Cairo keeps an error in its context and ignores what
+// follows, so one question at the end answers for all calls.
+
 #include "tuner/chart/png.h"
 
 #include <cairo/cairo.h>

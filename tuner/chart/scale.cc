@@ -1,3 +1,14 @@
+// Values on an axis: its range, its round ticks, their labels.
+//
+// Ticks stand at multiples of the smallest of 1, 2, 2.5, 5, 10 times a power of ten (of durations:
+// of the units of a clock) that leaves about as many as are wanted; on a logarithmic axis at powers
+// of ten, with 2 and 5 between them within three decades and every digit within one. Labels have as
+// many decimals as the step needs, no more: neighbours differ in what is shown.
+//
+// Metrics can be anything, so the arithmetic must not overflow: differences are taken of halves,
+// ratios of logarithms, and ranges are clamped to finite doubles. Equal values get a range around
+// them, no values a range of their own, so that there is always an axis to draw.
+
 #include "tuner/chart/scale.h"
 
 #include <algorithm>

@@ -1,3 +1,11 @@
+// A scene as SVG, one element a shape, without scripts, links or fonts of its own: the file needs
+// nothing beside it.
+//
+// Attributes hold the light colours; without a fixed theme a style sheet in the file replaces those
+// of roles by the dark ones for readers who prefer that. All texts come from users: they are
+// escaped here, and the layout has removed control characters. Two decimals of a pixel are more
+// than can be seen, and keep files small.
+
 #include "tuner/chart/svg.h"
 
 #include <cstdio>

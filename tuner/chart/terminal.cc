@@ -1,3 +1,11 @@
+// A figure as text. A braille character has 2 x 4 dots, so a plot of 80 x 20 characters has 160 x
+// 80 of them (braille.h); bars are drawn in eighths of a block.
+//
+// A character has one colour and few dots, which decides the rest: areas are shown by their
+// outline, as a filled one would hide the points; parallel coordinates show the best 30 lines, as
+// more cannot be told apart. Every line is measured in cells, where East Asian characters take two,
+// and holds at most `columns` of them, so that nothing wraps.
+
 #include "tuner/chart/terminal.h"
 
 #include <algorithm>

@@ -1,3 +1,13 @@
+// Names from users and from the network, made safe and measured.
+//
+// clean() decodes UTF-8 strictly (no overlong forms, no surrogates, nothing beyond U+10FFFF) and
+// replaces each byte that is not UTF-8 and each control character by U+FFFD. Terminal sequences and
+// bidirectional marks cannot reach a screen that way, nor can bytes that XML forbids reach an SVG.
+// Everything else here may take clean text for granted and cuts it between characters only.
+//
+// Widths are estimates: in cells by ranges of East Asian and emoji characters, in ems by a few
+// classes of letters of a sans-serif font.
+
 #include "tuner/chart/text.h"
 
 #include "base/text/utf8.h"

@@ -1,3 +1,14 @@
+// The command of a trial: a string to words, words to argv.
+//
+// split_command is a shell's splitting without its expansions: `*`, `$` and `|` are plain text. No
+// shell ever reads the result, so no character of a parameter's value can mean more than itself.
+// Placeholders are found on the template, never on what was filled in: a value that looks like
+// {name} stays as it is. check_command refuses unknown names when the study is read, so filling
+// cannot fail.
+//
+// An argument that names an inactive parameter disappears, and with it the option before it if the
+// argument was that placeholder alone: `--momentum {momentum}` leaves nothing behind.
+
 #include "tuner/config/command_template.h"
 
 #include <optional>

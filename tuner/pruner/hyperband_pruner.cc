@@ -1,13 +1,20 @@
 // Hyperband (Li et al., JMLR 18, 2018) in the asynchronous form and with the semantics of Optuna
 // 5.0.0 (optuna/pruners/_hyperband.py).
 //
-// The idea. How early may one stop? Successive halving needs an answer; hyperband runs one bracket
-// for each: bracket b has its first rung at min * eta^b, and the brackets share the trials so that
-// each may spend about the same. Trials are compared within their bracket only.
+// The idea. How early may one stop? Successive halving needs an answer: stop early and a slow
+// starter is lost, stop late and most of the time goes to poor trials. Hyperband runs one bracket
+// for each answer. Of B = floor(log_eta(max / min)) + 1 brackets, number b has its first rung at
+// min * eta^b; the last one hardly stops anything. Trials are compared within their bracket only
+// (asha_pruner.cc).
+//
+// The shares. Bracket b gets trials in proportion to ceil(B eta^s / (s + 1)) with s = B - 1 - b,
+// the number that algorithm 1 of the paper starts there: a bracket that stops early has short
+// trials and gets more of them, so that each may spend about the same.
 //
 // A trial's bracket is drawn from a checksum of the study's name and the trial's number, so that it
 // needs no memory and survives a restart. With `max` "auto" the brackets are made at the first
-// verdict after a trial has completed; until then nothing is pruned.
+// decision after a trial has completed; until then nothing is pruned, and reports wait to be
+// entered in the rungs of their bracket.
 
 #include "tuner/pruner/hyperband_pruner.h"
 

@@ -1,3 +1,10 @@
+// Plays the reports of a finished study to a pruner in the order of their times, ends of trials
+// among them: a pruner's decision depends on what it had seen by then, so any other order would
+// answer another question. At equal times the trial with the lower number comes first, its end
+// after its reports, so that of trials that ran one after the other the first ends before the next
+// begins. What the pruner would not have seen, the reports of a trial after it was pruned, is
+// counted as saved and not played.
+
 #include "tuner/pruner/replay.h"
 
 #include <algorithm>

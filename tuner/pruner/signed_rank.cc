@@ -1,3 +1,17 @@
+// The Wilcoxon signed-rank test, one-sided, with the p-values of scipy.stats.wilcoxon(d,
+// alternative="greater", zero_method="zsplit").
+//
+// The statistic is the sum of the ranks of the positive differences, ranked by size. If signs are a
+// matter of chance, each rank is in the sum or not with probability 1/2. So the exact distribution
+// is that of the subset sums of the ranks: it is built rank by rank, halving as it goes, so that
+// the numbers stay probabilities. Ties share their mean rank; doubled ranks keep that whole. Zeros
+// have no sign: half of their rank sum counts on either side, which moves the observed sum and all
+// others alike and is therefore left out of the exact count.
+//
+// Beyond scipy's limits for that (50 differences, 13 with ties or zeros) the normal approximation:
+// mean n(n + 1)/4, variance (n(n + 1)(2n + 1) - sum(t^3 - t)/2) / 24 over ties of t, without
+// continuity correction.
+
 #include "tuner/pruner/signed_rank.h"
 
 #include <algorithm>

@@ -1,14 +1,23 @@
-// The Wilcoxon signed-rank test against the best trial, for objectives that are a mean over steps
-// (folds, instances), with the semantics of Optuna 5.0.0 (optuna/pruners/_wilcoxon.py) and the
-// p-values of scipy.stats.wilcoxon(alternative="greater", zero_method="zsplit").
+// The Wilcoxon signed-rank test (Wilcoxon 1945) against the best trial, for objectives that are a
+// mean over steps (folds, instances), with the semantics of Optuna 5.0.0
+// (optuna/pruners/_wilcoxon.py) and the p-values of scipy.stats.wilcoxon(alternative="greater",
+// zero_method="zsplit").
 //
-// The idea. Step i of this trial and step i of the best one measured the same fold. If the
-// differences are positive beyond what chance explains, the trial is worse, however few folds it
-// has seen. A trial whose mean is no worse than the best one's is never pruned.
+// The idea. Step i of this trial and step i of the best one measured the same fold, so what makes a
+// fold easy or hard cancels in the difference. If the differences are positive beyond what chance
+// explains, the trial is worse, however few folds it has seen. The test looks at the ranks of the
+// differences, not at their sizes: it asks for no normal distribution, and one outlier decides
+// nothing.
+//
+// The guards. Steps that only one of the two has do not count; fewer shared steps than
+// `startup_steps` (two at least) decide nothing, nor does a report that is not finite. A trial
+// whose mean is no worse than the best one's is never pruned. `p` is the level of one test; a trial
+// is tested at each report, so the chance that an equally good one is pruned at some time is
+// larger.
 //
 // Exact where scipy is: without ties up to 50 differences, with ties (or zeros) up to 13; beyond
-// that the normal approximation. A verdict costs O(n^3) of at most 50
-// exact differences, else O(n log n).
+// that the normal approximation (signed_rank.cc). A decision costs O(n^3) of at most 50 exact
+// differences, else O(n log n).
 
 #include "tuner/pruner/wilcoxon_pruner.h"
 

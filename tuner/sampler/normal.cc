@@ -1,3 +1,19 @@
+// The normal distribution, nearly to the last digit.
+//
+//   tails       by erfc, which keeps its relative accuracy far out, where 1 - erf has no digit left
+//   quantile    M. J. Wichura, Algorithm AS 241 (PPND16), Applied Statistics 37 (1988): three
+//               ratios of polynomials of degree 7, for the centre (in q = p - 1/2) and for the near
+//               and far tails (in sqrt(-ln p))
+//   truncated   the quantile of what is left between two cut tails, always counted from the nearer
+//               end: 1 - tiny would round to 1, tiny does not
+//   mass        of an interval, as a logarithm: an interval below the mean is reflected, one around
+//               it is a sum of two parts without cancellation, one in the far tail is a difference
+//               of logarithms by the asymptotic series of Mills' ratio, where the masses themselves
+//               are below the smallest double
+//
+// Many quantiles at once are computed in pairs by the same formulas in the same order, so that they
+// equal those computed one by one.
+
 #include "tuner/sampler/normal.h"
 
 #include <cmath>

@@ -1,3 +1,26 @@
+// A point that no rule forbids, in three steps of growing effort. Rules are arbitrary expressions
+// (expression.h), so there is no formula; but nearly all spaces of practice give way at the first.
+//
+//   draw     up to 1,000 whole points. The first that is allowed is distributed as the draws are,
+//            under the condition that it is allowed: rejection sampling, exact
+//   repair   from the last of them: a parameter of a broken rule moves to the value, of its bounds
+//            and eight drawn ones, that breaks the fewest rules ("min-conflicts": Minton et al.,
+//            Artificial Intelligence 58, 1992). A parent may move too, as it decides whether the
+//            parameter exists at all
+//   spread   repairs end at few places, mostly at bounds. From there each open parameter in turn
+//            moves to a value drawn among those that stay allowed: slice sampling with shrinking
+//            brackets (Neal, Annals of Statistics 31, 2003), three rounds of it
+//
+// To tell "none was found" from "there is none", search_feasible_point ends with all combinations
+// of the parameters that the rules read, depth first, giving up a partial point as soon as it is
+// forbidden: a rule is never broken for lack of a value, so all completions are forbidden too. It
+// says kNone only if it has seen everything, and kUnknown where a parameter is continuous or there
+// are too many combinations.
+//
+// Bounded: each step makes at most 2,000,000 / (parameters + length of the rules) checks of a
+// point, so that hostile rules cost some 10 ms and no more. Deterministic: all is a function of the
+// arguments.
+
 #include "tuner/space/feasible_point.h"
 
 #include <algorithm>
@@ -186,9 +209,9 @@ public:
     }
 
     /// `point` becomes the combination that was found.
-    Allowed look(Point& point) {
+    Feasibility look(Point& point) {
         for (std::size_t i = 0; i < space_.size(); ++i)
-            if (matters_[i] && space_[i].count() == 0 && !is_given(i)) return Allowed::kUnknown;
+            if (matters_[i] && space_[i].count() == 0 && !is_given(i)) return Feasibility::kUnknown;
         point = space_.empty_point();
         return from(0, point);
     }
@@ -198,24 +221,24 @@ private:
         return index < given_.size() && is_active(given_[index]);
     }
 
-    Allowed from(std::size_t depth, Point& point) {
-        if (space_.is_forbidden(point)) return Allowed::kNone;
+    Feasibility from(std::size_t depth, Point& point) {
+        if (space_.is_forbidden(point)) return Feasibility::kNone;
         while (depth < space_.size() && !is_open(space_.parents_first()[depth], point)) ++depth;
-        if (depth == space_.size()) return Allowed::kSome;
+        if (depth == space_.size()) return Feasibility::kSome;
         const std::size_t index = space_.parents_first()[depth];
         const Parameter& parameter = space_[index];
         const std::uint64_t count = is_given(index) ? 1 : parameter.count();
         for (std::uint64_t i = 0; i < count; ++i) {
-            if (++visits_ > visits_max_) return Allowed::kUnknown;
+            if (++visits_ > visits_max_) return Feasibility::kUnknown;
             point[index] =
                 is_given(index)
                     ? given_[index]
                     : parameter.snap(parameter.low + static_cast<double>(i) * parameter.step);
-            const Allowed found = from(depth + 1, point);
-            if (found != Allowed::kNone) return found;
+            const Feasibility found = from(depth + 1, point);
+            if (found != Feasibility::kNone) return found;
         }
         point[index] = kInactive;
-        return Allowed::kNone;
+        return Feasibility::kNone;
     }
 
     bool is_open(std::size_t index, const Point& point) const {
@@ -231,8 +254,8 @@ private:
 
 }  // namespace
 
-std::optional<Point> find_allowed(const Space& space, const Point& given, const DrawValue& draw,
-                                  bool is_spread) {
+std::optional<Point> find_feasible_point(const Space& space, const Point& given,
+                                         const DrawValue& draw, bool is_spread) {
     if (space.rules() == nullptr) {
         Point point = space.empty_point();
         for (const std::size_t index : space.parents_first()) {
@@ -248,26 +271,27 @@ std::optional<Point> find_allowed(const Space& space, const Point& given, const 
     return found;
 }
 
-Point spread_allowed(const Space& space, const Point& given, Point start, const DrawValue& draw) {
+Point spread_feasible_point(const Space& space, const Point& given, Point start,
+                            const DrawValue& draw) {
     return Finder(space, given, draw).spread(std::move(start));
 }
 
-AllowedSearch look_for_allowed(const Space& space, const Point& given) {
+FeasibilitySearch search_feasible_point(const Space& space, const Point& given) {
     const DrawValue anywhere = [&](std::uint64_t turn, std::size_t index) {
         const std::uint64_t bits = hashed(hashed(turn) ^ index);
         return value_at(space[index], static_cast<double>(bits >> 11) * 0x1p-53);
     };
-    if (std::optional<Point> found = find_allowed(space, given, anywhere))
-        return {Allowed::kSome, std::move(*found)};
-    AllowedSearch search;
+    if (std::optional<Point> found = find_feasible_point(space, given, anywhere))
+        return {Feasibility::kSome, std::move(*found)};
+    FeasibilitySearch search;
     Point combination;
     search.answer = Exhaustion(space, given).look(combination);
-    if (search.answer != Allowed::kSome) return search;
+    if (search.answer != Feasibility::kSome) return search;
     // What the rules do not read may be anything.
     for (std::size_t i = 0; i < given.size(); ++i)
         if (is_active(given[i])) combination[i] = given[i];
-    search.example = find_allowed(space, combination, anywhere).value_or(Point());
-    if (search.example.empty()) search.answer = Allowed::kUnknown;
+    search.example = find_feasible_point(space, combination, anywhere).value_or(Point());
+    if (search.example.empty()) search.answer = Feasibility::kUnknown;
     return search;
 }
 

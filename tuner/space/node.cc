@@ -1,3 +1,8 @@
+// The tree that YAML, JSON and request bodies become, its way to JSON and back, and the beginnings
+// of all sentences about it. Integers keep their own type beside doubles, so that 1 and 1.0 can be
+// told apart; one beyond 64 bits becomes a double. Depth is bounded, since all readers of a tree
+// recurse.
+
 #include "tuner/space/node.h"
 
 #include <cmath>

@@ -1,4 +1,11 @@
 // A parameter's domain: what it contains, and the way between internal and external values.
+//
+// Internally a value is a double: a float or int itself, the place in the list of a choice, ordinal
+// or const. Grids are low + k * step, and that is not the number that people mean: 3 * 0.3 is
+// 0.8999999999999999. grid_value gives the decimal of 15 digits instead where that is within the
+// tolerance of the grid, so that logged params read as they were written; contains() allows for as
+// much rounding, a billionth of a step or a few units in the last place, whichever is more. snap()
+// goes through the same function, so a value that is read back from its text is the same double.
 
 #include <algorithm>
 #include <charconv>

@@ -1,3 +1,12 @@
+// `normal`, `lognormal` and `weights`: reading them and checking them against settled bounds.
+//
+// A prior is a belief about where the good values lie, not a limit: bounds stay inclusive and the
+// normal is truncated to them. Without bounds of its own a prior ends five deviations from its
+// centre, beyond which fewer than one draw in a million would lie. A deviation under a millionth of
+// the range would be a constant in doubles, one above ten times the range a uniform distribution:
+// both are refused with what to write instead. The median of a lognormal is the value itself, never
+// its logarithm, as all bounds of a study are.
+
 #include "tuner/space/prior.h"
 
 #include <cmath>

@@ -1,3 +1,17 @@
+// Finds parameters that no point can have because their conditions contradict each other: such a
+// parameter is a slip of the study file and would silently never be tried.
+//
+// Why it is exact. A parameter is active if each of its conditions holds, and a condition holds
+// only if its parent is active; so all conditions of all ancestors must hold together. Each
+// condition speaks of one parameter, and rules apart the values of different parameters are free of
+// each other. Hence the whole can hold if and only if, for each ancestor by itself, one value
+// satisfies all conditions on it: if one of them lists values, these are tried; if all are
+// comparisons, they are intersected to one interval, which has a value unless it is empty, or one
+// point that an open end leaves out, or lies between two values of a grid.
+//
+// Parents come before children, so a child with one condition is compared with its parent alone.
+// The number of conditions that are looked at is bounded; what lies beyond counts as reachable.
+
 #include "tuner/space/reachable.h"
 
 #include <algorithm>

@@ -1,3 +1,12 @@
+// The search space: parameters in order of declaration, the order of their dependences, rules and
+// first points; and points of it as JSON and as texts.
+//
+// A Space that exists is valid. Its only makers check names, domains, conditions and cycles
+// (space_check.cc), and it never changes: with_rules and with_initial return another one. So
+// samplers ask nothing twice, and a copy can be shared by any number of threads. Points are plain
+// vectors of internal values with a mark for what is inactive; check() is the one place that says
+// whether such a vector is a whole point of this space.
+
 #include "tuner/space/space.h"
 
 #include <algorithm>

@@ -1,3 +1,16 @@
+// What makes a domain, a condition or a set of parameters impossible, with the sentence for it.
+//
+// Three kinds of limits stand here. What the user means: low above high, a step larger than the
+// range, a logarithm of zero. What doubles can do: integers up to 2^53, ranges whose sums and
+// differences do not overflow, steps that are not lost beside the bounds. And what JSON can store:
+// no infinities, no value listed twice under two spellings (1 and 1.0).
+//
+// settle_domain also lowers `high` to the last value of the grid, so that all later code may take
+// `high` for a value. order_parents_first is Kahn's algorithm with the lowest index first, so that
+// the order is that of declaration wherever conditions leave a choice; whoever still waits at its
+// end has a parent that waits too, so following such parents must come round, and that walk is the
+// cycle which the error shows.
+
 #include "tuner/space/space_check.h"
 
 #include <algorithm>

@@ -1,5 +1,11 @@
-// Two passes: first every parameter's own domain, then the conditions, which may name parameters
-// that stand further down.
+// The `space` map of a study to a Space. Two passes: first every parameter's own domain, then the
+// conditions, which may name parameters that stand further down.
+//
+// The reader adds places: each check is the one that Space::make applies to parameters built in
+// code (space_check.cc), and the key that it finds wrong is looked up in the tree for its line and
+// column. A parameter given as a text goes through the inline grammar (inline.cc) and becomes the
+// same tree. Keys of other tools (`uniform`, `randint`, `values`, ...) are answered with the
+// spelling that is meant here.
 
 #include "tuner/space/space_reader.h"
 

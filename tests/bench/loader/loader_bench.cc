@@ -1,5 +1,5 @@
-// The loader's figures: 200,000 samples of a 28x28 uint8 image and an int label, written, iterated
-// in shuffled batches and read one by one at random; and the order of a large epoch.
+// The loader's measurements: 200,000 samples of a 28x28 uint8 image and an int label, written,
+// iterated in shuffled batches and read one by one at random; and the order of a large epoch.
 
 #include <unistd.h>
 

@@ -4,7 +4,8 @@
 //   http_bench --peer NAME [--starts N] -- PROGRAM ARGUMENT...   another server; {port} and
 //   {folder}
 //                                                             are filled in (peers.py does this)
-//   --parts write,search,page                                 before the --: some of the figures
+//   --parts write,search,page                                 before the --: some of the
+//   measurements
 //
 // What a server refuses is a line with "missing": the reason instead of a value; the rest is
 // measured, and the server is stopped in any case.

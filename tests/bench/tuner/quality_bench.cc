@@ -11,7 +11,7 @@
 // problems and seeds, the geometric mean, the processor's time of ask + tell, and the mean
 // difference of each sampler from the first one, in standard errors of the pairs. --json prints
 // every run. Variants: `warped` bends every number's range, each to one end, as a missing `log`
-// does; `noisy` adds normal noise of a fifth of that scale to what the sampler is told, and the
+// does; `noisy` adds normal noise of a fifth of that scale to what the sampler observes, and the
 // regret is that of the trial which looked best.
 
 #include <algorithm>

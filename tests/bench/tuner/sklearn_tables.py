@@ -1,4 +1,4 @@
-"""Writes sklearn_tables.json: scores of scikit-learn models on its bundled data sets, for every point of a grid.
+"""Writes sklearn_tables.json: scores of scikit-learn models on its bundled datasets, for every point of a grid.
 What the file has is kept: remove it to start over.
 
     .venv-peers/bin/python tests/bench/tuner/sklearn_tables.py

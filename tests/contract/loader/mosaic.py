@@ -44,7 +44,7 @@ def _install_stand_ins():
     _stand_in("transformers")
     _stand_in("transformers.feature_extraction_utils", BatchFeature=_Generic)
     _stand_in("transformers.tokenization_utils_base", BatchEncoding=_Generic)
-    # The package's own __init__ imports torchvision for its vision data sets.
+    # The package's own __init__ imports torchvision for its vision datasets.
     found = importlib.util.find_spec("streaming")
     package = types.ModuleType("streaming")
     package.__path__ = list(found.submodule_search_locations)

@@ -185,7 +185,7 @@ def test_splits_are_exact_and_repeatable(tmp_path):
     assert all(part == sorted(part) for part in first.values())
 
 
-def test_usage_and_faults_have_their_exit_codes(tmp_path):
+def test_usage_and_errors_have_their_exit_codes(tmp_path):
     tune_data("convert", tmp_path / "only-one-path", expect=2)
     tune_data("convert", expect=2)
     tune_data("explode", expect=2)

@@ -69,7 +69,7 @@ protected:
     std::unique_ptr<AlertEngine> engine_;
 };
 
-TEST_F(AlertEngineTest, NanMarksTheRunOnceAndTellsThePage) {
+TEST_F(AlertEngineTest, NanMarksTheRunOnceAndNotifiesThePage) {
     add(R"({"kind":"nan"})");
     const std::string run_id = create_run();
     const auto page = hub_.subscribe({"run:" + run_id, "experiment:0"}, {});

@@ -108,7 +108,7 @@ TEST_F(LiveEventsTest, JoinWhatComesWithinAnInterval) {
     const std::int64_t begin_ms = clock_.monotonic_ms();
     for (int i = 1; i <= 500; ++i) {
         commit({MetricsLogged{"r", 3, {metric("m", i, i)}}});
-        std::this_thread::yield();  // to the thread that tells
+        std::this_thread::yield();  // to the thread that notifies
     }
     std::size_t points = 0;
     int events = 0;

@@ -134,8 +134,8 @@ std::unique_ptr<Client> secured_client_of(std::uint16_t port) {
     return Client::create(options).value();
 }
 
-/// The handshake of a server that takes connections and says nothing. (Real TLS servers are in
-/// tests/contract/test_transfer_https.py.)
+/// The handshake of a server that takes connections and sends nothing. (Real TLS servers are in
+/// tests/contract/transfer/test_transfer_https.py.)
 TEST(ClientTls, GivesUpAtTheDeadlineAndOnCancel) {
     SilentServer first;
     EXPECT_EQ(secured_client_of(first.port())->get("/x", 50).error().code, Code::kDeadlineExceeded);

@@ -1,5 +1,5 @@
 #pragma once
-// A server that takes connections and never says anything.
+// A server that takes connections and never sends anything.
 
 #include <unistd.h>
 

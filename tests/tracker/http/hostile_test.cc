@@ -119,7 +119,7 @@ TEST(HostileClient, ThatDoesNotReadIsClosed) {
     EXPECT_LT(client.read_bytes(64 << 20).size(), 64u << 20);
 }
 
-TEST(HostileClient, OneTooManyIsTold) {
+TEST(HostileClient, OneTooManyIsRefused) {
     ServerOptions options;
     options.connections_max = 4;
     TestServer server(options);

@@ -66,7 +66,7 @@ TEST(Server, AnswersHeadWithoutABody) {
     EXPECT_EQ(client.exchange(get("/hello/you")).body, "hello you") << "the stream is in step";
 }
 
-TEST(Server, RefusesUnknownRoutesAndMethodsAndGoesOn) {
+TEST(Server, RefusesUnknownRoutesAndMethodsAndContinues) {
     TestServer server;
     RawClient client(server.port());
     const RawResponse missing = client.exchange(post("/nowhere", "{\"x\": 1}"));
@@ -139,7 +139,7 @@ TEST(Server, DropsAnUploadThatBreaksOff) {
     server.upload.wait_until([&] { return server.upload.abandoned == 1; });
 }
 
-TEST(Server, TellsWhyAnUploadFailed) {
+TEST(Server, ReportsWhyAnUploadFailed) {
     TestServer server;
     server.upload.verdict = Error{Code::kResourceExhausted, "the disk is full"};
     RawClient client(server.port());
@@ -358,7 +358,7 @@ TEST(Server, DropsAnswersThatComeAfterItsEnd) {
     late(text_response("nobody hears this"));
 }
 
-TEST(Server, SaysThatThePortIsInUse) {
+TEST(Server, ReportsThatThePortIsInUse) {
     TestServer server;
     ServerOptions options;
     options.port = server.port();

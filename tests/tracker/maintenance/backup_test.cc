@@ -242,7 +242,7 @@ TEST_F(BackupTest, AStopLeavesNothing) {
     EXPECT_NE(text_of(write_backup(other_.path(), other_.path() / "c", false, go_on)), "");
 }
 
-TEST_F(BackupTest, ADamagedDataBaseIsNotBackedUp) {
+TEST_F(BackupTest, ADamagedDatabaseIsNotBackedUp) {
     const std::string id = create_run();
     for (int i = 0; i < 100; ++i) {
         LogBatch batch{.run_id = id};

@@ -7,7 +7,7 @@
 namespace tune::tracker {
 namespace {
 
-TEST(JobRunner, RunsOneAtATimeAndTellsItsEnd) {
+TEST(JobRunner, RunsOneAtATimeAndReportsItsEnd) {
     JobRunner jobs;
     std::promise<void> go_on;
     std::shared_future<void> waiting = go_on.get_future().share();

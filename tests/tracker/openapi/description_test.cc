@@ -93,7 +93,7 @@ TEST_F(DescriptionTest, StrictReadersTakeNoNumbersInTexts) {
     EXPECT_FALSE(read_in.schemas["I"]["properties"]["t"].contains("minLength"));
 }
 
-TEST_F(DescriptionTest, NamesFileAndLineOfAFault) {
+TEST_F(DescriptionTest, NamesFileAndLineOfAnError) {
     EXPECT_THAT(fault_of("tag: T\noperations:\n  GET /x: {summary: s, answr: {}}\n"),
                 HasSubstr(".yaml:3: an operation has no 'answr'"));
     EXPECT_THAT(fault_of("tag: T\nschemas: {A: {b: txt}}\n"), HasSubstr(".yaml:2: type 'txt"));

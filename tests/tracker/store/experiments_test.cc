@@ -33,7 +33,7 @@ TEST_F(ExperimentsTest, CreatesWithTagsAndLocation) {
     EXPECT_EQ(store_->get_experiment_by_name("own")->experiment_id, own);
 }
 
-TEST_F(ExperimentsTest, MissingOnesAreSaidToBeMissing) {
+TEST_F(ExperimentsTest, MissingOnesAreReportedAsMissing) {
     EXPECT_EQ(text_of(store_->get_experiment(999)),
               "RESOURCE_DOES_NOT_EXIST: No Experiment with id=999 exists");
     EXPECT_EQ(text_of(store_->get_experiment_by_name("x")),

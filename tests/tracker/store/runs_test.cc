@@ -91,7 +91,7 @@ TEST_F(RunsTest, QueuedRunsAreScheduled) {
     EXPECT_EQ(get(queued.info.run_id).info.status, RunStatus::kScheduled);
 }
 
-TEST_F(RunsTest, MissingOnesAreSaidToBeMissing) {
+TEST_F(RunsTest, MissingOnesAreReportedAsMissing) {
     const std::string expected = "RESOURCE_DOES_NOT_EXIST: Run with id=nope not found";
     EXPECT_EQ(text_of(store_->get_run("nope")), expected);
     EXPECT_EQ(text_of(store_->get_run_info("nope")), expected);

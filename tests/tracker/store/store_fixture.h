@@ -35,7 +35,7 @@ private:
     std::filesystem::path path_;
 };
 
-/// Keeps everything it is told. Thread-safe.
+/// Keeps every notification it gets. Thread-safe.
 class RecordingObserver final : public CommitObserver {
 public:
     void on_commit(const Commit& commit) override {

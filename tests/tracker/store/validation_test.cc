@@ -87,7 +87,7 @@ TEST_F(ValidationTest, BatchItemsAreNamedByPosition) {
               "INVALID_PARAMETER_VALUE: Invalid value \"-\" for parameter 'run_id' supplied.");
 }
 
-TEST_F(ValidationTest, MetricsNameADataSetByBothOrNotAtAll) {
+TEST_F(ValidationTest, MetricsNameADatasetByBothOrNotAtAll) {
     const std::string sentence =
         "INVALID_PARAMETER_VALUE: Both dataset_name and dataset_digest must be provided if one is "
         "provided";

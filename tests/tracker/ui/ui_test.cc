@@ -211,7 +211,7 @@ TEST_F(Ui, BadRequestsForSeriesAreRefused) {
     }
 }
 
-TEST_F(Ui, AStoppingServerSaysSo) {
+TEST_F(Ui, AStoppingServerReportsIt) {
     api.store->stop();
     EXPECT_EQ(ui("experiments").status, 429);
 }

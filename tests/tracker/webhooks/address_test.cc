@@ -94,7 +94,7 @@ TEST(Address, OnlyTheInternetIsPublic) {
         EXPECT_EQ(is_public_address(std::string_view(one.address)), one.is_public) << one.address;
 }
 
-TEST(Address, ASocketsAddressIsJudgedAsItsText) {
+TEST(Address, ASocketsAddressIsValidatedAsItsText) {
     for (const Case& one : kCases) {
         sockaddr_storage storage{};
         auto& four = reinterpret_cast<sockaddr_in&>(storage);

@@ -16,7 +16,7 @@ namespace {
 constexpr WebhookEvent kRunCreated{100, 1};
 constexpr WebhookEvent kRunFinished{100, 100};
 
-/// The machine's clock until it is told the time of the wall.
+/// The machine's clock until it gets a time of its own.
 class SettableClock final : public Clock {
 public:
     [[nodiscard]] std::int64_t now_ms() const override {

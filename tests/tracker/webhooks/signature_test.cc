@@ -35,7 +35,7 @@ TEST(OrderedUuids, EachSortsBehindAllBeforeItWhateverTheClockDoes) {
     EXPECT_EQ(last.substr(0, 13), "018bcfe5-6be8") << "the time that it was made, once it can be";
 }
 
-TEST(OrderedUuids, GoOnBehindThoseOfAnEarlierProcess) {
+TEST(OrderedUuids, ContinueAfterThoseOfAnEarlierProcess) {
     OrderedUuids before;
     std::string last = before.next(2'000);
     for (int i = 0; i < 50; ++i) last = before.next(1'000);

@@ -129,7 +129,7 @@ TEST_F(WebhookRoutesTest, NamesAreMlflows) {
         EXPECT_EQ(post(fields(name)).status, 400) << name;
 }
 
-TEST_F(WebhookRoutesTest, PatchTellsAbsentFromEmpty) {
+TEST_F(WebhookRoutesTest, PatchDistinguishesAbsentFromEmpty) {
     Json body = fields();
     body["description"] = "d";
     body["secret"] = "k";
@@ -213,7 +213,7 @@ TEST_F(WebhookRoutesTest, EventsOfRunsAreOnlyOnOurOwnFace) {
               (Json{other, kRunCreated}));
 }
 
-TEST_F(WebhookRoutesTest, ATestSaysWhatTheReceiverAnswered) {
+TEST_F(WebhookRoutesTest, ATestReportsWhatTheReceiverAnswered) {
     Receiver receiver;
     Json body = fields();
     body["url"] = receiver.url();

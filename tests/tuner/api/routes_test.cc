@@ -268,7 +268,7 @@ TEST_F(RoutesTest, AgentsSpeakTheProtocol) {
     EXPECT_EQ(post("agents/x/lease").status, 404);
 }
 
-TEST_F(RoutesTest, AFaultyNameIsSaidByTheBodysWord) {
+TEST_F(RoutesTest, AnInvalidNameIsNamedByTheBodysKey) {
     for (const char* key : {"name", "study"}) {
         const auto refused =
             post("studies", std::string("{\"") + key + R"(": 5, "space": {"x": "0..1"}})");

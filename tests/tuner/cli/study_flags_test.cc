@@ -87,7 +87,7 @@ TEST_F(StudyFlagsTest, AMissingMetricIsExplained) {
     EXPECT_THAT(config.error().message, HasSubstr("-m loss:min"));
 }
 
-TEST_F(StudyFlagsTest, FaultsSayWhere) {
+TEST_F(StudyFlagsTest, ErrorsNameThePlace) {
     const auto message_of = [this](StudyFlags flags) {
         flags.metric = "loss";
         flags.command = {"true"};

@@ -31,7 +31,7 @@ Words properties_of(const Json& object) {
     return words;
 }
 
-/// The words after "known: " or "one of " in what the reader says to this study.
+/// The words after "known: " or "one of " in the error of the reader for this study.
 Words known_to_reader(const Json& study) {
     const Result<StudyConfig> read = study_config_from_json(study);
     EXPECT_FALSE(read) << study.dump();

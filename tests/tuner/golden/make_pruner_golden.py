@@ -1,4 +1,4 @@
-"""Writes pruners.json: reports of interleaved trials and Optuna 5.0.0's verdict on each.
+"""Writes pruners.json: reports of interleaved trials and Optuna 5.0.0's decision on each.
 
     /tmp/optuna/bin/python tests/tuner/golden/make_pruner_golden.py
 

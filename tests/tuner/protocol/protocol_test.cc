@@ -147,7 +147,7 @@ TEST(Protocol, UnknownFieldsAreIgnoredAndAbsentOnesTakeDefaults) {
     EXPECT_EQ(read->wait_ms, 0);
 }
 
-TEST(Protocol, FaultsNameTheField) {
+TEST(Protocol, ErrorsNameTheField) {
     EXPECT_EQ(fault_of<LeaseRequest>(R"({"free_slots": "two"})"),
               "field 'free_slots' must be an integer");
     EXPECT_EQ(fault_of<LeaseRequest>(R"({"free_slots": 99999999999})"),

@@ -1,4 +1,4 @@
-// Verdicts of Optuna 5.0.0 replayed; tests/tuner/golden/make_pruner_golden.py wrote the file.
+// Decisions of Optuna 5.0.0 replayed; tests/tuner/golden/make_pruner_golden.py wrote the file.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ Pruner::End end_of(const std::string& how) {
     return how == "pruned" ? Pruner::End::kPruned : Pruner::End::kGone;
 }
 
-TEST(PrunerGolden, EveryVerdictIsOptunas) {
+TEST(PrunerGolden, EveryDecisionIsOptunas) {
     const Json golden =
         parse_json(read_file(TUNE_SOURCE_DIR "/tests/tuner/golden/pruners.json").value()).value();
     std::size_t reports = 0;

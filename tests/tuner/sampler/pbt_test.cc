@@ -211,7 +211,7 @@ TEST(Pbt, TrainsToTheLastStepAndNoFurther) {
     EXPECT_TRUE(study.sampler->is_exhausted()) << "the other one trains its last interval";
     study.end(5, Observation::State::kGone);
     EXPECT_FALSE(study.sampler->is_exhausted()) << "its place is free again";
-    // The best has trained to the end: the failed member goes on from its own last checkpoint.
+    // The best has trained to the end: the failed member resumes from its own last checkpoint.
     EXPECT_EQ(study.origin(study.ask()), origin_of(study.origin(5).member == 1 ? 3 : 2, 1, 2));
     study.complete(6, 9);
     EXPECT_TRUE(study.sampler->is_exhausted());

@@ -164,7 +164,7 @@ TEST(Rules, PointsOfASliverAreUniform) {
 }
 
 /// Rejection leaves the distribution as it is elsewhere.
-TEST(Rules, AllowedPointsStayUniform) {
+TEST(Rules, FeasiblePointsStayUniform) {
     const Space space = read("space: {x: 0..1}\nforbid: [x > 0.25 and x < 0.75]\n").space;
     EXPECT_LT(distance(draws_of(space, "random", 3000),
                        [](double x) { return x <= 0.5 ? std::min(2 * x, 0.5) : 2 * x - 1; }),

@@ -54,12 +54,12 @@ TEST(ClientLeases, ARenewalKeepsTheAttemptAndSilenceLosesIt) {
     EXPECT_EQ(world.trial(0).state, TrialState::kQueued);
 }
 
-TEST(ClientLeases, ARenewalTellsWhatBecameOfTheTrial) {
+TEST(ClientLeases, ARenewalReportsWhatBecameOfTheTrial) {
     World world;
     ASSERT_TRUE(world.create(R"("pruner": {"type": "threshold", "upper": 5})").has_value());
     const auto asked = world.ask(2, "", 10'000);
     world.log(asked->at(0).run_id, "loss", 1, 9);
-    world.store().wait_for_observers();  // the pruner is told after the answer
+    world.store().wait_for_observers();  // the pruner sees it after the answer
     EXPECT_EQ(*renew(world, 0, 1), Action::kPrune);
     EXPECT_EQ(*renew(world, 1, 1), std::nullopt);
     ASSERT_TRUE(world.change(Studies::Change::kStop).has_value());

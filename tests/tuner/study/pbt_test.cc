@@ -1,5 +1,5 @@
-// Studies of population based training through a real store: what a trial continues is kept, told
-// to whoever runs it, and comes out again.
+// Studies of population based training through a real store: what a trial continues is kept,
+// reported to whoever runs it, and comes out again.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ TEST(PbtStudy, EndsWhenEveryMemberHasTrainedToTheLastStep) {
     EXPECT_THAT(report->differences, IsEmpty());
 }
 
-TEST(PbtStudy, AReplaySaysWhichParentWasChanged) {
+TEST(PbtStudy, AReplayReportsWhichParentWasChanged) {
     World world;
     ASSERT_TRUE(world.create(kPbt).has_value());
     run(world, 6);
@@ -153,7 +153,7 @@ FinishReply run_as_agent(World& world, int count_max) {
     return last;
 }
 
-TEST(PbtStudy, AnEndSaysWhichCheckpointsAreNeeded) {
+TEST(PbtStudy, AnEndListsTheCheckpointsThatAreNeeded) {
     World world;
     ASSERT_TRUE(world.create(kPbt).has_value());
     ASSERT_TRUE(world.register_agent("a").has_value());

@@ -214,7 +214,7 @@ TEST(Replay, GoesOnOverAnotherSamplerAnExtensionAndRestarts) {
 }
 
 /// Before the grids of floats were decimal, [0, 1] by 0.3 ended at 0.8999999999999999.
-TEST(Replay, GridsOfEarlierVersionsLoadGoOnAndReplay) {
+TEST(Replay, GridsOfEarlierVersionsLoadResumeAndReplay) {
     const std::string fields = R"("space": {"x": {"float": [0, 1], "step": 0.3}},
         "sampler": {"type": "tpe", "seed": 4, "startup": 3, "duplicates": "allow"})";
     World world;
@@ -400,7 +400,7 @@ TEST(WarmStart, TheBestEarlierPointsAreTriedFirst) {
     EXPECT_THAT(missing.error().message, HasSubstr("nobody"));
 }
 
-TEST(WarmStart, SaysWhatDoesNotFitAndLeavesItToTheSampler) {
+TEST(WarmStart, ReportsWhatDoesNotFitAndLeavesItToTheSampler) {
     World world;
     ASSERT_TRUE(create(world, second(R"("space": {"x": {"float": [0, 0.5]}, "z": {"int": [1, 3]}},
         "warm_start": {"top": 5, "history": 5, "trials": [

@@ -187,7 +187,7 @@ TEST_F(SeveralTest, OtherMetricsOrBoundsAreAnotherStudy) {
     EXPECT_TRUE(create(kBounded).has_value());
 }
 
-TEST_F(SeveralTest, AJournalThatLacksValuesIsSetAsideAndTheOthersGoOn) {
+TEST_F(SeveralTest, AJournalThatLacksValuesIsSetAsideAndTheOthersContinue) {
     ASSERT_TRUE(create(kTwo).has_value());
     std::string other = kTwo;
     ASSERT_TRUE(create(other.replace(other.find("\"s\""), 3, "\"t\"")).has_value());

@@ -213,7 +213,7 @@ TEST_F(AgentsTest, AMetricOfAnMlflowClientPrunesAtOnce) {
     EXPECT_EQ(world_.trial(2).value, 9);
 }
 
-TEST_F(AgentsTest, StopTellsTheAgentsAndCancels) {
+TEST_F(AgentsTest, StopNotifiesTheAgentsAndCancels) {
     const Lease one = lease();
     Answer<HeartbeatReply> waiting;
     world_.studies().heartbeat("a", {.wait_ms = 10'000, .running = {token(one)}}, waiting.done());
@@ -241,7 +241,7 @@ TEST_F(AgentsTest, AnAgentThatStartsAnewIsAskedForWhatItLost) {
     EXPECT_EQ(world_.trial(static_cast<std::uint64_t>(gone.number)).state, TrialState::kQueued);
 }
 
-TEST_F(AgentsTest, AnAgentThatSaysGoodbyeGetsNothing) {
+TEST_F(AgentsTest, ADepartedAgentGetsNothing) {
     EXPECT_THAT(world_.lease("b", 5)->leases, SizeIs(5));
     Answer<LeaseReply> waiting;
     world_.studies().lease("a", {.request_id = "r", .free_slots = 1, .wait_ms = 30'000},

@@ -33,7 +33,7 @@ TEST(Restart, EverythingAnsweredIsThere) {
     EXPECT_EQ(world.ask(9)->size(), 2u) << "the budget counts all";
 }
 
-TEST(Restart, SuggestionsGoOnAsIfNothingHappened) {
+TEST(Restart, SuggestionsResumeAsIfNothingHappened) {
     const char* fields = R"("budget": {"trials": 30}, "sampler": {"type": "tpe", "seed": 3})";
     std::vector<std::string> plain;
     std::vector<std::string> restarted;
@@ -158,7 +158,7 @@ std::vector<bool> verdicts(const std::string& pruner,
     return said;
 }
 
-TEST(Restart, PrunersJudgeAsIfNothingHappened) {
+TEST(Restart, PrunersDecideAsIfNothingHappened) {
     for (const char* pruner :
          {R"({"type": "asha"})", R"({"type": "hyperband"})",
           R"({"type": "patience", "wait": 1, "of": {"type": "asha", "eta": 2}})",
@@ -171,7 +171,7 @@ TEST(Restart, PrunersJudgeAsIfNothingHappened) {
     }
 }
 
-TEST(Restart, APrunerThatIsChangedLaterIsToldTheHistory) {
+TEST(Restart, APrunerThatIsChangedLaterSeesTheHistory) {
     World world;
     ASSERT_TRUE(world.create().has_value());
     ASSERT_TRUE(world.ask(4).has_value());

@@ -194,7 +194,7 @@ TEST_F(StudiesTest, ALeasedAskEndsWithoutReports) {
     EXPECT_EQ(told.error().code, Code::kResourceConflict);
 }
 
-TEST_F(StudiesTest, AReportAnswersWhatThePrunerSays) {
+TEST_F(StudiesTest, AReportReturnsThePrunersDecision) {
     ASSERT_TRUE(world_.create(R"("pruner": {"type": "median", "startup": 2})").has_value());
     ASSERT_TRUE(world_.ask(3).has_value());
     for (std::uint64_t number = 0; number < 2; ++number) {
@@ -208,7 +208,7 @@ TEST_F(StudiesTest, AReportAnswersWhatThePrunerSays) {
     EXPECT_EQ(world_.trial(2).value, 9);
 }
 
-TEST_F(StudiesTest, GoingOnWithAnotherSpaceSaysWhatDiffers) {
+TEST_F(StudiesTest, ResumingWithAnotherSpaceReportsWhatDiffers) {
     ASSERT_TRUE(world_.create().has_value());
     StudyConfig other = World::config("");
     other.metric.goal = Goal::kMaximize;
@@ -247,7 +247,7 @@ TEST_F(StudiesTest, ADeletedRunDoesNotHoldUpTheTrial) {
     EXPECT_EQ(world_.trial(0).value, 0.5);
 }
 
-TEST_F(StudiesTest, ADeletedExperimentPausesTheStudyAndSaysWhy) {
+TEST_F(StudiesTest, ADeletedExperimentPausesTheStudyAndReportsWhy) {
     ASSERT_TRUE(world_.create().has_value());
     const auto experiment = world_.store().get_experiment_by_name("s");
     ASSERT_TRUE(

@@ -108,7 +108,7 @@ TEST_F(StudyTest, LostAttemptsNeverCountAsFailuresButEnd) {
     EXPECT_THAT(trial.reason, HasSubstr("given up after 10 lost attempts"));
 }
 
-TEST_F(StudyTest, DoneWithoutTheMetricSaysHowToReportIt) {
+TEST_F(StudyTest, DoneWithoutTheMetricExplainsHowToReportIt) {
     Trial& trial = start();
     trial.progress->other_metrics = {"accuracy"};
     study_.settle(trial, {.outcome = Outcome::kDone}, kNow_ms);

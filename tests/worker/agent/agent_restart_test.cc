@@ -11,7 +11,7 @@ namespace {
 
 using tuner::Outcome;
 
-TEST_F(AgentTest, TrialsGoOnWhileTheServerIsAway) {
+TEST_F(AgentTest, TrialsContinueWhileTheServerIsAway) {
     start();
     offer(shell("r1", "echo 'tune: {\"a\": 1}'; " + gate("go") +
                           "; for i in 2 3 4; do echo \"tune: {\\\"a\\\": $i}\"; done; echo end"));

@@ -25,7 +25,7 @@ TEST_F(AgentTest, RunsATrialAndReportsItsEnd) {
     EXPECT_EQ(agent_->status().finished, 1);
 }
 
-TEST_F(AgentTest, TellsOfEachExitClass) {
+TEST_F(AgentTest, ReportsEachExitClass) {
     start();
     const std::vector<std::pair<std::string, Outcome>> cases = {
         {"exit 0", Outcome::kDone},       {"exit 10", Outcome::kPruned},

@@ -244,7 +244,7 @@ TEST_F(SupervisorTest, KillsWhatIgnoresSigterm) {
     EXPECT_TRUE(exit.stopped && exit.killed);
 }
 
-TEST_F(SupervisorTest, KillsAtOnceWhenTold) {
+TEST_F(SupervisorTest, KillsAtOnceWhenAsked) {
     const Process process = shell("trap '' TERM QUIT; echo ready; while true; do sleep 100; done");
     wait_for_output("ready");
     signal_process(process, SIGQUIT);

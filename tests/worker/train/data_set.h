@@ -1,5 +1,5 @@
 #pragma once
-// Small MDS data sets, written by the loader's own writer, for tests of the trainer.
+// Small MDS datasets, written by the loader's own writer, for tests of the trainer.
 
 #include <gtest/gtest.h>
 

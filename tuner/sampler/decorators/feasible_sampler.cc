@@ -8,18 +8,18 @@
 
 namespace tune::tuner {
 
-AllowedSampler::AllowedSampler(const Space& space, std::unique_ptr<Sampler> inner,
-                               std::uint64_t seed)
+FeasibleSampler::FeasibleSampler(const Space& space, std::unique_ptr<Sampler> inner,
+                                 std::uint64_t seed)
     : space_(space),
       inner_(std::move(inner)),
       seed_(seed),
-      example_(look_for_allowed(space, {}).example) {}
+      example_(search_feasible_point(space, {}).example) {}
 
-Result<void> AllowedSampler::observe(const Observation& observation) {
+Result<void> FeasibleSampler::observe(const Observation& observation) {
     return inner_->observe(observation);
 }
 
-Point AllowedSampler::suggest(std::uint64_t number, const Point& fixed) {
+Point FeasibleSampler::suggest(std::uint64_t number, const Point& fixed) {
     Point point = inner_->suggest(number, fixed);
     if (!space_.is_forbidden(point)) return point;
     const DrawValue draw = [&](std::uint64_t turn, std::size_t index) {
@@ -28,9 +28,9 @@ Point AllowedSampler::suggest(std::uint64_t number, const Point& fixed) {
                              stream_key("instead of a forbidden one " + std::to_string(turn)));
         return draw_uniform(space_[index], source, number);
     };
-    if (std::optional<Point> other = find_allowed(space_, fixed, draw, true))
+    if (std::optional<Point> other = find_feasible_point(space_, fixed, draw, true))
         return std::move(*other);
-    return fixed.empty() && !example_.empty() ? spread_allowed(space_, fixed, example_, draw)
+    return fixed.empty() && !example_.empty() ? spread_feasible_point(space_, fixed, example_, draw)
                                               : point;
 }
 

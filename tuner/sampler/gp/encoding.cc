@@ -1,3 +1,8 @@
+// From points to rows and back. A number becomes the share of its prior that lies below it, so that
+// one unit of a feature is one unit of belief, whatever the parameter's range and scale; a category
+// stays an index. point() walks parents before children, so that what a row says of a switched-off
+// parameter is dropped, and row(point(r)) is the row of a point that a trial can have.
+
 #include "tuner/sampler/gp/encoding.h"
 
 #include <algorithm>

@@ -1,3 +1,26 @@
+// The inverse of the Cholesky factor of a covariance, extended row by row.
+//
+// The idea. With K = L L^T a Gaussian process needs L^-1 only (Rasmussen and Williams, "Gaussian
+// Processes for Machine Learning", 2006, algorithm 2.1): the weights of the data are L^-T (L^-1 y),
+// the variance that rows with covariances k take away is |L^-1 k|^2. Keeping the inverse makes each
+// of them a product with a triangle. That is as many operations as a substitution, but of sums that
+// do not wait for each other, and of many rows at once it is a product of matrices.
+//
+// Extending. One more row, with covariances k to the known rows and the variance v (noise
+// included), makes the factor [L 0; l^T d] with l = L^-1 k and d^2 = v - l^T l, whose inverse is
+//     [L^-1                0  ]
+//     [-l^T L^-1 / d    1 / d ]
+// for O(n^2) instead of the O(n^3) of a new factor. d^2 is what the known rows leave of the new
+// one's variance, which is the noise at least; rounding must not take it away, so half of the noise
+// is its lower bound.
+//
+// Inverting. The inverse of [A 0; B C] is [A^-1 0; -C^-1 B A^-1 C^-1]: two halves and two products,
+// down to triangles of 32 rows.
+//
+// Same bits. The first `base` rows are always factored at once and the others always appended one
+// by one, and memory comes in multiples of 64 rows, so that columns begin alike. A factor that grew
+// over many asks is therefore equal, bit for bit, to one that a restarted server builds.
+
 #include "tuner/sampler/gp/factor.h"
 
 #include <Eigen/Cholesky>

@@ -1,3 +1,13 @@
+// The logarithm of the expected improvement, log(sigma h(z)) with z = (best - mean) / sigma and
+// h(z) = phi(z) + z Phi(z), in floating point (Ament et al., "Unexpected Improvements to Expected
+// Improvement for Bayesian Optimization", 2023).
+//
+// For z > -1 the formula is computed as it stands. Below, both terms are tiny and nearly cancel, so
+// phi is taken out: h = phi(z) (1 - t m(t)) with t = -z and Mills' ratio m(t) = Phi(-t) / phi(t),
+// computed as exp(t^2 / 2) erfc(t / sqrt 2). Beyond t = 30, before the two factors leave the range
+// of doubles, the asymptotic series 1 - t m(t) = 1/t^2 - 3/t^4 + 15/t^6 has all digits that count.
+// The slope is h'/h = Phi / h.
+
 #include "tuner/sampler/gp/improvement.h"
 
 #include <cmath>

@@ -1,3 +1,21 @@
+// The posterior of a Gaussian process at a row x with the covariances k to the rows that were seen:
+//     mean(x) = k^T alpha,  alpha = K^-1 y        variance(x) = scale - |L^-1 k|^2
+// (Rasmussen and Williams 2006, eq. 2.25 and 2.26). K includes the noise, the variance does not: it
+// is the function that is of interest, not one more noisy value of it.
+//
+// Pending rows. A trial that runs takes the value that the model predicts for it ("kriging
+// believer": Ginsbourger, Le Riche, Carraro, 2010). The system with such rows is solved by alpha of
+// the seen rows and 0 for the pending ones, so the mean does not change at all; only the variance
+// shrinks around them, which is what keeps parallel asks apart.
+//
+// The best so far is the least posterior mean at a seen row, y - noise * alpha, and not the least
+// value: under noise that is luck.
+//
+// Gradients. With q the squared distance, k = scale (1 + sqrt(5 q) + 5 q / 3) exp(-sqrt(5 q)) and
+// dk/dq = -(5/6) scale (1 + sqrt(5 q)) exp(-sqrt(5 q)), which is finite at q = 0, unlike the
+// derivative by the distance itself. By a number x_j it is 2 w_j (x_j - x_ij) dk/dq, times the
+// slope of the warp where there is one.
+
 #include "tuner/sampler/gp/process.h"
 
 #include <algorithm>

@@ -1,5 +1,26 @@
-// Random rows tell where the hills are; from the best few, numbers climb along the gradient and
-// everything on a grid, and categories, by trying neighbours one at a time.
+// Where the acquisition is greatest: random rows find the hills, climbs find their tops.
+//
+// The problem. The expected improvement is flat far from the data and has many hills, so one climb
+// from anywhere ends on some hill, not on the highest. And rows are of numbers, grids and
+// categories at once; gradients serve the first kind only.
+//
+//   look around   160 to 512 rows, fewer the more rows the model has: three quarters uniform, one
+//                 quarter steps from the best trials, of up to 1/2, 1/4, ... 1/64 of the range in a
+//                 few features, since the hill beside the best trial is narrow and uniform rows may
+//                 miss it
+//   climb         from the best 4 of them, at most twice each: numbers together along the gradient
+//                 by L-BFGS (minimize.h), in units of their length scales, at most 15 steps; then
+//                 grids and categories one at a time, to the neighbouring values, a tenth of the
+//                 range away, and to all categories (of more than 12: to 12 drawn at random)
+//
+// Why it is right. A climb moves only where the score rises, so the result is never worse than the
+// best row that was looked at. Each row is made canonical before it is scored: put on its grids,
+// what conditions switch off removed. So the score belongs to the point that will be proposed, not
+// to one beside it. At a bound the slope that leads out counts as 0, and steps are clamped. Rows
+// that must not be proposed score minus infinity.
+//
+// Everything compares logarithms of the expected improvement (improvement.h): the improvement
+// itself is 0 in floating point over most of the space, and its gradient too.
 
 #include "tuner/sampler/gp/search.h"
 

@@ -1,3 +1,8 @@
+// Kumaraswamy's distribution function 1 - (1 - x^a)^b, by logarithms: log1p(-x^a) keeps the digits
+// that 1 - x^a loses near 0. Its derivatives are infinite at 0 or 1 where an exponent is below 1;
+// drawing the number in by 1e-6 first keeps them finite and moves no point that anyone would
+// notice.
+
 #include "tuner/sampler/gp/warping.h"
 
 #include <cmath>

@@ -1,3 +1,27 @@
+// Which individuals survive a generation. Both algorithms keep whole ranks of dominance while they
+// fit (infeasible ones rank last, by how far they are off) and differ in the rank that does not
+// fit.
+//
+// NSGA-II (Deb et al. 2002): the least crowded. A row's crowding distance is, summed over the
+// columns, the gap between its two neighbours in that column as a share of the column's range; the
+// outermost rows have no neighbour and are kept before all others. A column of equal values says
+// nothing, and infinite losses have no part in the range.
+//
+// NSGA-III (Deb, Jain 2014), for three objectives and more, where nearly all rows are in one rank
+// and gaps say little:
+//   directions   all points whose coordinates are whole numbers that sum to `divisions` (Das,
+//                Dennis 1998), spread evenly over the objectives' trade-offs
+//   normalise    losses are measured from the ideal point (the least of each column) in units of
+//                the intercepts of the plane through the extreme points; m x = 1 gives the
+//                reciprocals of the intercepts at once. Where there is no such plane (fewer extreme
+//                points than columns) the worst value of each column takes the intercept's place
+//   niches       each row belongs to the direction whose line passes nearest. The next survivor
+//                comes from a direction that has the fewest: its nearest row if it has none yet,
+//                any of its rows otherwise
+//
+// Deterministic: sorts are stable, and what is drawn at random is a function of (seed, generation).
+// The semantics are those of Optuna 5.0.0 (optuna/samplers/nsgaii, _nsgaiii).
+
 #include "tuner/sampler/nsga/nsga_selection.h"
 
 #include <algorithm>

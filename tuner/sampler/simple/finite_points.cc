@@ -1,3 +1,10 @@
+// All points of a finite space, depth first over the parameters with parents before children: so
+// whether a child exists is known when its turn comes, and each point is made exactly once. A
+// partial point that breaks a rule is given up with all its completions, which is right because a
+// rule is never broken for lack of a value. Both the points and the combinations that are looked at
+// are bounded, as products of levels grow beyond any memory; "too many" is an answer of its own: a
+// grid is then refused, other samplers draw instead of listing.
+
 #include "tuner/sampler/simple/finite_points.h"
 
 #include <algorithm>

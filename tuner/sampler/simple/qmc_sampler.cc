@@ -1,10 +1,22 @@
-// Sobol's sequence (direction numbers of Joe and Kuo 2008, by Boost.Random) with the nested uniform
-// scrambling of Owen in the hashed form of Laine and Karras (2011) with Burley's constants
-// ("Practical Hash-based Owen Scrambling", 2020).
+// Quasi-random search: Sobol's sequence (direction numbers of Joe and Kuo 2008, by Boost.Random)
+// with the nested uniform scrambling of Owen in the hashed form of Laine and Karras (2011) with
+// Burley's constants ("Practical Hash-based Owen Scrambling", 2020).
+//
+// The idea. Independent random points leave holes and clusters. Of a Sobol sequence each block of
+// 2^k points has the same number in each half, quarter, ... of every axis, so that few trials cover
+// all values of every parameter, and more trials fill the gaps of those before.
 //
 // Why scrambled: the plain sequence starts in a corner (0, 0, ...) and its first points are the
-// same in every study. Scrambling keeps the balance of the sequence, makes each point uniform, and
-// gives every seed its own.
+// same in every study. Scrambling flips each binary digit of a coordinate depending on the digits
+// above it and on the seed. Points that shared a half, quarter, ... still do, so the balance stays;
+// each point by itself becomes uniform, and every seed has a sequence of its own. Reversing the
+// bits first turns "depends on the digits above" into what a multiplication does, since carries run
+// upwards only.
+//
+// Trial n has point n, whatever was seen: any number of workers share the sequence without a common
+// state. Point 0, which Boost leaves out, is put back; without it blocks of 2^k points are not
+// balanced. Parameters that conditions switch off keep their dimension; those beyond the first
+// 1,024 are drawn independently.
 
 #include "tuner/sampler/simple/qmc_sampler.h"
 

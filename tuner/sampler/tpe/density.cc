@@ -1,5 +1,16 @@
-// ParzenEstimator::log_density: lays the points out as the scoring kernel reads them and ends the
-// sums. Split from parzen.cc, which keeps the columns.
+// ParzenEstimator::log_density: ln of sum_i w_i k_i(x) / sum_i w_i at many points. Split from
+// parzen.cc, which keeps the columns; the sum over the kernels is score.cc.
+//
+// Laying out. A candidate is scored under two estimators with the same axes, the good and the bad
+// density, so what does not depend on the observations is done once for both: the values point by
+// point, continuous axes first and then categories, as the inner loop reads them; on each stepped
+// axis the distinct cells, since candidates drawn from few kernels share them; and the prior's
+// part, which is a function of the axes alone.
+//
+// Summing. Terms are of very different size, so the sum is kept as (largest logarithm so far, sum
+// of the terms relative to it). The prior, in truth the last component, is counted first: it gives
+// every point a bound below which blocks of kernels can be dropped (score.cc). The lanes of the sum
+// are added in a fixed order, so that the result has the same bits on every machine.
 
 #include <algorithm>
 #include <cmath>

@@ -36,7 +36,7 @@
 // suggestion needs it, not trial by trial.
 //
 // Constraints. An infeasible trial ranks after all feasible and pruned ones, by how far it is off
-// (history.h), so that it is good only while there are too few others.
+// (trial_split.h), so that it is good only while there are too few others.
 //
 // Deterministic: the densities are functions of the set of observations (parzen.cc), the numbers of
 // (seed, trial, parameter) (uniform.h), and ties between candidates go to the first.

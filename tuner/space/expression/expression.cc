@@ -1,4 +1,16 @@
 // Expressions as postfix programs, and how they are computed. The parser is expression_parser.cc.
+//
+// A program is a list of steps over a stack, each in constant time (`in` in the length of its
+// list), without jumps: so a value costs O(length), whatever the user wrote. The compiler has
+// checked types and the depth of the stack, hence there is no error here.
+//
+// Unknown values follow Kleene's three-valued logic: `and` is false if one side is, `or` true if
+// one side is, everything else with an unknown part is unknown. `a if c else b` computes both sides
+// and chooses, which is right because nothing has an effect. A comparison with NaN (0 / 0) is
+// unknown, not false: a rule about what cannot be computed neither holds nor fails.
+//
+// Numbers behave as in Python: % has the sign of the divisor, // is the floor of the exact
+// quotient, round goes half to even.
 
 #include "tuner/space/expression/expression.h"
 

@@ -1,5 +1,22 @@
 // Expression::compile: recursive descent that writes the postfix program as it goes and knows the
 // type of every part, so that a program that compiled cannot go wrong when it is computed.
+//
+// One function a rule, so the nesting of calls is the precedence: Python's, loosest first
+//   choice      disjunction ["if" disjunction "else" choice]; below it "or", "and", "not"
+//   comparison  sum [("==" | "<" | ...) sum | ["not"] "in" list]; below it sum and product
+//   sign        ("-" | "+") sign | power
+//   power       primary ["**" sign], hence -2 ** -2 is -(2 ** (-2))
+//   primary     name | function "(" choice {"," choice} ")" | "(" choice ")" | literal
+// Operands come before their operator, so emitting as each rule ends gives postfix order without a
+// tree; `a if c else b` leaves a, c, b on the stack. Every rule that can contain itself passes
+// nested(), which counts, and emit() follows the height of the stack: both are bounded.
+//
+// Types. Numbers, integers, truth values, and words (texts and other JSON values), which are
+// compared as places in one table. A power of integers is one itself if the exponent is a literal
+// of at least 0, or if `most`, the greatest value of each operand, keeps it within 2^53.
+//
+// Slips. A listed parameter may only be compared with its values: a rule such as opt == 'sdg' is an
+// error with a suggestion, not a rule that never holds.
 
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,9 @@
+// Text to tokens, the longest symbol first (`**` before `*`). Each token knows its column, for the
+// errors of the parser. Operators of other languages (&&, ||, !, ^, a single =) are refused with
+// the spelling that is meant. A name may hold dots, for parameters such as opt.lr; any other name
+// stands in {braces}. A number must be finite as a double and end where no name begins, so that 2x
+// is not read as 2 times x, nor 1e5x as anything.
+
 #include "tuner/space/expression/expression_tokens.h"
 
 #include <algorithm>

@@ -1,3 +1,11 @@
+// `forbid`, `derive` and `initial` of a study, from the located tree to a space with rules.
+//
+// Everything that can be known to be wrong is refused here, with its line, before a trial runs: an
+// expression that does not compile, rules that leave no point (feasible_point.cc), an initial point
+// with a value outside its domain, a value whose condition the same point denies, an initial point
+// that is forbidden by itself. Not searched for: whether what an initial point leaves open can be
+// completed; the sampler goes on without one that cannot.
+
 #include "tuner/space/expression/rule_reader.h"
 
 #include <nlohmann/json.hpp>
@@ -68,8 +76,8 @@ Error located(const RuleNodes& nodes, const RuleFault& fault) {
                     "forbid[" + std::to_string(*fault.forbid) + "]", fault.message);
 }
 
-std::string nothing_allowed(Allowed allowed, const char* what) {
-    if (allowed == Allowed::kNone)
+std::string nothing_allowed(Feasibility allowed, const char* what) {
+    if (allowed == Feasibility::kNone)
         return std::string(what) + " is forbidden; nothing is left to try";
     return std::string(what) +
            " that was looked at is forbidden (1,000 random ones, and the search around them); "
@@ -155,10 +163,10 @@ Result<Space> with_rules(const Space& space, const RuleNodes& nodes) {
     if (!fault.message.empty()) return located(nodes, fault);
     Space whole = space.with_rules(std::move(rules));
     if (whole.rules() != nullptr) {
-        const Allowed allowed = look_for_allowed(whole, {}).answer;
+        const Feasibility allowed = search_feasible_point(whole, {}).answer;
         const bool has_forbid = !whole.rules()->texts().forbid.empty();
         const Node* where = has_forbid ? nodes.forbid : nodes.derive;
-        if (allowed != Allowed::kSome)
+        if (allowed != Feasibility::kSome)
             return fault_at(where->place, has_forbid ? "forbid" : "derive",
                             nothing_allowed(allowed, "every point of the space"));
     }

@@ -20,7 +20,7 @@ struct RuleNodes {
 };
 
 /// `space` with these rules. Refuses rules that no point obeys, and initial points that cannot be
-/// run. Cost: a search for an allowed point (allowed_point.h), some 10 ms at worst.
+/// run. Cost: a search for an allowed point (feasible_point.h), some 10 ms at worst.
 [[nodiscard]] Result<Space> with_rules(const Space& space, const RuleNodes& nodes);
 
 }  // namespace tune::tuner

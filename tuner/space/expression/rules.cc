@@ -1,3 +1,17 @@
+// Rules as compiled programs over one vector of slots: the parameters of a point, then the derived
+// values, each after those that it names (the order of conditions serves, as does its report of a
+// cycle). So a check of a point is one pass.
+//
+// When a rule counts as broken. Only if it is known to be: a clause that is true, or a derived
+// value that is known and not finite (or an integer beyond 2^53, which is not exact as a double). A
+// derived value that is unknown although all parameters that it reads are there hangs on a
+// comparison with NaN and counts as broken too. What is unknown for lack of a value breaks nothing:
+// partial points can be asked about, and a rule over a parameter that conditions switch off is
+// silent.
+//
+// For each rule the parameters that it reads are listed through derived values, so that a repair
+// (feasible_point.cc) knows what may mend it.
+
 #include "tuner/space/expression/rules.h"
 
 #include <algorithm>

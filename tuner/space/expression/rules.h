@@ -41,7 +41,8 @@ struct RuleFault {
 /// Immutable. Threads: share it freely.
 class SpaceRules {
 public:
-    /// Null (and no fault) for no rules. Does not look for an allowed point: find_allowed does.
+    /// Null (and no fault) for no rules. Does not look for an allowed point: find_feasible_point
+    /// does.
     [[nodiscard]] static std::shared_ptr<const SpaceRules> make(const Space& space, RuleTexts texts,
                                                                 RuleFault& fault);
 

@@ -138,7 +138,7 @@ TEST_F(MetricAggregatesTest, ExtremaAreExactWhateverIsLogged) {
     }
 }
 
-TEST_F(MetricAggregatesTest, OlderDataBasesAreFilled) {
+TEST_F(MetricAggregatesTest, OlderDatabasesAreFilled) {
     std::mt19937 random(3);
     std::vector<std::string> runs;
     for (const int count : {1, 10, 17, 600}) {

@@ -1,4 +1,4 @@
-// Random searches by metrics while everything that changes runs goes on: what columns in memory
+// Random searches by metrics while everything that changes runs continues: what columns in memory
 // find is, page by page, what SQL finds in the same snapshot.
 
 #include <atomic>
@@ -72,7 +72,7 @@ SearchRuns random_search(Dice& dice) {
     return query;
 }
 
-/// The same order, said in a way that columns do not know.
+/// The same order, written in a way that columns do not know.
 SearchRuns by_sql(SearchRuns query) {
     query.order_by.emplace_back("attributes.start_time DESC");
     return query;

@@ -155,7 +155,7 @@ TEST_F(SeriesWindowTest, SpansOfBlocksFollowEveryChange) {
     expect_exact_anywhere(random);
 }
 
-TEST_F(SeriesWindowTest, AnOlderDataBaseGetsItsSpans) {
+TEST_F(SeriesWindowTest, AnOlderDatabaseGetsItsSpans) {
     std::mt19937 random(9);
     point_count_ = 30'000;
     fill(random, false);

@@ -165,7 +165,7 @@ TEST_F(RegistryTest, OneTaggedVersionHidesItsModelUntilTheLastIsUntagged) {
     EXPECT_EQ(versions(by_name), "n/1");
 }
 
-TEST_F(RegistryTest, PagesGoOnWhereTheyEnded) {
+TEST_F(RegistryTest, PagesResumeWhereTheyEnded) {
     create("m");
     for (int i = 0; i < 5; ++i) {
         create_version("m");

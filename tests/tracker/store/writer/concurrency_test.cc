@@ -68,7 +68,7 @@ TEST_F(ConcurrencyTest, ObserversSeeEveryCommitOnceAndInOrder) {
     for (const auto& [key, count] : next) EXPECT_EQ(count, kEach) << key;
 }
 
-/// Blocks in on_commit until told to go on.
+/// Blocks in on_commit until it may resume.
 class SlowObserver final : public CommitObserver {
 public:
     void on_commit(const Commit&) override {

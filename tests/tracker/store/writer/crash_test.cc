@@ -1,6 +1,6 @@
-// kill -9: a child process writes and tells its parent through a pipe what was answered; the parent
-// kills it at an arbitrary moment, opens the store and finds every answered write, and nothing
-// torn.
+// kill -9: a child process writes and reports to its parent through a pipe what was answered; the
+// parent kills it at an arbitrary moment, opens the store and finds every answered write, and
+// nothing torn.
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -129,7 +129,7 @@ TEST_F(CrashTest, EveryAnsweredWriteSurvivesKill9) {
     std::mt19937 random(1);
     for (int round = 0; round < 5; ++round) {
         // Each round starts the clients anew on what the last one left: repeats of all its commands
-        // must change nothing, and the rest goes on from there.
+        // must change nothing, and the rest resumes from there.
         const auto counts =
             write_and_kill(directory_.path(), 200 + static_cast<int>(random() % 3'000));
         ASSERT_EQ(counts.size(), static_cast<std::size_t>(kClients));
@@ -138,7 +138,7 @@ TEST_F(CrashTest, EveryAnsweredWriteSurvivesKill9) {
         auto opened = Store::open(options);
         ASSERT_TRUE(opened) << opened.error().text();
         expect_all(**opened, counts);
-        // The position counts what is on disk, and goes on.
+        // The position counts what is on disk, and resumes.
         const std::int64_t position = (*opened)->last_position();
         EXPECT_TRUE((*opened)->execute(PutDocument{"c", "k", "{}"}));
         EXPECT_EQ((*opened)->last_position(), position + 1);

@@ -47,7 +47,7 @@ TEST_F(FaultsTest, AFullDiskRefusesWritesAndLosesNothing) {
         << error;
     EXPECT_NE(error.find("is full; nothing was changed. Free some space and try again."),
               std::string::npos);
-    // The store lives: reads work, what was answered is there, small writes go on while they fit.
+    // The store lives: reads work, what was answered is there, small writes succeed while they fit.
     EXPECT_EQ(store_->list_documents("fill")->size(), static_cast<std::size_t>(written));
     EXPECT_EQ(history(id, "before"), "1:1@1");
     // A group in which one command does not fit: the others are done.
@@ -63,7 +63,7 @@ TEST_F(FaultsTest, AFullDiskRefusesWritesAndLosesNothing) {
     EXPECT_TRUE(answers[1].starts_with("TEMPORARILY_UNAVAILABLE")) << answers[1];
     EXPECT_EQ(answers[2], "");
     EXPECT_EQ(history(id, "before"), "1:1@1 2:2@2 3:3@3");
-    // Space again: writes go on.
+    // Space again: writes resume.
     for (int i = 0; i < 5; ++i) run(DeleteDocument{"fill", std::to_string(i)});
     run(PutDocument{"fill", "again", std::string(50'000, 'x')});
     reopen();
@@ -159,7 +159,7 @@ TEST_F(FaultsTest, AnUnwritableDirectoryIsRefused) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << WEXITSTATUS(status);
 }
 
-TEST_F(FaultsTest, ADamagedBlockIsSaidToBeDamaged) {
+TEST_F(FaultsTest, ADamagedBlockIsReportedAsDamaged) {
     const std::string id = create_run();
     LogBatch batch{.run_id = id};
     for (int i = 0; i < 600; ++i) batch.metrics.push_back({"m", 0.1 * i, i, i});

@@ -1,4 +1,4 @@
-// Documents that are written with the events they report; figures of the store.
+// Documents that are written with the events they report; stats of the store.
 
 #include <sys/stat.h>
 
@@ -9,7 +9,7 @@
 namespace tune::tracker {
 namespace {
 
-/// A document for each created run; fails the whole transaction when told to.
+/// A document for each created run; fails the whole transaction when asked to.
 class RunOutbox final : public Outbox {
 public:
     void add_documents(std::span<const Event> events, std::vector<Document>& documents) override {
@@ -44,7 +44,7 @@ TEST_F(OutboxTest, KnowsNothingOfWhatWasUndone) {
     EXPECT_TRUE(store_->list_documents("outbox")->empty());
 }
 
-TEST_F(OutboxTest, AStatusChangeIsTold) {
+TEST_F(OutboxTest, AStatusChangeIsNotified) {
     const std::string run_id = create_run();
     run<RunInfo>(UpdateRun{.run_id = run_id, .run_name = "renamed"});
     run<RunInfo>(UpdateRun{.run_id = run_id, .status = RunStatus::kFinished});
@@ -67,7 +67,7 @@ TEST_F(OutboxTest, AConditionalUpdateLeavesOtherStatesAlone) {
     EXPECT_EQ(store_->get_run_info(run_id)->status, RunStatus::kFinished);
 }
 
-TEST_F(OutboxTest, FiguresCountWhatHappened) {
+TEST_F(OutboxTest, StatsCountWhatHappened) {
     create_run();
     EXPECT_TRUE(store_->search_runs({.experiment_ids = {0}}));
     const StoreStatistics statistics = store_->statistics();

@@ -1,6 +1,6 @@
 // Samplers gp and auto as a whole: where they begin, that every point of any space is allowed, that
-// a rebuilt one goes on with the same bits, and that what they propose is better than chance. Fixed
-// seeds.
+// a rebuilt one continues with the same bits, and that what they propose is better than chance.
+// Fixed seeds.
 
 #include <gtest/gtest.h>
 
@@ -114,7 +114,7 @@ double bowl(const Space& space, const Point& point) {
     return sum;
 }
 
-TEST_P(GpAndAuto, StayInTheSpaceAndGoOnWithTheSameBits) {
+TEST_P(GpAndAuto, StayInTheSpaceAndResumeWithTheSameBits) {
     constexpr std::uint64_t kTrials = 36;
     constexpr std::size_t kPending = 4;
     std::mt19937_64 random(20);
