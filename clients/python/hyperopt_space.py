@@ -10,6 +10,7 @@ print(json.dumps(hyperopt_space.tree(space))). Needs hyperopt; 0.3.0 was tried.
 
 import importlib.util
 import json
+import os
 import sys
 from typing import Any
 
@@ -83,6 +84,7 @@ def main(argv: list) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     path, _, name = argv[1].rpartition(":")
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))  # what the script imports lies beside it
     spec = importlib.util.spec_from_file_location("space_script", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

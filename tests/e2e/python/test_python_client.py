@@ -1,7 +1,8 @@
-"""clients/python/tune_client.py against a real server."""
+"""clients/python/tune_client against a real server."""
 
 import math
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,18 +12,11 @@ import time
 
 import pytest
 
-from study_support import OK, ROOT, free_port, server, start, study_of, wait_until
-
-sys.path.insert(0, str(ROOT / "clients" / "python"))
-import tune_client as tune  # noqa: E402
+import tune_client as tune
+from study_support import OK, free_port, server, start, study_of, wait_until
+from tune_client import _server
 
 SPACE = {"x": {"float": [-1, 1]}, "k": {"choice": ["a", "b"]}}
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory):
-    with server(tmp_path_factory.mktemp("server")) as (_, address):
-        yield address
 
 
 def create(url, name, trials=10, **more):
@@ -277,7 +271,7 @@ def test_errors_say_what_to_do(url):
         trial.tell(2.0)
     assert again.value.status == 409
     with pytest.raises(tune.TuneError, match="is `tune server` running there"):
-        tune._Server("http://127.0.0.1:9").call("/studies", retry_for_s=0)
+        _server.Server("http://127.0.0.1:9").call("/studies", retry_for_s=0)
 
 
 class Clock:
@@ -298,7 +292,7 @@ class Clock:
 
 def test_without_a_server_it_says_so_and_gives_up_soon(capfd, monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(tune, "time", clock)
+    monkeypatch.setattr(_server, "time", clock)
     url = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(tune.TuneError, match="Connection refused; is `tune server` running there.*TUNE_SERVER"):
         create(url, "nowhere")
@@ -326,7 +320,7 @@ def test_half_an_answer_is_asked_for_again(tmp_path):
 
 
 def test_a_server_that_starts_a_little_later_is_waited_for(tmp_path, capfd, monkeypatch):
-    monkeypatch.setattr(tune, "_FIRST_CONTACT_S", 60.0)
+    monkeypatch.setattr(_server, "_FIRST_CONTACT_S", 60.0)
     port = free_port()
     made = []
     thread = threading.Thread(target=lambda: made.append(create(f"http://127.0.0.1:{port}", "late", 1)))
@@ -364,15 +358,17 @@ def test_a_server_that_is_killed_and_comes_back_loses_nothing(tmp_path):
         assert holder[0].wait(60) == OK
 
 
-def test_the_file_needs_nothing_but_python(url):
-    """-S and -I: no site packages, no environment."""
-    code = ("import importlib.util as u; s = u.spec_from_file_location('t', %r); t = u.module_from_spec(s); "
-            "s.loader.exec_module(t); study = t.create_study('bare', space={'x': {'float': [0, 1]}}, metric='m', trials=2, "
-            "server=%r); study.optimize(lambda trial: trial.params['x']); print(study.best_value)"
-            % (str(pathlib.Path(tune.__file__)), url))
+def test_the_folder_needs_nothing_but_python(url, tmp_path):
+    """A copy of it, with -S and -I: no site packages, no environment."""
+    shutil.copytree(pathlib.Path(tune.__file__).parent, tmp_path / "tune_client")
+    code = ("import sys; sys.path.insert(0, %r); import tune_client as t; "
+            "study = t.create_study('bare', space={'x': {'float': [0, 1]}}, metric='m', trials=2, "
+            "server=%r); study.optimize(lambda trial: trial.params['x']); print(t.__file__, study.best_value)"
+            % (str(tmp_path), url))
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert 0 <= float(done.stdout) <= 1
+    path, value = done.stdout.split()
+    assert path.startswith(str(tmp_path)) and 0 <= float(value) <= 1
 
 
 def test_several_objectives_and_a_constraint(url):

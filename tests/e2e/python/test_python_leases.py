@@ -1,4 +1,4 @@
-"""Leases of clients/python/tune_client.py: clients that are killed, stopped, or silent for long, against a real server."""
+"""Leases of clients/python/tune_client: clients that are killed, stopped, or silent for long, against a real server."""
 
 import gc
 import os
@@ -10,10 +10,8 @@ import threading
 
 import pytest
 
+import tune_client as tune
 from study_support import ROOT, call, read_lines_until, server, study_of, wait_until
-
-sys.path.insert(0, str(ROOT / "clients" / "python"))
-import tune_client as tune  # noqa: E402
 
 SPACE = {"x": {"float": [-1, 1]}}
 
@@ -32,12 +30,6 @@ study = tune.load_study(sys.argv[2], server=sys.argv[3], lease_s=float(sys.argv[
 study.optimize(objective)
 print("done", flush=True)
 """
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory):
-    with server(tmp_path_factory.mktemp("server")) as (_, address):
-        yield address
 
 
 def create(url, name, trials, **more):
