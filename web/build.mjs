@@ -76,7 +76,7 @@ async function pageFiles(minify) {
         for (const file of result.outputFiles) files.set(path.basename(file.path), Buffer.from(file.contents));
     };
     const named = (extension) => [...files.keys()].find((name) => name.startsWith("app") && name.endsWith(extension));
-    await build({ events: "src/data/events_worker.ts" });
+    await build({ events: "src/data/live/events_worker.ts" });
     // The page starts the worker by its name, which holds a hash.
     const worker = { EVENTS_WORKER: JSON.stringify(`/${[...files.keys()][0]}`) };
     const uplot = minify && { banner: { js: await readFile(uplotSource, "utf8") }, plugins: [smallestUplot] };

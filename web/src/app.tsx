@@ -1,8 +1,8 @@
 import "./app.css";
 import { render } from "preact";
-import { useLive } from "./data/live.ts";
-import { route } from "./data/router.ts";
-import { homePath } from "./data/url.ts";
+import { useLive } from "./data/live/live.ts";
+import { route } from "./data/page/router.ts";
+import { homePath } from "./data/page/url.ts";
 import { ExperimentPage } from "./pages/experiment.tsx";
 import { HomePage } from "./pages/home.tsx";
 import { RunPage } from "./pages/run.tsx";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./load.mjs";
 
-const study = await load("data/study.ts");
+const study = await load("data/study/study.ts");
 const { bestSoFar, bestTrial, countStates, lineage, mergeTrial, searchedParams, shownValue, topThreshold } = study;
 
 const trial = (number, state, value, more = {}) => mergeTrial(undefined, { number, state, value, run_id: `r${number}`, params: {}, ...more });

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./load.mjs";
 
-const { parseCsv, writeCsv } = await load("data/csv.ts");
-const { cleanLog, looksLikeText, previewKind } = await load("data/logs.ts");
+const { parseCsv, writeCsv } = await load("data/files/csv.ts");
+const { cleanLog, looksLikeText, previewKind } = await load("data/files/logs.ts");
 const { artifactUrl } = await load("data/wire.ts");
-const { lineStyles, preferredStyle } = await load("data/colors.ts");
+const { lineStyles, preferredStyle } = await load("data/curves/colors.ts");
 
 test("CSV with quotes, line breaks and a missing last newline", () => {
     assert.deepEqual(parseCsv('a,b\r\n"x, ""y""","1\n2"\nlast,', 10), [["a", "b"], ['x, "y"', "1\n2"], ["last", ""]]);

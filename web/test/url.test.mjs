@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./load.mjs";
 
-const { readView, writeView, fromMlflow, parsePath, runPath, studyPath, experimentPath } = await load("data/url.ts");
+const { readView, writeView, fromMlflow, parsePath, runPath, studyPath, experimentPath } = await load("data/page/url.ts");
 const defaults = { f: "", smooth: 0, charts: true, cols: [], sort: "-start" };
 
 test("defaults are left out of the address", () => {

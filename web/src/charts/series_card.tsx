@@ -1,10 +1,10 @@
 // A card with one metric's chart. It reads its data only while it is near the screen.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { lineStyles } from "../data/colors.ts";
-import { download, writeCsv } from "../data/csv.ts";
+import { lineStyles } from "../data/curves/colors.ts";
+import { download, writeCsv } from "../data/files/csv.ts";
 import { number } from "../data/format.ts";
-import type { XAxis } from "../data/series.ts";
-import type { SeriesBook } from "../data/series_book.ts";
+import type { XAxis } from "../data/curves/series.ts";
+import type { SeriesBook } from "../data/curves/series_book.ts";
 import { Toggle } from "../parts/fields.tsx";
 import { DownloadIcon } from "../parts/icons.tsx";
 import { LineChart, type Curve } from "./line_chart.tsx";

@@ -1,15 +1,15 @@
 // "/e/<id>": the runs of an experiment, as a table and as overlaid charts.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { allColumnIds, columnSpec, defaultColumnIds, type ColumnSpec, type RunTable } from "../data/columns.ts";
-import { download, writeCsv } from "../data/csv.ts";
-import { applyFilter, FilterError, parseFilter, quickFind, type Clause } from "../data/filter.ts";
+import { allColumnIds, columnSpec, defaultColumnIds, type ColumnSpec, type RunTable } from "../data/runs/columns.ts";
+import { download, writeCsv } from "../data/files/csv.ts";
+import { applyFilter, FilterError, parseFilter, quickFind, type Clause } from "../data/runs/filter.ts";
 import { count } from "../data/format.ts";
-import { useLive } from "../data/live.ts";
-import { navigate, viewState } from "../data/router.ts";
-import { RunStore } from "../data/run_store.ts";
-import { groupRows, sortGroups, sortRows, type Aggregate, type Group } from "../data/sorting.ts";
-import type { Study } from "../data/study.ts";
-import { homePath, runPath, studyPath } from "../data/url.ts";
+import { useLive } from "../data/live/live.ts";
+import { navigate, viewState } from "../data/page/router.ts";
+import { RunStore } from "../data/runs/run_store.ts";
+import { groupRows, sortGroups, sortRows, type Aggregate, type Group } from "../data/runs/sorting.ts";
+import type { Study } from "../data/study/study.ts";
+import { homePath, runPath, studyPath } from "../data/page/url.ts";
 import { getJson, tuneApi } from "../data/wire.ts";
 import { nowMs } from "../parts/clock.ts";
 import { Empty, Fault, isMissing, Loading, toast } from "../parts/feedback.tsx";

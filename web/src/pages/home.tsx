@@ -1,11 +1,11 @@
 // "/": all studies and experiments.
 import { useMemo, useState } from "preact/hooks";
 import { ago, count, number } from "../data/format.ts";
-import { useLive, type Listener } from "../data/live.ts";
-import { viewState } from "../data/router.ts";
+import { useLive, type Listener } from "../data/live/live.ts";
+import { viewState } from "../data/page/router.ts";
 import { fromWire, getJson, ApiError, tuneApi, type ExperimentRow } from "../data/wire.ts";
-import { kTrialStates, type Study } from "../data/study.ts";
-import { experimentPath, studyPath } from "../data/url.ts";
+import { kTrialStates, type Study } from "../data/study/study.ts";
+import { experimentPath, studyPath } from "../data/page/url.ts";
 import { nowMs } from "../parts/clock.ts";
 import { Empty, Fault, Loading, State } from "../parts/feedback.tsx";
 import { TextFilter } from "../parts/fields.tsx";

@@ -1,10 +1,10 @@
 // The runs as a grid: check boxes, name with its colour, one cell a column, and group rows with aggregates.
 import { useMemo } from "preact/hooks";
-import { preferredStyle, kPalette } from "../data/colors.ts";
-import type { ColumnSpec, RunTable } from "../data/columns.ts";
+import { preferredStyle, kPalette } from "../data/curves/colors.ts";
+import type { ColumnSpec, RunTable } from "../data/runs/columns.ts";
 import { ago, date, duration, number } from "../data/format.ts";
-import type { Aggregate, Group } from "../data/sorting.ts";
-import { runPath } from "../data/url.ts";
+import type { Aggregate, Group } from "../data/runs/sorting.ts";
+import { runPath } from "../data/page/url.ts";
 import { nowMs } from "../parts/clock.ts";
 import { State } from "../parts/feedback.tsx";
 import { Grid, type GridColumn } from "../parts/grid.tsx";

@@ -2,9 +2,9 @@
 import { useState } from "preact/hooks";
 import { Mark } from "../charts/canvas.tsx";
 import { ago, duration, number, paramText } from "../data/format.ts";
-import { bestTrial, countStates, kTrialStates, searchedParams, type Study, type Trial } from "../data/study.ts";
-import type { StudyStore } from "../data/study_store.ts";
-import { experimentPath, runPath } from "../data/url.ts";
+import { bestTrial, countStates, kTrialStates, searchedParams, type Study, type Trial } from "../data/study/study.ts";
+import type { StudyStore } from "../data/study/study_store.ts";
+import { experimentPath, runPath } from "../data/page/url.ts";
 import { nowMs } from "../parts/clock.ts";
 import { State, toast } from "../parts/feedback.tsx";
 import { PauseIcon, PlayIcon, StopIcon } from "../parts/icons.tsx";

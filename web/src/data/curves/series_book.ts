@@ -1,7 +1,7 @@
 // The histories that the charts of a page show: read on demand, kept up to date by live points.
 import { signal, type Signal } from "@preact/signals";
 import { appendPoint, decodeSeries, emptySeries, isStale, type Series } from "./series.ts";
-import { getJson, type WireNumber, type WireSeries } from "./wire.ts";
+import { getJson, type WireNumber, type WireSeries } from "../wire.ts";
 
 export const kBuckets = 400;
 /// Time between two reads of one metric that live events ask for.

@@ -1,6 +1,6 @@
 // The runs of an experiment as columns, patched in place by live events. 100,000 runs x 20 columns are
 // plain arrays: sorting, filtering and grouping need no round trip.
-import { fromWire, type WireColumns, type WireNumber, type WireRuns } from "./wire.ts";
+import { fromWire, type WireColumns, type WireNumber, type WireRuns } from "../wire.ts";
 
 /// MLflow's run status by its number.
 export const kStatusNames = ["", "RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED"] as const;

@@ -1,6 +1,6 @@
 // View state in the address: short readable queries, defaults left out, unknown keys ignored, so that a
 // link shows the same picture to everybody and old links stay valid.
-import { base } from "./base.ts";
+import { base } from "../base.ts";
 
 export type ViewValue = string | number | boolean | readonly string[];
 export type View = Record<string, ViewValue>;

@@ -1,5 +1,5 @@
 // A study and its trials, as the study page draws them.
-import { fromWire, type WireNumber } from "./wire.ts";
+import { fromWire, type WireNumber } from "../wire.ts";
 
 export type TrialState = "queued" | "running" | "complete" | "pruned" | "failed" | "cancelled";
 export const kTrialStates: readonly TrialState[] = ["complete", "running", "pruned", "failed", "cancelled", "queued"];

@@ -1,6 +1,6 @@
 // The address bar as signals. Pages read `route` and `query`; links navigate without a reload.
 import { computed, signal } from "@preact/signals";
-import { base } from "./base.ts";
+import { base } from "../base.ts";
 import { fromMlflow, parsePath, readView, writeView, type View } from "./url.ts";
 
 const path = signal(location.pathname);
