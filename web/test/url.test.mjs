@@ -39,6 +39,14 @@ test("paths of pages", () => {
     assert.equal(parsePath("/s/%").page, "study");
 });
 
+test("an address of MLflow's page that we have no page for is told apart from home", () => {
+    assert.deepEqual(parsePath("/", "#/models/digits/versions/3"), { page: "models", name: "digits", version: "3" });
+    assert.deepEqual(parsePath("/", "#/models/a%20b"), { page: "models", name: "a b", version: "" });
+    assert.deepEqual(parsePath("/models"), { page: "models", name: "", version: "" });
+    assert.deepEqual(parsePath("/", "#/traces?x=1"), { page: "lost", path: "#/traces?x=1" });
+    for (const hash of ["", "#", "#/", "#/experiments", "#/experiments/", "#/?x=1", "#content"]) assert.deepEqual(parsePath("/", hash), { page: "home" }, hash);
+});
+
 test("the addresses that MLflow's clients print lead to our pages", () => {
     assert.equal(fromMlflow("#/experiments/0/runs/0af"), "/r/0af");
     assert.equal(fromMlflow("#/experiments/12"), "/e/12");

@@ -1,5 +1,6 @@
-// A run keeps its colour in every view and on every visit: a hash of its id picks it. Okabe and Ito's
-// palette is safe for colour-blind readers; dashes tell apart runs that share a colour.
+// A hash of a run's id picks its colour, so a run has the same one on every page and visit, unless another run of the
+// same chart has it already. Okabe and Ito's palette is safe for colour-blind readers; dashes tell apart runs that
+// share a colour because there are more runs than colours.
 
 /// Tokens, each with a light and a dark value in styles/tokens.css.
 export const kPalette = ["--c0", "--c1", "--c2", "--c3", "--c4", "--c5", "--c6"] as const;
@@ -23,14 +24,21 @@ export function preferredStyle(id: string): number {
     return hash(id) % kPalette.length;
 }
 
-/// Styles for `ids`, in order: each its own colour where possible; of those that meet, the later get
-/// another dash.
+/// Styles for `ids`, in order: no colour twice before all have been used. Of those that prefer the same, the first gets
+/// it and the others the next free one; each further round through the palette has another dash.
 export function lineStyles(ids: readonly string[]): LineStyle[] {
-    const used = new Map<number, number>();
-    return ids.map((id) => {
-        const color = preferredStyle(id);
-        const turn = used.get(color) ?? 0;
-        used.set(color, turn + 1);
-        return { token: kPalette[color]!, dash: kDashes[turn % kDashes.length]! };
-    });
+    const styles: LineStyle[] = [];
+    for (let first = 0; first < ids.length; first += kPalette.length) {
+        const round = ids.slice(first, first + kPalette.length).map(preferredStyle);
+        const used = new Set(round);
+        const dash = kDashes[(first / kPalette.length) % kDashes.length]!;
+        round.forEach((color, i) => {
+            if (round.indexOf(color) < i) {
+                while (used.has(color)) color = (color + 1) % kPalette.length;
+                used.add(color);
+            }
+            styles.push({ token: kPalette[color]!, dash });
+        });
+    }
+    return styles;
 }
