@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./load.mjs";
 
-const axes = await load("data/axes.ts");
+const axes = await load("data/study/axes.ts");
 const { brushed, fitScale, linearTicks, logTicks, paramAxis, position, readBrush, ticks, valueAt, writeBrush } = axes;
-const { importances } = await load("data/importance.ts");
+const { importances } = await load("data/study/importance.ts");
 
 test("ticks are round and inside", () => {
     assert.deepEqual(linearTicks(0, 1, 5), [0, 0.2, 0.4, 0.6, 0.8, 1]);

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import { load } from "./load.mjs";
 import { columns, makeTable } from "./table.mjs";
 
+const { orderMetrics } = await load("data/runs/metric_order.ts");
 const { applyMetrics, applyParams, applyRun, columnSpec, allColumnIds, defaultColumnIds, parseNumber } = columns;
 
 test("dense and sparse columns decode alike", () => {
@@ -29,6 +31,17 @@ test("the tuner's state stands before MLflow's status; running runs have a durat
     assert.deepEqual([0, 1, 2, 3].map(status.get), ["finished", "running", "failed", "pruned"]);
     const duration = columnSpec(table, "duration", 10_000);
     assert.deepEqual([0, 1, 2].map(duration.get), [1000, 6000, 500]);
+});
+
+test("the columns at first: the study's metrics, those that matter, when; the machine's are left out", () => {
+    const table = makeTable();
+    const value = { value: 1, step: 0, timestamp: 1 };
+    applyMetrics(table, { run_id: "a", latest: { epoch: value, lr: value, "system/cpu": value, cost: value } });
+    const metrics = (...leading) => defaultColumnIds(table, orderMetrics(table.metrics.keys(), leading)).filter((id) => id.startsWith("metrics."));
+    assert.deepEqual(metrics(), ["metrics.val/acc %", "metrics.loss", "metrics.cost", "metrics.epoch", "metrics.lr"]);
+    assert.deepEqual(metrics("system/cpu", "cost").slice(0, 3), ["metrics.system/cpu", "metrics.cost", "metrics.val/acc %"]);
+    assert.deepEqual(defaultColumnIds(table).slice(0, 2), ["status", "metrics.val/acc %"]);
+    assert.equal(allColumnIds(table).filter((id) => id.startsWith("metrics.")).at(-1), "metrics.system/cpu");
 });
 
 test("numbers as Python writes them", () => {

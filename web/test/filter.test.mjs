@@ -3,7 +3,7 @@ import test from "node:test";
 import { load } from "./load.mjs";
 import { makeTable } from "./table.mjs";
 
-const { applyFilter, parseFilter, quickFind } = await load("data/filter.ts");
+const { applyFilter, parseFilter, quickFind } = await load("data/runs/filter.ts");
 
 const table = makeTable();
 const all = [0, 1, 2, 3, 4];

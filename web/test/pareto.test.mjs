@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./load.mjs";
 
-const { fence, frontOf, objectiveOf, promote, withObjective } = await load("data/pareto.ts");
-const { mergeTrial } = await load("data/study.ts");
+const { fence, frontOf, objectiveOf, promote, withObjective } = await load("data/study/pareto.ts");
+const { mergeTrial } = await load("data/study/study.ts");
 
 const trial = (number, values, more = {}) => mergeTrial(undefined, { number, state: "complete", value: values[0], values, run_id: `r${number}`, params: {}, ...more });
 const goals = (...all) => all.map((goal, k) => ({ name: `m${k}`, goal }));

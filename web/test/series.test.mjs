@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./load.mjs";
 
-const { align, appendPoint, decodeSeries, describe, emptySeries, isStale, smooth, xValues } = await load("data/series.ts");
+const { align, appendPoint, decodeSeries, describe, emptySeries, isStale, smooth, xValues } = await load("data/curves/series.ts");
 const wire = (extra = {}) => ({ run_id: "r", count: 3, nan_count: 0, step: [0, 1, 2], time: [1000, 2000, 4000], last: [3, 2, 1], ...extra });
 
 test("without extrema every part is one point", () => {

@@ -3,7 +3,7 @@ import test from "node:test";
 import { load } from "./load.mjs";
 import { columns, makeTable } from "./table.mjs";
 
-const { groupRows, sortGroups, sortRows, summarize } = await load("data/sorting.ts");
+const { groupRows, sortGroups, sortRows, summarize } = await load("data/runs/sorting.ts");
 const table = makeTable();
 const spec = (id) => columns.columnSpec(table, id, 10_000);
 const all = [0, 1, 2, 3, 4];

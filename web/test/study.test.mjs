@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./load.mjs";
 
-const study = await load("data/study.ts");
+const study = await load("data/study/study.ts");
 const { bestSoFar, bestTrial, countStates, lineage, mergeTrial, searchedParams, shownValue, topThreshold } = study;
 
 const trial = (number, state, value, more = {}) => mergeTrial(undefined, { number, state, value, run_id: `r${number}`, params: {}, ...more });
@@ -70,4 +70,36 @@ test("a lineage goes back to the trial that started from nothing", () => {
     assert.equal(population.get(0).origin.parent, undefined);
     const running = mergeTrial(population.get(4), { number: 4, state: "running" });
     assert.deepEqual(running.origin, { parent: 3, member: 1, from: 10, to: 15 }, "an update that does not mention it keeps it");
+});
+
+test("a study that came to its end without one good trial says so", () => {
+    const at = (state, counts) => study.shownState({ state, counts });
+    assert.equal(at("completed", { failed: 3 }), "all failed");
+    assert.equal(at("completed", { failed: 3, cancelled: 1 }), "all failed");
+    assert.equal(at("completed", { failed: 3, complete: 1 }), "completed");
+    assert.equal(at("completed", { failed: 3, pruned: 1 }), "completed");
+    assert.equal(at("completed", {}), "completed");
+    assert.equal(at("running", { failed: 3 }), "running");
+    assert.equal(study.shownState({ state: "completed" }), "completed");
+});
+
+test("studies stand as experiments do: by their latest activity", () => {
+    const studies = [
+        { name: "old", experiment_id: "1", created_ms: 100 },
+        { name: "busy", experiment_id: "2", created_ms: 50 },
+        { name: "younger", experiment_id: "1", created_ms: 120 },
+        { name: "new", experiment_id: "3", created_ms: 900 },
+    ];
+    const activity = new Map([["1", 500], ["2", 800], ["3", 0]]);
+    assert.deepEqual(study.byActivity(studies, activity).map(({ name }) => name), ["new", "busy", "younger", "old"]);
+    assert.equal(studies[0].name, "old");
+});
+
+test("best runs of the studies of an experiment, live", () => {
+    const first = { name: "a", best: { run_id: "r1" }, best_trials: [] };
+    const second = { name: "b", best: null, best_trials: [{ run_id: "r2" }, { run_id: "r3" }] };
+    let studies = study.withStudy([first], second);
+    assert.deepEqual([...study.bestRuns(studies)], [["r2", "On the Pareto front of b"], ["r3", "On the Pareto front of b"], ["r1", "Best trial of a"]]);
+    studies = study.withStudy(studies, { name: "a", best: { run_id: "r9" } });
+    assert.ok(study.bestRuns(studies).has("r9") && !study.bestRuns(studies).has("r1"));
 });

@@ -1,7 +1,7 @@
 // A small table of runs in the shape that the server answers.
 import { load } from "./load.mjs";
 
-const columns = await load("data/columns.ts");
+const columns = await load("data/runs/columns.ts");
 
 export function wireRuns() {
     return {

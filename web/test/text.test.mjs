@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./load.mjs";
 
-const { parseCsv, writeCsv } = await load("data/csv.ts");
-const { cleanLog, looksLikeText, previewKind } = await load("data/logs.ts");
+const { parseCsv, writeCsv } = await load("data/files/csv.ts");
+const { cleanLog, looksLikeText, previewKind } = await load("data/files/logs.ts");
 const { artifactUrl } = await load("data/wire.ts");
-const { lineStyles, preferredStyle } = await load("data/colors.ts");
+const { kPalette, lineStyles, preferredStyle } = await load("data/curves/colors.ts");
 
 test("CSV with quotes, line breaks and a missing last newline", () => {
     assert.deepEqual(parseCsv('a,b\r\n"x, ""y""","1\n2"\nlast,', 10), [["a", "b"], ['x, "y"', "1\n2"], ["last", ""]]);
@@ -47,4 +47,15 @@ test("a run keeps its colour; runs that share one get other dashes", () => {
     assert.equal(new Set(styles.map((style) => style.token + style.dash.join())).size >= 14, true);
     assert.equal(styles[3].token, lineStyles([ids[3]])[0].token);
     assert.equal(preferredStyle("abc"), preferredStyle("abc"));
+});
+
+test("runs of one chart have distinct colours as far as the palette goes, then distinct dashes", () => {
+    for (let seed = 0; seed < 50; ++seed) {
+        const ids = Array.from({ length: 28 }, (_, i) => `${seed}-${i}`);
+        const styles = lineStyles(ids);
+        assert.equal(new Set(styles.slice(0, 7).map((style) => style.token)).size, 7, ids[0]);
+        assert.equal(new Set(styles.map((style) => style.token + style.dash.join())).size, 28, ids[0]);
+        // The first of those that prefer a colour has it.
+        assert.equal(styles[0].token, kPalette[preferredStyle(ids[0])]);
+    }
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "./load.mjs";
 
-const { readView, writeView, fromMlflow, parsePath, runPath, studyPath, experimentPath } = await load("data/url.ts");
+const { readView, writeView, fromMlflow, parsePath, runPath, studyPath, experimentPath } = await load("data/page/url.ts");
 const defaults = { f: "", smooth: 0, charts: true, cols: [], sort: "-start" };
 
 test("defaults are left out of the address", () => {
@@ -37,6 +37,14 @@ test("paths of pages", () => {
     assert.equal(parsePath("/x/1").page, "lost");
     assert.equal(parsePath("/e/1/2").page, "lost");
     assert.equal(parsePath("/s/%").page, "study");
+});
+
+test("an address of MLflow's page that we have no page for is told apart from home", () => {
+    assert.deepEqual(parsePath("/", "#/models/digits/versions/3"), { page: "models", name: "digits", version: "3" });
+    assert.deepEqual(parsePath("/", "#/models/a%20b"), { page: "models", name: "a b", version: "" });
+    assert.deepEqual(parsePath("/models"), { page: "models", name: "", version: "" });
+    assert.deepEqual(parsePath("/", "#/traces?x=1"), { page: "lost", path: "#/traces?x=1" });
+    for (const hash of ["", "#", "#/", "#/experiments", "#/experiments/", "#/?x=1", "#content"]) assert.deepEqual(parsePath("/", hash), { page: "home" }, hash);
 });
 
 test("the addresses that MLflow's clients print lead to our pages", () => {

@@ -1,9 +1,9 @@
 // A canvas that fits its place: sharp on every screen, redrawn when its size, its data or the theme changes.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { number } from "../data/format.ts";
-import { position, ticks, type Scale } from "../data/axes.ts";
-import { themeVersion, token } from "../data/theme.ts";
-import type { Trial } from "../data/study.ts";
+import { position, ticks, type Scale } from "../data/study/axes.ts";
+import { themeVersion, token } from "../data/page/theme.ts";
+import type { Trial } from "../data/study/study.ts";
 import type { ComponentChildren } from "preact";
 
 export interface Area {

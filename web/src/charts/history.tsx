@@ -1,9 +1,9 @@
 // The study over its trials: every value by trial number, marked by state, and the best so far.
 import { useMemo, useRef, useState } from "preact/hooks";
-import { fitScale } from "../data/axes.ts";
+import { fitScale } from "../data/study/axes.ts";
 import { number } from "../data/format.ts";
-import { fence } from "../data/pareto.ts";
-import { bestSoFar, bestTrial, lineage, shownValue, type Trial } from "../data/study.ts";
+import { fence } from "../data/study/pareto.ts";
+import { bestSoFar, bestTrial, lineage, shownValue, type Trial } from "../data/study/study.ts";
 import { drawFrame, drawMark, nearest, Plot, ring, TrialTip, type Frame, type Pen } from "./canvas.tsx";
 
 interface Props {

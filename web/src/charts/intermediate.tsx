@@ -1,7 +1,7 @@
 // Every trial's curve of reported values. A pruned trial ends in a diamond: one sees where and why it was stopped.
 import { useMemo, useRef, useState } from "preact/hooks";
-import { fitScale } from "../data/axes.ts";
-import type { Trial } from "../data/study.ts";
+import { fitScale } from "../data/study/axes.ts";
+import type { Trial } from "../data/study/study.ts";
 import { drawFrame, drawMark, Plot, TrialTip, type Frame, type Pen } from "./canvas.tsx";
 
 interface Props {

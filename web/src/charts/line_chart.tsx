@@ -2,10 +2,10 @@
 // the raw one.
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import type { LineStyle } from "../data/colors.ts";
+import type { LineStyle } from "../data/curves/colors.ts";
 import { date, duration, number } from "../data/format.ts";
-import { align, describe, smooth, xValues, type Series, type XAxis } from "../data/series.ts";
-import { themeVersion, token } from "../data/theme.ts";
+import { align, describe, smooth, xValues, type Series, type XAxis } from "../data/curves/series.ts";
+import { themeVersion, token } from "../data/page/theme.ts";
 import { kFont } from "./canvas.tsx";
 
 export interface Curve {

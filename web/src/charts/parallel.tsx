@@ -1,9 +1,9 @@
 // Parallel coordinates: one axis a parameter, the objective last, one line a trial, coloured by how good it is. Drag along
 // an axis to brush it, click it to clear. Lines are drawn once to a bitmap; a brush redraws only what it keeps.
 import { useMemo, useRef, useState } from "preact/hooks";
-import { position, ticks, valueAt, type Axis, type Brush } from "../data/axes.ts";
+import { position, ticks, valueAt, type Axis, type Brush } from "../data/study/axes.ts";
 import { number } from "../data/format.ts";
-import type { Trial } from "../data/study.ts";
+import type { Trial } from "../data/study/study.ts";
 import { Plot, TrialTip, tickText, type Pen } from "./canvas.tsx";
 
 interface Props {

@@ -1,9 +1,9 @@
 // Two objectives against each other: every trial that has both, and the staircase of those that no other one beats.
 import { useMemo, useRef, useState } from "preact/hooks";
-import { fitScale } from "../data/axes.ts";
+import { fitScale } from "../data/study/axes.ts";
 import { paramText } from "../data/format.ts";
-import { fence, frontOf, objectiveOf } from "../data/pareto.ts";
-import type { StudyMetric, Trial } from "../data/study.ts";
+import { fence, frontOf, objectiveOf } from "../data/study/pareto.ts";
+import type { StudyMetric, Trial } from "../data/study/study.ts";
 import { drawFrame, drawMark, nearest, Plot, ring, TrialTip, type Frame, type Pen } from "./canvas.tsx";
 
 interface Props {

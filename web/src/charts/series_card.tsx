@@ -1,13 +1,14 @@
 // A card with one metric's chart. It reads its data only while it is near the screen.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { lineStyles } from "../data/colors.ts";
-import { download, writeCsv } from "../data/csv.ts";
+import { lineStyles } from "../data/curves/colors.ts";
+import { download, writeCsv } from "../data/files/csv.ts";
 import { number } from "../data/format.ts";
-import type { XAxis } from "../data/series.ts";
-import type { SeriesBook } from "../data/series_book.ts";
+import type { XAxis } from "../data/curves/series.ts";
+import type { SeriesBook } from "../data/curves/series_book.ts";
 import { Toggle } from "../parts/fields.tsx";
 import { DownloadIcon } from "../parts/icons.tsx";
 import { LineChart, type Curve } from "./line_chart.tsx";
+import { areSingle, RunBars } from "./run_bars.tsx";
 
 interface Props {
     metric: string;
@@ -51,19 +52,21 @@ export function SeriesCard(props: Props) {
         const series = entry?.runs.get(run.id);
         return series ? [{ label: run.label, series, style: styles[i]! }] : [];
     });
+    const isBars = areSingle(curves);
     return (
         <section class="card" ref={element} aria-label={`Metric ${metric}`} data-metric={metric}>
             <header>
                 <h2 class="clip" title={metric}>{metric}</h2>
                 {props.latest !== undefined && <span class="latest" data-latest>{number(props.latest, 5)}</span>}
                 {props.latest === undefined && <span class="grow" />}
-                <Toggle on={isLog} onChange={setLog} title="Logarithmic y axis">log</Toggle>
+                {!isBars && <Toggle on={isLog} onChange={setLog} title="Logarithmic y axis">log</Toggle>}
                 <button class="button quiet small" type="button" aria-label={`Download ${metric} as CSV`} title="Download CSV" onClick={() => exportCsv(metric, curves)}>
                     <DownloadIcon />
                 </button>
             </header>
             <div class="body" style={{ minHeight: `${height + 30}px` }}>
-                {curves.length > 0 && (
+                {isBars && <RunBars metric={metric} curves={curves} />}
+                {curves.length > 0 && !isBars && (
                     <LineChart
                         name={metric}
                         curves={curves}
@@ -75,7 +78,7 @@ export function SeriesCard(props: Props) {
                         version={entry!.version}
                     />
                 )}
-                {entry?.isLoaded && curves.length === 0 && <p class="faint">None of these runs has logged {metric}.</p>}
+                {entry?.isLoaded && curves.length === 0 && <p class="faint">None of these runs logged {metric}.</p>}
                 {entry?.error instanceof Error && <p class="faint">{entry.error.message}</p>}
             </div>
         </section>

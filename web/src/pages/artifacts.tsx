@@ -1,10 +1,10 @@
 // The files of a run: a tree, and a preview that shows what a file holds but never runs it.
 import { useEffect, useState } from "preact/hooks";
-import { listFiles, type FileEntry } from "../data/artifacts.ts";
-import { parseCsv } from "../data/csv.ts";
+import { listFiles, type FileEntry } from "../data/files/artifacts.ts";
+import { parseCsv } from "../data/files/csv.ts";
 import { bytes } from "../data/format.ts";
-import { cleanLog, looksLikeText, previewKind } from "../data/logs.ts";
-import type { RunState, RunView } from "../data/run_page.ts";
+import { cleanLog, looksLikeText, previewKind } from "../data/files/logs.ts";
+import type { RunState, RunView } from "../data/runs/run_page.ts";
 import { artifactUrl, getBytes } from "../data/wire.ts";
 import { Empty, Fault } from "../parts/feedback.tsx";
 import { DownloadIcon, FileIcon, FolderIcon } from "../parts/icons.tsx";

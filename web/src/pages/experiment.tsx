@@ -1,15 +1,17 @@
 // "/e/<id>": the runs of an experiment, as a table and as overlaid charts.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { allColumnIds, columnSpec, defaultColumnIds, type ColumnSpec, type RunTable } from "../data/columns.ts";
-import { download, writeCsv } from "../data/csv.ts";
-import { applyFilter, FilterError, parseFilter, quickFind, type Clause } from "../data/filter.ts";
+import { allColumnIds, columnSpec, defaultColumnIds, type ColumnSpec, type RunTable } from "../data/runs/columns.ts";
+import { download, writeCsv } from "../data/files/csv.ts";
+import { applyFilter, FilterError, parseFilter, quickFind, type Clause } from "../data/runs/filter.ts";
 import { count } from "../data/format.ts";
-import { useLive } from "../data/live.ts";
-import { navigate, viewState } from "../data/router.ts";
-import { RunStore } from "../data/run_store.ts";
-import { groupRows, sortGroups, sortRows, type Aggregate, type Group } from "../data/sorting.ts";
-import type { Study } from "../data/study.ts";
-import { homePath, runPath, studyPath } from "../data/url.ts";
+import { useLive } from "../data/live/live.ts";
+import { navigate, viewState } from "../data/page/router.ts";
+import { lineStyles } from "../data/curves/colors.ts";
+import { leadingMetrics, orderMetrics } from "../data/runs/metric_order.ts";
+import { RunStore } from "../data/runs/run_store.ts";
+import { groupRows, sortGroups, sortRows, type Aggregate, type Group } from "../data/runs/sorting.ts";
+import { bestRuns, withStudy, type Study } from "../data/study/study.ts";
+import { homePath, runPath, studyPath } from "../data/page/url.ts";
 import { getJson, tuneApi } from "../data/wire.ts";
 import { nowMs } from "../parts/clock.ts";
 import { Empty, Fault, isMissing, Loading, toast } from "../parts/feedback.tsx";
@@ -79,7 +81,7 @@ function exportTable(table: RunTable, rows: readonly number[], columns: readonly
     download(`${table.experiment.name.replace(/[^\w.-]+/g, "_")}.csv`, writeCsv([head, ...body]));
 }
 
-function Toolbar({ table, columnIds, fault, rows, columns }: { table: RunTable; columnIds: string[]; fault: string; rows: number[]; columns: ColumnSpec[] }) {
+function Toolbar({ table, metrics, columnIds, fault, rows, columns }: { table: RunTable; metrics: readonly string[]; columnIds: string[]; fault: string; rows: number[]; columns: ColumnSpec[] }) {
     const state = view.current.value;
     const groupable = ["status", "user", ...[...table.params.keys()].sort().map((key) => `params.${key}`), ...[...table.tags.keys()].sort().map((key) => `tags.${key}`)];
     return (
@@ -98,7 +100,7 @@ function Toolbar({ table, columnIds, fault, rows, columns }: { table: RunTable; 
             <Select label="Runs shown" isLabelHidden value={state.view} options={[["active", "active"], ["deleted", "deleted"], ["all", "all runs"]]} onChange={(life) => view.set({ view: life }, true)} />
             <Popover label={<><ColumnsIcon /> Columns</>} title="Choose columns">
                 <ColumnPicker
-                    all={allColumnIds(table).filter((id) => id !== "name")}
+                    all={allColumnIds(table, metrics).filter((id) => id !== "name")}
                     shown={columnIds}
                     onChange={(cols) => view.set({ cols: cols.length > 0 ? cols : ["-"] })}
                     onReset={() => view.set({ cols: [] })}
@@ -114,15 +116,17 @@ function Toolbar({ table, columnIds, fault, rows, columns }: { table: RunTable; 
     );
 }
 
-function useStudies(experimentId: string): Study[] {
-    const [studies, setStudies] = useState<Study[]>([]);
-    useEffect(() => {
-        const abort = new AbortController();
-        getJson<{ studies?: Study[] }>(`${tuneApi}/studies`, abort.signal)
+function useStudies(experimentId: string): readonly Study[] {
+    const [studies, setStudies] = useState<readonly Study[]>([]);
+    const read = () => {
+        getJson<{ studies?: Study[] }>(`${tuneApi}/studies`)
             .then((answer) => setStudies((answer.studies ?? []).filter((study) => study.experiment_id === experimentId)))
             .catch(() => setStudies([])); // A tracking server without a tuner: there are no studies to link to.
-        return () => abort.abort();
-    }, [experimentId]);
+    };
+    const event = (type: string, data: unknown) => {
+        if (type === "study" && (data as Study).experiment_id === experimentId) setStudies((old) => withStudy(old, data as Study));
+    };
+    useLive(experimentId, ["studies"], { read, event });
     return studies;
 }
 
@@ -150,13 +154,15 @@ export function ExperimentPage({ id }: { id: string }) {
     return <Runs table={table} store={store} studies={studies} />;
 }
 
-function Runs({ table, store, studies }: { table: RunTable; store: RunStore; studies: Study[] }) {
+function Runs({ table, store, studies }: { table: RunTable; store: RunStore; studies: readonly Study[] }) {
     const state = view.current.value;
     const version = store.version.value;
     const [openGroups, setOpenGroups] = useState<ReadonlySet<string>>(new Set());
     const [selection, select] = useSelection();
+    const leading = leadingMetrics(studies);
+    const metrics = useMemo(() => orderMetrics(table.metrics.keys(), leading), [table, table.metrics.size, leading.join("\n")]);
     const { clauses, fault } = useMemo(() => readFilter(state.f), [state.f]);
-    const columnIds = state.cols.length > 0 ? state.cols.filter((column) => column !== "-") : defaultColumnIds(table);
+    const columnIds = state.cols.length > 0 ? state.cols.filter((column) => column !== "-") : defaultColumnIds(table, metrics);
     const columnKey = columnIds.join("\n");
     const running = table.status.filter((status) => status === "RUNNING").length;
     // Only the durations of running runs move with the clock.
@@ -173,6 +179,11 @@ function Runs({ table, store, studies }: { table: RunTable; store: RunStore; stu
         const picked = selection.size > 0 ? rows.filter((row) => selection.has(table.ids[row]!)) : rows.slice(0, kRunsDrawn);
         return picked.slice(0, kRunsDrawnMax).map((row) => ({ id: table.ids[row]!, label: table.name[row] || table.ids[row]!.slice(0, 8) }));
     }, [rows, selection, table]);
+    const styles = useMemo(() => {
+        const all = lineStyles(drawn.map((run) => run.id));
+        return new Map(drawn.map((run, i) => [run.id, all[i]!]));
+    }, [drawn]);
+    const stars = useMemo(() => bestRuns(studies), [studies]);
     const sortBy = (column: string) => view.set({ sort: state.sort === `-${column}` ? column : state.sort === column ? `-${column}` : `-${column}` }, true);
     return (
         <>
@@ -187,7 +198,7 @@ function Runs({ table, store, studies }: { table: RunTable; store: RunStore; stu
                 </div>
             </div>
             {store.error.value !== undefined && <Fault error={store.error.value} retry={() => void store.read()} />}
-            <Toolbar table={table} columnIds={columnIds} fault={fault} rows={rows} columns={columns} />
+            <Toolbar table={table} metrics={metrics} columnIds={columnIds} fault={fault} rows={rows} columns={columns} />
             {table.ids.length === 0 ? (
                 <NoRuns name={table.experiment.name} />
             ) : (
@@ -195,6 +206,8 @@ function Runs({ table, store, studies }: { table: RunTable; store: RunStore; stu
                     <div class="card frame">
                         <RunsGrid
                             table={table}
+                            styles={styles}
+                            stars={stars}
                             items={items}
                             columns={columns}
                             sort={state.sort}
@@ -212,7 +225,7 @@ function Runs({ table, store, studies }: { table: RunTable; store: RunStore; stu
                     {state.charts && (
                         <RunsCharts
                             runs={drawn}
-                            metrics={[...table.metrics.keys()].sort()}
+                            metrics={metrics}
                             store={store}
                             pattern={state.m}
                             xAxis={state.x}

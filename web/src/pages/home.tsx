@@ -1,11 +1,11 @@
 // "/": all studies and experiments.
 import { useMemo, useState } from "preact/hooks";
 import { ago, count, number } from "../data/format.ts";
-import { useLive, type Listener } from "../data/live.ts";
-import { viewState } from "../data/router.ts";
+import { useLive, type Listener } from "../data/live/live.ts";
+import { viewState } from "../data/page/router.ts";
 import { fromWire, getJson, ApiError, tuneApi, type ExperimentRow } from "../data/wire.ts";
-import { kTrialStates, type Study } from "../data/study.ts";
-import { experimentPath, studyPath } from "../data/url.ts";
+import { byActivity, kTrialStates, shownState, withStudy, type Study } from "../data/study/study.ts";
+import { experimentPath, studyPath } from "../data/page/url.ts";
 import { nowMs } from "../parts/clock.ts";
 import { Empty, Fault, Loading, State } from "../parts/feedback.tsx";
 import { TextFilter } from "../parts/fields.tsx";
@@ -27,12 +27,6 @@ async function readStudies(): Promise<Study[]> {
         if (error instanceof ApiError && error.status === 404) return [];
         throw error;
     }
-}
-
-/// `studies` with the new state of one of them; a study that was not there comes first.
-function replaced(studies: Study[], changed: Study): Study[] {
-    if (!studies.some((study) => study.name === changed.name)) return [changed, ...studies];
-    return studies.map((study) => (study.name === changed.name ? { ...study, ...changed } : study));
 }
 
 function useLists(): { lists: Lists | undefined; error: unknown; read: () => void } {
@@ -66,18 +60,20 @@ function useLists(): { lists: Lists | undefined; error: unknown; read: () => voi
             if (type === "activity" || type === "experiment") work.soon();
             if (type !== "study") return;
             const changed = data as Study;
-            setLists((old) => old && { ...old, studies: replaced(old.studies, changed) });
+            setLists((old) => old && { ...old, studies: withStudy(old.studies, changed) });
         },
     };
     useLive("home", ["experiments", "studies"], listener);
     return { lists, error, read: () => void work.read() };
 }
 
-export function Tally({ counts }: { counts: Study["counts"] }) {
-    const total = kTrialStates.reduce((sum, state) => sum + (counts[state] ?? 0), 0);
-    const text = kTrialStates.filter((state) => counts[state]).map((state) => `${counts[state]} ${state}`).join(", ");
+/// Trials by state, as parts of the budget where there is one.
+export function Tally({ study: { budget }, counts }: { study: Study; counts: Study["counts"] }) {
+    const total = Math.max(budget?.trials ?? 0, kTrialStates.reduce((sum, state) => sum + (counts[state] ?? 0), 0));
+    const parts = kTrialStates.filter((state) => counts[state]).map((state) => `${counts[state]} ${state}`);
+    const text = (parts.join(", ") || "no trials") + (budget?.trials ? ` of ${budget.trials}` : "");
     return (
-        <div class="tally" role="img" aria-label={text || "no trials"} title={text}>
+        <div class="tally" role="img" aria-label={text} title={text}>
             {kTrialStates.map((state) => (counts[state] ? <i key={state} style={{ width: `${(100 * counts[state]!) / total}%`, background: `var(--${state})` }} /> : null))}
         </div>
     );
@@ -107,8 +103,8 @@ function StudyRows({ studies, names }: { studies: Study[]; names: Map<string, st
                         return (
                             <tr key={study.name}>
                                 <td><a href={studyPath(study.name)}><b>{study.name}</b></a></td>
-                                <td><State name={study.state} /></td>
-                                <td><Tally counts={counts} /></td>
+                                <td><State name={shownState(study)} /></td>
+                                <td><Tally study={study} counts={counts} /></td>
                                 <td class="right">
                                     {done}
                                     {study.budget?.trials ? <span class="faint"> / {study.budget.trials}</span> : null}
@@ -177,7 +173,8 @@ export function HomePage() {
     const { q } = view.current.value;
     const matches = (text: string) => text.toLowerCase().includes(q.toLowerCase());
     const names = new Map(lists?.experiments.map((row) => [row.experiment_id, row.name]));
-    const studies = lists?.studies.filter((study) => matches(study.name) || matches(names.get(study.experiment_id) ?? "")) ?? [];
+    const activity = new Map(lists?.experiments.map((row) => [row.experiment_id, row.last_activity_ms]));
+    const studies = byActivity(lists?.studies ?? [], activity).filter((study) => matches(study.name) || matches(names.get(study.experiment_id) ?? ""));
     const experiments = lists?.experiments.filter((row) => matches(row.name)) ?? [];
     const isEmpty = lists && lists.studies.length === 0 && lists.experiments.every((row) => row.runs === 0);
     return (

@@ -1,9 +1,9 @@
 // The tail of a run's output; grows as the run writes.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { listFiles, type FileEntry } from "../data/artifacts.ts";
+import { listFiles, type FileEntry } from "../data/files/artifacts.ts";
 import { bytes } from "../data/format.ts";
-import { cleanLog } from "../data/logs.ts";
-import type { RunState, RunView } from "../data/run_page.ts";
+import { cleanLog } from "../data/files/logs.ts";
+import type { RunState, RunView } from "../data/runs/run_page.ts";
 import { artifactUrl, getBytes } from "../data/wire.ts";
 import { Empty, Fault } from "../parts/feedback.tsx";
 import { Toggle } from "../parts/fields.tsx";

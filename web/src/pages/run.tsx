@@ -3,16 +3,19 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { useFirstCharts } from "../charts/first_charts.tsx";
 import { SeriesCard } from "../charts/series_card.tsx";
 import { date, duration, number } from "../data/format.ts";
-import { useLive } from "../data/live.ts";
-import { viewState } from "../data/router.ts";
-import { RunState, type RunView } from "../data/run_page.ts";
-import type { XAxis } from "../data/series.ts";
-import { SeriesBook } from "../data/series_book.ts";
-import { experimentPath, homePath, runPath, studyPath } from "../data/url.ts";
-import { getJson, mlflow } from "../data/wire.ts";
+import { useLive } from "../data/live/live.ts";
+import { leadingMetrics, orderMetrics } from "../data/runs/metric_order.ts";
+import { viewState } from "../data/page/router.ts";
+import { RunState, type RunView } from "../data/runs/run_page.ts";
+import type { XAxis } from "../data/curves/series.ts";
+import { SeriesBook } from "../data/curves/series_book.ts";
+import { experimentPath, homePath, runPath, studyPath } from "../data/page/url.ts";
+import type { Study } from "../data/study/study.ts";
+import { getJson, mlflow, tuneApi } from "../data/wire.ts";
 import { nowMs } from "../parts/clock.ts";
 import { copy, Empty, Fault, isMissing, Loading, State } from "../parts/feedback.tsx";
 import { usePlace } from "../parts/shell.tsx";
+import { Value } from "../parts/value.tsx";
 import { Artifacts } from "./artifacts.tsx";
 import { Logs } from "./logs.tsx";
 import { ChartBar, matchMetrics } from "./runs_charts.tsx";
@@ -32,12 +35,12 @@ function Rows({ title, entries, empty }: { title: string; entries: [string, prea
                 <p class="body faint">{empty}</p>
             ) : (
                 <div class="scroll" tabIndex={0} role="group" aria-label={title}>
-                    <table class="plain">
+                    <table class="plain pairs">
                         <tbody>
                             {entries.map(([key, value]) => (
                                 <tr key={key}>
-                                    <td class="muted">{key}</td>
-                                    <td class="right" style={{ whiteSpace: "pre-wrap" }}>{value}</td>
+                                    <td class="name"><span>{key}</span></td>
+                                    <td class="right">{typeof value === "string" ? <Value text={value} /> : value}</td>
                                 </tr>
                             ))}
                         </tbody>
@@ -51,23 +54,26 @@ function Rows({ title, entries, empty }: { title: string; entries: [string, prea
 /// Tags that the page shows elsewhere, or that are for programs.
 const kQuietTags = /^(mlflow\.(runName|user|log-model\.history|parentRunId|loggedArtifacts|autologging)|tune\.(state|study|trial|attempt))$/;
 
-function Side({ run }: { run: RunView }) {
+function Side({ run, leading }: { run: RunView; leading: readonly string[] }) {
     const sorted = <V,>(map: Map<string, V>) => [...map].sort(([a], [b]) => a.localeCompare(b));
     return (
         <div class="side">
             <Rows title="Params" entries={sorted(run.params)} empty="This run logged no params." />
             <Rows
                 title="Metrics"
-                entries={sorted(run.metrics).map(([key, point]) => [
-                    key,
-                    <span title={`${point.value} at step ${point.step}`}>
-                        <b data-metric-value={key}>{number(point.value, 5)}</b> <span class="faint">@{point.step}</span>
-                    </span>,
-                ])}
+                entries={orderMetrics(run.metrics.keys(), leading).map((key) => {
+                    const { value, step } = run.metrics.get(key)!;
+                    return [
+                        key,
+                        <span title={`${value} at step ${step}`}>
+                            <b data-metric-value={key}>{number(value, 5)}</b> {step !== 0 && <span class="faint">@{step}</span>}
+                        </span>,
+                    ];
+                })}
                 empty="No metrics yet."
             />
             <Rows title="Tags" entries={sorted(run.tags).filter(([key]) => !kQuietTags.test(key))} empty="No tags." />
-            {run.datasets.length > 0 && <Rows title="Data sets" entries={run.datasets.map((set) => [set.name, <code>{set.digest}</code>])} empty="" />}
+            {run.datasets.length > 0 && <Rows title="Datasets" entries={run.datasets.map((set) => [set.name, set.digest])} empty="" />}
         </div>
     );
 }
@@ -105,22 +111,42 @@ function Head({ run }: { run: RunView }) {
     );
 }
 
-/// Metrics by the part of their name before the first slash; those without come first.
+/// Metrics by the part of their name before the first slash, each where its first metric stands.
 function sections(metrics: readonly string[]): [string, string[]][] {
-    const found = new Map<string, string[]>([["", []]]);
+    const found = new Map<string, string[]>();
     for (const metric of metrics) {
         const slash = metric.indexOf("/");
         const name = slash > 0 ? metric.slice(0, slash) : "";
         found.set(name, [...(found.get(name) ?? []), metric]);
     }
-    return [...found].filter(([, all]) => all.length > 0);
+    return [...found];
 }
 
-function Charts({ run, book }: { run: RunView; book: SeriesBook }) {
+/// Metrics logged once: a number says what a chart of one point would.
+function Numbers({ run, metrics }: { run: RunView; metrics: readonly string[] }) {
+    if (metrics.length === 0) return null;
+    return (
+        <dl class="card numbers">
+            {metrics.map((metric) => {
+                const { value, step } = run.metrics.get(metric)!;
+                return (
+                    <div key={metric} data-metric={metric}>
+                        <dt title={metric}>{metric.slice(metric.indexOf("/") + 1)}</dt>
+                        <dd title={String(value)}>{number(value, 5)} {step !== 0 && <small>step {step}</small>}</dd>
+                    </div>
+                );
+            })}
+        </dl>
+    );
+}
+
+function Charts({ run, book, leading }: { run: RunView; book: SeriesBook; leading: readonly string[] }) {
     const { m, x, smooth } = view.current.value;
-    const metrics = matchMetrics([...run.metrics.keys()].sort(), m);
+    const metrics = matchMetrics(orderMetrics(run.metrics.keys(), leading), m);
     const [first, more] = useFirstCharts(metrics);
     const runs = [{ id: run.id, label: run.name || run.id.slice(0, 8) }];
+    // Scripts that log a metric once mostly leave its step at 0.
+    const isSingle = (metric: string) => book.isSingle(run.id, metric, run.metrics.get(metric)!.step === 0);
     if (run.metrics.size === 0)
         return (
             <section class="card" aria-label="No metrics yet">
@@ -136,8 +162,9 @@ function Charts({ run, book }: { run: RunView; book: SeriesBook }) {
             {sections(first).map(([name, all]) => (
                 <div key={name} class="side">
                     {name && <h2 class="section-title">{name}</h2>}
+                    <Numbers run={run} metrics={all.filter(isSingle)} />
                     <div class="chart-grid">
-                        {all.map((metric) => (
+                        {all.filter((metric) => !isSingle(metric)).map((metric) => (
                             <SeriesCard key={metric} metric={metric} book={book} runs={runs} xAxis={x as XAxis} smoothing={smooth} latest={run.metrics.get(metric)?.value} />
                         ))}
                     </div>
@@ -160,6 +187,20 @@ function useExperimentName(id: string | undefined): string {
     return name || `experiment ${id ?? ""}`;
 }
 
+/// The metrics that the study names, once it has been read; empty outside a study.
+function useLeading(study: string | undefined): readonly string[] {
+    const [leading, setLeading] = useState<readonly string[]>([]);
+    useEffect(() => {
+        setLeading([]);
+        if (study === undefined) return;
+        getJson<Study>(`${tuneApi}/studies/${encodeURIComponent(study)}`).then(
+            (found) => setLeading(leadingMetrics([found])),
+            () => {}, // A study that is gone: the metrics' names decide.
+        );
+    }, [study]);
+    return leading;
+}
+
 export function RunPage({ id }: { id: string }) {
     const book = useMemo(() => new SeriesBook(), [id]);
     const state = useMemo(() => new RunState(id, book), [id]);
@@ -169,6 +210,7 @@ export function RunPage({ id }: { id: string }) {
     const run = state.run.value;
     const experiment = useExperimentName(run?.experimentId);
     const study = run?.tags.get("tune.study");
+    const leading = useLeading(study);
     usePlace(
         ...(run ? [{ text: experiment, href: experimentPath(run.experimentId) }] : []),
         ...(study !== undefined ? [{ text: study, href: studyPath(study) }] : []),
@@ -184,7 +226,7 @@ export function RunPage({ id }: { id: string }) {
             <Head run={run} />
             {state.error.value !== undefined && <Fault error={state.error.value} retry={() => void state.read()} />}
             <div class="run-page">
-                <Side run={run} />
+                <Side run={run} leading={leading} />
                 <div class="side">
                     <div class="tabs" role="tablist" aria-label="Parts of the run">
                         {kTabs.map(([name, text]) => (
@@ -199,7 +241,7 @@ export function RunPage({ id }: { id: string }) {
                         ) : tab === "logs" ? (
                             <Logs run={run} state={state} file={log} onFile={(next) => view.set({ log: next })} />
                         ) : (
-                            <Charts run={run} book={book} />
+                            <Charts run={run} book={book} leading={leading} />
                         )}
                     </div>
                 </div>

@@ -2,10 +2,10 @@
 import { useEffect, useMemo } from "preact/hooks";
 import { useFirstCharts } from "../charts/first_charts.tsx";
 import { SeriesCard } from "../charts/series_card.tsx";
-import type { RunStore } from "../data/run_store.ts";
-import type { XAxis } from "../data/series.ts";
-import { kSmoothingMax } from "../data/series.ts";
-import { SeriesBook } from "../data/series_book.ts";
+import type { RunStore } from "../data/runs/run_store.ts";
+import type { XAxis } from "../data/curves/series.ts";
+import { kSmoothingMax } from "../data/curves/series.ts";
+import { SeriesBook } from "../data/curves/series_book.ts";
 import { Empty } from "../parts/feedback.tsx";
 import { Select, TextFilter } from "../parts/fields.tsx";
 

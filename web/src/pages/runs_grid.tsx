@@ -1,10 +1,10 @@
 // The runs as a grid: check boxes, name with its colour, one cell a column, and group rows with aggregates.
 import { useMemo } from "preact/hooks";
-import { preferredStyle, kPalette } from "../data/colors.ts";
-import type { ColumnSpec, RunTable } from "../data/columns.ts";
+import type { LineStyle } from "../data/curves/colors.ts";
+import type { ColumnSpec, RunTable } from "../data/runs/columns.ts";
 import { ago, date, duration, number } from "../data/format.ts";
-import type { Aggregate, Group } from "../data/sorting.ts";
-import { runPath } from "../data/url.ts";
+import type { Aggregate, Group } from "../data/runs/sorting.ts";
+import { runPath } from "../data/page/url.ts";
 import { nowMs } from "../parts/clock.ts";
 import { State } from "../parts/feedback.tsx";
 import { Grid, type GridColumn } from "../parts/grid.tsx";
@@ -14,6 +14,10 @@ export type Item = { row: number; group?: undefined } | { group: Group; row?: un
 
 interface Props {
     table: RunTable;
+    /// Of the runs that are drawn beside the table.
+    styles: ReadonlyMap<string, LineStyle>;
+    /// The best runs, each with what it is best of.
+    stars: ReadonlyMap<string, string>;
     items: Item[];
     columns: ColumnSpec[];
     sort: string;
@@ -92,9 +96,12 @@ export function RunsGrid(props: Props) {
             );
         }
         const id = table.ids[item.row]!;
+        const style = props.styles.get(id);
+        const star = props.stars.get(id);
         return (
             <>
-                <span class="swatch" style={{ background: `var(${kPalette[preferredStyle(id)]})` }} />
+                <span class="swatch" style={style && { background: `var(${style.token})` }} />
+                {star && <span class="star" role="img" aria-label={star} title={star}>★</span>}
                 <a class="clip" tabIndex={-1} href={runPath(id)} title={table.name[item.row]}>{table.name[item.row] || id.slice(0, 8)}</a>
             </>
         );
@@ -130,7 +137,7 @@ export function RunsGrid(props: Props) {
             },
         }));
         return [check, name, ...others];
-    }, [items, props.columns, selection, props.openGroups, props.aggregate]);
+    }, [items, props.columns, selection, props.openGroups, props.aggregate, props.styles, props.stars]);
     const open = (i: number) => {
         const item = items[i]!;
         if (item.group) props.onOpenGroups(toggled(props.openGroups, item.group.label));

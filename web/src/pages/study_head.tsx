@@ -2,9 +2,9 @@
 import { useState } from "preact/hooks";
 import { Mark } from "../charts/canvas.tsx";
 import { ago, duration, number, paramText } from "../data/format.ts";
-import { bestTrial, countStates, kTrialStates, searchedParams, type Study, type Trial } from "../data/study.ts";
-import type { StudyStore } from "../data/study_store.ts";
-import { experimentPath, runPath } from "../data/url.ts";
+import { bestTrial, countStates, kTrialStates, searchedParams, shownState, type Study, type Trial } from "../data/study/study.ts";
+import type { StudyStore } from "../data/study/study_store.ts";
+import { experimentPath, runPath } from "../data/page/url.ts";
 import { nowMs } from "../parts/clock.ts";
 import { State, toast } from "../parts/feedback.tsx";
 import { PauseIcon, PlayIcon, StopIcon } from "../parts/icons.tsx";
@@ -85,7 +85,7 @@ export function StudyHead({ study, trials, front, store }: { study: Study; trial
         <>
             <div class="head">
                 <div class="grow">
-                    <div class="title"><h1>{study.name}</h1><State name={study.state} pill /></div>
+                    <div class="title"><h1>{study.name}</h1><State name={shownState({ ...study, counts })} pill /></div>
                     <div class="facts">
                         {(study.metrics ?? [study.metric]).map((metric) => (
                             <span key={metric.name}>{metric.goal === "min" ? "minimise" : "maximise"} <b>{metric.name}</b></span>
@@ -117,7 +117,7 @@ export function StudyHead({ study, trials, front, store }: { study: Study; trial
                 </div>
                 <div class="figure grow" style={{ minWidth: "220px", gap: "7px" }}>
                     <span>states</span>
-                    <Tally counts={counts} />
+                    <Tally study={study} counts={counts} />
                     <div class="legend">
                         {kTrialStates.filter((state) => counts[state]).map((state) => (
                             <span key={state}><Mark state={state} /> {state} <b data-count={state}>{counts[state]}</b></span>

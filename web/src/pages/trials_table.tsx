@@ -1,11 +1,11 @@
 // The trials as a grid, linked to their runs.
 import { useMemo } from "preact/hooks";
-import type { ColumnSpec } from "../data/columns.ts";
-import { download, writeCsv } from "../data/csv.ts";
+import type { ColumnSpec } from "../data/runs/columns.ts";
+import { download, writeCsv } from "../data/files/csv.ts";
 import { date, duration, number, paramText } from "../data/format.ts";
-import { sortRows } from "../data/sorting.ts";
-import { searchedParams, shownValue, type Study, type Trial } from "../data/study.ts";
-import { runPath } from "../data/url.ts";
+import { sortRows } from "../data/runs/sorting.ts";
+import { searchedParams, shownValue, type Study, type Trial } from "../data/study/study.ts";
+import { runPath } from "../data/page/url.ts";
 import { State } from "../parts/feedback.tsx";
 import { TextFilter } from "../parts/fields.tsx";
 import { Grid, type GridColumn } from "../parts/grid.tsx";

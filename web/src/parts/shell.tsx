@@ -2,9 +2,9 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { liveState } from "../data/live.ts";
-import { chooseTheme, theme, type Theme } from "../data/theme.ts";
-import { homePath } from "../data/url.ts";
+import { liveState } from "../data/live/live.ts";
+import { chooseTheme, theme, type Theme } from "../data/page/theme.ts";
+import { homePath } from "../data/page/url.ts";
 import { Toasts } from "./feedback.tsx";
 import { CloseIcon, Logo, MoonIcon, SunIcon, SystemIcon } from "./icons.tsx";
 

@@ -1,6 +1,6 @@
 // Live updates for pages: subscribe to topics, get events in batches of one frame, and be told when to read
 // everything anew.
-import { base } from "./base.ts";
+import { base } from "../base.ts";
 import { batch, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { EventLink, type LinkMessage, type LiveState } from "./event_link.ts";

@@ -1,5 +1,5 @@
 // A study and its trials, as the study page draws them.
-import { fromWire, type WireNumber } from "./wire.ts";
+import { fromWire, type WireNumber } from "../wire.ts";
 
 export type TrialState = "queued" | "running" | "complete" | "pruned" | "failed" | "cancelled";
 export const kTrialStates: readonly TrialState[] = ["complete", "running", "pruned", "failed", "cancelled", "queued"];
@@ -198,6 +198,34 @@ export function lineage(trials: ReadonlyMap<number, Trial>, number: number | und
         at = at.origin.parent === undefined ? undefined : trials.get(at.origin.parent);
     }
     return numbers;
+}
+
+/// `studies` with the new state of one of them; a study that was not there comes first.
+export function withStudy(studies: readonly Study[], changed: Study): Study[] {
+    if (!studies.some((study) => study.name === changed.name)) return [changed, ...studies];
+    return studies.map((study) => (study.name === changed.name ? { ...study, ...changed } : study));
+}
+
+/// The runs of the best trials, and what to say about each.
+export function bestRuns(studies: readonly Study[]): Map<string, string> {
+    const titles = new Map<string, string>();
+    for (const { name, best, best_trials } of studies) {
+        if (best) titles.set(best.run_id, `Best trial of ${name}`);
+        for (const trial of best_trials ?? []) titles.set(trial.run_id, `On the Pareto front of ${name}`);
+    }
+    return titles;
+}
+
+/// The state as the page names it: a study that came to its end without one good trial is not just "completed".
+export function shownState(study: Study): string {
+    const { complete, pruned, failed } = study.counts ?? {};
+    return study.state === "completed" && failed && !complete && !pruned ? "all failed" : study.state;
+}
+
+/// Latest activity first, as the experiments: that of the study's experiment; of two studies there, the newer one.
+export function byActivity(studies: readonly Study[], lastActivity: ReadonlyMap<string, number>): Study[] {
+    const at = (study: Study) => Math.max(study.created_ms, lastActivity.get(study.experiment_id) ?? 0);
+    return [...studies].sort((a, b) => at(b) - at(a) || b.created_ms - a.created_ms);
 }
 
 export function countStates(trials: readonly Trial[]): Record<TrialState, number> {

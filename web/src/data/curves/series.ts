@@ -1,5 +1,5 @@
 // Metric histories as the charts draw them: decoded, extended by live points, smoothed, laid side by side.
-import { fromWire, type WireNumber, type WireSeries } from "./wire.ts";
+import { fromWire, type WireNumber, type WireSeries } from "../wire.ts";
 
 /// Points in step order. `last` is the line; `min` and `max` the band behind it, equal to it where a
 /// point stands for itself. NaN is a gap.

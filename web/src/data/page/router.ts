@@ -1,16 +1,18 @@
 // The address bar as signals. Pages read `route` and `query`; links navigate without a reload.
 import { computed, signal } from "@preact/signals";
-import { base } from "./base.ts";
+import { base } from "../base.ts";
 import { fromMlflow, parsePath, readView, writeView, type View } from "./url.ts";
 
 const path = signal(location.pathname);
+const hash = signal("");
 export const query = signal(location.search.slice(1));
-export const route = computed(() => parsePath(path.value));
+export const route = computed(() => parsePath(path.value, hash.value));
 
 function sync(): void {
     const ours = fromMlflow(location.hash);
     if (ours) history.replaceState(null, "", ours);
     path.value = location.pathname;
+    hash.value = location.hash;
     query.value = location.search.slice(1);
 }
 addEventListener("popstate", sync);

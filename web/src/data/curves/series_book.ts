@@ -1,9 +1,11 @@
 // The histories that the charts of a page show: read on demand, kept up to date by live points.
 import { signal, type Signal } from "@preact/signals";
 import { appendPoint, decodeSeries, emptySeries, isStale, type Series } from "./series.ts";
-import { getJson, type WireNumber, type WireSeries } from "./wire.ts";
+import { getJson, type WireNumber, type WireSeries } from "../wire.ts";
 
 export const kBuckets = 400;
+/// Metrics in one request: their names must fit into an address.
+const kMetricsAtOnce = 20;
 /// Time between two reads of one metric that live events ask for.
 const kReread_ms = 1000;
 
@@ -15,8 +17,9 @@ interface Entry {
     runKey: string;
     lastRead_ms: number;
     timer: ReturnType<typeof setTimeout> | undefined;
-    abort: AbortController | undefined;
-    /// Live points that came while a read was under way.
+    /// The read under way; undefined: none. What an earlier one brings is out of date.
+    reading: symbol | undefined;
+    /// Live points that came meanwhile.
     pending: [runId: string, step: number, time: number, value: WireNumber][];
 }
 
@@ -27,7 +30,10 @@ function isNewer(series: Series, step: number, time: number): boolean {
 
 export class SeriesBook {
     private readonly entries = new Map<string, Entry>();
+    private readonly closed = new AbortController();
     private runIds: string[] = [];
+    /// Metrics to be read together once the page has said which it draws.
+    private queue: string[] = [];
 
     /// The runs that the charts draw.
     setRuns(runIds: readonly string[]): void {
@@ -37,15 +43,23 @@ export class SeriesBook {
     /// A chart of `metric` is in view: reads what it needs and returns the entry to draw from.
     open(metric: string): { runs: ReadonlyMap<string, Series>; version: number; error: unknown; isLoaded: boolean } {
         const entry = this.entry(metric);
-        if (entry.runKey !== this.runIds.join()) void this.read(metric, entry);
+        if (entry.runKey !== this.runIds.join()) this.read(metric, entry);
         return { runs: entry.runs, version: entry.version.value, error: entry.error, isLoaded: entry.isLoaded };
+    }
+
+    /// Whether the run has logged `metric` once only; `guess` until the server has said so.
+    isSingle(runId: string, metric: string, guess: boolean): boolean {
+        if (guess) this.open(metric);
+        const entry = this.entries.get(metric);
+        const count = entry?.version.value !== undefined && entry.isLoaded ? entry.runs.get(runId)?.count : undefined;
+        return count === undefined ? guess : count === 1;
     }
 
     /// One live point, of a run that is drawn.
     append(runId: string, metric: string, step: number, time: number, value: WireNumber): void {
         const entry = this.entries.get(metric);
         if (!entry || !this.runIds.includes(runId)) return;
-        if (entry.abort) {
+        if (entry.reading) {
             entry.pending.push([runId, step, time, value]);
             return;
         }
@@ -63,7 +77,7 @@ export class SeriesBook {
         const wait = Math.max(0, entry.lastRead_ms + kReread_ms - Date.now());
         entry.timer = setTimeout(() => {
             entry.timer = undefined;
-            void this.read(metric, entry);
+            this.read(metric, entry);
         }, wait);
     }
 
@@ -72,10 +86,8 @@ export class SeriesBook {
     }
 
     close(): void {
-        for (const entry of this.entries.values()) {
-            clearTimeout(entry.timer);
-            entry.abort?.abort();
-        }
+        for (const entry of this.entries.values()) clearTimeout(entry.timer);
+        this.closed.abort();
         this.entries.clear();
     }
 
@@ -84,41 +96,60 @@ export class SeriesBook {
         if (!entry) {
             entry = {
                 runs: new Map(), version: signal(0), error: undefined, isLoaded: false, runKey: "-", lastRead_ms: 0,
-                timer: undefined, abort: undefined, pending: [],
+                timer: undefined, reading: undefined, pending: [],
             };
             this.entries.set(metric, entry);
         }
         return entry;
     }
 
-    private async read(metric: string, entry: Entry): Promise<void> {
-        entry.abort?.abort();
-        const abort = new AbortController();
-        entry.abort = abort;
+    private read(metric: string, entry: Entry): void {
         entry.runKey = this.runIds.join();
         entry.lastRead_ms = Date.now();
         entry.pending = [];
+        entry.reading = undefined;
         if (this.runIds.length === 0) {
             entry.runs = new Map();
-            entry.abort = undefined;
             return;
         }
-        const query = `run_ids=${this.runIds.join()}&metric=${encodeURIComponent(metric)}&buckets=${kBuckets}`;
+        entry.reading = Symbol();
+        if (this.queue.push(metric) === 1) queueMicrotask(() => this.flush());
+    }
+
+    private flush(): void {
+        const metrics = [...new Set(this.queue)];
+        this.queue = [];
+        for (let i = 0; i < metrics.length; i += kMetricsAtOnce) void this.request(metrics.slice(i, i + kMetricsAtOnce));
+    }
+
+    private async request(metrics: readonly string[]): Promise<void> {
+        const entries = metrics.map((metric) => this.entry(metric));
+        const readings = entries.map((entry) => entry.reading);
+        const names = metrics.map((metric) => `&metric=${encodeURIComponent(metric)}`).join("");
+        let answer: { metrics: { series: WireSeries[] }[] } | undefined;
+        let error: unknown;
         try {
-            const answer = await getJson<{ metrics: { series: WireSeries[] }[] }>(`/api/ui/series?${query}`, abort.signal);
-            entry.runs = new Map(answer.metrics[0]!.series.map((wire) => [wire.run_id, decodeSeries(wire)]));
-            entry.error = undefined;
-            entry.isLoaded = true;
-            for (const [runId, step, time, value] of entry.pending) {
-                const series = entry.runs.get(runId) ?? emptySeries(runId);
-                entry.runs.set(runId, series);
-                if (isNewer(series, step, time)) appendPoint(series, step, time, value);
-            }
-        } catch (error) {
-            if (abort.signal.aborted) return;
-            entry.error = error;
+            answer = await getJson(`/api/ui/series?run_ids=${this.runIds.join()}${names}&buckets=${kBuckets}`, this.closed.signal);
+        } catch (fault) {
+            if (this.closed.signal.aborted) return;
+            error = fault;
         }
-        entry.abort = undefined;
-        ++entry.version.value;
+        entries.forEach((entry, i) => {
+            if (!entry.reading || entry.reading !== readings[i]) return;
+            entry.reading = undefined;
+            entry.error = error;
+            if (answer) this.fill(entry, answer.metrics[i]!.series);
+            ++entry.version.value;
+        });
+    }
+
+    private fill(entry: Entry, series: WireSeries[]): void {
+        entry.runs = new Map(series.map((wire) => [wire.run_id, decodeSeries(wire)]));
+        entry.isLoaded = true;
+        for (const [runId, step, time, value] of entry.pending) {
+            const known = entry.runs.get(runId) ?? emptySeries(runId);
+            entry.runs.set(runId, known);
+            if (isNewer(known, step, time)) appendPoint(known, step, time, value);
+        }
     }
 }

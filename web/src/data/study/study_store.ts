@@ -1,8 +1,8 @@
 // A study and all its trials, read once and kept up to date by events.
 import { signal, type Signal } from "@preact/signals";
-import { decodeSeries } from "./series.ts";
+import { decodeSeries } from "../curves/series.ts";
 import { mergeTrial, type Study, type Trial, type WireTrial } from "./study.ts";
-import { getJson, postJson, tuneApi, type WireSeries } from "./wire.ts";
+import { getJson, postJson, tuneApi, type WireSeries } from "../wire.ts";
 
 /// Curves that may have gaps are read anew at most this often, and this many at once.
 const kRepair_ms = 1000;

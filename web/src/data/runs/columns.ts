@@ -1,6 +1,7 @@
 // The runs of an experiment as columns, patched in place by live events. 100,000 runs x 20 columns are
 // plain arrays: sorting, filtering and grouping need no round trip.
-import { fromWire, type WireColumns, type WireNumber, type WireRuns } from "./wire.ts";
+import { orderMetrics } from "./metric_order.ts";
+import { fromWire, type WireColumns, type WireNumber, type WireRuns } from "../wire.ts";
 
 /// MLflow's run status by its number.
 export const kStatusNames = ["", "RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED"] as const;
@@ -221,11 +222,11 @@ export function columnSpec(table: RunTable, id: string, nowMs: number): ColumnSp
     return undefined;
 }
 
-/// Every column that can be shown, attributes first.
-export function allColumnIds(table: RunTable): string[] {
+/// Every column that can be shown, attributes first. `metrics`: the table's, in the order of orderMetrics.
+export function allColumnIds(table: RunTable, metrics: readonly string[] = orderMetrics(table.metrics.keys())): string[] {
     return [
         ...Object.keys(kAttributes),
-        ...[...table.metrics.keys()].sort().map((key) => `metrics.${key}`),
+        ...metrics.map((key) => `metrics.${key}`),
         ...[...table.params.keys()].sort().map((key) => `params.${key}`),
         ...[...table.tags.keys()].sort().map((key) => `tags.${key}`),
     ];
@@ -244,14 +245,15 @@ function differing(table: RunTable): string[] {
 export const kDefaultMetrics = 6;
 export const kDefaultParams = 10;
 
-/// The columns a reader sees before choosing.
-export function defaultColumnIds(table: RunTable): string[] {
-    const metrics = [...table.metrics.keys()].sort().filter((key) => !key.startsWith("system/"));
+/// The columns a reader sees before choosing: how it went and how good it is, what was tried, when.
+export function defaultColumnIds(table: RunTable, metrics: readonly string[] = orderMetrics(table.metrics.keys())): string[] {
+    // The machine's come last, unless the study names one.
+    const end = metrics.map((key) => !key.startsWith("system/")).lastIndexOf(true) + 1;
     return [
         "status",
+        ...metrics.slice(0, Math.min(end, kDefaultMetrics)).map((key) => `metrics.${key}`),
         "start",
         "duration",
-        ...metrics.slice(0, kDefaultMetrics).map((key) => `metrics.${key}`),
         ...differing(table).slice(0, kDefaultParams).map((key) => `params.${key}`),
     ];
 }

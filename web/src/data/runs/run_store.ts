@@ -1,7 +1,7 @@
 // The runs of one experiment, read once and kept up to date by events.
 import { signal, type Signal } from "@preact/signals";
 import { applyMetrics, applyParams, applyRun, decodeRuns, type MetricsEvent, type ParamsEvent, type RunEvent, type RunTable } from "./columns.ts";
-import { getJson, type WireRuns } from "./wire.ts";
+import { getJson, type WireRuns } from "../wire.ts";
 
 export class RunStore {
     readonly table: Signal<RunTable | undefined> = signal(undefined);

@@ -1,8 +1,8 @@
 // One run, read once and kept up to date by events.
 import { signal, type Signal } from "@preact/signals";
 import type { RunEvent } from "./columns.ts";
-import type { SeriesBook } from "./series_book.ts";
-import { fromWire, getJson, mlflow, type WireNumber, type WireRun } from "./wire.ts";
+import type { SeriesBook } from "../curves/series_book.ts";
+import { fromWire, getJson, mlflow, type WireNumber, type WireRun } from "../wire.ts";
 
 export interface RunView {
     id: string;

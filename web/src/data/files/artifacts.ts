@@ -1,5 +1,5 @@
 // Listing a run's files.
-import { getJson, mlflow, type WireFile } from "./wire.ts";
+import { getJson, mlflow, type WireFile } from "../wire.ts";
 
 export interface FileEntry {
     path: string;

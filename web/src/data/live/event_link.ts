@@ -1,6 +1,6 @@
 // One connection of server-sent events for any set of topics. Runs in the shared worker, so that all tabs of
 // a browser use one connection (HTTP/1.1 allows six a host), or in the page where there is no such worker.
-import { base } from "./base.ts";
+import { base } from "../base.ts";
 
 export type LiveState = "connecting" | "live" | "offline";
 

@@ -1,6 +1,6 @@
 // View state in the address: short readable queries, defaults left out, unknown keys ignored, so that a
 // link shows the same picture to everybody and old links stay valid.
-import { base } from "./base.ts";
+import { base } from "../base.ts";
 
 export type ViewValue = string | number | boolean | readonly string[];
 export type View = Record<string, ViewValue>;
@@ -65,16 +65,24 @@ export type Route =
     | { page: "experiment"; id: string }
     | { page: "run"; id: string }
     | { page: "study"; name: string }
+    | { page: "models"; name: string; version: string }
     | { page: "lost"; path: string };
 
-export function parsePath(path: string): Route {
+/// The page at `path`, or at `hash` where that is an address as MLflow's page has them: "#/models/m".
+export function parsePath(path: string, hash = ""): Route {
+    if (/^#\/(?!experiments\/?$|\?|$)/.test(hash)) return foreignRoute(hash);
     const own = path.startsWith(`${base}/`) ? path.slice(base.length) : path;
     const parts = own.split("/").filter((part) => part !== "").map(decodeItem);
     if (parts.length === 0) return { page: "home" };
     if (parts.length === 2 && parts[0] === "e") return { page: "experiment", id: parts[1]! };
     if (parts.length === 2 && parts[0] === "r") return { page: "run", id: parts[1]! };
     if (parts.length === 2 && parts[0] === "s") return { page: "study", name: parts[1]! };
-    return { page: "lost", path };
+    return foreignRoute(path);
+}
+
+function foreignRoute(path: string): Route {
+    const [found, name = "", version = ""] = /^#?\/models(?:\/([^/?]+))?(?:\/versions\/([^/?]+))?/.exec(path) ?? [];
+    return found ? { page: "models", name: decodeItem(name), version: decodeItem(version) } : { page: "lost", path };
 }
 
 export const homePath = () => `${base}/`;
