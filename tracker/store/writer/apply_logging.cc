@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "base/limits.h"
-#include "tracker/search/python_text.h"
+#include "base/text/python_text.h"
 #include "tracker/store/commands/validation.h"
 #include "tracker/store/writer/apply.h"
 
@@ -85,9 +85,9 @@ Result<SortedParams> check_params(WriteContext& context, const LogBatch& command
         const Param& param = sorted.changed[i];
         TUNE_TRY(is_suggested, is_suggested_param(context, run_row, param.key));
         if (is_suggested) continue;
-        refused += (refused.empty() ? "{'key': " : ", {'key': ") + search::python_repr(param.key) +
-                   ", 'old_value': " + search::python_repr(sorted.old_values[i]) +
-                   ", 'new_value': " + search::python_repr(param.value) + "}";
+        refused += (refused.empty() ? "{'key': " : ", {'key': ") + python_repr(param.key) +
+                   ", 'old_value': " + python_repr(sorted.old_values[i]) +
+                   ", 'new_value': " + python_repr(param.value) + "}";
     }
     if (!refused.empty())
         return Error{Code::kInvalidParameterValue,

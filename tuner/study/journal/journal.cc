@@ -6,8 +6,8 @@
 
 #include "base/limits.h"
 #include "base/text/number_text.h"
+#include "base/text/python_text.h"
 #include "tracker/store/metrics/metric_goal.h"
-#include "tuner/study/journal/python_text.h"
 
 namespace tune::tuner {
 namespace {
