@@ -7,7 +7,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/text/number_text.h"
-#include "tracker/search/python_text.h"
+#include "base/text/python_text.h"
 #include "tracker/store/reads/read_alerts.h"
 
 namespace tune::tracker {

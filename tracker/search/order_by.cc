@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "base/text/python_text.h"
 #include "tracker/search/grammar/identifier.h"
 #include "tracker/search/grammar/tokens.h"
 #include "tracker/search/grammar/validate_registry.h"
-#include "tracker/search/python_text.h"
 
 namespace tune::tracker::search {
 namespace {

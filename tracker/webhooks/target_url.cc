@@ -6,15 +6,15 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/text/python_text.h"
 #include "base/text/text.h"
 #include "base/text/uri.h"
-#include "tracker/search/python_text.h"
 #include "tracker/webhooks/address.h"
 
 namespace tune::tracker {
 namespace {
 
-using search::python_repr;
+using python_repr;
 
 /// A name server that does not answer is asked twice, for two seconds each.
 void limit_lookups() {

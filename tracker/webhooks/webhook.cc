@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "tracker/search/python_text.h"
+#include "base/text/python_text.h"
 
 namespace tune::tracker {
 namespace {
@@ -140,7 +140,7 @@ Result<void> check_webhook_name(const std::string& name) {
                          });
     if (is_good) return {};
     return Error{Code::kInvalidParameterValue,
-                 "Webhook name " + search::python_repr(name) +
+                 "Webhook name " + python_repr(name) +
                      " is invalid. It must start and end with a letter or digit, be less than 63 "
                      "characters long, and contain only letters, digits, dots (.), underscores "
                      "(_), and hyphens (-)."};

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "tracker/search/python_text.h"
+#include "base/text/python_text.h"
 
 namespace tune::tracker::search {
 namespace {

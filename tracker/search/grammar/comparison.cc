@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "base/text/python_text.h"
 #include "tracker/search/grammar/identifier.h"
-#include "tracker/search/python_text.h"
 
 namespace tune::tracker::search {
 namespace {

@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/text/python_text.h"
 #include "base/text/utf8.h"
 #include "tracker/search/grammar/comparison.h"
 #include "tracker/search/grammar/identifier.h"
 #include "tracker/search/grammar/tokens.h"
 #include "tracker/search/grammar/validate.h"
-#include "tracker/search/python_text.h"
 
 namespace tune::tracker::search {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/text/python_text.h"
 #include "base/text/utf8.h"
-#include "tracker/search/python_text.h"
 
 namespace tune::tracker::search {
 namespace {

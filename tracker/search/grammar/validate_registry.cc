@@ -6,9 +6,9 @@
 #include <span>
 
 #include "base/text/number_text.h"
+#include "base/text/python_text.h"
 #include "tracker/search/grammar/identifier.h"
 #include "tracker/search/grammar/validate_parts.h"
-#include "tracker/search/python_text.h"
 
 namespace tune::tracker::search {
 namespace {

@@ -135,6 +135,14 @@ struct LogBatch {
     std::vector<Tag> tags = {};
 };
 
+/// Params set on behalf of a run's own program, before it logs any. Those that the run has already
+/// keep their value. Each may then be logged once more by LogParam or LogBatch with another value,
+/// which replaces this one: a program writes "True" or "1e-3" in its own words.
+struct SuggestParams {
+    std::string run_id;
+    std::vector<Param> params;
+};
+
 /// Datasets are one per (experiment, name, digest), the first one wins; a repeated edge is ignored.
 struct LogInputs {
     std::string run_id;
@@ -227,10 +235,10 @@ struct Atomic {
 using CommandVariant =
     std::variant<CreateExperiment, RenameExperiment, DeleteExperiment, RestoreExperiment,
                  SetExperimentTag, DeleteExperimentTag, CreateRun, UpdateRun, DeleteRun, RestoreRun,
-                 LogMetric, LogParam, SetTag, DeleteTag, LogBatch, LogInputs, LogOutputs,
-                 RecordLoggedModel, CreateLoggedModel, FinalizeLoggedModel, SetLoggedModelTags,
-                 DeleteLoggedModelTag, LogLoggedModelParams, DeleteLoggedModel, PutDocument,
-                 DeleteDocument, ImportRows, RegistryCommand, Operation, Atomic>;
+                 LogMetric, LogParam, SetTag, DeleteTag, LogBatch, SuggestParams, LogInputs,
+                 LogOutputs, RecordLoggedModel, CreateLoggedModel, FinalizeLoggedModel,
+                 SetLoggedModelTags, DeleteLoggedModelTag, LogLoggedModelParams, DeleteLoggedModel,
+                 PutDocument, DeleteDocument, ImportRows, RegistryCommand, Operation, Atomic>;
 
 /// One change. Converts implicitly from each struct above.
 struct Command : CommandVariant {

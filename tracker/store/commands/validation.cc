@@ -13,10 +13,10 @@
 #include "base/limits.h"
 #include "base/text/number_text.h"
 #include "base/text/percent.h"
+#include "base/text/python_text.h"
 #include "base/text/text.h"
 #include "base/text/uri.h"
 #include "base/text/utf8.h"
-#include "tracker/search/python_text.h"
 
 namespace tune::tracker {
 namespace {
@@ -31,7 +31,7 @@ constexpr std::string_view kCustomViewPrefix = "mlflow.customView.view";
 constexpr std::array<std::string_view, 9> kHostSchemes = {"ftp",   "sftp", "hdfs", "viewfs", "http",
                                                           "https", "r2",   "b2",   "abfss"};
 
-using search::python_repr;
+using python_repr;
 
 /// json.dumps of a string: ASCII only.
 std::string json_text(std::string_view value) {

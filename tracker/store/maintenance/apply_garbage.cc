@@ -110,6 +110,8 @@ constexpr const char* kRunTables[] = {
     "latest_metrics WHERE run_row = ?1 LIMIT ?2) RETURNING row_count",
     "DELETE FROM params WHERE run_row = ?1 AND key_id IN (SELECT key_id FROM params WHERE "
     "run_row = ?1 LIMIT ?2) RETURNING 0",
+    "DELETE FROM suggested_params WHERE run_row = ?1 AND key_id IN (SELECT key_id FROM "
+    "suggested_params WHERE run_row = ?1 LIMIT ?2) RETURNING 0",
     "DELETE FROM tags WHERE run_row = ?1 AND key_id IN (SELECT key_id FROM tags WHERE "
     "run_row = ?1 LIMIT ?2) RETURNING 0",
     "DELETE FROM input_tags WHERE (input_row, key) IN (SELECT t.input_row, t.key FROM "

@@ -1,5 +1,5 @@
+#include "base/text/python_text.h"
 #include "base/text/text.h"
-#include "tracker/search/python_text.h"
 #include "tracker/store/commands/validation.h"
 #include "tracker/store/registry/apply_registry.h"
 #include "tracker/store/registry/read_registry.h"
@@ -25,7 +25,7 @@ Error name_is_taken(const std::string& name, bool is_old_prompt, bool is_new_pro
                 kind(is_new_prompt) + " (name=" + name + ") already exists."};
     return {Code::kResourceAlreadyExists,
             "Tried to create a " + lower_ascii(kind(is_new_prompt)) + " with name " +
-                search::python_repr(name) + ", but the name is already taken by a " +
+                python_repr(name) + ", but the name is already taken by a " +
                 lower_ascii(kind(is_old_prompt)) +
                 ". MLflow does not allow creating a model and a prompt with the same name."};
 }

@@ -95,6 +95,7 @@ Result<void> write_run_info(WriteContext& context, const RunInfo& info, const ch
 
 Result<void> erase_run_rows(WriteContext& context, std::int64_t run_row) {
     TUNE_TRY_VOID(erase(context, "DELETE FROM params WHERE run_row = ?", run_row));
+    TUNE_TRY_VOID(erase(context, "DELETE FROM suggested_params WHERE run_row = ?", run_row));
     TUNE_TRY_VOID(erase(context, "DELETE FROM tags WHERE run_row = ?", run_row));
     TUNE_TRY_VOID(erase(context,
                         "DELETE FROM input_tags WHERE input_row IN (SELECT input_row FROM "

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "base/id.h"
-#include "tracker/search/python_text.h"
+#include "base/text/python_text.h"
 #include "tracker/store/commands/validation.h"
 #include "tracker/store/reads/read_logged_models.h"
 #include "tracker/store/writer/apply.h"
@@ -144,9 +144,9 @@ Result<Outcome> apply(WriteContext& context, DeleteLoggedModelTag& command) {
                                                "AND key = ?"));
     TUNE_TRY_VOID(erase.with(row.model_row, command.key).run());
     if (context.connection.changed_rows() == 0)
-        return Error{Code::kResourceDoesNotExist,
-                     "No tag with key " + search::python_repr(command.key) +
-                         " found for model with ID " + search::python_repr(command.model_id) + "."};
+        return Error{Code::kResourceDoesNotExist, "No tag with key " + python_repr(command.key) +
+                                                      " found for model with ID " +
+                                                      python_repr(command.model_id) + "."};
     announce(context, command.model_id, row);
     return Outcome{};
 }

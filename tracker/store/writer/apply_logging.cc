@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "base/limits.h"
-#include "tracker/search/python_text.h"
+#include "base/text/python_text.h"
 #include "tracker/store/commands/validation.h"
 #include "tracker/store/writer/apply.h"
 
@@ -36,27 +36,75 @@ Result<void> insert_param(WriteContext& context, std::int64_t run_row, const Par
     return insert.with(run_row, key_id, param.value).run();
 }
 
-/// The params that are new. Errors: kInvalidParameterValue naming all that would change.
-Result<std::vector<Param>> find_new_params(WriteContext& context, const LogBatch& command,
-                                           std::int64_t run_row) {
-    std::vector<Param> fresh;
-    std::string changed;
-    for (const Param& param : command.params) {
+Result<bool> is_suggested_param(WriteContext& context, std::int64_t run_row, std::string_view key) {
+    TUNE_TRY(key_id, context.keys.find(key));
+    TUNE_TRY(select, context.connection.prepare("SELECT 1 FROM suggested_params WHERE run_row = ? "
+                                                "AND key_id = ?"));
+    return select.with(run_row, key_id).step();
+}
+
+/// Gives a param that was only suggested its own program's value, once.
+Result<void> replace_suggested(WriteContext& context, std::int64_t run_row, const Param& param) {
+    TUNE_TRY(key_id, context.keys.find(param.key));
+    TUNE_TRY(erase, context.connection.prepare("DELETE FROM suggested_params WHERE run_row = ? "
+                                               "AND key_id = ?"));
+    TUNE_TRY_VOID(erase.with(run_row, key_id).run());
+    TUNE_TRY(update, context.connection.prepare("UPDATE params SET value = ?3 WHERE run_row = ?1 "
+                                                "AND key_id = ?2"));
+    return update.with(run_row, key_id, param.value).run();
+}
+
+struct SortedParams {
+    std::vector<Param> fresh;             ///< the run does not have them
+    std::vector<Param> changed;           ///< the run has them with another value
+    std::vector<std::string> old_values;  ///< one for each of `changed`
+};
+
+Result<SortedParams> sort_params(WriteContext& context, const std::vector<Param>& params,
+                                 std::int64_t run_row) {
+    SortedParams sorted;
+    for (const Param& param : params) {
         TUNE_TRY(old, find_param(context, run_row, param.key));
         if (!old) {
-            fresh.push_back(param);
+            sorted.fresh.push_back(param);
         } else if (*old != param.value) {
-            changed += (changed.empty() ? "{'key': " : ", {'key': ") +
-                       search::python_repr(param.key) +
-                       ", 'old_value': " + search::python_repr(*old) +
-                       ", 'new_value': " + search::python_repr(param.value) + "}";
+            sorted.changed.push_back(param);
+            sorted.old_values.push_back(std::move(*old));
         }
     }
-    if (!changed.empty())
+    return sorted;
+}
+
+/// The params that are new or were only suggested. Errors: kInvalidParameterValue naming all others
+/// that would change.
+Result<SortedParams> check_params(WriteContext& context, const LogBatch& command,
+                                  std::int64_t run_row) {
+    TUNE_TRY(sorted, sort_params(context, command.params, run_row));
+    std::string refused;
+    for (std::size_t i = 0; i < sorted.changed.size(); ++i) {
+        const Param& param = sorted.changed[i];
+        TUNE_TRY(is_suggested, is_suggested_param(context, run_row, param.key));
+        if (is_suggested) continue;
+        refused += (refused.empty() ? "{'key': " : ", {'key': ") + python_repr(param.key) +
+                   ", 'old_value': " + python_repr(sorted.old_values[i]) +
+                   ", 'new_value': " + python_repr(param.value) + "}";
+    }
+    if (!refused.empty())
         return Error{Code::kInvalidParameterValue,
                      "Changing param values is not allowed. Params were already logged='[" +
-                         changed + "]' for run ID='" + command.run_id + "'."};
-    return fresh;
+                         refused + "]' for run ID='" + command.run_id + "'."};
+    return sorted;
+}
+
+/// Writes them all and answers what it wrote.
+Result<std::vector<Param>> write_params(WriteContext& context, std::int64_t run_row,
+                                        SortedParams sorted) {
+    for (const Param& param : sorted.fresh) TUNE_TRY_VOID(insert_param(context, run_row, param));
+    for (Param& param : sorted.changed) {
+        TUNE_TRY_VOID(replace_suggested(context, run_row, param));
+        sorted.fresh.push_back(std::move(param));
+    }
+    return std::move(sorted.fresh);
 }
 
 Result<void> add_metrics(WriteContext& context, const RunRow& run, std::vector<Metric>& metrics,
@@ -166,13 +214,22 @@ Result<Outcome> apply(WriteContext& context, LogParam& command) {
     TUNE_TRY(run, context.runs.find_active(command.run_id));
     const Param& param = command.param;
     TUNE_TRY(old, find_param(context, run.run_row, param.key));
-    if (old && *old != param.value)
+    if (old && *old == param.value) return Outcome{};
+    bool is_suggested = false;
+    if (old) {
+        TUNE_TRY(found, is_suggested_param(context, run.run_row, param.key));
+        is_suggested = found;
+    }
+    if (old && !is_suggested)
         return Error{Code::kInvalidParameterValue,
                      "Changing param values is not allowed. Param with key='" + param.key +
                          "' was already logged with value='" + *old + "' for run ID='" +
                          command.run_id + "'. Attempted logging new value '" + param.value + "'."};
-    if (old) return Outcome{};
-    TUNE_TRY_VOID(insert_param(context, run.run_row, param));
+    if (is_suggested) {
+        TUNE_TRY_VOID(replace_suggested(context, run.run_row, param));
+    } else {
+        TUNE_TRY_VOID(insert_param(context, run.run_row, param));
+    }
     context.events.push_back(ParamsLogged{command.run_id, run.experiment_id, {param}});
     return Outcome{};
 }
@@ -202,13 +259,36 @@ Result<Outcome> apply(WriteContext& context, LogBatch& command) {
     TUNE_TRY_VOID(validate_batch(command.metrics, command.params, command.tags,
                                  context.options.truncate_long_values));
     TUNE_TRY(run, context.runs.find_active(command.run_id));
-    TUNE_TRY(fresh, find_new_params(context, command, run.run_row));
+    TUNE_TRY(params, check_params(context, command, run.run_row));
     TUNE_TRY_VOID(check_models_exist(context, command.metrics));
-    for (const Param& param : fresh) TUNE_TRY_VOID(insert_param(context, run.run_row, param));
-    if (!fresh.empty())
-        context.events.push_back(ParamsLogged{command.run_id, run.experiment_id, std::move(fresh)});
+    TUNE_TRY(written, write_params(context, run.run_row, std::move(params)));
+    if (!written.empty())
+        context.events.push_back(
+            ParamsLogged{command.run_id, run.experiment_id, std::move(written)});
     TUNE_TRY_VOID(log_metrics(context, run, command.run_id, command.metrics));
     if (!command.tags.empty()) TUNE_TRY_VOID(put_tags(context, run, command.run_id, command.tags));
+    return Outcome{};
+}
+
+Result<Outcome> apply(WriteContext& context, SuggestParams& command) {
+    std::vector<Tag> no_tags;
+    TUNE_TRY_VOID(
+        validate_batch({}, command.params, no_tags, context.options.truncate_long_values));
+    TUNE_TRY(run, context.runs.find_active(command.run_id));
+    std::vector<Param> fresh;
+    for (const Param& param : command.params) {
+        TUNE_TRY(old, find_param(context, run.run_row, param.key));
+        if (!old) {
+            TUNE_TRY_VOID(insert_param(context, run.run_row, param));
+            fresh.push_back(param);
+        }
+        TUNE_TRY(key_id, context.keys.id_of(param.key));
+        TUNE_TRY(insert, context.connection.prepare("INSERT OR IGNORE INTO suggested_params "
+                                                    "VALUES (?, ?)"));
+        TUNE_TRY_VOID(insert.with(run.run_row, key_id).run());
+    }
+    if (!fresh.empty())
+        context.events.push_back(ParamsLogged{command.run_id, run.experiment_id, std::move(fresh)});
     return Outcome{};
 }
 

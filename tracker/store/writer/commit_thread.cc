@@ -26,6 +26,7 @@ struct ByteCounter {
         return command.metrics.size() * sizeof(Metric) + pairs(command.params) +
                pairs(command.tags);
     }
+    std::size_t operator()(const SuggestParams& command) const { return pairs(command.params); }
     std::size_t operator()(const LogInputs& command) const {
         std::size_t bytes = 0;
         for (const DatasetInput& input : command.datasets)

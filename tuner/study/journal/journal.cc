@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/text/number_text.h"
+#include "base/text/python_text.h"
 #include "tracker/store/metrics/metric_goal.h"
 
 namespace tune::tuner {
@@ -87,13 +88,16 @@ void add_finish_tags(std::vector<Tag>& tags, const FinishRequest& finish) {
         tags.push_back({"tune.max_rss_kb", std::to_string(finish.max_rss_kb)});
 }
 
-/// Params in batches that the store takes.
+/// The trial's params in batches that the store takes, as a Python program would log them; the
+/// program may then log each in its own words. The exact values are in the trial's document. For a
+/// later attempt the params stay, and may be logged once more.
 void add_params(std::vector<Command>& commands, const Study& study, const Trial& trial) {
-    tracker::LogBatch batch{.run_id = trial.run_id};
-    for (auto& [name, text] : study.config().space.texts(trial.point)) {
-        batch.params.push_back({name, std::move(text)});
+    tracker::SuggestParams batch{.run_id = trial.run_id, .params = {}};
+    const Json values = study.config().space.to_json(trial.point);
+    for (const auto& [name, value] : values.items()) {
+        batch.params.push_back({name, python_text(value)});
         if (batch.params.size() < kBatchParamsMax) continue;
-        commands.push_back(std::exchange(batch, {.run_id = trial.run_id}));
+        commands.push_back(std::exchange(batch, {.run_id = trial.run_id, .params = {}}));
     }
     if (!batch.params.empty()) commands.push_back(std::move(batch));
 }
@@ -255,7 +259,11 @@ std::vector<Command> update_trial_commands(const Study& study, const Trial& tria
                                  .value = violation_of(trial, study.config()),
                                  .timestamp_ms = trial.end_ms,
                                  .step = 0});
-    return {std::move(update), std::move(batch), trial_document_command(study, trial)};
+    std::vector<Command> commands = {std::move(update), std::move(batch)};
+    if (trial.state == TrialState::kRunning && trial.attempt > 1)
+        add_params(commands, study, trial);
+    commands.push_back(trial_document_command(study, trial));
+    return commands;
 }
 
 Command trial_document_command(const Study& study, const Trial& trial) {

@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+
 #include <cfloat>
 #include <cmath>
 #include <limits>
@@ -191,6 +193,34 @@ TEST_F(LoggingTest, ExtremeStepsAndTimesAreKept) {
               "9223372036854775807:2@0 0:4.94066e-324@7 "
               "-9223372036854775808:1@9223372036854775807");
     EXPECT_EQ(latest("a"), "9223372036854775807:2@0");
+}
+
+std::string params_of(const Run& run) {
+    std::string out;
+    for (const Param& param : run.params)
+        out += (out.empty() ? "" : " ") + param.key + "=" + param.value;
+    return out;
+}
+
+TEST_F(LoggingTest, SuggestedParamsGiveWayOnceToTheRunsOwn) {
+    run(SuggestParams{id_, {{"flag", "true"}, {"lr", "0.1"}, {"kept", "a"}}});
+    run(LogParam{id_, {"flag", "True"}});
+    run(LogBatch{.run_id = id_, .params = {{"lr", "1e-1"}}});
+    EXPECT_EQ(params_of(get(id_)), "flag=True kept=a lr=1e-1");
+
+    EXPECT_THAT(refusal(LogParam{id_, {"flag", "False"}}), testing::HasSubstr("not allowed"));
+    EXPECT_THAT(refusal(LogBatch{.run_id = id_, .params = {{"kept", "b"}, {"lr", "2"}}}),
+                testing::HasSubstr("not allowed"));
+    EXPECT_EQ(params_of(get(id_)), "flag=True kept=a lr=1e-1") << "a batch is all or nothing";
+}
+
+TEST_F(LoggingTest, ASecondSuggestionKeepsTheValueAndAllowsOneMoreChange) {
+    run(SuggestParams{id_, {{"lr", "0.1"}}});
+    run(LogParam{id_, {"lr", "first"}});
+    run(SuggestParams{id_, {{"lr", "0.1"}}});
+    EXPECT_EQ(params_of(get(id_)), "lr=first");
+    run(LogParam{id_, {"lr", "second"}});
+    EXPECT_EQ(params_of(get(id_)), "lr=second");
 }
 
 }  // namespace
