@@ -31,7 +31,6 @@ constexpr std::string_view kCustomViewPrefix = "mlflow.customView.view";
 constexpr std::array<std::string_view, 9> kHostSchemes = {"ftp",   "sftp", "hdfs", "viewfs", "http",
                                                           "https", "r2",   "b2",   "abfss"};
 
-using python_repr;
 
 /// json.dumps of a string: ASCII only.
 std::string json_text(std::string_view value) {
