@@ -114,11 +114,11 @@ Result<Compression> parse_compression(std::string_view text) {
                             is_zstd ? 3 : 9};
     if (colon == std::string_view::npos) return compression;
     const std::string_view level = text.substr(colon + 1);
-    const auto [end, fault] =
+    const auto [end, error] =
         std::from_chars(level.data(), level.data() + level.size(), compression.level);
     const int lowest = is_zstd ? 1 : 0;
     const int highest = is_zstd ? 22 : 9;
-    if (fault != std::errc{} || end != level.data() + level.size() || compression.level < lowest ||
+    if (error != std::errc{} || end != level.data() + level.size() || compression.level < lowest ||
         compression.level > highest)
         return Error{Code::kInvalidParameterValue,
                      "the level of compression '" + std::string(text) + "' must lie in " +

@@ -49,7 +49,7 @@ public:
     }
 
 private:
-    [[nodiscard]] Error fault(std::size_t at, std::string message) const {
+    [[nodiscard]] Error error_at(std::size_t at, std::string message) const {
         return Error{Code::kInvalidParameterValue, "line " + std::to_string(line_) + ", column " +
                                                        std::to_string(at - line_begin_ + 1) + ": " +
                                                        std::move(message)};
@@ -71,9 +71,9 @@ private:
         const std::size_t begin = at_;
         while (!at_line_end() && text_[at_] != separator_) {
             if (text_[at_] == '"')
-                return fault(at_,
-                             "a quote inside a field that does not begin with one; put the "
-                             "field in quotes and double the quotes in it");
+                return error_at(at_,
+                                "a quote inside a field that does not begin with one; put the "
+                                "field in quotes and double the quotes in it");
             ++at_;
         }
         return text_.substr(begin, at_ - begin);
@@ -102,7 +102,7 @@ private:
             ++at_;
         }
         if (!at_line_end() && text_[at_] != separator_)
-            return fault(at_, "text after a closing quote");
+            return error_at(at_, "text after a closing quote");
         const std::string_view inside = text_.substr(open + 1, at_ - open - 2);
         return has_doubled ? without_doubled_quotes(inside) : inside;
     }

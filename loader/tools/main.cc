@@ -21,7 +21,7 @@
 namespace tune::loader {
 namespace {
 
-constexpr int kExitFault = 1;
+constexpr int kExitError = 1;
 constexpr int kExitUsage = 2;
 
 std::atomic<bool> cancelled = false;
@@ -32,7 +32,7 @@ void print(const std::string& text) {
 
 int fail(const Error& error) {
     std::fprintf(stderr, "tune-data: %s\n", error.text().c_str());
-    return kExitFault;
+    return kExitError;
 }
 
 std::string counted(std::int64_t count, const char* noun) {
@@ -132,17 +132,17 @@ int run_verify(const VerifyArguments& arguments) {
     bool is_good = true;
     for (const DataSet& set : *sets) {
         const VerifyReport report = verify(set);
-        is_good = is_good && report.faults.empty();
+        is_good = is_good && report.errors.empty();
         if (arguments.as_json) {
             all.push_back({{"directory", set.directory.string()},
                            {"samples", report.samples},
                            {"shards", report.shards},
                            {"shards_without_hash", report.shards_without_hash},
-                           {"faults", report.faults}});
+                           {"faults", report.errors}});
             continue;
         }
-        for (const std::string& fault : report.faults) print("faulty: " + fault + "\n");
-        const auto faulty = static_cast<std::int64_t>(report.faults.size());
+        for (const std::string& error : report.errors) print("faulty: " + error + "\n");
+        const auto faulty = static_cast<std::int64_t>(report.errors.size());
         print(set.directory.string() + ": " + counted(report.samples, "sample") + " good, " +
               counted(faulty, "faulty shard") + " of " + grouped(report.shards) + "\n");
         if (report.shards_without_hash > 0)
@@ -150,7 +150,7 @@ int run_verify(const VerifyArguments& arguments) {
                   " without hashes: values changed inside them cannot be noticed\n");
     }
     if (arguments.as_json) print(to_text(all) + "\n");
-    return is_good ? 0 : kExitFault;
+    return is_good ? 0 : kExitError;
 }
 
 struct BenchArguments {

@@ -70,19 +70,19 @@ Result<std::unique_ptr<LocalServer>> LocalServer::open(LocalServerOptions option
     tuner::add_tuning_routes(local->router_, {*local->studies_, *local->store_});
     tracker::add_webhook_routes(local->router_, *local->store_, *local->webhooks_);
     tracker::add_alert_routes(local->router_, *local->store_, *local->alerts_);
-    local->add_figures();
+    local->add_stats();
     tracker::add_tracking_routes(
         local->router_, {*local->store_, *local->artifacts_, local->hub_},
         {.assets = page(), .static_prefix = local->options_.static_prefix});
-    local->upkeep_ =
+    local->maintenance_ =
         std::make_unique<tracker::Upkeep>(*local->store_, *local->artifacts_, data, local->clock_);
-    tracker::add_upkeep_routes(local->router_, *local->upkeep_, *local->artifacts_);
+    tracker::add_upkeep_routes(local->router_, *local->maintenance_, *local->artifacts_);
     tracker::add_openapi_routes(local->router_,
                                 {tracker::tracking_openapi(), tuner::tuning_openapi()});
     return local;
 }
 
-void LocalServer::add_figures() {
+void LocalServer::add_stats() {
     tracker::add_metrics_route(
         router_, *store_,
         {tracker::write_process_metrics,
@@ -121,7 +121,7 @@ void LocalServer::stop() {
         announced_ = false;
     }
     if (studies_) studies_->drain();
-    if (upkeep_) upkeep_->stop();
+    if (maintenance_) maintenance_->stop();
     if (server_) server_->stop();
     live_studies_.stop();
     if (alerts_) alerts_->stop();

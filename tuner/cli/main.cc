@@ -58,7 +58,7 @@ constexpr int kTrialsMax = 10'000'000;
 constexpr int kParallelMax = 100'000;
 
 /// What the parser fills; lives as long as the program.
-struct Words {
+struct ParsedArguments {
     ServerCommand server;
     RunCommand run;
     PlanCommand plan;
@@ -75,7 +75,7 @@ struct Words {
     ImportanceCommand importance;
     PrunersCommand pruners;
     TopCommand top;
-    TrialWords trial;
+    TrialArguments trial;
     std::string shell;
     std::function<int()> verb;
 };
@@ -138,12 +138,12 @@ std::string is_static_prefix(const std::string& text) {
     return {};
 }
 
-void add_server(CLI::App& app, Words& words) {
+void add_server(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb = *app.add_subcommand("server", "track, tune and show the page until stopped");
-    ServerCommand& server = words.server;
+    ServerCommand& server = parsed.server;
     verb.add_option("--host", server.host, "address to listen on")->capture_default_str();
     verb.add_option("--port", server.port, "0 takes any free port")->capture_default_str();
-    verb.add_option("--data", server.data, "folder of the data base and artifacts")
+    verb.add_option("--data", server.data, "folder of the database and artifacts")
         ->capture_default_str();
     verb.add_option("--allowed-hosts", server.allowed_hosts,
                     "more Host headers to answer: names, *.suffix or *")
@@ -177,16 +177,16 @@ void add_server(CLI::App& app, Words& words) {
                     "wait before the first retry; each further one waits twice as long")
         ->capture_default_str();
     verb.add_flag("--json", server.json, "say where it listens as JSON");
-    verb.callback([&words] { words.verb = [&words] { return run_server(words.server); }; });
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_server(parsed.server); }; });
 }
 
-void add_run(CLI::App& app, Words& words) {
+void add_run(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb = *app.add_subcommand("run", "tune a command");
-    RunCommand& run = words.run;
+    RunCommand& run = parsed.run;
     verb.footer(kRunExamples);
     add_study_flags(verb, run.study);
     verb.add_option("--server", run.server, "use this running server");
-    verb.add_option("--data", run.data, "folder of the data base and artifacts")
+    verb.add_option("--data", run.data, "folder of the database and artifacts")
         ->capture_default_str();
     verb.add_option("--host", run.host, "address of the page")->capture_default_str();
     verb.add_option("--port", run.port, "port of the page (default 5000, or any free one)");
@@ -196,46 +196,46 @@ void add_run(CLI::App& app, Words& words) {
         "go on with another space: trials so far count with the `init` of new parameters");
     verb.add_flag("-q,--quiet", run.quiet, "no progress");
     verb.add_flag("--json", run.json, "the result as JSON");
-    verb.callback([&words] { words.verb = [&words] { return run_run(words.run); }; });
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_run(parsed.run); }; });
 }
 
-void add_plan(CLI::App& app, Words& words) {
+void add_plan(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb = *app.add_subcommand("plan", "what `run` with these words would do");
-    add_study_flags(verb, words.plan.study);
-    verb.add_option("--trial-time", words.plan.trial_time,
+    add_study_flags(verb, parsed.plan.study);
+    verb.add_option("--trial-time", parsed.plan.trial_time,
                     "how long a whole trial takes, e.g. 10m: says how long the study will");
-    verb.add_flag("--json", words.plan.json, "as JSON");
-    verb.callback([&words] { words.verb = [&words] { return run_plan(words.plan); }; });
+    verb.add_flag("--json", parsed.plan.json, "as JSON");
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_plan(parsed.plan); }; });
 }
 
-void add_space(CLI::App& app, Words& words) {
+void add_space(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb = *app.add_subcommand("space", "print another tuner's space as a study.yaml");
-    verb.add_option("file", words.space.file,
+    verb.add_option("file", parsed.space.file,
                     "YAML or JSON; of Hyperopt what hyperopt_space.py prints")
         ->required();
-    verb.add_option("--from", words.space.from, "whose it is (default: told from the file)")
+    verb.add_option("--from", parsed.space.from, "whose it is (default: told from the file)")
         ->type_name("TEXT:{optuna,wandb,nni,katib,hyperopt}");
-    verb.callback([&words] { words.verb = [&words] { return run_space(words.space); }; });
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_space(parsed.space); }; });
     CLI::App& schema = *app.add_subcommand("schema", "print the JSON Schema of study files");
-    schema.callback([&words] { words.verb = run_schema; });
+    schema.callback([&parsed] { parsed.verb = run_schema; });
 }
 
-void add_agent(CLI::App& app, Words& words) {
+void add_agent(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb = *app.add_subcommand("agent", "run trials of a server on this machine");
-    AgentCommand& agent = words.agent;
+    AgentCommand& agent = parsed.agent;
     verb.add_option("--server", agent.server, "the server")->capture_default_str();
     verb.add_option("--state", agent.state, "folder for its state, logs and checkpoints")
         ->capture_default_str();
     verb.add_option("--slots", agent.slots, "trials at a time (default: one a GPU or core)");
     verb.add_option("--cpus", agent.cpus, "cores to hand out (default: all)");
     verb.add_flag("--no-gpus", agent.no_gpus, "use no GPU");
-    verb.callback([&words] { words.verb = [&words] { return run_agent(words.agent); }; });
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_agent(parsed.agent); }; });
 }
 
-void add_gc(CLI::App& app, Words& words) {
+void add_gc(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb =
         *app.add_subcommand("gc", "remove for good what was deleted; the server goes on meanwhile");
-    GcCommand& gc = words.gc;
+    GcCommand& gc = parsed.gc;
     verb.add_option("--older-than", gc.older_than,
                     "deleted at least this long ago (default 30d; 0s when something is named)");
     verb.add_option("--run-ids", gc.run_ids, "only these deleted runs")->delimiter(',');
@@ -245,37 +245,37 @@ void add_gc(CLI::App& app, Words& words) {
     verb.add_option("--server", gc.server, "the server (default: the one of the folder)");
     verb.add_option("--data", gc.data, std::string("the folder (default: ") + kDefaultData + ")");
     verb.add_flag("--json", gc.json, "as JSON");
-    verb.callback([&words] { words.verb = [&words] { return run_gc(words.gc); }; });
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_gc(parsed.gc); }; });
 }
 
-void add_backup(CLI::App& app, Words& words) {
-    CLI::App& verb = *app.add_subcommand(
-        "backup", "write the data base into one file, also while a server runs");
-    BackupCommand& backup = words.backup;
+void add_backup(CLI::App& app, ParsedArguments& parsed) {
+    CLI::App& verb =
+        *app.add_subcommand("backup", "write the database into one file, also while a server runs");
+    BackupCommand& backup = parsed.backup;
     verb.add_option("file", backup.file, "the new file")->required();
     verb.add_option("--data", backup.data, "the folder")->capture_default_str();
     verb.add_flag("--with-artifacts", backup.with_artifacts, "the artifacts too");
     verb.add_flag("--json", backup.json, "as JSON");
-    verb.callback([&words] { words.verb = [&words] { return run_backup(words.backup); }; });
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_backup(parsed.backup); }; });
 }
 
-void add_restore(CLI::App& app, Words& words) {
+void add_restore(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb = *app.add_subcommand("restore", "put a backup into a folder");
-    RestoreCommand& restore = words.restore;
+    RestoreCommand& restore = parsed.restore;
     verb.add_option("file", restore.file, "what `tune backup` wrote")->required();
     verb.add_option("--data", restore.data, "the folder")->capture_default_str();
     verb.add_flag("--force", restore.force, "overwrite the data that are there");
     verb.add_flag("--json", restore.json, "as JSON");
-    verb.callback([&words] { words.verb = [&words] { return run_restore(words.restore); }; });
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_restore(parsed.restore); }; });
 }
 
-void add_import(CLI::App& app, Words& words) {
+void add_import(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb = *app.add_subcommand("import", "bring in what MLflow or Optuna has stored");
-    ImportCommand& import = words.import;
+    ImportCommand& import = parsed.import;
     verb.add_option("source", import.source,
                     "an mlflow.db, a folder mlruns, or http[s]://HOST:PORT")
         ->required();
-    verb.add_option("--data", import.data, "folder of the data base and artifacts")
+    verb.add_option("--data", import.data, "folder of the database and artifacts")
         ->capture_default_str();
     verb.add_option("--artifacts", import.artifacts,
                     "copy, link (hard links, no space) or none (they stay where they are)")
@@ -288,15 +288,15 @@ void add_import(CLI::App& app, Words& words) {
     verb.add_option("--as", import.as, "with --optuna: the study's name here");
     verb.add_flag("-q,--quiet", import.quiet, "no progress");
     verb.add_flag("--json", import.json, "the report as JSON");
-    verb.callback([&words] { words.verb = [&words] { return run_import(words.import); }; });
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_import(parsed.import); }; });
 }
 
-void add_export(CLI::App& app, Words& words) {
+void add_export(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb = *app.add_subcommand(
         "export", "all of it as an mlflow.db, or one study as a file of Optuna's");
-    ExportCommand& exporting = words.export_;
+    ExportCommand& exporting = parsed.export_;
     verb.add_option("target", exporting.target, "FILE.db, or a folder for mlflow.db")->required();
-    verb.add_option("--data", exporting.data, "folder of the data base and artifacts")
+    verb.add_option("--data", exporting.data, "folder of the database and artifacts")
         ->capture_default_str();
     verb.add_option("--artifacts", exporting.artifacts,
                     "copy or link them to mlartifacts beside the file, or none")
@@ -308,16 +308,16 @@ void add_export(CLI::App& app, Words& words) {
                   "artifact addresses as paths, for clients that open the file without a server");
     verb.add_flag("-q,--quiet", exporting.quiet, "no progress");
     verb.add_flag("--json", exporting.json, "the report as JSON");
-    verb.callback([&words] { words.verb = [&words] { return run_export(words.export_); }; });
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_export(parsed.export_); }; });
 }
 
-void add_study_verb(CLI::App& app, Words& words, const char* name, const char* summary,
+void add_study_verb(CLI::App& app, ParsedArguments& parsed, const char* name, const char* summary,
                     std::function<int()> call) {
     CLI::App& verb = *app.add_subcommand(name, summary);
     if (std::string_view(name) != "ls")
-        verb.add_option("study", words.study.study, "name of the study")->required();
-    add_source(verb, words.study);
-    verb.callback([&words, call = std::move(call)] { words.verb = call; });
+        verb.add_option("study", parsed.study.study, "name of the study")->required();
+    add_source(verb, parsed.study);
+    verb.callback([&parsed, call = std::move(call)] { parsed.verb = call; });
 }
 
 std::vector<std::string> plot_names() {
@@ -334,9 +334,9 @@ std::string plot_summaries() {
     return text;
 }
 
-void add_plot(CLI::App& app, Words& words) {
+void add_plot(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb = *app.add_subcommand("plot", "a study as a picture");
-    PlotCommand& plot = words.plot;
+    PlotCommand& plot = parsed.plot;
     verb.footer(plot_summaries());
     verb.add_option("study", plot.study, "name of the study")->required();
     verb.add_option("kind", plot.kind, "what it shows")
@@ -356,12 +356,12 @@ void add_plot(CLI::App& app, Words& words) {
     verb.add_option("--height", plot.height, "in pixels (default: as needed)")
         ->check(within(150, 20000));
     add_source(verb, plot);
-    verb.callback([&words] { words.verb = [&words] { return run_plot(words.plot); }; });
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_plot(parsed.plot); }; });
 }
 
-void add_importance(CLI::App& app, Words& words) {
+void add_importance(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb = *app.add_subcommand("importance", "which parameters matter");
-    ImportanceCommand& importance = words.importance;
+    ImportanceCommand& importance = parsed.importance;
     verb.add_option("study", importance.study, "name of the study")->required();
     verb.add_option("--method", importance.method,
                     "ped-anova: what sets the best trials apart; fanova: shares of the variance")
@@ -370,13 +370,14 @@ void add_importance(CLI::App& app, Words& words) {
     verb.add_option("-m,--metric", importance.metric, "this objective (default: the first)");
     verb.add_option("--seed", importance.seed, "of fanova's forest")->capture_default_str();
     add_source(verb, importance);
-    verb.callback([&words] { words.verb = [&words] { return run_importance(words.importance); }; });
+    verb.callback(
+        [&parsed] { parsed.verb = [&parsed] { return run_importance(parsed.importance); }; });
 }
 
-void add_pruners(CLI::App& app, Words& words) {
+void add_pruners(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb = *app.add_subcommand(
         "pruners", "what each pruner would have saved and lost on a finished study");
-    PrunersCommand& pruners = words.pruners;
+    PrunersCommand& pruners = parsed.pruners;
     verb.add_option("study", pruners.study, "name of the study")->required();
     verb.add_option("--pruner", pruners.pruners,
                     "this one, as `run` takes it: asha,min=1,eta=3; may be repeated (default: the "
@@ -384,35 +385,35 @@ void add_pruners(CLI::App& app, Words& words) {
         ->allow_extra_args(false)
         ->type_name(offering(tuner::pruner_name));
     add_source(verb, pruners);
-    verb.callback([&words] { words.verb = [&words] { return run_pruners(words.pruners); }; });
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_pruners(parsed.pruners); }; });
 }
 
-void add_top(CLI::App& app, Words& words) {
+void add_top(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb = *app.add_subcommand("top", "the running trials of all studies, live");
-    verb.add_flag("--once", words.top.once, "print them and end");
-    add_source(verb, words.top);
-    verb.callback([&words] { words.verb = [&words] { return run_top(words.top); }; });
+    verb.add_flag("--once", parsed.top.once, "print them and end");
+    add_source(verb, parsed.top);
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_top(parsed.top); }; });
 }
 
-void add_texts(CLI::App& app, Words& words) {
+void add_texts(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& completion = *app.add_subcommand(
         "completion", "the script that completes `tune` in a shell, for its start file");
-    completion.add_option("shell", words.shell, "the shell")
+    completion.add_option("shell", parsed.shell, "the shell")
         ->required()
         ->check(CLI::IsMember({"bash", "zsh", "fish"}));
     completion.footer(
         "bash: source <(tune completion bash)      in ~/.bashrc\n"
         "zsh:  source <(tune completion zsh)       in ~/.zshrc, after compinit\n"
         "fish: tune completion fish | source       in ~/.config/fish/config.fish\n");
-    completion.callback([&words] {
-        words.verb = [&words] {
-            print(completion_script(words.shell));
+    completion.callback([&parsed] {
+        parsed.verb = [&parsed] {
+            print(completion_script(parsed.shell));
             return kExitOk;
         };
     });
     CLI::App& man = *app.add_subcommand("man", "this program's manual page, for man -l -");
-    man.callback([&app, &words] {
-        words.verb = [&app] {
+    man.callback([&app, &parsed] {
+        parsed.verb = [&app] {
             print(man_page(describe(app), kVersion));
             return kExitOk;
         };
@@ -428,19 +429,20 @@ int print_completions(const CLI::App& app, const std::vector<std::string>& words
     return kExitOk;
 }
 
-CLI::App& add_alert_verb(CLI::App& group, AlertCommand& alert, Words& words, const char* name,
-                         const char* summary, int (*call)(const AlertCommand&)) {
+CLI::App& add_alert_verb(CLI::App& group, AlertCommand& alert, ParsedArguments& parsed,
+                         const char* name, const char* summary, int (*call)(const AlertCommand&)) {
     CLI::App& verb = *group.add_subcommand(name, summary);
     add_source(verb, alert);
-    verb.callback([&words, call] { words.verb = [&words, call] { return call(words.alert); }; });
+    verb.callback(
+        [&parsed, call] { parsed.verb = [&parsed, call] { return call(parsed.alert); }; });
     return verb;
 }
 
-void add_alert(CLI::App& app, Words& words) {
+void add_alert(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& group = *app.add_subcommand("alert", "rules that mark runs: NaN, plateau, silence");
     group.require_subcommand(1);
-    AlertCommand& alert = words.alert;
-    CLI::App& add = add_alert_verb(group, alert, words, "add", "add a rule", run_alert_add);
+    AlertCommand& alert = parsed.alert;
+    CLI::App& add = add_alert_verb(group, alert, parsed, "add", "add a rule", run_alert_add);
     add.add_option("kind", alert.kind,
                    "nan: a metric became NaN or infinite; plateau: it stopped improving; silence: "
                    "a running run is not written to any more, which ends it as KILLED")
@@ -451,8 +453,8 @@ void add_alert(CLI::App& app, Words& words) {
     add.add_option("--min-delta", alert.min_delta, "plateau: better by less is not better");
     add.add_option("--points", alert.points, "plateau: so many points without improvement");
     add.add_option("--after", alert.silence, "silence: e.g. 90s, 10m");
-    add_alert_verb(group, alert, words, "ls", "list the rules", run_alert_ls);
-    add_alert_verb(group, alert, words, "rm", "remove a rule", run_alert_rm)
+    add_alert_verb(group, alert, parsed, "ls", "list the rules", run_alert_ls);
+    add_alert_verb(group, alert, parsed, "rm", "remove a rule", run_alert_rm)
         .add_option("id", alert.alert_id, "the rule's id")
         ->required();
 }
@@ -467,7 +469,7 @@ std::vector<std::string> split_command(int argc, char** argv, std::vector<std::s
 }
 
 /// An option before any verb that is none of the program's own.
-std::string option_fault(const CLI::App& app, const std::string& word) {
+std::string option_error(const CLI::App& app, const std::string& word) {
     std::vector<std::string> names;
     for (const CLI::Option* option : app.get_options()) {
         if (option->check_name(word)) return {};
@@ -480,7 +482,7 @@ std::string option_fault(const CLI::App& app, const std::string& word) {
 }
 
 /// CLI11 would only say that a subcommand is missing.
-std::string verb_fault(const CLI::App& app, const std::vector<std::string>& arguments) {
+std::string verb_error(const CLI::App& app, const std::vector<std::string>& arguments) {
     std::vector<std::string> names;
     std::string known;
     for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -489,14 +491,14 @@ std::string verb_fault(const CLI::App& app, const std::vector<std::string>& argu
         known += (known.empty() ? "" : ", ") + verb->get_name();
     }
     if (arguments.empty()) return "what to do? Known: " + known + " (tune --help)";
-    if (arguments[0].starts_with("-")) return option_fault(app, arguments[0]);
+    if (arguments[0].starts_with("-")) return option_error(app, arguments[0]);
     std::string nearest = tuner::did_you_mean(arguments[0], names);
     nearest += nearest.empty() ? "; known: " : " Known: ";
     return "unknown verb " + tuner::in_quotes(arguments[0]) + nearest + known + " (tune --help)";
 }
 
 /// One sentence for what the parser refuses, and where the flags are listed.
-std::string parse_fault(const CLI::App& app, const CLI::ParseError& error) {
+std::string parse_error(const CLI::App& app, const CLI::ParseError& error) {
     std::string text = error.what();
     std::string verb;
     std::vector<std::string> flags;
@@ -517,42 +519,42 @@ int run(int argc, char** argv) {
     app.set_version_flag("--version", std::string("tune ") + kVersion);
     app.require_subcommand(1);
     app.footer(kExitCodes);
-    Words words;
-    add_run(app, words);
-    add_server(app, words);
-    add_agent(app, words);
-    add_import(app, words);
-    add_export(app, words);
-    add_plan(app, words);
-    add_space(app, words);
-    add_gc(app, words);
-    add_backup(app, words);
-    add_restore(app, words);
-    add_study_verb(app, words, "ls", "list the studies", [&] { return run_ls(words.study); });
-    add_study_verb(app, words, "show", "a study and its trials",
-                   [&] { return run_show(words.study); });
-    add_study_verb(app, words, "best", "the best trial", [&] { return run_best(words.study); });
-    add_study_verb(app, words, "replay", "ask for every suggestion again and compare, bit for bit",
-                   [&] { return run_replay(words.study); });
-    add_study_verb(app, words, "pause", "start no more trials",
-                   [&] { return run_change(words.study, "pause"); });
-    add_study_verb(app, words, "resume", "start trials again",
-                   [&] { return run_change(words.study, "resume"); });
-    add_study_verb(app, words, "stop", "end the study and its running trials",
-                   [&] { return run_change(words.study, "stop"); });
-    add_trial_verbs(app, words.trial, words.verb);
-    add_plot(app, words);
-    add_importance(app, words);
-    add_pruners(app, words);
-    add_top(app, words);
-    add_texts(app, words);
-    add_alert(app, words);
+    ParsedArguments parsed;
+    add_run(app, parsed);
+    add_server(app, parsed);
+    add_agent(app, parsed);
+    add_import(app, parsed);
+    add_export(app, parsed);
+    add_plan(app, parsed);
+    add_space(app, parsed);
+    add_gc(app, parsed);
+    add_backup(app, parsed);
+    add_restore(app, parsed);
+    add_study_verb(app, parsed, "ls", "list the studies", [&] { return run_ls(parsed.study); });
+    add_study_verb(app, parsed, "show", "a study and its trials",
+                   [&] { return run_show(parsed.study); });
+    add_study_verb(app, parsed, "best", "the best trial", [&] { return run_best(parsed.study); });
+    add_study_verb(app, parsed, "replay", "ask for every suggestion again and compare, bit for bit",
+                   [&] { return run_replay(parsed.study); });
+    add_study_verb(app, parsed, "pause", "start no more trials",
+                   [&] { return run_change(parsed.study, "pause"); });
+    add_study_verb(app, parsed, "resume", "start trials again",
+                   [&] { return run_change(parsed.study, "resume"); });
+    add_study_verb(app, parsed, "stop", "end the study and its running trials",
+                   [&] { return run_change(parsed.study, "stop"); });
+    add_trial_verbs(app, parsed.trial, parsed.verb);
+    add_plot(app, parsed);
+    add_importance(app, parsed);
+    add_pruners(app, parsed);
+    add_top(app, parsed);
+    add_texts(app, parsed);
+    add_alert(app, parsed);
     if (argc > 1 && std::string_view(argv[1]) == "__complete")
         return print_completions(app, {argv + 2, argv + argc});
     std::vector<std::string> command;
     std::vector<std::string> arguments = split_command(argc, argv, command);
-    if (const std::string fault = verb_fault(app, arguments); !fault.empty()) {
-        std::fprintf(stderr, "tune: %s\n", fault.c_str());
+    if (const std::string error = verb_error(app, arguments); !error.empty()) {
+        std::fprintf(stderr, "tune: %s\n", error.c_str());
         return kExitUsage;
     }
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
@@ -560,12 +562,12 @@ int run(int argc, char** argv) {
         app.parse(std::move(arguments));
     } catch (const CLI::ParseError& end) {
         if (end.get_exit_code() == 0) return app.exit(end);  // --help and --version
-        std::fprintf(stderr, "tune: %s\n", parse_fault(app, end).c_str());
+        std::fprintf(stderr, "tune: %s\n", parse_error(app, end).c_str());
         return kExitUsage;
     }
-    words.run.study.command = command;
-    words.plan.study.command = command;
-    return words.verb();
+    parsed.run.study.command = command;
+    parsed.plan.study.command = command;
+    return parsed.verb();
 }
 
 /// `code`, or failed where not all of the output could be written: half a file of JSON must not

@@ -17,7 +17,7 @@ void add_source(CLI::App& verb, Command& command) {
     verb.add_flag("--json", command.json, "as JSON");
 }
 
-/// A check whose bounds stand in its fault, not in every help text.
+/// A check whose bounds stand in its error, not in every help text.
 inline CLI::Validator within(int low, int high) {
     CLI::Validator check = CLI::Range(low, high);
     check.description("");

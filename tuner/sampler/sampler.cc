@@ -54,7 +54,7 @@ std::unique_ptr<Sampler> make_distinct(const Space& space, const SamplerConfig& 
     }
     // Sequences that look at no result have no reason to stay near.
     const bool is_near = config.type != SamplerType::kRandom && config.type != SamplerType::kQmc;
-    return std::make_unique<DistinctSampler>(
+    return std::make_unique<DeduplicatingSampler>(
         space, are_listed ? list_points(space, levels) : std::nullopt, std::move(inner),
         std::move(seen), seed, Repeats{config.duplicates == Duplicates::kReuse, is_near});
 }
@@ -169,12 +169,12 @@ std::unique_ptr<Sampler> make_sampler(const Space& space, const SamplerConfig& c
     // Trial n of these two is the n-th point whatever was seen.
     const bool learns = config.type != SamplerType::kGrid && config.type != SamplerType::kQmc;
     if (learns && !earlier.empty())
-        sampler = std::make_unique<HistorySampler>(std::move(sampler), earlier);
+        sampler = std::make_unique<WarmStartSampler>(std::move(sampler), earlier);
     if (space.rules() != nullptr)
-        sampler = std::make_unique<AllowedSampler>(space, std::move(sampler), seed);
+        sampler = std::make_unique<FeasibleSampler>(space, std::move(sampler), seed);
     if (is_distinct) sampler = make_distinct(space, config, std::move(sampler), seen, seed);
     if (!space.first_points().empty())
-        sampler = std::make_unique<FirstSampler>(space, std::move(sampler));
+        sampler = std::make_unique<InitialPointsSampler>(space, std::move(sampler));
     return sampler;
 }
 

@@ -174,8 +174,8 @@ Trial& Study::start(TrialStart start) {
     TrialProgress& progress = *trial.progress;
     progress.holder = std::move(start.holder);
     progress.directive.reset();
-    progress.directive_told = false;
-    progress.ending = false;
+    progress.directive_sent = false;
+    progress.is_ending = false;
     return trial;
 }
 
@@ -234,7 +234,7 @@ void Study::requeue(Trial& trial, std::string reason, std::int64_t now_ms) {
     trial.reason = std::move(reason);
     trial.progress->holder = {};
     trial.progress->directive.reset();
-    trial.progress->ending = false;
+    trial.progress->is_ending = false;
 }
 
 void Study::finish(Trial& trial, TrialEnd end) {
@@ -321,9 +321,9 @@ void Study::settle(Trial& trial, const FinishRequest& request, std::int64_t now_
 void Study::finish_done(Trial& trial, std::int64_t now_ms) {
     const ResultMetrics::Outcome outcome = trial.progress->metrics.outcome();
     if (outcome.result) return complete(trial, *outcome.result, {}, now_ms);
-    std::string reason = "metric '" + outcome.fault + "' is NaN";
+    std::string reason = "metric '" + outcome.bad_metric + "' is NaN";
     if (!outcome.is_nan) {
-        reason = metric_never_arrived(outcome.fault, trial.progress->other_metrics);
+        reason = metric_never_arrived(outcome.bad_metric, trial.progress->other_metrics);
         if (!trial.reason.empty()) reason = trial.reason + "; " + reason;
     }
     finish(trial, {.state = TrialState::kFailed, .reason = reason, .now_ms = now_ms});
@@ -512,19 +512,19 @@ void Study::sort_history() {
 
 bool Study::replay_history(std::size_t events_max) {
     if (history_known_) return true;
-    if (history_told_ == 0) sort_history();
-    const std::size_t end = history_told_ + std::min(history_.size() - history_told_, events_max);
-    for (; history_told_ < end; ++history_told_) {
-        const PrunerEvent& event = history_[history_told_];
+    if (history_sent_ == 0) sort_history();
+    const std::size_t end = history_sent_ + std::min(history_.size() - history_sent_, events_max);
+    for (; history_sent_ < end; ++history_sent_) {
+        const PrunerEvent& event = history_[history_sent_];
         if (event.is_end) {
             finish_in_pruner(trials_[event.number]);
         } else {
             static_cast<void>(pruner_->report(event.number, event.step, event.value));
         }
     }
-    if (history_told_ < history_.size()) return false;
+    if (history_sent_ < history_.size()) return false;
     std::vector<PrunerEvent>().swap(history_);
-    history_told_ = 0;
+    history_sent_ = 0;
     for (const auto& [number, row] : reports_waiting_)
         static_cast<void>(pruner_->report(number, row.step, row.value));
     reports_waiting_.clear();

@@ -195,7 +195,7 @@ public:
     /// starts, and those that run are to be stopped.
     [[nodiscard]] std::optional<BudgetWatch::Over> over(std::int64_t now_ms);
     /// Why this running trial must stop: it cost more than one may.
-    [[nodiscard]] std::optional<std::string> too_dear(const Trial& trial);
+    [[nodiscard]] std::optional<std::string> exceeds_budget(const Trial& trial);
     /// When the budget of time ends, or that of the running trials' time if it is sooner; nothing:
     /// never, as things are.
     [[nodiscard]] std::optional<std::int64_t> deadline_ms(std::int64_t now_ms);
@@ -301,7 +301,7 @@ private:
     bool history_known_ = true;
     std::uint64_t pruner_version_ = 0;
     std::vector<PrunerEvent> history_;  // what the pruner has not been told
-    std::size_t history_told_ = 0;      // so many of them; sorted once it is above 0
+    std::size_t history_sent_ = 0;      // so many of them; sorted once it is above 0
     std::vector<std::pair<std::uint64_t, Objective::Row>> reports_waiting_;
 };
 

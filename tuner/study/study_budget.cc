@@ -66,8 +66,8 @@ bool Study::lacks_room(std::int64_t now_ms) {
     return !budget.has_room(expected);
 }
 
-std::optional<std::string> Study::too_dear(const Trial& trial) {
-    if (!watch().is_too_dear(trial)) return std::nullopt;
+std::optional<std::string> Study::exceeds_budget(const Trial& trial) {
+    if (!watch().exceeds_budget(trial)) return std::nullopt;
     return "it cost more than " + number_text(*config_.budget.cost->per_trial) + " of '" +
            config_.budget.cost->metric + "', the bound of a trial";
 }

@@ -134,7 +134,7 @@ bool BudgetWatch::has_room(double expected_of_running) const {
     return paid_ + expected_of_running + next <= budget->max;
 }
 
-bool BudgetWatch::is_too_dear(const Trial& trial) const {
+bool BudgetWatch::exceeds_budget(const Trial& trial) const {
     return budget_.cost && budget_.cost->per_trial && trial.progress &&
            trial.progress->cost > *budget_.cost->per_trial;
 }

@@ -73,7 +73,7 @@ private:
     void end_epoch(const std::optional<Evaluation>& evaluation);
     [[nodiscard]] std::vector<NamedValue> metrics_of(
         const std::optional<Evaluation>& evaluation) const;
-    [[nodiscard]] StopReason judge(std::optional<double> watched);
+    [[nodiscard]] StopReason check_stop(std::optional<double> watched);
     void save(bool with_best);
     void report_start();
     [[nodiscard]] Outcome outcome(bool preempted);
@@ -297,7 +297,7 @@ std::vector<NamedValue> Trainer::metrics_of(const std::optional<Evaluation>& eva
 }
 
 /// Whether to stop, and keeps the best. `watched`: the metric's value, when there is one.
-StopReason Trainer::judge(std::optional<double> watched) {
+StopReason Trainer::check_stop(std::optional<double> watched) {
     if (!progress_.finite) return StopReason::kNonFinite;
     if (!watched) return StopReason::kNotStopped;
     if (!std::isfinite(*watched)) return StopReason::kNonFinite;
@@ -318,7 +318,7 @@ void Trainer::end_epoch(const std::optional<Evaluation>& evaluation) {
     std::optional<double> watched;
     for (const NamedValue& metric : metrics)
         if (metric.name == watched_.metric) watched = metric.value;
-    progress_.stop_reason = judge(watched);
+    progress_.stop_reason = check_stop(watched);
     ++progress_.epoch;
     if (progress_.epoch > progress_.epoch_reported) {
         recorder_->line(metric_line(metrics, progress_.epoch));

@@ -48,8 +48,8 @@ Result<Shape> parse_shape(std::string_view text, std::string_view encoding) {
     const char* const end = at + text.size();
     while (true) {
         std::int64_t dimension = 0;
-        const auto [next, fault] = std::from_chars(at, end, dimension);
-        if (fault != std::errc{} || dimension < 1 || (next != end && *next != ','))
+        const auto [next, error] = std::from_chars(at, end, dimension);
+        if (error != std::errc{} || dimension < 1 || (next != end && *next != ','))
             return invalid_parameter("the shape in encoding '" + std::string(encoding) +
                                      "' must be whole numbers above 0 with commas between them");
         shape.push_back(dimension);
@@ -141,8 +141,8 @@ bool is_number_text(std::string_view text) {
     for (const std::string_view special : {"nan", "inf", "NaN", "Infinity", "sNaN"})
         if (text == special) return true;
     double value = 0;
-    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return !text.empty() && fault != std::errc::invalid_argument &&
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return !text.empty() && error != std::errc::invalid_argument &&
            end == text.data() + text.size() && text.front() != '-';
 }
 

@@ -74,12 +74,12 @@ Result<void> check_hashes(const std::vector<std::string>& hashes) {
 }
 
 Result<void> prepare_directory(const std::filesystem::path& directory) {
-    std::error_code fault;
-    std::filesystem::create_directories(directory, fault);
-    if (fault)
+    std::error_code error;
+    std::filesystem::create_directories(directory, error);
+    if (error)
         return Error{Code::kInternalError,
-                     "cannot create '" + directory.string() + "': " + fault.message()};
-    if (!std::filesystem::is_empty(directory, fault))
+                     "cannot create '" + directory.string() + "': " + error.message()};
+    if (!std::filesystem::is_empty(directory, error))
         return Error{Code::kResourceAlreadyExists,
                      "'" + directory.string() +
                          "' is not empty; a data set is written into a new "

@@ -20,14 +20,14 @@ int run_agent(const AgentCommand& options) {
                                               .cpus = options.cpus,
                                               .use_gpus = !options.no_gpus});
     if (!agent) return fail(agent.error());
-    std::string trouble;
+    std::string last_error;
     bool connected = false;
-    (*agent)->on_status([&trouble, &connected](const worker::AgentStatus& status) {
-        if (!status.connected && !status.last_error.empty() && status.last_error != trouble)
+    (*agent)->on_status([&last_error, &connected](const worker::AgentStatus& status) {
+        if (!status.connected && !status.last_error.empty() && status.last_error != last_error)
             log_warning(status.last_error);
         if (status.connected && !connected) log_info("connected");
         connected = status.connected;
-        trouble = status.last_error;
+        last_error = status.last_error;
     });
     const Result<void> started = (*agent)->start();
     if (!started) return fail(started.error());

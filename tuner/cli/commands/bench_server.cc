@@ -70,8 +70,8 @@ Result<void> BenchServer::spawn() {
     if (log_fd >= 0) close(log_fd);
     const std::string line = pid_ > 0 ? read_line(ends[0]) : std::string();
     close(ends[0]);
-    const Result<Json> said = parse_json(line);
-    if (said && said->is_object()) url_ = said->value("url", "");
+    const Result<Json> reported = parse_json(line);
+    if (reported && reported->is_object()) url_ = reported->value("url", "");
     if (!url_.empty()) return {};
     return Error{Code::kInternalError, "the server did not start: " + last_words()};
 }

@@ -178,8 +178,8 @@ public:
 
 private:
     void show(const StudyView& view) {
-        if (view.trouble != trouble_ && !view.trouble.empty()) log_warning(view.trouble);
-        trouble_ = view.trouble;
+        if (view.error != last_error_ && !view.error.empty()) log_warning(view.error);
+        last_error_ = view.error;
         if (!view.study.is_object()) return;
         const std::string was = text_of(study_, "state");
         study_ = view.study;
@@ -227,7 +227,7 @@ private:
     Json study_;
     Interrupts& interrupts_;
     Progress progress_;
-    std::string trouble_;
+    std::string last_error_;
     int signals_ = 0;
     bool has_warned_ = false;
     StudyWatch watch_;  // last: its thread uses the others

@@ -97,12 +97,12 @@ void add_bench(CLI::App& app, BenchCommand& bench, std::function<int()>& chosen)
 
 }  // namespace
 
-void add_trial_verbs(CLI::App& app, TrialWords& words, std::function<int()>& verb) {
-    add_enqueue(app, words.enqueue, verb);
-    add_rerun(app, words.rerun, verb);
-    add_ask(app, words.ask, verb);
-    add_tell(app, words.tell, verb);
-    add_bench(app, words.bench, verb);
+void add_trial_verbs(CLI::App& app, TrialArguments& arguments, std::function<int()>& verb) {
+    add_enqueue(app, arguments.enqueue, verb);
+    add_rerun(app, arguments.rerun, verb);
+    add_ask(app, arguments.ask, verb);
+    add_tell(app, arguments.tell, verb);
+    add_bench(app, arguments.bench, verb);
 }
 
 }  // namespace tune::cli

@@ -12,7 +12,7 @@ class App;
 namespace tune::cli {
 
 /// What the parser fills of these verbs.
-struct TrialWords {
+struct TrialArguments {
     EnqueueCommand enqueue = {};
     RerunCommand rerun = {};
     AskCommand ask = {};
@@ -22,6 +22,6 @@ struct TrialWords {
 
 /// Adds enqueue, rerun, ask, tell and bench. The verb that is parsed becomes `verb`. `words` and
 /// `verb` outlive the parser.
-void add_trial_verbs(CLI::App& app, TrialWords& words, std::function<int()>& verb);
+void add_trial_verbs(CLI::App& app, TrialArguments& arguments, std::function<int()>& verb);
 
 }  // namespace tune::cli

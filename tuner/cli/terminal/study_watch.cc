@@ -29,7 +29,7 @@ StudyWatch::StudyWatch(std::string url, std::string study, std::function<void()>
     auto client = tracker::create_client({.url = std::move(url), .retries = 0});
     TUNE_CHECK(client.has_value(), "the URL was used before");
     client_ = std::move(client).value();
-    if (const Result<void> read = refresh(*client_); !read) view_.trouble = read.error().message;
+    if (const Result<void> read = refresh(*client_); !read) view_.error = read.error().message;
     thread_ = std::thread([this] { follow(); });
 }
 
@@ -55,7 +55,7 @@ void StudyWatch::follow() {
         if (stopped.stop_requested()) return;
         {
             const std::lock_guard lock(mutex_);
-            view_.trouble = refreshed ? std::string() : refreshed.error().message;
+            view_.error = refreshed ? std::string() : refreshed.error().message;
         }
         changed_();
         // At most one refresh a kRefresh_ms, however fast the study moves.

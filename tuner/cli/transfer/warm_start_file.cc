@@ -77,8 +77,8 @@ Result<void> read_warm_start_file(Json& warm_start) {
     const auto from = warm_start.find("from");
     if (from == warm_start.end() || !from->is_string()) return {};
     const auto file = from->get<std::string>();
-    std::error_code fault;
-    if (!std::filesystem::is_regular_file(file, fault)) return {};
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(file, error)) return {};
     TUNE_TRY(trials, is_sqlite(file) ? trials_of_optuna(file) : trials_of_json(file));
     std::erase_if(trials, [](const EarlierTrial& trial) {
         const auto is_finite = [](double value) { return std::isfinite(value); };

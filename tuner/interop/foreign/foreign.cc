@@ -38,7 +38,7 @@ std::optional<ForeignSystem> recognised(const Node& root) {
         return ForeignSystem::kNni;
     if (root.find("parameters") != nullptr && root.find("method") != nullptr)
         return ForeignSystem::kWandb;
-    // As Optuna's data base holds them: JSON in texts.
+    // As Optuna's database holds them: JSON in texts.
     const bool are_texts =
         !root.entries.empty() &&
         std::all_of(root.entries.begin(), root.entries.end(), [](const Entry& entry) {

@@ -340,28 +340,28 @@ private:
 }  // namespace
 
 Result<void> write_optuna_db(const std::filesystem::path& file, const OptunaStudy& study) {
-    std::error_code fault;
-    if (std::filesystem::exists(file, fault))
+    std::error_code error;
+    if (std::filesystem::exists(file, error))
         return Error{Code::kResourceAlreadyExists,
                      file.string() + " exists; name a file that does not"};
     std::filesystem::path partial = file;
     partial += ".part" + std::to_string(::getpid());
-    std::filesystem::remove(partial, fault);
+    std::filesystem::remove(partial, error);
     Result<void> written = write_to(partial, study);
     if (written) written = put_on_disk(partial);
     if (written) {
-        std::filesystem::rename(partial, file, fault);
-        if (!fault) return {};
+        std::filesystem::rename(partial, file, error);
+        if (!error) return {};
         written = Error{Code::kTemporarilyUnavailable,
-                        "cannot name the file " + file.string() + ": " + fault.message()};
+                        "cannot name the file " + file.string() + ": " + error.message()};
     }
-    std::filesystem::remove(partial, fault);
+    std::filesystem::remove(partial, error);
     return written;
 }
 
 Result<OptunaStudy> read_optuna_db(const std::filesystem::path& file, const std::string& name) {
-    std::error_code fault;
-    if (!std::filesystem::is_regular_file(file, fault))
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(file, error))
         return Error{Code::kResourceDoesNotExist, "there is no file " + file.string()};
     sqlite::ConnectionOptions reading;
     reading.access = sqlite::Access::kReadOnly;

@@ -221,9 +221,9 @@ Result<void> store_trials(tracker::Store& store, const ImportedStudy& imported, 
         TUNE_TRY_VOID(batches.send_if_many());
     }
     study.set_state(StudyState::kPaused, "imported from Optuna; resume it to go on");
-    std::vector<Command> ending = create_study_commands(study);
-    add_tags(ending, study.identity().run_id, imported.tags);
-    batches.add(std::move(ending));
+    std::vector<Command> last_batch = create_study_commands(study);
+    add_tags(last_batch, study.identity().run_id, imported.tags);
+    batches.add(std::move(last_batch));
     if (!study.best_trials().empty()) batches.add(best_trial_command(study, now_ms));
     batches.add(tracker::DeleteDocument{kImportCollection, study.identity().id});
     return batches.send();

@@ -31,9 +31,11 @@ double changed(const Parameter& parameter, double value, double uniform) {
 
 }  // namespace
 
-DistinctSampler::DistinctSampler(const Space& space, std::optional<std::vector<Point>> points,
-                                 std::unique_ptr<Sampler> inner, std::shared_ptr<SeenPoints> seen,
-                                 std::uint64_t seed, Repeats repeats)
+DeduplicatingSampler::DeduplicatingSampler(const Space& space,
+                                           std::optional<std::vector<Point>> points,
+                                           std::unique_ptr<Sampler> inner,
+                                           std::shared_ptr<SeenPoints> seen, std::uint64_t seed,
+                                           Repeats repeats)
     : space_(space),
       groups_(groups_of(space)),
       points_(std::move(points)),
@@ -42,7 +44,7 @@ DistinctSampler::DistinctSampler(const Space& space, std::optional<std::vector<P
       seed_(seed),
       repeats_(repeats) {}
 
-Result<void> DistinctSampler::observe(const Observation& observation) {
+Result<void> DeduplicatingSampler::observe(const Observation& observation) {
     TUNE_TRY_VOID(inner_->observe(observation));
     if (observation.point.size() != space_.size()) return {};
     const auto [place, is_new] = seen_->try_emplace(observation.point, Seen{observation.number});
@@ -53,7 +55,7 @@ Result<void> DistinctSampler::observe(const Observation& observation) {
     return {};
 }
 
-Point DistinctSampler::suggest(std::uint64_t number, const Point& fixed) {
+Point DeduplicatingSampler::suggest(std::uint64_t number, const Point& fixed) {
     Point point = inner_->suggest(number, fixed);
     const auto seen = seen_->find(point);
     if (!fixed.empty() || seen == seen_->end() || may_repeat(number, seen->second)) return point;
@@ -61,7 +63,7 @@ Point DistinctSampler::suggest(std::uint64_t number, const Point& fixed) {
     return point;
 }
 
-bool DistinctSampler::may_repeat(std::uint64_t number, const Seen& seen) const {
+bool DeduplicatingSampler::may_repeat(std::uint64_t number, const Seen& seen) const {
     if (!repeats_.are_reused || !seen.is_complete) return false;
     for (std::uint64_t back = 1; back <= std::min(kRepeatsMax, number); ++back) {
         const auto before = by_number_.find(number - back);
@@ -72,7 +74,7 @@ bool DistinctSampler::may_repeat(std::uint64_t number, const Seen& seen) const {
 }
 
 /// A function of (seed, number, what is seen), so that a replay draws the same.
-std::optional<Point> DistinctSampler::unseen(std::uint64_t number, const Point& wanted) const {
+std::optional<Point> DeduplicatingSampler::unseen(std::uint64_t number, const Point& wanted) const {
     for (std::uint64_t turn = repeats_.is_near ? 0 : kNearDraws; turn < kDrawsMax; ++turn) {
         Point point = drawn(number, turn, wanted);
         if (!seen_->contains(point) && !space_.is_forbidden(point)) return point;
@@ -90,7 +92,8 @@ std::optional<Point> DistinctSampler::unseen(std::uint64_t number, const Point& 
 }
 
 /// In the first turns the wanted point with one parameter changed, then with two; at last any.
-Point DistinctSampler::drawn(std::uint64_t number, std::uint64_t turn, const Point& wanted) const {
+Point DeduplicatingSampler::drawn(std::uint64_t number, std::uint64_t turn,
+                                  const Point& wanted) const {
     CounterSource source(seed_ ^ stream_key("draw instead " + std::to_string(turn)));
     std::vector<std::size_t> free;
     for (std::size_t i = 0; i < space_.size(); ++i)

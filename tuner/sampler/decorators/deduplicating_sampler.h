@@ -22,13 +22,13 @@ struct Repeats {
 /// Wraps a sampler of a finite space: where that proposes what a trial has had, another point is
 /// drawn that none has had, and the space is exhausted when there is none. Points with given values
 /// are not replaced.
-class DistinctSampler final : public Sampler {
+class DeduplicatingSampler final : public Sampler {
 public:
     /// `points`: of the whole space, if it is small enough to be listed. `seen`: is filled here;
     /// `inner` may look at it.
-    DistinctSampler(const Space& space, std::optional<std::vector<Point>> points,
-                    std::unique_ptr<Sampler> inner, std::shared_ptr<SeenPoints> seen,
-                    std::uint64_t seed, Repeats repeats);
+    DeduplicatingSampler(const Space& space, std::optional<std::vector<Point>> points,
+                         std::unique_ptr<Sampler> inner, std::shared_ptr<SeenPoints> seen,
+                         std::uint64_t seed, Repeats repeats);
 
     /// A sampler that is sure of its best point would propose it for ever.
     static constexpr std::uint64_t kRepeatsMax = 10;

@@ -8,18 +8,18 @@
 
 namespace tune::tuner {
 
-AllowedSampler::AllowedSampler(const Space& space, std::unique_ptr<Sampler> inner,
-                               std::uint64_t seed)
+FeasibleSampler::FeasibleSampler(const Space& space, std::unique_ptr<Sampler> inner,
+                                 std::uint64_t seed)
     : space_(space),
       inner_(std::move(inner)),
       seed_(seed),
       example_(look_for_allowed(space, {}).example) {}
 
-Result<void> AllowedSampler::observe(const Observation& observation) {
+Result<void> FeasibleSampler::observe(const Observation& observation) {
     return inner_->observe(observation);
 }
 
-Point AllowedSampler::suggest(std::uint64_t number, const Point& fixed) {
+Point FeasibleSampler::suggest(std::uint64_t number, const Point& fixed) {
     Point point = inner_->suggest(number, fixed);
     if (!space_.is_forbidden(point)) return point;
     const DrawValue draw = [&](std::uint64_t turn, std::size_t index) {

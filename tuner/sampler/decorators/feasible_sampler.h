@@ -13,10 +13,10 @@ namespace tune::tuner {
 /// Wraps a sampler of a space with rules: where that proposes a forbidden point, an allowed one is
 /// drawn from the prior instead (allowed_point.h). Without given values the suggestion is always
 /// allowed; with some it may not be, and Space::check says so.
-class AllowedSampler final : public Sampler {
+class FeasibleSampler final : public Sampler {
 public:
     /// REQUIRES: the space has rules that some point obeys.
-    AllowedSampler(const Space& space, std::unique_ptr<Sampler> inner, std::uint64_t seed);
+    FeasibleSampler(const Space& space, std::unique_ptr<Sampler> inner, std::uint64_t seed);
 
     Result<void> observe(const Observation& observation) override;
     [[nodiscard]] Point suggest(std::uint64_t number, const Point& fixed) override;

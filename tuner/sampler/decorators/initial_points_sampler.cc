@@ -17,13 +17,13 @@ bool has(const Point& point, const Point& wanted) {
 
 }  // namespace
 
-FirstSampler::FirstSampler(const Space& space, std::unique_ptr<Sampler> inner)
+InitialPointsSampler::InitialPointsSampler(const Space& space, std::unique_ptr<Sampler> inner)
     : space_(space),
       inner_(std::move(inner)),
       points_(space.first_points()),
       had_by_(points_.size()) {}
 
-Result<void> FirstSampler::observe(const Observation& observation) {
+Result<void> InitialPointsSampler::observe(const Observation& observation) {
     TUNE_TRY_VOID(inner_->observe(observation));
     if (observation.point.size() != space_.size()) return {};
     for (std::size_t i = 0; i < points_.size(); ++i) {
@@ -35,7 +35,7 @@ Result<void> FirstSampler::observe(const Observation& observation) {
     return {};
 }
 
-Point FirstSampler::suggest(std::uint64_t number, const Point& fixed) {
+Point InitialPointsSampler::suggest(std::uint64_t number, const Point& fixed) {
     if (!fixed.empty()) return inner_->suggest(number, fixed);
     for (std::size_t i = 0; i < points_.size(); ++i) {
         const bool is_had =

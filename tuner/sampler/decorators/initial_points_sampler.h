@@ -13,9 +13,9 @@ namespace tune::tuner {
 /// Wraps a sampler of a space with first points (Space::first_points): an ask without given values
 /// takes the first of them that no other trial has had, and lets the wrapped sampler fill what it
 /// leaves open. A trial has had a point if it has all of its values that exist in the trial.
-class FirstSampler final : public Sampler {
+class InitialPointsSampler final : public Sampler {
 public:
-    FirstSampler(const Space& space, std::unique_ptr<Sampler> inner);
+    InitialPointsSampler(const Space& space, std::unique_ptr<Sampler> inner);
 
     Result<void> observe(const Observation& observation) override;
     [[nodiscard]] Point suggest(std::uint64_t number, const Point& fixed) override;

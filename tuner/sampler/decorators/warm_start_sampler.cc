@@ -6,7 +6,8 @@
 
 namespace tune::tuner {
 
-HistorySampler::HistorySampler(std::unique_ptr<Sampler> inner, std::span<const Observation> earlier)
+WarmStartSampler::WarmStartSampler(std::unique_ptr<Sampler> inner,
+                                   std::span<const Observation> earlier)
     : inner_(std::move(inner)), earlier_(earlier.size()) {
     for (std::size_t i = 0; i < earlier.size(); ++i) {
         Observation seen = earlier[i];
@@ -16,13 +17,13 @@ HistorySampler::HistorySampler(std::unique_ptr<Sampler> inner, std::span<const O
     }
 }
 
-Result<void> HistorySampler::observe(const Observation& observation) {
+Result<void> WarmStartSampler::observe(const Observation& observation) {
     Observation moved = observation;
     moved.number += earlier_;
     return inner_->observe(moved);
 }
 
-Point HistorySampler::suggest(std::uint64_t number, const Point& fixed) {
+Point WarmStartSampler::suggest(std::uint64_t number, const Point& fixed) {
     return inner_->suggest(number + earlier_, fixed);
 }
 

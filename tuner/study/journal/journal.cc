@@ -267,9 +267,9 @@ Result<Study> study_from_document(std::string_view json_text) {
     TUNE_TRY(document, parse_json(json_text));
     try {
         return read_study(document);
-    } catch (const std::exception& fault) {
+    } catch (const std::exception& error) {
         return Error{Code::kDataLoss,
-                     "the document of a study cannot be read: " + std::string(fault.what())};
+                     "the document of a study cannot be read: " + std::string(error.what())};
     }
 }
 

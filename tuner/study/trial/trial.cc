@@ -175,9 +175,9 @@ Result<Trial> trial_from_document(std::string_view json_text) {
             trial.progress->holder.ttl_ms = holder.at("ttl_ms").get<std::int64_t>();
         }
         return trial;
-    } catch (const Json::exception& fault) {
+    } catch (const Json::exception& error) {
         return Error{Code::kDataLoss,
-                     std::string("the document of a trial cannot be read: ") + fault.what()};
+                     std::string("the document of a trial cannot be read: ") + error.what()};
     }
 }
 

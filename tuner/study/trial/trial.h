@@ -58,8 +58,9 @@ struct TrialProgress {
     ResultMetrics metrics;
     Holder holder;                       ///< running only
     std::optional<Directive> directive;  ///< what the agent is to do with the attempt
-    bool directive_told = false;         ///< it stood in a reply already
-    bool ending = false;  ///< its end was reported and waits for the metrics before it to be seen
+    bool directive_sent = false;         ///< it stood in a reply already
+    bool is_ending =
+        false;  ///< its end was reported and waits for the metrics before it to be seen
     std::vector<std::string> other_metrics;  ///< names that arrived besides those measured; a few
     double cost = 0;                         ///< the greatest value of the budget's cost metric
     std::int64_t cost_step = 0;              ///< the greatest step of that metric

@@ -69,7 +69,7 @@ Attempts::Adoption Attempts::adopt(const std::filesystem::path& directory) {
     Attempt& attempt = insert(std::move(adopted));
     const std::uint64_t serial = attempt.record.serial;
     parts_.devices->take_again(attempt.assignment);
-    parts_.link->take_slot();
+    parts_.server_client->take_slot();
     ++started_;
     resume_output(attempt);
     if (supervisor && same_boot) {

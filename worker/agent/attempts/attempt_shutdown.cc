@@ -63,7 +63,7 @@ void Attempts::lose(const tuner::AttemptId& id) {
         return lease.run_id == id.run_id && lease.attempt == id.attempt;
     };
     const auto gone = std::remove_if(waiting_.begin(), waiting_.end(), same);
-    for (auto at = gone; at != waiting_.end(); ++at) parts_.link->free_slot();
+    for (auto at = gone; at != waiting_.end(); ++at) parts_.server_client->free_slot();
     waiting_.erase(gone, waiting_.end());
     if (Attempt* attempt = find(id)) on_stale(attempt->record.serial);
     publish();
@@ -120,7 +120,7 @@ void Attempts::on_tree_gone(Attempt& attempt) {
     parts_.loop->cancel(attempt.system_timer);
     parts_.loop->cancel(attempt.upload_timer);
     parts_.devices->release(attempt.assignment);
-    parts_.link->free_slot();
+    parts_.server_client->free_slot();
     const std::uint64_t serial = attempt.record.serial;
     pump(serial);  // may forget it
     start_waiting();
@@ -135,16 +135,16 @@ void Attempts::conclude(Attempt& attempt) {
         std::filesystem::remove(attempt.checkpoint_dir, ignored);
     const std::string out_tail = attempt.output->tail(0, kTailBytes);
     const std::string err_tail = attempt.output->tail(1, kTailBytes);
-    const Ending ending{attempt.exit,
-                        attempt.intent,
-                        lease.command,
-                        attempt.search_path,
-                        lease.working_dir,
-                        lease.timeout_ms,
-                        count_oom_kills() > attempt.record.oom_kills,
-                        out_tail,
-                        err_tail};
-    tuner::FinishRequest request = classify(ending);
+    const AttemptEnd end{attempt.exit,
+                         attempt.intent,
+                         lease.command,
+                         attempt.search_path,
+                         lease.working_dir,
+                         lease.timeout_ms,
+                         count_oom_kills() > attempt.record.oom_kills,
+                         out_tail,
+                         err_tail};
+    tuner::FinishRequest request = classify(end);
     request.request_id = attempt.record.finish_request_id;
     const MetricLines& lines = attempt.output->lines();
     // It may be why a trial that ended well has no value.

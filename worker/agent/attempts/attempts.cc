@@ -91,7 +91,7 @@ std::vector<tuner::AttemptId> Attempts::held() const {
 }
 
 void Attempts::publish() {
-    parts_.link->set_running(held());
+    parts_.server_client->set_running(held());
     changed_();
 }
 
@@ -100,7 +100,7 @@ void Attempts::publish() {
 void Attempts::start(std::vector<tuner::Lease> leases) {
     for (tuner::Lease& lease : leases) {
         if (find(tuner::AttemptId{lease.run_id, lease.attempt}) != nullptr) {
-            parts_.link->free_slot();  // a repeated answer
+            parts_.server_client->free_slot();  // a repeated answer
             continue;
         }
         begin(std::move(lease));
@@ -147,9 +147,9 @@ void Attempts::refuse(const tuner::Lease& lease, tuner::Outcome outcome,
     parts_.outbox->finish(serial, std::move(request));
     if (outcome == tuner::Outcome::kLost)
         parts_.loop->at(parts_.loop->now_ms() + kStartFailureRest_ms,
-                        [this] { parts_.link->free_slot(); });
+                        [this] { parts_.server_client->free_slot(); });
     else
-        parts_.link->free_slot();
+        parts_.server_client->free_slot();
 }
 
 Result<std::filesystem::path> Attempts::checkpoint_path(const std::filesystem::path& key) {
@@ -227,11 +227,11 @@ void Attempts::launch(tuner::Lease lease, Assignment assignment) {
     Result<void> prepared = prepare(*attempt, spec);
     Result<Process> process = prepared ? parts_.launcher->start(spec) : prepared.error();
     if (!process) {
-        const bool users_fault = process.error().code == Code::kInvalidParameterValue;
+        const bool is_users_error = process.error().code == Code::kInvalidParameterValue;
         attempt->files.remove();
         parts_.devices->release(attempt->assignment);
         return refuse(attempt->record.lease,
-                      users_fault ? tuner::Outcome::kBadConfig : tuner::Outcome::kLost,
+                      is_users_error ? tuner::Outcome::kBadConfig : tuner::Outcome::kLost,
                       process.error().message);
     }
     attempt->search_path = variable(spec.environment, "PATH");

@@ -16,8 +16,8 @@ namespace {
 std::optional<std::uint64_t> trial_of(const std::string& name) {
     std::uint64_t number = 0;
     const char* end = name.data() + name.size();
-    const auto [at, fault] = std::from_chars(name.data(), end, number);
-    if (name.empty() || fault != std::errc() || at != end) return std::nullopt;
+    const auto [at, error] = std::from_chars(name.data(), end, number);
+    if (name.empty() || error != std::errc() || at != end) return std::nullopt;
     return number;
 }
 

@@ -11,7 +11,7 @@
 namespace tune::worker {
 
 /// What is known when an attempt has ended.
-struct Ending {
+struct AttemptEnd {
     std::optional<ExitRecord> exit;  // absent: the supervisor itself was killed
     IntentRecord intent;
     std::vector<std::string> command;
@@ -24,7 +24,7 @@ struct Ending {
 };
 
 /// The finish request without its request id.
-[[nodiscard]] tuner::FinishRequest classify(const Ending& ending);
+[[nodiscard]] tuner::FinishRequest classify(const AttemptEnd& end);
 
 /// True if the text holds the words with which a known library reports that memory ran out.
 [[nodiscard]] bool says_out_of_memory(std::string_view text);

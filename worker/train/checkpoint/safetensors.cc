@@ -45,19 +45,19 @@ Error damaged(const std::string& what) {
 /// Parses the header; nlohmann/json keeps the last of two equal keys, the format forbids them.
 Result<nlohmann::ordered_json> parse_header(std::string_view text) {
     std::vector<std::set<std::string>> keys;
-    std::string fault;
+    std::string error;
     const auto watch = [&](int depth, nlohmann::ordered_json::parse_event_t event,
                            nlohmann::ordered_json& value) {
         using Event = nlohmann::ordered_json::parse_event_t;
-        if (depth > kHeaderDepthMax) fault = "its header is nested too deeply";
+        if (depth > kHeaderDepthMax) error = "its header is nested too deeply";
         if (event == Event::object_start) keys.emplace_back();
         if (event == Event::object_end) keys.pop_back();
         if (event == Event::key && !keys.back().insert(value.get<std::string>()).second)
-            fault = "its header has '" + value.get<std::string>() + "' twice";
-        return fault.empty();
+            error = "its header has '" + value.get<std::string>() + "' twice";
+        return error.empty();
     };
     auto header = nlohmann::ordered_json::parse(text, watch, /*allow_exceptions=*/false);
-    if (!fault.empty()) return damaged(fault);
+    if (!error.empty()) return damaged(error);
     if (header.is_discarded() || !header.is_object())
         return damaged("its header is not a JSON object");
     return header;
