@@ -1,3 +1,8 @@
+// Dataset puts the parts together: it validates the options against the index, plans epochs, hands
+// the order to a reader and saves or restores a position. Everything that decides the order is a
+// field of the saved state or part of its digest of settings and data, so that a restored run
+// continues with exactly the remaining samples or is refused.
+
 #include "loader/dataset.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// zstd and gzip behind one interface. Decompression writes into memory of the size that the index
+// states and never beyond it, so a hostile file cannot make it allocate; a result of any other size
+// is an error. Several frames or members in one file are read as their concatenation, as the tools
+// that write them define it.
+
 #include "loader/format/compression.h"
 
 #include <zlib.h>

@@ -1,3 +1,8 @@
+// CSV after RFC 4180. The parser walks the text once and gives out views of it; only a field with
+// doubled quotes is copied. The line is counted at line ends, the column comes from the offset when
+// an error needs it. The natural type of a column is found by a pass over all its values: it starts
+// as int and widens to float64 and then str at the first value that does not fit.
+
 #include "loader/format/csv.h"
 
 #include <algorithm>

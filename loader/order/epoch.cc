@@ -1,3 +1,9 @@
+// The order of one epoch in upstream's three steps. Sampling: how many samples each stream and
+// shard gives, drawn with upstream's generator and granularity. Shuffle: a permutation of the drawn
+// samples (shuffle.cc). Partition: which positions this rank reads (partition.cc). Each step
+// consumes the generators exactly as upstream does, so equal settings give equal orders, sample for
+// sample; when every sample is read once no id list is built.
+
 #include "loader/order/epoch.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Tables to a data set. Rows go through a packer into one writer, or into one writer per split, as
+// a dealer decides. Everything is written to a hidden folder beside the output and moved into place
+// at the end; an existing output is moved aside first and removed after that. The folder's owner
+// removes it on every other way out.
+
 #include "loader/tools/convert.h"
 
 #include <algorithm>

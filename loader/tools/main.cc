@@ -239,7 +239,7 @@ int run(int argc, char** argv) {
     inspect_verb->add_flag("--json", inspect_arguments.as_json);
     VerifyArguments verify_arguments;
     CLI::App* verify_verb = app.add_subcommand(
-        "verify", "Checks sizes, hashes and every value; exit code 1 on a fault");
+        "verify", "Checks sizes, hashes and every value; exit code 1 on an error");
     verify_verb->add_option("directory", verify_arguments.directory)->required();
     verify_verb->add_flag("--json", verify_arguments.as_json);
     BenchArguments bench_arguments;

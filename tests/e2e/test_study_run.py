@@ -196,13 +196,13 @@ def test_a_script_that_always_fails_is_said_early_and_where_its_output_is(tmp_pa
 
 
 @pytest.mark.parametrize("words, said", [
-    (["--bogus"], "unknown option '--bogus'; what a verb takes stands after it: tune VERB --bogus (tune --help)"),
+    (["--bogus"], "unknown option '--bogus'; options of a command follow it: tune COMMAND --bogus (tune --help)"),
     (["--versoin"], "unknown option '--versoin'; did you mean '--version'? (tune --help)"),
     (["--data", "d", "ls"], "unknown option '--data'"),
     (["-x"], "unknown option '-x'"),
-    (["runn"], "unknown verb 'runn'"),
+    (["runn"], "unknown command 'runn'"),
     (["ls", "--bogus"], "--bogus"),
-    ([], "what to do?"),
+    ([], "no command given"),
 ])
 def test_words_that_nothing_knows_are_named(tmp_path, words, said):
     done = tune(*words, cwd=tmp_path)
@@ -239,7 +239,7 @@ def test_the_time_budget_ends_running_trials(tmp_path):
     (["run"], "what to tune? Give a study file"),
     (["run", "-m", "loss", "lr", "--", "true"], "'lr' is neither a parameter (lr=0..1) nor a study file"),
     (["run", "-m", "loss", "x=0..1", "--", "python3", "no_such.py", "{args}"], "no file 'no_such.py' in "),
-    ([], "what to do?"),
+    ([], "no command given"),
 ])
 def test_bad_input_is_one_clear_sentence_and_exit_code_2(tmp_path, arguments, words):
     (tmp_path / "bad.yaml").write_text("metric: {name: loss}\nspace:\n  x: {float: [0, 1\n")

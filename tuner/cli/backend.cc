@@ -1,3 +1,8 @@
+// The two backends and the choice between them. RemoteBackend is the HTTP client; LocalBackend
+// calls the router of a server in this process, as the HTTP server would. A folder that another
+// process holds has that server's address in it, so it is asked there. Refusals of routes become
+// sentences for the command line.
+
 #include "tuner/cli/backend.h"
 
 #include <filesystem>

@@ -1,3 +1,8 @@
+// Opens the parts in the order of their dependencies and adds their routes. stop() first answers
+// the agents' polls, then lets requests finish, then stops alerts, webhooks and the store. The
+// address is written into the folder once the server listens and removed first when it stops, so
+// that who finds it can connect.
+
 #include "tuner/cli/local_server.h"
 
 #include <unistd.h>

@@ -1,3 +1,7 @@
+// File, NAME=SPEC arguments and flags become one study. A flag that changes a section is laid over
+// the section's JSON, and the result is read by the reader of study files: one set of rules and
+// messages checks all three sources. Flags come last, so they win.
+
 #include "tuner/cli/study_flags.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// The table of plots, the checks that all share (parameters and metric exist), and the ranking of
+// parameters by PED-ANOVA that decides which of many are shown.
+
 #include "tuner/plots/plots.h"
 
 #include <algorithm>

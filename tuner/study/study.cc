@@ -1,3 +1,8 @@
+// The state machine of a study; its invariants stand in study.h. Each change of a trial checks the
+// state that it leaves, so a call that comes too late or twice changes nothing. The sampler and the
+// pruner are built when first needed and observe the trials in log order; after a restart the same
+// calls in the same order give the same state, which the restart tests compare.
+
 #include "tuner/study/study.h"
 
 #include <algorithm>
@@ -432,10 +437,10 @@ Observation Study::observation_of(const Trial& trial) const {
 }
 
 void Study::tell_sampler(const Trial& trial) {
-    // What it does not know yet it is told by warm_up, as it is then.
+    // Trials that it does not know yet reach it through warm_up, as they are then.
     if (!sampler_ || trial.number >= sampler_knows_) return;
-    const Result<void> told = sampler_->observe(observation_of(trial));
-    TUNE_CHECK(told.has_value(), "points of a study lie in its space");
+    const Result<void> observed = sampler_->observe(observation_of(trial));
+    TUNE_CHECK(observed.has_value(), "points of a study lie in its space");
 }
 
 // --- rebuilding ----------------------------------------------------------------------------------
@@ -446,8 +451,8 @@ void Study::restore(Trial trial) {
     restore_next(std::move(trial), true);
 }
 
-/// The server ended before the trial of this number was on disk, though a later one is. Nobody was
-/// told of it; it waits to be run.
+/// The server ended before the trial of this number was on disk, though a later one is. Nobody
+/// has observed it; it waits to be run.
 void Study::restore_unwritten() {
     Trial trial;
     trial.number = trials_.size();
@@ -488,7 +493,7 @@ bool Study::needs_history() const {
 
 void Study::replay_reports(std::uint64_t number, const std::vector<Objective::Row>& rows) {
     if (history_known_) return;
-    // A value that was told at the end stands at the last step once more, and was no report.
+    // A final value stands at the last step once more, and was no report.
     std::unordered_set<std::int64_t> steps;
     for (const Objective::Row& row : rows)
         if (steps.insert(row.step).second)

@@ -1,3 +1,8 @@
+// Each budget is a sum or a flag that is updated when a trial ends, so asking whether the study is
+// over costs O(1). A cost counts once: as a metric by its greatest value over all attempts, as time
+// per attempt. With several objectives progress means a new point on the front, so the front is
+// kept.
+
 #include "tuner/study/study_end.h"
 
 #include <algorithm>

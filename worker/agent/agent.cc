@@ -1,3 +1,8 @@
+// Builds the agent from its parts and connects them: server client and outbox call in from their
+// threads, and everything is posted to the loop, which owns all attempts. Stopping is ordered: no
+// more leases, the attempts end (or are left running), their ends are delivered within a time
+// limit, then the threads stop. Every wait is for a condition, none for a time alone.
+
 #include "worker/agent/agent.h"
 
 #include <fcntl.h>

@@ -1,3 +1,8 @@
+// The loop of epochs and steps. Everything that a stop may interrupt is counted in one progress
+// record that goes into the checkpoint with the weights, the optimizer and the loader's position; a
+// run that is stopped, killed or preempted and started again therefore takes the same steps with
+// the same samples. Signals only set a flag that is looked at between steps.
+
 #include "worker/train/trainer.h"
 
 #include <algorithm>

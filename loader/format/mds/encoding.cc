@@ -1,3 +1,8 @@
+// A table of encodings gives kind, element type and size; encoding, checking and printing switch
+// over the kind. Texts of numbers are stored as Python's int(), float() and Decimal() would print
+// them, since upstream stores str() of the value. Payloads are untrusted input: every length is
+// compared with the bytes that are there before they are read.
+
 #include "loader/format/mds/encoding.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// Reading and writing of index.json. The reader collects the first error with the path of its field
+// and goes on, so that each function is a plain list of fields; numbers are bounded first, so that
+// no sum below can overflow, and then compared with each other (sizes, counts, offsets of a shard).
+// The writer prints keys and numbers in upstream's order and style, because its bytes are compared
+// with upstream's and hashed.
+
 #include "loader/format/mds/index.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Samples are encoded one after the other into one buffer; when a shard is closed, its header and
+// offset table are written before them. The kernel begins to bring each file to the disk at once,
+// finish() waits for all of them, and index.json, which alone makes the data set readable, is
+// written last. A crash therefore leaves either no index or a complete data set.
+
 #include "loader/format/mds/writer.h"
 
 #include <fcntl.h>

@@ -1,3 +1,7 @@
+// Starts this same program as `tune server` in a temporary folder, in a process group of its own,
+// and reads the address that it prints as JSON. The kernel ends it if this process dies
+// (PDEATHSIG), so a killed bench leaves no server; its folder is removed when it has ended.
+
 #include "tuner/cli/commands/bench_server.h"
 
 #include <fcntl.h>

@@ -1,3 +1,8 @@
+// `tune gc` asks the server (or opens the folder) and follows the job; `backup` and `restore` work
+// on the folder themselves, since a backup may be taken while a server runs and a restore must not.
+// All three show progress in one line and stop at Ctrl-C; nothing is printed to stdout before the
+// result.
+
 #include "tuner/cli/commands/maintenance_commands.h"
 
 #include <unistd.h>

@@ -22,7 +22,7 @@ using tuner::PrunerConfig;
 using tuner::PrunerType;
 using tuner::StudyConfig;
 
-/// More trials are not told apart from without an end; keeps products within 2^53.
+/// More trials than this count as endless; keeps products within 2^53.
 constexpr std::int64_t kTrialsPlannedMax = 1'000'000'000'000;
 
 struct Rung {

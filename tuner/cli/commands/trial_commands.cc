@@ -1,3 +1,7 @@
+// enqueue, rerun, ask and tell: arguments to a JSON body, one request, and its answer as a sentence
+// or as JSON. What makes a trial carries a random request id, so that a repeated call after a lost
+// answer makes no second one.
+
 #include "tuner/cli/commands/trial_commands.h"
 
 #include <cmath>

@@ -20,8 +20,8 @@ struct TrialArguments {
     BenchCommand bench = {};
 };
 
-/// Adds enqueue, rerun, ask, tell and bench. The verb that is parsed becomes `verb`. `words` and
-/// `verb` outlive the parser.
+/// Adds enqueue, rerun, ask, tell and bench. The verb that is parsed becomes `verb`. `arguments`
+/// and `verb` outlive the parser.
 void add_trial_verbs(CLI::App& app, TrialArguments& arguments, std::function<int()>& verb);
 
 }  // namespace tune::cli

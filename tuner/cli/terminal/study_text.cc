@@ -1,3 +1,7 @@
+// Tables and sentences from the JSON of the REST API; nothing here knows how it was obtained. The
+// command of a trial is filled in by the study's own template code, so that what is shown is what
+// the agent ran.
+
 #include "tuner/cli/terminal/study_text.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// A long-poll on the study's version; after each answer the running trials and the trials that have
+// ended since are read. Trials end in any order, so every number up to the first open one is known
+// to have ended, and a bit per trial above it says which were reported: each is reported exactly
+// once.
+
 #include "tuner/cli/terminal/study_watch.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// The report of an import or export as text and as JSON, from the same struct and one table of
+// counts. The verdict is a sentence of its own: what was verified, and what was not.
+
 #include "tuner/cli/transfer/transfer_text.h"
 
 #include <nlohmann/json.hpp>

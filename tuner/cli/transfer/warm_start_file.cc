@@ -1,3 +1,7 @@
+// Reads earlier trials from a file by what it is: an SQLite file is one of Optuna's, anything else
+// is JSON in one of two forms. Only complete trials with numbers count. What exceeds the limit is
+// cut at both ends of the ranking, because the server, which knows the goal, picks the best.
+
 #include "tuner/cli/transfer/warm_start_file.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Writes a study.yaml from the distributions of another tuner. Every distribution is expressed by
+// the options of our own kinds; where the two differ (steps on a log scale, clipped multiples) the
+// nearest one is chosen and a note at the top of the file says what changed. The text is written
+// line by line, as a person would, and the tests read it back with the reader of study files.
+
 #include "tuner/interop/foreign/builder.h"
 
 #include <algorithm>

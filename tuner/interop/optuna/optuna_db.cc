@@ -1,3 +1,8 @@
+// Reads and writes Optuna's SQLite storage, schema v3.2.0.a. A file to write is made under another
+// name, in one transaction, synced and renamed, so that it exists whole or not at all. A file to
+// read is opened read-only, its schema version is checked, and all values are taken as untrusted:
+// types, counts and references are checked row by row.
+
 #include "tuner/interop/optuna/optuna_db.h"
 
 #include <fcntl.h>

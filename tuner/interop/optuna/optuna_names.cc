@@ -1,3 +1,8 @@
+// Names that Optuna allows and we refuse get a usable one: refused characters become '_', and a
+// number makes the result unique. Names that need no change are taken first, so that adding a bad
+// name never renames a good one. Every place where a name stands (trials, attributes, JSON texts)
+// goes through the same map.
+
 #include "tuner/interop/optuna/optuna_names.h"
 
 #include <map>

@@ -1,3 +1,7 @@
+// An import is several transactions, since a study may be larger than one. A note is written first
+// and the study's own document last; a start that finds a note without its study deletes what the
+// import had written. A reader therefore sees either no study or all of it.
+
 #include "tuner/interop/optuna/optuna_writes.h"
 
 #include <algorithm>

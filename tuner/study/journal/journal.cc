@@ -1,3 +1,7 @@
+// Commands and documents of a study. The document holds what a restart needs; the MLflow run beside
+// it shows the same to other tools and may be edited by users. Both change in one transaction, so
+// they agree after a crash. Fields that earlier versions did not write have defaults.
+
 #include "tuner/study/journal/journal.h"
 
 #include <cstdio>

@@ -1,3 +1,8 @@
+// Points of an earlier study are matched by name; a value outside the new domain is left to the
+// sampler, and the same note about many points is counted once. Trials are ranked by non-dominated
+// sorting, which for one objective is the order of losses; the best are placed last in the history,
+// where samplers that weigh by age give them the most weight.
+
 #include "tuner/study/journal/warm_start.h"
 
 #include <algorithm>

@@ -36,7 +36,7 @@ Result<void> check_name(const std::string& name) {
 
 /// Trials whose reports are read before a server answers: about 0.3 s.
 constexpr std::size_t kHistoryAtOnceMax = 1000;
-/// Reports that a pruner is told before other calls get their turn.
+/// Reports that a pruner observes before other calls get their turn.
 constexpr std::size_t kHistorySlice = 10'000;
 
 std::uint64_t draw_seed() {
@@ -202,7 +202,7 @@ std::vector<Studies::Impl::Snapshot> Studies::Impl::with_reports(const Study& st
     return trials;
 }
 
-/// Pruners of large studies are told their history in the background, so that a server starts at
+/// Pruners of large studies observe their history in the background, so that a server starts at
 /// once.
 void Studies::Impl::prepare_large() {
     LockedBatch locked(*this);
@@ -406,7 +406,7 @@ void Studies::Impl::resume(LockedBatch& locked, Study& study, Wanted wanted) {
     after_change(locked, study);
 }
 
-/// Before trials start again after a rest or with another pruner: the pruner is told the history,
+/// Before trials start again after a rest or with another pruner: the pruner observes the history,
 /// on a reader thread.
 void Studies::Impl::prepare(LockedBatch& locked, Study& study) {
     if (!study.needs_history()) return;

@@ -267,11 +267,11 @@ void Studies::Impl::heartbeat(const std::string& agent_id, HeartbeatRequest requ
             lost_tokens.insert(token_of(attempt));
         }
     }
-    // What the agent was told already it is busy ending; saying it again at once would only spin.
-    std::set<std::string>& told = found->second.reported_lost;
+    // What was reported to the agent already, it is busy ending; repeating it at once would spin.
+    std::set<std::string>& reported = found->second.reported_lost;
     const bool has_new_lost =
-        !std::includes(told.begin(), told.end(), lost_tokens.begin(), lost_tokens.end());
-    told = std::move(lost_tokens);
+        !std::includes(reported.begin(), reported.end(), lost_tokens.begin(), lost_tokens.end());
+    reported = std::move(lost_tokens);
     const bool is_due = request.wait_ms <= 0 || has_new_lost || has_news(agent_id);
     heartbeat_polls_.remove_if([&locked, &agent_id](HeartbeatPoll& older) {
         if (older.agent_id != agent_id) return false;
@@ -317,7 +317,7 @@ void Studies::Impl::wake_heartbeat(LockedBatch& locked, const std::string& agent
     }
 }
 
-/// Asks whoever holds the attempt to end it. A client without a connection to be told over is told
+/// Asks whoever holds the attempt to end it. A client without a connection learns of it
 /// at its next report; when the study is over its attempt is cancelled at once.
 void Studies::Impl::direct(LockedBatch& locked, Study& study, Trial& trial, Action action,
                            std::string reason) {

@@ -105,7 +105,7 @@ void Studies::Impl::cancel_queued(LockedBatch& locked, Study& study, const std::
                      {.state = TrialState::kCancelled, .reason = reason, .now_ms = now_ms()});
 }
 
-/// A budget is used: nothing waits any more, and what runs is told to end.
+/// A budget is used: nothing waits any more, and what runs is asked to end.
 void Studies::Impl::stop_trials(LockedBatch& locked, Study& study, const std::string& reason) {
     cancel_queued(locked, study, reason);
     const std::set<std::uint64_t> running = study.running();

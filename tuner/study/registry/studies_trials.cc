@@ -362,7 +362,7 @@ void Studies::Impl::tell_after_metrics(TellRequest request, Done<void> done) {
     const Result<TrialRef> ref = find_named(request.trial);
     if (!ref) return locked.after([done, error = ref.error()] { done(error); });
     const Trial& trial = *ref->trial;
-    // The study ended meanwhile, which its client could not be told: late, not wrong.
+    // The study ended meanwhile, and its client could not know: late, not wrong.
     if (was_cancelled(trial, request.trial.attempt)) return locked.after([done] { done({}); });
     const bool is_same_request =
         !request.request_id.empty() && request.request_id == trial.finish_request;

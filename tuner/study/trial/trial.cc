@@ -1,3 +1,7 @@
+// A trial to and from its document. Fields at their default are not written: most trials have few,
+// and a study may have a million. Reading turns every missing or mistyped field into one error;
+// what exists only while a trial runs is made anew by the study.
+
 #include "tuner/study/trial/trial.h"
 
 #include <cmath>

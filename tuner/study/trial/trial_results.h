@@ -41,8 +41,8 @@ public:
         std::string bad_metric = {};
         bool is_nan = false;
     };
-    /// `told`: values that count instead of what arrived, the objectives, then the constraints; may
-    /// be shorter.
+    /// `given`: values that count instead of what arrived, the objectives, then the constraints;
+    /// may be shorter.
     [[nodiscard]] Outcome outcome(const std::vector<std::optional<double>>& given = {}) const;
 
 private:

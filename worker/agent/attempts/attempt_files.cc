@@ -1,3 +1,8 @@
+// JSON files are replaced by rename, so a kill leaves the old or the new content. The owner link is
+// the lock between supervisor and agent: symlink(2) succeeds for exactly one of them, and its
+// target says which. Damaged or missing fields read as defaults; the worst case is an attempt
+// reported as lost.
+
 #include "worker/agent/attempts/attempt_files.h"
 
 #include <fcntl.h>

@@ -1,3 +1,8 @@
+// The table of attempts, driven by events on the loop: a lease arrives, devices are free, a
+// supervisor's pidfd is readable, output was announced, the outbox has room. An attempt leaves the
+// table only when both its end and its logs are settled. The end of a process is seen through its
+// pidfd, never by polling; output is read before the end is judged, so no line is lost.
+
 #include "worker/agent/attempts/attempts.h"
 
 #include <fcntl.h>
@@ -262,7 +267,7 @@ void Attempts::on_wake() {
     const ssize_t count = read(wake_.get(), records, sizeof records);
     if (count <= 0) return;
     const std::size_t woken = static_cast<std::size_t>(count) / sizeof records[0];
-    if (woken >= std::size(records) / 2) {  // it may have been full: some were not told
+    if (woken >= std::size(records) / 2) {  // it may have been full: some wakes were lost
         std::vector<std::uint64_t> all;
         for (const auto& [serial, attempt] : attempts_) all.push_back(serial);
         for (const std::uint64_t serial : all) pump(serial);

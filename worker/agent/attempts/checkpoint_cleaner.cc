@@ -1,3 +1,7 @@
+// Answers about one study are merged while they wait: what any of them calls needless is needless
+// for ever, so their order does not matter. A folder is removed only if its name is a number inside
+// a folder of the root.
+
 #include "worker/agent/attempts/checkpoint_cleaner.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// The table of worker/README.md as a chain of rules, first match wins: never started, ended by us,
+// timed out, killed for memory, exit code, signal. What the agent itself caused comes before the
+// exit code, because a trial that is asked to stop may exit with anything.
+
 #include "worker/agent/attempts/exit_class.h"
 
 #include <signal.h>

@@ -1,5 +1,6 @@
 #pragma once
-// From how a process ended to what the server is told. Pure. The table is in worker/README.md.
+// From how a process ended to what is reported to the server. Pure. The table is in
+// worker/README.md.
 
 #include <optional>
 #include <string>

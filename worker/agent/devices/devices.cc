@@ -1,3 +1,8 @@
+// Cores are handed out whole, GPUs whole or in parts. A request is granted all or nothing. A
+// fraction goes to the GPU with the least left that has room (best fit), which keeps whole GPUs
+// free for those who ask for one. NVML is loaded at run time, so that a machine without a driver
+// needs none.
+
 #include "worker/agent/devices/devices.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,7 @@
+// A line is looked at in two ways: `tune: {...}` is parsed as JSON after bare NaN and infinities
+// were put in quotes, and each scrape pattern is matched with RE2, whose time is linear in the
+// line, so no pattern of a user can hang the agent.
+
 #include "worker/agent/output/metric_lines.h"
 
 #include <re2/re2.h>

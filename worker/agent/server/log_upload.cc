@@ -1,3 +1,8 @@
+// One thread uploads logs as artifacts. A waiting job is replaced by a later one of the same
+// attempt, and jobs of one run go in order, so the last upload is the complete log. A log whose
+// middle was given back to the disk is put together from its head, a line about the gap and its
+// tail.
+
 #include "worker/agent/server/log_upload.h"
 
 #include <fcntl.h>

@@ -1,3 +1,9 @@
+// Two loops, each with one request in flight. The lease loop asks for as many trials as slots are
+// free and repeats a request under the same id until it is answered, so a lost answer loses no
+// trial. The heartbeat loop names the attempts that are held; a directive or a lost attempt in the
+// answer goes to the agent once. Both wait on a condition variable between calls, and stop()
+// cancels what hangs.
+
 #include "worker/agent/server/server_client.h"
 
 #include <algorithm>
@@ -114,7 +120,7 @@ void ServerClient::stop(bool say_goodbye) {
     // A server that is gone already cannot hold a lease for us either.
     const Result<Json> ignored =
         clients_.goodbye->post(kRegisterPath, tuner::to_json(goodbye), kGoodbyeTimeout_ms);
-    if (!ignored) log_debug("the server was not told that the agent left");
+    if (!ignored) log_debug("the server could not be informed that the agent left");
 }
 
 std::string ServerClient::path(const char* call) const {

@@ -53,7 +53,7 @@ public:
     void stop_leasing();
     /// Somebody's call was answered with "unknown agent": registers anew.
     void register_again();
-    /// Ends the threads. With `say_goodbye` the server is told that this agent has no slots, so
+    /// Ends the threads. With `say_goodbye` the server learns that this agent has no slots, so
     /// that a lease given while we left goes to another at once. Idempotent.
     void stop(bool say_goodbye);
 

@@ -1,3 +1,8 @@
+// The supervisor's program lives in a memfd, so that it needs no file beside `tune`. It is started
+// with vfork semantics, which makes the cost independent of the agent's size. Processes are named
+// by pidfd and start time: a number alone may belong to another process by the time it is used.
+// After a supervisor died, its trial is found by the environment.
+
 #include "worker/agent/supervisor/launcher.h"
 
 #include <dirent.h>

@@ -1,3 +1,7 @@
+// Writer and strict reader of safetensors. The reader trusts nothing: the header's length, nesting,
+// keys and types are checked, sizes are multiplied with overflow checks, and the tensors must fill
+// the data exactly, without hole or overlap, as the reference implementation demands.
+
 #include "worker/train/checkpoint/safetensors.h"
 
 #include <algorithm>
