@@ -159,9 +159,8 @@ public:
                                  : (samples + options_.batch_size - 1) / options_.batch_size;
         if (batches_per_epoch_ == 0)
             return invalid_parameter("a rank is given " + std::to_string(samples) +
-                                     " samples an epoch, which is less than one batch of " +
-                                     std::to_string(options_.batch_size) +
-                                     "; do not drop the last one");
+                                     " samples per epoch, less than one batch of " +
+                                     std::to_string(options_.batch_size) + "; keep the last one");
         restart();
         return {};
     }

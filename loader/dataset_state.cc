@@ -18,7 +18,7 @@ Json DatasetState::to_json() const {
 }
 
 Result<DatasetState> DatasetState::from_json(const Json& json) {
-    if (!json.is_object()) return invalid_parameter("a loader state is a JSON object");
+    if (!json.is_object()) return invalid_parameter("a loader state must be a JSON object");
     std::optional<Error> error;
     const auto number = [&](const char* name, std::int64_t lowest, std::int64_t missing) {
         const auto found = json.find(name);

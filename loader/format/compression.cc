@@ -110,7 +110,7 @@ Result<Compression> parse_compression(std::string_view text) {
     const std::string_view name = text.substr(0, colon);
     if (name == "br" || name == "bz2" || name == "snappy")
         return Error{Code::kNotImplemented,
-                     "compression '" + std::string(name) + "' is not read here; zstd and gz are"};
+                     "compression '" + std::string(name) + "' is not supported; use zstd or gz"};
     if (name != "zstd" && name != "gz")
         return Error{Code::kInvalidParameterValue,
                      "unknown compression '" + std::string(text) + "'; known are zstd and gz"};

@@ -118,7 +118,7 @@ Result<Ids> stream_choices(const Ids& stream_samples, const std::vector<StreamWe
     if (relative > 0 && relative != weights.size())
         return invalid_parameter("either every stream has a proportion or none has");
     if (absolute > 0 && epoch_size > 0)
-        return invalid_parameter("an epoch size can not be given together with repeat or choose");
+        return invalid_parameter("an epoch size cannot be combined with repeat or choose");
     if (relative == 0 && epoch_size == 0) return absolute_choices(stream_samples, weights);
     std::vector<double> proportions;
     for (std::size_t i = 0; i < weights.size(); ++i)

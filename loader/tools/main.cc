@@ -147,7 +147,7 @@ int run_verify(const VerifyArguments& arguments) {
               counted(faulty, "faulty shard") + " of " + grouped(report.shards) + "\n");
         if (report.shards_without_hash > 0)
             print("  " + counted(report.shards_without_hash, "shard") +
-                  " without hashes: values changed inside them cannot be noticed\n");
+                  " have no hashes: changed values cannot be detected\n");
     }
     if (arguments.as_json) print(to_text(all) + "\n");
     return is_good ? 0 : kExitError;
@@ -218,7 +218,7 @@ void add_bench(CLI::App& app, BenchArguments& arguments) {
     verb->add_option("--threads", options.threads)->capture_default_str();
     verb->add_option("--shuffle-algo", arguments.algo)->capture_default_str();
     verb->add_flag("--no-shuffle", arguments.no_shuffle);
-    verb->add_option("--seconds", arguments.seconds, "Whole epochs for at least this long")
+    verb->add_option("--seconds", arguments.seconds, "Read whole epochs for at least this long")
         ->capture_default_str();
     verb->add_flag("--json", arguments.as_json);
 }

@@ -41,7 +41,7 @@ Result<tuner::StudySource> read_words(const std::vector<std::string>& words) {
         if (!source.file.empty())
             return Error{Code::kInvalidParameterValue,
                          "two study files: '" + source.file + "' and '" + word +
-                             "' (a parameter is NAME=SPEC, a command stands after --)"};
+                             "' (a parameter is NAME=SPEC; a command follows --)"};
         source.file = word;
     }
     if (source.file.empty()) return source;
@@ -125,7 +125,7 @@ Error explain_metric(Error error) {
 Result<StudyConfig> study_from_flags(const StudyFlags& flags, bool needs_command) {
     if (flags.words.empty() && flags.command.empty())
         return Error{Code::kInvalidParameterValue,
-                     "what to tune? Give a study file:  tune run study.yaml\n"
+                     "nothing to tune. Give a study file:  tune run study.yaml\n"
                      "or parameters, a metric and a command:  "
                      "tune run -n 50 -m loss:min lr=1e-5..1e-1:log -- python train.py {args}\n"
                      "More: tune run --help"};

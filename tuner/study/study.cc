@@ -84,7 +84,7 @@ Result<StudyState> study_state_from_name(std::string_view name) {
 
 std::string metric_never_arrived(const std::string& metric,
                                  const std::vector<std::string>& arrived) {
-    std::string text = "metric '" + metric + "' never arrived: the command ended well, but ";
+    std::string text = "metric '" + metric + "' never arrived: the command succeeded, but ";
     if (arrived.empty()) {
         text += "reported no metric";
     } else {
@@ -222,7 +222,7 @@ Trial& Study::add_trial(Point point, std::optional<Origin> origin, std::int64_t 
 }
 
 void Study::move(Trial& trial, TrialState state) {
-    TUNE_CHECK(!is_ended(trial.state), "an ended trial changes no more");
+    TUNE_CHECK(!is_ended(trial.state), "an ended trial cannot change");
     --counts_[static_cast<std::size_t>(trial.state)];
     ++counts_[static_cast<std::size_t>(state)];
     queued_.erase(trial.number);

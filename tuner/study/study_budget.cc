@@ -107,7 +107,7 @@ bool Study::complete_if_done(std::int64_t now_ms) {
             complete_with(StudyEnd::kSteps, "every member of the population has trained to step " +
                                                 std::to_string(config_.sampler.pbt.max));
         else
-            complete_with(StudyEnd::kSpace, "every point of the space was tried");
+            complete_with(StudyEnd::kSpace, "every point of the space has been tried");
         return true;
     }
     if (used) {
@@ -115,7 +115,7 @@ bool Study::complete_if_done(std::int64_t now_ms) {
         return true;
     }
     if (!lacks_room(now_ms)) return false;
-    complete_with(StudyEnd::kCost, "what is left of the cost budget is less than a trial costs");
+    complete_with(StudyEnd::kCost, "the remaining cost budget is less than the cost of a trial");
     return true;
 }
 

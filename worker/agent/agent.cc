@@ -63,8 +63,8 @@ Result<UniqueFd> lock_folder(const std::filesystem::path& state_dir) {
                                                   path.string() + "': " + std::strerror(errno)};
     if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
         return Error{Code::kResourceAlreadyExists,
-                     "another agent runs with the state folder '" + state_dir.string() +
-                         "'; stop it, or give this one a folder of its own"};
+                     "another agent uses the state folder '" + state_dir.string() +
+                         "'; stop it, or choose another folder for this agent"};
     return lock;
 }
 
@@ -263,8 +263,9 @@ void Agent::Impl::check_away() {
     if (away_ms < lease_ttl_ms_ + options.away_grace_ms) return arm_away_timer();
     if (attempts_->counts().running == 0) return;
     const std::string reason =
-        "the server had not answered for " + std::to_string(away_ms / 1000) + " s";
-    log_warning(reason + "; its trials are stopped, as it will have given them to others");
+        "the server has not responded for " + std::to_string(away_ms / 1000) + " s";
+    log_warning(reason +
+                "; its trials are stopped, because it has probably given them to other agents");
     attempts_->end_all(Intent::kAway, reason, false);
 }
 
@@ -289,7 +290,7 @@ void Agent::Impl::publish() {
 Result<void> Agent::Impl::start() {
     {
         const std::lock_guard lock(mutex_);
-        if (started_) return Error{Code::kInvalidState, "the agent was started already"};
+        if (started_) return Error{Code::kInvalidState, "the agent has already been started"};
         started_ = true;
     }
     last_contact_ms_ = loop_->now_ms();

@@ -198,7 +198,7 @@ Result<void> Trainer::continue_from(const Safetensors& parent) {
     TUNE_TRY_VOID(learner_->continue_from(parent));
     train_data_->start_epoch(progress_.epoch);
     progress_.step = progress_.epoch * train_data_->batches_per_epoch();
-    std::fprintf(stderr, "goes on from %s after epoch %lld\n", config_.resume_from.c_str(),
+    std::fprintf(stderr, "continues from %s after epoch %lld\n", config_.resume_from.c_str(),
                  static_cast<long long>(progress_.epoch));
     return {};
 }
@@ -335,7 +335,7 @@ void Trainer::end_epoch(const std::optional<Evaluation>& evaluation) {
     progress_.loss_samples = 0;
     save(progress_.best_epoch == progress_.epoch);
     if (const auto error = recorder_->take_checkpoint_error())
-        std::fprintf(stderr, "warning: %s; training goes on without this checkpoint\n",
+        std::fprintf(stderr, "warning: %s; training continues without this checkpoint\n",
                      error->text().c_str());
 }
 
@@ -349,7 +349,7 @@ void Trainer::save(bool with_best) {
 }
 
 void Trainer::report_start() {
-    std::fprintf(stderr, "%s, %lld parameters; %lld samples in %lld steps an epoch, %lld epochs\n",
+    std::fprintf(stderr, "%s, %lld parameters; %lld samples in %lld steps per epoch, %lld epochs\n",
                  learner_->python_source().c_str(),
                  static_cast<long long>(learner_->parameter_count()),
                  static_cast<long long>(train_data_->sample_count()),

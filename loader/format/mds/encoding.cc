@@ -321,9 +321,9 @@ Result<void> check_pil(Bytes payload) {
 Result<void> check_opaque(const Encoding& encoding, Bytes payload) {
     const std::string_view text = text_of(payload);
     if (encoding.name == "jpeg" && !text.starts_with("\xff\xd8"))
-        return data_loss("no JPEG file: it does not begin with ff d8");
+        return data_loss("not a JPEG file: it does not begin with ff d8");
     if (encoding.name == "png" && !text.starts_with("\x89PNG\r\n\x1a\n"))
-        return data_loss("no PNG file: it does not begin with PNG's signature");
+        return data_loss("not a PNG file: it does not begin with the PNG signature");
     return {};
 }
 
@@ -376,11 +376,11 @@ Result<void> check_payload(const Encoding& encoding, Bytes payload) {
             if (!is_utf8(text)) return data_loss("text that is not UTF-8");
             return {};
         case EncodingKind::kStrInt:
-            if (!is_decimal_integer(text)) return data_loss("text that is no whole number");
+            if (!is_decimal_integer(text)) return data_loss("text that is not a whole number");
             return {};
         case EncodingKind::kStrFloat:
         case EncodingKind::kStrDecimal:
-            if (!is_number_text(text)) return data_loss("text that is no number");
+            if (!is_number_text(text)) return data_loss("text that is not a number");
             return {};
         case EncodingKind::kJson:
             if (!is_python_json(text)) return data_loss("text that is not JSON");

@@ -171,7 +171,8 @@ Result<ShardInfo> parse_shard(const Json& json, std::size_t number) {
     Fields fields(json, place);
     const std::string format = fields.text("format");
     if (!fields.error() && format != "mds")
-        fields.fail("its format '" + format + "' is not read here; mds is", Code::kNotImplemented);
+        fields.fail("its format '" + format + "' is not supported; only mds is",
+                    Code::kNotImplemented);
     if (const Json* version = fields.get("version"); version && *version != 2)
         fields.fail("its version is " + version->dump() + ", only 2 is known");
     ShardInfo shard;

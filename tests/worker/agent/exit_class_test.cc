@@ -89,7 +89,7 @@ TEST(ExitClass, TimeOut) {
     end.exit->timed_out = true;
     end.timeout_ms = 1500;
     EXPECT_EQ(classify(end).outcome, Outcome::kFailed);
-    EXPECT_EQ(classify(end).reason, "ended after its time-out of 1.5 s");
+    EXPECT_EQ(classify(end).reason, "stopped after its timeout of 1.5 s");
     EXPECT_TRUE(classify(end).timed_out);
     end.exit->timed_out = false;
     EXPECT_FALSE(classify(end).timed_out);
@@ -107,7 +107,7 @@ TEST(ExitClass, CommandsThatCannotBeStarted) {
     };
     EXPECT_EQ(request(StartStep::kExec, ENOENT, "trian").outcome, Outcome::kBadConfig);
     EXPECT_EQ(request(StartStep::kExec, ENOENT, "trian").reason,
-              "command not found: 'trian' is in no folder of PATH (/bin)");
+              "command not found: 'trian' is not in PATH (/bin)");
     EXPECT_EQ(request(StartStep::kExec, ENOENT, "./x").outcome, Outcome::kBadConfig);
     EXPECT_NE(request(StartStep::kExec, EACCES, "./x").reason.find("chmod"), std::string::npos);
     EXPECT_EQ(request(StartStep::kWorkingDir, ENOENT, "x").outcome, Outcome::kBadConfig);

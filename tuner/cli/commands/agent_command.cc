@@ -36,7 +36,7 @@ int run_agent(const AgentCommand& options) {
     while (interrupts.wait(-1) != Interrupts::Event::kSignal) {
     }
     (*agent)->stop(worker::StopMode::kStop);
-    log_info("stopping; the running trials will be run again; once more ends them at once");
+    log_info("stopping; running trials will run again later. Press Ctrl-C again to kill them now");
     constexpr int kLook_ms = 100;
     while ((*agent)->status().running > 0)
         if (interrupts.wait(kLook_ms) == Interrupts::Event::kSignal)

@@ -235,7 +235,7 @@ std::string stats_text(const Json& stats) {
         table.row({what, result, number_text(one["p50_ms"], "%.2f ms"),
                    number_text(one["p99_ms"], "%.2f ms")});
     };
-    table.row({"start to the first answer", number_text(stats["start_ms"], "%.0f ms")});
+    table.row({"time to the first response", number_text(stats["start_ms"], "%.0f ms")});
     const Json& log_metric = stats["log_metric"];
     row("log-metric, " + to_text(log_metric["clients"]) + " clients",
         whole_text(log_metric["per_s"]) + "/s", log_metric);
@@ -248,11 +248,11 @@ std::string stats_text(const Json& stats) {
     table.row({"memory at the start; at the end", megabytes_text(stats["memory_start_bytes"]) +
                                                       "; " +
                                                       megabytes_text(stats["memory_bytes"])});
-    std::string text = table.text() + "Each answer to a write was on disk in " +
+    std::string text = table.text() + "Every write was on disk before its response, in " +
                        text_of(stats, "dir") + "; the clients share the " +
                        to_text(stats["processors"]) + " processors with the server.\n";
     if (stats["is_in_memory"] == true)
-        text += "That folder is in memory: see what your disk does with --dir DIR.\n";
+        text += "That folder is in memory. Use --dir DIR to measure a disk.\n";
     return text;
 }
 
@@ -260,7 +260,9 @@ Result<int> bench(const BenchCommand& options, Interrupts& interrupts) {
     std::error_code error;
     const std::filesystem::path dir = options.dir ? std::filesystem::path(*options.dir)
                                                   : std::filesystem::temp_directory_path(error);
-    if (error) return Error{Code::kResourceDoesNotExist, "no temporary folder; name one: --dir"};
+    if (error)
+        return Error{Code::kResourceDoesNotExist,
+                     "there is no temporary folder; name one with --dir"};
     struct statfs system {};
     const bool is_in_memory = statfs(dir.c_str(), &system) == 0 && system.f_type == TMPFS_MAGIC;
     const auto begin = Clock::now();
@@ -275,7 +277,7 @@ Result<int> bench(const BenchCommand& options, Interrupts& interrupts) {
     if (!measured) {
         Error error = measured.error();
         if (const std::string words = server->last_words(); !words.empty())
-            error.message += "; the server's last words: " + words;
+            error.message += "; the server's last output: " + words;
         return error;
     }
     if (!*measured) return kExitInterrupted;

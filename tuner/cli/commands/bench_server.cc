@@ -45,7 +45,7 @@ std::string read_line(int fd) {
 Result<std::unique_ptr<BenchServer>> BenchServer::start(const fs::path& dir) {
     std::string folder = (dir / "tune-bench-XXXXXX").string();
     if (mkdtemp(folder.data()) == nullptr)
-        return system_error("cannot make a folder in " + dir.string());
+        return system_error("cannot create a folder in " + dir.string());
     std::unique_ptr<BenchServer> server(new BenchServer(folder));
     TUNE_TRY_VOID(server->spawn());
     return server;

@@ -82,10 +82,10 @@ std::string gc_text(const Json& result, bool dry_run, const std::string& where) 
             counted(result, "artifact_folders", "artifact folders") + " from " + where + "\n";
     if (result.value("artifact_folders_elsewhere", 0) > 0)
         text += counted(result, "artifact_folders_elsewhere",
-                        "artifact folders lie elsewhere and were left alone\n");
+                        "artifact folders are stored elsewhere and were not touched\n");
     if (result.value("artifact_folders_failed", 0) > 0)
         text += counted(result, "artifact_folders_failed",
-                        "artifact folders could not be removed; the next gc tries again\n");
+                        "artifact folders could not be removed; the next gc will retry\n");
     const double before = result.value("file_bytes_before", 0.0);
     const double after = result.value("file_bytes", 0.0);
     const double free_bytes = result.value("free_bytes", 0.0);
@@ -136,7 +136,7 @@ tracker::Report reporter(ProgressLine& line, Interrupts& interrupts, bool& is_in
 int finish(const Result<tracker::BackupReport>& report, bool is_interrupted, bool json,
            const std::string& text) {
     if (is_interrupted) {
-        std::fprintf(stderr, "tune: interrupted; nothing was changed\n");
+        std::fprintf(stderr, "tune: interrupted; nothing has changed\n");
         return kExitInterrupted;
     }
     if (!report) return fail(report.error(), json);

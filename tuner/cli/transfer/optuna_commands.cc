@@ -154,7 +154,7 @@ int run_import_optuna(const ImportCommand& options) {
     std::string text = "Imported " + std::to_string(imported->trials) + " trials as the study " +
                        printable(imported->study) + "\n";
     for (const std::string& sentence : imported->notes) text += "  " + printable(sentence) + "\n";
-    print(text + "Go on with it: tune resume " + shell_word(imported->study) + " --data " +
+    print(text + "Continue it: tune resume " + shell_word(imported->study) + " --data " +
           shell_word(options.data) + "\n");
     return kExitOk;
 }

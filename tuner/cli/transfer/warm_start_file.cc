@@ -89,7 +89,7 @@ Result<void> read_warm_start_file(Json& warm_start) {
         return !is_finite(trial.value) ||
                !std::all_of(trial.more_values.begin(), trial.more_values.end(), is_finite);
     });
-    if (trials.empty()) return bad_file(file, "no trial in it is complete");
+    if (trials.empty()) return bad_file(file, "it has no complete trial");
     // Which are the best the server says, by the goal of the new study; both ends of a long list
     // hold them.
     warm_start.erase(from);

@@ -151,7 +151,7 @@ Json StudyBuilder::spec_of(Place place, const std::string& name, const ForeignDo
         }
         if (is_cut) {
             note(place, name + ": only multiples of " + number_text(step) +
-                            "; the bounds themselves, which are none, are left out");
+                            "; the bounds are not multiples and are left out");
             if (low < domain.low) low = multiple(first + 1, step);
             if (high > domain.high) high = multiple(last - 1, step);
         }

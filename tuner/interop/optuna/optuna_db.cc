@@ -258,7 +258,7 @@ private:
         const std::string there = names.empty() ? "none" : names;
         return Error{Code::kResourceDoesNotExist,
                      name.empty()
-                         ? "say which of its studies with --study NAME; there are: " + there
+                         ? "it holds several studies; choose one with --study NAME: " + there
                          : "it has no study '" + name + "'; there are: " + there};
     }
 
@@ -348,7 +348,7 @@ Result<void> write_optuna_db(const std::filesystem::path& file, const OptunaStud
     std::error_code error;
     if (std::filesystem::exists(file, error))
         return Error{Code::kResourceAlreadyExists,
-                     file.string() + " exists; name a file that does not"};
+                     file.string() + " already exists; choose another file"};
     std::filesystem::path partial = file;
     partial += ".part" + std::to_string(::getpid());
     std::filesystem::remove(partial, error);

@@ -168,7 +168,7 @@ Result<OptunaStudy> to_optuna(const Json& study, const Json& trials) {
         return made;
     } catch (const Json::exception& error) {
         return Error{Code::kInvalidParameterValue,
-                     std::string("the server's answer is no study: ") + error.what()};
+                     std::string("the server's response is not a study: ") + error.what()};
     }
 }
 

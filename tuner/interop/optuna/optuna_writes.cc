@@ -160,9 +160,9 @@ Result<void> check_free(const tracker::Store& store, const std::string& name) {
     TUNE_TRY(studies, store.list_documents(kStudyCollection));
     for (const tracker::Document& document : studies)
         if (document.key == name)
-            return Error{Code::kResourceAlreadyExists,
-                         "there is a study '" + name +
-                             "' already; give this one another name with --as NAME"};
+            return Error{
+                Code::kResourceAlreadyExists,
+                "there is a study '" + name + "' already; choose another name with --as NAME"};
     return {};
 }
 
@@ -224,7 +224,7 @@ Result<void> store_trials(tracker::Store& store, const ImportedStudy& imported, 
         batches.add(create_trial_commands(study, *added));
         TUNE_TRY_VOID(batches.send_if_many());
     }
-    study.set_state(StudyState::kPaused, "imported from Optuna; resume it to go on");
+    study.set_state(StudyState::kPaused, "imported from Optuna; resume it to continue");
     std::vector<Command> last_batch = create_study_commands(study);
     add_tags(last_batch, study.identity().run_id, imported.tags);
     batches.add(std::move(last_batch));

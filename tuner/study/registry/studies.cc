@@ -242,9 +242,9 @@ Study* Studies::Impl::find_study(std::string_view name) const {
 
 Error Studies::Impl::no_such_study(std::string_view name) const {
     if (const auto aside = unreadable_.find(name); aside != unreadable_.end())
-        return {Code::kDataLoss,
-                "study '" + aside->first + "' cannot be read and is set aside as it is (" +
-                    aside->second + "); a newer `tune` or a backup may have it whole"};
+        return {Code::kDataLoss, "study '" + aside->first +
+                                     "' cannot be read and is left as it is (" + aside->second +
+                                     "); a newer `tune` or a backup may have a readable copy"};
     return {Code::kResourceDoesNotExist,
             "there is no study '" + std::string(name) + "'; `tune ls` lists them"};
 }
@@ -379,9 +379,9 @@ Result<void> Studies::Impl::take_other_config(Study& study, StudyConfig config,
     }
     if (options.extend && is_space_alone) return study.extend(std::move(config));
     return Error{Code::kResourceConflict,
-                 "study '" + study.name() + "' exists and is another one: " + list_of(differences) +
-                     ". Give this one another name" + (is_space_alone ? "," : " or") +
-                     " undo the change to go on with it" +
+                 "study '" + study.name() + "' already exists and differs: " +
+                     list_of(differences) + ". Choose another name" +
+                     (is_space_alone ? "," : " or") + " undo the change to continue it" +
                      (is_space_alone ? ", or extend it (--extend, \"extend\": true): its trials "
                                        "then count with the init of parameters that are new."
                                      : ".")};
@@ -429,7 +429,8 @@ void Studies::Impl::prepare(LockedBatch& locked, Study& study) {
         }
     };
     locked.after([this, job = std::move(job)] {
-        if (!store_.post_read(job)) log_warning("the pruner starts without its history: busy");
+        if (!store_.post_read(job))
+            log_warning("the pruner starts without its history: the server is busy");
     });
 }
 

@@ -143,7 +143,7 @@ void Studies::Impl::expire_leases(LockedBatch& locked, Study& study) {
         const std::string who = holder.agent_id.empty() ? "its client" : "its agent";
         study.lose_attempt(trial,
                            who + (trial.worker.empty() ? "" : " on " + trial.worker) +
-                               " was not heard of for " + duration_text(holder.ttl_ms),
+                               " has been silent for " + duration_text(holder.ttl_ms),
                            now_ms());
         write_trial(locked, study, trial, nullptr, {});
         any = true;

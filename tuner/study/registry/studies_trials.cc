@@ -141,7 +141,7 @@ Result<void> Studies::Impl::check_held_by_client(const TrialRef& ref, int attemp
     const Holder& holder = trial.progress->holder;
     if (!holder.agent_id.empty())
         return Error{Code::kResourceConflict,
-                     words + " is run by the agent on " + trial.worker + ", not by a client"};
+                     words + " is running on the agent on " + trial.worker + ", not by a client"};
     if (attempt == 0 && holder.ttl_ms > 0)
         return Error{Code::kInvalidParameterValue,
                      words +

@@ -93,8 +93,8 @@ void Studies::Impl::trial_written(LockedBatch& locked, Study& study, Trial& tria
     const bool is_lost_run = is_permanent(result.error()) && !creates && sync.run_confirmed;
     if (is_lost_run && !sync.detached) {
         log_warning("study '" + study.name() + "', trial " + std::to_string(trial.number) +
-                    ": its run cannot be changed any more (" + result.error().message +
-                    "); the trial goes on without it");
+                    ": its run can no longer be changed (" + result.error().message +
+                    "); the trial continues without it");
         sync.detached = true;
         return write_trial(locked, study, trial, nullptr, written);
     }

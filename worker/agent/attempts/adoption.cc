@@ -53,7 +53,7 @@ Attempts::Adoption Attempts::adopt(const std::filesystem::path& directory) {
     const Result<Owner> owner = files.read_or_take_ownership();
     if (!record || !owner || owner->pid == 0) {
         // Never begun: the server learns from our registration that we do not have it.
-        if (!record) log_warning("an attempt was left unusable: " + record.error().text());
+        if (!record) log_warning("an attempt cannot be taken over: " + record.error().text());
         files.remove();
         return Adoption::kNothing;
     }

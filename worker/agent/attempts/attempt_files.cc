@@ -96,7 +96,7 @@ Result<void> AttemptFiles::create(const AttemptRecord& record) const {
     std::filesystem::create_directory(directory_, error);
     if (error)
         return Error{Code::kInternalError,
-                     "cannot make the folder '" + directory_.string() + "': " + error.message()};
+                     "cannot create the folder '" + directory_.string() + "': " + error.message()};
     const Json json = {{"serial", record.serial},
                        {"lease", tuner::to_json(record.lease)},
                        {"server_url", record.server_url},

@@ -72,7 +72,7 @@ void Attempts::lose(const tuner::AttemptId& id) {
 void Attempts::on_stale(std::uint64_t serial) {
     Attempt* attempt = find(serial);
     if (attempt == nullptr || !attempt->alive) return;
-    end(*attempt, Intent::kLost, "the server gave the attempt up", SIGTERM);
+    end(*attempt, Intent::kLost, "the server gave up the attempt", SIGTERM);
     publish();
 }
 
@@ -150,7 +150,7 @@ void Attempts::conclude(Attempt& attempt) {
     // It may be why a trial that ended well has no value.
     if (request.outcome == tuner::Outcome::kDone && lines.malformed_count() > 0)
         request.reason =
-            "a 'tune:' line was not understood: " + last_line(lines.malformed_example(), 400);
+            "a 'tune:' line could not be read: " + last_line(lines.malformed_example(), 400);
     write_notes(attempt, request);
     ++finished_;
     const std::uint64_t serial = attempt.record.serial;
@@ -175,7 +175,7 @@ void Attempts::write_notes(const Attempt& attempt, const tuner::FinishRequest& r
             "processes of the trial did not end within the grace time after "
             "SIGTERM and were killed");
     if (attempt.exit && attempt.exit->swept && !attempt.exit->killed)
-        attempt.files.note("the trial left processes behind, which were ended");
+        attempt.files.note("the trial left processes behind; they were terminated");
     if (attempt.exit && attempt.exit->lost_bytes[0] + attempt.exit->lost_bytes[1] > 0)
         attempt.files.note(
             std::to_string(attempt.exit->lost_bytes[0] + attempt.exit->lost_bytes[1]) +

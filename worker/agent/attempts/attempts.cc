@@ -178,11 +178,11 @@ Result<std::filesystem::path> Attempts::find_parent(const tuner::Lease& lease,
     };
     // An attempt that was interrupted has a checkpoint of its own.
     if (is_filled(directory) || is_filled(checkpoint_dir)) return directory;
-    return Error{Code::kInvalidParameterValue,
-                 "there is no checkpoint in '" + directory.string() +
-                     "', which this trial continues: the command must leave one in "
-                     "TUNE_CHECKPOINT_DIR, and agents on several machines need a common folder "
-                     "(--state)"};
+    return Error{
+        Code::kInvalidParameterValue,
+        "there is no checkpoint in '" + directory.string() +
+            "', which this trial continues: the command must write one to TUNE_CHECKPOINT_DIR, and "
+            "agents on several machines need a shared folder (--state)"};
 }
 
 Result<std::filesystem::path> Attempts::make_checkpoint_dir(const tuner::Lease& lease) {
@@ -191,7 +191,7 @@ Result<std::filesystem::path> Attempts::make_checkpoint_dir(const tuner::Lease& 
     std::error_code error;
     std::filesystem::create_directories(directory, error);
     if (error)
-        return Error{Code::kInternalError, "cannot make the checkpoint folder '" +
+        return Error{Code::kInternalError, "cannot create the checkpoint folder '" +
                                                directory.string() + "': " + error.message()};
     return directory;
 }

@@ -56,8 +56,8 @@ Verdict never_started(const AttemptEnd& end) {
         default: return {Outcome::kLost, "the trial could not be started: " + system};
     }
     if (exit.failed_errno == ENOENT && program.find('/') == std::string::npos)
-        return {Outcome::kBadConfig, "command not found: '" + program +
-                                         "' is in no folder of PATH (" + end.search_path + ")"};
+        return {Outcome::kBadConfig,
+                "command not found: '" + program + "' is not in PATH (" + end.search_path + ")"};
     if (exit.failed_errno == ENOENT)
         return {Outcome::kBadConfig, "command not found: there is no '" + program +
                                          "', or the interpreter that its first line names"};
@@ -85,7 +85,7 @@ Verdict exited(const AttemptEnd& end, int code) {
         case 0: return {Outcome::kDone, ""};
         case kExitPruned: return {Outcome::kPruned, "the trial pruned itself (exit code 10)"};
         case kExitPreempted:
-            return {Outcome::kPreempted, "the trial asked to be run again (exit code 11)"};
+            return {Outcome::kPreempted, "the trial asked to run again (exit code 11)"};
         case kExitOom: return {Outcome::kOom, with_last_words("out of memory (exit code 12)", end)};
         case kExitBadConfig:
             return {Outcome::kBadConfig, with_last_words("bad configuration (exit code 13)", end)};
@@ -104,13 +104,13 @@ Verdict verdict_of(const AttemptEnd& end) {
     if (exit.failed_step != StartStep::kNone) return never_started(end);
     if (exit.stopped && end.intent.intent != Intent::kNone) return ended_by_us(end);
     if (exit.timed_out)
-        return {Outcome::kFailed, "ended after its time-out of " +
+        return {Outcome::kFailed, "stopped after its timeout of " +
                                       std::to_string(end.timeout_ms / 1000) + "." +
                                       std::to_string(end.timeout_ms % 1000 / 100) + " s"};
     // A shell reports its child's SIGKILL as 137.
     const bool killed = exit.signal == SIGKILL || exit.exit_code == 128 + SIGKILL;
     if (killed && end.oom_killed && !exit.killed)
-        return {Outcome::kOom, "killed by the system for want of memory"};
+        return {Outcome::kOom, "killed by the system because memory ran out"};
     if (exit.signal == 0) return exited(end, exit.exit_code);
     if (exit.signal == SIGABRT && says_out_of_memory(end.err_tail))
         return {Outcome::kOom, with_last_words("out of memory", end)};

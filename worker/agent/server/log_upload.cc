@@ -31,7 +31,7 @@ Result<std::string> proxied_folder(std::string location) {
     if (!location.starts_with(kProxyScheme))
         return Error{Code::kInvalidParameterValue,
                      "the experiment keeps its artifacts at '" + location +
-                         "', which the server does not serve; logs stay on the agent's machine"};
+                         "', which the server does not serve; logs stay on this machine"};
     location.erase(0, kProxyScheme.size());
     if (location.starts_with("//")) {
         const std::size_t slash = location.find('/', 2);

@@ -450,7 +450,7 @@ bool prepare(Supervisor& self) {
 int main(int argc, char** argv) {
     close(3);  // this program's own image, which the agent hands over as descriptor 3
     if (argc <= kArgumentsBeforeCommand) {
-        fputs("tune-supervisor is started by the tune agent and is of no use by itself.\n", stderr);
+        fputs("tune-supervisor is started by the tune agent; it cannot be used alone.\n", stderr);
         return 2;
     }
     Supervisor self = {};

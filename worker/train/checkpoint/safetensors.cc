@@ -43,7 +43,7 @@ constexpr std::array<std::pair<std::string_view, std::size_t>, 15> kElementBytes
 }};
 
 Error damaged(const std::string& what) {
-    return Error{Code::kDataLoss, "not a whole safetensors file: " + what};
+    return Error{Code::kDataLoss, "not a complete safetensors file: " + what};
 }
 
 /// Parses the header; nlohmann/json keeps the last of two equal keys, the format forbids them.
@@ -73,7 +73,7 @@ Result<std::vector<std::uint64_t>> integers(const nlohmann::ordered_json& json,
     std::vector<std::uint64_t> values;
     if (!json.is_array()) return damaged(what + " is not a list");
     for (const auto& item : json) {
-        if (!item.is_number_unsigned()) return damaged(what + " holds something else than sizes");
+        if (!item.is_number_unsigned()) return damaged(what + " holds something other than sizes");
         values.push_back(item.get<std::uint64_t>());
     }
     return values;
@@ -112,7 +112,7 @@ Result<Entry> parse_entry(const std::string& name, const nlohmann::ordered_json&
         return damaged("the offsets of '" + name + "' are not a begin and an end");
     const auto bytes = byte_count(shape, element);
     if (!bytes || *bytes != offsets[1] - offsets[0])
-        return damaged("'" + name + "' has another size than its shape and dtype give");
+        return damaged("'" + name + "' has a size that does not match its shape and dtype");
     entry.tensor.shape.assign(shape.begin(), shape.end());
     entry.begin = offsets[0];
     entry.end = offsets[1];
