@@ -46,7 +46,7 @@ std::size_t too_deep_at(std::string_view text) {
     return 0;
 }
 
-Error fault_at(std::string_view text, std::size_t byte, const std::string& what) {
+Error error_at(std::string_view text, std::size_t byte, const std::string& what) {
     const Position position = position_of(text, byte);
     return Error{Code::kInvalidParameterValue, "invalid JSON at line " +
                                                    std::to_string(position.line) + ", column " +
@@ -62,15 +62,15 @@ std::string reason_in(const std::string& parser_text) {
 
 Result<Json> parse(std::string_view text, bool comments) {
     if (const std::size_t byte = too_deep_at(text); byte != 0)
-        return fault_at(text, byte,
+        return error_at(text, byte,
                         "nested deeper than " + std::to_string(kJsonDepthMax) + " levels");
     try {
         return Json::parse(text, nullptr, true, comments);
-    } catch (const Json::parse_error& fault) {
-        return fault_at(text, fault.byte, reason_in(fault.what()));
-    } catch (const Json::exception& fault) {
+    } catch (const Json::parse_error& error) {
+        return error_at(text, error.byte, reason_in(error.what()));
+    } catch (const Json::exception& error) {
         return Error{Code::kInvalidParameterValue,
-                     std::string("invalid JSON: ") + reason_in(fault.what())};
+                     std::string("invalid JSON: ") + reason_in(error.what())};
     }
 }
 

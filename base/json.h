@@ -13,7 +13,7 @@ namespace tune {
 using Json = nlohmann::json;
 
 /// Parses UTF-8 JSON. Nesting deeper than `kJsonDepthMax` (base/limits.h) is refused before it can
-/// exhaust the stack. Errors: kInvalidParameterValue with line and column of the first fault.
+/// exhaust the stack. Errors: kInvalidParameterValue with line and column of the first error.
 [[nodiscard]] Result<Json> parse_json(std::string_view text);
 
 /// As parse_json, but `//` and `/* */` comments are allowed (files written by people).

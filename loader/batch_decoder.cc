@@ -1,3 +1,9 @@
+// Copies the samples of one batch out of their shards. When every column has a fixed size and every
+// shard is mapped, a sample is one copy per column, with its bytes prefetched a few samples ahead:
+// shuffled samples lie anywhere, so the wait for memory is what such a batch costs. All other
+// batches go through the checks of each payload. Both ways write the same bytes, and neither shares
+// state, so threads may fill several batches at once.
+
 #include "loader/batch_decoder.h"
 
 #include <algorithm>

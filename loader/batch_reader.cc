@@ -1,3 +1,9 @@
+// Two readers of the same order. InlineReader decodes in next(). ThreadedReader hands out tickets
+// in the order of the plan under one mutex; a thread decodes the batch of its ticket without the
+// lock, and next() waits for the first ticket only. So the consumer sees the plan's order whichever
+// thread is faster. A slot is taken when its ticket is made, which bounds the memory; seek() bumps
+// the generation, and threads give back what belongs to an older one.
+
 #include "loader/batch_reader.h"
 
 namespace tune::loader {

@@ -1,3 +1,8 @@
+// Dataset puts the parts together: it validates the options against the index, plans epochs, hands
+// the order to a reader and saves or restores a position. Everything that decides the order is a
+// field of the saved state or part of its digest of settings and data, so that a restored run
+// continues with exactly the remaining samples or is refused.
+
 #include "loader/dataset.h"
 
 #include <algorithm>
@@ -154,9 +159,8 @@ public:
                                  : (samples + options_.batch_size - 1) / options_.batch_size;
         if (batches_per_epoch_ == 0)
             return invalid_parameter("a rank is given " + std::to_string(samples) +
-                                     " samples an epoch, which is less than one batch of " +
-                                     std::to_string(options_.batch_size) +
-                                     "; do not drop the last one");
+                                     " samples per epoch, less than one batch of " +
+                                     std::to_string(options_.batch_size) + "; keep the last one");
         restart();
         return {};
     }

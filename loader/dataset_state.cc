@@ -18,19 +18,19 @@ Json DatasetState::to_json() const {
 }
 
 Result<DatasetState> DatasetState::from_json(const Json& json) {
-    if (!json.is_object()) return invalid_parameter("a loader state is a JSON object");
-    std::optional<Error> fault;
+    if (!json.is_object()) return invalid_parameter("a loader state must be a JSON object");
+    std::optional<Error> error;
     const auto number = [&](const char* name, std::int64_t lowest, std::int64_t missing) {
         const auto found = json.find(name);
         if (found == json.end() || found->is_null()) {
-            if (missing < 0 && !fault)
-                fault = invalid_parameter(std::string("the loader state lacks '") + name + "'");
+            if (missing < 0 && !error)
+                error = invalid_parameter(std::string("the loader state lacks '") + name + "'");
             return missing;
         }
         if (found->is_number_integer() && *found >= lowest && *found <= (std::int64_t{1} << 62))
             return found->get<std::int64_t>();
-        if (!fault)
-            fault = invalid_parameter(std::string("'") + name + "' of the loader state is " +
+        if (!error)
+            error = invalid_parameter(std::string("'") + name + "' of the loader state is " +
                                       found->dump() + ", not a whole number from " +
                                       std::to_string(lowest) + " on");
         return missing;
@@ -39,8 +39,8 @@ Result<DatasetState> DatasetState::from_json(const Json& json) {
         const auto found = json.find(name);
         if (found == json.end() || found->is_null()) return std::string();
         if (found->is_string()) return found->get<std::string>();
-        if (!fault)
-            fault = invalid_parameter(std::string("'") + name + "' of the loader state is no text");
+        if (!error)
+            error = invalid_parameter(std::string("'") + name + "' of the loader state is no text");
         return std::string();
     };
     DatasetState state;
@@ -52,7 +52,7 @@ Result<DatasetState> DatasetState::from_json(const Json& json) {
     state.initial_physical_nodes = number("initial_physical_nodes", 0, 0);
     state.order = text("order");
     state.index_digest = text("index_digest");
-    if (fault) return *std::move(fault);
+    if (error) return *std::move(error);
     return state;
 }
 

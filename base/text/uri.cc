@@ -1,3 +1,9 @@
+// Splitting of URIs in the order of urllib.parse: strip, cut off the scheme, then the authority,
+// then query and fragment. MLflow decides with that parser what a source names, so a split that is
+// only equivalent for well-formed URIs would open what MLflow refuses. split_authority() judges
+// nothing: it reports what is odd, and each caller (the client's address, a webhook's target, a
+// Host header) has its own rule for that.
+
 #include "base/text/uri.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// zstd and gzip behind one interface. Decompression writes into memory of the size that the index
+// states and never beyond it, so a hostile file cannot make it allocate; a result of any other size
+// is an error. Several frames or members in one file are read as their concatenation, as the tools
+// that write them define it.
+
 #include "loader/format/compression.h"
 
 #include <zlib.h>
@@ -105,7 +110,7 @@ Result<Compression> parse_compression(std::string_view text) {
     const std::string_view name = text.substr(0, colon);
     if (name == "br" || name == "bz2" || name == "snappy")
         return Error{Code::kNotImplemented,
-                     "compression '" + std::string(name) + "' is not read here; zstd and gz are"};
+                     "compression '" + std::string(name) + "' is not supported; use zstd or gz"};
     if (name != "zstd" && name != "gz")
         return Error{Code::kInvalidParameterValue,
                      "unknown compression '" + std::string(text) + "'; known are zstd and gz"};
@@ -114,11 +119,11 @@ Result<Compression> parse_compression(std::string_view text) {
                             is_zstd ? 3 : 9};
     if (colon == std::string_view::npos) return compression;
     const std::string_view level = text.substr(colon + 1);
-    const auto [end, fault] =
+    const auto [end, error] =
         std::from_chars(level.data(), level.data() + level.size(), compression.level);
     const int lowest = is_zstd ? 1 : 0;
     const int highest = is_zstd ? 22 : 9;
-    if (fault != std::errc{} || end != level.data() + level.size() || compression.level < lowest ||
+    if (error != std::errc{} || end != level.data() + level.size() || compression.level < lowest ||
         compression.level > highest)
         return Error{Code::kInvalidParameterValue,
                      "the level of compression '" + std::string(text) + "' must lie in " +

@@ -18,7 +18,7 @@ struct Compression {
     CompressionKind kind = CompressionKind::kZstd;
     int level = 3;
 
-    /// The file name's ending, without the dot: "zstd" or "gz".
+    /// The file name's extension, without the dot: "zstd" or "gz".
     [[nodiscard]] std::string_view extension() const;
 };
 

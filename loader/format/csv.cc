@@ -1,3 +1,8 @@
+// CSV after RFC 4180. The parser walks the text once and gives out views of it; only a field with
+// doubled quotes is copied. The line is counted at line ends, the column comes from the offset when
+// an error needs it. The natural type of a column is found by a pass over all its values: it starts
+// as int and widens to float64 and then str at the first value that does not fit.
+
 #include "loader/format/csv.h"
 
 #include <algorithm>
@@ -49,7 +54,7 @@ public:
     }
 
 private:
-    [[nodiscard]] Error fault(std::size_t at, std::string message) const {
+    [[nodiscard]] Error error_at(std::size_t at, std::string message) const {
         return Error{Code::kInvalidParameterValue, "line " + std::to_string(line_) + ", column " +
                                                        std::to_string(at - line_begin_ + 1) + ": " +
                                                        std::move(message)};
@@ -71,9 +76,9 @@ private:
         const std::size_t begin = at_;
         while (!at_line_end() && text_[at_] != separator_) {
             if (text_[at_] == '"')
-                return fault(at_,
-                             "a quote inside a field that does not begin with one; put the "
-                             "field in quotes and double the quotes in it");
+                return error_at(at_,
+                                "a quote inside a field that does not begin with one; put the "
+                                "field in quotes and double the quotes in it");
             ++at_;
         }
         return text_.substr(begin, at_ - begin);
@@ -102,7 +107,7 @@ private:
             ++at_;
         }
         if (!at_line_end() && text_[at_] != separator_)
-            return fault(at_, "text after a closing quote");
+            return error_at(at_, "text after a closing quote");
         const std::string_view inside = text_.substr(open + 1, at_ - open - 2);
         return has_doubled ? without_doubled_quotes(inside) : inside;
     }

@@ -1,3 +1,7 @@
+// The digests of shard files by the names of mosaicml-streaming. OpenSSL has the cryptographic ones
+// (base/crypto/digest.h), xxHash the fast ones, whose canonical form (big-endian) is what Python's
+// xxhash prints.
+
 #include "loader/format/hash.h"
 
 #include <xxhash.h>

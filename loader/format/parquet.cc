@@ -156,8 +156,8 @@ public:
                 if (!status.ok()) return arrow_error(status);
                 if (!batch_) return false;
             }
-        } catch (const parquet::ParquetException& fault) {
-            return Error{Code::kInvalidParameterValue, fault.what()};
+        } catch (const parquet::ParquetException& error) {
+            return Error{Code::kInvalidParameterValue, error.what()};
         }
         ++row_;
         ++rows_given_;
@@ -319,8 +319,8 @@ Result<std::unique_ptr<TableReader>> open_parquet(const std::filesystem::path& p
         arrow::Result<std::unique_ptr<TableReader>> table = open_checked(path);
         if (table.ok()) return *std::move(table);
         return arrow_error(table.status());
-    } catch (const parquet::ParquetException& fault) {
-        return Error{Code::kInvalidParameterValue, fault.what()};
+    } catch (const parquet::ParquetException& error) {
+        return Error{Code::kInvalidParameterValue, error.what()};
     }
 }
 

@@ -1,3 +1,7 @@
+// JSON in the exact form of Python's json module, because the index and the digests of upstream are
+// made of it. Checking a text is a recursive descent that builds nothing and stops at
+// kJsonDepthMax, so that a hostile payload costs neither memory nor stack.
+
 #include "loader/format/python_json.h"
 
 #include <algorithm>

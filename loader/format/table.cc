@@ -6,11 +6,11 @@
 namespace tune::loader {
 
 Result<std::unique_ptr<TableReader>> open_table(const std::filesystem::path& path) {
-    const std::string ending = path.extension().string();
+    const std::string extension = path.extension().string();
     Result<std::unique_ptr<TableReader>> table =
-        ending == ".csv"   ? open_csv(path, ',')
-        : ending == ".tsv" ? open_csv(path, '\t')
-        : ending == ".parquet"
+        extension == ".csv"   ? open_csv(path, ',')
+        : extension == ".tsv" ? open_csv(path, '\t')
+        : extension == ".parquet"
             ? open_parquet(path)
             : Error{Code::kInvalidParameterValue,
                     "'" + path.string() + "' does not end in .csv, .tsv or .parquet"};

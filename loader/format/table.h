@@ -34,7 +34,7 @@ public:
 
     /// The next row: one value for each selected column; they point into the reader until the next
     /// call. False at the end. Errors: kInvalidParameterValue naming line (or row) and column of
-    /// the fault, kInternalError when the file cannot be read.
+    /// the error, kInternalError when the file cannot be read.
     [[nodiscard]] virtual Result<bool> next(std::vector<Value>& row) = 0;
 
     /// Where the row given last stands, e.g. "line 17".
@@ -44,8 +44,9 @@ public:
     [[nodiscard]] virtual double progress() const = 0;
 };
 
-/// Opens a table by the ending of its name: .csv, .tsv, .parquet. Errors: kInvalidParameterValue
-/// for another ending, kNotImplemented for Parquet in a build without Arrow, and those of opening.
+/// Opens a table by the extension of its name: .csv, .tsv, .parquet. Errors: kInvalidParameterValue
+/// for another extension, kNotImplemented for Parquet in a build without Arrow, and those of
+/// opening.
 [[nodiscard]] Result<std::unique_ptr<TableReader>> open_table(const std::filesystem::path& path);
 
 }  // namespace tune::loader

@@ -1,3 +1,9 @@
+// The order of one epoch in upstream's three steps. Sampling: how many samples each stream and
+// shard gives, drawn with upstream's generator and granularity. Shuffle: a permutation of the drawn
+// samples (shuffle.cc). Partition: which positions this rank reads (partition.cc). Each step
+// consumes the generators exactly as upstream does, so equal settings give equal orders, sample for
+// sample; when every sample is read once no id list is built.
+
 #include "loader/order/epoch.h"
 
 #include <algorithm>
@@ -112,7 +118,7 @@ Result<Ids> stream_choices(const Ids& stream_samples, const std::vector<StreamWe
     if (relative > 0 && relative != weights.size())
         return invalid_parameter("either every stream has a proportion or none has");
     if (absolute > 0 && epoch_size > 0)
-        return invalid_parameter("an epoch size can not be given together with repeat or choose");
+        return invalid_parameter("an epoch size cannot be combined with repeat or choose");
     if (relative == 0 && epoch_size == 0) return absolute_choices(stream_samples, weights);
     std::vector<double> proportions;
     for (std::size_t i = 0; i < weights.size(); ++i)

@@ -1,3 +1,8 @@
+// Upstream builds a tensor over nodes, ranks, workers and batches by padding, repeating, reshaping
+// and transposing an array of all ids. Each of these is a formula on indices; at() composes them in
+// reverse, from a rank's position to the sample number. The counts are bounded in make(), so the
+// products fit 64 bits. The tests compare the formula with the tensors of upstream.
+
 #include "loader/order/partition.h"
 
 #include <algorithm>

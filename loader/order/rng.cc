@@ -1,3 +1,7 @@
+// SeedSequence, PCG64 (XSL-RR 128/64) and the distributions of numpy, draw for draw. What a method
+// returns is not enough: how many words it draws and which half of a word it keeps decide all later
+// draws, so each method follows numpy's control flow, including its thresholds between algorithms.
+
 #include "loader/order/rng.h"
 
 #include <algorithm>

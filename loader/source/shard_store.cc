@@ -1,3 +1,8 @@
+// Each shard has a mutex of its own, under which it is opened by whoever needs it first; a failed
+// open leaves nothing behind and is tried again. Mapped shards are published through an atomic
+// pointer, so that the usual read takes no lock. Decompressed ones are shared pointers with the
+// time of their last use: dropping one removes only the store's reference, and readers keep theirs.
+
 #include "loader/source/shard_store.h"
 
 #include "loader/format/compression.h"

@@ -1,3 +1,7 @@
+// Parses the options for columns and packs and resolves them against the columns of the table.
+// Encodings that nobody gave are asked of the table only if some column needs one, because finding
+// them reads the whole file.
+
 #include "loader/tools/column_plan.h"
 
 #include <algorithm>

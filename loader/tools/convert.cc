@@ -1,3 +1,8 @@
+// Tables to a data set. Rows go through a packer into one writer, or into one writer per split, as
+// a dealer decides. Everything is written to a hidden folder beside the output and moved into place
+// at the end; an existing output is moved aside first and removed after that. The folder's owner
+// removes it on every other way out.
+
 #include "loader/tools/convert.h"
 
 #include <algorithm>
@@ -39,12 +44,12 @@ public:
     [[nodiscard]] const fs::path& path() const { return path_; }
 
     [[nodiscard]] Result<void> check_target(bool overwrite) const {
-        std::error_code fault;
-        if (!fs::exists(output_, fault)) return {};
-        if (!fs::is_directory(output_, fault))
+        std::error_code error;
+        if (!fs::exists(output_, error)) return {};
+        if (!fs::is_directory(output_, error))
             return Error{Code::kResourceAlreadyExists,
                          "'" + output_.string() + "' exists and is not a directory"};
-        if (!overwrite && !fs::is_empty(output_, fault))
+        if (!overwrite && !fs::is_empty(output_, error))
             return Error{
                 Code::kResourceAlreadyExists,
                 "'" + output_.string() + "' is not empty; give another directory, or --overwrite"};
@@ -55,15 +60,15 @@ public:
     [[nodiscard]] Result<void> move_into_place() {
         const fs::path old =
             output_.parent_path() / ("." + output_.filename().string() + ".old-" + random_hex(4));
-        std::error_code fault;
-        const bool replaces = fs::exists(output_, fault);
-        if (replaces) fs::rename(output_, old, fault);
-        if (!fault) fs::rename(path_, output_, fault);
-        if (fault)
+        std::error_code error;
+        const bool replaces = fs::exists(output_, error);
+        if (replaces) fs::rename(output_, old, error);
+        if (!error) fs::rename(path_, output_, error);
+        if (error)
             return Error{Code::kInternalError, "cannot move the data set to '" + output_.string() +
-                                                   "': " + fault.message()};
+                                                   "': " + error.message()};
         is_moved_ = true;
-        if (replaces) fs::remove_all(old, fault);
+        if (replaces) fs::remove_all(old, error);
         return {};
     }
 

@@ -6,12 +6,12 @@ namespace tune::loader {
 
 Result<std::vector<DataSet>> find_data_sets(const std::filesystem::path& directory) {
     std::vector<std::filesystem::path> found;
-    std::error_code fault;
-    if (std::filesystem::exists(directory / "index.json", fault)) {
+    std::error_code error;
+    if (std::filesystem::exists(directory / "index.json", error)) {
         found.push_back(directory);
     } else {
-        for (const auto& entry : std::filesystem::directory_iterator(directory, fault))
-            if (std::filesystem::exists(entry.path() / "index.json", fault))
+        for (const auto& entry : std::filesystem::directory_iterator(directory, error))
+            if (std::filesystem::exists(entry.path() / "index.json", error))
                 found.push_back(entry.path());
         std::sort(found.begin(), found.end());
     }

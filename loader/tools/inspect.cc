@@ -1,3 +1,6 @@
+// What is in a data set, as JSON and as text for people. Counts, sizes and columns come from the
+// index alone; only the first rows are read from shards.
+
 #include "loader/tools/inspect.h"
 
 #include <algorithm>

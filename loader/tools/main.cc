@@ -21,7 +21,7 @@
 namespace tune::loader {
 namespace {
 
-constexpr int kExitFault = 1;
+constexpr int kExitError = 1;
 constexpr int kExitUsage = 2;
 
 std::atomic<bool> cancelled = false;
@@ -32,7 +32,7 @@ void print(const std::string& text) {
 
 int fail(const Error& error) {
     std::fprintf(stderr, "tune-data: %s\n", error.text().c_str());
-    return kExitFault;
+    return kExitError;
 }
 
 std::string counted(std::int64_t count, const char* noun) {
@@ -132,25 +132,25 @@ int run_verify(const VerifyArguments& arguments) {
     bool is_good = true;
     for (const DataSet& set : *sets) {
         const VerifyReport report = verify(set);
-        is_good = is_good && report.faults.empty();
+        is_good = is_good && report.errors.empty();
         if (arguments.as_json) {
             all.push_back({{"directory", set.directory.string()},
                            {"samples", report.samples},
                            {"shards", report.shards},
                            {"shards_without_hash", report.shards_without_hash},
-                           {"faults", report.faults}});
+                           {"faults", report.errors}});
             continue;
         }
-        for (const std::string& fault : report.faults) print("faulty: " + fault + "\n");
-        const auto faulty = static_cast<std::int64_t>(report.faults.size());
+        for (const std::string& error : report.errors) print("faulty: " + error + "\n");
+        const auto faulty = static_cast<std::int64_t>(report.errors.size());
         print(set.directory.string() + ": " + counted(report.samples, "sample") + " good, " +
               counted(faulty, "faulty shard") + " of " + grouped(report.shards) + "\n");
         if (report.shards_without_hash > 0)
             print("  " + counted(report.shards_without_hash, "shard") +
-                  " without hashes: values changed inside them cannot be noticed\n");
+                  " have no hashes: changed values cannot be detected\n");
     }
     if (arguments.as_json) print(to_text(all) + "\n");
-    return is_good ? 0 : kExitFault;
+    return is_good ? 0 : kExitError;
 }
 
 struct BenchArguments {
@@ -218,7 +218,7 @@ void add_bench(CLI::App& app, BenchArguments& arguments) {
     verb->add_option("--threads", options.threads)->capture_default_str();
     verb->add_option("--shuffle-algo", arguments.algo)->capture_default_str();
     verb->add_flag("--no-shuffle", arguments.no_shuffle);
-    verb->add_option("--seconds", arguments.seconds, "Whole epochs for at least this long")
+    verb->add_option("--seconds", arguments.seconds, "Read whole epochs for at least this long")
         ->capture_default_str();
     verb->add_flag("--json", arguments.as_json);
 }
@@ -239,7 +239,7 @@ int run(int argc, char** argv) {
     inspect_verb->add_flag("--json", inspect_arguments.as_json);
     VerifyArguments verify_arguments;
     CLI::App* verify_verb = app.add_subcommand(
-        "verify", "Checks sizes, hashes and every value; exit code 1 on a fault");
+        "verify", "Checks sizes, hashes and every value; exit code 1 on an error");
     verify_verb->add_option("directory", verify_arguments.directory)->required();
     verify_verb->add_flag("--json", verify_arguments.as_json);
     BenchArguments bench_arguments;

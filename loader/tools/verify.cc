@@ -45,9 +45,9 @@ VerifyReport verify(const DataSet& set) {
         if (file.hashes.empty()) ++report.shards_without_hash;
         const Result<std::shared_ptr<const Shard>> shard = store.get(s);
         if (!shard) {
-            report.faults.push_back(shard.error().text());
+            report.errors.push_back(shard.error().text());
         } else if (const Result<void> checked = check_samples(**shard, info); !checked) {
-            report.faults.push_back("shard '" + (set.directory / file.basename).string() +
+            report.errors.push_back("shard '" + (set.directory / file.basename).string() +
                                     "': " + checked.error().message);
         } else {
             report.samples += info.samples;

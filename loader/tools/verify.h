@@ -10,10 +10,10 @@
 namespace tune::loader {
 
 struct VerifyReport {
-    std::int64_t samples = 0;  ///< that were decoded without fault
+    std::int64_t samples = 0;  ///< that were decoded without error
     std::int64_t shards = 0;
     /// One sentence a faulty shard, with its path.
-    std::vector<std::string> faults;
+    std::vector<std::string> errors;
     /// Shards for which the index holds no hash: changed values inside them cannot be noticed.
     std::int64_t shards_without_hash = 0;
 };

@@ -107,7 +107,7 @@ def test_the_example_by_tune_run(tmp_path):
     assert best["value"] < 0.1 and min(first) > 0.1, "checkpoints were continued"
     assert len({json.dumps(trial["params"]) for trial in trials}) > MEMBERS, "parameters were explored"
     said = tune("best", "pbt", "--data", tmp_path / "data", cwd=ROOT).stdout
-    assert "How it was trained:" in said and f"0..{INTERVAL}" in said and "Run it again" not in said
+    assert "Training history:" in said and f"0..{INTERVAL}" in said and "Run it again" not in said
 
 
 def test_the_example_by_the_python_client(tmp_path):
@@ -222,4 +222,4 @@ def test_a_command_that_leaves_no_checkpoint_is_reported(tmp_path):
     assert done.returncode == OK, done.stderr
     trials = trials_of(tmp_path)
     assert [trial["state"] for trial in trials] == ["complete"] * 4 + ["failed"] * 4
-    assert "the command must leave one in TUNE_CHECKPOINT_DIR" in trials[4]["reason"]
+    assert "the command must write one to TUNE_CHECKPOINT_DIR" in trials[4]["reason"]

@@ -120,4 +120,4 @@ def test_a_changed_space_is_named_and_can_be_extended(tmp_path):
     replay = tune_json("replay", "s", "--data", "tune-data", cwd=tmp_path)
     assert replay["compared"] == 8 and replay["differing"] == 0
     text = tune("replay", "s", "--data", "tune-data", cwd=tmp_path)
-    assert text.returncode == OK and "8 suggestions asked for again, 0 came out differently" in text.stdout
+    assert text.returncode == OK and "8 suggestions repeated, 0 differ" in text.stdout

@@ -100,9 +100,9 @@ def test_the_plotted_data_are_the_study_s(studies, tmp_path):
 def test_a_plot_without_complete_trials_is_empty_and_says_so(studies, tmp_path):
     url, _ = studies
     done = tune("plot", "empty", "history", "--server", url, "--terminal", cwd=tmp_path)
-    assert done.returncode == NO_TRIAL and "no trial is complete yet" in done.stdout
+    assert done.returncode == NO_TRIAL and "no trial has completed yet" in done.stdout
     done = tune("plot", "empty", "history", "--server", url, "-o", tmp_path / "h.png", cwd=tmp_path)
-    assert done.returncode == NO_TRIAL and "the picture is empty" in done.stderr and (tmp_path / "h.png").exists()
+    assert done.returncode == NO_TRIAL and "the plot is empty" in done.stderr and (tmp_path / "h.png").exists()
     assert tune("plot", "empty", "timeline", "--server", url, "-o", tmp_path / "t.svg", cwd=tmp_path).returncode == OK
     assert tune("importance", "empty", "--server", url, cwd=tmp_path).returncode == NO_TRIAL
     assert tune("pruners", "empty", "--server", url, cwd=tmp_path).returncode == NO_TRIAL
@@ -173,11 +173,11 @@ def test_what_takes_long_says_so_on_a_terminal_and_leaves_nothing(studies, tmp_p
         words = ["replay", "full", "--server", f"http://127.0.0.1:{proxy.server_port}"]
         try:
             with terminal(*words, cwd=tmp_path, stdout=subprocess.PIPE) as screen:
-                screen.read_until(b"asking for every suggestion again")
+                screen.read_until(b"repeating every suggestion")
                 was_seen.set()
                 out = screen.process.communicate(timeout=60)[0]
                 assert screen.process.returncode == OK
-                assert b"24 suggestions asked for again, 0 came out differently" in out
+                assert b"24 suggestions repeated, 0 differ" in out
                 assert screen.read_all().endswith(b"\r\x1b[K"), "the line is gone"
         finally:
             was_seen.set()
@@ -539,8 +539,8 @@ def test_plan_knows_populations(tmp_path):
 
 
 @pytest.mark.parametrize("words, points, said", [
-    (["a=1,2", "b=x,y,z,w"], 8, "trials:   until every point was tried, which are 8\n"),
-    (["-n", 100, "a=1,2", "b=x,y,z,w"], 8, "trials:   100, or until every point was tried, which are 8\n"),
+    (["a=1,2", "b=x,y,z,w"], 8, "trials:   until every point has been tried, which are 8\n"),
+    (["-n", 100, "a=1,2", "b=x,y,z,w"], 8, "trials:   100, or until every point has been tried, which are 8\n"),
     (["-n", 5, "a=1,2", "b=x,y,z,w"], 8, "trials:   5\n"),
     (["a=1,2", "b=x,y?a=1", "--forbid", "a == 2"], 2, "which are 2\n"),
     (["a=1,2", "b=x,y?a=1"], 3, "which are 3\n"),
@@ -561,7 +561,7 @@ def test_plan_s_end_is_the_study_s(tmp_path):
     """What the plan shows of a space with a condition and a rule is what a study then does."""
     words = ["-m", "loss", "a=1,2,3", "b=x,y?a=1", "--forbid", "a == 3"]
     run = tune("run", "--port", 0, "--study", "s", *words, "--", "echo", 'tune: {"loss": 1}', cwd=tmp_path)
-    assert run.returncode == OK and "every point of the space was tried" in run.stdout
+    assert run.returncode == OK and "every point of the space has been tried" in run.stdout
     count = tune_json("best", "s", "--data", "tune-data", cwd=tmp_path) and len(
         tune_json("show", "s", "--data", "tune-data", cwd=tmp_path)["trials"])
     assert tune_json("plan", *words, cwd=tmp_path)["points_until_end"] == count == 3

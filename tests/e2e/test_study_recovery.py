@@ -34,7 +34,7 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(tmp_path):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED, err
-    assert "are run again" in err and "the same command goes on" in out
+    assert "run again" in err and "run the same command to continue" in out
     trials = trials_of(tmp_path)
     assert 3 <= len(trials) < 8
     assert not any(t["state"] == "running" for t in trials), "running ones wait again"

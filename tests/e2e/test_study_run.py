@@ -62,7 +62,7 @@ def test_a_command_that_reads_its_environment_is_shown_with_it(tmp_path):
 
 @pytest.mark.parametrize("line, said", [
     ('tune: {"loss": nan}', "metric 'loss' is NaN"),
-    ("tune: {'loss': 0.5}", "'tune: {'loss': 0.5}': names stand in double quotes (in Python: json.dumps); "
+    ("tune: {'loss': 0.5}", "'tune: {'loss': 0.5}': names must be in double quotes (in Python: json.dumps); "
                             "metric 'loss' never arrived"),
     ("tune: loss=0.5", "expected a JSON object after 'tune:'")])
 def test_a_line_that_is_no_report_is_logged(tmp_path, line, said):
@@ -196,13 +196,13 @@ def test_a_script_that_always_fails_is_reported_early_with_its_output(tmp_path):
 
 
 @pytest.mark.parametrize("words, said", [
-    (["--bogus"], "unknown option '--bogus'; what a verb takes stands after it: tune VERB --bogus (tune --help)"),
+    (["--bogus"], "unknown option '--bogus'; options of a command follow it: tune COMMAND --bogus (tune --help)"),
     (["--versoin"], "unknown option '--versoin'; did you mean '--version'? (tune --help)"),
     (["--data", "d", "ls"], "unknown option '--data'"),
     (["-x"], "unknown option '-x'"),
-    (["runn"], "unknown verb 'runn'"),
+    (["runn"], "unknown command 'runn'"),
     (["ls", "--bogus"], "--bogus"),
-    ([], "what to do?"),
+    ([], "no command given"),
 ])
 def test_words_that_nothing_knows_are_named(tmp_path, words, said):
     done = tune(*words, cwd=tmp_path)
@@ -236,10 +236,10 @@ def test_the_time_budget_ends_running_trials(tmp_path):
     (["frobnicate"], "frobnicate"),
     (["runn"], "did you mean 'run'?"),
     (["run", "--trails", "3"], "did you mean '--trials'? (tune run --help)"),
-    (["run"], "what to tune? Give a study file"),
+    (["run"], "nothing to tune. Give a study file"),
     (["run", "-m", "loss", "lr", "--", "true"], "'lr' is neither a parameter (lr=0..1) nor a study file"),
     (["run", "-m", "loss", "x=0..1", "--", "python3", "no_such.py", "{args}"], "no file 'no_such.py' in "),
-    ([], "what to do?"),
+    ([], "no command given"),
 ])
 def test_bad_input_is_one_clear_sentence_and_exit_code_2(tmp_path, arguments, words):
     (tmp_path / "bad.yaml").write_text("metric: {name: loss}\nspace:\n  x: {float: [0, 1\n")
@@ -254,11 +254,11 @@ def test_another_space_under_the_same_name_reports_what_differs(tmp_path):
     tune(*run_arguments(REPORT, trials=2), cwd=tmp_path)
     done = tune(*run_arguments(REPORT, trials=2, parameters=("x=0..2",)), cwd=tmp_path)
     assert done.returncode == USAGE
-    assert "space.x is" in done.stderr and "Give this one another name, undo the change to go on with it, or" in done.stderr
+    assert "space.x is" in done.stderr and "Choose another name, undo the change to continue it, or" in done.stderr
     assert "/api/" not in done.stderr, "routes are nothing to a user"
     other = tune("run", "-m", "loss:max", "--port", 0, "--study", "s", "x=0..1", "--", *REPORT, cwd=tmp_path)
     assert other.returncode == USAGE
-    assert "Give this one another name or undo the change to go on with it.\n" in other.stderr
+    assert "Choose another name or undo the change to continue it.\n" in other.stderr
     assert len(trials_of(tmp_path)) == 2
 
 
@@ -279,7 +279,7 @@ def test_a_finite_space_is_tried_once_and_then_the_study_ends(tmp_path, sampler)
     arguments = ("run", "--study", "s", "-m", "loss:min", "-j", "2", "--sampler", sampler, "a=1..3:int", "b=u,v")
     done = tune(*arguments, "-n", "50", "--", *script, cwd=tmp_path)
     assert done.returncode == OK, done.stderr
-    assert "6/50 trials (every point of the space was tried)" in done.stdout
+    assert "6/50 trials (every point of the space has been tried)" in done.stdout
     points = [(t["params"]["a"], t["params"]["b"]) for t in trials_of(tmp_path)]
     assert sorted(points) == [(a, b) for a in (1, 2, 3) for b in "uv"]
     again = tune(*arguments, "-n", "60", "--", *script, cwd=tmp_path)
@@ -303,7 +303,7 @@ def test_two_runs_of_two_studies_in_one_folder(tmp_path):
         second = tune(*run_arguments(REPORT, trials=1, study="b"), cwd=tmp_path)
         assert second.returncode == USAGE, second.stderr
         assert "is open in the `tune run` of study 'a'" in second.stderr
-        assert "start `tune server --data ./tune-data` and give each `tune run` --server URL" in second.stderr
+        assert "start `tune server --data ./tune-data` and pass --server URL to each `tune run`" in second.stderr
         (tmp_path / "go").write_text("\n")
         first.communicate(timeout=60)
         assert first.returncode == OK
@@ -399,7 +399,7 @@ def test_several_objectives_end_with_a_front(tmp_path):
         'command: [echo, \'tune: {"low": {x}, "high": {x}, "ms": {x}}\']\n')
     done = tune("run", "study.yaml", "--port", 0, cwd=tmp_path)
     assert done.returncode == OK, done.stderr
-    assert "Best trials (no other one is better in every objective)" in done.stdout
+    assert "Best trials (none is better in every objective)" in done.stdout
     trials = trials_of(tmp_path)
     front = tune_json("best", "s", "--data", "tune-data", cwd=tmp_path)
     assert [t["number"] for t in front] == [t["number"] for t in trials if t["params"]["x"] <= 0.75]

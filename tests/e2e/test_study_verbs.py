@@ -86,7 +86,7 @@ def test_rerun_is_a_new_trial_of_the_same_point(url, tmp_path):
     create(url, "again", command=["echo", "{args}"], budget={"trials": 3})
     first = tune_json("ask", "again", "--server", url, cwd=tmp_path)["trials"][0]
     tune("tell", "again", 0, 0.5, "--server", url, cwd=tmp_path)
-    assert "As one more trial: tune rerun again 0\n" in tune("best", "again", "--server", url, cwd=tmp_path).stdout
+    assert "Run it as a new trial: tune rerun again 0\n" in tune("best", "again", "--server", url, cwd=tmp_path).stdout
     said = tune("rerun", "again", 0, "--server", url, cwd=tmp_path)
     assert said.returncode == OK and said.stdout.startswith("trial 1 of again waits, with the parameters of trial 0: lr=")
     assert f"Outside of the study:\n  echo --lr={first['params']['lr']}" in said.stdout
@@ -114,10 +114,10 @@ def test_rerun_and_enqueue_of_a_study_that_rests_say_what_goes_on(tmp_path):
     data = ["--data", "tune-data"]
     words = run_arguments(REPORT, trials=500, parameters=("x=0..1", "--target", "1"), jobs=1)
     run = tune(*words, cwd=tmp_path)
-    assert run.returncode == OK and "As one more trial: tune rerun s " in run.stdout
+    assert run.returncode == OK and "Run it as a new trial: tune rerun s " in run.stdout
     for verb in (["enqueue", "s", "x=0.25"], ["rerun", "s", 0]):
         said = tune(*verb, *data, cwd=tmp_path)
-        assert said.returncode == OK and "The study is completed: it runs once a `tune run`" in said.stdout
+        assert said.returncode == OK and "The study is completed. The trial runs when a `tune run`" in said.stdout
     points = [trial["params"]["x"] for trial in trials_of(tmp_path)]
     assert points[-2:] == [0.25, points[0]]
     words[words.index("1")] = "0"
@@ -205,14 +205,14 @@ def test_ask_explains_why_there_is_nothing(url, tmp_path):
     create(url, "none", budget={"trials": 1})
     assert tune("pause", "none", "--server", url, cwd=tmp_path).returncode == OK
     paused = tune("ask", "none", "--server", url, cwd=tmp_path)
-    assert paused.returncode == FAILED and "is paused; `tune resume` goes on" in paused.stderr
+    assert paused.returncode == FAILED and "is paused; `tune resume` continues it" in paused.stderr
     waits = tune("enqueue", "none", "n=2", "--server", url, cwd=tmp_path)
     assert waits.returncode == OK and "The study is paused: `tune resume none` goes on.\n" in waits.stdout
     assert tune("resume", "none", "--server", url, cwd=tmp_path).returncode == OK
     assert tune_json("ask", "none", "--server", url, cwd=tmp_path)["trials"][0]["params"]["n"] == 2
     empty = tune("ask", "none", "--json", "--server", url, cwd=tmp_path)
     assert empty.returncode == FAILED and json.loads(empty.stdout) == {"trials": [], "state": "running"}
-    assert "has no trial to give now: 1 are running" in empty.stderr
+    assert "has no trial available now: 1 are running" in empty.stderr
     assert tune("best", "none", "--server", url, cwd=tmp_path).returncode == NO_TRIAL
 
 
@@ -253,7 +253,7 @@ def test_bench_measures_a_server_and_leaves_nothing(tmp_path):
     assert list(inside.iterdir()) == []
     table = tune(*words, cwd=tmp_path, env={**os.environ, "TMPDIR": str(inside)})
     assert table.returncode == OK and table.stderr == ""
-    for row in ("start to the first answer", "log-metric, 4 clients", "log-batch of 1000", "ask + tell", "memory"):
+    for row in ("time to the first response", "log-metric, 4 clients", "log-batch of 1000", "ask + tell", "memory"):
         assert row in table.stdout
     assert str(inside) in table.stdout and list(inside.iterdir()) == [] and list(tmp_path.iterdir()) == [inside]
 

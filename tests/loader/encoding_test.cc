@@ -168,9 +168,9 @@ TEST(Encoding, PayloadsAreCheckedAgainstTheirEncoding) {
     EXPECT_THAT(check("int", "abc"), HasSubstr("3 bytes where int takes 8"));
     EXPECT_THAT(check("str", "\xff"), HasSubstr("not UTF-8"));
     EXPECT_THAT(check("str_int", "12a"), HasSubstr("whole number"));
-    EXPECT_THAT(check("str_float", "1.2.3"), HasSubstr("no number"));
+    EXPECT_THAT(check("str_float", "1.2.3"), HasSubstr("not a number"));
     EXPECT_EQ(check("str_float", "-inf"), "no error");
-    EXPECT_THAT(check("jpeg", "GIF89a"), HasSubstr("no JPEG"));
+    EXPECT_THAT(check("jpeg", "GIF89a"), HasSubstr("not a JPEG"));
     EXPECT_THAT(check("png", "\xff\xd8"), HasSubstr("no PNG"));
     const std::string image("\x03\0\0\0\x02\0\0\0\x01\0\0\0L\0\1\2\3\4\5", 19);
     EXPECT_EQ(check("pil", image), "no error");

@@ -246,11 +246,11 @@ TEST(Verify, FindsEveryDamagedShard) {
     damage("shard.00003.mds", [](std::string& bytes) { bytes.resize(bytes.size() / 2); });
     std::filesystem::remove(scratch / "d" / "shard.00004.mds");
     const VerifyReport report = check();
-    ASSERT_EQ(report.faults.size(), 3U);
-    EXPECT_THAT(report.faults[0], HasSubstr("shard.00001.mds"));
-    EXPECT_THAT(report.faults[0], HasSubstr("sha256 is"));
-    EXPECT_THAT(report.faults[1], HasSubstr("shard.00003.mds"));
-    EXPECT_THAT(report.faults[2], HasSubstr("shard.00004.mds"));
+    ASSERT_EQ(report.errors.size(), 3U);
+    EXPECT_THAT(report.errors[0], HasSubstr("shard.00001.mds"));
+    EXPECT_THAT(report.errors[0], HasSubstr("sha256 is"));
+    EXPECT_THAT(report.errors[1], HasSubstr("shard.00003.mds"));
+    EXPECT_THAT(report.errors[2], HasSubstr("shard.00004.mds"));
 }
 
 TEST(Verify, DecodesValuesWhereThereIsNoHash) {
@@ -261,8 +261,8 @@ TEST(Verify, DecodesValuesWhereThereIsNoHash) {
     write_bytes(scratch / "d" / "shard.00000.mds", bytes);
     const VerifyReport report = verify(find_data_sets(scratch / "d").value().at(0));
     EXPECT_EQ(report.shards_without_hash, report.shards);
-    ASSERT_EQ(report.faults.size(), 1U);
-    EXPECT_THAT(report.faults[0], HasSubstr("column 'text': text that is not UTF-8"));
+    ASSERT_EQ(report.errors.size(), 1U);
+    EXPECT_THAT(report.errors[0], HasSubstr("column 'text': text that is not UTF-8"));
 }
 
 TEST(Throughput, CountsWholeEpochs) {

@@ -1,3 +1,8 @@
+// The two backends and the choice between them. RemoteBackend is the HTTP client; LocalBackend
+// calls the router of a server in this process, as the HTTP server would. A folder that another
+// process holds has that server's address in it, so it is asked there. Refusals of routes become
+// sentences for the command line.
+
 #include "tuner/cli/backend.h"
 
 #include <filesystem>
@@ -141,9 +146,9 @@ Result<void> check_server(const std::string& url, int timeout_ms) {
                                          studies.error().code == Code::kPermissionDenied);
     if (is_refused) return studies.error();
     if (studies && studies->is_object() && studies->contains("studies")) return {};
-    return Error{Code::kTemporarilyUnavailable,
-                 "no tune server answers at " + url +
-                     "; start it with `tune server`, or leave --server out"};
+    return Error{
+        Code::kTemporarilyUnavailable,
+        "no tune server answers at " + url + "; start it with `tune server`, or omit --server"};
 }
 
 Result<std::unique_ptr<Backend>> find_backend(const std::optional<std::string>& server,

@@ -1,3 +1,8 @@
+// Opens the parts in the order of their dependencies and adds their routes. stop() first answers
+// the agents' polls, then lets requests finish, then stops alerts, webhooks and the store. The
+// address is written into the folder once the server listens and removed first when it stops, so
+// that who finds it can connect.
+
 #include "tuner/cli/local_server.h"
 
 #include <unistd.h>
@@ -70,19 +75,19 @@ Result<std::unique_ptr<LocalServer>> LocalServer::open(LocalServerOptions option
     tuner::add_tuning_routes(local->router_, {*local->studies_, *local->store_});
     tracker::add_webhook_routes(local->router_, *local->store_, *local->webhooks_);
     tracker::add_alert_routes(local->router_, *local->store_, *local->alerts_);
-    local->add_figures();
+    local->add_stats();
     tracker::add_tracking_routes(
         local->router_, {*local->store_, *local->artifacts_, local->hub_},
         {.assets = page(), .static_prefix = local->options_.static_prefix});
-    local->upkeep_ =
+    local->maintenance_ =
         std::make_unique<tracker::Upkeep>(*local->store_, *local->artifacts_, data, local->clock_);
-    tracker::add_upkeep_routes(local->router_, *local->upkeep_, *local->artifacts_);
+    tracker::add_upkeep_routes(local->router_, *local->maintenance_, *local->artifacts_);
     tracker::add_openapi_routes(local->router_,
                                 {tracker::tracking_openapi(), tuner::tuning_openapi()});
     return local;
 }
 
-void LocalServer::add_figures() {
+void LocalServer::add_stats() {
     tracker::add_metrics_route(
         router_, *store_,
         {tracker::write_process_metrics,
@@ -121,7 +126,7 @@ void LocalServer::stop() {
         announced_ = false;
     }
     if (studies_) studies_->drain();
-    if (upkeep_) upkeep_->stop();
+    if (maintenance_) maintenance_->stop();
     if (server_) server_->stop();
     live_studies_.stop();
     if (alerts_) alerts_->stop();

@@ -58,7 +58,7 @@ public:
     void stop();
 
 private:
-    void add_figures();
+    void add_stats();
 
     explicit LocalServer(LocalServerOptions options)
         : options_(std::move(options)),
@@ -73,7 +73,7 @@ private:
     tuner::LiveStudies live_studies_;
     std::unique_ptr<tracker::Store> store_;
     std::unique_ptr<tracker::ArtifactStore> artifacts_;
-    std::unique_ptr<tracker::Upkeep> upkeep_;
+    std::unique_ptr<tracker::Upkeep> maintenance_;
     std::unique_ptr<tuner::Studies> studies_;
     std::unique_ptr<tracker::WebhookService> webhooks_;
     std::unique_ptr<tracker::AlertEngine> alerts_;

@@ -1,5 +1,5 @@
-// `tune`: reads the command line and calls the verb. Only this file, trial_verbs.cc and
-// cli_description.cc see CLI11; nothing is opened or started before the words are understood.
+// `tune`: reads the command line and runs its command. Only this file, *_verbs.cc and
+// cli_description.cc see CLI11. Nothing is opened or started before all arguments are understood.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -19,6 +19,7 @@
 #include "tuner/cli/commands/space_command.h"
 #include "tuner/cli/commands/study_view_commands.h"
 #include "tuner/cli/commands/trial_verbs.h"
+#include "tuner/cli/commands/view_verbs.h"
 #include "tuner/cli/completion/cli_description.h"
 #include "tuner/cli/completion/verb_text.h"
 #include "tuner/cli/options.h"
@@ -43,22 +44,22 @@ constexpr const char* kRunExamples =
     "command is a value, {args} all others as "
     "--name=value.\n"
     "A trial reports its metric with an MLflow client, or with a line  tune: {\"loss\": 0.31}  on\n"
-    "stdout, or through --scrape. The same command again goes on with the same study.\n";
+    "stdout, or through --scrape. Run the same command again to continue the study.\n";
 
 constexpr const char* kExitCodes =
     "Exit codes:\n"
     "  0    ok\n"
-    "  1    failed: the reason is on stderr\n"
-    "  2    usage: a word of the command line or a value in a file is wrong\n"
-    "  3    no trial is complete\n"
-    "  4    the budget of time or cost was used up before the trials were\n"
+    "  1    failed; stderr has the reason\n"
+    "  2    usage: an argument or a value in a file is wrong\n"
+    "  3    no trial has completed\n"
+    "  4    the time or cost budget ran out before the trials\n"
     "  130  interrupted\n";
 
 constexpr int kTrialsMax = 10'000'000;
 constexpr int kParallelMax = 100'000;
 
 /// What the parser fills; lives as long as the program.
-struct Words {
+struct ParsedArguments {
     ServerCommand server;
     RunCommand run;
     PlanCommand plan;
@@ -71,55 +72,44 @@ struct Words {
     ExportCommand export_;
     AlertCommand alert;
     SpaceCommand space;
-    PlotCommand plot;
-    ImportanceCommand importance;
-    PrunersCommand pruners;
-    TopCommand top;
-    TrialWords trial;
+    ViewArguments view;
+    TrialArguments trial;
     std::string shell;
     std::function<int()> verb;
 };
 
-/// The type of an option whose values are names of `Enum`, for help and completion. Its reader
-/// checks them: it knows more of what may follow.
-template <class Enum>
-std::string offering(std::string_view (*name_of)(Enum)) {
-    std::string type = "TEXT:{";
-    for (int i = 0; name_of(static_cast<Enum>(i)) != "?"; ++i)
-        type += (i == 0 ? "" : ",") + std::string(name_of(static_cast<Enum>(i)));
-    return type + "}";
-}
-
 void add_study_flags(CLI::App& app, StudyFlags& flags) {
     app.add_option("words", flags.words, "study.yaml and/or parameters NAME=SPEC");
-    app.add_option("-n,--trials", flags.trials, "trials in all")->check(within(1, kTrialsMax));
+    app.add_option("-n,--trials", flags.trials, "total number of trials")
+        ->check(within(1, kTrialsMax));
     app.add_option("-m,--metric", flags.metric,
-                   "the objective, METRIC[:min|max]; several: loss:min,ms:min");
-    app.add_option("-j,--parallel", flags.parallel, "trials at a time")
+                   "the objective: METRIC[:min|max]; several: loss:min,ms:min");
+    app.add_option("-j,--parallel", flags.parallel, "number of trials to run at the same time")
         ->check(within(1, kParallelMax));
     app.add_option("--study", flags.study, "name of the study (default: from the file or command)");
-    app.add_option("--forbid", flags.forbid,
-                   "a condition that no trial may meet: \"opt == 'sgd' and lr > 0.05\"; may be "
-                   "repeated")
+    app.add_option(
+           "--forbid", flags.forbid,
+           "exclude points that meet a condition: \"opt == 'sgd' and lr > 0.05\"; repeatable")
         ->allow_extra_args(false);
-    app.add_option("--time", flags.time, "end after this time, e.g. 90s, 2h30m");
+    app.add_option("--time", flags.time, "stop after this time, e.g. 90s, 2h30m");
     app.add_option("--target", flags.target,
-                   "end once a trial is at least this good; several objectives: 0.1,20")
+                   "stop when a trial reaches this value; several objectives: 0.1,20")
         ->delimiter(',');
     app.add_option("--no-progress", flags.no_progress,
-                   "end after so many trials without a better one")
+                   "stop after this many trials without an improvement")
         ->check(within(1, kTrialsMax));
-    app.add_option("--warm-start", flags.warm_start,
-                   "begin with the best trials of this study, or of a file of `tune show --json`");
-    app.add_option("--seed", flags.seed, "seed of all random choices");
-    app.add_option("--sampler", flags.sampler, "what proposes points")
+    app.add_option(
+        "--warm-start", flags.warm_start,
+        "start from the best trials of this study, or of a file from `tune show --json`");
+    app.add_option("--seed", flags.seed, "seed of the random number generators");
+    app.add_option("--sampler", flags.sampler, "the algorithm that proposes points")
         ->type_name(offering(tuner::sampler_name));
     app.add_option("--pruner", flags.pruner,
-                   "what stops trials early; settings: asha,min=1,max=90,eta=3")
+                   "the rule that stops trials early; with settings: asha,min=1,max=90,eta=3")
         ->type_name(offering(tuner::pruner_name));
-    app.add_option(
-           "--scrape", flags.scrape,
-           "a metric's name, or a pattern with a group: 'loss=([0-9.e+-]+)'; may be repeated")
+    app.add_option("--scrape", flags.scrape,
+                   "read a metric from the output: its name, or a pattern with a group: "
+                   "'loss=([0-9.e+-]+)'; repeatable")
         ->allow_extra_args(false);
 }
 
@@ -138,281 +128,215 @@ std::string is_static_prefix(const std::string& text) {
     return {};
 }
 
-void add_server(CLI::App& app, Words& words) {
-    CLI::App& verb = *app.add_subcommand("server", "track, tune and show the page until stopped");
-    ServerCommand& server = words.server;
+void add_server(CLI::App& app, ParsedArguments& parsed) {
+    CLI::App& verb =
+        *app.add_subcommand("server", "serve the tracking API, the studies and the web page");
+    ServerCommand& server = parsed.server;
     verb.add_option("--host", server.host, "address to listen on")->capture_default_str();
-    verb.add_option("--port", server.port, "0 takes any free port")->capture_default_str();
-    verb.add_option("--data", server.data, "folder of the data base and artifacts")
+    verb.add_option("--port", server.port, "port to listen on; 0 picks a free one")
+        ->capture_default_str();
+    verb.add_option("--data", server.data, "folder with the database and the artifacts")
         ->capture_default_str();
     verb.add_option("--allowed-hosts", server.allowed_hosts,
-                    "more Host headers to answer: names, *.suffix or *")
+                    "additional Host headers to accept: names, *.suffix or *")
         ->delimiter(',');
     verb.add_option("--allowed-origins", server.allowed_origins,
-                    "more web origins that may change something")
+                    "additional web origins that may make changes")
         ->delimiter(',');
-    verb.add_option("--static-prefix", server.static_prefix,
-                    "what stands before every path, as /tracking")
+    verb.add_option("--static-prefix", server.static_prefix, "prefix of every path, e.g. /tracking")
         ->check(is_static_prefix);
-    verb.add_option("--threads", server.threads, "network threads")
+    verb.add_option("--threads", server.threads, "number of network threads")
         ->check(within(1, 64))
         ->capture_default_str();
-    verb.add_option("--heartbeat", server.heartbeat, "how often agents call")
+    verb.add_option("--heartbeat", server.heartbeat, "interval between two heartbeats of an agent")
         ->capture_default_str();
     verb.add_option("--lease-ttl", server.lease_ttl,
-                    "an agent that is silent for this long has lost its trials")
+                    "an agent that is silent for this long loses its trials")
         ->capture_default_str();
     verb.add_flag("--webhook-allow-private", server.webhook_allow_private,
-                  "webhooks may reach addresses that are not public");
+                  "allow webhooks to addresses that are not public");
     verb.add_flag("--webhook-allow-http", server.webhook_allow_http,
-                  "webhooks may be sent without encryption");
+                  "allow webhooks over plain http");
     verb.add_option("--webhook-ca", server.webhook_ca,
-                    "file with the certificates that webhooks trust (default: the system's)");
-    verb.add_option("--webhook-timeout", server.webhook_timeout, "for one attempt of a delivery")
+                    "file with the CA certificates for webhooks (default: the system's)");
+    verb.add_option("--webhook-timeout", server.webhook_timeout,
+                    "time limit of one delivery attempt")
         ->capture_default_str();
-    verb.add_option("--webhook-retries", server.webhook_retries, "after the first attempt")
+    verb.add_option("--webhook-retries", server.webhook_retries,
+                    "number of retries after the first attempt")
         ->check(within(0, 10))
         ->capture_default_str();
     verb.add_option("--webhook-backoff", server.webhook_backoff,
-                    "wait before the first retry; each further one waits twice as long")
+                    "delay before the first retry; it doubles with each retry")
         ->capture_default_str();
-    verb.add_flag("--json", server.json, "say where it listens as JSON");
-    verb.callback([&words] { words.verb = [&words] { return run_server(words.server); }; });
+    verb.add_flag("--json", server.json, "print the listening address as JSON");
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_server(parsed.server); }; });
 }
 
-void add_run(CLI::App& app, Words& words) {
+void add_run(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb = *app.add_subcommand("run", "tune a command");
-    RunCommand& run = words.run;
+    RunCommand& run = parsed.run;
     verb.footer(kRunExamples);
     add_study_flags(verb, run.study);
     verb.add_option("--server", run.server, "use this running server");
-    verb.add_option("--data", run.data, "folder of the data base and artifacts")
+    verb.add_option("--data", run.data, "folder with the database and the artifacts")
         ->capture_default_str();
     verb.add_option("--host", run.host, "address of the page")->capture_default_str();
     verb.add_option("--port", run.port, "port of the page (default 5000, or any free one)");
-    verb.add_flag("--no-agent", run.no_agent, "leave the trials to agents elsewhere");
+    verb.add_flag("--no-agent", run.no_agent, "run no trials here; leave them to other agents");
     verb.add_flag(
         "--extend", run.extend,
-        "go on with another space: trials so far count with the `init` of new parameters");
-    verb.add_flag("-q,--quiet", run.quiet, "no progress");
-    verb.add_flag("--json", run.json, "the result as JSON");
-    verb.callback([&words] { words.verb = [&words] { return run_run(words.run); }; });
+        "continue with a changed space: earlier trials count with the `init` of new parameters");
+    verb.add_flag("-q,--quiet", run.quiet, "print no progress");
+    verb.add_flag("--json", run.json, "print the result as JSON");
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_run(parsed.run); }; });
 }
 
-void add_plan(CLI::App& app, Words& words) {
-    CLI::App& verb = *app.add_subcommand("plan", "what `run` with these words would do");
-    add_study_flags(verb, words.plan.study);
-    verb.add_option("--trial-time", words.plan.trial_time,
-                    "how long a whole trial takes, e.g. 10m: says how long the study will");
-    verb.add_flag("--json", words.plan.json, "as JSON");
-    verb.callback([&words] { words.verb = [&words] { return run_plan(words.plan); }; });
+void add_plan(CLI::App& app, ParsedArguments& parsed) {
+    CLI::App& verb = *app.add_subcommand("plan", "show what `run` would do with these arguments");
+    add_study_flags(verb, parsed.plan.study);
+    verb.add_option("--trial-time", parsed.plan.trial_time,
+                    "time that a full trial takes, e.g. 10m; estimates how long the study takes");
+    verb.add_flag("--json", parsed.plan.json, "print JSON");
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_plan(parsed.plan); }; });
 }
 
-void add_space(CLI::App& app, Words& words) {
-    CLI::App& verb = *app.add_subcommand("space", "print another tuner's space as a study.yaml");
-    verb.add_option("file", words.space.file,
-                    "YAML or JSON; of Hyperopt what hyperopt_space.py prints")
+void add_space(CLI::App& app, ParsedArguments& parsed) {
+    CLI::App& verb =
+        *app.add_subcommand("space", "convert another tuner's search space to a study.yaml");
+    verb.add_option("file", parsed.space.file,
+                    "YAML or JSON; for Hyperopt, the output of hyperopt_space.py")
         ->required();
-    verb.add_option("--from", words.space.from, "whose it is (default: told from the file)")
+    verb.add_option("--from", parsed.space.from, "the system it comes from (default: detected)")
         ->type_name("TEXT:{optuna,wandb,nni,katib,hyperopt}");
-    verb.callback([&words] { words.verb = [&words] { return run_space(words.space); }; });
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_space(parsed.space); }; });
     CLI::App& schema = *app.add_subcommand("schema", "print the JSON Schema of study files");
-    schema.callback([&words] { words.verb = run_schema; });
+    schema.callback([&parsed] { parsed.verb = run_schema; });
 }
 
-void add_agent(CLI::App& app, Words& words) {
-    CLI::App& verb = *app.add_subcommand("agent", "run trials of a server on this machine");
-    AgentCommand& agent = words.agent;
-    verb.add_option("--server", agent.server, "the server")->capture_default_str();
+void add_agent(CLI::App& app, ParsedArguments& parsed) {
+    CLI::App& verb = *app.add_subcommand("agent", "run a server's trials on this machine");
+    AgentCommand& agent = parsed.agent;
+    verb.add_option("--server", agent.server, "address of the server")->capture_default_str();
     verb.add_option("--state", agent.state, "folder for its state, logs and checkpoints")
         ->capture_default_str();
-    verb.add_option("--slots", agent.slots, "trials at a time (default: one a GPU or core)");
-    verb.add_option("--cpus", agent.cpus, "cores to hand out (default: all)");
+    verb.add_option("--slots", agent.slots,
+                    "number of trials to run at the same time (default: one per GPU or core)");
+    verb.add_option("--cpus", agent.cpus, "number of cores to use (default: all)");
     verb.add_flag("--no-gpus", agent.no_gpus, "use no GPU");
-    verb.callback([&words] { words.verb = [&words] { return run_agent(words.agent); }; });
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_agent(parsed.agent); }; });
 }
 
-void add_gc(CLI::App& app, Words& words) {
-    CLI::App& verb =
-        *app.add_subcommand("gc", "remove for good what was deleted; the server goes on meanwhile");
-    GcCommand& gc = words.gc;
+void add_gc(CLI::App& app, ParsedArguments& parsed) {
+    CLI::App& verb = *app.add_subcommand(
+        "gc", "remove deleted runs and experiments for good, also while a server runs");
+    GcCommand& gc = parsed.gc;
     verb.add_option("--older-than", gc.older_than,
-                    "deleted at least this long ago (default 30d; 0s when something is named)");
+                    "only what was deleted at least this long ago (default: 30d; 0s with ids)");
     verb.add_option("--run-ids", gc.run_ids, "only these deleted runs")->delimiter(',');
     verb.add_option("--experiment-ids", gc.experiment_ids, "only these deleted experiments")
         ->delimiter(',');
-    verb.add_flag("--dry-run", gc.dry_run, "only count");
-    verb.add_option("--server", gc.server, "the server (default: the one of the folder)");
+    verb.add_flag("--dry-run", gc.dry_run, "only count what would be removed");
+    verb.add_option("--server", gc.server,
+                    "address of the server (default: the one that serves the folder)");
     verb.add_option("--data", gc.data, std::string("the folder (default: ") + kDefaultData + ")");
-    verb.add_flag("--json", gc.json, "as JSON");
-    verb.callback([&words] { words.verb = [&words] { return run_gc(words.gc); }; });
+    verb.add_flag("--json", gc.json, "print JSON");
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_gc(parsed.gc); }; });
 }
 
-void add_backup(CLI::App& app, Words& words) {
-    CLI::App& verb = *app.add_subcommand(
-        "backup", "write the data base into one file, also while a server runs");
-    BackupCommand& backup = words.backup;
-    verb.add_option("file", backup.file, "the new file")->required();
+void add_backup(CLI::App& app, ParsedArguments& parsed) {
+    CLI::App& verb =
+        *app.add_subcommand("backup", "write the database to one file, also while a server runs");
+    BackupCommand& backup = parsed.backup;
+    verb.add_option("file", backup.file, "the file to create")->required();
     verb.add_option("--data", backup.data, "the folder")->capture_default_str();
-    verb.add_flag("--with-artifacts", backup.with_artifacts, "the artifacts too");
-    verb.add_flag("--json", backup.json, "as JSON");
-    verb.callback([&words] { words.verb = [&words] { return run_backup(words.backup); }; });
+    verb.add_flag("--with-artifacts", backup.with_artifacts, "include the artifacts");
+    verb.add_flag("--json", backup.json, "print JSON");
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_backup(parsed.backup); }; });
 }
 
-void add_restore(CLI::App& app, Words& words) {
-    CLI::App& verb = *app.add_subcommand("restore", "put a backup into a folder");
-    RestoreCommand& restore = words.restore;
-    verb.add_option("file", restore.file, "what `tune backup` wrote")->required();
+void add_restore(CLI::App& app, ParsedArguments& parsed) {
+    CLI::App& verb = *app.add_subcommand("restore", "restore a backup into a folder");
+    RestoreCommand& restore = parsed.restore;
+    verb.add_option("file", restore.file, "a file from `tune backup`")->required();
     verb.add_option("--data", restore.data, "the folder")->capture_default_str();
-    verb.add_flag("--force", restore.force, "overwrite the data that are there");
-    verb.add_flag("--json", restore.json, "as JSON");
-    verb.callback([&words] { words.verb = [&words] { return run_restore(words.restore); }; });
+    verb.add_flag("--force", restore.force, "overwrite existing data");
+    verb.add_flag("--json", restore.json, "print JSON");
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_restore(parsed.restore); }; });
 }
 
-void add_import(CLI::App& app, Words& words) {
-    CLI::App& verb = *app.add_subcommand("import", "bring in what MLflow or Optuna has stored");
-    ImportCommand& import = words.import;
+void add_import(CLI::App& app, ParsedArguments& parsed) {
+    CLI::App& verb = *app.add_subcommand("import", "import data from MLflow or Optuna");
+    ImportCommand& import = parsed.import;
     verb.add_option("source", import.source,
                     "an mlflow.db, a folder mlruns, or http[s]://HOST:PORT")
         ->required();
-    verb.add_option("--data", import.data, "folder of the data base and artifacts")
+    verb.add_option("--data", import.data, "folder with the database and the artifacts")
         ->capture_default_str();
     verb.add_option("--artifacts", import.artifacts,
-                    "copy, link (hard links, no space) or none (they stay where they are)")
+                    "copy, link (hard links, no extra space) or none (leave them in place)")
         ->capture_default_str();
     verb.add_option("--artifact-root", import.artifact_roots,
-                    "a folder whose artifacts may be read; may be repeated")
+                    "a folder whose artifacts may be read; repeatable")
         ->allow_extra_args(false);
-    verb.add_flag("--optuna", import.optuna, "the source is a SQLite file of Optuna's: one study");
-    verb.add_option("--study", import.study, "with --optuna: which, if it holds several");
-    verb.add_option("--as", import.as, "with --optuna: the study's name here");
-    verb.add_flag("-q,--quiet", import.quiet, "no progress");
-    verb.add_flag("--json", import.json, "the report as JSON");
-    verb.callback([&words] { words.verb = [&words] { return run_import(words.import); }; });
+    verb.add_flag("--optuna", import.optuna,
+                  "the source is an SQLite file from Optuna; import one study");
+    verb.add_option("--study", import.study, "with --optuna: the study, if the file holds several");
+    verb.add_option("--as", import.as, "with --optuna: the name of the new study");
+    verb.add_flag("-q,--quiet", import.quiet, "print no progress");
+    verb.add_flag("--json", import.json, "print the report as JSON");
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_import(parsed.import); }; });
 }
 
-void add_export(CLI::App& app, Words& words) {
+void add_export(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb = *app.add_subcommand(
-        "export", "all of it as an mlflow.db, or one study as a file of Optuna's");
-    ExportCommand& exporting = words.export_;
+        "export", "export everything as an mlflow.db, or one study as an Optuna file");
+    ExportCommand& exporting = parsed.export_;
     verb.add_option("target", exporting.target, "FILE.db, or a folder for mlflow.db")->required();
-    verb.add_option("--data", exporting.data, "folder of the data base and artifacts")
+    verb.add_option("--data", exporting.data, "folder with the database and the artifacts")
         ->capture_default_str();
     verb.add_option("--artifacts", exporting.artifacts,
-                    "copy or link them to mlartifacts beside the file, or none")
+                    "copy or link them to mlartifacts next to the file, or none")
         ->capture_default_str();
     verb.add_option("--optuna", exporting.optuna,
-                    "this study alone, as a SQLite file that optuna.load_study opens");
-    verb.add_option("--server", exporting.server, "with --optuna: the server that has the study");
-    verb.add_flag("--local-uris", exporting.local_uris,
-                  "artifact addresses as paths, for clients that open the file without a server");
-    verb.add_flag("-q,--quiet", exporting.quiet, "no progress");
-    verb.add_flag("--json", exporting.json, "the report as JSON");
-    verb.callback([&words] { words.verb = [&words] { return run_export(words.export_); }; });
+                    "export only this study, as an SQLite file that optuna.load_study opens");
+    verb.add_option("--server", exporting.server,
+                    "with --optuna: address of the server that has the study");
+    verb.add_flag(
+        "--local-uris", exporting.local_uris,
+        "write artifact locations as paths, for clients that open the file without a server");
+    verb.add_flag("-q,--quiet", exporting.quiet, "print no progress");
+    verb.add_flag("--json", exporting.json, "print the report as JSON");
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_export(parsed.export_); }; });
 }
 
-void add_study_verb(CLI::App& app, Words& words, const char* name, const char* summary,
+void add_study_verb(CLI::App& app, ParsedArguments& parsed, const char* name, const char* summary,
                     std::function<int()> call) {
     CLI::App& verb = *app.add_subcommand(name, summary);
     if (std::string_view(name) != "ls")
-        verb.add_option("study", words.study.study, "name of the study")->required();
-    add_source(verb, words.study);
-    verb.callback([&words, call = std::move(call)] { words.verb = call; });
+        verb.add_option("study", parsed.study.study, "name of the study")->required();
+    add_source(verb, parsed.study);
+    verb.callback([&parsed, call = std::move(call)] { parsed.verb = call; });
 }
 
-std::vector<std::string> plot_names() {
-    std::vector<std::string> names;
-    for (const tuner::PlotWord& word : tuner::plot_words()) names.emplace_back(word.name);
-    return names;
-}
-
-std::string plot_summaries() {
-    std::string text = "Plots:\n";
-    for (const tuner::PlotWord& word : tuner::plot_words())
-        text += "  " + std::string(word.name) + std::string(14 - std::strlen(word.name), ' ') +
-                word.summary + "\n";
-    return text;
-}
-
-void add_plot(CLI::App& app, Words& words) {
-    CLI::App& verb = *app.add_subcommand("plot", "a study as a picture");
-    PlotCommand& plot = words.plot;
-    verb.footer(plot_summaries());
-    verb.add_option("study", plot.study, "name of the study")->required();
-    verb.add_option("kind", plot.kind, "what it shows")
-        ->check(CLI::IsMember(plot_names()))
-        ->capture_default_str();
-    verb.add_option("-o,--output", plot.output,
-                    "FILE.svg or FILE.png (default: the terminal, or SVG to a pipe)");
-    verb.add_flag("--terminal", plot.terminal, "as text, also to a pipe");
-    verb.add_option("--params", plot.params, "only these parameters")->delimiter(',');
-    verb.add_option("-m,--metric", plot.metric, "this objective (default: the first)");
-    verb.add_option("--theme", plot.theme,
-                    "colours (default: SVG follows its reader, PNG is light)")
-        ->check(CLI::IsMember({"light", "dark"}));
-    verb.add_option("--width", plot.width, "in pixels")
-        ->check(within(200, 8000))
-        ->capture_default_str();
-    verb.add_option("--height", plot.height, "in pixels (default: as needed)")
-        ->check(within(150, 20000));
-    add_source(verb, plot);
-    verb.callback([&words] { words.verb = [&words] { return run_plot(words.plot); }; });
-}
-
-void add_importance(CLI::App& app, Words& words) {
-    CLI::App& verb = *app.add_subcommand("importance", "which parameters matter");
-    ImportanceCommand& importance = words.importance;
-    verb.add_option("study", importance.study, "name of the study")->required();
-    verb.add_option("--method", importance.method,
-                    "ped-anova: what sets the best trials apart; fanova: shares of the variance")
-        ->check(CLI::IsMember({"ped-anova", "fanova"}))
-        ->capture_default_str();
-    verb.add_option("-m,--metric", importance.metric, "this objective (default: the first)");
-    verb.add_option("--seed", importance.seed, "of fanova's forest")->capture_default_str();
-    add_source(verb, importance);
-    verb.callback([&words] { words.verb = [&words] { return run_importance(words.importance); }; });
-}
-
-void add_pruners(CLI::App& app, Words& words) {
-    CLI::App& verb = *app.add_subcommand(
-        "pruners", "what each pruner would have saved and lost on a finished study");
-    PrunersCommand& pruners = words.pruners;
-    verb.add_option("study", pruners.study, "name of the study")->required();
-    verb.add_option("--pruner", pruners.pruners,
-                    "this one, as `run` takes it: asha,min=1,eta=3; may be repeated (default: the "
-                    "usual ones)")
-        ->allow_extra_args(false)
-        ->type_name(offering(tuner::pruner_name));
-    add_source(verb, pruners);
-    verb.callback([&words] { words.verb = [&words] { return run_pruners(words.pruners); }; });
-}
-
-void add_top(CLI::App& app, Words& words) {
-    CLI::App& verb = *app.add_subcommand("top", "the running trials of all studies, live");
-    verb.add_flag("--once", words.top.once, "print them and end");
-    add_source(verb, words.top);
-    verb.callback([&words] { words.verb = [&words] { return run_top(words.top); }; });
-}
-
-void add_texts(CLI::App& app, Words& words) {
-    CLI::App& completion = *app.add_subcommand(
-        "completion", "the script that completes `tune` in a shell, for its start file");
-    completion.add_option("shell", words.shell, "the shell")
+void add_texts(CLI::App& app, ParsedArguments& parsed) {
+    CLI::App& completion = *app.add_subcommand("completion", "print the shell completion script");
+    completion.add_option("shell", parsed.shell, "the shell")
         ->required()
         ->check(CLI::IsMember({"bash", "zsh", "fish"}));
     completion.footer(
         "bash: source <(tune completion bash)      in ~/.bashrc\n"
         "zsh:  source <(tune completion zsh)       in ~/.zshrc, after compinit\n"
         "fish: tune completion fish | source       in ~/.config/fish/config.fish\n");
-    completion.callback([&words] {
-        words.verb = [&words] {
-            print(completion_script(words.shell));
+    completion.callback([&parsed] {
+        parsed.verb = [&parsed] {
+            print(completion_script(parsed.shell));
             return kExitOk;
         };
     });
-    CLI::App& man = *app.add_subcommand("man", "this program's manual page, for man -l -");
-    man.callback([&app, &words] {
-        words.verb = [&app] {
+    CLI::App& man = *app.add_subcommand("man", "print the manual page, for man -l -");
+    man.callback([&app, &parsed] {
+        parsed.verb = [&app] {
             print(man_page(describe(app), kVersion));
             return kExitOk;
         };
@@ -428,31 +352,34 @@ int print_completions(const CLI::App& app, const std::vector<std::string>& words
     return kExitOk;
 }
 
-CLI::App& add_alert_verb(CLI::App& group, AlertCommand& alert, Words& words, const char* name,
-                         const char* summary, int (*call)(const AlertCommand&)) {
+CLI::App& add_alert_verb(CLI::App& group, AlertCommand& alert, ParsedArguments& parsed,
+                         const char* name, const char* summary, int (*call)(const AlertCommand&)) {
     CLI::App& verb = *group.add_subcommand(name, summary);
     add_source(verb, alert);
-    verb.callback([&words, call] { words.verb = [&words, call] { return call(words.alert); }; });
+    verb.callback(
+        [&parsed, call] { parsed.verb = [&parsed, call] { return call(parsed.alert); }; });
     return verb;
 }
 
-void add_alert(CLI::App& app, Words& words) {
-    CLI::App& group = *app.add_subcommand("alert", "rules that mark runs: NaN, plateau, silence");
+void add_alert(CLI::App& app, ParsedArguments& parsed) {
+    CLI::App& group =
+        *app.add_subcommand("alert", "manage rules that mark runs: NaN, plateau, silence");
     group.require_subcommand(1);
-    AlertCommand& alert = words.alert;
-    CLI::App& add = add_alert_verb(group, alert, words, "add", "add a rule", run_alert_add);
+    AlertCommand& alert = parsed.alert;
+    CLI::App& add = add_alert_verb(group, alert, parsed, "add", "add a rule", run_alert_add);
     add.add_option("kind", alert.kind,
-                   "nan: a metric became NaN or infinite; plateau: it stopped improving; silence: "
-                   "a running run is not written to any more, which ends it as KILLED")
+                   "nan: a metric is NaN or infinite; plateau: it stopped improving; silence: a "
+                   "running run gets no more data and is ended as KILLED")
         ->required()
         ->check(CLI::IsMember({"nan", "plateau", "silence"}));
     add.add_option("--experiment", alert.experiment, "id of the experiment (default: all)");
-    add.add_option("-m,--metric", alert.metric, "the metric; for plateau METRIC[:min|max]");
-    add.add_option("--min-delta", alert.min_delta, "plateau: better by less is not better");
-    add.add_option("--points", alert.points, "plateau: so many points without improvement");
-    add.add_option("--after", alert.silence, "silence: e.g. 90s, 10m");
-    add_alert_verb(group, alert, words, "ls", "list the rules", run_alert_ls);
-    add_alert_verb(group, alert, words, "rm", "remove a rule", run_alert_rm)
+    add.add_option("-m,--metric", alert.metric, "the metric; for plateau: METRIC[:min|max]");
+    add.add_option("--min-delta", alert.min_delta,
+                   "plateau: smallest change that counts as an improvement");
+    add.add_option("--points", alert.points, "plateau: number of points without an improvement");
+    add.add_option("--after", alert.silence, "silence: time without data, e.g. 90s, 10m");
+    add_alert_verb(group, alert, parsed, "ls", "list the rules", run_alert_ls);
+    add_alert_verb(group, alert, parsed, "rm", "remove a rule", run_alert_rm)
         .add_option("id", alert.alert_id, "the rule's id")
         ->required();
 }
@@ -467,7 +394,7 @@ std::vector<std::string> split_command(int argc, char** argv, std::vector<std::s
 }
 
 /// An option before any verb that is none of the program's own.
-std::string option_fault(const CLI::App& app, const std::string& word) {
+std::string option_error(const CLI::App& app, const std::string& word) {
     std::vector<std::string> names;
     for (const CLI::Option* option : app.get_options()) {
         if (option->check_name(word)) return {};
@@ -475,12 +402,12 @@ std::string option_fault(const CLI::App& app, const std::string& word) {
     }
     const std::string nearest = tuner::did_you_mean(word, names);
     return "unknown option " + tuner::in_quotes(word) +
-           (nearest.empty() ? "; what a verb takes stands after it: tune VERB " + word : nearest) +
+           (nearest.empty() ? "; options of a command follow it: tune COMMAND " + word : nearest) +
            " (tune --help)";
 }
 
 /// CLI11 would only say that a subcommand is missing.
-std::string verb_fault(const CLI::App& app, const std::vector<std::string>& arguments) {
+std::string verb_error(const CLI::App& app, const std::vector<std::string>& arguments) {
     std::vector<std::string> names;
     std::string known;
     for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -488,15 +415,15 @@ std::string verb_fault(const CLI::App& app, const std::vector<std::string>& argu
         names.push_back(verb->get_name());
         known += (known.empty() ? "" : ", ") + verb->get_name();
     }
-    if (arguments.empty()) return "what to do? Known: " + known + " (tune --help)";
-    if (arguments[0].starts_with("-")) return option_fault(app, arguments[0]);
+    if (arguments.empty()) return "no command given; the commands are: " + known + " (tune --help)";
+    if (arguments[0].starts_with("-")) return option_error(app, arguments[0]);
     std::string nearest = tuner::did_you_mean(arguments[0], names);
     nearest += nearest.empty() ? "; known: " : " Known: ";
-    return "unknown verb " + tuner::in_quotes(arguments[0]) + nearest + known + " (tune --help)";
+    return "unknown command " + tuner::in_quotes(arguments[0]) + nearest + known + " (tune --help)";
 }
 
 /// One sentence for what the parser refuses, and where the flags are listed.
-std::string parse_fault(const CLI::App& app, const CLI::ParseError& error) {
+std::string parse_error(const CLI::App& app, const CLI::ParseError& error) {
     std::string text = error.what();
     std::string verb;
     std::vector<std::string> flags;
@@ -517,42 +444,40 @@ int run(int argc, char** argv) {
     app.set_version_flag("--version", std::string("tune ") + kVersion);
     app.require_subcommand(1);
     app.footer(kExitCodes);
-    Words words;
-    add_run(app, words);
-    add_server(app, words);
-    add_agent(app, words);
-    add_import(app, words);
-    add_export(app, words);
-    add_plan(app, words);
-    add_space(app, words);
-    add_gc(app, words);
-    add_backup(app, words);
-    add_restore(app, words);
-    add_study_verb(app, words, "ls", "list the studies", [&] { return run_ls(words.study); });
-    add_study_verb(app, words, "show", "a study and its trials",
-                   [&] { return run_show(words.study); });
-    add_study_verb(app, words, "best", "the best trial", [&] { return run_best(words.study); });
-    add_study_verb(app, words, "replay", "ask for every suggestion again and compare, bit for bit",
-                   [&] { return run_replay(words.study); });
-    add_study_verb(app, words, "pause", "start no more trials",
-                   [&] { return run_change(words.study, "pause"); });
-    add_study_verb(app, words, "resume", "start trials again",
-                   [&] { return run_change(words.study, "resume"); });
-    add_study_verb(app, words, "stop", "end the study and its running trials",
-                   [&] { return run_change(words.study, "stop"); });
-    add_trial_verbs(app, words.trial, words.verb);
-    add_plot(app, words);
-    add_importance(app, words);
-    add_pruners(app, words);
-    add_top(app, words);
-    add_texts(app, words);
-    add_alert(app, words);
+    ParsedArguments parsed;
+    add_run(app, parsed);
+    add_server(app, parsed);
+    add_agent(app, parsed);
+    add_import(app, parsed);
+    add_export(app, parsed);
+    add_plan(app, parsed);
+    add_space(app, parsed);
+    add_gc(app, parsed);
+    add_backup(app, parsed);
+    add_restore(app, parsed);
+    add_study_verb(app, parsed, "ls", "list the studies", [&] { return run_ls(parsed.study); });
+    add_study_verb(app, parsed, "show", "show a study and its trials",
+                   [&] { return run_show(parsed.study); });
+    add_study_verb(app, parsed, "best", "show the best trial",
+                   [&] { return run_best(parsed.study); });
+    add_study_verb(app, parsed, "replay", "repeat every suggestion and compare it bit by bit",
+                   [&] { return run_replay(parsed.study); });
+    add_study_verb(app, parsed, "pause", "start no more trials",
+                   [&] { return run_change(parsed.study, "pause"); });
+    add_study_verb(app, parsed, "resume", "start trials again",
+                   [&] { return run_change(parsed.study, "resume"); });
+    add_study_verb(app, parsed, "stop", "stop the study and its running trials",
+                   [&] { return run_change(parsed.study, "stop"); });
+    add_trial_verbs(app, parsed.trial, parsed.verb);
+    add_view_verbs(app, parsed.view, parsed.verb);
+    add_texts(app, parsed);
+    add_alert(app, parsed);
     if (argc > 1 && std::string_view(argv[1]) == "__complete")
         return print_completions(app, {argv + 2, argv + argc});
     std::vector<std::string> command;
     std::vector<std::string> arguments = split_command(argc, argv, command);
-    if (const std::string fault = verb_fault(app, arguments); !fault.empty()) {
-        std::fprintf(stderr, "tune: %s\n", fault.c_str());
+    if (const std::string error = verb_error(app, arguments); !error.empty()) {
+        std::fprintf(stderr, "tune: %s\n", error.c_str());
         return kExitUsage;
     }
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
@@ -560,12 +485,12 @@ int run(int argc, char** argv) {
         app.parse(std::move(arguments));
     } catch (const CLI::ParseError& end) {
         if (end.get_exit_code() == 0) return app.exit(end);  // --help and --version
-        std::fprintf(stderr, "tune: %s\n", parse_fault(app, end).c_str());
+        std::fprintf(stderr, "tune: %s\n", parse_error(app, end).c_str());
         return kExitUsage;
     }
-    words.run.study.command = command;
-    words.plan.study.command = command;
-    return words.verb();
+    parsed.run.study.command = command;
+    parsed.plan.study.command = command;
+    return parsed.verb();
 }
 
 /// `code`, or failed where not all of the output could be written: half a file of JSON must not

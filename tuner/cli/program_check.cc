@@ -52,7 +52,7 @@ Result<void> check_program(const tuner::StudyConfig& config) {
     if (program.find('/') != std::string::npos) {
         if (is_program(fs::path(config.working_dir) / program)) return {};
         return Error{Code::kInvalidParameterValue,
-                     "command not found: '" + program + "' is no file that may be executed"};
+                     "command not found: '" + program + "' is not an executable file"};
     }
     std::error_code ignored;
     const fs::path own_folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <string_view>
 
 #include "tuner/cli/options.h"
 
@@ -10,14 +11,25 @@ namespace tune::cli {
 /// --server, --data and --json of the verbs that read or change a study.
 template <class Command>
 void add_source(CLI::App& verb, Command& command) {
-    verb.add_option("--server", command.server,
-                    std::string("the server (default: ") + kDefaultServer + " if one answers)");
+    verb.add_option(
+        "--server", command.server,
+        std::string("address of the server (default: ") + kDefaultServer + " if one answers)");
     verb.add_option("--data", command.data,
-                    std::string("the folder (default: ") + kDefaultData + ")");
-    verb.add_flag("--json", command.json, "as JSON");
+                    std::string("data folder (default: ") + kDefaultData + ")");
+    verb.add_flag("--json", command.json, "print JSON");
 }
 
-/// A check whose bounds stand in its fault, not in every help text.
+/// The type of an option whose values are names of `Enum`, for help and completion. Its reader
+/// checks them: it knows more of what may follow.
+template <class Enum>
+std::string offering(std::string_view (*name_of)(Enum)) {
+    std::string type = "TEXT:{";
+    for (int i = 0; name_of(static_cast<Enum>(i)) != "?"; ++i)
+        type += (i == 0 ? "" : ",") + std::string(name_of(static_cast<Enum>(i)));
+    return type + "}";
+}
+
+/// A check whose bounds stand in its error, not in every help text.
 inline CLI::Validator within(int low, int high) {
     CLI::Validator check = CLI::Range(low, high);
     check.description("");

@@ -1,3 +1,7 @@
+// File, NAME=SPEC arguments and flags become one study. A flag that changes a section is laid over
+// the section's JSON, and the result is read by the reader of study files: one set of rules and
+// messages checks all three sources. Flags come last, so they win.
+
 #include "tuner/cli/study_flags.h"
 
 #include <algorithm>
@@ -37,7 +41,7 @@ Result<tuner::StudySource> read_words(const std::vector<std::string>& words) {
         if (!source.file.empty())
             return Error{Code::kInvalidParameterValue,
                          "two study files: '" + source.file + "' and '" + word +
-                             "' (a parameter is NAME=SPEC, a command stands after --)"};
+                             "' (a parameter is NAME=SPEC; a command follows --)"};
         source.file = word;
     }
     if (source.file.empty()) return source;
@@ -121,7 +125,7 @@ Error explain_metric(Error error) {
 Result<StudyConfig> study_from_flags(const StudyFlags& flags, bool needs_command) {
     if (flags.words.empty() && flags.command.empty())
         return Error{Code::kInvalidParameterValue,
-                     "what to tune? Give a study file:  tune run study.yaml\n"
+                     "nothing to tune. Give a study file:  tune run study.yaml\n"
                      "or parameters, a metric and a command:  "
                      "tune run -n 50 -m loss:min lr=1e-5..1e-1:log -- python train.py {args}\n"
                      "More: tune run --help"};

@@ -16,7 +16,7 @@ namespace tune::cli {
                                                           bool needs_command);
 
 /// Which word of the command is the script that its interpreter runs ("python train.py": 1); 0: the
-/// program is no interpreter, or what it runs cannot be told.
+/// program is no interpreter, or what it runs is unknown.
 [[nodiscard]] std::size_t script_index(const std::vector<std::string>& command);
 
 /// A name for a study that has none: the stem of the script or program its command runs.

@@ -1,3 +1,10 @@
+// fANOVA (Hutter, Hoos, Leyton-Brown 2014). A tree is a partition of the space into boxes with one
+// value each. Its marginal along a parameter at a point is the sum, over the leaves that cover the
+// point, of value times the volume of the leaf's other sides: a step function whose edges are those
+// of the leaves. Mean and variance of it are exact sums over these steps (a sweep over sorted
+// edges, or one sum per category); the share is that variance over the variance of the whole tree.
+// The result is the mean over the trees, and their standard deviation tells how far to trust it.
+
 #include "tuner/importance/fanova.h"
 
 #include <algorithm>

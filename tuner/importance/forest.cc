@@ -1,3 +1,9 @@
+// CART regression trees on bootstrap samples. A node tries every feature: for an ordered one every
+// gap between sorted values, with the sums of the left part updated on the way; for categories the
+// order of their means, in which the best subset is a prefix (Breiman 1984). Random numbers come
+// from a counter per tree and node, so a tree depends on nothing but seed and number. The leaves
+// carry their boxes, cut along with the splits.
+
 #include "tuner/importance/forest.h"
 
 #include <algorithm>

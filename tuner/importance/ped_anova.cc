@@ -1,3 +1,9 @@
+// PED-ANOVA (Watanabe, Bansal, Hutter 2023) over counts. Each parameter's axis is cut into at most
+// 50 cells; the importance is the Pearson divergence between the density of the best trials and
+// that of all trials. The best are the first ceil(target * n) by loss, kept as an ordered set
+// beside the rest: a new trial moves at most two others across the border, so adding costs O(log n)
+// instead of a sort. Ties with the worst of the best are added when the importances are asked for.
+
 #include "tuner/importance/ped_anova.h"
 
 #include <algorithm>

@@ -163,9 +163,9 @@ chart::Figure intermediate_plot(const PlotRequest& request) {
     panel.x.is_whole = true;
     panel.y = value_axis(request.study.metrics[0], values);
     Figure figure{.title = request.study.name + ": learning curves"};
-    figure.note = found == 0 ? "no trial has reported a value on its way"
+    figure.note = found == 0 ? "no trial has reported an intermediate value"
                              : std::to_string(shown.size()) + " of " + std::to_string(found) +
-                                   " trials that reported on their way";
+                                   " trials that reported intermediate values";
     figure.panels.push_back(std::move(panel));
     return figure;
 }

@@ -1,3 +1,9 @@
+// The surface solves Laplace's equation at the free nodes of the grid: each is the mean of its
+// neighbours, the given ones are fixed. The matrix is symmetric and positive definite, so conjugate
+// gradients converge; they stop at a residual of 1e-10 of the range. The outlines follow marching
+// squares: each cell edge that crosses the level gets a point, each cell links its points, and the
+// ring of low nodes around the grid closes every chain.
+
 #include "tuner/plots/level_grid.h"
 
 #include <algorithm>

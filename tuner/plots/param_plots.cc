@@ -110,7 +110,7 @@ chart::Figure parallel_plot(const PlotRequest& request) {
     Figure figure{.title = request.study.name + ": parallel coordinates",
                   .note = count_note(request, trials),
                   .bar = goodness_bar(request)};
-    if (shown.size() < trials.size()) figure.note += "; not all of them are drawn, but the best";
+    if (shown.size() < trials.size()) figure.note += "; only the best are drawn";
     figure.panels.push_back(std::move(panel));
     return figure;
 }
@@ -167,7 +167,7 @@ chart::Figure importance_plot(const PlotRequest& request) {
                .high = largest > 0 ? std::min(largest * 1.15, 1.15) : 1};
     panel.layers.push_back(std::move(bars));
     Figure figure{.title = study.name + ": importance of parameters",
-                  .note = "PED-ANOVA: what sets the best tenth apart; " +
+                  .note = "PED-ANOVA: what distinguishes the best tenth; " +
                           count_note(request, study.complete(request.metric))};
     figure.panels.push_back(std::move(panel));
     return figure;

@@ -1,3 +1,8 @@
+// The front is found after a lexicographic sort by losses: nothing that stands later can dominate
+// what stands before, so each trial is compared with the front found so far only. One panel per
+// pair of objectives; with two the front is drawn as a staircase, which bounds what the trials
+// reached.
+
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,3 +1,6 @@
+// The table of plots, the checks that all share (parameters and metric exist), and the ranking of
+// parameters by PED-ANOVA that decides which of many are shown.
+
 #include "tuner/plots/plots.h"
 
 #include <algorithm>
@@ -44,7 +47,7 @@ Result<PlotRequest> read_request(const StudyData& study, const PlotOptions& opti
 const std::vector<PlotWord>& plot_words() {
     static const std::vector<PlotWord> words = {
         {"history", PlotKind::kHistory, "values by trial, and the best so far"},
-        {"curves", PlotKind::kIntermediate, "the values that trials report on the way"},
+        {"curves", PlotKind::kIntermediate, "intermediate values of the trials"},
         {"intermediate", PlotKind::kIntermediate, "the same as curves"},
         {"parallel", PlotKind::kParallel, "parallel coordinates of the parameters"},
         {"slice", PlotKind::kSlice, "value against each parameter"},
@@ -165,7 +168,7 @@ std::string count_note(const PlotRequest& request, const std::vector<const PlotT
     const auto complete = std::count_if(request.study.trials.begin(), request.study.trials.end(),
                                         [](const PlotTrial& trial) { return trial.is_complete(); });
     if (complete == 0)
-        return "no trial is complete yet (" + std::to_string(request.study.trials.size()) +
+        return "no trial has completed yet (" + std::to_string(request.study.trials.size()) +
                " trials)";
     if (shown.empty())
         return "none of the " + std::to_string(complete) + " complete trials has a finite value";

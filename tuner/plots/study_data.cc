@@ -1,3 +1,7 @@
+// From the JSON of the API to points and values. The space is read as a study description, so that
+// plots see the same parameters as samplers do; values of parameters that it does not know are left
+// out, and a missing value is NaN.
+
 #include "tuner/plots/study_data.h"
 
 #include <cmath>

@@ -1,3 +1,8 @@
+// The state machine of a study; its invariants stand in study.h. Each change of a trial checks the
+// state that it leaves, so a call that comes too late or twice changes nothing. The sampler and the
+// pruner are built when first needed and observe the trials in log order; after a restart the same
+// calls in the same order give the same state, which the restart tests compare.
+
 #include "tuner/study/study.h"
 
 #include <algorithm>
@@ -79,7 +84,7 @@ Result<StudyState> study_state_from_name(std::string_view name) {
 
 std::string metric_never_arrived(const std::string& metric,
                                  const std::vector<std::string>& arrived) {
-    std::string text = "metric '" + metric + "' never arrived: the command ended well, but ";
+    std::string text = "metric '" + metric + "' never arrived: the command succeeded, but ";
     if (arrived.empty()) {
         text += "reported no metric";
     } else {
@@ -174,8 +179,8 @@ Trial& Study::start(TrialStart start) {
     TrialProgress& progress = *trial.progress;
     progress.holder = std::move(start.holder);
     progress.directive.reset();
-    progress.directive_told = false;
-    progress.ending = false;
+    progress.directive_sent = false;
+    progress.is_ending = false;
     return trial;
 }
 
@@ -217,7 +222,7 @@ Trial& Study::add_trial(Point point, std::optional<Origin> origin, std::int64_t 
 }
 
 void Study::move(Trial& trial, TrialState state) {
-    TUNE_CHECK(!is_ended(trial.state), "an ended trial changes no more");
+    TUNE_CHECK(!is_ended(trial.state), "an ended trial cannot change");
     --counts_[static_cast<std::size_t>(trial.state)];
     ++counts_[static_cast<std::size_t>(state)];
     queued_.erase(trial.number);
@@ -234,7 +239,7 @@ void Study::requeue(Trial& trial, std::string reason, std::int64_t now_ms) {
     trial.reason = std::move(reason);
     trial.progress->holder = {};
     trial.progress->directive.reset();
-    trial.progress->ending = false;
+    trial.progress->is_ending = false;
 }
 
 void Study::finish(Trial& trial, TrialEnd end) {
@@ -321,9 +326,9 @@ void Study::settle(Trial& trial, const FinishRequest& request, std::int64_t now_
 void Study::finish_done(Trial& trial, std::int64_t now_ms) {
     const ResultMetrics::Outcome outcome = trial.progress->metrics.outcome();
     if (outcome.result) return complete(trial, *outcome.result, {}, now_ms);
-    std::string reason = "metric '" + outcome.fault + "' is NaN";
+    std::string reason = "metric '" + outcome.bad_metric + "' is NaN";
     if (!outcome.is_nan) {
-        reason = metric_never_arrived(outcome.fault, trial.progress->other_metrics);
+        reason = metric_never_arrived(outcome.bad_metric, trial.progress->other_metrics);
         if (!trial.reason.empty()) reason = trial.reason + "; " + reason;
     }
     finish(trial, {.state = TrialState::kFailed, .reason = reason, .now_ms = now_ms});
@@ -432,10 +437,10 @@ Observation Study::observation_of(const Trial& trial) const {
 }
 
 void Study::tell_sampler(const Trial& trial) {
-    // What it does not know yet it is told by warm_up, as it is then.
+    // Trials that it does not know yet reach it through warm_up, as they are then.
     if (!sampler_ || trial.number >= sampler_knows_) return;
-    const Result<void> told = sampler_->observe(observation_of(trial));
-    TUNE_CHECK(told.has_value(), "points of a study lie in its space");
+    const Result<void> observed = sampler_->observe(observation_of(trial));
+    TUNE_CHECK(observed.has_value(), "points of a study lie in its space");
 }
 
 // --- rebuilding ----------------------------------------------------------------------------------
@@ -446,8 +451,8 @@ void Study::restore(Trial trial) {
     restore_next(std::move(trial), true);
 }
 
-/// The server ended before the trial of this number was on disk, though a later one is. Nobody was
-/// told of it; it waits to be run.
+/// The server ended before the trial of this number was on disk, though a later one is. Nobody
+/// has observed it; it waits to be run.
 void Study::restore_unwritten() {
     Trial trial;
     trial.number = trials_.size();
@@ -488,7 +493,7 @@ bool Study::needs_history() const {
 
 void Study::replay_reports(std::uint64_t number, const std::vector<Objective::Row>& rows) {
     if (history_known_) return;
-    // A value that was told at the end stands at the last step once more, and was no report.
+    // A final value stands at the last step once more, and was no report.
     std::unordered_set<std::int64_t> steps;
     for (const Objective::Row& row : rows)
         if (steps.insert(row.step).second)
@@ -512,19 +517,19 @@ void Study::sort_history() {
 
 bool Study::replay_history(std::size_t events_max) {
     if (history_known_) return true;
-    if (history_told_ == 0) sort_history();
-    const std::size_t end = history_told_ + std::min(history_.size() - history_told_, events_max);
-    for (; history_told_ < end; ++history_told_) {
-        const PrunerEvent& event = history_[history_told_];
+    if (history_sent_ == 0) sort_history();
+    const std::size_t end = history_sent_ + std::min(history_.size() - history_sent_, events_max);
+    for (; history_sent_ < end; ++history_sent_) {
+        const PrunerEvent& event = history_[history_sent_];
         if (event.is_end) {
             finish_in_pruner(trials_[event.number]);
         } else {
             static_cast<void>(pruner_->report(event.number, event.step, event.value));
         }
     }
-    if (history_told_ < history_.size()) return false;
+    if (history_sent_ < history_.size()) return false;
     std::vector<PrunerEvent>().swap(history_);
-    history_told_ = 0;
+    history_sent_ = 0;
     for (const auto& [number, row] : reports_waiting_)
         static_cast<void>(pruner_->report(number, row.step, row.value));
     reports_waiting_.clear();

@@ -156,7 +156,7 @@ public:
     /// Ends a queued or running trial for good.
     void finish(Trial& trial, TrialEnd end);
 
-    /// Ends a running trial as complete. `reason`: a remark of whoever told it, mostly empty.
+    /// Ends a running trial as complete. `reason`: a remark of the caller, mostly empty.
     void complete(Trial& trial, const TrialResult& result, std::string reason, std::int64_t now_ms);
 
     /// What an agent's finish means for a running trial: requeue or finish, by the outcome, the
@@ -195,7 +195,7 @@ public:
     /// starts, and those that run are to be stopped.
     [[nodiscard]] std::optional<BudgetWatch::Over> over(std::int64_t now_ms);
     /// Why this running trial must stop: it cost more than one may.
-    [[nodiscard]] std::optional<std::string> too_dear(const Trial& trial);
+    [[nodiscard]] std::optional<std::string> exceeds_budget(const Trial& trial);
     /// When the budget of time ends, or that of the running trials' time if it is sooner; nothing:
     /// never, as things are.
     [[nodiscard]] std::optional<std::int64_t> deadline_ms(std::int64_t now_ms);
@@ -207,10 +207,10 @@ public:
 
     // --- for a replay ---
 
-    /// A sampler as the study would make it for this space and configuration, told nothing yet.
+    /// A sampler as the study would make it for this space and configuration, without observations.
     [[nodiscard]] std::unique_ptr<Sampler> new_sampler(const Space& space,
                                                        const SamplerConfig& config) const;
-    /// What the sampler is told of a trial.
+    /// What the sampler observes of a trial.
     [[nodiscard]] Observation observation_of(const Trial& trial) const;
 
     // --- rebuilding after a restart ---
@@ -225,8 +225,8 @@ public:
     void restore_state(StudyState state, std::string note, std::int64_t started_ms);
     void restore_end(StudyEnd end, std::vector<StudyEpoch> earlier);
 
-    /// True while the pruner has not been told the history (replay_history). Reports that arrive
-    /// meanwhile are kept and told afterwards.
+    /// True while the pruner has not observed the history (replay_history). Reports that arrive
+    /// meanwhile are kept and observed afterwards.
     [[nodiscard]] bool needs_history() const;
     /// Another number after each change of the pruner, which needs the history anew.
     [[nodiscard]] std::uint64_t pruner_version() const { return pruner_version_; }
@@ -242,7 +242,7 @@ public:
     bool warm_up(std::size_t trials_max);
 
 private:
-    /// A report or the end of a trial, while the pruner is told the history.
+    /// A report or the end of a trial, while the pruner observes the history.
     struct PrunerEvent {
         std::int64_t time_ms = 0;
         std::uint64_t number = 0;
@@ -300,8 +300,8 @@ private:
     std::unique_ptr<Pruner> pruner_;
     bool history_known_ = true;
     std::uint64_t pruner_version_ = 0;
-    std::vector<PrunerEvent> history_;  // what the pruner has not been told
-    std::size_t history_told_ = 0;      // so many of them; sorted once it is above 0
+    std::vector<PrunerEvent> history_;  // what the pruner has not observed
+    std::size_t history_sent_ = 0;      // so many of them; sorted once it is above 0
     std::vector<std::pair<std::uint64_t, Objective::Row>> reports_waiting_;
 };
 

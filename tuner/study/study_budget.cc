@@ -66,8 +66,8 @@ bool Study::lacks_room(std::int64_t now_ms) {
     return !budget.has_room(expected);
 }
 
-std::optional<std::string> Study::too_dear(const Trial& trial) {
-    if (!watch().is_too_dear(trial)) return std::nullopt;
+std::optional<std::string> Study::exceeds_budget(const Trial& trial) {
+    if (!watch().exceeds_budget(trial)) return std::nullopt;
     return "it cost more than " + number_text(*config_.budget.cost->per_trial) + " of '" +
            config_.budget.cost->metric + "', the bound of a trial";
 }
@@ -107,7 +107,7 @@ bool Study::complete_if_done(std::int64_t now_ms) {
             complete_with(StudyEnd::kSteps, "every member of the population has trained to step " +
                                                 std::to_string(config_.sampler.pbt.max));
         else
-            complete_with(StudyEnd::kSpace, "every point of the space was tried");
+            complete_with(StudyEnd::kSpace, "every point of the space has been tried");
         return true;
     }
     if (used) {
@@ -115,7 +115,7 @@ bool Study::complete_if_done(std::int64_t now_ms) {
         return true;
     }
     if (!lacks_room(now_ms)) return false;
-    complete_with(StudyEnd::kCost, "what is left of the cost budget is less than a trial costs");
+    complete_with(StudyEnd::kCost, "the remaining cost budget is less than the cost of a trial");
     return true;
 }
 

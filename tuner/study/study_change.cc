@@ -49,7 +49,7 @@ void Study::reconfigure(StudyConfig config) {
     history_known_ = trials_.empty() || config_.pruner.type == PrunerType::kNone;
     ++pruner_version_;
     history_.clear();
-    history_told_ = 0;
+    history_sent_ = 0;
     reports_waiting_.clear();
 }
 

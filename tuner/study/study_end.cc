@@ -1,3 +1,8 @@
+// Each budget is a sum or a flag that is updated when a trial ends, so asking whether the study is
+// over costs O(1). A cost counts once: as a metric by its greatest value over all attempts, as time
+// per attempt. With several objectives progress means a new point on the front, so the front is
+// kept.
+
 #include "tuner/study/study_end.h"
 
 #include <algorithm>
@@ -134,7 +139,7 @@ bool BudgetWatch::has_room(double expected_of_running) const {
     return paid_ + expected_of_running + next <= budget->max;
 }
 
-bool BudgetWatch::is_too_dear(const Trial& trial) const {
+bool BudgetWatch::exceeds_budget(const Trial& trial) const {
     return budget_.cost && budget_.cost->per_trial && trial.progress &&
            trial.progress->cost > *budget_.cost->per_trial;
 }

@@ -63,7 +63,7 @@ public:
     [[nodiscard]] bool has_room(double expected_of_running) const;
 
     /// Whether a running trial has cost more than one may.
-    [[nodiscard]] bool is_too_dear(const Trial& trial) const;
+    [[nodiscard]] bool exceeds_budget(const Trial& trial) const;
 
     /// Milliseconds until `running` trials have used the budget of time spent; nothing: it has no
     /// such budget.

@@ -1,3 +1,8 @@
+// Builds the agent from its parts and connects them: server client and outbox call in from their
+// threads, and everything is posted to the loop, which owns all attempts. Stopping is ordered: no
+// more leases, the attempts end (or are left running), their ends are delivered within a time
+// limit, then the threads stop. Every wait is for a condition, none for a time alone.
+
 #include "worker/agent/agent.h"
 
 #include <fcntl.h>
@@ -58,8 +63,8 @@ Result<UniqueFd> lock_folder(const std::filesystem::path& state_dir) {
                                                   path.string() + "': " + std::strerror(errno)};
     if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
         return Error{Code::kResourceAlreadyExists,
-                     "another agent runs with the state folder '" + state_dir.string() +
-                         "'; stop it, or give this one a folder of its own"};
+                     "another agent uses the state folder '" + state_dir.string() +
+                         "'; stop it, or choose another folder for this agent"};
     return lock;
 }
 
@@ -93,7 +98,7 @@ public:
 private:
     [[nodiscard]] LinkEvents link_events();
     [[nodiscard]] OutboxEvents outbox_events();
-    void contact(const std::string& trouble);
+    void contact(const std::string& error);
     void apply_stop(StopMode mode);
     void arm_away_timer();
     void check_away();
@@ -103,7 +108,7 @@ private:
     std::unique_ptr<Loop> loop_;
     std::optional<Launcher> launcher_;
     std::optional<Devices> devices_;
-    std::unique_ptr<ServerLink> link_;
+    std::unique_ptr<ServerClient> server_client_;
     std::optional<CheckpointCleaner> cleaner_;
     std::unique_ptr<Outbox> outbox_;
     std::unique_ptr<LogUpload> upload_;
@@ -153,9 +158,9 @@ Result<void> Agent::Impl::build() {
                                         options.gpus,
                                         kVersion,
                                         {}};
-    TUNE_TRY(link, ServerLink::create(options.server_url, std::move(registration), options.slots,
-                                      link_events()));
-    link_ = std::move(link);
+    TUNE_TRY(server_client, ServerClient::create(options.server_url, std::move(registration),
+                                                 options.slots, link_events()));
+    server_client_ = std::move(server_client);
     cleaner_.emplace(options.checkpoint_root);
     TUNE_TRY(outbox, Outbox::create(options.server_url, id,
                                     std::clamp(options.slots, 1, kSendersMax), outbox_events()));
@@ -170,7 +175,7 @@ Result<void> Agent::Impl::build() {
                         options.bin_dir.string(), options.slots, options.system_metrics,
                         std::max(100, options.system_metrics_period_ms),
                         options.log_upload_period_ms},
-        AttemptParts{loop_.get(), &*launcher_, &*devices_, link_.get(), outbox_.get(),
+        AttemptParts{loop_.get(), &*launcher_, &*devices_, server_client_.get(), outbox_.get(),
                      upload_.get()},
         [this] { publish(); });
     status_.slots = options.slots;
@@ -200,7 +205,7 @@ LinkEvents Agent::Impl::link_events() {
             for (const tuner::AttemptId& attempt : reply.lost) attempts_->lose(attempt);
         });
     };
-    events.contact = [this](const std::string& trouble) { contact(trouble); };
+    events.contact = [this](const std::string& error) { contact(error); };
     return events;
 }
 
@@ -218,13 +223,13 @@ OutboxEvents Agent::Impl::outbox_events() {
     events.room = [this](std::uint64_t serial) {
         loop_->post([=, this] { attempts_->on_room(serial); });
     };
-    events.contact = [this](const std::string& trouble) { contact(trouble); };
-    events.unknown_agent = [this] { link_->register_again(); };
+    events.contact = [this](const std::string& error) { contact(error); };
+    events.unknown_agent = [this] { server_client_->register_again(); };
     return events;
 }
 
-void Agent::Impl::contact(const std::string& trouble) {
-    const bool connected = trouble.empty();
+void Agent::Impl::contact(const std::string& error) {
+    const bool connected = error.empty();
     if (connected) last_contact_ms_ = loop_->now_ms();
     const bool was_connected = connected_.exchange(connected);
     {
@@ -233,9 +238,9 @@ void Agent::Impl::contact(const std::string& trouble) {
         if (connected != status_.connected && connected && !status_.last_error.empty())
             log_info("the server answers again");
         if (!connected && status_.last_error.empty())
-            log_warning("trouble with the server, trying again: " + trouble);
+            log_warning("cannot talk to the server; trying again: " + error);
         status_.connected = connected;
-        status_.last_error = trouble;
+        status_.last_error = error;
     }
     loop_->post([this] {
         arm_away_timer();
@@ -258,8 +263,9 @@ void Agent::Impl::check_away() {
     if (away_ms < lease_ttl_ms_ + options.away_grace_ms) return arm_away_timer();
     if (attempts_->counts().running == 0) return;
     const std::string reason =
-        "the server had not answered for " + std::to_string(away_ms / 1000) + " s";
-    log_warning(reason + "; its trials are stopped, as it will have given them to others");
+        "the server has not responded for " + std::to_string(away_ms / 1000) + " s";
+    log_warning(reason +
+                "; its trials are stopped, because it has probably given them to other agents");
     attempts_->end_all(Intent::kAway, reason, false);
 }
 
@@ -272,7 +278,7 @@ void Agent::Impl::publish() {
         status_.unreported = counts.unreported;
         status_.started = counts.started;
         status_.finished = counts.finished;
-        status_.draining = applied_stop_.has_value() || link_->draining();
+        status_.draining = applied_stop_.has_value() || server_client_->draining();
         trees_gone_ = applied_stop_ && (counts.running == 0 || applied_stop_ == StopMode::kDetach);
         idle_ = trees_gone_ && (counts.unreported == 0 || applied_stop_ == StopMode::kDetach);
         status = status_;
@@ -284,7 +290,7 @@ void Agent::Impl::publish() {
 Result<void> Agent::Impl::start() {
     {
         const std::lock_guard lock(mutex_);
-        if (started_) return Error{Code::kInvalidState, "the agent was started already"};
+        if (started_) return Error{Code::kInvalidState, "the agent has already been started"};
         started_ = true;
     }
     last_contact_ms_ = loop_->now_ms();
@@ -294,7 +300,7 @@ Result<void> Agent::Impl::start() {
     cleaner_->start();
     outbox_->start();
     upload_->start();
-    link_->start();
+    server_client_->start();
     return {};
 }
 
@@ -306,7 +312,7 @@ void Agent::Impl::stop(StopMode mode) {
         changed_.notify_all();
         if (!started_) return;
     }
-    link_->stop_leasing();
+    server_client_->stop_leasing();
     loop_->post([this, mode] { apply_stop(mode); });
 }
 
@@ -337,7 +343,7 @@ bool Agent::Impl::wait(int deliver_ms) {
 }
 
 void Agent::Impl::shut_down(bool detach, bool goodbye) {
-    link_->stop(goodbye && !detach);
+    server_client_->stop(goodbye && !detach);
     outbox_->stop();
     cleaner_->stop();
     upload_->stop();

@@ -49,7 +49,8 @@ struct AgentStatus {
     int unreported = 0;        // ended attempts that the server has not acknowledged yet
     std::int64_t started = 0;  // since this agent started, adopted ones included
     std::int64_t finished = 0;
-    std::string last_error = {};  // the latest trouble with the server; empty when connected
+    std::string last_error =
+        {};  // the latest error of the server or the way to it; empty when connected
 };
 
 /// How `stop` treats the trials that are running.

@@ -1,3 +1,7 @@
+// epoll, an ordered map of timers, and a queue of posted tasks behind an eventfd. A callback runs
+// outside all locks and may post, watch or unwatch, also itself: a ready descriptor is looked up
+// again before its callback runs, and the callback is kept alive while it does.
+
 #include "worker/agent/loop.h"
 
 #include <sys/epoll.h>

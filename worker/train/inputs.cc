@@ -1,3 +1,8 @@
+// Columns of any numeric type become float32 rows, standardised with mean and deviation of the
+// training split. The moments are merged chunk by chunk (Chan et al. 1979), which stays accurate
+// for large means and depends on no thread. They are part of the checkpoint: a model is never fed
+// by other numbers than those of its training.
+
 #include "worker/train/inputs.h"
 
 #include <algorithm>

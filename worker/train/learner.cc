@@ -1,3 +1,8 @@
+// The one place where steps and LibTorch meet. Every call is wrapped: LibTorch's exceptions become
+// errors, and failed allocations are recognised by their texts, since they are plain errors there.
+// Dropout and initialisation draw from (seed, step), never from LibTorch's global generator, so a
+// resumed run repeats the interrupted one bit by bit.
+
 #include "worker/train/learner.h"
 
 #include <ATen/Parallel.h>

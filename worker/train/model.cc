@@ -1,3 +1,8 @@
+// Layers are numbered as in a torch.nn.Sequential, so that the weights load in Python by name.
+// Random numbers are drawn from (seed, purpose, position) and, for dropout, from (seed, step):
+// nothing depends on a global generator, and a resumed run draws what the interrupted one would
+// have drawn.
+
 #include "worker/train/model.h"
 
 #include <ATen/ops/conv2d.h>

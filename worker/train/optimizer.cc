@@ -1,3 +1,7 @@
+// Calls LibTorch's fused kernels, which update all parameters in one pass with the arithmetic of
+// torch.optim. The step number is passed in, not counted, so that a restored optimizer continues
+// with the right bias correction.
+
 #include "worker/train/optimizer.h"
 
 #include <ATen/core/grad_mode.h>

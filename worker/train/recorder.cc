@@ -1,3 +1,8 @@
+// One thread writes what is queued: lines, which are never dropped (the producer waits when the
+// queue is full), and at most one checkpoint, which the next one replaces. A checkpoint waits for
+// the lines given before it. Files are replaced atomically; `best` lands before the `last` that
+// refers to it.
+
 #include "worker/train/recorder.h"
 
 #include <fcntl.h>

@@ -1,3 +1,8 @@
+// The loop of epochs and steps. Everything that a stop may interrupt is counted in one progress
+// record that goes into the checkpoint with the weights, the optimizer and the loader's position; a
+// run that is stopped, killed or preempted and started again therefore takes the same steps with
+// the same samples. Signals only set a flag that is looked at between steps.
+
 #include "worker/train/trainer.h"
 
 #include <algorithm>
@@ -73,7 +78,7 @@ private:
     void end_epoch(const std::optional<Evaluation>& evaluation);
     [[nodiscard]] std::vector<NamedValue> metrics_of(
         const std::optional<Evaluation>& evaluation) const;
-    [[nodiscard]] StopReason judge(std::optional<double> watched);
+    [[nodiscard]] StopReason check_stop(std::optional<double> watched);
     void save(bool with_best);
     void report_start();
     [[nodiscard]] Outcome outcome(bool preempted);
@@ -193,7 +198,7 @@ Result<void> Trainer::continue_from(const Safetensors& parent) {
     TUNE_TRY_VOID(learner_->continue_from(parent));
     train_data_->start_epoch(progress_.epoch);
     progress_.step = progress_.epoch * train_data_->batches_per_epoch();
-    std::fprintf(stderr, "goes on from %s after epoch %lld\n", config_.resume_from.c_str(),
+    std::fprintf(stderr, "continues from %s after epoch %lld\n", config_.resume_from.c_str(),
                  static_cast<long long>(progress_.epoch));
     return {};
 }
@@ -297,7 +302,7 @@ std::vector<NamedValue> Trainer::metrics_of(const std::optional<Evaluation>& eva
 }
 
 /// Whether to stop, and keeps the best. `watched`: the metric's value, when there is one.
-StopReason Trainer::judge(std::optional<double> watched) {
+StopReason Trainer::check_stop(std::optional<double> watched) {
     if (!progress_.finite) return StopReason::kNonFinite;
     if (!watched) return StopReason::kNotStopped;
     if (!std::isfinite(*watched)) return StopReason::kNonFinite;
@@ -318,7 +323,7 @@ void Trainer::end_epoch(const std::optional<Evaluation>& evaluation) {
     std::optional<double> watched;
     for (const NamedValue& metric : metrics)
         if (metric.name == watched_.metric) watched = metric.value;
-    progress_.stop_reason = judge(watched);
+    progress_.stop_reason = check_stop(watched);
     ++progress_.epoch;
     if (progress_.epoch > progress_.epoch_reported) {
         recorder_->line(metric_line(metrics, progress_.epoch));
@@ -330,7 +335,7 @@ void Trainer::end_epoch(const std::optional<Evaluation>& evaluation) {
     progress_.loss_samples = 0;
     save(progress_.best_epoch == progress_.epoch);
     if (const auto error = recorder_->take_checkpoint_error())
-        std::fprintf(stderr, "warning: %s; training goes on without this checkpoint\n",
+        std::fprintf(stderr, "warning: %s; training continues without this checkpoint\n",
                      error->text().c_str());
 }
 
@@ -344,7 +349,7 @@ void Trainer::save(bool with_best) {
 }
 
 void Trainer::report_start() {
-    std::fprintf(stderr, "%s, %lld parameters; %lld samples in %lld steps an epoch, %lld epochs\n",
+    std::fprintf(stderr, "%s, %lld parameters; %lld samples in %lld steps per epoch, %lld epochs\n",
                  learner_->python_source().c_str(),
                  static_cast<long long>(learner_->parameter_count()),
                  static_cast<long long>(train_data_->sample_count()),

@@ -41,9 +41,9 @@ Result<T> integer_from_text(std::string_view text, std::string_view name) {
     std::string_view digits = trimmed(text);
     if (digits.starts_with('+')) digits.remove_prefix(1);
     T value{};
-    const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (fault == std::errc::result_out_of_range) return unfit(std::string(text), name);
-    if (fault == std::errc{} && end == digits.data() + digits.size()) return value;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error == std::errc::result_out_of_range) return unfit(std::string(text), name);
+    if (error == std::errc{} && end == digits.data() + digits.size()) return value;
     return Error{Code::kInvalidParameterValue,
                  "'" + std::string(text) + "' is not a whole number (" + std::string(name) + ")"};
 }
@@ -85,11 +85,11 @@ Result<double> float_from_text(std::string_view text) {
     std::string_view digits = trimmed(text);
     if (digits.starts_with('+')) digits.remove_prefix(1);
     double value = 0;
-    const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     const bool whole = end == digits.data() + digits.size() && !digits.empty();
-    if (whole && fault == std::errc{}) return value;
+    if (whole && error == std::errc{}) return value;
     // Beyond the range of double: as Python reads it, infinite or zero.
-    if (whole && fault == std::errc::result_out_of_range)
+    if (whole && error == std::errc::result_out_of_range)
         return std::strtod(std::string(digits).c_str(), nullptr);
     return Error{Code::kInvalidParameterValue, "'" + std::string(text) + "' is not a number"};
 }

@@ -1,3 +1,8 @@
+// A table of encodings gives kind, element type and size; encoding, checking and printing switch
+// over the kind. Texts of numbers are stored as Python's int(), float() and Decimal() would print
+// them, since upstream stores str() of the value. Payloads are untrusted input: every length is
+// compared with the bytes that are there before they are read.
+
 #include "loader/format/mds/encoding.h"
 
 #include <algorithm>
@@ -48,8 +53,8 @@ Result<Shape> parse_shape(std::string_view text, std::string_view encoding) {
     const char* const end = at + text.size();
     while (true) {
         std::int64_t dimension = 0;
-        const auto [next, fault] = std::from_chars(at, end, dimension);
-        if (fault != std::errc{} || dimension < 1 || (next != end && *next != ','))
+        const auto [next, error] = std::from_chars(at, end, dimension);
+        if (error != std::errc{} || dimension < 1 || (next != end && *next != ','))
             return invalid_parameter("the shape in encoding '" + std::string(encoding) +
                                      "' must be whole numbers above 0 with commas between them");
         shape.push_back(dimension);
@@ -141,8 +146,8 @@ bool is_number_text(std::string_view text) {
     for (const std::string_view special : {"nan", "inf", "NaN", "Infinity", "sNaN"})
         if (text == special) return true;
     double value = 0;
-    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return !text.empty() && fault != std::errc::invalid_argument &&
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return !text.empty() && error != std::errc::invalid_argument &&
            end == text.data() + text.size() && text.front() != '-';
 }
 
@@ -316,9 +321,9 @@ Result<void> check_pil(Bytes payload) {
 Result<void> check_opaque(const Encoding& encoding, Bytes payload) {
     const std::string_view text = text_of(payload);
     if (encoding.name == "jpeg" && !text.starts_with("\xff\xd8"))
-        return data_loss("no JPEG file: it does not begin with ff d8");
+        return data_loss("not a JPEG file: it does not begin with ff d8");
     if (encoding.name == "png" && !text.starts_with("\x89PNG\r\n\x1a\n"))
-        return data_loss("no PNG file: it does not begin with PNG's signature");
+        return data_loss("not a PNG file: it does not begin with the PNG signature");
     return {};
 }
 
@@ -371,11 +376,11 @@ Result<void> check_payload(const Encoding& encoding, Bytes payload) {
             if (!is_utf8(text)) return data_loss("text that is not UTF-8");
             return {};
         case EncodingKind::kStrInt:
-            if (!is_decimal_integer(text)) return data_loss("text that is no whole number");
+            if (!is_decimal_integer(text)) return data_loss("text that is not a whole number");
             return {};
         case EncodingKind::kStrFloat:
         case EncodingKind::kStrDecimal:
-            if (!is_number_text(text)) return data_loss("text that is no number");
+            if (!is_number_text(text)) return data_loss("text that is not a number");
             return {};
         case EncodingKind::kJson:
             if (!is_python_json(text)) return data_loss("text that is not JSON");

@@ -1,3 +1,9 @@
+// Reading and writing of index.json. The reader collects the first error with the path of its field
+// and goes on, so that each function is a plain list of fields; numbers are bounded first, so that
+// no sum below can overflow, and then compared with each other (sizes, counts, offsets of a shard).
+// The writer prints keys and numbers in upstream's order and style, because its bytes are compared
+// with upstream's and hashed.
+
 #include "loader/format/mds/index.h"
 
 #include <algorithm>
@@ -16,15 +22,15 @@
 namespace tune::loader {
 namespace {
 
-/// Reads the fields of one JSON object; the first fault is kept, with the field's name.
+/// Reads the fields of one JSON object; the first error is kept, with the field's name.
 class Fields {
 public:
     Fields(const Json& json, std::string place) : json_(json), place_(std::move(place)) {}
 
-    [[nodiscard]] const std::optional<Error>& fault() const { return fault_; }
+    [[nodiscard]] const std::optional<Error>& error() const { return error_; }
 
     void fail(std::string message, Code code = Code::kDataLoss) {
-        if (!fault_) fault_ = Error{code, place_ + ": " + std::move(message)};
+        if (!error_) error_ = Error{code, place_ + ": " + std::move(message)};
     }
 
     /// The field, or nullptr after recording that it is missing.
@@ -71,7 +77,7 @@ public:
 private:
     const Json& json_;
     std::string place_;
-    std::optional<Error> fault_;
+    std::optional<Error> error_;
 };
 
 bool stays_inside(const std::string& basename) {
@@ -98,7 +104,7 @@ Result<FileInfo> parse_file(const Json& json, const std::string& place) {
     }
     if (!stays_inside(file.basename))
         fields.fail("the file name '" + file.basename + "' leads out of the data set's directory");
-    if (fields.fault()) return *fields.fault();
+    if (fields.error()) return *fields.error();
     return file;
 }
 
@@ -164,8 +170,9 @@ Result<ShardInfo> parse_shard(const Json& json, std::size_t number) {
     if (!json.is_object()) return Error{Code::kDataLoss, place + " is not an object"};
     Fields fields(json, place);
     const std::string format = fields.text("format");
-    if (!fields.fault() && format != "mds")
-        fields.fail("its format '" + format + "' is not read here; mds is", Code::kNotImplemented);
+    if (!fields.error() && format != "mds")
+        fields.fail("its format '" + format + "' is not supported; only mds is",
+                    Code::kNotImplemented);
     if (const Json* version = fields.get("version"); version && *version != 2)
         fields.fail("its version is " + version->dump() + ", only 2 is known");
     ShardInfo shard;
@@ -179,7 +186,7 @@ Result<ShardInfo> parse_shard(const Json& json, std::size_t number) {
         shard.compression = fields.text("compression");
     const Json* raw = fields.get("raw_data");
     const Json* zip = fields.get("zip_data");
-    if (fields.fault()) return *fields.fault();
+    if (fields.error()) return *fields.error();
     TUNE_TRY(raw_data, parse_file(*raw, place + ", raw_data"));
     shard.raw_data = std::move(raw_data);
     if (!zip->is_null()) {
@@ -190,7 +197,7 @@ Result<ShardInfo> parse_shard(const Json& json, std::size_t number) {
         fields.fail("zip_data must be there exactly when there is a compression");
     check_columns(fields, shard);
     check_sizes(fields, shard);
-    if (fields.fault()) return *fields.fault();
+    if (fields.error()) return *fields.error();
     return shard;
 }
 
@@ -292,10 +299,10 @@ Result<std::uint64_t> parse_bytes(std::string_view text) {
         }
     if (shift == 0 && digits.ends_with('b')) digits.remove_suffix(1);
     double number = 0;
-    const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number,
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number,
                                               std::chars_format::fixed);
     const double bytes = std::ldexp(number, shift);
-    if (fault != std::errc{} || end != digits.data() + digits.size() || !(bytes >= 0) ||
+    if (error != std::errc{} || end != digits.data() + digits.size() || !(bytes >= 0) ||
         bytes > 1e18)
         return Error{Code::kInvalidParameterValue,
                      "'" + std::string(text) +

@@ -1,3 +1,8 @@
+// Samples are encoded one after the other into one buffer; when a shard is closed, its header and
+// offset table are written before them. The kernel begins to bring each file to the disk at once,
+// finish() waits for all of them, and index.json, which alone makes the data set readable, is
+// written last. A crash therefore leaves either no index or a complete data set.
+
 #include "loader/format/mds/writer.h"
 
 #include <fcntl.h>
@@ -74,12 +79,12 @@ Result<void> check_hashes(const std::vector<std::string>& hashes) {
 }
 
 Result<void> prepare_directory(const std::filesystem::path& directory) {
-    std::error_code fault;
-    std::filesystem::create_directories(directory, fault);
-    if (fault)
+    std::error_code error;
+    std::filesystem::create_directories(directory, error);
+    if (error)
         return Error{Code::kInternalError,
-                     "cannot create '" + directory.string() + "': " + fault.message()};
-    if (!std::filesystem::is_empty(directory, fault))
+                     "cannot create '" + directory.string() + "': " + error.message()};
+    if (!std::filesystem::is_empty(directory, error))
         return Error{Code::kResourceAlreadyExists,
                      "'" + directory.string() +
                          "' is not empty; a data set is written into a new "

@@ -41,7 +41,7 @@ TEST(ClientLeases, ARenewalKeepsTheAttemptAndSilenceLosesIt) {
     world.advance_ms(10'000);
     EXPECT_EQ(world.trial(0).state, TrialState::kQueued);
     EXPECT_EQ(world.trial(0).lost_attempts, 1);
-    EXPECT_THAT(world.trial(0).reason, HasSubstr("its client on client was not heard of for 10s"));
+    EXPECT_THAT(world.trial(0).reason, HasSubstr("its client on client has been silent for 10s"));
     EXPECT_EQ(renew(world, 0, 1).error().code, Code::kResourceConflict) << "it waits for an ask";
     EXPECT_EQ(world.ask(1, "", 10'000)->at(0).attempt, 2);
     const auto late = renew(world, 0, 1);

@@ -68,7 +68,7 @@ TEST_F(AgentsTest, DoneTakesTheMetricThatAnyClientLogged) {
     ASSERT_TRUE(finish("a", two, Outcome::kDone).has_value());
     EXPECT_EQ(world_.trial(1).state, TrialState::kFailed);
     EXPECT_THAT(world_.trial(1).reason,
-                HasSubstr("metric 'loss' never arrived: the command ended well, but reported only "
+                HasSubstr("metric 'loss' never arrived: the command succeeded, but reported only "
                           "'accuracy'"));
 }
 
@@ -106,7 +106,7 @@ TEST_F(AgentsTest, ALostAgentsTrialRunsElsewhereAndItsLateWordChangesNothing) {
     EXPECT_EQ(world_.trial(0).state, TrialState::kQueued);
     EXPECT_EQ(world_.trial(0).user_failures, 0);
     EXPECT_EQ(world_.trial(0).lost_attempts, 1);
-    EXPECT_THAT(world_.trial(0).reason, HasSubstr("host-a was not heard of for 40s"));
+    EXPECT_THAT(world_.trial(0).reason, HasSubstr("host-a has been silent for 40s"));
 
     const Lease fresh = lease("b");
     EXPECT_EQ(fresh.run_id, old.run_id);

@@ -39,7 +39,7 @@ TEST_F(AgentTest, StopsItsTrialsWhenTheServerStaysAway) {
     server_.come_back();
     const tuner::FinishRequest finish = server_.wait_for_finish("r1").request;
     EXPECT_EQ(finish.outcome, Outcome::kPreempted);
-    EXPECT_NE(finish.reason.find("had not answered"), std::string::npos);
+    EXPECT_NE(finish.reason.find("has not responded"), std::string::npos);
 }
 
 TEST_F(AgentTest, ALaterAgentAdoptsRunningTrials) {

@@ -90,7 +90,7 @@ TEST_F(AgentTest, KeepsCheckpointsBetweenAttempts) {
     first.checkpoint_dir = "study/1";
     offer(first);
     EXPECT_EQ(server_.wait_for_finish("r1").request.outcome, Outcome::kPreempted);
-    artifact("r1", "attempt-1/agent.log", "asked to be run again");
+    artifact("r1", "attempt-1/agent.log", "asked to run again");
     tuner::Lease second = shell("r2", "cat $TUNE_CHECKPOINT_DIR/state");
     second.checkpoint_dir = "study/1";
     offer(second);
@@ -195,7 +195,7 @@ TEST_F(AgentTest, ScrapesAndCountsWhatIsMalformed) {
     const tuner::FinishRequest finish = server_.wait_for_finish("r1").request;
     EXPECT_EQ(server_.metrics("r1"), "loss@0=0.5 ");
     artifact("r1", "agent.log", "2 malformed 'tune:' lines");
-    EXPECT_EQ(finish.reason.find("a 'tune:' line was not understood: 'tune: {oops': "), 0u);
+    EXPECT_EQ(finish.reason.find("a 'tune:' line could not be read: 'tune: {oops': "), 0u);
 }
 
 TEST_F(AgentTest, LogsAreUploadedWhileTheyGrow) {

@@ -25,9 +25,9 @@ TEST(Devices, TrialsBelowOneCoreShare) {
 TEST(Devices, WhatIsNeverThereIsRefused) {
     Devices devices({0, 1}, {"GPU-a"});
     EXPECT_EQ(devices.take(3, 0).error().message,
-              "a trial of the study wants 3 cores; this agent has 2");
+              "a trial of the study needs 3 cores; this agent has 2");
     EXPECT_EQ(devices.take(0, 2).error().message,
-              "a trial of the study wants 2 GPUs; this agent has 1");
+              "a trial of the study needs 2 GPUs; this agent has 1");
 }
 
 TEST(Devices, WholeGpusAreExclusive) {

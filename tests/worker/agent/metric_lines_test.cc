@@ -89,8 +89,9 @@ TEST_F(MetricLinesTest, TakesParams) {
 
 TEST_F(MetricLinesTest, SaysOfPythonsQuotesWhatToDo) {
     EXPECT_EQ(text("tune: {'a': 1, 'step': 2}"), "");
-    EXPECT_EQ(lines_->malformed_example(),
-              "'tune: {'a': 1, 'step': 2}': names stand in double quotes (in Python: json.dumps)");
+    EXPECT_EQ(
+        lines_->malformed_example(),
+        "'tune: {'a': 1, 'step': 2}': names must be in double quotes (in Python: json.dumps)");
 }
 
 TEST_F(MetricLinesTest, ReadsNumbersThatAreNotFiniteAsProgramsPrintThem) {
@@ -166,10 +167,10 @@ TEST_F(MetricLinesTest, OnlyTheLastStateOfARewrittenLineCounts) {
 }
 
 TEST_F(MetricLinesTest, RefusesPatternsItCannotUse) {
-    EXPECT_NE(refusal({"", "("}).find("no valid RE2 expression"), std::string::npos);
+    EXPECT_NE(refusal({"", "("}).find("not a valid RE2 expression"), std::string::npos);
     EXPECT_NE(refusal({"", "loss = .*"}).find("no group"), std::string::npos);
     EXPECT_NE(refusal({"", ""}).find("is empty"), std::string::npos);
-    EXPECT_NE(refusal({"", "(?=x)(1)"}).find("no valid RE2"), std::string::npos);
+    EXPECT_NE(refusal({"", "(?=x)(1)"}).find("not a valid RE2"), std::string::npos);
 }
 
 TEST_F(MetricLinesTest, APatternCannotHangTheAgent) {

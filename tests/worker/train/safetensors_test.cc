@@ -26,7 +26,7 @@ std::string fault(const std::string& file) {
     const auto parsed = Safetensors::parse(file);
     if (parsed) return "no fault";
     EXPECT_EQ(parsed.error().code, Code::kDataLoss);
-    const std::string start = "not a whole safetensors file: ";
+    const std::string start = "not a complete safetensors file: ";
     EXPECT_TRUE(parsed.error().message.starts_with(start)) << parsed.error().message;
     return parsed.error().message.substr(start.size());
 }
@@ -131,13 +131,13 @@ TEST(Safetensors, RefusesSizesThatDoNotFit) {
                   "the offsets of 'a' are not a begin and an end");
     for (const char* offsets : {"[-4,0]", "[0,4.0]", "[\"0\",4]", "[0,99999999999999999999]"})
         EXPECT_EQ(fault(file_of(one("F32", "[1]", offsets), four)),
-                  "the offsets of 'a' holds something else than sizes")
+                  "the offsets of 'a' holds something other than sizes")
             << offsets;
     for (const char* shape : {"[2]", "[]", "[1,0]", "[9223372036854775807,2]",
                               "[4294967296,4294967296]", "[18446744073709551615]"}) {
         const bool scalar = std::string(shape) == "[]";
         EXPECT_EQ(fault(file_of(one("F32", shape, "[0,4]"), four)),
-                  scalar ? "no fault" : "'a' has another size than its shape and dtype give")
+                  scalar ? "no fault" : "'a' has a size that does not match its shape and dtype")
             << shape;
     }
     EXPECT_EQ(fault(file_of(one("F32", "[1]", "[0,4]"), "xxx")),
@@ -188,7 +188,7 @@ TEST(Safetensors, NamesTheFileThatIsDamaged) {
     const auto parsed = Safetensors::read(path);
     ASSERT_FALSE(parsed);
     EXPECT_EQ(parsed.error().text(),
-              path.string() + ": not a whole safetensors file: it has only 5 bytes");
+              path.string() + ": not a complete safetensors file: it has only 5 bytes");
     std::filesystem::remove(path);
     EXPECT_EQ(Safetensors::read(path).error().code, Code::kResourceDoesNotExist);
 }

@@ -20,14 +20,14 @@ int run_agent(const AgentCommand& options) {
                                               .cpus = options.cpus,
                                               .use_gpus = !options.no_gpus});
     if (!agent) return fail(agent.error());
-    std::string trouble;
+    std::string last_error;
     bool connected = false;
-    (*agent)->on_status([&trouble, &connected](const worker::AgentStatus& status) {
-        if (!status.connected && !status.last_error.empty() && status.last_error != trouble)
+    (*agent)->on_status([&last_error, &connected](const worker::AgentStatus& status) {
+        if (!status.connected && !status.last_error.empty() && status.last_error != last_error)
             log_warning(status.last_error);
         if (status.connected && !connected) log_info("connected");
         connected = status.connected;
-        trouble = status.last_error;
+        last_error = status.last_error;
     });
     const Result<void> started = (*agent)->start();
     if (!started) return fail(started.error());
@@ -36,7 +36,7 @@ int run_agent(const AgentCommand& options) {
     while (interrupts.wait(-1) != Interrupts::Event::kSignal) {
     }
     (*agent)->stop(worker::StopMode::kStop);
-    log_info("stopping; the running trials will be run again; once more ends them at once");
+    log_info("stopping; running trials will run again later. Press Ctrl-C again to kill them now");
     constexpr int kLook_ms = 100;
     while ((*agent)->status().running > 0)
         if (interrupts.wait(kLook_ms) == Interrupts::Event::kSignal)

@@ -98,7 +98,7 @@ Result<Json> measure_log_metric(const Bench& bench) {
     bench.line.say("log-metric, " + std::to_string(bench.options.clients) + " clients");
     std::mutex mutex;
     std::vector<double> times;
-    Result<void> fault;
+    Result<void> error;
     const auto begin = Clock::now();
     std::vector<std::thread> clients;
     for (int i = 0; i < bench.options.clients; ++i)
@@ -108,10 +108,10 @@ Result<Json> measure_log_metric(const Bench& bench) {
             if (own)
                 times.insert(times.end(), own->begin(), own->end());
             else
-                fault = own.error();
+                error = own.error();
         });
     for (std::thread& client : clients) client.join();
-    if (!fault) return fault.error();
+    if (!error) return error.error();
     const double per_s = static_cast<double>(times.size()) / since_ms(begin) * 1000;
     return Json{{"clients", bench.options.clients},
                 {"per_s", per_s},
@@ -173,27 +173,27 @@ Result<Json> measure_ask_tell(const Bench& bench) {
                 {"p99_ms", quantile(times, 0.99)}};
 }
 
-Result<Json> measure(const Bench& bench, Json figures) {
+Result<Json> measure(const Bench& bench, Json stats) {
     TUNE_TRY(log_metric, measure_log_metric(bench));
     TUNE_TRY(log_batch, measure_log_batch(bench));
     TUNE_TRY(ask_tell, measure_ask_tell(bench));
-    figures["log_metric"] = std::move(log_metric);
-    figures["log_batch"] = std::move(log_batch);
-    figures["ask_tell"] = std::move(ask_tell);
-    figures["memory_bytes"] = bench.server.memory_bytes();
-    return figures;
+    stats["log_metric"] = std::move(log_metric);
+    stats["log_batch"] = std::move(log_batch);
+    stats["ask_tell"] = std::move(ask_tell);
+    stats["memory_bytes"] = bench.server.memory_bytes();
+    return stats;
 }
 
 /// Measures on a thread of its own; nothing when a signal ended it.
 Result<std::optional<Json>> measure_until_signal(const BenchCommand& options,
-                                                 const BenchServer& server, const Json& figures,
+                                                 const BenchServer& server, const Json& stats,
                                                  Interrupts& interrupts) {
     std::atomic<bool> is_stopped = false;
     std::atomic<bool> is_done = false;
     std::optional<Result<Json>> measured;
     WaitLine line("starting");
     std::thread worker([&] {
-        measured = measure({options, server, line, is_stopped}, figures);
+        measured = measure({options, server, line, is_stopped}, stats);
         is_done = true;
         interrupts.wake();
     });
@@ -226,7 +226,7 @@ std::string megabytes_text(const Json& bytes) {
     return number_text(bytes.get<double>() / 1e6, "%.0f MB");
 }
 
-std::string figures_text(const Json& figures) {
+std::string stats_text(const Json& stats) {
     Table table;
     table.column("measured");
     for (const char* name : {"result", "half within", "99 of 100 within"})
@@ -235,54 +235,56 @@ std::string figures_text(const Json& figures) {
         table.row({what, result, number_text(one["p50_ms"], "%.2f ms"),
                    number_text(one["p99_ms"], "%.2f ms")});
     };
-    table.row({"start to the first answer", number_text(figures["start_ms"], "%.0f ms")});
-    const Json& log_metric = figures["log_metric"];
+    table.row({"time to the first response", number_text(stats["start_ms"], "%.0f ms")});
+    const Json& log_metric = stats["log_metric"];
     row("log-metric, " + to_text(log_metric["clients"]) + " clients",
         whole_text(log_metric["per_s"]) + "/s", log_metric);
-    const Json& log_batch = figures["log_batch"];
+    const Json& log_batch = stats["log_batch"];
     row("log-batch of " + std::to_string(kBatchRows) + " metrics, 1 client",
         whole_text(log_batch["rows_per_s"]) + " rows/s", log_batch);
-    const Json& ask_tell = figures["ask_tell"];
+    const Json& ask_tell = stats["ask_tell"];
     row("ask + tell (tpe), " + to_text(ask_tell["parameters"]) + " parameters, 1 client",
         to_text(ask_tell["trials"]) + " trials", ask_tell);
-    table.row({"memory at the start; at the end", megabytes_text(figures["memory_start_bytes"]) +
+    table.row({"memory at the start; at the end", megabytes_text(stats["memory_start_bytes"]) +
                                                       "; " +
-                                                      megabytes_text(figures["memory_bytes"])});
-    std::string text = table.text() + "Each answer to a write was on disk in " +
-                       text_of(figures, "dir") + "; the clients share the " +
-                       to_text(figures["processors"]) + " processors with the server.\n";
-    if (figures["is_in_memory"] == true)
-        text += "That folder is in memory: see what your disk does with --dir DIR.\n";
+                                                      megabytes_text(stats["memory_bytes"])});
+    std::string text = table.text() + "Every write was on disk before its response, in " +
+                       text_of(stats, "dir") + "; the clients share the " +
+                       to_text(stats["processors"]) + " processors with the server.\n";
+    if (stats["is_in_memory"] == true)
+        text += "That folder is in memory. Use --dir DIR to measure a disk.\n";
     return text;
 }
 
 Result<int> bench(const BenchCommand& options, Interrupts& interrupts) {
-    std::error_code fault;
+    std::error_code error;
     const std::filesystem::path dir = options.dir ? std::filesystem::path(*options.dir)
-                                                  : std::filesystem::temp_directory_path(fault);
-    if (fault) return Error{Code::kResourceDoesNotExist, "no temporary folder; name one: --dir"};
+                                                  : std::filesystem::temp_directory_path(error);
+    if (error)
+        return Error{Code::kResourceDoesNotExist,
+                     "there is no temporary folder; name one with --dir"};
     struct statfs system {};
     const bool is_in_memory = statfs(dir.c_str(), &system) == 0 && system.f_type == TMPFS_MAGIC;
     const auto begin = Clock::now();
     TUNE_TRY(server, BenchServer::start(dir));
     TUNE_TRY(client, tracker::Client::create({.url = server->url(), .retries = 0}));
     TUNE_TRY_VOID(client->get("/api/2.0/tune/studies"));
-    const Json figures = {
+    const Json stats = {
         {"version", kVersion},          {"dir", dir.string()},
         {"is_in_memory", is_in_memory}, {"processors", std::thread::hardware_concurrency()},
         {"start_ms", since_ms(begin)},  {"memory_start_bytes", server->memory_bytes()}};
-    const auto measured = measure_until_signal(options, *server, figures, interrupts);
+    const auto measured = measure_until_signal(options, *server, stats, interrupts);
     if (!measured) {
         Error error = measured.error();
         if (const std::string words = server->last_words(); !words.empty())
-            error.message += "; the server's last words: " + words;
+            error.message += "; the server's last output: " + words;
         return error;
     }
     if (!*measured) return kExitInterrupted;
     if (options.json)
         print_json(**measured);
     else
-        print(figures_text(**measured));
+        print(stats_text(**measured));
     return kExitOk;
 }
 

@@ -1,3 +1,7 @@
+// Starts this same program as `tune server` in a temporary folder, in a process group of its own,
+// and reads the address that it prints as JSON. The kernel ends it if this process dies
+// (PDEATHSIG), so a killed bench leaves no server; its folder is removed when it has ended.
+
 #include "tuner/cli/commands/bench_server.h"
 
 #include <fcntl.h>
@@ -41,7 +45,7 @@ std::string read_line(int fd) {
 Result<std::unique_ptr<BenchServer>> BenchServer::start(const fs::path& dir) {
     std::string folder = (dir / "tune-bench-XXXXXX").string();
     if (mkdtemp(folder.data()) == nullptr)
-        return system_error("cannot make a folder in " + dir.string());
+        return system_error("cannot create a folder in " + dir.string());
     std::unique_ptr<BenchServer> server(new BenchServer(folder));
     TUNE_TRY_VOID(server->spawn());
     return server;
@@ -70,8 +74,8 @@ Result<void> BenchServer::spawn() {
     if (log_fd >= 0) close(log_fd);
     const std::string line = pid_ > 0 ? read_line(ends[0]) : std::string();
     close(ends[0]);
-    const Result<Json> said = parse_json(line);
-    if (said && said->is_object()) url_ = said->value("url", "");
+    const Result<Json> reported = parse_json(line);
+    if (reported && reported->is_object()) url_ = reported->value("url", "");
     if (!url_.empty()) return {};
     return Error{Code::kInternalError, "the server did not start: " + last_words()};
 }

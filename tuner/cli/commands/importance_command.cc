@@ -110,8 +110,8 @@ Result<int> importance(const ImportanceCommand& options) {
                     {"importances", std::move(list)}});
     } else if (count > 0) {
         print(rows_text(rows, is_fanova) + "from " + std::to_string(count) + " complete trials; " +
-              (is_fanova ? "what is left of the variance is interaction\n"
-                         : "what sets the best tenth apart from the rest\n"));
+              (is_fanova ? "the rest of the variance is interaction\n"
+                         : "what distinguishes the best tenth from the rest\n"));
     } else {
         print("no trial of " + printable(study.name) + " is complete\n");
     }

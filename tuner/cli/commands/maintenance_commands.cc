@@ -1,3 +1,8 @@
+// `tune gc` asks the server (or opens the folder) and follows the job; `backup` and `restore` work
+// on the folder themselves, since a backup may be taken while a server runs and a restore must not.
+// All three show progress in one line and stop at Ctrl-C; nothing is printed to stdout before the
+// result.
+
 #include "tuner/cli/commands/maintenance_commands.h"
 
 #include <unistd.h>
@@ -77,14 +82,14 @@ std::string gc_text(const Json& result, bool dry_run, const std::string& where) 
             counted(result, "artifact_folders", "artifact folders") + " from " + where + "\n";
     if (result.value("artifact_folders_elsewhere", 0) > 0)
         text += counted(result, "artifact_folders_elsewhere",
-                        "artifact folders lie elsewhere and were left alone\n");
+                        "artifact folders are stored elsewhere and were not touched\n");
     if (result.value("artifact_folders_failed", 0) > 0)
         text += counted(result, "artifact_folders_failed",
-                        "artifact folders could not be removed; the next gc tries again\n");
+                        "artifact folders could not be removed; the next gc will retry\n");
     const double before = result.value("file_bytes_before", 0.0);
     const double after = result.value("file_bytes", 0.0);
     const double free_bytes = result.value("free_bytes", 0.0);
-    text += "data base: " + bytes_text(before) + " before, " + bytes_text(after) + " now";
+    text += "database: " + bytes_text(before) + " before, " + bytes_text(after) + " now";
     if (free_bytes > 0) text += ", " + bytes_text(free_bytes) + " of it free for later writes";
     return text + "\n";
 }
@@ -131,7 +136,7 @@ tracker::Report reporter(ProgressLine& line, Interrupts& interrupts, bool& is_in
 int finish(const Result<tracker::BackupReport>& report, bool is_interrupted, bool json,
            const std::string& text) {
     if (is_interrupted) {
-        std::fprintf(stderr, "tune: interrupted; nothing was changed\n");
+        std::fprintf(stderr, "tune: interrupted; nothing has changed\n");
         return kExitInterrupted;
     }
     if (!report) return fail(report.error(), json);

@@ -22,7 +22,7 @@ using tuner::PrunerConfig;
 using tuner::PrunerType;
 using tuner::StudyConfig;
 
-/// More trials are not told apart from without an end; keeps products within 2^53.
+/// More trials than this count as endless; keeps products within 2^53.
 constexpr std::int64_t kTrialsPlannedMax = 1'000'000'000'000;
 
 struct Rung {
@@ -274,7 +274,7 @@ std::string rungs_text(const Json& plan) {
     return text + line;
 }
 
-/// "200", "until stopped", "until every point was tried, which are 8".
+/// "200", "until stopped", "until every point has been tried, which are 8".
 std::string trials_text(const StudyConfig& config, const Json& plan) {
     const auto& trials = config.budget.trials;
     const Json& points = plan["points_until_end"];
@@ -282,7 +282,7 @@ std::string trials_text(const StudyConfig& config, const Json& plan) {
         !points.is_null() && (!trials || points.get<std::uint64_t>() < *trials);
     if (!ends_before) return trials ? std::to_string(*trials) : "until stopped";
     return (trials ? std::to_string(*trials) + ", or " : std::string()) +
-           "until every point was tried, which are " + to_text(points);
+           "until every point has been tried, which are " + to_text(points);
 }
 
 std::string plan_text(const StudyConfig& config, const Json& plan) {
@@ -321,7 +321,7 @@ std::string plan_text(const StudyConfig& config, const Json& plan) {
                 number_cell(plan["space_size"]) + (size == 1 ? " point" : " points");
         const bool never_ends = plan["points_until_end"].is_null();
         if (never_ends && budget.trials && static_cast<double>(*budget.trials) > size)
-            text += "; with more trials than that some are tried twice";
+            text += "; with more trials, some are tried twice";
         text += "\n";
     }
     if (plan.contains("population")) text += population_text(plan["population"]);

@@ -31,7 +31,7 @@ Result<tuner::PlotKind> kind_of(const std::string& word) {
         known += (known.empty() ? "" : ", ") + std::string(one.name);
     }
     return Error{Code::kInvalidParameterValue,
-                 "no plot is called '" + printable(word) + "'; there are " + known};
+                 "there is no plot '" + printable(word) + "'; there are " + known};
 }
 
 Result<Form> form_of(const PlotCommand& options) {
@@ -96,7 +96,7 @@ Result<int> plot(const PlotCommand& options) {
                                        [](const auto& trial) { return trial.is_complete(); });
     // Of a picture in a file nothing is seen yet.
     if (is_empty && (form == Form::kSvg || form == Form::kPng))
-        std::fprintf(stderr, "tune: no trial of %s is complete; the picture is empty\n",
+        std::fprintf(stderr, "tune: no trial of %s has completed; the plot is empty\n",
                      printable(options.study).c_str());
     return is_empty ? kExitNoTrial : kExitOk;
 }

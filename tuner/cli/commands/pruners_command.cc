@@ -175,8 +175,7 @@ std::string replays_text(const Json& answer) {
                        "the study would have been kept\n";
     if (answer["pruned_before"] != 0)
         text += to_text(answer["pruned_before"]) +
-                " trials were pruned when the study ran: what they would have reached is not "
-                "known\n";
+                " trials were pruned when the study ran; their final values are unknown\n";
     return text;
 }
 
@@ -216,7 +215,7 @@ Result<int> replay(const PrunersCommand& options) {
         print_json(answer);
     else if (last.reports == 0)
         print("no trial of " + printable(options.study) +
-              " has reported a value on its way, so there is nothing to prune by\n");
+              " reported an intermediate value, so there is nothing to prune by\n");
     else
         print(replays_text(answer));
     return study["counts"].value("complete", 0) > 0 ? kExitOk : kExitNoTrial;

@@ -64,19 +64,19 @@ Result<Place> find_place(const RunCommand& options, const std::string& study) {
         return Place{.local = std::move(local).value(), .url = std::move(url)};
     }
     if (local.error().code != Code::kResourceConflict) return local.error();
-    const std::string how =
-        "for several studies at a time in one folder start `tune server --data " + options.data +
-        "` and give each `tune run` --server URL";
+    const std::string how = "to run several studies in one folder, start `tune server --data " +
+                            options.data + "` and pass --server URL to each `tune run`";
     const std::optional<std::string> url = url_of_holder(options.data);
     if (!url || !check_server(*url, kNamedServer_ms))
         return Error{local.error().code, local.error().message + " Or share it: " + how};
     // Its agents and ours would wait for trials of that study only.
     const std::optional<std::string> other = study_of_holder(options.data);
     if (other && *other != study)
-        return Error{Code::kResourceConflict,
-                     options.data + " is open in the `tune run` of study '" + *other + "' (" +
-                         *url + "), which runs no other; wait for its end, choose another folder " +
-                         "with --data, or share it: " + how};
+        return Error{
+            Code::kResourceConflict,
+            options.data + " is open in the `tune run` of study '" + *other + "' (" + *url +
+                "), which runs only that study. Wait for it to end, choose another folder " +
+                "with --data, or share the folder: " + how};
     std::fprintf(stderr, "tune: %s is open in the server at %s; using that\n", options.data.c_str(),
                  url->c_str());
     return Place{.local = nullptr, .url = *url};
@@ -99,8 +99,8 @@ Result<std::unique_ptr<worker::Agent>> make_agent(const RunCommand& options,
         return Error{Code::kResourceConflict,
                      "another `tune run` of study '" + config.study + "' is at work in " +
                          options.data +
-                         ", and this one has changed nothing; wait for its end, or "
-                         "give this one --no-agent to change the budget and look on"};
+                         ", and this one has changed nothing. Wait for it to end, or use "
+                         "--no-agent to change the budget and watch"};
     return agent;
 }
 
@@ -178,8 +178,8 @@ public:
 
 private:
     void show(const StudyView& view) {
-        if (view.trouble != trouble_ && !view.trouble.empty()) log_warning(view.trouble);
-        trouble_ = view.trouble;
+        if (view.error != last_error_ && !view.error.empty()) log_warning(view.error);
+        last_error_ = view.error;
         if (!view.study.is_object()) return;
         const std::string was = text_of(study_, "state");
         study_ = view.study;
@@ -187,7 +187,7 @@ private:
         for (const Json& trial : view.ended) progress_.print(trial_line(trial, study_));
         warn_of_failures();
         if (text_of(study_, "state") == "paused" && was != "paused" && signals_ == 0)
-            progress_.print("paused; `tune resume " + name_ + "` goes on");
+            progress_.print("paused; to continue: `tune resume " + name_ + "` goes on");
         progress_.show(study_, view.running);
     }
 
@@ -199,17 +199,16 @@ private:
         if (has_warned_ || failed < kFailuresMin || failed < ended_count(study_) || is_over(study_))
             return;
         has_warned_ = true;
-        progress_.print("  all " + std::to_string(failed) +
-                        " trials so far failed; what they printed is on the page, at the run of "
-                        "each. Ctrl-C stops");
+        progress_.print(
+            "  all " + std::to_string(failed) +
+            " trials so far failed; the page shows the output of each run. Ctrl-C stops");
     }
 
     void interrupt(AgentStop& stop) {
         ++signals_;
-        progress_.print(signals_ == 1
-                            ? "stopping: running trials get SIGTERM and are run again when the "
-                              "study goes on (once more: at once)"
-                            : "stopping at once");
+        progress_.print(signals_ == 1 ? "stopping: running trials get SIGTERM and run again when "
+                                        "the study continues (press Ctrl-C again to kill them)"
+                                      : "stopping at once");
         if (signals_ == 1) {
             // Not to be handed out again while we leave, also not to agents elsewhere.
             const auto backend = remote_backend(place_.url);
@@ -227,7 +226,7 @@ private:
     Json study_;
     Interrupts& interrupts_;
     Progress progress_;
-    std::string trouble_;
+    std::string last_error_;
     int signals_ = 0;
     bool has_warned_ = false;
     StudyWatch watch_;  // last: its thread uses the others
@@ -264,14 +263,14 @@ void print_end(const RunCommand& options, const Place& place, Backend& backend, 
     std::string text = printable(name) + ": " + progress_text(study) + " trials";
     if (const std::string note = text_of(study, "note"); !note.empty())
         text += " (" + printable(note) + ")";
-    text += interrupted ? "; the same command goes on\n" : "\n";
+    text += interrupted ? "; run the same command to continue\n" : "\n";
     if (has_best(study)) {
         text += best_text(study);
     } else if (!interrupted) {
-        text += "No trial is complete." + last_reason(backend, name, options, place) + "\n";
+        text += "No trial has completed." + last_reason(backend, name, options, place) + "\n";
     }
     if (place.local)
-        text += "See it again: tune server --data " + shell_text({options.data}) + "\n";
+        text += "View it again: tune server --data " + shell_text({options.data}) + "\n";
     print(text);
 }
 

@@ -19,7 +19,7 @@ Result<tracker::DeliveryOptions> webhook_options(const ServerCommand& options) {
     if (timeout_ms <= 0 || timeout_ms > kMax_ms || backoff_ms < 0 || backoff_ms > kMax_ms)
         return Error{Code::kInvalidParameterValue,
                      "--webhook-timeout and --webhook-backoff must be at most 10 minutes, and the "
-                     "time-out above 0"};
+                     "timeout above 0"};
     tracker::DeliveryOptions webhooks;
     webhooks.post.policy = {.allow_private = options.webhook_allow_private,
                             .allow_http = options.webhook_allow_http};

@@ -7,7 +7,7 @@ namespace tune::cli {
 
 struct SpaceCommand {
     std::string file = {};
-    std::string from = {};  ///< empty: told from the file
+    std::string from = {};  ///< empty: detected
 };
 
 /// Prints a study.yaml made of another tuner's space.

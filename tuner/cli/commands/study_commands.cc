@@ -66,7 +66,7 @@ Result<Json> all_trials(Backend& backend, const std::string& name) {
 }
 
 Result<Json> replay_report(Backend& backend, const std::string& name) {
-    const WaitLine line("asking for every suggestion again");
+    const WaitLine line("repeating every suggestion");
     return backend.get(study_path(name, "/replay"));
 }
 
@@ -130,11 +130,10 @@ int run_replay(const StudyCommand& options) {
         return is_equal ? kExitOk : kExitFailed;
     }
     std::string text = printable(options.study) + ": " + to_text((*report)["compared"]) +
-                       " suggestions asked for again, " + to_text((*report)["differing"]) +
-                       " came out differently";
+                       " suggestions repeated, " + to_text((*report)["differing"]) + " differ";
     if ((*report)["given"] != 0) text += "; " + to_text((*report)["given"]) + " were given";
     if ((*report)["redrawn"] != 0)
-        text += "; " + to_text((*report)["redrawn"]) + " were lost in a crash and drawn anew";
+        text += "; " + to_text((*report)["redrawn"]) + " were lost in a crash and drawn again";
     text += "\n";
     for (const Json& one : (*report)["differences"])
         text += "  trial " + to_text(one["number"]) + ", " + printable(text_of(one, "parameter")) +

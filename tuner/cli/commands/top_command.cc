@@ -200,20 +200,20 @@ Result<void> follow(Backend& backend) {
     std::int64_t read_ms = 0;
     std::size_t lines = 0;
     TerminalSize size;
-    std::string trouble;
+    std::string error;
     while (true) {
         const std::int64_t since_ms = clock.monotonic_ms() - read_ms;
         if (is_stale && (read_ms == 0 || since_ms >= kReadInterval_ms)) {
             is_stale = false;
             read_ms = clock.monotonic_ms();
             Result<Json> fresh = read_all(backend);
-            trouble = fresh ? std::string() : "cannot read: " + fresh.error().message + "\n";
+            error = fresh ? std::string() : "cannot read: " + fresh.error().message + "\n";
             if (fresh) view = std::move(fresh).value();
         }
         const TerminalSize now = terminal_size(STDOUT_FILENO);
-        const std::size_t lines_max = now.rows - 1 - (trouble.empty() ? 0 : 1);
+        const std::size_t lines_max = now.rows - 1 - (error.empty() ? 0 : 1);
         const std::string text =
-            fitted(top_text(view, backend.where(), clock.now_ms(), lines_max) + trouble, now);
+            fitted(top_text(view, backend.where(), clock.now_ms(), lines_max) + error, now);
         // What was drawn for another size may have wrapped: nobody knows where it begins.
         std::string back = lines > 0 ? "\033[" + std::to_string(lines) + "A\033[J" : "";
         if (lines > 0 && now != size) back = "\033[H\033[2J";

@@ -1,3 +1,7 @@
+// enqueue, rerun, ask and tell: arguments to a JSON body, one request, and its answer as a sentence
+// or as JSON. What makes a trial carries a random request id, so that a repeated call after a lost
+// answer makes no second one.
+
 #include "tuner/cli/commands/trial_commands.h"
 
 #include <cmath>
@@ -62,7 +66,8 @@ std::string wait_text(const Json& study) {
     const std::string state = text_of(study, "state");
     const std::string name = printable(text_of(study, "name"));
     if (state == "completed")
-        return "The study is completed: it runs once a `tune run` with a larger budget goes on.\n";
+        return "The study is completed. The trial runs when a `tune run` with a larger budget "
+               "continues it.\n";
     if (state == "paused" || state == "stopped")
         return "The study is " + state + ": `tune resume " + name + "` goes on.\n";
     return {};
@@ -101,7 +106,7 @@ Result<int> rerun(const RerunCommand& options) {
         return Error{Code::kInvalidParameterValue,
                      "trial " + number + " of study '" + options.study +
                          "' continued a checkpoint of its population, so its parameters alone do "
-                         "not lead to its value; `tune enqueue` tries them as a new member"};
+                         "not reproduce its value; `tune enqueue` tries them as a new member"};
     const std::string command = rerun_command(study, earlier);
     Result<Json> trial = enqueue(*backend, options.study, earlier["params"]);
     if (!trial && trial.error().code == Code::kResourceExhausted) {
@@ -127,9 +132,9 @@ Result<int> rerun(const RerunCommand& options) {
 std::string none_text(const Json& study) {
     const std::string state = text_of(study, "state");
     const std::string words = "study '" + text_of(study, "name") + "' ";
-    if (state == "paused") return words + "is paused; `tune resume` goes on";
+    if (state == "paused") return words + "is paused; `tune resume` continues it";
     if (state == "completed" || state == "stopped") return words + "is " + state;
-    return words + "has no trial to give now: " + to_text(study["counts"]["running"]) +
+    return words + "has no trial available now: " + to_text(study["counts"]["running"]) +
            " are running, and with them its budget or its parallel trials are used";
 }
 

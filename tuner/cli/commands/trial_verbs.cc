@@ -1,3 +1,6 @@
+// The parser's side of the commands for single trials and of `tune bench`: options, ranges and help
+// texts. They stand apart from the commands themselves so that only few files include CLI11.
+
 #include "tuner/cli/commands/trial_verbs.h"
 
 #include <CLI/CLI.hpp>
@@ -17,7 +20,7 @@ constexpr const char* kEnqueueExamples =
     "Example:\n"
     "  tune enqueue digits lr=0.01 opt=adamw\n"
     "\n"
-    "Parameters that are not named are suggested. Waiting trials run before new ones.\n";
+    "The sampler suggests the other parameters. Queued trials run before new ones.\n";
 
 constexpr const char* kAskExamples =
     "Example, with the values in $x and $y:\n"
@@ -32,7 +35,7 @@ CLI::App& add_verb(CLI::App& app, const char* name, const char* summary, std::st
 }
 
 void add_enqueue(CLI::App& app, EnqueueCommand& enqueue, std::function<int()>& chosen) {
-    CLI::App& verb = add_verb(app, "enqueue", "a point to try next", enqueue.study);
+    CLI::App& verb = add_verb(app, "enqueue", "add a point to try next", enqueue.study);
     verb.footer(kEnqueueExamples);
     verb.add_option("values", enqueue.values, "NAME=VALUE")->required();
     add_source(verb, enqueue);
@@ -40,8 +43,7 @@ void add_enqueue(CLI::App& app, EnqueueCommand& enqueue, std::function<int()>& c
 }
 
 void add_rerun(CLI::App& app, RerunCommand& rerun, std::function<int()>& chosen) {
-    CLI::App& verb =
-        add_verb(app, "rerun", "a new trial with the parameters of another one", rerun.study);
+    CLI::App& verb = add_verb(app, "rerun", "run the parameters of a trial again", rerun.study);
     verb.add_option("trial", rerun.trial, "number of the trial")
         ->required()
         ->check(within(0, kTrialMax));
@@ -52,29 +54,28 @@ void add_rerun(CLI::App& app, RerunCommand& rerun, std::function<int()>& chosen)
 void add_ask(CLI::App& app, AskCommand& ask, std::function<int()>& chosen) {
     CLI::App& verb = add_verb(app, "ask", "start a trial that you run yourself", ask.study);
     verb.footer(kAskExamples);
-    verb.add_option("--count", ask.count, "so many trials")
+    verb.add_option("--count", ask.count, "number of trials")
         ->check(within(1, tuner::Studies::kAskCountMax))
         ->capture_default_str();
     verb.add_option("--lease", ask.lease,
-                    "a trial that is silent for so long is lost, e.g. 10m (default: never)");
+                    "a trial that is silent for this long is lost, e.g. 10m (default: never)");
     add_source(verb, ask);
     verb.callback([&] { chosen = [&ask] { return run_ask(ask); }; });
 }
 
 void add_tell(CLI::App& app, TellCommand& tell, std::function<int()>& chosen) {
-    CLI::App& verb = add_verb(app, "tell", "end a trial that was asked for", tell.study);
+    CLI::App& verb = add_verb(app, "tell", "report the result of an asked trial", tell.study);
     verb.add_option("trial", tell.trial, "number of the trial")
         ->required()
         ->check(within(0, kTrialMax));
-    verb.add_option("values", tell.values,
-                    "one number an objective (default: what the trial reported)");
+    verb.add_option("values", tell.values, "one number per objective (default: the reported ones)");
     verb.add_option("--state", tell.state, "how it ended (default: complete)")
         ->check(CLI::IsMember({"complete", "pruned", "failed", "cancelled"}));
-    verb.add_option("--reason", tell.reason, "why it failed, for people");
+    verb.add_option("--reason", tell.reason, "why it failed, for the reader");
     verb.add_option("--constraint", tell.constraints,
-                    "NAME=VALUE of a metric with bounds; may be repeated")
+                    "NAME=VALUE of a metric with bounds; repeatable")
         ->allow_extra_args(false);
-    verb.add_option("--attempt", tell.attempt, "the attempt that ask gave (default: the running)")
+    verb.add_option("--attempt", tell.attempt, "the attempt from ask (default: the running one)")
         ->check(within(1, kAttemptMax));
     add_source(verb, tell);
     verb.callback([&] { chosen = [&tell] { return run_tell(tell); }; });
@@ -82,27 +83,28 @@ void add_tell(CLI::App& app, TellCommand& tell, std::function<int()>& chosen) {
 
 void add_bench(CLI::App& app, BenchCommand& bench, std::function<int()>& chosen) {
     CLI::App& verb = *app.add_subcommand(
-        "bench", "how fast a server is on this machine: a few seconds in a temporary folder");
+        "bench", "measure a server on this machine for a few seconds, in a temporary folder");
     verb.add_option("--dir", bench.dir,
-                    "where that folder is made, to see this disk (default: $TMPDIR or /tmp)");
-    verb.add_option("--seconds", bench.seconds, "of each of the three measurements")
+                    "create the folder here, to measure this disk (default: $TMPDIR or /tmp)");
+    verb.add_option("--seconds", bench.seconds, "duration of each of the three measurements")
         ->check(CLI::Range(0.1, kSecondsMax).description(""))
         ->capture_default_str();
-    verb.add_option("--clients", bench.clients, "that log metrics at once")
+    verb.add_option("--clients", bench.clients,
+                    "number of clients that log metrics at the same time")
         ->check(within(1, kClientsMax))
         ->capture_default_str();
-    verb.add_flag("--json", bench.json, "as JSON");
+    verb.add_flag("--json", bench.json, "print JSON");
     verb.callback([&] { chosen = [&bench] { return run_bench(bench); }; });
 }
 
 }  // namespace
 
-void add_trial_verbs(CLI::App& app, TrialWords& words, std::function<int()>& verb) {
-    add_enqueue(app, words.enqueue, verb);
-    add_rerun(app, words.rerun, verb);
-    add_ask(app, words.ask, verb);
-    add_tell(app, words.tell, verb);
-    add_bench(app, words.bench, verb);
+void add_trial_verbs(CLI::App& app, TrialArguments& arguments, std::function<int()>& verb) {
+    add_enqueue(app, arguments.enqueue, verb);
+    add_rerun(app, arguments.rerun, verb);
+    add_ask(app, arguments.ask, verb);
+    add_tell(app, arguments.tell, verb);
+    add_bench(app, arguments.bench, verb);
 }
 
 }  // namespace tune::cli

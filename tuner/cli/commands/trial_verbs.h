@@ -12,7 +12,7 @@ class App;
 namespace tune::cli {
 
 /// What the parser fills of these verbs.
-struct TrialWords {
+struct TrialArguments {
     EnqueueCommand enqueue = {};
     RerunCommand rerun = {};
     AskCommand ask = {};
@@ -20,8 +20,8 @@ struct TrialWords {
     BenchCommand bench = {};
 };
 
-/// Adds enqueue, rerun, ask, tell and bench. The verb that is parsed becomes `verb`. `words` and
-/// `verb` outlive the parser.
-void add_trial_verbs(CLI::App& app, TrialWords& words, std::function<int()>& verb);
+/// Adds enqueue, rerun, ask, tell and bench. The verb that is parsed becomes `verb`. `arguments`
+/// and `verb` outlive the parser.
+void add_trial_verbs(CLI::App& app, TrialArguments& arguments, std::function<int()>& verb);
 
 }  // namespace tune::cli

@@ -1,3 +1,7 @@
+// Completion from the same description as --help. The arguments before the cursor are parsed as far
+// as they go: which command, which option waits for a value, how many positional arguments were
+// given. The candidates follow from that alone, except names of studies, which a callback supplies.
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

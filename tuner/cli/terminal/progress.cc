@@ -1,3 +1,7 @@
+// The status is a block of known height below the scrolled lines: it is cleared by moving the
+// cursor up that many lines, and every line is cut to the terminal's width, since a wrapped line
+// would make the count wrong. Without a terminal only the lines of ended trials are printed.
+
 #include "tuner/cli/terminal/progress.h"
 
 #include <unistd.h>

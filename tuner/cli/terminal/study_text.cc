@@ -1,3 +1,7 @@
+// Tables and sentences from the JSON of the REST API; nothing here knows how it was obtained. The
+// command of a trial is filled in by the study's own template code, so that what is shown is what
+// the agent ran.
+
 #include "tuner/cli/terminal/study_text.h"
 
 #include <algorithm>
@@ -172,7 +176,7 @@ std::string lineage_table(const Json& best) {
             row.push_back(trial["params"].contains(name) ? param_cell(trial["params"][name]) : "");
         table.row(std::move(row));
     }
-    return "How it was trained:\n" + table.text();
+    return "Training history:\n" + table.text();
 }
 
 }  // namespace
@@ -286,8 +290,8 @@ std::string best_text(const Json& study) {
     if (has_several(study)) {
         Json front = study["best_trials"];
         for (Json& trial : front) trial["state"] = "complete";
-        return "Best trials (no other one is better in every objective): " +
-               std::to_string(front.size()) + "\n" + trial_table(front, study);
+        return "Best trials (none is better in every objective): " + std::to_string(front.size()) +
+               "\n" + trial_table(front, study);
     }
     const Json trial = value_of(study, "best");
     std::string text =
@@ -300,7 +304,7 @@ std::string best_text(const Json& study) {
     if (const std::string command = rerun_command(study, trial); !command.empty())
         text += "Run it again:\n  " + command + "\n";
     if (has_room(study))
-        text += "As one more trial: tune rerun " + shell_text({text_of(study, "name")}) + " " +
+        text += "Run it as a new trial: tune rerun " + shell_text({text_of(study, "name")}) + " " +
                 std::to_string(integer_of(trial, "number")) + "\n";
     return text;
 }

@@ -1,3 +1,8 @@
+// A long-poll on the study's version; after each answer the running trials and the trials that have
+// ended since are read. Trials end in any order, so every number up to the first open one is known
+// to have ended, and a bit per trial above it says which were reported: each is reported exactly
+// once.
+
 #include "tuner/cli/terminal/study_watch.h"
 
 #include <algorithm>
@@ -29,7 +34,7 @@ StudyWatch::StudyWatch(std::string url, std::string study, std::function<void()>
     auto client = tracker::create_client({.url = std::move(url), .retries = 0});
     TUNE_CHECK(client.has_value(), "the URL was used before");
     client_ = std::move(client).value();
-    if (const Result<void> read = refresh(*client_); !read) view_.trouble = read.error().message;
+    if (const Result<void> read = refresh(*client_); !read) view_.error = read.error().message;
     thread_ = std::thread([this] { follow(); });
 }
 
@@ -55,7 +60,7 @@ void StudyWatch::follow() {
         if (stopped.stop_requested()) return;
         {
             const std::lock_guard lock(mutex_);
-            view_.trouble = refreshed ? std::string() : refreshed.error().message;
+            view_.error = refreshed ? std::string() : refreshed.error().message;
         }
         changed_();
         // At most one refresh a kRefresh_ms, however fast the study moves.

@@ -22,7 +22,7 @@ struct StudyView {
     Json study;               // as the API gives it; null until first read
     Json running;             // running trials with their intermediate values
     std::vector<Json> ended;  // trials that ended since the last take()
-    std::string trouble;      // why the server cannot be read; empty while it can
+    std::string error;        // why the server cannot be read; empty while it can
 };
 
 class StudyWatch {

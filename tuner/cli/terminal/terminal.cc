@@ -1,3 +1,7 @@
+// Widths, colours and tables. What is laid out is measured in cells of the screen (the widths of
+// tuner/chart), not in bytes, and foreign text passes printable() first, so that a name cannot move
+// the cursor or shift a column.
+
 #include "tuner/cli/terminal/terminal.h"
 
 #include <sys/ioctl.h>

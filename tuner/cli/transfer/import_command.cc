@@ -61,10 +61,8 @@ Error say_holder(Error error, const std::string& data) {
     if (error.code != Code::kResourceConflict) return error;
     error.message = "The data folder '" + data + "' is in use";
     if (const auto url = url_of_holder(data)) error.message += " by the server at " + *url;
-    error.message +=
-        ". Stop it for the import (it writes the folder alone), or import into a folder of its own "
-        "with --data. " +
-        std::exchange(error.context, {});
+    error.message += ". Stop it during the import, or import into another folder with --data. " +
+                     std::exchange(error.context, {});
     return error;
 }
 

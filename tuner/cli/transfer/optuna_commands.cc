@@ -102,7 +102,7 @@ Result<std::size_t> export_study(const ExportCommand& options) {
 struct Imported {
     std::string study;
     std::size_t trials = 0;
-    std::vector<std::string> said;
+    std::vector<std::string> notes;
 };
 
 Result<Imported> import_study(const ImportCommand& options) {
@@ -123,7 +123,7 @@ Result<Imported> import_study(const ImportCommand& options) {
     const Result<void> written = tuner::store_imported(**store, imported, is_cancelled);
     (*store)->stop();
     if (!written) return written.error();
-    return Imported{imported.config.study, imported.trials.size(), imported.said};
+    return Imported{imported.config.study, imported.trials.size(), imported.notes};
 }
 
 }  // namespace
@@ -148,13 +148,13 @@ int run_import_optuna(const ImportCommand& options) {
     }
     if (options.json) {
         print_json(
-            {{"study", imported->study}, {"trials", imported->trials}, {"said", imported->said}});
+            {{"study", imported->study}, {"trials", imported->trials}, {"said", imported->notes}});
         return kExitOk;
     }
     std::string text = "Imported " + std::to_string(imported->trials) + " trials as the study " +
                        printable(imported->study) + "\n";
-    for (const std::string& sentence : imported->said) text += "  " + printable(sentence) + "\n";
-    print(text + "Go on with it: tune resume " + shell_word(imported->study) + " --data " +
+    for (const std::string& sentence : imported->notes) text += "  " + printable(sentence) + "\n";
+    print(text + "Continue it: tune resume " + shell_word(imported->study) + " --data " +
           shell_word(options.data) + "\n");
     return kExitOk;
 }

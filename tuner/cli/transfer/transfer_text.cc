@@ -1,3 +1,6 @@
+// The report of an import or export as text and as JSON, from the same struct and one table of
+// counts. The verdict is a sentence of its own: what was verified, and what was not.
+
 #include "tuner/cli/transfer/transfer_text.h"
 
 #include <nlohmann/json.hpp>
@@ -39,13 +42,13 @@ std::string lines_text(const char* title, const tracker::ReportLines& lines) {
 }
 
 std::string verdict(const TransferReport& report) {
-    if (report.is_same()) return "Verified: everything reads back as the source has it.\n";
+    if (report.is_same()) return "Verified: everything reads back as in the source.\n";
     if (report.is_whole())
-        return "Verified but for the texts that were changed: all else reads back as the source "
-               "has it.\n";
+        return "Verified except for the changed texts: everything else reads back as in the "
+               "source.\n";
     if (report.mismatches.count > 0)
-        return "NOT verified: some of it reads back differently (see above).\n";
-    return "What was moved is verified; some of it was not moved (see above).\n";
+        return "NOT verified: some data reads back differently (see above).\n";
+    return "Everything that was copied is verified; some data was not copied (see above).\n";
 }
 
 Json counts_json(const TransferCounts& counts) {
@@ -81,7 +84,7 @@ std::string report_text(const TransferReport& report, const char* done, const st
         text += std::to_string(report.files) + " artifacts, " + bytes_text(report.bytes) + " (" +
                 std::to_string(report.files_new) + " of them moved now)\n";
     if (report.runs_unchanged > 0)
-        text += std::to_string(report.runs_unchanged) + " runs were here already, unchanged\n";
+        text += std::to_string(report.runs_unchanged) + " runs were already here, unchanged\n";
     for (const tracker::MappedExperiment& mapped : report.mapped)
         text += "experiment " + std::to_string(mapped.from) + " '" + printable(mapped.from_name) +
                 "' became " + std::to_string(mapped.to) + " '" + printable(mapped.to_name) +
@@ -91,8 +94,7 @@ std::string report_text(const TransferReport& report, const char* done, const st
     for (const std::string& note : report.notes) text += "note: " + printable(note) + "\n";
     if (report.texts_changed > 0)
         text += std::to_string(report.texts_changed) +
-                " texts that were not UTF-8 were changed: U+FFFD stands for each byte that did "
-                "not belong\n";
+                " texts were not UTF-8 and were changed: U+FFFD replaces each invalid byte\n";
     text += lines_text("artifacts left out", report.files_left_out);
     text += lines_text("not moved", report.failed);
     text += lines_text("read back differently", report.mismatches);

@@ -1,3 +1,7 @@
+// Reads earlier trials from a file by what it is: an SQLite file is one of Optuna's, anything else
+// is JSON in one of two forms. Only complete trials with numbers count. What exceeds the limit is
+// cut at both ends of the ranking, because the server, which knows the goal, picks the best.
+
 #include "tuner/cli/transfer/warm_start_file.h"
 
 #include <algorithm>
@@ -77,15 +81,15 @@ Result<void> read_warm_start_file(Json& warm_start) {
     const auto from = warm_start.find("from");
     if (from == warm_start.end() || !from->is_string()) return {};
     const auto file = from->get<std::string>();
-    std::error_code fault;
-    if (!std::filesystem::is_regular_file(file, fault)) return {};
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(file, error)) return {};
     TUNE_TRY(trials, is_sqlite(file) ? trials_of_optuna(file) : trials_of_json(file));
     std::erase_if(trials, [](const EarlierTrial& trial) {
         const auto is_finite = [](double value) { return std::isfinite(value); };
         return !is_finite(trial.value) ||
                !std::all_of(trial.more_values.begin(), trial.more_values.end(), is_finite);
     });
-    if (trials.empty()) return bad_file(file, "no trial in it is complete");
+    if (trials.empty()) return bad_file(file, "it has no complete trial");
     // Which are the best the server says, by the goal of the new study; both ends of a long list
     // hold them.
     warm_start.erase(from);

@@ -1,3 +1,8 @@
+// Writes a study.yaml from the distributions of another tuner. Every distribution is expressed by
+// the options of our own kinds; where the two differ (steps on a log scale, clipped multiples) the
+// nearest one is chosen and a note at the top of the file says what changed. The text is written
+// line by line, as a person would, and the tests read it back with the reader of study files.
+
 #include "tuner/interop/foreign/builder.h"
 
 #include <algorithm>
@@ -146,7 +151,7 @@ Json StudyBuilder::spec_of(Place place, const std::string& name, const ForeignDo
         }
         if (is_cut) {
             note(place, name + ": only multiples of " + number_text(step) +
-                            "; the bounds themselves, which are none, are left out");
+                            "; the bounds are not multiples and are left out");
             if (low < domain.low) low = multiple(first + 1, step);
             if (high > domain.high) high = multiple(last - 1, step);
         }

@@ -38,7 +38,7 @@ std::optional<ForeignSystem> recognised(const Node& root) {
         return ForeignSystem::kNni;
     if (root.find("parameters") != nullptr && root.find("method") != nullptr)
         return ForeignSystem::kWandb;
-    // As Optuna's data base holds them: JSON in texts.
+    // As Optuna's database holds them: JSON in texts.
     const bool are_texts =
         !root.entries.empty() &&
         std::all_of(root.entries.begin(), root.entries.end(), [](const Entry& entry) {
@@ -69,7 +69,7 @@ Result<std::string> study_from_foreign(std::string_view text, std::optional<Fore
     if (!system) system = recognised(root);
     if (!system)
         return Error{Code::kInvalidParameterValue,
-                     "this is none of the known systems' files; say which it is with --from: " +
+                     "the file is not from a known system; name the system with --from: " +
                          foreign_systems()};
     StudyBuilder builder;
     const auto found = std::find_if(kSystems.begin(), kSystems.end(),

@@ -72,7 +72,7 @@ Result<void> read_optuna(const Node& root, StudyBuilder& builder) {
             TUNE_TRY_VOID(add_distribution(entry, entry.value, builder));
             continue;
         }
-        // As the data base holds it: JSON in a text.
+        // As the database holds it: JSON in a text.
         Result<Node> inner = read_json(entry.value.text);
         if (!inner) return fault_at(entry.value.place, entry.key, inner.error().message);
         TUNE_TRY_VOID(add_distribution(entry, *inner, builder));

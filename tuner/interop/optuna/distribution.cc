@@ -1,3 +1,7 @@
+// Both directions of Optuna's JSON of distributions (name and attributes), for the classes of all
+// versions since 2. Reading checks each attribute, since the file may come from anywhere; writing
+// keeps to what Optuna 5 would write for the same parameter.
+
 #include "tuner/interop/optuna/distribution.h"
 
 #include <algorithm>

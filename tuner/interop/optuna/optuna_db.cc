@@ -1,3 +1,8 @@
+// Reads and writes Optuna's SQLite storage, schema v3.2.0.a. A file to write is made under another
+// name, in one transaction, synced and renamed, so that it exists whole or not at all. A file to
+// read is opened read-only, its schema version is checked, and all values are taken as untrusted:
+// types, counts and references are checked row by row.
+
 #include "tuner/interop/optuna/optuna_db.h"
 
 #include <fcntl.h>
@@ -253,7 +258,7 @@ private:
         const std::string there = names.empty() ? "none" : names;
         return Error{Code::kResourceDoesNotExist,
                      name.empty()
-                         ? "say which of its studies with --study NAME; there are: " + there
+                         ? "it holds several studies; choose one with --study NAME: " + there
                          : "it has no study '" + name + "'; there are: " + there};
     }
 
@@ -340,28 +345,28 @@ private:
 }  // namespace
 
 Result<void> write_optuna_db(const std::filesystem::path& file, const OptunaStudy& study) {
-    std::error_code fault;
-    if (std::filesystem::exists(file, fault))
+    std::error_code error;
+    if (std::filesystem::exists(file, error))
         return Error{Code::kResourceAlreadyExists,
-                     file.string() + " exists; name a file that does not"};
+                     file.string() + " already exists; choose another file"};
     std::filesystem::path partial = file;
     partial += ".part" + std::to_string(::getpid());
-    std::filesystem::remove(partial, fault);
+    std::filesystem::remove(partial, error);
     Result<void> written = write_to(partial, study);
     if (written) written = put_on_disk(partial);
     if (written) {
-        std::filesystem::rename(partial, file, fault);
-        if (!fault) return {};
+        std::filesystem::rename(partial, file, error);
+        if (!error) return {};
         written = Error{Code::kTemporarilyUnavailable,
-                        "cannot name the file " + file.string() + ": " + fault.message()};
+                        "cannot name the file " + file.string() + ": " + error.message()};
     }
-    std::filesystem::remove(partial, fault);
+    std::filesystem::remove(partial, error);
     return written;
 }
 
 Result<OptunaStudy> read_optuna_db(const std::filesystem::path& file, const std::string& name) {
-    std::error_code fault;
-    if (!std::filesystem::is_regular_file(file, fault))
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(file, error))
         return Error{Code::kResourceDoesNotExist, "there is no file " + file.string()};
     sqlite::ConnectionOptions reading;
     reading.access = sqlite::Access::kReadOnly;

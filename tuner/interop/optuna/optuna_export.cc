@@ -166,9 +166,9 @@ Result<OptunaStudy> to_optuna(const Json& study, const Json& trials) {
             made.trials.push_back(std::move(one));
         }
         return made;
-    } catch (const Json::exception& fault) {
+    } catch (const Json::exception& error) {
         return Error{Code::kInvalidParameterValue,
-                     std::string("the server's answer is no study: ") + fault.what()};
+                     std::string("the server's response is not a study: ") + error.what()};
     }
 }
 

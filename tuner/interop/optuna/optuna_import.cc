@@ -72,7 +72,7 @@ std::optional<std::vector<double>> explaining(const std::vector<Point>& rows, st
 }
 
 void infer_conditions(std::vector<Parameter>& parameters, const std::vector<Point>& rows,
-                      std::vector<std::string>& said) {
+                      std::vector<std::string>& notes) {
     const auto is_always = [&](std::size_t i) {
         return std::all_of(rows.begin(), rows.end(),
                            [i](const Point& row) { return is_active(row[i]); });
@@ -92,8 +92,8 @@ void infer_conditions(std::vector<Parameter>& parameters, const std::vector<Poin
             std::string names;
             for (const double value : *values)
                 names += (names.empty() ? "" : ", ") + parameters[parent].text(value);
-            said.push_back("'" + parameters[child].name + "' is taken to exist when " +
-                           parameters[parent].name + " is " + names);
+            notes.push_back("'" + parameters[child].name + "' is taken to exist when " +
+                            parameters[parent].name + " is " + names);
             return true;
         }
         return false;
@@ -109,9 +109,9 @@ void infer_conditions(std::vector<Parameter>& parameters, const std::vector<Poin
     }
 }
 
-Result<Space> read_space(const OptunaStudy& study, std::vector<std::string>& said) {
+Result<Space> read_space(const OptunaStudy& study, std::vector<std::string>& notes) {
     TUNE_TRY(parameters, read_parameters(study));
-    infer_conditions(parameters, rows_of(study, parameters), said);
+    infer_conditions(parameters, rows_of(study, parameters), notes);
     return Space::make(std::move(parameters));
 }
 
@@ -219,7 +219,7 @@ Json metrics_of(const OptunaStudy& study) {
     return metrics.size() == 1 ? metrics[0] : metrics;
 }
 
-Result<StudyConfig> read_config(const OptunaStudy& study, std::vector<std::string>& said) {
+Result<StudyConfig> read_config(const OptunaStudy& study, std::vector<std::string>& notes) {
     StudyConfig config;
     if (const std::string* ours = attribute(study.system_attributes, "tune:study")) {
         TUNE_TRY(json, parse_json(*ours));
@@ -231,7 +231,7 @@ Result<StudyConfig> read_config(const OptunaStudy& study, std::vector<std::strin
             described["constraints"].push_back({{"name", name}, {"max", 0}, {"take", "last"}});
         TUNE_TRY(read, study_config_from_json(described));
         config = std::move(read);
-        TUNE_TRY(space, read_space(study, said));
+        TUNE_TRY(space, read_space(study, notes));
         config.space = std::move(space);
     }
     config.study = study.name;
@@ -245,15 +245,15 @@ Result<ImportedStudy> from_optuna(OptunaStudy study) {
     ImportedStudy made;
     if (study.is_maximized.empty())
         return Error{Code::kDataLoss, "the study '" + study.name + "' has no direction"};
-    make_names_usable(study, made.said);
-    TUNE_TRY(config, read_config(study, made.said));
+    make_names_usable(study, made.notes);
+    TUNE_TRY(config, read_config(study, made.notes));
     made.config = std::move(config);
     std::vector<std::string> names;  // of the constraints, in the configuration's order
     const Json described = to_json(made.config);
     for (const Json& constraint : described.value("constraints", Json::array()))
         names.push_back(constraint.at("name").get<std::string>());
     std::size_t left_out = 0;
-    std::string first_fault;
+    std::string first_error;
     std::size_t unmeasured = 0;
     for (const OptunaTrial& trial : study.trials) {
         Result<Point> point = point_of(trial, made.config.space);
@@ -266,15 +266,15 @@ Result<ImportedStudy> from_optuna(OptunaStudy study) {
             continue;
         }
         if (left_out++ == 0)
-            first_fault = "trial " + std::to_string(trial.number) + ": " + point.error().message;
+            first_error = "trial " + std::to_string(trial.number) + ": " + point.error().message;
     }
     if (left_out > 0)
-        made.said.push_back(std::to_string(left_out) +
-                            " trials are left out, as their points do not fit the space (" +
-                            first_fault + ")");
+        made.notes.push_back(std::to_string(left_out) +
+                             " trials are left out, as their points do not fit the space (" +
+                             first_error + ")");
     if (unmeasured > 0)
-        made.said.push_back(std::to_string(unmeasured) +
-                            " complete trials lack the value of a constraint and count as failed");
+        made.notes.push_back(std::to_string(unmeasured) +
+                             " complete trials lack the value of a constraint and count as failed");
     for (const auto& [key, json] : study.user_attributes)
         made.tags.emplace_back(key, text_of_json(json));
     return made;

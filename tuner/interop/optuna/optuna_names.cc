@@ -1,3 +1,8 @@
+// Names that Optuna allows and we refuse get a usable one: refused characters become '_', and a
+// number makes the result unique. Names that need no change are taken first, so that adding a bad
+// name never renames a good one. Every place where a name stands (trials, attributes, JSON texts)
+// goes through the same map.
+
 #include "tuner/interop/optuna/optuna_names.h"
 
 #include <map>
@@ -23,22 +28,22 @@ constexpr const char* kMetricNames = "study:metric_names";
 /// Usable names by Optuna's, each with one of its own.
 class Names {
 public:
-    using NameFault = std::optional<std::string> (*)(std::string_view);
-    Names(const char* what, NameFault fault, std::vector<std::string>& said)
-        : what_(what), fault_(fault), said_(said) {}
+    using NameCheck = std::optional<std::string> (*)(std::string_view);
+    Names(const char* what, NameCheck error_of, std::vector<std::string>& notes)
+        : what_(what), error_of_(error_of), notes_(notes) {}
 
     /// Those that need no other keep theirs, whatever the others become.
     void keep(const std::string& name) {
-        if (!fault_(name)) taken_.insert(name);
+        if (!error_of_(name)) taken_.insert(name);
     }
 
     const std::string& of(const std::string& name) {
         const auto [place, is_new] = usable_.try_emplace(name, name);
-        if (!is_new || !fault_(name)) return place->second;
+        if (!is_new || !error_of_(name)) return place->second;
         const std::string plain = spelled(name);
         std::string free = plain;
         for (int i = 2; !taken_.insert(free).second; ++i) free = plain + "_" + std::to_string(i);
-        said_.push_back("the " + std::string(what_) + " '" + name + "' is called '" + free + "'");
+        notes_.push_back("the " + std::string(what_) + " '" + name + "' is called '" + free + "'");
         return place->second = free;
     }
 
@@ -49,17 +54,17 @@ private:
         for (const char c : name) {
             if (is_utf8_continuation(c)) continue;
             // Digits are refused as a parameter's first character only.
-            out += fault_("a" + std::string(1, c)) ? '_' : c;
+            out += error_of_("a" + std::string(1, c)) ? '_' : c;
         }
         if (out.size() > kKeyCharsMax - kNumberRoom) out.resize(kKeyCharsMax - kNumberRoom);
-        return fault_(out) ? "_" + out : out;
+        return error_of_(out) ? "_" + out : out;
     }
 
     static constexpr std::size_t kNumberRoom = 8;  // for what makes it unlike others
 
     const char* what_;
-    NameFault fault_;
-    std::vector<std::string>& said_;
+    NameCheck error_of_;
+    std::vector<std::string>& notes_;
     std::map<std::string, std::string> usable_;
     std::set<std::string> taken_;
 };
@@ -71,8 +76,8 @@ void change_json(std::string& text, const Rename& rename) {
     if (json) text = to_text(rename(*json));
 }
 
-void rename_parameters(OptunaStudy& study, std::vector<std::string>& said) {
-    Names names("parameter", name_fault, said);
+void rename_parameters(OptunaStudy& study, std::vector<std::string>& notes) {
+    Names names("parameter", name_fault, notes);
     for (const OptunaTrial& trial : study.trials)
         for (const OptunaParam& param : trial.params) names.keep(param.name);
     for (OptunaTrial& trial : study.trials) {
@@ -88,8 +93,8 @@ void rename_parameters(OptunaStudy& study, std::vector<std::string>& said) {
     }
 }
 
-void rename_metrics(OptunaStudy& study, std::vector<std::string>& said) {
-    Names names("metric", metric_name_fault, said);
+void rename_metrics(OptunaStudy& study, std::vector<std::string>& notes) {
+    Names names("metric", metric_name_fault, notes);
     for (auto& [key, json] : study.system_attributes) {
         if (key != kMetricNames) continue;
         change_json(json, [&names](const Json& given) {
@@ -117,8 +122,8 @@ void split_constraints(OptunaAttributes& attributes) {
     }
 }
 
-void rename_constraints(OptunaStudy& study, std::vector<std::string>& said) {
-    Names names("constraint", metric_name_fault, said);
+void rename_constraints(OptunaStudy& study, std::vector<std::string>& notes) {
+    Names names("constraint", metric_name_fault, notes);
     for (OptunaTrial& trial : study.trials) {
         split_constraints(trial.system_attributes);
         for (auto& [key, json] : trial.system_attributes)
@@ -130,10 +135,10 @@ void rename_constraints(OptunaStudy& study, std::vector<std::string>& said) {
 
 }  // namespace
 
-void make_names_usable(OptunaStudy& study, std::vector<std::string>& said) {
-    rename_parameters(study, said);
-    rename_metrics(study, said);
-    rename_constraints(study, said);
+void make_names_usable(OptunaStudy& study, std::vector<std::string>& notes) {
+    rename_parameters(study, notes);
+    rename_metrics(study, notes);
+    rename_constraints(study, notes);
 }
 
 }  // namespace tune::tuner

@@ -10,7 +10,7 @@ namespace tune::tuner {
 
 /// Gives parameters, metrics and constraints names that ours may have (other characters become
 /// '_'), and constraints of the list form (`constraints_func`) the names that Optuna gives them:
-/// "0", "1" and so on. Adds a sentence a name that changed to `said`.
-void make_names_usable(OptunaStudy& study, std::vector<std::string>& said);
+/// "0", "1" and so on. Adds a sentence a name that changed to `notes`.
+void make_names_usable(OptunaStudy& study, std::vector<std::string>& notes);
 
 }  // namespace tune::tuner

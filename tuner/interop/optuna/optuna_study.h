@@ -40,15 +40,15 @@ struct ImportedStudy {
     StudyConfig config;
     std::vector<ImportedTrial> trials;
     std::vector<std::pair<std::string, std::string>> tags;  ///< its user attributes as texts
-    std::vector<std::string> said;  ///< what was left out or changed, sentence by sentence
+    std::vector<std::string> notes;  ///< what was left out or changed, sentence by sentence
 };
 
 /// A study of Optuna as one of ours. Parameters that some trials lack become conditional on the
-/// choice that explains it; where none does, the trials without them are left out, which is said.
-/// Errors: kInvalidParameterValue for distributions that change their kind within the study, and
-/// for a study without parameters. A constraint of Optuna's becomes a metric of its name that may
-/// be at most 0; complete trials without all values are failed ones. Names that ours may not have
-/// are changed, which is said, too.
+/// choice that explains it; where none does, the trials without them are left out, which is
+/// reported. Errors: kInvalidParameterValue for distributions that change their kind within the
+/// study, and for a study without parameters. A constraint of Optuna's becomes a metric of its name
+/// that may be at most 0; complete trials without all values are failed ones. Names that ours may
+/// not have are changed, which is reported, too.
 [[nodiscard]] Result<ImportedStudy> from_optuna(OptunaStudy study);
 
 }  // namespace tune::tuner

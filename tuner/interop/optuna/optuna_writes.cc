@@ -1,3 +1,7 @@
+// An import is several transactions, since a study may be larger than one. A note is written first
+// and the study's own document last; a start that finds a note without its study deletes what the
+// import had written. A reader therefore sees either no study or all of it.
+
 #include "tuner/interop/optuna/optuna_writes.h"
 
 #include <algorithm>
@@ -156,9 +160,9 @@ Result<void> check_free(const tracker::Store& store, const std::string& name) {
     TUNE_TRY(studies, store.list_documents(kStudyCollection));
     for (const tracker::Document& document : studies)
         if (document.key == name)
-            return Error{Code::kResourceAlreadyExists,
-                         "there is a study '" + name +
-                             "' already; give this one another name with --as NAME"};
+            return Error{
+                Code::kResourceAlreadyExists,
+                "there is a study '" + name + "' already; choose another name with --as NAME"};
     return {};
 }
 
@@ -220,10 +224,10 @@ Result<void> store_trials(tracker::Store& store, const ImportedStudy& imported, 
         batches.add(create_trial_commands(study, *added));
         TUNE_TRY_VOID(batches.send_if_many());
     }
-    study.set_state(StudyState::kPaused, "imported from Optuna; resume it to go on");
-    std::vector<Command> ending = create_study_commands(study);
-    add_tags(ending, study.identity().run_id, imported.tags);
-    batches.add(std::move(ending));
+    study.set_state(StudyState::kPaused, "imported from Optuna; resume it to continue");
+    std::vector<Command> last_batch = create_study_commands(study);
+    add_tags(last_batch, study.identity().run_id, imported.tags);
+    batches.add(std::move(last_batch));
     if (!study.best_trials().empty()) batches.add(best_trial_command(study, now_ms));
     batches.add(tracker::DeleteDocument{kImportCollection, study.identity().id});
     return batches.send();

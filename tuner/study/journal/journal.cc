@@ -1,3 +1,7 @@
+// Commands and documents of a study. The document holds what a restart needs; the MLflow run beside
+// it shows the same to other tools and may be edited by users. Both change in one transaction, so
+// they agree after a crash. Fields that earlier versions did not write have defaults.
+
 #include "tuner/study/journal/journal.h"
 
 #include <cstdio>
@@ -275,9 +279,9 @@ Result<Study> study_from_document(std::string_view json_text) {
     TUNE_TRY(document, parse_json(json_text));
     try {
         return read_study(document);
-    } catch (const std::exception& fault) {
+    } catch (const std::exception& error) {
         return Error{Code::kDataLoss,
-                     "the document of a study cannot be read: " + std::string(fault.what())};
+                     "the document of a study cannot be read: " + std::string(error.what())};
     }
 }
 

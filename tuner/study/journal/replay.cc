@@ -1,3 +1,9 @@
+// The journal has, for each trial, the log positions of its suggestion and of its end. Replay sorts
+// these events, feeds the ends to a fresh sampler and asks it again at each suggestion: it then
+// knows exactly what it knew at the time, whatever ran in parallel. When the space or the sampler
+// was changed, a new epoch starts with a new sampler that observes everything before, as the study
+// did.
+
 #include "tuner/study/journal/replay.h"
 
 #include <algorithm>
@@ -68,7 +74,7 @@ public:
 private:
     [[nodiscard]] const Space& space() const { return epochs_[epoch_].space; }
 
-    /// A sampler that was told all that happened before the event of this index.
+    /// A sampler that has observed all that happened before the event of this index.
     Result<void> begin_epoch(std::size_t before) {
         sampler_ = study_.new_sampler(space(), epochs_[epoch_].sampler);
         for (std::size_t i = 0; i < before; ++i) TUNE_TRY_VOID(observe(events_[i]));

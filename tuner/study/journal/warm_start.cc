@@ -1,3 +1,8 @@
+// Points of an earlier study are matched by name; a value outside the new domain is left to the
+// sampler, and the same note about many points is counted once. Trials are ranked by non-dominated
+// sorting, which for one objective is the order of losses; the best are placed last in the history,
+// where samplers that weigh by age give them the most weight.
+
 #include "tuner/study/journal/warm_start.h"
 
 #include <algorithm>
@@ -14,7 +19,7 @@ namespace tune::tuner {
 namespace {
 
 /// How often something was met, by its sentence, in order of the first time.
-class Said {
+class Notes {
 public:
     void add(const std::string& sentence) {
         const auto [place, is_new] = counts_.try_emplace(sentence, 0);
@@ -34,24 +39,24 @@ private:
     std::vector<std::string> order_;
 };
 
-Point fitting_point(const Json& params, const Space& space, Said& said) {
+Point fitting_point(const Json& params, const Space& space, Notes& notes) {
     Point point = space.empty_point();
     for (const auto& [name, value] : params.items())
         if (!space.find(name) && !(space.rules() != nullptr && space.rules()->has_derived(name)))
-            said.add("'" + name + "' is not in this space and is dropped");
+            notes.add("'" + name + "' is not in this space and is dropped");
     for (const std::size_t index : space.parents_first()) {
         const Parameter& parameter = space[index];
         const auto found = params.find(parameter.name);
         if (found == params.end()) {
             if (parameter.when.empty())
-                said.add("'" + parameter.name + "' is new and is left to the sampler");
+                notes.add("'" + parameter.name + "' is new and is left to the sampler");
             continue;
         }
         const Result<double> internal = parameter.internal(*found);
         if (internal)
             point[index] = *internal;
         else
-            said.add("'" + parameter.name + "' lies outside and is left to the sampler");
+            notes.add("'" + parameter.name + "' lies outside and is left to the sampler");
     }
     return point;
 }
@@ -79,25 +84,25 @@ void rank_earlier(WarmStartConfig& warm_start, const StudyConfig& config) {
 WarmStart plan_warm_start(const StudyConfig& config) {
     WarmStart plan;
     const WarmStartConfig& from = *config.warm_start;
-    Said said;
+    Notes notes;
     const std::size_t top = std::min(from.trials.size(), static_cast<std::size_t>(from.top));
     for (std::size_t i = 0; i < top; ++i) {
         const Result<Json> params = parse_json(from.trials[i].params_json);
         if (!params || !params->is_object()) continue;
-        Point point = fitting_point(*params, config.space, said);
+        Point point = fitting_point(*params, config.space, notes);
         const bool says_something = std::any_of(point.begin(), point.end(), is_active);
         const bool is_known =
             std::any_of(plan.first.begin(), plan.first.end(),
                         [&point](const Point& other) { return PointEqual()(other, point); });
         if (says_something && !is_known) plan.first.push_back(std::move(point));
     }
-    plan.said = said.sentences(top);
+    plan.notes = notes.sentences(top);
     const auto history = std::min(from.trials.size(), static_cast<std::size_t>(from.history));
     const std::size_t kept = warm_history(config, config.space).size();
     if (kept < history)
-        plan.said.push_back(std::to_string(history - kept) + " of " + std::to_string(history) +
-                            " trials do not fit the space whole and are no history for the "
-                            "sampler; a parameter that is new needs an `init`");
+        plan.notes.push_back(std::to_string(history - kept) + " of " + std::to_string(history) +
+                             " trials do not fit the space whole and are no history for the "
+                             "sampler; a parameter that is new needs an `init`");
     return plan;
 }
 

@@ -12,7 +12,7 @@ namespace tune::tuner {
 
 struct WarmStart {
     std::vector<Point> first;  ///< to be tried first, best first; what is inactive is left open
-    std::vector<std::string> said;  ///< what did not fit, one sentence a parameter
+    std::vector<std::string> notes;  ///< what did not fit, one sentence a parameter
 };
 
 /// The points of config.warm_start->trials as far as they fit the space: a value that does not is

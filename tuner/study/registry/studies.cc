@@ -36,7 +36,7 @@ Result<void> check_name(const std::string& name) {
 
 /// Trials whose reports are read before a server answers: about 0.3 s.
 constexpr std::size_t kHistoryAtOnceMax = 1000;
-/// Reports that a pruner is told before calls get their turn.
+/// Reports that a pruner observes before other calls get their turn.
 constexpr std::size_t kHistorySlice = 10'000;
 
 std::uint64_t draw_seed() {
@@ -62,7 +62,7 @@ bool has_finite_values(const Trial& trial) {
            std::all_of(trial.more_values.begin(), trial.more_values.end(), is_finite);
 }
 
-/// Values can be compared when there are as many, with the same goals; another name is said.
+/// Values can be compared when there are as many, with the same goals; another name is noted.
 Result<void> compare_objectives(const StudyConfig& from, StudyConfig& to) {
     const std::string& name = to.warm_start->from;
     if (from.more_metrics.size() != to.more_metrics.size())
@@ -171,18 +171,18 @@ Result<void> Studies::Impl::load_progress(Study& study, Trial& trial) {
     return {};
 }
 
-/// On a reader thread, in slices, so that calls get their turn.
+/// On a reader thread, in slices, so that other calls get their turn.
 void Studies::Impl::warm_up() {
     constexpr std::size_t kSlice = 500;
     std::vector<Study*> running;
     {
-        const Turn turn(*this);
+        const LockedBatch locked(*this);
         for (const auto& [name, study] : studies_)
             if (study->state() == StudyState::kRunning) running.push_back(study.get());
     }
     for (Study* study : running) {
         for (bool is_warm = false; !is_warm;) {
-            const Turn turn(*this);
+            const LockedBatch locked(*this);
             is_warm = stopping_ || study->warm_up(kSlice);
         }
     }
@@ -202,13 +202,13 @@ std::vector<Studies::Impl::Snapshot> Studies::Impl::with_reports(const Study& st
     return trials;
 }
 
-/// Pruners of large studies are told their history in the background, so that a server starts at
+/// Pruners of large studies observe their history in the background, so that a server starts at
 /// once.
 void Studies::Impl::prepare_large() {
-    Turn turn(*this);
+    LockedBatch locked(*this);
     for (const auto& [name, study] : studies_)
         if (study->state() == StudyState::kRunning || !study->running().empty())
-            prepare(turn, *study);
+            prepare(locked, *study);
 }
 
 /// Tells the pruner what was reported before.
@@ -242,9 +242,9 @@ Study* Studies::Impl::find_study(std::string_view name) const {
 
 Error Studies::Impl::no_such_study(std::string_view name) const {
     if (const auto aside = unreadable_.find(name); aside != unreadable_.end())
-        return {Code::kDataLoss,
-                "study '" + aside->first + "' cannot be read and is set aside as it is (" +
-                    aside->second + "); a newer `tune` or a backup may have it whole"};
+        return {Code::kDataLoss, "study '" + aside->first +
+                                     "' cannot be read and is left as it is (" + aside->second +
+                                     "); a newer `tune` or a backup may have a readable copy"};
     return {Code::kResourceDoesNotExist,
             "there is no study '" + std::string(name) + "'; `tune ls` lists them"};
 }
@@ -256,12 +256,12 @@ void Studies::Impl::create(StudyConfig config, CreateOptions options, Done<Creat
     if (!checked) return done(checked.error());
     if (unreadable_.contains(config.study)) return done(no_such_study(config.study));
     Wanted wanted{std::move(config), options, std::move(done)};
-    Turn turn(*this);
+    LockedBatch locked(*this);
     if (Study* study = find_study(wanted.config.study))
-        return go_on(turn, *study, std::move(wanted));
+        return resume(locked, *study, std::move(wanted));
     auto shared = std::make_shared<Wanted>(std::move(wanted));
     if (store_.post_read([this, shared] { find_experiment(std::move(*shared)); })) return;
-    turn.after([shared] {
+    locked.after([shared] {
         shared->done(
             Error{Code::kRequestLimitExceeded, "the server is busy or stopping; try again"});
     });
@@ -291,12 +291,13 @@ void Studies::Impl::find_experiment(Wanted wanted) {
 }
 
 void Studies::Impl::create_in_experiment(Wanted wanted, std::int64_t experiment_id) {
-    Turn turn(*this);
+    LockedBatch locked(*this);
     StudyConfig& config = wanted.config;
     if (Study* study = find_study(config.study))  // another client was faster
-        return go_on(turn, *study, std::move(wanted));
+        return resume(locked, *study, std::move(wanted));
     if (Result<void> filled = fill_warm_start(config); !filled)
-        return turn.after([done = std::move(wanted.done), error = filled.error()] { done(error); });
+        return locked.after(
+            [done = std::move(wanted.done), error = filled.error()] { done(error); });
     StudyIdentity identity{.name = config.study,
                            .id = random_hex(8),
                            .run_id = random_hex(16),
@@ -310,19 +311,19 @@ void Studies::Impl::create_in_experiment(Wanted wanted, std::int64_t experiment_
     Study& study = *made;
     studies_.emplace(study.name(), std::move(made));
     const std::vector<Trial*> first = begin_warm(study);
-    turn.write(create_study_commands(study),
-               [this, &study, done = std::move(wanted.done)](Turn& later, Result<void> result) {
-                   if (!result) {
-                       const auto found = studies_.find(study.name());
-                       refused_.push_back(std::move(found->second));
-                       studies_.erase(found);
-                       return later.after([done, error = result.error()] { done(error); });
-                   }
-                   make_known(later, study, nullptr);
-                   wake_leases(later);
-                   later.after([done, name = study.name()] { done(Created{name, true}); });
-               });
-    for (Trial* trial : first) write_trial(turn, study, *trial, nullptr, {});
+    locked.write(create_study_commands(study), [this, &study, done = std::move(wanted.done)](
+                                                   LockedBatch& later, Result<void> result) {
+        if (!result) {
+            const auto found = studies_.find(study.name());
+            refused_.push_back(std::move(found->second));
+            studies_.erase(found);
+            return later.after([done, error = result.error()] { done(error); });
+        }
+        notify(later, study, nullptr);
+        wake_leases(later);
+        later.after([done, name = study.name()] { done(Created{name, true}); });
+    });
+    for (Trial* trial : first) write_trial(locked, study, *trial, nullptr, {});
 }
 
 /// The best points of an earlier study wait as the first trials, as far as the budget goes.
@@ -361,7 +362,7 @@ Result<void> Studies::Impl::fill_warm_start(StudyConfig& config) const {
                                                            warm_start.from + "' is complete"};
     }
     rank_earlier(warm_start, config);
-    for (std::string& sentence : plan_warm_start(config).said)
+    for (std::string& sentence : plan_warm_start(config).notes)
         warm_start.said.push_back(std::move(sentence));
     return {};
 }
@@ -378,35 +379,36 @@ Result<void> Studies::Impl::take_other_config(Study& study, StudyConfig config,
     }
     if (options.extend && is_space_alone) return study.extend(std::move(config));
     return Error{Code::kResourceConflict,
-                 "study '" + study.name() + "' exists and is another one: " + list_of(differences) +
-                     ". Give this one another name" + (is_space_alone ? "," : " or") +
-                     " undo the change to go on with it" +
+                 "study '" + study.name() + "' already exists and differs: " +
+                     list_of(differences) + ". Choose another name" +
+                     (is_space_alone ? "," : " or") + " undo the change to continue it" +
                      (is_space_alone ? ", or extend it (--extend, \"extend\": true): its trials "
                                        "then count with the init of parameters that are new."
                                      : ".")};
 }
 
-void Studies::Impl::go_on(Turn& turn, Study& study, Wanted wanted) {
+void Studies::Impl::resume(LockedBatch& locked, Study& study, Wanted wanted) {
     const Result<void> taken = take_other_config(study, std::move(wanted.config), wanted.options);
     if (!taken)
-        return turn.after([done = std::move(wanted.done), error = taken.error()] { done(error); });
+        return locked.after(
+            [done = std::move(wanted.done), error = taken.error()] { done(error); });
     study.set_state(StudyState::kRunning);
-    prepare(turn, study);
+    prepare(locked, study);
     study.complete_if_done(now_ms());
-    write_study(
-        turn, study,
-        [done = std::move(wanted.done), name = study.name()](Turn& later, Result<void> result) {
-            later.after([done, name, result = std::move(result)] {
-                if (!result) return done(result.error());
-                done(Created{name, false});
-            });
-        });
-    after_change(turn, study);
+    write_study(locked, study,
+                [done = std::move(wanted.done), name = study.name()](LockedBatch& later,
+                                                                     Result<void> result) {
+                    later.after([done, name, result = std::move(result)] {
+                        if (!result) return done(result.error());
+                        done(Created{name, false});
+                    });
+                });
+    after_change(locked, study);
 }
 
-/// Before trials start again after a rest or with another pruner: the pruner is told the history,
+/// Before trials start again after a rest or with another pruner: the pruner observes the history,
 /// on a reader thread.
-void Studies::Impl::prepare(Turn& turn, Study& study) {
+void Studies::Impl::prepare(LockedBatch& locked, Study& study) {
     if (!study.needs_history()) return;
     auto job = [this, &study, trials = with_reports(study), version = study.pruner_version(),
                 metric = study.config().metric.name] {
@@ -416,57 +418,58 @@ void Studies::Impl::prepare(Turn& turn, Study& study) {
             std::vector<Objective::Row> rows;
             for (const tracker::Metric& point : history->items)
                 rows.push_back({point.step, point.timestamp_ms, point.value});
-            const Turn step(*this);
+            const LockedBatch step(*this);
             if (study.pruner_version() != version) return;  // the change asks for the history anew
             study.replay_reports(trial.number, rows);
         }
         for (bool is_known = false; !is_known;) {
-            const Turn step(*this);
+            const LockedBatch step(*this);
             is_known = stopping_ || study.pruner_version() != version ||
                        study.replay_history(kHistorySlice);
         }
     };
-    turn.after([this, job = std::move(job)] {
-        if (!store_.post_read(job)) log_warning("the pruner starts without its history: busy");
+    locked.after([this, job = std::move(job)] {
+        if (!store_.post_read(job))
+            log_warning("the pruner starts without its history: the server is busy");
     });
 }
 
 // --- change and read -----------------------------------------------------------------------------
 
 void Studies::Impl::change(const std::string& name, Change change, Done<void> done) {
-    Turn turn(*this);
+    LockedBatch locked(*this);
     Study* study = find_study(name);
-    if (study == nullptr) return turn.after([done, error = no_such_study(name)] { done(error); });
+    if (study == nullptr) return locked.after([done, error = no_such_study(name)] { done(error); });
     const bool is_completed = study->state() == StudyState::kCompleted;
     if (change == Change::kResume) {
         study->set_state(StudyState::kRunning);
-        prepare(turn, *study);
+        prepare(locked, *study);
         study->complete_if_done(now_ms());
     } else if (is_completed) {
-        return turn.after([done, name] {
+        return locked.after([done, name] {
             done(Error{Code::kResourceConflict, "study '" + name + "' is completed already"});
         });
     } else {
         study->set_state(change == Change::kPause ? StudyState::kPaused : StudyState::kStopped);
     }
-    write_study(turn, *study, [done](Turn& later, Result<void> result) {
+    write_study(locked, *study, [done](LockedBatch& later, Result<void> result) {
         later.after([done, result = std::move(result)] { done(result); });
     });
     if (study->state() == StudyState::kStopped) {
         const std::set<std::uint64_t> running = study->running();
         for (const std::uint64_t number : running)
-            direct(turn, *study, *study->find(number), Action::kStop, "the study was stopped");
+            direct(locked, *study, *study->find(number), Action::kStop, "the study was stopped");
     }
-    after_change(turn, *study);
+    after_change(locked, *study);
 }
 
 void Studies::Impl::wait(const std::string& name, std::int64_t version, std::int64_t wait_ms,
                          Done<void> done) {
-    Turn turn(*this);
+    LockedBatch locked(*this);
     const Study* study = find_study(name);
-    if (study == nullptr) return turn.after([done, error = no_such_study(name)] { done(error); });
+    if (study == nullptr) return locked.after([done, error = no_such_study(name)] { done(error); });
     if (study->version() != version || wait_ms <= 0 || draining_)
-        return turn.after([done] { done({}); });
+        return locked.after([done] { done({}); });
     const std::int64_t longest_ms = std::min<std::int64_t>(wait_ms, kLongPollMax_ms);
     study_polls_.push_back({study, monotonic_ms() + longest_ms, std::move(done)});
     wake_ticker(study_polls_.back().deadline_ms);

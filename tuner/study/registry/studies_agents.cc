@@ -48,9 +48,9 @@ bool Studies::Impl::is_current(const TrialRef& ref, const std::string& agent_id,
 // --- register ------------------------------------------------------------------------------------
 
 void Studies::Impl::register_agent(RegisterRequest request, Done<RegisterReply> done) {
-    Turn turn(*this);
+    LockedBatch locked(*this);
     if (request.agent_id.empty() || request.agent_id.size() > kKeyCharsMax)
-        return turn.after([done] {
+        return locked.after([done] {
             done(Error{Code::kInvalidParameterValue, "field 'agent_id' must be 1..250 bytes"});
         });
     RegisterReply reply{.agent_id = request.agent_id,
@@ -72,19 +72,19 @@ void Studies::Impl::register_agent(RegisterRequest request, Done<RegisterReply> 
         for (const std::uint64_t number : running) {
             Trial& trial = *study->find(number);
             const TrialProgress& progress = *trial.progress;
-            if (progress.holder.agent_id != request.agent_id || progress.ending) continue;
+            if (progress.holder.agent_id != request.agent_id || progress.is_ending) continue;
             if (named.contains(token_of({trial.run_id, trial.attempt}))) continue;
             study->lose_attempt(trial, "its agent on " + request.host + " let go of it", now_ms());
-            write_trial(turn, *study, trial, nullptr, {});
+            write_trial(locked, *study, trial, nullptr, {});
         }
-        after_change(turn, *study);
+        after_change(locked, *study);
     }
-    if (request.slots <= 0) drop_lease_polls(turn, request.agent_id);
+    if (request.slots <= 0) drop_lease_polls(locked, request.agent_id);
     Agent& agent = agents_[request.agent_id];
-    agent.told_lost.clear();
-    for (const AttemptId& attempt : reply.lost) agent.told_lost.insert(token_of(attempt));
+    agent.reported_lost.clear();
+    for (const AttemptId& attempt : reply.lost) agent.reported_lost.insert(token_of(attempt));
     agent.facts = std::move(request);
-    turn.after([done, reply = std::move(reply)] { done(reply); });
+    locked.after([done, reply = std::move(reply)] { done(reply); });
 }
 
 // --- lease ---------------------------------------------------------------------------------------
@@ -147,25 +147,25 @@ Study* Studies::Impl::next_study(std::int64_t now) const {
 
 void Studies::Impl::lease(const std::string& agent_id, LeaseRequest request,
                           Done<LeaseReply> done) {
-    Turn turn(*this);
+    LockedBatch locked(*this);
     if (!agents_.contains(agent_id))
-        return turn.after([done, agent_id] { done(unknown_agent(agent_id)); });
+        return locked.after([done, agent_id] { done(unknown_agent(agent_id)); });
     // One poll an agent: an older one belongs to a connection that is gone.
-    drop_lease_polls(turn, agent_id);
+    drop_lease_polls(locked, agent_id);
     LeasePoll poll{.agent_id = agent_id,
                    .request = std::move(request),
                    .deadline_ms = 0,
                    .done = std::move(done)};
     poll.deadline_ms = monotonic_ms() + poll_wait_ms(poll.request.wait_ms);
-    if (repeat_grant(turn, poll) || grant(turn, poll)) return;
+    if (repeat_grant(locked, poll) || grant(locked, poll)) return;
     if (poll.request.wait_ms <= 0)
-        return turn.after([answer = std::move(poll.done)] { answer(LeaseReply{}); });
+        return locked.after([answer = std::move(poll.done)] { answer(LeaseReply{}); });
     wake_ticker(poll.deadline_ms);
     lease_polls_.push_back(std::move(poll));
 }
 
 /// The answer to this request was lost on the way: the attempts it started are given again.
-bool Studies::Impl::repeat_grant(Turn& turn, LeasePoll& poll) {
+bool Studies::Impl::repeat_grant(LockedBatch& locked, LeasePoll& poll) {
     if (poll.request.request_id.empty()) return false;
     LeaseReply reply;
     for (const auto& [name, study] : studies_)
@@ -177,13 +177,13 @@ bool Studies::Impl::repeat_grant(Turn& turn, LeasePoll& poll) {
                 reply.leases.push_back(make_lease(*study, trial));
         }
     if (reply.leases.empty()) return false;
-    turn.after([done = std::move(poll.done), reply = std::move(reply)] { done(reply); });
+    locked.after([done = std::move(poll.done), reply = std::move(reply)] { done(reply); });
     return true;
 }
 
 /// Starts as many trials as the agent has places. True if it did; then it answers once they are on
 /// disk.
-bool Studies::Impl::grant(Turn& turn, LeasePoll& poll) {
+bool Studies::Impl::grant(LockedBatch& locked, LeasePoll& poll) {
     if (draining_) return false;
     struct Join {
         std::size_t left = 0;
@@ -194,7 +194,7 @@ bool Studies::Impl::grant(Turn& turn, LeasePoll& poll) {
     while (started.size() < static_cast<std::size_t>(std::max(poll.request.free_slots, 0))) {
         Study* study = next_study(now_ms());
         if (study == nullptr) break;
-        reuse_known(turn, *study);
+        reuse_known(locked, *study);
         if (!study->may_start(now_ms())) continue;
         Trial& trial =
             study->start({.holder = {.agent_id = poll.agent_id,
@@ -213,9 +213,9 @@ bool Studies::Impl::grant(Turn& turn, LeasePoll& poll) {
     join->left = started.size();
     join->done = std::move(poll.done);
     for (const TrialRef& ref : started) {
-        write_trial(turn, *ref.study, *ref.trial, nullptr,
+        write_trial(locked, *ref.study, *ref.trial, nullptr,
                     [this, join, ref, lease = make_lease(*ref.study, *ref.trial)](
-                        Turn& later, const Result<void>& result) {
+                        LockedBatch& later, const Result<void>& result) {
                         if (result)
                             join->reply.leases.push_back(lease);
                         else if (ref.trial->state == TrialState::kRunning &&
@@ -228,18 +228,18 @@ bool Studies::Impl::grant(Turn& turn, LeasePoll& poll) {
     return true;
 }
 
-void Studies::Impl::drop_lease_polls(Turn& turn, const std::string& agent_id) {
-    lease_polls_.remove_if([&turn, &agent_id](LeasePoll& poll) {
+void Studies::Impl::drop_lease_polls(LockedBatch& locked, const std::string& agent_id) {
+    lease_polls_.remove_if([&locked, &agent_id](LeasePoll& poll) {
         if (poll.agent_id != agent_id) return false;
-        turn.after([done = std::move(poll.done)] { done(LeaseReply{}); });
+        locked.after([done = std::move(poll.done)] { done(LeaseReply{}); });
         return true;
     });
 }
 
-void Studies::Impl::wake_leases(Turn& turn) {
+void Studies::Impl::wake_leases(LockedBatch& locked) {
     for (auto poll = lease_polls_.begin(); poll != lease_polls_.end();) {
         const auto next = std::next(poll);
-        if (grant(turn, *poll)) lease_polls_.erase(poll);
+        if (grant(locked, *poll)) lease_polls_.erase(poll);
         poll = next;
     }
 }
@@ -248,10 +248,10 @@ void Studies::Impl::wake_leases(Turn& turn) {
 
 void Studies::Impl::heartbeat(const std::string& agent_id, HeartbeatRequest request,
                               Done<HeartbeatReply> done) {
-    Turn turn(*this);
+    LockedBatch locked(*this);
     const auto found = agents_.find(agent_id);
     if (found == agents_.end())
-        return turn.after([done, agent_id] { done(unknown_agent(agent_id)); });
+        return locked.after([done, agent_id] { done(unknown_agent(agent_id)); });
     HeartbeatPoll poll{.agent_id = agent_id,
                        .lost = {},
                        .deadline_ms = monotonic_ms() + poll_wait_ms(request.wait_ms),
@@ -267,19 +267,19 @@ void Studies::Impl::heartbeat(const std::string& agent_id, HeartbeatRequest requ
             lost_tokens.insert(token_of(attempt));
         }
     }
-    // What the agent was told already it is busy ending; saying it again at once would only spin.
-    std::set<std::string>& told = found->second.told_lost;
+    // What was reported to the agent already, it is busy ending; repeating it at once would spin.
+    std::set<std::string>& reported = found->second.reported_lost;
     const bool has_new_lost =
-        !std::includes(told.begin(), told.end(), lost_tokens.begin(), lost_tokens.end());
-    told = std::move(lost_tokens);
+        !std::includes(reported.begin(), reported.end(), lost_tokens.begin(), lost_tokens.end());
+    reported = std::move(lost_tokens);
     const bool is_due = request.wait_ms <= 0 || has_new_lost || has_news(agent_id);
-    heartbeat_polls_.remove_if([&turn, &agent_id](HeartbeatPoll& older) {
+    heartbeat_polls_.remove_if([&locked, &agent_id](HeartbeatPoll& older) {
         if (older.agent_id != agent_id) return false;
-        turn.after([answer = std::move(older.done)] { answer(HeartbeatReply{}); });
+        locked.after([answer = std::move(older.done)] { answer(HeartbeatReply{}); });
         return true;
     });
     if (is_due)
-        return turn.after([answer = poll.done, reply = heartbeat_reply(poll)] { answer(reply); });
+        return locked.after([answer = poll.done, reply = heartbeat_reply(poll)] { answer(reply); });
     wake_ticker(poll.deadline_ms);
     heartbeat_polls_.push_back(std::move(poll));
 }
@@ -289,7 +289,7 @@ bool Studies::Impl::has_news(const std::string& agent_id) const {
         for (const std::uint64_t number : study->running()) {
             const TrialProgress& progress = *study->find(number)->progress;
             if (progress.holder.agent_id == agent_id && progress.directive &&
-                !progress.directive_told)
+                !progress.directive_sent)
                 return true;
         }
     return false;
@@ -301,28 +301,29 @@ HeartbeatReply Studies::Impl::heartbeat_reply(const HeartbeatPoll& poll) {
         for (const std::uint64_t number : study->running()) {
             TrialProgress& progress = *study->find(number)->progress;
             if (progress.holder.agent_id != poll.agent_id || !progress.directive) continue;
-            progress.directive_told = true;
+            progress.directive_sent = true;
             reply.directives.push_back(*progress.directive);
         }
     return reply;
 }
 
-void Studies::Impl::wake_heartbeat(Turn& turn, const std::string& agent_id) {
+void Studies::Impl::wake_heartbeat(LockedBatch& locked, const std::string& agent_id) {
     for (auto poll = heartbeat_polls_.begin(); poll != heartbeat_polls_.end(); ++poll) {
         if (poll->agent_id != agent_id) continue;
-        turn.after([done = std::move(poll->done), reply = heartbeat_reply(*poll)] { done(reply); });
+        locked.after(
+            [done = std::move(poll->done), reply = heartbeat_reply(*poll)] { done(reply); });
         heartbeat_polls_.erase(poll);
         return;
     }
 }
 
-/// Asks whoever holds the attempt to end it. A client without a connection to be told over is told
+/// Asks whoever holds the attempt to end it. A client without a connection learns of it
 /// at its next report; when the study is over its attempt is cancelled at once.
-void Studies::Impl::direct(Turn& turn, Study& study, Trial& trial, Action action,
+void Studies::Impl::direct(LockedBatch& locked, Study& study, Trial& trial, Action action,
                            std::string reason) {
     TrialProgress& progress = *trial.progress;
     if (progress.holder.agent_id.empty() && action == Action::kStop) {
-        finish_trial(turn, study, trial,
+        finish_trial(locked, study, trial,
                      {.state = TrialState::kCancelled, .reason = reason, .now_ms = now_ms()});
         return;
     }
@@ -331,8 +332,8 @@ void Studies::Impl::direct(Turn& turn, Study& study, Trial& trial, Action action
                                    .attempt = trial.attempt,
                                    .action = action,
                                    .reason = std::move(reason)};
-    progress.directive_told = false;
-    wake_heartbeat(turn, progress.holder.agent_id);
+    progress.directive_sent = false;
+    wake_heartbeat(locked, progress.holder.agent_id);
 }
 
 // --- report and finish ---------------------------------------------------------------------------
@@ -344,10 +345,10 @@ void Studies::Impl::report_metrics(const std::string& agent_id, ReportRequest re
         ReportReply reply;
     };
     auto join = std::make_shared<Join>();
-    const auto arrive = [join, done](Turn& turn) {
-        if (--join->left == 0) turn.after([join, done] { done(std::move(join->reply)); });
+    const auto arrive = [join, done](LockedBatch& locked) {
+        if (--join->left == 0) locked.after([join, done] { done(std::move(join->reply)); });
     };
-    Turn turn(*this);
+    LockedBatch locked(*this);
     for (AttemptReport& report : request.reports) {
         const std::size_t index = join->reply.results.size();
         join->reply.results.push_back({report.run_id, report.attempt, true, {}, {}});
@@ -365,13 +366,13 @@ void Studies::Impl::report_metrics(const std::string& agent_id, ReportRequest re
         Holder& holder = ref.trial->progress->holder;
         holder.expires_ms = monotonic_ms() + holder.ttl_ms;
         ++join->left;
-        turn.write(report_commands(report, now_ms()),
-                   [refuse, arrive](Turn& later, const Result<void>& result) {
-                       if (!result) refuse(result.error());
-                       arrive(later);
-                   });
+        locked.write(report_commands(report, now_ms()),
+                     [refuse, arrive](LockedBatch& later, const Result<void>& result) {
+                         if (!result) refuse(result.error());
+                         arrive(later);
+                     });
     }
-    arrive(turn);
+    arrive(locked);
 }
 
 /// In batches that the store takes.
@@ -400,47 +401,47 @@ std::vector<tracker::Command> Studies::Impl::report_commands(const AttemptReport
 
 void Studies::Impl::finish(const std::string& agent_id, const AttemptId& attempt,
                            FinishRequest request, Done<FinishReply> done) {
-    Turn turn(*this);
+    LockedBatch locked(*this);
     const TrialRef ref = find_run(attempt.run_id);
     if (ref.trial == nullptr)
-        return turn.after([done, attempt] {
+        return locked.after([done, attempt] {
             done(Error{Code::kResourceDoesNotExist, "no trial has the run " + attempt.run_id});
         });
-    if (is_current(ref, agent_id, attempt.attempt)) ref.trial->progress->ending = true;
+    if (is_current(ref, agent_id, attempt.attempt)) ref.trial->progress->is_ending = true;
     // The metrics of the attempt were logged before; its value is known once they are observed.
-    after_observed(turn, [this, agent_id, attempt, request = std::move(request),
-                          done = std::move(done)]() mutable {
+    after_observed(locked, [this, agent_id, attempt, request = std::move(request),
+                            done = std::move(done)]() mutable {
         settle(agent_id, attempt, std::move(request), std::move(done));
     });
 }
 
 void Studies::Impl::settle(const std::string& agent_id, const AttemptId& attempt,
                            FinishRequest request, Done<FinishReply> done) {
-    Turn turn(*this);
+    LockedBatch locked(*this);
     const TrialRef ref = find_run(attempt.run_id);
     const bool is_repeat = !request.request_id.empty() &&
                            ref.trial->finish_request == request.request_id &&
                            ref.trial->finish_attempt == attempt.attempt;
-    if (is_repeat) return answer_finish(turn, ref, nullptr, std::move(done));
+    if (is_repeat) return answer_finish(locked, ref, nullptr, std::move(done));
     if (!is_current(ref, agent_id, attempt.attempt))
-        return turn.after([done, attempt] { done(stale_attempt(attempt)); });
+        return locked.after([done, attempt] { done(stale_attempt(attempt)); });
     Study& study = *ref.study;
     const std::uint64_t best = study.best_version();
     study.settle(*ref.trial, request, now_ms());
-    answer_finish(turn, ref, &request, std::move(done));
-    if (study.best_version() != best) write_best(turn, study);
-    after_change(turn, study);
+    answer_finish(locked, ref, &request, std::move(done));
+    if (study.best_version() != best) write_best(locked, study);
+    after_change(locked, study);
 }
 
 /// Answers once the end is on disk, and with it all that was decided before. Which checkpoints are
 /// still needed holds then; but not while something waits to be written again: after a restart an
 /// older trial might be its member's last one.
-void Studies::Impl::answer_finish(Turn& turn, const TrialRef& ref, const FinishRequest* finish,
-                                  Done<FinishReply> done) {
+void Studies::Impl::answer_finish(LockedBatch& locked, const TrialRef& ref,
+                                  const FinishRequest* finish, Done<FinishReply> done) {
     write_trial(
-        turn, *ref.study, *ref.trial, finish,
+        locked, *ref.study, *ref.trial, finish,
         [this, done, reply = FinishReply{needed_checkpoints(*ref.study)}](
-            Turn& later, const Result<void>& result) {
+            LockedBatch& later, const Result<void>& result) {
             if (!result) return later.after([done, error = result.error()] { done(error); });
             const bool all_written = unsynced_trials_ == 0 && unsynced_studies_.empty();
             later.after([done, answer = all_written ? reply : FinishReply()] { done(answer); });

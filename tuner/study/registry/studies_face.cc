@@ -21,7 +21,8 @@ Result<std::unique_ptr<Studies>> Studies::open(StudiesOptions options) {
 }
 
 void Studies::warm_up() {
-    if (!impl_->start_warming_up()) log_warning("the first suggestions take longer: busy");
+    if (!impl_->start_warming_up())
+        log_warning("the first suggestions will take longer: the server is busy");
 }
 void Studies::drain() {
     impl_->drain();

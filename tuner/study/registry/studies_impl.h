@@ -1,7 +1,7 @@
 #pragma once
 // Inside of Studies, shared by its .cc files: studies.cc (opening, studies), studies_trials.cc
-// (ask, report, tell), studies_agents.cc (the agent protocol), studies_time.cc (tick and commits),
-// studies_writes.cc (the way to the store).
+// (ask, report, tell), studies_agents.cc (the agent protocol), studies_ticker.cc (tick and
+// commits), studies_writes.cc (the way to the store).
 
 #include <condition_variable>
 #include <functional>
@@ -26,20 +26,20 @@ public:
     explicit Impl(StudiesOptions options);
     ~Impl() override;
 
-    class Turn;
-    using Written = std::function<void(Turn&, Result<void>)>;
+    class LockedBatch;
+    using Written = std::function<void(LockedBatch&, Result<void>)>;
 
-    /// One stretch of work under the lock. When it ends, what it writes goes to the store, all of
-    /// it together; then what it leaves in `after` runs without the lock, in order: completions may
-    /// call back in.
-    class Turn {
+    /// One piece of work under the lock. When it ends, its writes go to the store as one batch;
+    /// then what it leaves in `after` runs without the lock, in order: completions may call back
+    /// in.
+    class LockedBatch {
     public:
-        explicit Turn(Impl& impl) : impl_(impl), lock_(impl.mutex_) {}
-        ~Turn();
-        Turn(const Turn&) = delete;
-        Turn& operator=(const Turn&) = delete;
+        explicit LockedBatch(Impl& impl) : impl_(impl), lock_(impl.mutex_) {}
+        ~LockedBatch();
+        LockedBatch(const LockedBatch&) = delete;
+        LockedBatch& operator=(const LockedBatch&) = delete;
 
-        /// One change of the store, whole or not at all. `written` is called in a later turn, when
+        /// One change of the store, whole or not at all. `written` is called in a later batch, when
         /// it is on disk or was refused.
         void write(std::vector<tracker::Command> commands, Written written);
         void after(std::function<void()> call) { after_.push_back(std::move(call)); }
@@ -96,7 +96,7 @@ private:
     };
     struct Agent {
         RegisterRequest facts;
-        std::set<std::string> told_lost;  ///< tokens it was told to kill and still names
+        std::set<std::string> reported_lost;  ///< tokens it was sent to kill and still names
     };
     struct LeasePoll {
         std::string agent_id;
@@ -137,30 +137,31 @@ private:
     };
     void create_in_experiment(Wanted wanted, std::int64_t experiment_id);
     void find_experiment(Wanted wanted);
-    void go_on(Turn& turn, Study& study, Wanted wanted);
+    void resume(LockedBatch& locked, Study& study, Wanted wanted);
     Result<void> take_other_config(Study& study, StudyConfig config, const CreateOptions& options);
     Result<void> fill_warm_start(StudyConfig& config) const;
     std::vector<Trial*> begin_warm(Study& study);
-    void prepare(Turn& turn, Study& study);
+    void prepare(LockedBatch& locked, Study& study);
     [[nodiscard]] AskedTrial asked(const Study& study, const Trial& trial) const;
     void index_run(Study& study, Trial& trial);
 
     // studies_trials.cc
-    void reuse_known(Turn& turn, Study& study);
+    void reuse_known(LockedBatch& locked, Study& study);
     Result<TrialRef> find_named(const TrialName& name) const;
     [[nodiscard]] static Result<void> check_held_by_client(const TrialRef& ref, int attempt);
     [[nodiscard]] Result<std::optional<TrialRef>> held_by_client(const TrialName& name) const;
     void renew_lease(Trial& trial) const;
     /// Gives the trial what it needs before it is first written: a run id, its place in the index.
     void admit(Study& study, Trial& trial);
-    void write_asked(Turn& turn, Study& study, const std::vector<Trial*>& trials,
+    void write_asked(LockedBatch& locked, Study& study, const std::vector<Trial*>& trials,
                      Done<std::vector<AskedTrial>> done);
     void report_written(const TrialName& name, Done<std::optional<Action>> done);
     void tell_after_metrics(TellRequest request, Done<void> done);
-    Result<void> apply_told(Turn& turn, const TrialRef& ref, const TellRequest& request);
-    void write_told(Turn& turn, const TrialRef& ref, const std::vector<std::optional<double>>& told,
-                    std::optional<double> cost);
-    void answer_written(Turn& turn, const TrialRef& ref, const FinishRequest* finish,
+    Result<void> apply_tell(LockedBatch& locked, const TrialRef& ref, const TellRequest& request);
+    void write_final_values(LockedBatch& locked, const TrialRef& ref,
+                            const std::vector<std::optional<double>>& given,
+                            std::optional<double> cost);
+    void answer_written(LockedBatch& locked, const TrialRef& ref, const FinishRequest* finish,
                         Done<void> done);
 
     // studies_agents.cc
@@ -169,29 +170,29 @@ private:
                                   int attempt) const;
     TrialRef find_run(std::string_view run_id) const;
     Study* next_study(std::int64_t now_ms) const;
-    bool grant(Turn& turn, LeasePoll& poll);
-    bool repeat_grant(Turn& turn, LeasePoll& poll);
-    void wake_leases(Turn& turn);
-    void drop_lease_polls(Turn& turn, const std::string& agent_id);
-    void direct(Turn& turn, Study& study, Trial& trial, Action action, std::string reason);
+    bool grant(LockedBatch& locked, LeasePoll& poll);
+    bool repeat_grant(LockedBatch& locked, LeasePoll& poll);
+    void wake_leases(LockedBatch& locked);
+    void drop_lease_polls(LockedBatch& locked, const std::string& agent_id);
+    void direct(LockedBatch& locked, Study& study, Trial& trial, Action action, std::string reason);
     HeartbeatReply heartbeat_reply(const HeartbeatPoll& poll);
     [[nodiscard]] bool has_news(const std::string& agent_id) const;
-    void wake_heartbeat(Turn& turn, const std::string& agent_id);
+    void wake_heartbeat(LockedBatch& locked, const std::string& agent_id);
     [[nodiscard]] static std::vector<tracker::Command> report_commands(const AttemptReport& report,
                                                                        std::int64_t now);
     void settle(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
                 Done<FinishReply> done);
-    void answer_finish(Turn& turn, const TrialRef& ref, const FinishRequest* finish,
+    void answer_finish(LockedBatch& locked, const TrialRef& ref, const FinishRequest* finish,
                        Done<FinishReply> done);
 
-    // studies_time.cc
-    void expire_leases(Turn& turn, Study& study);
-    void end_if_over(Turn& turn, Study& study);
-    void cancel_queued(Turn& turn, Study& study, const std::string& reason);
-    void stop_trials(Turn& turn, Study& study, const std::string& reason);
-    void expire_polls(Turn& turn);
-    void write_unsynced(Turn& turn, Study& study);
-    void take_metrics(Turn& turn, const tracker::MetricsLogged& event);
+    // studies_ticker.cc
+    void expire_leases(LockedBatch& locked, Study& study);
+    void end_if_over(LockedBatch& locked, Study& study);
+    void cancel_queued(LockedBatch& locked, Study& study, const std::string& reason);
+    void stop_trials(LockedBatch& locked, Study& study, const std::string& reason);
+    void expire_polls(LockedBatch& locked);
+    void write_unsynced(LockedBatch& locked, Study& study);
+    void take_metrics(LockedBatch& locked, const tracker::MetricsLogged& event);
     [[nodiscard]] std::int64_t next_deadline_ms() const;
     /// Wakes the ticker if it sleeps past this time (monotonic). Without need it would only wait
     /// for the lock that its waker holds.
@@ -200,23 +201,23 @@ private:
     void wake_ticker_for(const Study& study, const Trial& trial);
     void run_ticker();
     /// Runs `call` (without the lock) once every commit that is on disk now has been observed.
-    void after_observed(Turn& turn, std::function<void()> call);
+    void after_observed(LockedBatch& locked, std::function<void()> call);
     /// What follows from any change: a stopped study's queue is cancelled, a used budget completes
     /// the study, free places are handed out.
-    void after_change(Turn& turn, Study& study);
+    void after_change(LockedBatch& locked, Study& study);
 
     /// Tells the listener and whoever waits for a change. `trial`: nullptr for the study itself.
-    void make_known(Turn& turn, Study& study, const Trial* trial);
+    void notify(LockedBatch& locked, Study& study, const Trial* trial);
 
     // studies_writes.cc
-    void write_trial(Turn& turn, Study& study, Trial& trial, const FinishRequest* finish,
+    void write_trial(LockedBatch& locked, Study& study, Trial& trial, const FinishRequest* finish,
                      Written written);
-    void trial_written(Turn& turn, Study& study, Trial& trial, bool creates, Result<void> result,
-                       const Written& written);
-    void write_study(Turn& turn, Study& study, Written written);
-    void write_best(Turn& turn, Study& study);
+    void trial_written(LockedBatch& locked, Study& study, Trial& trial, bool creates,
+                       Result<void> result, const Written& written);
+    void write_study(LockedBatch& locked, Study& study, Written written);
+    void write_best(LockedBatch& locked, Study& study);
     void write_again_later();
-    void finish_trial(Turn& turn, Study& study, Trial& trial, TrialEnd end);
+    void finish_trial(LockedBatch& locked, Study& study, Trial& trial, TrialEnd end);
 
     [[nodiscard]] std::int64_t now_ms() const { return clock_.now_ms(); }
     [[nodiscard]] std::int64_t monotonic_ms() const { return clock_.monotonic_ms(); }

@@ -1,4 +1,4 @@
-// A study's suggestions asked for again, from the journal as it lies on disk.
+// A study's suggestions repeated, from the journal as it lies on disk.
 
 #include "tuner/study/registry/studies_impl.h"
 

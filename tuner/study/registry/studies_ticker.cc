@@ -22,19 +22,19 @@ constexpr std::size_t kOtherMetricsMax = 8;
 // --- commits -------------------------------------------------------------------------------------
 
 void Studies::Impl::on_commit(const tracker::Commit& commit) {
-    Turn turn(*this);
+    LockedBatch locked(*this);
     for (const tracker::Event& event : commit.events)
         if (const auto* metrics = std::get_if<tracker::MetricsLogged>(&event))
-            take_metrics(turn, *metrics);
+            take_metrics(locked, *metrics);
     seen_position_ = std::max(seen_position_, commit.position);
     while (!after_position_.empty() && after_position_.begin()->first <= seen_position_) {
-        turn.after(std::move(after_position_.begin()->second));
+        locked.after(std::move(after_position_.begin()->second));
         after_position_.erase(after_position_.begin());
     }
 }
 
 /// Whoever logged them: the agent, an MLflow client in any language, a REST client.
-void Studies::Impl::take_metrics(Turn& turn, const tracker::MetricsLogged& event) {
+void Studies::Impl::take_metrics(LockedBatch& locked, const tracker::MetricsLogged& event) {
     const TrialRef ref = find_run(event.run_id);
     if (ref.trial == nullptr || ref.trial->state != TrialState::kRunning) return;
     Study& study = *ref.study;
@@ -57,23 +57,23 @@ void Studies::Impl::take_metrics(Turn& turn, const tracker::MetricsLogged& event
         }
         has_objective = true;
         if (*verdict == Verdict::kPrune && !progress.directive)
-            direct(turn, study, trial, Action::kPrune,
+            direct(locked, study, trial, Action::kPrune,
                    "pruned at step " + std::to_string(metric.step));
     }
-    if (has_objective) make_known(turn, study, &trial);
+    if (has_objective) notify(locked, study, &trial);
     // Last, since it may end the trial at once.
-    if (const auto why = study.too_dear(trial); why && !progress.directive)
-        direct(turn, study, trial, Action::kStop, *why);
-    end_if_over(turn, study);
+    if (const auto why = study.exceeds_budget(trial); why && !progress.directive)
+        direct(locked, study, trial, Action::kStop, *why);
+    end_if_over(locked, study);
 }
 
-void Studies::Impl::after_observed(Turn& turn, std::function<void()> call) {
+void Studies::Impl::after_observed(LockedBatch& locked, std::function<void()> call) {
     const std::int64_t position = store_.last_position();
-    if (position <= seen_position_ || stopping_) return turn.after(std::move(call));
+    if (position <= seen_position_ || stopping_) return locked.after(std::move(call));
     after_position_.emplace(position, std::move(call));
 }
 
-void Studies::Impl::make_known(Turn& turn, Study& study, const Trial* trial) {
+void Studies::Impl::notify(LockedBatch& locked, Study& study, const Trial* trial) {
     study.touch();
     if (options_.listener != nullptr) {
         if (trial != nullptr)
@@ -81,90 +81,92 @@ void Studies::Impl::make_known(Turn& turn, Study& study, const Trial* trial) {
         else
             options_.listener->on_study(study);
     }
-    study_polls_.remove_if([&turn, &study](StudyPoll& poll) {
+    study_polls_.remove_if([&locked, &study](StudyPoll& poll) {
         if (poll.study != &study) return false;
-        turn.after([done = std::move(poll.done)] { done({}); });
+        locked.after([done = std::move(poll.done)] { done({}); });
         return true;
     });
 }
 
-void Studies::Impl::after_change(Turn& turn, Study& study) {
-    if (study.state() == StudyState::kStopped) cancel_queued(turn, study, "the study was stopped");
+void Studies::Impl::after_change(LockedBatch& locked, Study& study) {
+    if (study.state() == StudyState::kStopped)
+        cancel_queued(locked, study, "the study was stopped");
     if (study.state() == StudyState::kRunning) {
-        if (const auto over = study.over(now_ms())) stop_trials(turn, study, over->note);
+        if (const auto over = study.over(now_ms())) stop_trials(locked, study, over->note);
     }
-    if (study.complete_if_done(now_ms())) write_study(turn, study, {});
-    wake_leases(turn);
+    if (study.complete_if_done(now_ms())) write_study(locked, study, {});
+    wake_leases(locked);
 }
 
-void Studies::Impl::cancel_queued(Turn& turn, Study& study, const std::string& reason) {
+void Studies::Impl::cancel_queued(LockedBatch& locked, Study& study, const std::string& reason) {
     const std::set<std::uint64_t> queued = study.queued();
     for (const std::uint64_t number : queued)
-        finish_trial(turn, study, *study.find(number),
+        finish_trial(locked, study, *study.find(number),
                      {.state = TrialState::kCancelled, .reason = reason, .now_ms = now_ms()});
 }
 
-/// A budget is used: nothing waits any more, and what runs is told to end.
-void Studies::Impl::stop_trials(Turn& turn, Study& study, const std::string& reason) {
-    cancel_queued(turn, study, reason);
+/// A budget is used: nothing waits any more, and what runs is asked to end.
+void Studies::Impl::stop_trials(LockedBatch& locked, Study& study, const std::string& reason) {
+    cancel_queued(locked, study, reason);
     const std::set<std::uint64_t> running = study.running();
     for (const std::uint64_t number : running)
-        direct(turn, study, *study.find(number), Action::kStop, reason);
+        direct(locked, study, *study.find(number), Action::kStop, reason);
 }
 
-void Studies::Impl::end_if_over(Turn& turn, Study& study) {
-    if (study.state() == StudyState::kRunning && study.over(now_ms())) after_change(turn, study);
+void Studies::Impl::end_if_over(LockedBatch& locked, Study& study) {
+    if (study.state() == StudyState::kRunning && study.over(now_ms())) after_change(locked, study);
 }
 
 // --- time ----------------------------------------------------------------------------------------
 
 void Studies::Impl::tick() {
-    Turn turn(*this);
+    LockedBatch locked(*this);
     const bool retries = retry_at_ms_ != 0 && monotonic_ms() >= retry_at_ms_;
     if (retries) retry_at_ms_ = 0;
     for (const auto& [name, study] : studies_) {
-        expire_leases(turn, *study);
-        end_if_over(turn, *study);
-        if (retries) write_unsynced(turn, *study);
+        expire_leases(locked, *study);
+        end_if_over(locked, *study);
+        if (retries) write_unsynced(locked, *study);
     }
-    expire_polls(turn);
+    expire_polls(locked);
 }
 
-void Studies::Impl::expire_leases(Turn& turn, Study& study) {
+void Studies::Impl::expire_leases(LockedBatch& locked, Study& study) {
     const std::set<std::uint64_t> running = study.running();
     bool any = false;
     for (const std::uint64_t number : running) {
         Trial& trial = *study.find(number);
         const TrialProgress& progress = *trial.progress;
         const Holder& holder = progress.holder;
-        if (holder.ttl_ms <= 0 || holder.expires_ms > monotonic_ms() || progress.ending) continue;
+        if (holder.ttl_ms <= 0 || holder.expires_ms > monotonic_ms() || progress.is_ending)
+            continue;
         const std::string who = holder.agent_id.empty() ? "its client" : "its agent";
         study.lose_attempt(trial,
                            who + (trial.worker.empty() ? "" : " on " + trial.worker) +
-                               " was not heard of for " + duration_text(holder.ttl_ms),
+                               " has been silent for " + duration_text(holder.ttl_ms),
                            now_ms());
-        write_trial(turn, study, trial, nullptr, {});
+        write_trial(locked, study, trial, nullptr, {});
         any = true;
     }
-    if (any) after_change(turn, study);
+    if (any) after_change(locked, study);
 }
 
-void Studies::Impl::expire_polls(Turn& turn) {
+void Studies::Impl::expire_polls(LockedBatch& locked) {
     const std::int64_t now = monotonic_ms();
-    study_polls_.remove_if([&turn, now, this](StudyPoll& poll) {
+    study_polls_.remove_if([&locked, now, this](StudyPoll& poll) {
         if (poll.deadline_ms > now && !draining_) return false;
-        turn.after([done = std::move(poll.done)] { done({}); });
+        locked.after([done = std::move(poll.done)] { done({}); });
         return true;
     });
-    lease_polls_.remove_if([&turn, now](LeasePoll& poll) {
+    lease_polls_.remove_if([&locked, now](LeasePoll& poll) {
         if (poll.deadline_ms > now) return false;
-        turn.after([done = std::move(poll.done)] { done(LeaseReply{}); });
+        locked.after([done = std::move(poll.done)] { done(LeaseReply{}); });
         return true;
     });
     for (auto poll = heartbeat_polls_.begin(); poll != heartbeat_polls_.end();) {
         const auto next = std::next(poll);
         if (poll->deadline_ms <= now || draining_) {
-            turn.after(
+            locked.after(
                 [done = std::move(poll->done), reply = heartbeat_reply(*poll)] { done(reply); });
             heartbeat_polls_.erase(poll);
         }
@@ -172,11 +174,11 @@ void Studies::Impl::expire_polls(Turn& turn) {
     }
 }
 
-void Studies::Impl::write_unsynced(Turn& turn, Study& study) {
-    if (unsynced_studies_.contains(&study)) write_study(turn, study, {});
+void Studies::Impl::write_unsynced(LockedBatch& locked, Study& study) {
+    if (unsynced_studies_.contains(&study)) write_study(locked, study, {});
     for (std::uint64_t number = 0; number < study.trials().size(); ++number) {
         Trial& trial = *study.find(number);
-        if (trial.sync.unsynced) write_trial(turn, study, trial, nullptr, {});
+        if (trial.sync.unsynced) write_trial(locked, study, trial, nullptr, {});
     }
 }
 
@@ -189,7 +191,7 @@ std::int64_t Studies::Impl::next_deadline_ms() const {
     for (const auto& [name, study] : studies_) {
         for (const std::uint64_t number : study->running()) {
             const TrialProgress& progress = *study->find(number)->progress;
-            if (progress.holder.ttl_ms > 0 && !progress.ending)
+            if (progress.holder.ttl_ms > 0 && !progress.is_ending)
                 next = std::min(next, progress.holder.expires_ms);
         }
         if (study->state() != StudyState::kRunning) continue;
@@ -240,20 +242,20 @@ void Studies::Impl::run_ticker() {
 // --- the end -------------------------------------------------------------------------------------
 
 void Studies::Impl::drain() {
-    Turn turn(*this);
+    LockedBatch locked(*this);
     draining_ = true;
     for (LeasePoll& poll : lease_polls_)
-        turn.after([done = std::move(poll.done)] { done(LeaseReply{}); });
+        locked.after([done = std::move(poll.done)] { done(LeaseReply{}); });
     lease_polls_.clear();
-    expire_polls(turn);
+    expire_polls(locked);
 }
 
 void Studies::Impl::stop() {
     drain();
     {
-        Turn turn(*this);
+        LockedBatch locked(*this);
         stopping_ = true;
-        for (auto& [position, call] : after_position_) turn.after(std::move(call));
+        for (auto& [position, call] : after_position_) locked.after(std::move(call));
         after_position_.clear();
         ticker_wake_.notify_all();
     }

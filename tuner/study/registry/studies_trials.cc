@@ -31,8 +31,8 @@ std::optional<std::string> cost_metric(const StudyConfig& config) {
     return cost->metric;
 }
 
-/// The metric of which told_values gives the value at `index`.
-const std::string& told_metric(const StudyConfig& config, std::size_t index) {
+/// The metric of which final_values gives the value at `index`.
+const std::string& final_metric(const StudyConfig& config, std::size_t index) {
     const std::size_t objectives = 1 + config.more_metrics.size();
     if (index == 0) return config.metric.name;
     return index < objectives ? config.more_metrics[index - 1].name
@@ -54,12 +54,12 @@ Result<std::string> reported_metric(const Study& study, const std::string& named
                                     : "'" + named + "' is none of them")};
 }
 
-/// What was told, objectives first, then constraints.
-Result<std::vector<std::optional<double>>> told_values(const Study& study,
-                                                       const TellRequest& request) {
+/// What was given, objectives first, then constraints.
+Result<std::vector<std::optional<double>>> final_values(const Study& study,
+                                                        const TellRequest& request) {
     const StudyConfig& config = study.config();
     const std::size_t objectives = 1 + config.more_metrics.size();
-    std::vector<std::optional<double>> told(objectives + config.constraints.size());
+    std::vector<std::optional<double>> given(objectives + config.constraints.size());
     if (request.value) {
         if (1 + request.more_values.size() != objectives)
             return Error{Code::kInvalidParameterValue,
@@ -67,8 +67,8 @@ Result<std::vector<std::optional<double>>> told_values(const Study& study,
                              (objectives == 1 ? " objective" : " objectives") +
                              "; tell one value of each, found " +
                              std::to_string(1 + request.more_values.size())};
-        told[0] = request.value;
-        std::copy(request.more_values.begin(), request.more_values.end(), told.begin() + 1);
+        given[0] = request.value;
+        std::copy(request.more_values.begin(), request.more_values.end(), given.begin() + 1);
     }
     for (const auto& [name, value] : request.constraints) {
         std::size_t at = 0;
@@ -76,12 +76,12 @@ Result<std::vector<std::optional<double>>> told_values(const Study& study,
         if (at == config.constraints.size())
             return Error{Code::kInvalidParameterValue,
                          "study '" + study.name() + "' has no constraint on '" + name + "'"};
-        told[objectives + at] = value;
+        given[objectives + at] = value;
     }
-    return told;
+    return given;
 }
 
-Result<void> check_told_cost(const Study& study, const TellRequest& request) {
+Result<void> check_final_cost(const Study& study, const TellRequest& request) {
     if (!request.cost) return {};
     if (!cost_metric(study.config()))
         return Error{Code::kInvalidParameterValue,
@@ -93,14 +93,14 @@ Result<void> check_told_cost(const Study& study, const TellRequest& request) {
     return {};
 }
 
-/// 0 when none was told. The metric may be one that the study measures.
-double told_cost(const Study& study, const std::vector<std::optional<double>>& told,
-                 std::optional<double> cost) {
+/// 0 when none was given. The metric may be one that the study measures.
+double final_cost(const Study& study, const std::vector<std::optional<double>>& given,
+                  std::optional<double> cost) {
     const std::optional<std::string> metric = cost_metric(study.config());
     double most = cost.value_or(0);
-    for (std::size_t i = 0; metric && i < told.size(); ++i)
-        if (told[i] && told_metric(study.config(), i) == *metric && *told[i] > most)
-            most = *told[i];
+    for (std::size_t i = 0; metric && i < given.size(); ++i)
+        if (given[i] && final_metric(study.config(), i) == *metric && *given[i] > most)
+            most = *given[i];
     return most;
 }
 
@@ -141,7 +141,7 @@ Result<void> Studies::Impl::check_held_by_client(const TrialRef& ref, int attemp
     const Holder& holder = trial.progress->holder;
     if (!holder.agent_id.empty())
         return Error{Code::kResourceConflict,
-                     words + " is run by the agent on " + trial.worker + ", not by a client"};
+                     words + " is running on the agent on " + trial.worker + ", not by a client"};
     if (attempt == 0 && holder.ttl_ms > 0)
         return Error{Code::kInvalidParameterValue,
                      words +
@@ -174,17 +174,17 @@ void Studies::Impl::admit(Study& study, Trial& trial) {
 }
 
 void Studies::Impl::ask(AskRequest request, Done<std::vector<AskedTrial>> done) {
-    Turn turn(*this);
+    LockedBatch locked(*this);
     Study* study = find_study(request.study);
     if (study == nullptr)
-        return turn.after([done, error = no_such_study(request.study)] { done(error); });
+        return locked.after([done, error = no_such_study(request.study)] { done(error); });
     if (request.count < 1 || request.count > kAskCountMax)
-        return turn.after([done] {
+        return locked.after([done] {
             done(Error{Code::kInvalidParameterValue,
                        "count must be 1.." + std::to_string(kAskCountMax)});
         });
     if (request.lease_ttl_ms < 0 || request.lease_ttl_ms > kAskLeaseMax_ms)
-        return turn.after([done] {
+        return locked.after([done] {
             done(Error{Code::kInvalidParameterValue,
                        "lease_ttl_ms must be 0.." + std::to_string(kAskLeaseMax_ms)});
         });
@@ -192,7 +192,7 @@ void Studies::Impl::ask(AskRequest request, Done<std::vector<AskedTrial>> done) 
     for (Trial* trial : trials)
         if (trial->state == TrialState::kRunning) renew_lease(*trial);
     if (!draining_ && trials.size() < static_cast<std::size_t>(request.count))
-        reuse_known(turn, *study);
+        reuse_known(locked, *study);
     while (!draining_ && trials.size() < static_cast<std::size_t>(request.count) &&
            study->may_start(now_ms())) {
         Holder holder{.agent_id = {},
@@ -206,30 +206,31 @@ void Studies::Impl::ask(AskRequest request, Done<std::vector<AskedTrial>> done) 
         admit(*study, trial);
         wake_ticker_for(*study, trial);
         trials.push_back(&trial);
-        if (trials.size() < static_cast<std::size_t>(request.count)) reuse_known(turn, *study);
+        if (trials.size() < static_cast<std::size_t>(request.count)) reuse_known(locked, *study);
     }
-    write_asked(turn, *study, trials, std::move(done));
+    write_asked(locked, *study, trials, std::move(done));
 }
 
 /// Trials whose values are known end without running (duplicates: reuse). What is next then has to
 /// run, if the study may start more.
-void Studies::Impl::reuse_known(Turn& turn, Study& study) {
+void Studies::Impl::reuse_known(LockedBatch& locked, Study& study) {
     const std::uint64_t best = study.best_version();
     const std::vector<Trial*> reused = study.reuse_known(now_ms());
     for (Trial* trial : reused) {
         admit(study, *trial);
-        write_trial(turn, study, *trial, nullptr, {});
+        write_trial(locked, study, *trial, nullptr, {});
     }
     if (reused.empty()) return;
-    if (study.best_version() != best) write_best(turn, study);
-    if (study.complete_if_done(now_ms())) write_study(turn, study, {});
+    if (study.best_version() != best) write_best(locked, study);
+    if (study.complete_if_done(now_ms())) write_study(locked, study, {});
 }
 
 /// Answers when all are on disk, with those that could be written. The others wait for the next
 /// ask.
-void Studies::Impl::write_asked(Turn& turn, Study& study, const std::vector<Trial*>& trials,
+void Studies::Impl::write_asked(LockedBatch& locked, Study& study,
+                                const std::vector<Trial*>& trials,
                                 Done<std::vector<AskedTrial>> done) {
-    if (trials.empty()) return turn.after([done] { done(std::vector<AskedTrial>()); });
+    if (trials.empty()) return locked.after([done] { done(std::vector<AskedTrial>()); });
     struct Join {
         std::size_t left = 0;
         std::vector<AskedTrial> written;
@@ -238,9 +239,9 @@ void Studies::Impl::write_asked(Turn& turn, Study& study, const std::vector<Tria
     auto join = std::make_shared<Join>();
     join->left = trials.size();
     for (Trial* trial : trials) {
-        write_trial(turn, study, *trial, nullptr,
+        write_trial(locked, study, *trial, nullptr,
                     [this, join, &study, trial, answer = asked(study, *trial), done](
-                        Turn& later, const Result<void>& result) {
+                        LockedBatch& later, const Result<void>& result) {
                         if (result) {
                             join->written.push_back(answer);
                         } else {
@@ -261,9 +262,9 @@ void Studies::Impl::write_asked(Turn& turn, Study& study, const std::vector<Tria
 
 void Studies::Impl::enqueue(const std::string& name, const std::string& params_json,
                             std::string request_id, Done<AskedTrial> done) {
-    Turn turn(*this);
-    const auto refuse = [&turn, &done](const Error& error) {
-        turn.after([done, error] { done(error); });
+    LockedBatch locked(*this);
+    const auto refuse = [&locked, &done](const Error& error) {
+        locked.after([done, error] { done(error); });
     };
     Study* study = find_study(name);
     if (study == nullptr) return refuse(no_such_study(name));
@@ -278,26 +279,26 @@ void Studies::Impl::enqueue(const std::string& name, const std::string& params_j
         trial = *added;
         admit(*study, *trial);
     }
-    write_trial(turn, *study, *trial, nullptr,
-                [done, answer = asked(*study, *trial)](Turn& later, Result<void> result) {
+    write_trial(locked, *study, *trial, nullptr,
+                [done, answer = asked(*study, *trial)](LockedBatch& later, Result<void> result) {
                     later.after([done, answer, result = std::move(result)] {
                         if (!result) return done(result.error());
                         done(answer);
                     });
                 });
-    after_change(turn, *study);
+    after_change(locked, *study);
 }
 
 // --- report --------------------------------------------------------------------------------------
 
 void Studies::Impl::report(ClientReport report, Done<std::optional<Action>> done) {
-    Turn turn(*this);
+    LockedBatch locked(*this);
     const Result<std::optional<TrialRef>> ref = held_by_client(report.trial);
-    if (!ref) return turn.after([done, error = ref.error()] { done(error); });
-    if (!*ref) return turn.after([done] { done(std::optional(Action::kStop)); });
+    if (!ref) return locked.after([done, error = ref.error()] { done(error); });
+    if (!*ref) return locked.after([done] { done(std::optional(Action::kStop)); });
     Trial& trial = *(*ref)->trial;
     const Result<std::string> metric = reported_metric(*(*ref)->study, report.metric);
-    if (!metric) return turn.after([done, error = metric.error()] { done(error); });
+    if (!metric) return locked.after([done, error = metric.error()] { done(error); });
 
     TrialProgress& progress = *trial.progress;
     renew_lease(trial);
@@ -313,7 +314,7 @@ void Studies::Impl::report(ClientReport report, Done<std::optional<Action>> done
     commands.push_back(std::move(batch));
     TrialName name = report.trial;
     name.attempt = trial.attempt;
-    turn.write(std::move(commands), [this, name, done](Turn& later, Result<void> result) {
+    locked.write(std::move(commands), [this, name, done](LockedBatch& later, Result<void> result) {
         if (!result) return later.after([done, error = result.error()] { done(error); });
         after_observed(later, [this, name, done] { report_written(name, done); });
     });
@@ -323,7 +324,7 @@ void Studies::Impl::report(ClientReport report, Done<std::optional<Action>> done
 void Studies::Impl::report_written(const TrialName& name, Done<std::optional<Action>> done) {
     std::optional<Action> action;
     {
-        const Turn turn(*this);
+        const LockedBatch locked(*this);
         const Result<TrialRef> ref = find_named(name);
         const bool is_current =
             ref && ref->trial->state == TrialState::kRunning && ref->trial->attempt == name.attempt;
@@ -336,33 +337,33 @@ void Studies::Impl::report_written(const TrialName& name, Done<std::optional<Act
 }
 
 void Studies::Impl::renew(const TrialName& name, Done<std::optional<Action>> done) {
-    Turn turn(*this);
+    LockedBatch locked(*this);
     const Result<std::optional<TrialRef>> ref = held_by_client(name);
-    if (!ref) return turn.after([done, error = ref.error()] { done(error); });
-    if (!*ref) return turn.after([done] { done(std::optional(Action::kStop)); });
+    if (!ref) return locked.after([done, error = ref.error()] { done(error); });
+    if (!*ref) return locked.after([done] { done(std::optional(Action::kStop)); });
     Trial& trial = *(*ref)->trial;
     renew_lease(trial);
     std::optional<Action> action;
     if (trial.progress->directive) action = trial.progress->directive->action;
-    turn.after([done, action] { done(action); });
+    locked.after([done, action] { done(action); });
 }
 
 // --- tell ----------------------------------------------------------------------------------------
 
 void Studies::Impl::tell(TellRequest request, Done<void> done) {
-    Turn turn(*this);
-    after_observed(turn, [this, request = std::move(request), done = std::move(done)]() mutable {
+    LockedBatch locked(*this);
+    after_observed(locked, [this, request = std::move(request), done = std::move(done)]() mutable {
         tell_after_metrics(std::move(request), std::move(done));
     });
 }
 
 void Studies::Impl::tell_after_metrics(TellRequest request, Done<void> done) {
-    Turn turn(*this);
+    LockedBatch locked(*this);
     const Result<TrialRef> ref = find_named(request.trial);
-    if (!ref) return turn.after([done, error = ref.error()] { done(error); });
+    if (!ref) return locked.after([done, error = ref.error()] { done(error); });
     const Trial& trial = *ref->trial;
-    // The study ended meanwhile, which its client could not be told: late, not wrong.
-    if (was_cancelled(trial, request.trial.attempt)) return turn.after([done] { done({}); });
+    // The study ended meanwhile, and its client could not know: late, not wrong.
+    if (was_cancelled(trial, request.trial.attempt)) return locked.after([done] { done({}); });
     const bool is_same_request =
         !request.request_id.empty() && request.request_id == trial.finish_request;
     const bool is_same_end =
@@ -374,14 +375,14 @@ void Studies::Impl::tell_after_metrics(TellRequest request, Done<void> done) {
                      trial.more_values.begin(), trial.more_values.end(), is_same_value)));
     if (!is_same_request && !is_same_end) {
         Result<void> applied = check_held_by_client(*ref, request.trial.attempt);
-        if (applied) applied = apply_told(turn, *ref, request);
-        if (!applied) return turn.after([done, error = applied.error()] { done(error); });
+        if (applied) applied = apply_tell(locked, *ref, request);
+        if (!applied) return locked.after([done, error = applied.error()] { done(error); });
     }
-    answer_written(turn, *ref, nullptr, std::move(done));
-    after_change(turn, *ref->study);
+    answer_written(locked, *ref, nullptr, std::move(done));
+    after_change(locked, *ref->study);
 }
 
-Result<void> Studies::Impl::apply_told(Turn& turn, const TrialRef& ref,
+Result<void> Studies::Impl::apply_tell(LockedBatch& locked, const TrialRef& ref,
                                        const TellRequest& request) {
     Study& study = *ref.study;
     Trial& trial = *ref.trial;
@@ -389,20 +390,20 @@ Result<void> Studies::Impl::apply_told(Turn& turn, const TrialRef& ref,
     if (!is_ended(state))
         return Error{Code::kInvalidParameterValue,
                      "a trial ends as complete, pruned, failed or cancelled"};
-    TUNE_TRY(told, told_values(study, request));
-    TUNE_TRY_VOID(check_told_cost(study, request));
-    const ResultMetrics::Outcome outcome = trial.progress->metrics.outcome(told);
+    TUNE_TRY(given, final_values(study, request));
+    TUNE_TRY_VOID(check_final_cost(study, request));
+    const ResultMetrics::Outcome outcome = trial.progress->metrics.outcome(given);
     if (state == TrialState::kComplete && !outcome.result && !outcome.is_nan)
         return Error{Code::kInvalidParameterValue,
                      trial_words(study, trial) + ": no value" +
                          (measured_metrics(study.config()).size() == 1
                               ? ""
-                              : " of metric '" + outcome.fault + "'") +
-                         " was told, and none was reported"};
+                              : " of metric '" + outcome.bad_metric + "'") +
+                         " was given, and none was reported"};
     trial.finish_request = request.request_id;
     trial.finish_attempt = trial.attempt;
-    write_told(turn, ref, told, request.cost);
-    trial.progress->cost = std::max(trial.progress->cost, told_cost(study, told, request.cost));
+    write_final_values(locked, ref, given, request.cost);
+    trial.progress->cost = std::max(trial.progress->cost, final_cost(study, given, request.cost));
     const std::uint64_t best = study.best_version();
     if (state == TrialState::kFailed) {
         study.settle(trial,
@@ -414,7 +415,7 @@ Result<void> Studies::Impl::apply_told(Turn& turn, const TrialRef& ref,
         study.complete(trial, *outcome.result, request.reason, now_ms());
     } else if (state == TrialState::kComplete || (request.value && std::isnan(*request.value))) {
         const std::string& metric =
-            state == TrialState::kComplete ? outcome.fault : study.config().metric.name;
+            state == TrialState::kComplete ? outcome.bad_metric : study.config().metric.name;
         study.finish(trial, {.state = TrialState::kFailed,
                              .reason = "metric '" + metric + "' is NaN",
                              .now_ms = now_ms()});
@@ -425,23 +426,23 @@ Result<void> Studies::Impl::apply_told(Turn& turn, const TrialRef& ref,
                              .now_ms = now_ms(),
                              .more_values = request.more_values});
     }
-    if (study.best_version() != best) write_best(turn, study);
+    if (study.best_version() != best) write_best(locked, study);
     return {};
 }
 
 /// Later than what was reported, so that MLflow shows it as the latest value.
-void Studies::Impl::write_told(Turn& turn, const TrialRef& ref,
-                               const std::vector<std::optional<double>>& told,
-                               std::optional<double> cost) {
+void Studies::Impl::write_final_values(LockedBatch& locked, const TrialRef& ref,
+                                       const std::vector<std::optional<double>>& given,
+                                       std::optional<double> cost) {
     const StudyConfig& config = ref.study->config();
     tracker::LogBatch batch{.run_id = ref.trial->run_id};
-    for (std::size_t i = 0; i < told.size(); ++i) {
-        if (!told[i]) continue;
-        const std::string& metric = told_metric(config, i);
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        if (!given[i]) continue;
+        const std::string& metric = final_metric(config, i);
         const auto last = ref.trial->progress->metrics.last(metric);
         batch.metrics.push_back(
             {.key = metric,
-             .value = *told[i],
+             .value = *given[i],
              .timestamp_ms = last ? std::max(now_ms(), last->timestamp_ms + 1) : now_ms(),
              .step = last ? last->step : 0});
     }
@@ -453,15 +454,16 @@ void Studies::Impl::write_told(Turn& turn, const TrialRef& ref,
     if (batch.metrics.empty()) return;
     std::vector<tracker::Command> commands;
     commands.push_back(std::move(batch));
-    turn.write(std::move(commands), {});
+    locked.write(std::move(commands), {});
 }
 
 /// Writes the trial as it is and answers when that is on disk; also the answer to a repeat.
-void Studies::Impl::answer_written(Turn& turn, const TrialRef& ref, const FinishRequest* finish,
-                                   Done<void> done) {
-    write_trial(turn, *ref.study, *ref.trial, finish, [done](Turn& later, Result<void> result) {
-        later.after([done, result = std::move(result)] { done(result); });
-    });
+void Studies::Impl::answer_written(LockedBatch& locked, const TrialRef& ref,
+                                   const FinishRequest* finish, Done<void> done) {
+    write_trial(locked, *ref.study, *ref.trial, finish,
+                [done](LockedBatch& later, Result<void> result) {
+                    later.after([done, result = std::move(result)] { done(result); });
+                });
 }
 
 }  // namespace tune::tuner

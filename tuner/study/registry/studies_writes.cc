@@ -22,20 +22,20 @@ bool is_permanent(const Error& error) {
 
 }  // namespace
 
-Studies::Impl::Turn::~Turn() {
+Studies::Impl::LockedBatch::~LockedBatch() {
     if (!writes_.empty()) submit();
     lock_.unlock();
     for (const std::function<void()>& call : after_) call();
 }
 
-void Studies::Impl::Turn::write(std::vector<tracker::Command> commands, Written written) {
+void Studies::Impl::LockedBatch::write(std::vector<tracker::Command> commands, Written written) {
     writes_.push_back({std::move(commands), std::move(written)});
 }
 
 /// In one go, so that they share a commit: what is answered after the last of them would wait for
 /// the syncs of the others. Under the lock, so that the store takes turns in their order. It may
 /// complete at once, on this thread, when its queue is full; such answers wait for the end.
-void Studies::Impl::Turn::submit() {
+void Studies::Impl::LockedBatch::submit() {
     struct Submission {
         std::thread::id thread = std::this_thread::get_id();
         bool is_over = false;  // of that thread only
@@ -49,7 +49,7 @@ void Studies::Impl::Turn::submit() {
                          written](const Result<tracker::Outcome>& outcome) {
             Result<void> result = outcome ? Result<void>() : Result<void>(outcome.error());
             auto tell = [&impl, written, result = std::move(result)] {
-                Turn later(impl);
+                LockedBatch later(impl);
                 if (*written) (*written)(later, result);
             };
             const bool is_early =
@@ -63,8 +63,8 @@ void Studies::Impl::Turn::submit() {
     submission->is_over = true;
 }
 
-void Studies::Impl::write_trial(Turn& turn, Study& study, Trial& trial, const FinishRequest* finish,
-                                Written written) {
+void Studies::Impl::write_trial(LockedBatch& locked, Study& study, Trial& trial,
+                                const FinishRequest* finish, Written written) {
     const bool creates = !trial.sync.run_requested && !trial.sync.detached;
     std::vector<tracker::Command> commands;
     if (creates)
@@ -74,29 +74,29 @@ void Studies::Impl::write_trial(Turn& turn, Study& study, Trial& trial, const Fi
     else
         commands = update_trial_commands(study, trial, finish);
     trial.sync.run_requested = true;
-    turn.write(std::move(commands), [this, &study, &trial, creates, written = std::move(written)](
-                                        Turn& later, Result<void> result) {
+    locked.write(std::move(commands), [this, &study, &trial, creates, written = std::move(written)](
+                                          LockedBatch& later, Result<void> result) {
         trial_written(later, study, trial, creates, std::move(result), written);
     });
 }
 
-void Studies::Impl::trial_written(Turn& turn, Study& study, Trial& trial, bool creates,
+void Studies::Impl::trial_written(LockedBatch& locked, Study& study, Trial& trial, bool creates,
                                   Result<void> result, const Written& written) {
     TrialSync& sync = trial.sync;
     if (result) {
         if (creates) sync.run_confirmed = true;
         if (std::exchange(sync.unsynced, false)) --unsynced_trials_;
-        make_known(turn, study, &trial);
-        if (written) written(turn, std::move(result));
+        notify(locked, study, &trial);
+        if (written) written(locked, std::move(result));
         return;
     }
     const bool is_lost_run = is_permanent(result.error()) && !creates && sync.run_confirmed;
     if (is_lost_run && !sync.detached) {
         log_warning("study '" + study.name() + "', trial " + std::to_string(trial.number) +
-                    ": its run cannot be changed any more (" + result.error().message +
-                    "); the trial goes on without it");
+                    ": its run can no longer be changed (" + result.error().message +
+                    "); the trial continues without it");
         sync.detached = true;
-        return write_trial(turn, study, trial, nullptr, written);
+        return write_trial(locked, study, trial, nullptr, written);
     }
     if (creates) sync.run_requested = false;
     if (!std::exchange(sync.unsynced, true)) ++unsynced_trials_;
@@ -105,9 +105,9 @@ void Studies::Impl::trial_written(Turn& turn, Study& study, Trial& trial, bool c
         study.set_state(StudyState::kPaused,
                         "paused: a trial could not be written (" + result.error().message + ")");
         log_warning("study '" + study.name() + "' " + study.note());
-        write_study(turn, study, {});
+        write_study(locked, study, {});
     }
-    if (written) written(turn, std::move(result));
+    if (written) written(locked, std::move(result));
 }
 
 void Studies::Impl::write_again_later() {
@@ -115,36 +115,37 @@ void Studies::Impl::write_again_later() {
     wake_ticker(retry_at_ms_);
 }
 
-void Studies::Impl::write_study(Turn& turn, Study& study, Written written) {
-    turn.write(update_study_commands(study, now_ms()), [this, &study, written = std::move(written)](
-                                                           Turn& later, Result<void> result) {
-        if (!result && is_permanent(result.error())) {
-            // The parent run is gone; the document is what counts.
-            std::vector<tracker::Command> document = update_study_commands(study, now_ms());
-            document.erase(document.begin(), document.end() - 1);
-            return later.write(std::move(document), written);
-        }
-        if (result) {
-            unsynced_studies_.erase(&study);
-            make_known(later, study, nullptr);
-        } else {
-            unsynced_studies_.insert(&study);
-            write_again_later();
-        }
-        if (written) written(later, std::move(result));
-    });
+void Studies::Impl::write_study(LockedBatch& locked, Study& study, Written written) {
+    locked.write(
+        update_study_commands(study, now_ms()),
+        [this, &study, written = std::move(written)](LockedBatch& later, Result<void> result) {
+            if (!result && is_permanent(result.error())) {
+                // The parent run is gone; the document is what counts.
+                std::vector<tracker::Command> document = update_study_commands(study, now_ms());
+                document.erase(document.begin(), document.end() - 1);
+                return later.write(std::move(document), written);
+            }
+            if (result) {
+                unsynced_studies_.erase(&study);
+                notify(later, study, nullptr);
+            } else {
+                unsynced_studies_.insert(&study);
+                write_again_later();
+            }
+            if (written) written(later, std::move(result));
+        });
 }
 
 /// Shown on the parent run; derived from the trials, so a failure costs nothing but the display.
-void Studies::Impl::write_best(Turn& turn, Study& study) {
+void Studies::Impl::write_best(LockedBatch& locked, Study& study) {
     std::vector<tracker::Command> commands;
     commands.push_back(best_trial_command(study, now_ms()));
-    turn.write(std::move(commands), [](Turn&, const Result<void>&) {});
+    locked.write(std::move(commands), [](LockedBatch&, const Result<void>&) {});
 }
 
-void Studies::Impl::finish_trial(Turn& turn, Study& study, Trial& trial, TrialEnd end) {
+void Studies::Impl::finish_trial(LockedBatch& locked, Study& study, Trial& trial, TrialEnd end) {
     study.finish(trial, std::move(end));
-    write_trial(turn, study, trial, nullptr, [](Turn&, const Result<void>&) {});
+    write_trial(locked, study, trial, nullptr, [](LockedBatch&, const Result<void>&) {});
 }
 
 }  // namespace tune::tuner

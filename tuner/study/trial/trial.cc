@@ -1,3 +1,7 @@
+// A trial to and from its document. Fields at their default are not written: most trials have few,
+// and a study may have a million. Reading turns every missing or mistyped field into one error;
+// what exists only while a trial runs is made anew by the study.
+
 #include "tuner/study/trial/trial.h"
 
 #include <cmath>
@@ -175,9 +179,9 @@ Result<Trial> trial_from_document(std::string_view json_text) {
             trial.progress->holder.ttl_ms = holder.at("ttl_ms").get<std::int64_t>();
         }
         return trial;
-    } catch (const Json::exception& fault) {
+    } catch (const Json::exception& error) {
         return Error{Code::kDataLoss,
-                     std::string("the document of a trial cannot be read: ") + fault.what()};
+                     std::string("the document of a trial cannot be read: ") + error.what()};
     }
 }
 

@@ -3,7 +3,7 @@
 //
 //   queued -> running -> complete | pruned | failed | cancelled
 //      ^         |
-//      +---------+  the attempt ended (agent lost, preempted, a fault that may be retried)
+//      +---------+  the attempt ended (agent lost, preempted, an error that may be retried)
 //
 // Each time it starts running is an attempt, numbered from 1; (trial, attempt) is the fencing token
 // of everything that is said about it afterwards.
@@ -58,8 +58,9 @@ struct TrialProgress {
     ResultMetrics metrics;
     Holder holder;                       ///< running only
     std::optional<Directive> directive;  ///< what the agent is to do with the attempt
-    bool directive_told = false;         ///< it stood in a reply already
-    bool ending = false;  ///< its end was reported and waits for the metrics before it to be seen
+    bool directive_sent = false;         ///< it stood in a reply already
+    bool is_ending =
+        false;  ///< its end was reported and waits for the metrics before it to be seen
     std::vector<std::string> other_metrics;  ///< names that arrived besides those measured; a few
     double cost = 0;                         ///< the greatest value of the budget's cost metric
     std::int64_t cost_step = 0;              ///< the greatest step of that metric
@@ -91,9 +92,9 @@ struct Trial {
     std::string worker;  ///< host of the agent, or what a client called itself
     int user_failures = 0;
     int lost_attempts = 0;
-    /// The study's log position at which the point was suggested and at which the end was told to
-    /// the sampler: the suggestion saw exactly the trials asked before, each ended if its end lies
-    /// before. This is what makes a parallel study replayable.
+    /// The study's log position at which the point was suggested and at which the end was reported
+    /// to the sampler: the suggestion saw exactly the trials asked before, each ended if its end
+    /// lies before. This is what makes a parallel study replayable.
     std::int64_t asked_at = 0;
     std::int64_t ended_at = 0;
     /// What an enqueue gave, inactive where the sampler filled it in; empty: nothing was given.

@@ -33,13 +33,13 @@ std::optional<Objective::Row> ResultMetrics::last(std::string_view metric) const
 }
 
 ResultMetrics::Outcome ResultMetrics::outcome(
-    const std::vector<std::optional<double>>& told) const {
+    const std::vector<std::optional<double>>& given) const {
     TrialResult result;
     for (std::size_t i = 0; i < followed_.size(); ++i) {
-        const bool is_told = i < told.size() && told[i];
-        const std::optional<double> value = is_told ? told[i] : followed_[i].objective.value();
+        const bool is_given = i < given.size() && given[i];
+        const std::optional<double> value = is_given ? given[i] : followed_[i].objective.value();
         if (!value || std::isnan(*value))
-            return {.fault = followed_[i].metric, .is_nan = value.has_value()};
+            return {.bad_metric = followed_[i].metric, .is_nan = value.has_value()};
         if (i == 0)
             result.value = *value;
         else if (i < objective_count_)

@@ -34,16 +34,16 @@ public:
     /// The last row of `metric`; nothing: there is none, or the study does not measure it.
     [[nodiscard]] std::optional<Objective::Row> last(std::string_view metric) const;
 
-    /// What the trial comes to if it ends now. Without `result` the metric `fault` never arrived,
-    /// or (`is_nan`) is not a number.
+    /// What the trial comes to if it ends now. Without `result` the metric `bad_metric` never
+    /// arrived, or (`is_nan`) is not a number.
     struct Outcome {
         std::optional<TrialResult> result = {};
-        std::string fault = {};
+        std::string bad_metric = {};
         bool is_nan = false;
     };
-    /// `told`: values that count instead of what arrived, the objectives, then the constraints; may
-    /// be shorter.
-    [[nodiscard]] Outcome outcome(const std::vector<std::optional<double>>& told = {}) const;
+    /// `given`: values that count instead of what arrived, the objectives, then the constraints;
+    /// may be shorter.
+    [[nodiscard]] Outcome outcome(const std::vector<std::optional<double>>& given = {}) const;
 
 private:
     struct Followed {

@@ -53,7 +53,7 @@ Attempts::Adoption Attempts::adopt(const std::filesystem::path& directory) {
     const Result<Owner> owner = files.read_or_take_ownership();
     if (!record || !owner || owner->pid == 0) {
         // Never begun: the server learns from our registration that we do not have it.
-        if (!record) log_warning("an attempt was left unusable: " + record.error().text());
+        if (!record) log_warning("an attempt cannot be taken over: " + record.error().text());
         files.remove();
         return Adoption::kNothing;
     }
@@ -69,7 +69,7 @@ Attempts::Adoption Attempts::adopt(const std::filesystem::path& directory) {
     Attempt& attempt = insert(std::move(adopted));
     const std::uint64_t serial = attempt.record.serial;
     parts_.devices->take_again(attempt.assignment);
-    parts_.link->take_slot();
+    parts_.server_client->take_slot();
     ++started_;
     resume_output(attempt);
     if (supervisor && same_boot) {

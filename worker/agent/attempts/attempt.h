@@ -13,7 +13,7 @@ struct Attempts::Attempt {
     Assignment assignment;
     IntentRecord intent;
     std::string search_path;               // the trial's PATH, for messages
-    std::filesystem::path checkpoint_dir;  // removed before the end is told if it is empty
+    std::filesystem::path checkpoint_dir;  // removed before the end is reported if it is empty
 
     Process supervisor;
     std::vector<Process> survivors;  // of a supervisor that was killed

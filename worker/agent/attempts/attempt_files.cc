@@ -1,3 +1,8 @@
+// JSON files are replaced by rename, so a kill leaves the old or the new content. The owner link is
+// the lock between supervisor and agent: symlink(2) succeeds for exactly one of them, and its
+// target says which. Damaged or missing fields read as defaults; the worst case is an attempt
+// reported as lost.
+
 #include "worker/agent/attempts/attempt_files.h"
 
 #include <fcntl.h>
@@ -35,16 +40,16 @@ constexpr std::array<std::pair<Intent, const char*>, 8> kIntents = {{
     {Intent::kMoved, "moved"},
 }};
 
-Error trouble(const char* what, const std::filesystem::path& path) {
+Error system_error(const char* what, const std::filesystem::path& path) {
     return Error{Code::kInternalError, std::string("cannot ") + what + " '" + path.string() +
                                            "': " + std::strerror(errno)};
 }
 
 Result<void> write_new(const std::filesystem::path& path, std::string_view text) {
     const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!file) return trouble("create", path);
+    if (!file) return system_error("create", path);
     if (write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-        return trouble("write", path);
+        return system_error("write", path);
     return {};
 }
 
@@ -52,7 +57,7 @@ Result<void> write_new(const std::filesystem::path& path, std::string_view text)
 Result<void> replace(const std::filesystem::path& path, std::string_view text) {
     const std::filesystem::path temporary = path.string() + ".tmp";
     TUNE_TRY_VOID(write_new(temporary, text));
-    if (rename(temporary.c_str(), path.c_str()) != 0) return trouble("replace", path);
+    if (rename(temporary.c_str(), path.c_str()) != 0) return system_error("replace", path);
     return {};
 }
 
@@ -91,7 +96,7 @@ Result<void> AttemptFiles::create(const AttemptRecord& record) const {
     std::filesystem::create_directory(directory_, error);
     if (error)
         return Error{Code::kInternalError,
-                     "cannot make the folder '" + directory_.string() + "': " + error.message()};
+                     "cannot create the folder '" + directory_.string() + "': " + error.message()};
     const Json json = {{"serial", record.serial},
                        {"lease", tuner::to_json(record.lease)},
                        {"server_url", record.server_url},
@@ -194,7 +199,7 @@ Result<Owner> AttemptFiles::read_or_take_ownership() const {
     if (symlink(kOwnerAgent, link.c_str()) == 0) return Owner{};
     char target[128];
     const ssize_t length = readlink(link.c_str(), target, sizeof target - 1);
-    if (length < 0) return trouble("read the link", link);
+    if (length < 0) return system_error("read the link", link);
     target[length] = '\0';
     Owner owner;
     char* rest = nullptr;

@@ -3,7 +3,7 @@
 //
 //   <state_dir>/attempts/<run_id>-<attempt>/
 //     attempt.json   the lease and what was given to it; written before the supervisor starts
-//     owner          made by the supervisor (tune_exec.h); no owner: it never came up
+//     owner          made by the supervisor (supervisor.h); no owner: it never came up
 //     intent.json    why this agent ended it, if it did
 //     progress.json  how far its metrics were sent and acknowledged
 //     stdout.log, stderr.log, agent.log, exit.json

@@ -63,7 +63,7 @@ void Attempts::lose(const tuner::AttemptId& id) {
         return lease.run_id == id.run_id && lease.attempt == id.attempt;
     };
     const auto gone = std::remove_if(waiting_.begin(), waiting_.end(), same);
-    for (auto at = gone; at != waiting_.end(); ++at) parts_.link->free_slot();
+    for (auto at = gone; at != waiting_.end(); ++at) parts_.server_client->free_slot();
     waiting_.erase(gone, waiting_.end());
     if (Attempt* attempt = find(id)) on_stale(attempt->record.serial);
     publish();
@@ -72,7 +72,7 @@ void Attempts::lose(const tuner::AttemptId& id) {
 void Attempts::on_stale(std::uint64_t serial) {
     Attempt* attempt = find(serial);
     if (attempt == nullptr || !attempt->alive) return;
-    end(*attempt, Intent::kLost, "the server gave the attempt up", SIGTERM);
+    end(*attempt, Intent::kLost, "the server gave up the attempt", SIGTERM);
     publish();
 }
 
@@ -120,7 +120,7 @@ void Attempts::on_tree_gone(Attempt& attempt) {
     parts_.loop->cancel(attempt.system_timer);
     parts_.loop->cancel(attempt.upload_timer);
     parts_.devices->release(attempt.assignment);
-    parts_.link->free_slot();
+    parts_.server_client->free_slot();
     const std::uint64_t serial = attempt.record.serial;
     pump(serial);  // may forget it
     start_waiting();
@@ -135,22 +135,22 @@ void Attempts::conclude(Attempt& attempt) {
         std::filesystem::remove(attempt.checkpoint_dir, ignored);
     const std::string out_tail = attempt.output->tail(0, kTailBytes);
     const std::string err_tail = attempt.output->tail(1, kTailBytes);
-    const Ending ending{attempt.exit,
-                        attempt.intent,
-                        lease.command,
-                        attempt.search_path,
-                        lease.working_dir,
-                        lease.timeout_ms,
-                        count_oom_kills() > attempt.record.oom_kills,
-                        out_tail,
-                        err_tail};
-    tuner::FinishRequest request = classify(ending);
+    const AttemptEnd end{attempt.exit,
+                         attempt.intent,
+                         lease.command,
+                         attempt.search_path,
+                         lease.working_dir,
+                         lease.timeout_ms,
+                         count_oom_kills() > attempt.record.oom_kills,
+                         out_tail,
+                         err_tail};
+    tuner::FinishRequest request = classify(end);
     request.request_id = attempt.record.finish_request_id;
     const MetricLines& lines = attempt.output->lines();
     // It may be why a trial that ended well has no value.
     if (request.outcome == tuner::Outcome::kDone && lines.malformed_count() > 0)
         request.reason =
-            "a 'tune:' line was not understood: " + last_line(lines.malformed_example(), 400);
+            "a 'tune:' line could not be read: " + last_line(lines.malformed_example(), 400);
     write_notes(attempt, request);
     ++finished_;
     const std::uint64_t serial = attempt.record.serial;
@@ -175,7 +175,7 @@ void Attempts::write_notes(const Attempt& attempt, const tuner::FinishRequest& r
             "processes of the trial did not end within the grace time after "
             "SIGTERM and were killed");
     if (attempt.exit && attempt.exit->swept && !attempt.exit->killed)
-        attempt.files.note("the trial left processes behind, which were ended");
+        attempt.files.note("the trial left processes behind; they were terminated");
     if (attempt.exit && attempt.exit->lost_bytes[0] + attempt.exit->lost_bytes[1] > 0)
         attempt.files.note(
             std::to_string(attempt.exit->lost_bytes[0] + attempt.exit->lost_bytes[1]) +

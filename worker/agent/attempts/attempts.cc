@@ -1,3 +1,8 @@
+// The table of attempts, driven by events on the loop: a lease arrives, devices are free, a
+// supervisor's pidfd is readable, output was announced, the outbox has room. An attempt leaves the
+// table only when both its end and its logs are settled. The end of a process is seen through its
+// pidfd, never by polling; output is read before the end is judged, so no line is lost.
+
 #include "worker/agent/attempts/attempts.h"
 
 #include <fcntl.h>
@@ -91,7 +96,7 @@ std::vector<tuner::AttemptId> Attempts::held() const {
 }
 
 void Attempts::publish() {
-    parts_.link->set_running(held());
+    parts_.server_client->set_running(held());
     changed_();
 }
 
@@ -100,7 +105,7 @@ void Attempts::publish() {
 void Attempts::start(std::vector<tuner::Lease> leases) {
     for (tuner::Lease& lease : leases) {
         if (find(tuner::AttemptId{lease.run_id, lease.attempt}) != nullptr) {
-            parts_.link->free_slot();  // a repeated answer
+            parts_.server_client->free_slot();  // a repeated answer
             continue;
         }
         begin(std::move(lease));
@@ -147,9 +152,9 @@ void Attempts::refuse(const tuner::Lease& lease, tuner::Outcome outcome,
     parts_.outbox->finish(serial, std::move(request));
     if (outcome == tuner::Outcome::kLost)
         parts_.loop->at(parts_.loop->now_ms() + kStartFailureRest_ms,
-                        [this] { parts_.link->free_slot(); });
+                        [this] { parts_.server_client->free_slot(); });
     else
-        parts_.link->free_slot();
+        parts_.server_client->free_slot();
 }
 
 Result<std::filesystem::path> Attempts::checkpoint_path(const std::filesystem::path& key) {
@@ -173,11 +178,11 @@ Result<std::filesystem::path> Attempts::find_parent(const tuner::Lease& lease,
     };
     // An attempt that was interrupted has a checkpoint of its own.
     if (is_filled(directory) || is_filled(checkpoint_dir)) return directory;
-    return Error{Code::kInvalidParameterValue,
-                 "there is no checkpoint in '" + directory.string() +
-                     "', which this trial continues: the command must leave one in "
-                     "TUNE_CHECKPOINT_DIR, and agents on several machines need a common folder "
-                     "(--state)"};
+    return Error{
+        Code::kInvalidParameterValue,
+        "there is no checkpoint in '" + directory.string() +
+            "', which this trial continues: the command must write one to TUNE_CHECKPOINT_DIR, and "
+            "agents on several machines need a shared folder (--state)"};
 }
 
 Result<std::filesystem::path> Attempts::make_checkpoint_dir(const tuner::Lease& lease) {
@@ -186,7 +191,7 @@ Result<std::filesystem::path> Attempts::make_checkpoint_dir(const tuner::Lease& 
     std::error_code error;
     std::filesystem::create_directories(directory, error);
     if (error)
-        return Error{Code::kInternalError, "cannot make the checkpoint folder '" +
+        return Error{Code::kInternalError, "cannot create the checkpoint folder '" +
                                                directory.string() + "': " + error.message()};
     return directory;
 }
@@ -227,11 +232,11 @@ void Attempts::launch(tuner::Lease lease, Assignment assignment) {
     Result<void> prepared = prepare(*attempt, spec);
     Result<Process> process = prepared ? parts_.launcher->start(spec) : prepared.error();
     if (!process) {
-        const bool users_fault = process.error().code == Code::kInvalidParameterValue;
+        const bool is_users_error = process.error().code == Code::kInvalidParameterValue;
         attempt->files.remove();
         parts_.devices->release(attempt->assignment);
         return refuse(attempt->record.lease,
-                      users_fault ? tuner::Outcome::kBadConfig : tuner::Outcome::kLost,
+                      is_users_error ? tuner::Outcome::kBadConfig : tuner::Outcome::kLost,
                       process.error().message);
     }
     attempt->search_path = variable(spec.environment, "PATH");
@@ -262,7 +267,7 @@ void Attempts::on_wake() {
     const ssize_t count = read(wake_.get(), records, sizeof records);
     if (count <= 0) return;
     const std::size_t woken = static_cast<std::size_t>(count) / sizeof records[0];
-    if (woken >= std::size(records) / 2) {  // it may have been full: some were not told
+    if (woken >= std::size(records) / 2) {  // it may have been full: some wakes were lost
         std::vector<std::uint64_t> all;
         for (const auto& [serial, attempt] : attempts_) all.push_back(serial);
         for (const std::uint64_t serial : all) pump(serial);

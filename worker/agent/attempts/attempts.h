@@ -44,7 +44,7 @@ struct AttemptParts {
     Loop* loop = nullptr;
     Launcher* launcher = nullptr;
     Devices* devices = nullptr;
-    ServerLink* link = nullptr;
+    ServerClient* server_client = nullptr;
     Outbox* outbox = nullptr;
     LogUpload* upload = nullptr;
 };

@@ -1,3 +1,7 @@
+// Answers about one study are merged while they wait: what any of them calls needless is needless
+// for ever, so their order does not matter. A folder is removed only if its name is a number inside
+// a folder of the root.
+
 #include "worker/agent/attempts/checkpoint_cleaner.h"
 
 #include <algorithm>
@@ -16,8 +20,8 @@ namespace {
 std::optional<std::uint64_t> trial_of(const std::string& name) {
     std::uint64_t number = 0;
     const char* end = name.data() + name.size();
-    const auto [at, fault] = std::from_chars(name.data(), end, number);
-    if (name.empty() || fault != std::errc() || at != end) return std::nullopt;
+    const auto [at, error] = std::from_chars(name.data(), end, number);
+    if (name.empty() || error != std::errc() || at != end) return std::nullopt;
     return number;
 }
 

@@ -1,3 +1,7 @@
+// The table of worker/README.md as a chain of rules, first match wins: never started, ended by us,
+// timed out, killed for memory, exit code, signal. What the agent itself caused comes before the
+// exit code, because a trial that is asked to stop may exit with anything.
+
 #include "worker/agent/attempts/exit_class.h"
 
 #include <signal.h>
@@ -29,31 +33,31 @@ std::string signal_text(int signal) {
            (name == nullptr ? "" : " (SIG" + std::string(name) + ")");
 }
 
-std::string last_words(const Ending& ending) {
-    std::string line = last_line(ending.err_tail, kReasonBytesMax);
-    if (line.empty()) line = last_line(ending.out_tail, kReasonBytesMax);
+std::string last_words(const AttemptEnd& end) {
+    std::string line = last_line(end.err_tail, kReasonBytesMax);
+    if (line.empty()) line = last_line(end.out_tail, kReasonBytesMax);
     return line;
 }
 
-std::string with_last_words(std::string reason, const Ending& ending) {
-    const std::string words = last_words(ending);
+std::string with_last_words(std::string reason, const AttemptEnd& end) {
+    const std::string words = last_words(end);
     return words.empty() ? reason : reason + ": " + words;
 }
 
-Verdict never_started(const Ending& ending) {
-    const ExitRecord& exit = *ending.exit;
+Verdict never_started(const AttemptEnd& end) {
+    const ExitRecord& exit = *end.exit;
     const std::string system = std::strerror(exit.failed_errno);
-    const std::string program = ending.command.empty() ? "" : ending.command.front();
+    const std::string program = end.command.empty() ? "" : end.command.front();
     switch (exit.failed_step) {
         case StartStep::kWorkingDir:
-            return {Outcome::kBadConfig, "the working directory '" + ending.working_dir +
-                                             "' cannot be entered: " + system};
+            return {Outcome::kBadConfig,
+                    "the working directory '" + end.working_dir + "' cannot be entered: " + system};
         case StartStep::kExec: break;
         default: return {Outcome::kLost, "the trial could not be started: " + system};
     }
     if (exit.failed_errno == ENOENT && program.find('/') == std::string::npos)
-        return {Outcome::kBadConfig, "command not found: '" + program +
-                                         "' is in no folder of PATH (" + ending.search_path + ")"};
+        return {Outcome::kBadConfig,
+                "command not found: '" + program + "' is not in PATH (" + end.search_path + ")"};
     if (exit.failed_errno == ENOENT)
         return {Outcome::kBadConfig, "command not found: there is no '" + program +
                                          "', or the interpreter that its first line names"};
@@ -67,8 +71,8 @@ Verdict never_started(const Ending& ending) {
     return {Outcome::kLost, "'" + program + "' could not be started: " + system};
 }
 
-Verdict ended_by_us(const Ending& ending) {
-    const IntentRecord& intent = ending.intent;
+Verdict ended_by_us(const AttemptEnd& end) {
+    const IntentRecord& intent = end.intent;
     switch (intent.intent) {
         case Intent::kPrune: return {Outcome::kPruned, intent.reason};
         case Intent::kStop: return {Outcome::kCancelled, intent.reason};
@@ -76,43 +80,41 @@ Verdict ended_by_us(const Ending& ending) {
     }
 }
 
-Verdict exited(const Ending& ending, int code) {
+Verdict exited(const AttemptEnd& end, int code) {
     switch (code) {
         case 0: return {Outcome::kDone, ""};
         case kExitPruned: return {Outcome::kPruned, "the trial pruned itself (exit code 10)"};
         case kExitPreempted:
-            return {Outcome::kPreempted, "the trial asked to be run again (exit code 11)"};
-        case kExitOom:
-            return {Outcome::kOom, with_last_words("out of memory (exit code 12)", ending)};
+            return {Outcome::kPreempted, "the trial asked to run again (exit code 11)"};
+        case kExitOom: return {Outcome::kOom, with_last_words("out of memory (exit code 12)", end)};
         case kExitBadConfig:
-            return {Outcome::kBadConfig,
-                    with_last_words("bad configuration (exit code 13)", ending)};
+            return {Outcome::kBadConfig, with_last_words("bad configuration (exit code 13)", end)};
         default: break;
     }
-    if (says_out_of_memory(ending.err_tail) || says_out_of_memory(ending.out_tail))
+    if (says_out_of_memory(end.err_tail) || says_out_of_memory(end.out_tail))
         return {Outcome::kOom,
-                with_last_words("out of memory (exit code " + std::to_string(code) + ")", ending)};
-    return {Outcome::kFailed, with_last_words("exit code " + std::to_string(code), ending)};
+                with_last_words("out of memory (exit code " + std::to_string(code) + ")", end)};
+    return {Outcome::kFailed, with_last_words("exit code " + std::to_string(code), end)};
 }
 
-Verdict judge(const Ending& ending) {
-    if (!ending.exit)
+Verdict verdict_of(const AttemptEnd& end) {
+    if (!end.exit)
         return {Outcome::kLost, "the supervisor of the trial was killed, so its end is unknown"};
-    const ExitRecord& exit = *ending.exit;
-    if (exit.failed_step != StartStep::kNone) return never_started(ending);
-    if (exit.stopped && ending.intent.intent != Intent::kNone) return ended_by_us(ending);
+    const ExitRecord& exit = *end.exit;
+    if (exit.failed_step != StartStep::kNone) return never_started(end);
+    if (exit.stopped && end.intent.intent != Intent::kNone) return ended_by_us(end);
     if (exit.timed_out)
-        return {Outcome::kFailed, "ended after its time-out of " +
-                                      std::to_string(ending.timeout_ms / 1000) + "." +
-                                      std::to_string(ending.timeout_ms % 1000 / 100) + " s"};
+        return {Outcome::kFailed, "stopped after its timeout of " +
+                                      std::to_string(end.timeout_ms / 1000) + "." +
+                                      std::to_string(end.timeout_ms % 1000 / 100) + " s"};
     // A shell reports its child's SIGKILL as 137.
     const bool killed = exit.signal == SIGKILL || exit.exit_code == 128 + SIGKILL;
-    if (killed && ending.oom_killed && !exit.killed)
-        return {Outcome::kOom, "killed by the system for want of memory"};
-    if (exit.signal == 0) return exited(ending, exit.exit_code);
-    if (exit.signal == SIGABRT && says_out_of_memory(ending.err_tail))
-        return {Outcome::kOom, with_last_words("out of memory", ending)};
-    return {Outcome::kFailed, with_last_words("ended by " + signal_text(exit.signal), ending)};
+    if (killed && end.oom_killed && !exit.killed)
+        return {Outcome::kOom, "killed by the system because memory ran out"};
+    if (exit.signal == 0) return exited(end, exit.exit_code);
+    if (exit.signal == SIGABRT && says_out_of_memory(end.err_tail))
+        return {Outcome::kOom, with_last_words("out of memory", end)};
+    return {Outcome::kFailed, with_last_words("ended by " + signal_text(exit.signal), end)};
 }
 
 }  // namespace
@@ -126,18 +128,18 @@ bool says_out_of_memory(std::string_view text) {
     return text.starts_with("MemoryError");
 }
 
-tuner::FinishRequest classify(const Ending& ending) {
-    Verdict verdict = judge(ending);
+tuner::FinishRequest classify(const AttemptEnd& end) {
+    Verdict verdict = verdict_of(end);
     tuner::FinishRequest request;
     request.outcome = verdict.outcome;
     request.reason = std::move(verdict.reason);
-    if (!ending.exit) return request;
-    if (ending.exit->exit_code >= 0) request.exit_code = ending.exit->exit_code;
-    if (ending.exit->signal > 0) request.signal = ending.exit->signal;
-    request.timed_out = ending.exit->timed_out && request.outcome == Outcome::kFailed;
-    request.max_rss_kb = ending.exit->max_rss_kb;
-    request.cpu_ms = ending.exit->cpu_ms;
-    request.wall_ms = ending.exit->wall_ms;
+    if (!end.exit) return request;
+    if (end.exit->exit_code >= 0) request.exit_code = end.exit->exit_code;
+    if (end.exit->signal > 0) request.signal = end.exit->signal;
+    request.timed_out = end.exit->timed_out && request.outcome == Outcome::kFailed;
+    request.max_rss_kb = end.exit->max_rss_kb;
+    request.cpu_ms = end.exit->cpu_ms;
+    request.wall_ms = end.exit->wall_ms;
     return request;
 }
 

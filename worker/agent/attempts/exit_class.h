@@ -1,5 +1,6 @@
 #pragma once
-// From how a process ended to what the server is told. Pure. The table is in worker/README.md.
+// From how a process ended to what is reported to the server. Pure. The table is in
+// worker/README.md.
 
 #include <optional>
 #include <string>
@@ -11,7 +12,7 @@
 namespace tune::worker {
 
 /// What is known when an attempt has ended.
-struct Ending {
+struct AttemptEnd {
     std::optional<ExitRecord> exit;  // absent: the supervisor itself was killed
     IntentRecord intent;
     std::vector<std::string> command;
@@ -24,7 +25,7 @@ struct Ending {
 };
 
 /// The finish request without its request id.
-[[nodiscard]] tuner::FinishRequest classify(const Ending& ending);
+[[nodiscard]] tuner::FinishRequest classify(const AttemptEnd& end);
 
 /// True if the text holds the words with which a known library reports that memory ran out.
 [[nodiscard]] bool says_out_of_memory(std::string_view text);

@@ -1,3 +1,8 @@
+// Cores are handed out whole, GPUs whole or in parts. A request is granted all or nothing. A
+// fraction goes to the GPU with the least left that has room (best fit), which keeps whole GPUs
+// free for those who ask for one. NVML is loaded at run time, so that a machine without a driver
+// needs none.
+
 #include "worker/agent/devices/devices.h"
 
 #include <dlfcn.h>
@@ -132,11 +137,11 @@ Result<std::optional<Assignment>> Devices::take(double cpus, double gpus) {
     const auto cores_wanted = cpus >= 1 ? static_cast<std::size_t>(cpus) : 0;
     if (cores_wanted > cores_.size())
         return Error{Code::kInvalidParameterValue,
-                     "a trial of the study wants " + std::to_string(cores_wanted) +
+                     "a trial of the study needs " + std::to_string(cores_wanted) +
                          " cores; this agent has " + std::to_string(cores_.size())};
     if (gpus > static_cast<double>(gpus_.size()) + kShareSlack)
         return Error{Code::kInvalidParameterValue,
-                     "a trial of the study wants " + number_text(gpus) + " GPUs; this agent has " +
+                     "a trial of the study needs " + number_text(gpus) + " GPUs; this agent has " +
                          std::to_string(gpus_.size())};
     Assignment assignment;
     for (std::size_t i = 0; i < cores_.size() && assignment.cores.size() < cores_wanted; ++i)

@@ -1,3 +1,7 @@
+// Differences of counters in /proc between two samples. The trial's own share is the sum over the
+// processes that descend from its supervisor; a process that ended takes its counters along, so
+// differences are never taken below zero. What cannot be read is left out of the sample.
+
 #include "worker/agent/devices/system_metrics.h"
 
 #include <dirent.h>

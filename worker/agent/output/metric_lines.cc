@@ -1,3 +1,7 @@
+// A line is looked at in two ways: `tune: {...}` is parsed as JSON after bare NaN and infinities
+// were put in quotes, and each scrape pattern is matched with RE2, whose time is linear in the
+// line, so no pattern of a user can hang the agent.
+
 #include "worker/agent/output/metric_lines.h"
 
 #include <re2/re2.h>
@@ -154,7 +158,7 @@ Result<MetricLines> MetricLines::create(const std::vector<tuner::ScrapePattern>&
         };
         if (name.empty() && text.empty()) return refuse("is empty");
         if (!pattern->regex.ok())
-            return refuse("is no valid RE2 expression: " + pattern->regex.error());
+            return refuse("is not a valid RE2 expression: " + pattern->regex.error());
         const int groups = pattern->regex.NumberOfCapturingGroups();
         if (groups == 0) return refuse("has no group for the value: put the number in ( )");
         if (groups >= kGroupsMax) return refuse("has more than 31 groups");
@@ -203,7 +207,7 @@ void MetricLines::read_tune_line(std::string_view line, std::string_view json,
     Result<Json> parsed = parse_json(std::string(json));
     if (!parsed) parsed = parse_json(quote_bare_words(json));
     if (!parsed && json.find('"') == std::string_view::npos && json.find('\'') != json.npos)
-        return malformed(line, "names stand in double quotes (in Python: json.dumps)");
+        return malformed(line, "names must be in double quotes (in Python: json.dumps)");
     if (!parsed) return malformed(line, parsed.error().message);
     if (!parsed->is_object()) return malformed(line, "expected a JSON object");
     std::int64_t step = 0;

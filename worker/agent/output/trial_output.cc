@@ -1,3 +1,8 @@
+// Reads the two log files from a remembered offset, cuts the new bytes into lines and keeps an
+// unfinished last line for the next call. A segment ends at whole lines and records offset and step
+// counters, so that an agent that takes over reads the same bytes into the same metrics, with the
+// same timestamps; the server keeps one of equal points.
+
 #include "worker/agent/output/trial_output.h"
 
 #include <fcntl.h>

@@ -1,3 +1,8 @@
+// One thread uploads logs as artifacts. A waiting job is replaced by a later one of the same
+// attempt, and jobs of one run go in order, so the last upload is the complete log. A log whose
+// middle was given back to the disk is put together from its head, a line about the gap and its
+// tail.
+
 #include "worker/agent/server/log_upload.h"
 
 #include <fcntl.h>
@@ -26,7 +31,7 @@ Result<std::string> proxied_folder(std::string location) {
     if (!location.starts_with(kProxyScheme))
         return Error{Code::kInvalidParameterValue,
                      "the experiment keeps its artifacts at '" + location +
-                         "', which the server does not serve; logs stay on the agent's machine"};
+                         "', which the server does not serve; logs stay on this machine"};
     location.erase(0, kProxyScheme.size());
     if (location.starts_with("//")) {
         const std::size_t slash = location.find('/', 2);

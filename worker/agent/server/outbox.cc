@@ -1,3 +1,9 @@
+// Per attempt a queue of segments and at most one finish; threads take an attempt that has
+// something to send and that no other thread serves, so each attempt's calls are in order. What is
+// in flight is noted on disk before it is sent and the note is advanced after the answer: a
+// successor repeats the very same metrics, and the server keeps one of equal ones. Errors on the
+// way are retried for ever with backoff; refusals by the server settle the item.
+
 #include "worker/agent/server/outbox.h"
 
 #include <algorithm>
@@ -277,7 +283,7 @@ void Outbox::send_finish(tracker::Client& client, std::uint64_t serial) {
         answer = insist(client, path, body);
     }
     if (!answer) return;
-    // RESOURCE_CONFLICT: the attempt was another's already; that is an answer, not a fault.
+    // RESOURCE_CONFLICT: the attempt was another's already; that is an answer, not an error.
     if (!*answer && answer->error().code != Code::kResourceConflict)
         log_warning("the server refused the end of an attempt: " + answer->error().text());
     if (*answer) {

@@ -30,7 +30,7 @@ struct OutboxEvents {
     std::function<void(std::uint64_t serial)> stale;
     /// There is room for its metrics again after `has_room` was false.
     std::function<void(std::uint64_t serial)> room;
-    std::function<void(const std::string& trouble)> contact;
+    std::function<void(const std::string& error)> contact;
     std::function<void()> unknown_agent;
 };
 
@@ -88,7 +88,7 @@ private:
     void send_reports(tracker::Client& client, std::vector<Part> parts);
     void settle(const Part& part, const tuner::ReportResult& result);
     void send_finish(tracker::Client& client, std::uint64_t serial);
-    /// Repeats the call until it is answered by more than trouble on the way. Absent: stopping.
+    /// Repeats the call until it is answered by more than an error on the way. Absent: stopping.
     std::optional<Result<Json>> insist(tracker::Client& client, const std::string& path,
                                        const Json& body);
 

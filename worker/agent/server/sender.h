@@ -14,7 +14,7 @@
 
 namespace tune::worker {
 
-/// Trouble on the way or of the moment: the same call may succeed later.
+/// An error on the way or of the moment: the same call may succeed later.
 [[nodiscard]] bool is_passing(const Error& error);
 
 /// A connection of the agent's. It tries each call once: the loops that use it repeat, with the

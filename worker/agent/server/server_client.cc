@@ -1,3 +1,9 @@
+// Two loops, each with one request in flight. The lease loop asks for as many trials as slots are
+// free and repeats a request under the same id until it is answered, so a lost answer loses no
+// trial. The heartbeat loop names the attempts that are held; a directive or a lost attempt in the
+// answer goes to the agent once. Both wait on a condition variable between calls, and stop()
+// cancels what hangs.
+
 #include "worker/agent/server/server_client.h"
 
 #include <algorithm>
@@ -30,51 +36,51 @@ bool is_unknown_agent(const Error& error) {
 
 }  // namespace
 
-Result<std::unique_ptr<ServerLink>> ServerLink::create(const std::string& server_url,
-                                                       tuner::RegisterRequest registration,
-                                                       int free_slots, LinkEvents events) {
+Result<std::unique_ptr<ServerClient>> ServerClient::create(const std::string& server_url,
+                                                           tuner::RegisterRequest registration,
+                                                           int free_slots, LinkEvents events) {
     Clients clients;
     for (auto* client : {&clients.lease, &clients.heartbeat, &clients.goodbye}) {
         TUNE_TRY(made, connect_to(server_url));
         *client = std::move(made);
     }
-    return std::unique_ptr<ServerLink>(
-        new ServerLink(std::move(clients), std::move(registration), free_slots, std::move(events)));
+    return std::unique_ptr<ServerClient>(new ServerClient(
+        std::move(clients), std::move(registration), free_slots, std::move(events)));
 }
 
-ServerLink::ServerLink(Clients clients, tuner::RegisterRequest registration, int free_slots,
-                       LinkEvents events)
+ServerClient::ServerClient(Clients clients, tuner::RegisterRequest registration, int free_slots,
+                           LinkEvents events)
     : events_(std::move(events)),
       clients_(std::move(clients)),
       registration_(std::move(registration)),
       free_slots_(free_slots) {}
 
-ServerLink::~ServerLink() {
+ServerClient::~ServerClient() {
     stop(false);
 }
 
-void ServerLink::start() {
+void ServerClient::start() {
     lease_thread_ = std::thread([this] { lease_loop(); });
     heartbeat_thread_ = std::thread([this] { heartbeat_loop(); });
 }
 
-void ServerLink::set_running(std::vector<tuner::AttemptId> running) {
+void ServerClient::set_running(std::vector<tuner::AttemptId> running) {
     const std::lock_guard lock(mutex_);
     registration_.running = std::move(running);
 }
 
-void ServerLink::free_slot() {
+void ServerClient::free_slot() {
     const std::lock_guard lock(mutex_);
     ++free_slots_;
     changed_.notify_all();
 }
 
-void ServerLink::take_slot() {
+void ServerClient::take_slot() {
     const std::lock_guard lock(mutex_);
     --free_slots_;
 }
 
-void ServerLink::stop_leasing() {
+void ServerClient::stop_leasing() {
     {
         const std::lock_guard lock(mutex_);
         leasing_ = false;
@@ -83,18 +89,18 @@ void ServerLink::stop_leasing() {
     clients_.lease->cancel();
 }
 
-void ServerLink::register_again() {
+void ServerClient::register_again() {
     const std::lock_guard lock(mutex_);
     registered_ = false;
     changed_.notify_all();
 }
 
-bool ServerLink::draining() const {
+bool ServerClient::draining() const {
     const std::lock_guard lock(mutex_);
     return server_draining_;
 }
 
-void ServerLink::stop(bool say_goodbye) {
+void ServerClient::stop(bool say_goodbye) {
     bool was_registered = false;
     tuner::RegisterRequest goodbye;
     {
@@ -114,20 +120,20 @@ void ServerLink::stop(bool say_goodbye) {
     // A server that is gone already cannot hold a lease for us either.
     const Result<Json> ignored =
         clients_.goodbye->post(kRegisterPath, tuner::to_json(goodbye), kGoodbyeTimeout_ms);
-    if (!ignored) log_debug("the server was not told that the agent left");
+    if (!ignored) log_debug("the server could not be informed that the agent left");
 }
 
-std::string ServerLink::path(const char* call) const {
+std::string ServerClient::path(const char* call) const {
     return "/api/2.0/tune/agents/" + percent_encode(registration_.agent_id, false) + "/" + call;
 }
 
-bool ServerLink::pause(int delay_ms) {
+bool ServerClient::pause(int delay_ms) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::milliseconds(delay_ms), [this] { return stopping_; });
     return !stopping_;
 }
 
-void ServerLink::failed(const Error& error, Backoff& backoff) {
+void ServerClient::failed(const Error& error, Backoff& backoff) {
     if (error.code == Code::kCancelled) return;
     if (is_unknown_agent(error)) {
         register_again();
@@ -137,7 +143,7 @@ void ServerLink::failed(const Error& error, Backoff& backoff) {
     pause(backoff.next_ms());
 }
 
-void ServerLink::lease_loop() {
+void ServerClient::lease_loop() {
     while (true) {
         int free_slots = 0;
         {
@@ -153,7 +159,7 @@ void ServerLink::lease_loop() {
     }
 }
 
-void ServerLink::ask_for_leases(int free_slots) {
+void ServerClient::ask_for_leases(int free_slots) {
     const tuner::LeaseRequest request{random_hex(16), free_slots, kLeaseWait_ms};
     const Json body = tuner::to_json(request);
     const std::string where = path("lease");
@@ -179,7 +185,7 @@ void ServerLink::ask_for_leases(int free_slots) {
     }
 }
 
-void ServerLink::heartbeat_loop() {
+void ServerClient::heartbeat_loop() {
     while (true) {
         bool registered = false;
         {
@@ -194,7 +200,7 @@ void ServerLink::heartbeat_loop() {
     }
 }
 
-bool ServerLink::register_once() {
+bool ServerClient::register_once() {
     Json body;
     {
         const std::lock_guard lock(mutex_);
@@ -218,7 +224,7 @@ bool ServerLink::register_once() {
     return true;
 }
 
-bool ServerLink::brings_news(const tuner::HeartbeatReply& reply) {
+bool ServerClient::brings_news(const tuner::HeartbeatReply& reply) {
     std::set<std::string> current;
     bool news = false;
     const auto look = [&](std::string key) {
@@ -234,7 +240,7 @@ bool ServerLink::brings_news(const tuner::HeartbeatReply& reply) {
     return news;
 }
 
-void ServerLink::heartbeat_once() {
+void ServerClient::heartbeat_once() {
     tuner::HeartbeatRequest request;
     {
         const std::lock_guard lock(mutex_);

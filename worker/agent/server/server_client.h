@@ -20,26 +20,26 @@
 
 namespace tune::worker {
 
-/// Called on the link's threads.
+/// Called on the client's threads.
 struct LinkEvents {
     std::function<void(const tuner::RegisterReply&)> registered;
     std::function<void(std::vector<tuner::Lease>)> leased;
     std::function<void(const tuner::HeartbeatReply&)> heartbeat;
     /// A call was answered (empty) or failed for this reason.
-    std::function<void(const std::string& trouble)> contact;
+    std::function<void(const std::string& error)> contact;
 };
 
 /// All methods from any thread.
-class ServerLink {
+class ServerClient {
 public:
     /// `registration.running` is kept up to date by set_running. Errors: kInvalidParameterValue for
     /// a URL that cannot be used.
-    [[nodiscard]] static Result<std::unique_ptr<ServerLink>> create(
+    [[nodiscard]] static Result<std::unique_ptr<ServerClient>> create(
         const std::string& server_url, tuner::RegisterRequest registration, int free_slots,
         LinkEvents events);
-    ~ServerLink();
-    ServerLink(const ServerLink&) = delete;
-    ServerLink& operator=(const ServerLink&) = delete;
+    ~ServerClient();
+    ServerClient(const ServerClient&) = delete;
+    ServerClient& operator=(const ServerClient&) = delete;
 
     void start();
 
@@ -53,7 +53,7 @@ public:
     void stop_leasing();
     /// Somebody's call was answered with "unknown agent": registers anew.
     void register_again();
-    /// Ends the threads. With `say_goodbye` the server is told that this agent has no slots, so
+    /// Ends the threads. With `say_goodbye` the server learns that this agent has no slots, so
     /// that a lease given while we left goes to another at once. Idempotent.
     void stop(bool say_goodbye);
 
@@ -65,8 +65,8 @@ private:
         std::unique_ptr<tracker::Client> heartbeat;
         std::unique_ptr<tracker::Client> goodbye;
     };
-    ServerLink(Clients clients, tuner::RegisterRequest registration, int free_slots,
-               LinkEvents events);
+    ServerClient(Clients clients, tuner::RegisterRequest registration, int free_slots,
+                 LinkEvents events);
     void lease_loop();
     void heartbeat_loop();
     void ask_for_leases(int free_slots);

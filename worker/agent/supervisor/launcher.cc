@@ -1,3 +1,8 @@
+// The supervisor's program lives in a memfd, so that it needs no file beside `tune`. It is started
+// with vfork semantics, which makes the cost independent of the agent's size. Processes are named
+// by pidfd and start time: a number alone may belong to another process by the time it is used.
+// After a supervisor died, its trial is found by the environment.
+
 #include "worker/agent/supervisor/launcher.h"
 
 #include <dirent.h>
@@ -16,8 +21,8 @@
 #include "base/system/file.h"
 
 extern "C" {
-extern const char tune_exec_image_begin[];
-extern const char tune_exec_image_end[];
+extern const char supervisor_image_begin[];
+extern const char supervisor_image_end[];
 }
 
 namespace tune::worker {
@@ -39,7 +44,7 @@ std::string join_cores(const std::vector<int>& cores) {
 }
 
 std::vector<std::string> arguments_of(const LaunchSpec& spec) {
-    std::vector<std::string> arguments = {"tune-exec",
+    std::vector<std::string> arguments = {"tune-supervisor",
                                           spec.directory,
                                           spec.wake_fifo,
                                           std::to_string(spec.serial),
@@ -148,11 +153,11 @@ bool has_variable(const std::string& environment, const std::string& assignment)
 }  // namespace
 
 Result<Launcher> Launcher::create() {
-    UniqueFd image(memfd_create("tune-exec", MFD_CLOEXEC));
-    const auto size = static_cast<std::size_t>(tune_exec_image_end - tune_exec_image_begin);
+    UniqueFd image(memfd_create("tune-supervisor", MFD_CLOEXEC));
+    const auto size = static_cast<std::size_t>(supervisor_image_end - supervisor_image_begin);
     std::size_t done = 0;
     while (image && done < size) {
-        const ssize_t count = write(image.get(), tune_exec_image_begin + done, size - done);
+        const ssize_t count = write(image.get(), supervisor_image_begin + done, size - done);
         if (count <= 0) break;
         done += static_cast<std::size_t>(count);
     }

@@ -1,5 +1,5 @@
 #pragma once
-// Starts supervisors (tune-exec), signals them, and finds what a dead one left behind.
+// Starts supervisors (tune-supervisor), signals them, and finds what a dead one left behind.
 
 #include <cstdint>
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace tune::worker {
 
-/// Arguments of one supervisor; see tune_exec.h.
+/// Arguments of one supervisor; see supervisor.h.
 struct LaunchSpec {
     std::string directory;
     std::string wake_fifo;

@@ -1,11 +1,11 @@
-// tune-exec: the supervisor of one trial process. A static program of a few hundred kilobytes that
-// starts in well under a millisecond, because one is started for each attempt. It holds the
+// tune-supervisor: the supervisor of one trial process. A static program of a few hundred kilobytes
+// that starts in well under a millisecond, because one is started for each attempt. It holds the
 // trial's pipes, so that neither the agent's death nor a slow network ever reaches the trial, and
 // it is the subreaper of the trial's whole tree: a process that leaves the group, or is forked
 // twice to escape, becomes its child. So "the tree is gone" is exact: there is no child left.
 //
 // One thread, one ppoll loop, no allocation after the start except in the tree scan. The contract
-// with the agent is tune_exec.h.
+// with the agent is supervisor.h.
 
 #include "worker/agent/supervisor/supervisor.h"
 
@@ -431,7 +431,7 @@ bool write_exit_record(Supervisor& self) {
 bool prepare(Supervisor& self) {
     self.directory = open(self.settings.directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (self.directory < 0 || !take_ownership(self.directory)) return false;
-    prctl(PR_SET_NAME, "tune-exec");
+    prctl(PR_SET_NAME, "tune-supervisor");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     // Read and write: the write end then never fails for want of a reader.
     self.wake = open(self.settings.wake_fifo, O_RDWR | O_NONBLOCK | O_CLOEXEC);
@@ -450,7 +450,7 @@ bool prepare(Supervisor& self) {
 int main(int argc, char** argv) {
     close(3);  // this program's own image, which the agent hands over as descriptor 3
     if (argc <= kArgumentsBeforeCommand) {
-        fputs("tune-exec is started by the tune agent and is of no use by itself.\n", stderr);
+        fputs("tune-supervisor is started by the tune agent; it cannot be used alone.\n", stderr);
         return 2;
     }
     Supervisor self = {};

@@ -1,8 +1,8 @@
 #pragma once
-// What the agent and the per-trial supervisor `tune-exec` agree on: arguments, the files of an
-// attempt's folder and their meaning. No code, so that both sides share exactly one definition.
+// What the agent and the per-trial supervisor `tune-supervisor` agree on: arguments, the files of
+// an attempt's folder and their meaning. No code, so that both sides share exactly one definition.
 //
-//   tune-exec DIRECTORY WAKE_FIFO SERIAL GRACE_MS TIMEOUT_MS CORES WORKING_DIR -- COMMAND...
+//   tune-supervisor DIRECTORY WAKE_FIFO SERIAL GRACE_MS TIMEOUT_MS CORES WORKING_DIR -- COMMAND...
 //
 // Started by the agent as leader of its own session, with the trial's environment, and with
 // SIGTERM, SIGQUIT and SIGCHLD blocked. It outlives the agent; a later agent finds it by the

@@ -1,3 +1,7 @@
+// Writer and strict reader of safetensors. The reader trusts nothing: the header's length, nesting,
+// keys and types are checked, sizes are multiplied with overflow checks, and the tensors must fill
+// the data exactly, without hole or overlap, as the reference implementation demands.
+
 #include "worker/train/checkpoint/safetensors.h"
 
 #include <algorithm>
@@ -39,25 +43,25 @@ constexpr std::array<std::pair<std::string_view, std::size_t>, 15> kElementBytes
 }};
 
 Error damaged(const std::string& what) {
-    return Error{Code::kDataLoss, "not a whole safetensors file: " + what};
+    return Error{Code::kDataLoss, "not a complete safetensors file: " + what};
 }
 
 /// Parses the header; nlohmann/json keeps the last of two equal keys, the format forbids them.
 Result<nlohmann::ordered_json> parse_header(std::string_view text) {
     std::vector<std::set<std::string>> keys;
-    std::string fault;
+    std::string error;
     const auto watch = [&](int depth, nlohmann::ordered_json::parse_event_t event,
                            nlohmann::ordered_json& value) {
         using Event = nlohmann::ordered_json::parse_event_t;
-        if (depth > kHeaderDepthMax) fault = "its header is nested too deeply";
+        if (depth > kHeaderDepthMax) error = "its header is nested too deeply";
         if (event == Event::object_start) keys.emplace_back();
         if (event == Event::object_end) keys.pop_back();
         if (event == Event::key && !keys.back().insert(value.get<std::string>()).second)
-            fault = "its header has '" + value.get<std::string>() + "' twice";
-        return fault.empty();
+            error = "its header has '" + value.get<std::string>() + "' twice";
+        return error.empty();
     };
     auto header = nlohmann::ordered_json::parse(text, watch, /*allow_exceptions=*/false);
-    if (!fault.empty()) return damaged(fault);
+    if (!error.empty()) return damaged(error);
     if (header.is_discarded() || !header.is_object())
         return damaged("its header is not a JSON object");
     return header;
@@ -69,7 +73,7 @@ Result<std::vector<std::uint64_t>> integers(const nlohmann::ordered_json& json,
     std::vector<std::uint64_t> values;
     if (!json.is_array()) return damaged(what + " is not a list");
     for (const auto& item : json) {
-        if (!item.is_number_unsigned()) return damaged(what + " holds something else than sizes");
+        if (!item.is_number_unsigned()) return damaged(what + " holds something other than sizes");
         values.push_back(item.get<std::uint64_t>());
     }
     return values;
@@ -108,7 +112,7 @@ Result<Entry> parse_entry(const std::string& name, const nlohmann::ordered_json&
         return damaged("the offsets of '" + name + "' are not a begin and an end");
     const auto bytes = byte_count(shape, element);
     if (!bytes || *bytes != offsets[1] - offsets[0])
-        return damaged("'" + name + "' has another size than its shape and dtype give");
+        return damaged("'" + name + "' has a size that does not match its shape and dtype");
     entry.tensor.shape.assign(shape.begin(), shape.end());
     entry.begin = offsets[0];
     entry.end = offsets[1];

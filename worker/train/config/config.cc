@@ -1,3 +1,7 @@
+// Flags, YAML and checkpoint records all go through the table in parameters.cc: a name is looked
+// up, and its row checks the text and stores it. What no row can know alone is checked once all are
+// set.
+
 #include "worker/train/config/config.h"
 
 #include <algorithm>

@@ -154,7 +154,7 @@ void add_data(Builder& b) {
     b.group("Data");
     b.text("data", &TrainConfig::data, "DIR", kOnlyHow,
            "MDS data set with a subdirectory for each split");
-    b.text("train-split", &TrainConfig::train_split, "NAME", kNetwork, "split to learn from");
+    b.text("train-split", &TrainConfig::train_split, "NAME", kNetwork, "split to train on");
     b.text("val-split", &TrainConfig::val_split, "NAME", kNetwork, "split to validate on");
     b.text("label", &TrainConfig::label, "COLUMN", kNetwork,
            "column to predict; an integer is a class, a float a value "
@@ -182,14 +182,15 @@ void add_model(Builder& b) {
     b.integer("width", &TrainConfig::width, 1, 1'000'000, kNetwork, "units or channels");
     b.integer("depth", &TrainConfig::depth, 0, 1000, kNetwork, "hidden layers");
     b.real("dropout", &TrainConfig::dropout, {0.0, 1.0}, kResult,
-           "part of the hidden units that is dropped in a training step");
+           "fraction of the hidden units that is dropped in a training step");
 }
 
 void add_optimisation(Builder& b) {
     b.group("Optimisation");
-    b.integer("epochs", &TrainConfig::epochs, 1, 1'000'000, kOnlyHow, "passes over the data");
+    b.integer("epochs", &TrainConfig::epochs, 1, 1'000'000, kOnlyHow,
+              "number of passes over the data");
     b.integer("batch-size", &TrainConfig::batch_size, 1, 1'000'000, kResult,
-              "samples of one optimizer step");
+              "samples per optimizer step");
     b.alias("batch");
     b.integer("base-batch-size", &TrainConfig::base_batch_size, 0, 1'000'000, kResult,
               "the batch size that lr is meant for; 0: batch-size");
@@ -221,7 +222,7 @@ void add_stopping(Builder& b) {
     b.text("early-stopping", &TrainConfig::early_stopping, "METRIC:MODE", kResult,
            "what to watch, e.g. val_accuracy:max (default: val_loss:min)");
     b.integer("patience", &TrainConfig::patience, 0, 1'000'000, kOnlyHow,
-              "validations without improvement before it stops (default: 3)");
+              "validations without improvement before training stops (default: 3)");
     b.real("min-delta", &TrainConfig::min_delta, {0.0, kNoLimit}, kResult,
            "an improvement is more than this");
     b.real("stopping-threshold", &TrainConfig::stopping_threshold, {-kNoLimit, kNoLimit}, kOnlyHow,
@@ -248,7 +249,7 @@ void add_running(Builder& b) {
     b.integer("log-every", &TrainConfig::log_every, 0, 1'000'000'000, kOnlyHow,
               "steps between lines with train_loss_step; 0: epochs only");
     b.integer("threads", &TrainConfig::threads, 1, 1024, kOnlyHow,
-              "of LibTorch (default: OMP_NUM_THREADS, else 1)");
+              "number of LibTorch threads (default: OMP_NUM_THREADS, else 1)");
 }
 
 std::vector<Parameter> build() {
