@@ -248,7 +248,7 @@ function StatusLine({ table, rows, selected, onClear }: { table: RunTable; rows:
     return (
         <div class="status-line num" role="status">
             <span data-row-count>{rows === table.ids.length ? count(rows, "run") : `${rows.toLocaleString("en-US")} of ${count(table.ids.length, "run")}`}</span>
-            {table.truncated && <span>the newest {table.ids.length.toLocaleString("en-US")} only</span>}
+            {table.truncated && <span>newest {table.ids.length.toLocaleString("en-US")} only</span>}
             {selected > 0 && (
                 <span>
                     {count(selected, "run")} selected <button class="button quiet small" type="button" onClick={onClear}>clear</button>
@@ -265,7 +265,7 @@ function NoRuns({ name }: { name: string }) {
     return (
         <section class="card" aria-label="No runs yet">
             <Empty title="No runs yet" command={`export MLFLOW_TRACKING_URI=${location.origin}\nexport MLFLOW_EXPERIMENT_NAME=${quoted}\npython train.py`}>
-                Any script that logs with MLflow fills this table; nothing in it has to change.
+                Any script that logs with MLflow fills this table without changes.
             </Empty>
         </section>
     );

@@ -27,9 +27,10 @@ const kTabs = [
     ["logs", "Logs"],
 ] as const;
 
-function Rows({ title, entries, empty }: { title: string; entries: [string, preact.ComponentChildren][]; empty: string }) {
+/// `isLate`: on a narrow screen it stands below the charts.
+function Rows({ title, entries, empty, isLate }: { title: string; entries: [string, preact.ComponentChildren][]; empty: string; isLate?: boolean }) {
     return (
-        <section class="card" aria-label={title}>
+        <section class={`card ${isLate ? "late" : ""}`} aria-label={title}>
             <header><h2>{title} <small>{entries.length || ""}</small></h2></header>
             {entries.length === 0 ? (
                 <p class="body faint">{empty}</p>
@@ -57,8 +58,7 @@ const kQuietTags = /^(mlflow\.(runName|user|log-model\.history|parentRunId|logge
 function Side({ run, leading }: { run: RunView; leading: readonly string[] }) {
     const sorted = <V,>(map: Map<string, V>) => [...map].sort(([a], [b]) => a.localeCompare(b));
     return (
-        <div class="side">
-            <Rows title="Params" entries={sorted(run.params)} empty="This run logged no params." />
+        <div class="side facts-side">
             <Rows
                 title="Metrics"
                 entries={orderMetrics(run.metrics.keys(), leading).map((key) => {
@@ -72,8 +72,9 @@ function Side({ run, leading }: { run: RunView; leading: readonly string[] }) {
                 })}
                 empty="No metrics yet."
             />
-            <Rows title="Tags" entries={sorted(run.tags).filter(([key]) => !kQuietTags.test(key))} empty="No tags." />
-            {run.datasets.length > 0 && <Rows title="Datasets" entries={run.datasets.map((set) => [set.name, set.digest])} empty="" />}
+            <Rows title="Params" entries={sorted(run.params)} empty="This run logged no params." />
+            <Rows title="Tags" entries={sorted(run.tags).filter(([key]) => !kQuietTags.test(key))} empty="No tags." isLate />
+            {run.datasets.length > 0 && <Rows title="Datasets" entries={run.datasets.map((set) => [set.name, set.digest])} empty="" isLate />}
         </div>
     );
 }

@@ -33,6 +33,9 @@ interface Props {
 
 const kWidths: Record<ColumnSpec["kind"], number> = { text: 128, number: 104, time: 108, duration: 104, status: 108 };
 
+/// Narrower screens show less of the names, more of the values.
+const kNarrow_px = 600;
+
 /// "0.2924 ±0.045" needs more room than a number.
 const kDeviationWidth = 44;
 
@@ -123,7 +126,7 @@ export function RunsGrid(props: Props) {
                 />
             ),
         };
-        const name: GridColumn = { id: "name", title: "Run", width_px: 210, isPinned: true, isSortable: true, render: (i) => nameCell(items[i]!) };
+        const name: GridColumn = { id: "name", title: "Run", width_px: innerWidth < kNarrow_px ? 132 : 210, isPinned: true, isSortable: true, render: (i) => nameCell(items[i]!) };
         const others = props.columns.map((column): GridColumn => ({
             id: column.id,
             title: column.title,
