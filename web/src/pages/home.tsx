@@ -10,6 +10,7 @@ import { nowMs } from "../parts/clock.ts";
 import { Empty, Fault, Loading, State } from "../parts/feedback.tsx";
 import { TextFilter } from "../parts/fields.tsx";
 import { usePlace } from "../parts/shell.tsx";
+import { Name } from "../parts/value.tsx";
 
 const view = viewState({ q: "" });
 const kReread_ms = 500;
@@ -102,7 +103,7 @@ function StudyRows({ studies, names }: { studies: Study[]; names: Map<string, st
                         const done = (counts.complete ?? 0) + (counts.pruned ?? 0) + (counts.failed ?? 0);
                         return (
                             <tr key={study.name}>
-                                <td><a href={studyPath(study.name)}><b>{study.name}</b></a></td>
+                                <td><a href={studyPath(study.name)}><b><Name text={study.name} /></b></a></td>
                                 <td><State name={shownState(study)} /></td>
                                 <td class="phone-hidden"><Tally study={study} counts={counts} /></td>
                                 <td class="right">
@@ -125,7 +126,7 @@ function StudyRows({ studies, names }: { studies: Study[]; names: Map<string, st
     );
 }
 
-function ExperimentRows({ rows, best }: { rows: ExperimentRow[]; best: Map<string, string> }) {
+function ExperimentRows({ rows, best }: { rows: ExperimentRow[]; best: Map<string, Study> }) {
     return (
         <div class="scroll">
             <table class="plain lists">
@@ -141,10 +142,10 @@ function ExperimentRows({ rows, best }: { rows: ExperimentRow[]; best: Map<strin
                 <tbody>
                     {rows.map((row) => (
                         <tr key={row.experiment_id}>
-                            <td><a href={experimentPath(row.experiment_id)}><b>{row.name}</b></a></td>
+                            <td><a href={experimentPath(row.experiment_id)}><b><Name text={row.name} /></b></a></td>
                             <td class="right">{row.runs.toLocaleString("en-US")}</td>
                             <td class="phone-hidden">{row.running > 0 ? <span class="state running"><i />{row.running}</span> : <span class="faint">–</span>}</td>
-                            <td class="num">{best.get(row.experiment_id) ?? <span class="faint">–</span>}</td>
+                            <td class="num"><Best study={best.get(row.experiment_id)} /></td>
                             <td class="right muted" title={new Date(row.last_activity_ms).toString()}>{ago(row.last_activity_ms, nowMs.value)}</td>
                         </tr>
                     ))}
@@ -154,13 +155,14 @@ function ExperimentRows({ rows, best }: { rows: ExperimentRow[]; best: Map<strin
     );
 }
 
-/// The best value among the studies of each experiment, as text.
-function bestByExperiment(studies: readonly Study[]): Map<string, string> {
-    const best = new Map<string, string>();
-    for (const study of studies)
-        if (study.best && !best.has(study.experiment_id))
-            best.set(study.experiment_id, `${study.metric.name} ${number(fromWire(study.best.value))}`);
-    return best;
+function Best({ study }: { study: Study | undefined }) {
+    if (!study) return <span class="faint">–</span>;
+    return <><span class="phone-hidden">{study.metric.name} </span>{number(fromWire(study.best!.value))}</>;
+}
+
+/// Of each experiment the first study that has a best value.
+function bestByExperiment(studies: readonly Study[]): Map<string, Study> {
+    return new Map(studies.filter((study) => study.best).reverse().map((study) => [study.experiment_id, study]));
 }
 
 const kFirstStudy = `tune run -n 20 -m loss:min lr=1e-5..1e-1:log -- python train.py {args}`;

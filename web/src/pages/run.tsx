@@ -15,7 +15,7 @@ import { getJson, mlflow, tuneApi } from "../data/wire.ts";
 import { nowMs } from "../parts/clock.ts";
 import { copy, Empty, Fault, isMissing, Loading, State } from "../parts/feedback.tsx";
 import { usePlace } from "../parts/shell.tsx";
-import { Value } from "../parts/value.tsx";
+import { Name, Value } from "../parts/value.tsx";
 import { Artifacts } from "./artifacts.tsx";
 import { Logs } from "./logs.tsx";
 import { ChartBar, matchMetrics } from "./runs_charts.tsx";
@@ -40,7 +40,7 @@ function Rows({ title, entries, empty, isLate }: { title: string; entries: [stri
                         <tbody>
                             {entries.map(([key, value]) => (
                                 <tr key={key}>
-                                    <td class="name"><span>{key}</span></td>
+                                    <td class="name"><span><Name text={key} /></span></td>
                                     <td class="right">{typeof value === "string" ? <Value text={value} /> : value}</td>
                                 </tr>
                             ))}
@@ -132,7 +132,7 @@ function Numbers({ run, metrics }: { run: RunView; metrics: readonly string[] })
                 const { value, step } = run.metrics.get(metric)!;
                 return (
                     <div key={metric} data-metric={metric}>
-                        <dt title={metric}>{metric.slice(metric.indexOf("/") + 1)}</dt>
+                        <dt title={metric}><Name text={metric.slice(metric.indexOf("/") + 1)} /></dt>
                         <dd title={String(value)}>{number(value, 5)} {step !== 0 && <small>step {step}</small>}</dd>
                     </div>
                 );

@@ -234,7 +234,7 @@ function Pictures({ study, whole, front }: { study: Study; whole: readonly Trial
                         <span class="grow" />
                         <BrushChips brushes={brushes} axes={axes} />
                     </header>
-                    <div class="body">
+                    <div class="body wide" tabIndex={0} role="group" aria-label="Parallel coordinates" style={{ "--width": `${axes.length * 76}px` }}>
                         <Parallel {...shared} axes={axes} brushes={brushes} height={330} onBrush={(next) => view.set({ b: next.map(writeBrush) })} />
                     </div>
                 </section>}
