@@ -38,7 +38,7 @@ test("the front stands instead of one best trial, and is the server's", async ()
     const study = await server.call("GET", `${kStudies}/front`);
     assert.deepEqual(study.best_trials.map((trial) => trial.number), [0, 1, 4]);
     await eventually(() => trials(page).locator(".star").count(), 3);
-    assert.equal(await chart(page).getAttribute("aria-label"), "5 trials by low and high; 3 of all are on the Pareto front. Arrow keys go from trial to trial, Enter opens the run.");
+    assert.equal(await chart(page).getAttribute("aria-label"), "5 trials by low and high; 3 in total are on the Pareto front. Arrow keys move between trials, Enter opens the run.");
     await page.getByRole("columnheader", { name: /Violation/ }).waitFor();
     await page.context().close();
 });

@@ -139,7 +139,7 @@ test("selected runs are drawn together and stand in the address", async () => {
     await grid(page).getByRole("checkbox", { name: "Select", exact: true }).nth(0).click();
     await grid(page).getByRole("checkbox", { name: "Select", exact: true }).nth(2).click();
     await page.getByText("2 selected runs").waitFor();
-    await page.getByRole("img", { name: /Line chart of loss over step, 2 curves\. run-00 ends at 1, run-02/ }).waitFor();
+    await eventually(() => page.getByRole("list", { name: "loss by run" }).getByRole("listitem").allTextContents(), ["run-001", "run-020.3333"]);
     await page.reload();
     await page.getByText("2 selected runs").waitFor();
     await page.context().close();

@@ -41,7 +41,9 @@ test("a metric logged now changes the value and the chart without a reload", asy
     await page.getByRole("img", { name: /Line chart of loss.*live ends at 1\.25\./ }).waitFor();
     await page.locator('[data-metric="loss"]').getByText("3 points").waitFor();
     await server.log(run.id, [["new_metric", 7, 0]]);
-    await page.getByRole("img", { name: /Line chart of new_metric/ }).waitFor();
+    await page.locator('[data-metric="new_metric"]', { hasText: "7" }).waitFor();
+    await server.log(run.id, [["new_metric", 8, 1]]);
+    await page.getByRole("img", { name: /Line chart of new_metric over step, 1 curves\. live ends at 8/ }).waitFor();
     await server.mlflow("runs/log-parameter", { run_id: run.id, key: "late", value: "yes" });
     await page.getByRole("cell", { name: "late" }).waitFor();
     await server.mlflow("runs/update", { run_id: run.id, status: "FINISHED", end_time: Date.now() });
@@ -115,7 +117,7 @@ test("the runs page: new runs, values and curves come in live", async () => {
     const first = await server.run(own, "alpha", { metrics: [["loss", 2, 0]] });
     const page = await browser.open(`/e/${own}`);
     await live(page);
-    await page.getByRole("img", { name: /alpha ends at 2\./ }).waitFor();
+    await page.getByRole("list", { name: "loss by run" }).getByRole("listitem").filter({ hasText: /alpha.*2/ }).waitFor();
     await server.log(first.id, [["loss", 0.125, 1]]);
     await page.getByRole("gridcell", { name: "0.125" }).waitFor();
     await page.getByRole("img", { name: /alpha ends at 0\.125\./ }).waitFor();

@@ -148,7 +148,7 @@ test("population based training: who continued whom, in the picture and in the t
     const { trials: known } = await server.call("GET", "/api/2.0/tune/studies/population/trials");
     const child = known.findLast((trial) => trial.parent !== null);
     const page = await browser.open("/s/population");
-    const picture = page.getByRole("application", { name: /^12 trials of val_loss.*Lines lead from each trial to those that continued it/ });
+    const picture = page.getByRole("application", { name: /^12 trials of val_loss.*Lines join each trial to those that continued it/ });
     await picture.waitFor();
     await picture.focus();
     await page.keyboard.press("End");
@@ -168,12 +168,12 @@ test("a study whose trials all failed says why, and where their output is", asyn
     await page.getByText(/The study has no command that an agent could run/).waitFor();
     await page.getByText(`curl ${server.url}/api/2.0/tune/studies/broken/ask`).waitFor();
     const { number, run_id: run } = (await server.tune("studies/broken/ask", { count: 1 })).trials[0];
-    await page.getByText("A trial stands here as soon as it reports val_loss.").waitFor();
+    await page.getByText("Trials appear here as soon as they report val_loss.").waitFor();
     await server.tune("studies/broken/tell", { number, state: "failed", reason: "exit code 1: no module named torch" });
     await page.locator("pre", { hasText: "exit code 1: no module named torch" }).waitFor();
     await page.getByText("Trial 0 failed.").waitFor();
     assert.equal(await page.locator("canvas").count(), 0, "no empty frames");
-    await page.getByRole("link", { name: "What it printed" }).click();
+    await page.getByRole("link", { name: "Show its log" }).click();
     await page.waitForURL(`**/r/${run}?tab=logs`);
     await page.context().close();
     await server.tune("studies/broken/stop", {});

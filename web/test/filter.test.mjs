@@ -62,7 +62,7 @@ test("errors say what is wrong and where", () => {
         ["metrics.loss < 1 metrics.loss > 2", /Expected AND/, 17],
         ["params.opt = 'open", /never closed/, 13],
         ["foo.bar = 1", /none of metrics, params/, 0],
-        ["metrics.loss IN ('a')", /does not go with numbers/, 0],
+        ["metrics.loss IN ('a')", /does not work with numbers/, 0],
         ["params.opt IN 'a'", /Expected '\('/, 14],
         ["params.opt IN ('a'", /Expected ',' or '\)'/, 18],
         ["metrics. < 1", /Expected a key/, 9],

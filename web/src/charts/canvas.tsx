@@ -122,7 +122,7 @@ export function Plot(props: PlotProps) {
                 ref={canvas}
                 role={props.walk ? "application" : "img"}
                 aria-roledescription={props.walk && "chart"}
-                aria-label={props.summary + (props.walk ? " Arrow keys go from trial to trial, Enter opens the run." : "")}
+                aria-label={props.summary + (props.walk ? " Arrow keys move between trials, Enter opens the run." : "")}
                 tabIndex={props.walk && 0}
                 onKeyDown={(event) => {
                     if (props.walk && !event.ctrlKey && !event.metaKey && !event.altKey && step(props.walk, event.key)) event.preventDefault();

@@ -105,7 +105,7 @@ export function History(props: Props) {
     const at = tip && frame.current && place(frame.current, tip);
     const end = best.at(-1);
     const hasLineages = shown.some((trial) => trial.origin);
-    const summary = `${trials.length} trials of ${props.metric}. ` + (end === undefined || Number.isNaN(end) ? "None is complete yet." : `Best so far ${number(end)}.`) + (hasLineages ? " Lines lead from each trial to those that continued it." : "");
+    const summary = `${trials.length} trials of ${props.metric}. ` + (end === undefined || Number.isNaN(end) ? "None is complete yet." : `Best so far ${number(end)}.`) + (hasLineages ? " Lines join each trial to those that continued it." : "");
     return (
         <Plot
             height={props.height}

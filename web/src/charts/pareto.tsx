@@ -111,7 +111,7 @@ export function Pareto(props: Props) {
     };
     const at = tip && frame.current && place(frame.current, tip);
     const ofFront = shown.filter((trial) => props.front.has(trial.number));
-    const summary = `${shown.length} trials by ${metrics[across]!.name} and ${metrics[up]!.name}; ${props.front.size} of all are on the Pareto front.`;
+    const summary = `${shown.length} trials by ${metrics[across]!.name} and ${metrics[up]!.name}; ${props.front.size} in total are on the Pareto front.`;
     return (
         <Plot
             height={props.height}

@@ -64,7 +64,7 @@ export function SeriesCard(props: Props) {
                     <DownloadIcon />
                 </button>
             </header>
-            <div class="body" style={{ minHeight: `${height + 30}px` }}>
+            <div class="body" style={isBars ? undefined : { minHeight: `${height + 30}px` }}>
                 {isBars && <RunBars metric={metric} curves={curves} />}
                 {curves.length > 0 && !isBars && (
                     <LineChart

@@ -126,7 +126,7 @@ async function ask(url: string, init: RequestInit): Promise<globalThis.Response>
         answer = await fetch(url.startsWith(`${base}/`) ? url : base + url, { credentials: "same-origin", ...init });
     } catch (fault) {
         if (init.signal?.aborted) throw fault;
-        throw new ApiError("The server does not answer.", 0);
+        throw new ApiError("The server is not responding.", 0);
     }
     if (!answer.ok) throw await refusal(answer);
     return answer;

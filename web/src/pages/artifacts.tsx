@@ -124,7 +124,7 @@ function ContentView({ content, url, path }: { content: Content; url: string; pa
     switch (content.kind) {
         case "image": return <img src={url} alt={path} />;
         case "table": return <Table rows={content.rows} />;
-        case "binary": return <Empty title="No preview">This file is not text; it has {bytes(content.size)}. Download it to look inside.</Empty>;
+        case "binary": return <Empty title="No preview">This is a binary file of {bytes(content.size)}. Download it to open it.</Empty>;
         case "text": return <pre>{content.text}</pre>;
     }
 }
@@ -169,7 +169,7 @@ export function Artifacts(props: Props) {
     if (!props.run.artifactUri.startsWith("mlflow-artifacts:"))
         return (
             <section class="card" aria-label="Artifacts elsewhere">
-                <Empty title="These artifacts are kept elsewhere">
+                <Empty title="These artifacts are stored elsewhere">
                     <code>{props.run.artifactUri || "no location"}</code>
                 </Empty>
             </section>
@@ -182,7 +182,7 @@ export function Artifacts(props: Props) {
             {props.path ? (
                 <Preview run={props.run} path={props.path} version={props.state.lastPath === props.path ? version : 0} />
             ) : (
-                <Empty title="Choose a file">Text, tables, JSON and images are shown here.</Empty>
+                <Empty title="Choose a file">Text, tables, JSON and images are previewed here.</Empty>
             )}
         </section>
     );

@@ -4,7 +4,7 @@ import { allColumnIds, columnSpec, defaultColumnIds, type ColumnSpec, type RunTa
 import { download, writeCsv } from "../data/files/csv.ts";
 import { applyFilter, FilterError, parseFilter, quickFind, type Clause } from "../data/runs/filter.ts";
 import { count } from "../data/format.ts";
-import { useLive } from "../data/live/live.ts";
+import { useLive, type Listener } from "../data/live/live.ts";
 import { navigate, viewState } from "../data/page/router.ts";
 import { lineStyles } from "../data/curves/colors.ts";
 import { leadingMetrics, orderMetrics } from "../data/runs/metric_order.ts";
@@ -116,7 +116,8 @@ function Toolbar({ table, metrics, columnIds, fault, rows, columns }: { table: R
     );
 }
 
-function useStudies(experimentId: string): readonly Study[] {
+/// The studies that run in this experiment, and what keeps them up to date.
+function useStudies(experimentId: string): [readonly Study[], Listener] {
     const [studies, setStudies] = useState<readonly Study[]>([]);
     const read = () => {
         getJson<{ studies?: Study[] }>(`${tuneApi}/studies`)
@@ -126,8 +127,7 @@ function useStudies(experimentId: string): readonly Study[] {
     const event = (type: string, data: unknown) => {
         if (type === "study" && (data as Study).experiment_id === experimentId) setStudies((old) => withStudy(old, data as Study));
     };
-    useLive(experimentId, ["studies"], { read, event });
-    return studies;
+    return [studies, { read, event }];
 }
 
 function useSelection(): [ReadonlySet<string>, (next: ReadonlySet<string>) => void] {
@@ -142,9 +142,18 @@ function useSelection(): [ReadonlySet<string>, (next: ReadonlySet<string>) => vo
 export function ExperimentPage({ id }: { id: string }) {
     const life = view.current.value.view;
     const store = useMemo(() => new RunStore(id, life === "active" ? "active" : "all"), [id, life === "active"]);
-    useLive(`${id}/${life === "active"}`, [`experiment:${id}`], { read: () => void store.read(), event: (type, data) => store.apply(type, data) });
+    const [studies, studiesListener] = useStudies(id);
+    useLive(`${id}/${life === "active"}`, [`experiment:${id}`, "studies"], {
+        read: () => {
+            void store.read();
+            studiesListener.read();
+        },
+        event: (type, data) => {
+            store.apply(type, data);
+            studiesListener.event(type, data);
+        },
+    });
     useEffect(() => () => store.close(), [store]);
-    const studies = useStudies(id);
     const table = store.table.value;
     usePlace({ text: table?.experiment.name ?? `Experiment ${id}` });
     if (!table) {
@@ -203,7 +212,7 @@ function Runs({ table, store, studies }: { table: RunTable; store: RunStore; stu
                 <NoRuns name={table.experiment.name} />
             ) : (
                 <div class={`split ${state.charts ? "two" : ""}`}>
-                    <div class="card frame">
+                    <div class="card frame" style={{ "--rows": Math.max(4, items.length) }}>
                         <RunsGrid
                             table={table}
                             styles={styles}
@@ -248,7 +257,7 @@ function StatusLine({ table, rows, selected, onClear }: { table: RunTable; rows:
     return (
         <div class="status-line num" role="status">
             <span data-row-count>{rows === table.ids.length ? count(rows, "run") : `${rows.toLocaleString("en-US")} of ${count(table.ids.length, "run")}`}</span>
-            {table.truncated && <span>the newest {table.ids.length.toLocaleString("en-US")} only</span>}
+            {table.truncated && <span>newest {table.ids.length.toLocaleString("en-US")} only</span>}
             {selected > 0 && (
                 <span>
                     {count(selected, "run")} selected <button class="button quiet small" type="button" onClick={onClear}>clear</button>
@@ -265,7 +274,7 @@ function NoRuns({ name }: { name: string }) {
     return (
         <section class="card" aria-label="No runs yet">
             <Empty title="No runs yet" command={`export MLFLOW_TRACKING_URI=${location.origin}\nexport MLFLOW_EXPERIMENT_NAME=${quoted}\npython train.py`}>
-                Any script that logs with MLflow fills this table; nothing in it has to change.
+                Any script that logs with MLflow fills this table without changes.
             </Empty>
         </section>
     );

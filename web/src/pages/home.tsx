@@ -10,6 +10,7 @@ import { nowMs } from "../parts/clock.ts";
 import { Empty, Fault, Loading, State } from "../parts/feedback.tsx";
 import { TextFilter } from "../parts/fields.tsx";
 import { usePlace } from "../parts/shell.tsx";
+import { Name } from "../parts/value.tsx";
 
 const view = viewState({ q: "" });
 const kReread_ms = 500;
@@ -82,18 +83,18 @@ export function Tally({ study: { budget }, counts }: { study: Study; counts: Stu
 function StudyRows({ studies, names }: { studies: Study[]; names: Map<string, string> }) {
     return (
         <div class="scroll">
-            <table class="plain">
+            <table class="plain lists">
                 <thead>
                     <tr>
                         <th scope="col">Study</th>
                         <th scope="col">State</th>
-                        <th scope="col" style={{ width: "22%" }}>Trials</th>
+                        <th scope="col" class="phone-hidden" style={{ width: "22%" }}>Trials</th>
                         <th scope="col" class="right">Done</th>
-                        <th scope="col" class="right">Running</th>
-                        <th scope="col">Metric</th>
+                        <th scope="col" class="right phone-hidden">Running</th>
+                        <th scope="col" class="phone-hidden">Metric</th>
                         <th scope="col" class="right">Best</th>
-                        <th scope="col">Experiment</th>
-                        <th scope="col" class="right">Created</th>
+                        <th scope="col" class="phone-hidden">Experiment</th>
+                        <th scope="col" class="right phone-hidden">Created</th>
                     </tr>
                 </thead>
                 <tbody>
@@ -102,20 +103,20 @@ function StudyRows({ studies, names }: { studies: Study[]; names: Map<string, st
                         const done = (counts.complete ?? 0) + (counts.pruned ?? 0) + (counts.failed ?? 0);
                         return (
                             <tr key={study.name}>
-                                <td><a href={studyPath(study.name)}><b>{study.name}</b></a></td>
+                                <td><a href={studyPath(study.name)}><b><Name text={study.name} /></b></a></td>
                                 <td><State name={shownState(study)} /></td>
-                                <td><Tally study={study} counts={counts} /></td>
+                                <td class="phone-hidden"><Tally study={study} counts={counts} /></td>
                                 <td class="right">
                                     {done}
                                     {study.budget?.trials ? <span class="faint"> / {study.budget.trials}</span> : null}
                                 </td>
-                                <td class="right">{counts.running || <span class="faint">–</span>}</td>
-                                <td>
+                                <td class="right phone-hidden">{counts.running || <span class="faint">–</span>}</td>
+                                <td class="phone-hidden">
                                     {study.metric.name} <span class="faint">{study.metric.goal}</span>
                                 </td>
                                 <td class="right"><b>{study.best ? number(fromWire(study.best.value)) : study.best_trials?.length ? `front of ${study.best_trials.length}` : "–"}</b></td>
-                                <td><a href={experimentPath(study.experiment_id)}>{names.get(study.experiment_id) ?? study.experiment_id}</a></td>
-                                <td class="right muted">{ago(study.created_ms, nowMs.value)}</td>
+                                <td class="phone-hidden"><a href={experimentPath(study.experiment_id)}>{names.get(study.experiment_id) ?? study.experiment_id}</a></td>
+                                <td class="right muted phone-hidden">{ago(study.created_ms, nowMs.value)}</td>
                             </tr>
                         );
                     })}
@@ -125,15 +126,15 @@ function StudyRows({ studies, names }: { studies: Study[]; names: Map<string, st
     );
 }
 
-function ExperimentRows({ rows, best }: { rows: ExperimentRow[]; best: Map<string, string> }) {
+function ExperimentRows({ rows, best }: { rows: ExperimentRow[]; best: Map<string, Study> }) {
     return (
         <div class="scroll">
-            <table class="plain">
+            <table class="plain lists">
                 <thead>
                     <tr>
                         <th scope="col">Experiment</th>
                         <th scope="col" class="right">Runs</th>
-                        <th scope="col">Running now</th>
+                        <th scope="col" class="phone-hidden">Running now</th>
                         <th scope="col">Best</th>
                         <th scope="col" class="right">Last activity</th>
                     </tr>
@@ -141,10 +142,10 @@ function ExperimentRows({ rows, best }: { rows: ExperimentRow[]; best: Map<strin
                 <tbody>
                     {rows.map((row) => (
                         <tr key={row.experiment_id}>
-                            <td><a href={experimentPath(row.experiment_id)}><b>{row.name}</b></a></td>
+                            <td><a href={experimentPath(row.experiment_id)}><b><Name text={row.name} /></b></a></td>
                             <td class="right">{row.runs.toLocaleString("en-US")}</td>
-                            <td>{row.running > 0 ? <span class="state running"><i />{row.running}</span> : <span class="faint">–</span>}</td>
-                            <td class="num">{best.get(row.experiment_id) ?? <span class="faint">–</span>}</td>
+                            <td class="phone-hidden">{row.running > 0 ? <span class="state running"><i />{row.running}</span> : <span class="faint">–</span>}</td>
+                            <td class="num"><Best study={best.get(row.experiment_id)} /></td>
                             <td class="right muted" title={new Date(row.last_activity_ms).toString()}>{ago(row.last_activity_ms, nowMs.value)}</td>
                         </tr>
                     ))}
@@ -154,13 +155,14 @@ function ExperimentRows({ rows, best }: { rows: ExperimentRow[]; best: Map<strin
     );
 }
 
-/// The best value among the studies of each experiment, as text.
-function bestByExperiment(studies: readonly Study[]): Map<string, string> {
-    const best = new Map<string, string>();
-    for (const study of studies)
-        if (study.best && !best.has(study.experiment_id))
-            best.set(study.experiment_id, `${study.metric.name} ${number(fromWire(study.best.value))}`);
-    return best;
+function Best({ study }: { study: Study | undefined }) {
+    if (!study) return <span class="faint">–</span>;
+    return <><span class="phone-hidden">{study.metric.name} </span>{number(fromWire(study.best!.value))}</>;
+}
+
+/// Of each experiment the first study that has a best value.
+function bestByExperiment(studies: readonly Study[]): Map<string, Study> {
+    return new Map(studies.filter((study) => study.best).reverse().map((study) => [study.experiment_id, study]));
 }
 
 const kFirstStudy = `tune run -n 20 -m loss:min lr=1e-5..1e-1:log -- python train.py {args}`;
@@ -191,7 +193,7 @@ export function HomePage() {
             {isEmpty && (
                 <section class="card" aria-label="Getting started">
                     <Empty title="Nothing here yet" command={`${kFirstStudy}\n\n${kFirstRun}`}>
-                        Start a study, or point any MLflow script at this server. Its runs appear here by themselves.
+                        Start a study, or point any MLflow script at this server. Its runs appear here as they are logged.
                     </Empty>
                 </section>
             )}

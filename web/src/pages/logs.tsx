@@ -72,7 +72,7 @@ export function Logs({ run, state, file, onFile }: Props) {
         return (
             <section class="card" aria-label="No logs">
                 <Empty title="No logs">
-                    Trials that an agent starts have their output here, live. Other runs can log files to <code>logs/</code>.
+                    Trials started by an agent show their output here, live. Other runs can log files to <code>logs/</code>.
                 </Empty>
             </section>
         );

@@ -15,7 +15,7 @@ import { getJson, mlflow, tuneApi } from "../data/wire.ts";
 import { nowMs } from "../parts/clock.ts";
 import { copy, Empty, Fault, isMissing, Loading, State } from "../parts/feedback.tsx";
 import { usePlace } from "../parts/shell.tsx";
-import { Value } from "../parts/value.tsx";
+import { Name, Value } from "../parts/value.tsx";
 import { Artifacts } from "./artifacts.tsx";
 import { Logs } from "./logs.tsx";
 import { ChartBar, matchMetrics } from "./runs_charts.tsx";
@@ -27,9 +27,10 @@ const kTabs = [
     ["logs", "Logs"],
 ] as const;
 
-function Rows({ title, entries, empty }: { title: string; entries: [string, preact.ComponentChildren][]; empty: string }) {
+/// `isLate`: on a narrow screen it stands below the charts.
+function Rows({ title, entries, empty, isLate }: { title: string; entries: [string, preact.ComponentChildren][]; empty: string; isLate?: boolean }) {
     return (
-        <section class="card" aria-label={title}>
+        <section class={`card ${isLate ? "late" : ""}`} aria-label={title}>
             <header><h2>{title} <small>{entries.length || ""}</small></h2></header>
             {entries.length === 0 ? (
                 <p class="body faint">{empty}</p>
@@ -39,7 +40,7 @@ function Rows({ title, entries, empty }: { title: string; entries: [string, prea
                         <tbody>
                             {entries.map(([key, value]) => (
                                 <tr key={key}>
-                                    <td class="name"><span>{key}</span></td>
+                                    <td class="name"><span><Name text={key} /></span></td>
                                     <td class="right">{typeof value === "string" ? <Value text={value} /> : value}</td>
                                 </tr>
                             ))}
@@ -57,8 +58,7 @@ const kQuietTags = /^(mlflow\.(runName|user|log-model\.history|parentRunId|logge
 function Side({ run, leading }: { run: RunView; leading: readonly string[] }) {
     const sorted = <V,>(map: Map<string, V>) => [...map].sort(([a], [b]) => a.localeCompare(b));
     return (
-        <div class="side">
-            <Rows title="Params" entries={sorted(run.params)} empty="This run logged no params." />
+        <div class="side facts-side">
             <Rows
                 title="Metrics"
                 entries={orderMetrics(run.metrics.keys(), leading).map((key) => {
@@ -72,8 +72,9 @@ function Side({ run, leading }: { run: RunView; leading: readonly string[] }) {
                 })}
                 empty="No metrics yet."
             />
-            <Rows title="Tags" entries={sorted(run.tags).filter(([key]) => !kQuietTags.test(key))} empty="No tags." />
-            {run.datasets.length > 0 && <Rows title="Datasets" entries={run.datasets.map((set) => [set.name, set.digest])} empty="" />}
+            <Rows title="Params" entries={sorted(run.params)} empty="This run logged no params." />
+            <Rows title="Tags" entries={sorted(run.tags).filter(([key]) => !kQuietTags.test(key))} empty="No tags." isLate />
+            {run.datasets.length > 0 && <Rows title="Datasets" entries={run.datasets.map((set) => [set.name, set.digest])} empty="" isLate />}
         </div>
     );
 }
@@ -131,7 +132,7 @@ function Numbers({ run, metrics }: { run: RunView; metrics: readonly string[] })
                 const { value, step } = run.metrics.get(metric)!;
                 return (
                     <div key={metric} data-metric={metric}>
-                        <dt title={metric}>{metric.slice(metric.indexOf("/") + 1)}</dt>
+                        <dt title={metric}><Name text={metric.slice(metric.indexOf("/") + 1)} /></dt>
                         <dd title={String(value)}>{number(value, 5)} {step !== 0 && <small>step {step}</small>}</dd>
                     </div>
                 );

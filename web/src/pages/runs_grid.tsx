@@ -33,12 +33,15 @@ interface Props {
 
 const kWidths: Record<ColumnSpec["kind"], number> = { text: 128, number: 104, time: 108, duration: 104, status: 108 };
 
+/// Narrow screens show less of the names, more of the values.
+const isNarrow = () => innerWidth <= 600;
+
 /// "0.2924 ±0.045" needs more room than a number.
 const kDeviationWidth = 44;
 
 /// Wide enough for its title, within reason.
 function widthOf(column: ColumnSpec, isMean: boolean): number {
-    const width = Math.min(230, Math.max(kWidths[column.kind], column.title.length * 8 + 48));
+    const width = Math.min(isNarrow() ? 112 : 230, Math.max(kWidths[column.kind], column.title.length * 8 + 48));
     return isMean && column.kind === "number" ? Math.max(width, kWidths.number + kDeviationWidth) : width;
 }
 
@@ -123,7 +126,7 @@ export function RunsGrid(props: Props) {
                 />
             ),
         };
-        const name: GridColumn = { id: "name", title: "Run", width_px: 210, isPinned: true, isSortable: true, render: (i) => nameCell(items[i]!) };
+        const name: GridColumn = { id: "name", title: "Run", width_px: isNarrow() ? 118 : 210, isPinned: true, isSortable: true, render: (i) => nameCell(items[i]!) };
         const others = props.columns.map((column): GridColumn => ({
             id: column.id,
             title: column.title,

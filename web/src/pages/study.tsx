@@ -108,7 +108,7 @@ function Importances({ ranking, finished }: { ranking: ReturnType<typeof importa
     if (ranking.length === 0)
         return (
             <Empty title="Not enough trials yet">
-                Importance shows from {kImportanceTrialsMin} complete trials on; there {finished === 1 ? "is" : "are"} {finished}.
+                Importance needs {kImportanceTrialsMin} complete trials; there {finished === 1 ? "is" : "are"} {finished} so far.
             </Empty>
         );
     return (
@@ -116,7 +116,7 @@ function Importances({ ranking, finished }: { ranking: ReturnType<typeof importa
             {ranking.slice(0, 10).map(({ name, share }) => [
                 <dt key={`${name}-name`} title={name}>{name}</dt>,
                 <dd key={`${name}-bar`} class="track"><i style={{ width: `${share * 100}%` }} /></dd>,
-                <dd key={`${name}-share`} class="num">{Math.round(share * 100)} %</dd>,
+                <dd key={`${name}-share`} class="num">{Math.round(share * 100)}%</dd>,
             ])}
         </dl>
     );
@@ -163,7 +163,7 @@ function FrontCard({ metrics, front, ...shared }: ChartProps & { metrics: readon
     return (
         <section class="card span-12" aria-labelledby="front">
             <header>
-                <h2 id="front">Pareto front <small>{metrics.length > 2 ? `of all ${metrics.length} objectives; the line is that of the two shown` : "what no other trial beats in both"}</small></h2>
+                <h2 id="front">Pareto front <small>{metrics.length > 2 ? `over all ${metrics.length} objectives; the line is the front of the two shown` : "trials that no other trial beats on both objectives"}</small></h2>
                 <span class="grow" />
                 {metrics.length > 2 && (
                     <>
@@ -183,10 +183,10 @@ function FrontCard({ metrics, front, ...shared }: ChartProps & { metrics: readon
 /// Why there is nothing to draw: the reason of the last trial that failed is mostly that of all.
 function NoValues({ trials, metric }: { trials: readonly Trial[]; metric: string }) {
     const failed = trials.filter((trial) => trial.state === "failed").at(-1);
-    if (!failed) return <Empty title="No values yet">A trial stands here as soon as it reports {metric}.</Empty>;
+    if (!failed) return <Empty title="No values yet">Trials appear here as soon as they report {metric}.</Empty>;
     return (
         <Empty title="No values yet" command={failed.reason || undefined}>
-            Trial {failed.number} failed. {failed.runId && <a href={`${runPath(failed.runId)}?tab=logs`}>What it printed</a>}
+            Trial {failed.number} failed. {failed.runId && <a href={`${runPath(failed.runId)}?tab=logs`}>Show its log</a>}
         </Empty>
     );
 }
@@ -215,17 +215,17 @@ function Pictures({ study, whole, front }: { study: Study; whole: readonly Trial
                 <StateFilter trials={whole} />
                 <span class="grow" />
                 {front && <Select label="objective" value={metric} options={objectives.map(({ name }) => [name, name] as const)} onChange={(name) => view.set({ of: name === objectives[0]!.name ? "" : name }, true)} />}
-                <Toggle on={top < 100} onChange={(on) => view.set({ top: on ? 10 : 100 }, true)} title={`Only the best tenth of the complete trials${front ? ` by ${metric}` : ""}`}>top 10 %</Toggle>
-                <Toggle on={log} onChange={(on) => view.set({ log: on }, true)} title="Logarithmic objective in every picture">log {front ? "objectives" : metric}</Toggle>
+                <Toggle on={top < 100} onChange={(on) => view.set({ top: on ? 10 : 100 }, true)} title={`Show only the best 10% of complete trials${front ? ` by ${metric}` : ""}`}>top 10%</Toggle>
+                <Toggle on={log} onChange={(on) => view.set({ log: on }, true)} title="Log scale for the objective in every chart">log {front ? "objectives" : metric}</Toggle>
             </div>
             <div class="columns">
                 {front && hasValues && <FrontCard {...linked} trials={shownWhole} metrics={objectives} front={front} />}
                 <section class="card span-8" aria-labelledby="history">
-                    <header><h2 id="history">History {front && <small>{metric}</small>}{trials.some((trial) => trial.origin) && <small>lines: who continued whom; the strong one: how the best was trained</small>}</h2><span class="grow" /><Legend states={["best", ...states]} /></header>
+                    <header><h2 id="history">History {front && <small>{metric}</small>}{trials.some((trial) => trial.origin) && <small>lines join each trial to those that continued it; the bold one leads to the best</small>}</h2><span class="grow" /><Legend states={["best", ...states]} /></header>
                     <div class="body">{hasValues ? <History {...shared} height={300} /> : <NoValues trials={all} metric={metric} />}</div>
                 </section>
                 <section class="card span-4" aria-labelledby="importance">
-                    <header><h2 id="importance">Parameter importance <small>for {front ? metric : "being in the best tenth"}</small></h2></header>
+                    <header><h2 id="importance">Parameter importance <small>for {front ? metric : "reaching the top 10%"}</small></h2></header>
                     <div class="body"><Importances ranking={ranking} finished={all.filter((trial) => trial.state === "complete").length} /></div>
                 </section>
                 {hasValues && <section class="card span-12" aria-labelledby="parallel">
@@ -234,7 +234,7 @@ function Pictures({ study, whole, front }: { study: Study; whole: readonly Trial
                         <span class="grow" />
                         <BrushChips brushes={brushes} axes={axes} />
                     </header>
-                    <div class="body">
+                    <div class="body wide" tabIndex={0} role="group" aria-label="Parallel coordinates" style={{ "--width": `${axes.length * 76}px` }}>
                         <Parallel {...shared} axes={axes} brushes={brushes} height={330} onBrush={(next) => view.set({ b: next.map(writeBrush) })} />
                     </div>
                 </section>}
@@ -288,11 +288,11 @@ export function StudyPage({ name }: { name: string }) {
                 <section class="card" aria-label="No trials yet">
                     {study.command?.length ? (
                         <Empty title="No trials yet" command={`tune agent --server ${location.origin}${base}`}>
-                            The study waits for a worker to ask for its first trial. Start one on any machine:
+                            The study is waiting for a worker. Start one on any machine:
                         </Empty>
                     ) : (
                         <Empty title="No trials yet" command={`curl ${location.origin}${base}${tuneApi}/studies/${encodeURIComponent(name)}/ask -H 'Content-Type: application/json' -d '{"count": 1}'`}>
-                            The study has no command that an agent could run: its trials are asked for, by the Python client or by
+                            The study has no command that an agent could run. Ask for trials with the Python client, or with:
                         </Empty>
                     )}
                 </section>

@@ -23,9 +23,9 @@ function Controls({ study, store }: { study: Study; store: StudyStore }) {
     return (
         <div class="toolbar">
             {study.state === "running" ? (
-                <button class="button" type="button" onClick={() => act("pause", "is paused: running trials go on, no new ones start")}><PauseIcon /> Pause</button>
+                <button class="button" type="button" onClick={() => act("pause", "is paused: running trials continue, no new ones start")}><PauseIcon /> Pause</button>
             ) : (
-                <button class="button" type="button" onClick={() => act("resume", "goes on")}><PlayIcon /> Resume</button>
+                <button class="button" type="button" onClick={() => act("resume", "is running again")}><PlayIcon /> Resume</button>
             )}
             {study.state !== "stopped" &&
                 (isAsking ? (
@@ -88,14 +88,14 @@ export function StudyHead({ study, trials, front, store }: { study: Study; trial
                     <div class="title"><h1>{study.name}</h1><State name={shownState({ ...study, counts })} pill /></div>
                     <div class="facts">
                         {(study.metrics ?? [study.metric]).map((metric) => (
-                            <span key={metric.name}>{metric.goal === "min" ? "minimise" : "maximise"} <b>{metric.name}</b></span>
+                            <span key={metric.name}>{metric.goal === "min" ? "minimize" : "maximize"} <b>{metric.name}</b></span>
                         ))}
                         {study.constraints?.map((bound) => (
                             <span key={bound.name}>
                                 {bound.min !== undefined && `${bound.min} ≤ `}<b>{bound.name}</b>{bound.max !== undefined && ` ≤ ${bound.max}`}
                             </span>
                         ))}
-                        <a href={experimentPath(study.experiment_id)}>runs of the experiment</a>
+                        <a href={experimentPath(study.experiment_id)}>all runs</a>
                         {study.sampler?.type && <span>sampler {study.sampler.type}{study.sampler.seed !== undefined && `, seed ${study.sampler.seed}`}</span>}
                         {study.pruner?.type && study.pruner.type !== "none" && <span>pruner {study.pruner.type}</span>}
                         <span>created {ago(study.created_ms, nowMs.value)}</span>
@@ -107,16 +107,16 @@ export function StudyHead({ study, trials, front, store }: { study: Study; trial
             <section class="card figures" aria-label="Summary">
                 <BestFigure study={study} best={best} front={front} />
                 <div class="figure">
-                    <span>trials ended</span>
+                    <span>finished trials</span>
                     <strong data-ended>{ended}{budget ? <span class="faint"> / {budget}</span> : null}</strong>
-                    <span>{counts.running ? `${counts.running} running` : study.state === "running" ? "none is running" : ""}</span>
+                    <span>{counts.running ? `${counts.running} running` : study.state === "running" ? "none running" : ""}</span>
                 </div>
                 <div class="figure">
-                    <span>time</span>
+                    <span>elapsed</span>
                     <strong>{duration(elapsed(study, trials))}</strong>
                 </div>
                 <div class="figure grow" style={{ minWidth: "220px", gap: "7px" }}>
-                    <span>states</span>
+                    <span>trials by state</span>
                     <Tally study={study} counts={counts} />
                     <div class="legend">
                         {kTrialStates.filter((state) => counts[state]).map((state) => (

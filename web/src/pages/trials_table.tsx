@@ -101,7 +101,7 @@ export function TrialsTable(props: Props) {
         id: column.id,
         title: column.title,
         kind: column.id.split(".")[0],
-        width_px: kWidths[column.id] ?? Math.min(220, Math.max(100, column.title.length * 8 + 48)),
+        width_px: Math.max(kWidths[column.id] ?? 100, Math.min(220, column.title.length * 8 + 56)),
         isRight: column.kind === "number" || column.kind === "duration",
         isPinned: column.id === "number",
         isSortable: true,

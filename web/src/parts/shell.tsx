@@ -26,7 +26,7 @@ export function usePlace(...place: Crumb[]): void {
 const kLiveTexts = {
     connecting: ["", "Connecting", "Waiting for the server's event stream"],
     live: ["live-on", "Live", "Changes appear as they happen"],
-    offline: ["live-off", "Offline", "The server does not answer; trying again"],
+    offline: ["live-off", "Offline", "The server is not responding; retrying"],
 } as const;
 
 function LiveBadge() {
@@ -34,20 +34,20 @@ function LiveBadge() {
     return (
         <span class={`live ${style}`} role="status" title={title} data-live={liveState.value}>
             <i />
-            {text}
+            <span>{text}</span>
         </span>
     );
 }
 
 const kThemes: [Theme, string, () => ComponentChildren][] = [
-    ["system", "Theme of the system", SystemIcon],
+    ["system", "System theme", SystemIcon],
     ["light", "Light theme", SunIcon],
     ["dark", "Dark theme", MoonIcon],
 ];
 
-function ThemeChoice() {
+function ThemeChoice({ style }: { style: string }) {
     return (
-        <div class="segments" role="group" aria-label="Theme">
+        <div class={`segments ${style}`} role="group" aria-label="Theme">
             {kThemes.map(([name, label, Icon]) => (
                 <button key={name} type="button" title={label} aria-label={label} aria-pressed={theme.value === name} onClick={() => chooseTheme(name)}>
                     <Icon />
@@ -59,10 +59,10 @@ function ThemeChoice() {
 
 const kKeys: [string, string][] = [
     ["/", "go to the filter"],
-    ["↑ ↓ ← →", "move in a table; Page, Home and End too"],
+    ["↑ ↓ ← →", "move in a table; also Page Up, Page Down, Home, End"],
     ["Enter", "open the run under the cursor"],
-    ["Space", "select the run; with Shift and arrows, a range"],
-    ["Esc", "leave a field, clear the selection"],
+    ["Space", "select the run; Shift with arrows selects a range"],
+    ["Esc", "leave a field"],
     ["?", "this help"],
 ];
 
@@ -85,6 +85,7 @@ function Help() {
         <dialog ref={dialog} aria-labelledby="help-title" onClose={() => (isHelpOpen.value = false)}>
             <header>
                 <h1 id="help-title" class="grow">Keys and filters</h1>
+                <ThemeChoice style="phone-only" />
                 <button class="button quiet" type="button" aria-label="Close" onClick={() => (isHelpOpen.value = false)}>
                     <CloseIcon />
                 </button>
@@ -93,7 +94,7 @@ function Help() {
                 <dl class="keys">
                     {kKeys.map(([key, text]) => [<dt><kbd>{key}</kbd></dt>, <dd>{text}</dd>])}
                 </dl>
-                <h2>Filter of the runs table (MLflow's grammar)</h2>
+                <h2>Filtering runs (MLflow's syntax)</h2>
                 <table class="plain">
                     <tbody>
                         {kFilterExamples.map(([example, text]) => (
@@ -142,7 +143,7 @@ export function Shell({ children, fill }: { children: ComponentChildren; fill: b
             <header class="bar">
                 <a class="brand" href={homePath()} aria-label="tune: all experiments">
                     <Logo />
-                    tune
+                    <span>tune</span>
                 </a>
                 <nav class="crumbs" aria-label="Breadcrumbs">
                     <ol>
@@ -154,7 +155,7 @@ export function Shell({ children, fill }: { children: ComponentChildren; fill: b
                     </ol>
                 </nav>
                 <LiveBadge />
-                <ThemeChoice />
+                <ThemeChoice style="phone-hidden" />
                 <button class="button quiet" type="button" aria-label="Keys and filters" title="Keys and filters (?)" onClick={() => (isHelpOpen.value = true)}>
                     ?
                 </button>

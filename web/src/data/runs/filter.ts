@@ -82,7 +82,7 @@ class Parser {
         while (this.peek().kind !== "end") {
             clauses.push(this.clause());
             if (this.peek().kind === "end") break;
-            if (this.isWord("OR")) this.fail("Only AND joins conditions; OR is not in this grammar.");
+            if (this.isWord("OR")) this.fail("Only AND joins conditions; OR is not supported.");
             if (!this.takeWord("AND")) this.fail("Expected AND");
         }
         return clauses;
@@ -118,7 +118,7 @@ class Parser {
         const comparator = this.comparator();
         const isNumeric = entity === "metric" || (entity === "attribute" && kNumericAttributes.has(key));
         const value = this.value(comparator, entity, isNumeric);
-        if (isNumeric && /IN|LIKE|NULL/.test(comparator)) this.fail(`${comparator} does not go with numbers.`, start);
+        if (isNumeric && /IN|LIKE|NULL/.test(comparator)) this.fail(`${comparator} does not work with numbers.`, start);
         const isOrder = /^[<>]/.test(comparator);
         if (isOrder && !isNumeric && typeof value !== "number")
             this.fail(`${comparator} compares numbers; use = or LIKE for text.`, start);
@@ -168,12 +168,12 @@ class Parser {
         const token = this.take();
         if (token.kind === "number") {
             if (isNumeric || entity === "param") return Number(token.text);
-            return this.fail("Expected a text in quotes", token);
+            return this.fail("Expected text in quotes", token);
         }
         if (isNumeric) return this.fail("Expected a number", token);
         if (token.kind === "string") return unescape(token.text);
         if (token.kind === "name") return token.text;
-        return this.fail("Expected a text in quotes", token);
+        return this.fail("Expected text in quotes", token);
     }
 
     private list(): string[] {
@@ -183,7 +183,7 @@ class Parser {
             ++this.next;
             if (values.length > 0 && this.isOperator(")")) break;
             const token = this.take();
-            if (token.kind !== "string" && token.kind !== "name") this.fail("Expected a text in quotes", token);
+            if (token.kind !== "string" && token.kind !== "name") this.fail("Expected text in quotes", token);
             values.push(unescape(token.text));
         } while (this.isOperator(","));
         if (!this.isOperator(")")) this.fail("Expected ',' or ')'");
