@@ -14,7 +14,6 @@
 namespace tune::tracker {
 namespace {
 
-using python_repr;
 
 /// A name server that does not answer is asked twice, for two seconds each.
 void limit_lookups() {
