@@ -171,7 +171,7 @@ TEST(Encoding, PayloadsAreCheckedAgainstTheirEncoding) {
     EXPECT_THAT(check("str_float", "1.2.3"), HasSubstr("not a number"));
     EXPECT_EQ(check("str_float", "-inf"), "no error");
     EXPECT_THAT(check("jpeg", "GIF89a"), HasSubstr("not a JPEG"));
-    EXPECT_THAT(check("png", "\xff\xd8"), HasSubstr("no PNG"));
+    EXPECT_THAT(check("png", "\xff\xd8"), HasSubstr("not a PNG"));
     const std::string image("\x03\0\0\0\x02\0\0\0\x01\0\0\0L\0\1\2\3\4\5", 19);
     EXPECT_EQ(check("pil", image), "no error");
     EXPECT_THAT(check("pil", std::string_view(image).substr(0, 18)), HasSubstr("3 x 2 pixels"));

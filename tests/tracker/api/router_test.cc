@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "tracker/api/artifacts/file_responses.h"
 #include "tracker/api/http/url.h"
 
 namespace tune::tracker {
@@ -113,6 +116,17 @@ TEST_F(RouterTest, RefusesTheSameRouteTwice) {
     EXPECT_DEATH(add(Method::kGet, "/a/b"), "exists already");
     EXPECT_DEATH(add(Method::kGet, "/m/{id}"), "exists already");
     EXPECT_DEATH(add(Method::kGet, "no-slash"), "begins with");
+}
+
+TEST(FileResponse, NamesTheTimeOfItsFile) {
+    OpenArtifact opened;
+    opened.modified_s = 1'769'862'896;
+    const Response response = file_response(std::move(opened), "a/b.json");
+    const auto header =
+        std::find_if(response.headers.begin(), response.headers.end(),
+                     [](const auto& each) { return each.first == "Last-Modified"; });
+    ASSERT_NE(header, response.headers.end());
+    EXPECT_EQ(header->second, "Sat, 31 Jan 2026 12:34:56 GMT");
 }
 
 TEST(Url, NamesAttachments) {

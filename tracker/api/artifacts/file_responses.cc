@@ -59,7 +59,7 @@ Response file_response(OpenArtifact opened, std::string_view path) {
     response.content_type = artifact_content_type(name);
     response.etag = std::move(opened.etag);
     response.headers.emplace_back("Content-Disposition", attachment_disposition(name));
-    response.headers.emplace_back("Last-Modified", http_date(opened.modified_s));
+    response.headers.emplace_back("Last-Modified", http_date(opened.modified_s * 1000));
     response.headers.emplace_back("Content-Security-Policy", "sandbox; default-src 'none'");
     response.special = FileBody{std::move(opened.file), opened.size_bytes};
     return response;
