@@ -1,4 +1,4 @@
-"""A hook of mkdocs: links out of docs/, to the source, become text on the site, which has no source."""
+"""A hook of mkdocs: anchors as GitHub makes them, and links out of docs/ (the site has no source) as text."""
 
 import posixpath
 import re
@@ -17,3 +17,13 @@ def on_page_markdown(markdown, page, **_):
         return f"`{path}`" if words in (path, f"`{path}`") else f"{words} (`{path}`)"
 
     return _LINK.sub(text_of, markdown)
+
+
+def slug(heading, separator):
+    """An anchor as GitHub makes it, so that one link serves there and here."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", separator)
+
+
+def on_config(config, **_):
+    config.mdx_configs.setdefault("toc", {})["slugify"] = slug
+    return config
