@@ -114,6 +114,12 @@ def untagged_commands(pages):
     return wrong
 
 
+def broken_code(pages):
+    """Inline code that goes over the end of a line, which the checks of inline code would not see whole."""
+    return [f"{page.path}:{number}: inline code is not closed on its line" for page in pages
+            for number, line in page.prose if line.count("`") % 2]
+
+
 # --- the command line ----------------------------------------------------------------------------
 
 

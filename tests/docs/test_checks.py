@@ -57,6 +57,11 @@ def test_commands_without_a_mark():
     assert not found(checks.untagged_commands, "```sh\ntune ls --json\n```")
 
 
+def test_code_over_lines():
+    assert found(checks.broken_code, "a `b\nc` d")
+    assert not found(checks.broken_code, "a `b c` d\n```\n`\n```")
+
+
 def test_words_of_the_command_line():
     programs = {"tune": HELP.get}
     for text in ("`tune no_such`", "`tune ls --no-such`", "```sh\ntune nosuch\n```", "```sh\ntune run -x 3\n```",

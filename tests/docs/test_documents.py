@@ -88,6 +88,10 @@ def test_commands_are_marked_as_such(pages):
     assert checks.untagged_commands(pages) == []
 
 
+def test_inline_code_stands_on_one_line(pages):
+    assert checks.broken_code(pages) == []
+
+
 def test_the_same_job_has_the_same_numbers_everywhere(pages):
     source = documents.read(BENCHMARKS)
     assert len(checks.rows_with_aims(source)[0]) > 50
