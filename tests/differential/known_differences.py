@@ -479,7 +479,7 @@ def without_nan(value):
 
 # Rows of the table that no sequence can show, each with the test that does.
 NOT_COMPARED = {
-    "sets in messages (\"Valid keys are {...}\") in random order": "the comparison sorts them",
+    "sets in sentences (\"Valid keys are {...}\") in random order": "the comparison sorts them",
     "errors of a full disk": "tests/contract/test_durability.py",
     "model-versions/create with a run and an unknown `model_id`: 404, and the version is there": "sequences end there (replay.leaves_a_half)",
     "a logged model's tag with a slash in its key cannot be deleted": "tests/contract/test_models.py",
