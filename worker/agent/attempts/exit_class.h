@@ -1,5 +1,5 @@
 #pragma once
-// From how a process ended to what the server is told. Pure. The table is in docs/agents.md.
+// From how a process ended to what the server is told. Pure. The table is in worker/README.md.
 
 #include <optional>
 #include <string>
