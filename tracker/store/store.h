@@ -127,7 +127,7 @@ struct Submission {
 };
 
 /// Thread-safe. Owns one writer thread, one observer thread, one checkpoint thread, a pool of
-/// reader threads and read connections. Memory is bounded: see docs/operating.md.
+/// reader threads and read connections. Memory is bounded: see tracker/README.md.
 class Store {
 public:
     /// Opens or creates the store; ready in a few ms. Errors, each naming the path and what to do:
