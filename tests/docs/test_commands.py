@@ -35,7 +35,6 @@ NOT_RUN = {
     "examples/sklearn/README.md": {"examples/sklearn/train.py": "tests/examples runs it, minutes long"},
     "examples/pbt/README.md": {"tune run examples/pbt/study.yaml": "runs below, with fewer trials"},
     "tests/fuzz/README.md": {"fuzz_replay_tests": "tests/run.sh runs unit and fuzz", "-merge=1": "keeps what a long run found"},
-    "CONTRIBUTING.md": {"./setup.sh": "builds", "./tests/run.sh": "runs the tests", "mkdocs serve": "runs until stopped"},
 }
 
 # Options in inline code that belong to scripts and benchmarks, whose texts are searched for them.
@@ -205,10 +204,6 @@ def runnable(page):
     for fence in page.fences:
         if fence.language in ("sh", "python") and not any(line in fence.text for line in skipped):
             yield fence
-
-
-def pages_that_run():
-    return [documents.read("README.md"), *documents.readmes()]
 
 
 def test_what_does_not_run_is_there():
