@@ -120,6 +120,13 @@ def broken_code(pages):
             for number, line in page.prose if line.count("`") % 2]
 
 
+def foreign_code(page, sources):
+    """C++ and OpenAPI blocks that none of `sources` (texts) holds, white space aside."""
+    held = [re.sub(r"\s+", "", text) for text in sources]
+    return [f"{page.path}:{fence.line}: the code is not that of the source" for fence in page.fences
+            if fence.language in ("cpp", "yaml") and not any(re.sub(r"\s+", "", fence.text) in text for text in held)]
+
+
 # --- the command line ----------------------------------------------------------------------------
 
 

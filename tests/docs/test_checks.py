@@ -62,6 +62,11 @@ def test_code_over_lines():
     assert not found(checks.broken_code, "a `b c` d\n```\n`\n```")
 
 
+def test_code_of_the_source():
+    assert checks.foreign_code(page("```cpp\nint x = 1;\n```"), ["int y = 1;"])
+    assert not checks.foreign_code(page("```cpp\nint x =\n  1;\n```"), ["a; int x = 1; b;"])
+
+
 def test_words_of_the_command_line():
     programs = {"tune": HELP.get}
     for text in ("`tune no_such`", "`tune ls --no-such`", "```sh\ntune nosuch\n```", "```sh\ntune run -x 3\n```",

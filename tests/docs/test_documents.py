@@ -92,6 +92,13 @@ def test_inline_code_stands_on_one_line(pages):
     assert checks.broken_code(pages) == []
 
 
+def test_the_route_of_the_guide_is_that_of_the_source():
+    sources = ("tracker/api/mlflow/experiment_routes.cc", "tracker/api/openapi/experiments.yaml")
+    page = documents.read("docs/adding_a_route.md")
+    assert [fence.language for fence in page.fences] == ["cpp", "cpp", "cpp", "yaml"]
+    assert checks.foreign_code(page, [(documents.ROOT / path).read_text() for path in sources]) == []
+
+
 def test_the_same_job_has_the_same_numbers_everywhere(pages):
     source = documents.read(BENCHMARKS)
     assert len(checks.rows_with_aims(source)[0]) > 50
