@@ -1,4 +1,4 @@
-"""Where we answer otherwise than MLflow 3.17.2 on purpose. Each row is a row of the table in tracker/README.md.
+"""Where we answer otherwise than MLflow 3.17.2 on purpose. Each row is a row of the table in docs/differences_from_mlflow.md.
 
 A row tells itself from a defect by the request (what was damaged in it) and by both answers. `diverges`: the two
 servers hold different things from then on, so the sequence ends there.
@@ -122,7 +122,7 @@ def long_tags_at_create(request, theirs, ours):
     return is_refused and "runs" in request.path
 
 
-@row("runs/search of an SQL store answers no `model_inputs` (runs/get and the file store do)")
+@row("runs/search of an SQL store returns no `model_inputs` (runs/get and the file store do)")
 def model_inputs_of_a_search(request, theirs, ours):
     if not both(theirs, ours, 200) or "runs/search" not in request.path:
         return False
@@ -183,7 +183,7 @@ def missing_beside_wrong(request, theirs, ours):
     return both(theirs, ours) and named and f"Missing value for required parameter '{named.group(1)}'" in message(ours)
 
 
-@row("a null in a body: 500, or taken for a fault")
+@row("a null in a body: 500, or an error")
 def nulls(request, theirs, ours):
     return "None" in request.mutation and theirs["status"] in (400, 500) and ours["status"] == 200
 
@@ -210,7 +210,7 @@ def empty_files(request, theirs, ours):
     return is_of_artifacts(request) and both(theirs, ours, 200) and "'file_size': 0" in str(ours)
 
 
-@row("upload-artifact answers its empty body as application/json")
+@row("upload-artifact returns its empty body as application/json")
 def kind_of_nothing(request, theirs, ours):
     return "upload-artifact" in request.path and both(theirs, ours, 200) and not ours["body"]
 
@@ -243,7 +243,7 @@ def long_names(request, theirs, ours):
     return is_of_artifacts(request) and theirs["status"] == 500 and ours["status"] == 200 and "n" * 256 in request.path + str(request.query)
 
 
-@row("files of logged models: a missing path is BAD_REQUEST, a faulty path comes before a missing model")
+@row("files of logged models: a missing path is BAD_REQUEST, an invalid path comes before a missing model")
 def files_of_models(request, theirs, ours):
     return "artifacts/files" in request.path and theirs["status"] == 400 and ours["status"] in (400, 404)
 
@@ -279,12 +279,12 @@ def mistakes_in_searches(request, theirs, ours):
     return request.path.endswith("/search") and (theirs["status"] == 500 or is_of_sqlite) and is_refused(ours)
 
 
-@row("other mistakes of a client that MLflow answers with 500")
+@row("other mistakes of a client for which MLflow returns 500")
 def mistakes(request, theirs, ours):
     return theirs["status"] == 500 and ours["status"] in (400, 404)
 
 
-@row("sentences name an environment variable that allows what is refused")
+@row("messages name an environment variable that allows what is refused")
 def without_the_variable(request, theirs, ours):
     return both(theirs, ours) and "environment variable" in message(theirs) and message(theirs).startswith(message(ours))
 
@@ -386,13 +386,13 @@ def odd_orders(request, theirs, ours):
     return both(theirs, ours) and text and re.match(rf"Invalid (attribute|order by) key '{re.escape(text.group(1))}' specified", message(ours))
 
 
-@row("sentences quote keys and values of any length")
+@row("messages quote keys and values of any length")
 def long_quotes(request, theirs, ours):
     same = next((i for i, pair in enumerate(zip(message(theirs), message(ours))) if pair[0] != pair[1]), 0)
     return both(theirs, ours) and len(message(theirs).encode()) > 500 and same > 100 and message(ours)[same:].startswith("...")
 
 
-@row("a query with several faults is told another of them")
+@row("a query with several errors gets another of them")
 def several_faults(request, theirs, ours):
     is_refused_twice = both(theirs, ours) and is_refused(theirs) and is_refused(ours)
     return is_refused_twice and request.path.endswith("search") and places_for_faults(request) > 1 and \
@@ -434,13 +434,13 @@ def negative_pages(request, theirs, ours):
     return "logged-models/search" in request.path and theirs["status"] == 200 and "max_results" in message(ours)
 
 
-@row("a run named twice in get-history-bulk-interval answers twice")
+@row("a run named twice in get-history-bulk-interval is returned twice")
 def repeated_runs(request, theirs, ours):
     runs = [value for name, value in request.query if name == "run_ids"]
     return "bulk-interval" in request.path and both(theirs, ours, 200) and len(runs) > len(set(runs))
 
 
-@row("get-history-bulk answers NaN without quotes, which is not JSON")
+@row("get-history-bulk returns NaN without quotes, which is not JSON")
 def bare_nan(request, theirs, ours):
     return request.path.endswith("get-history-bulk") and both(theirs, ours, 200) and "'NaN'" in str(ours)
 

@@ -18,7 +18,7 @@ def title(request, theirs, ours):
 
 
 WRONG_TYPES = '`"value": true`, `"timestamp": 1.5`, unknown enum names are stored as 0 or ignored'
-SEVERAL_FAULTS = "a query with several faults is told another of them"
+SEVERAL_FAULTS = "a query with several errors gets another of them"
 FINE = {"status": 200, "body": {}}
 
 

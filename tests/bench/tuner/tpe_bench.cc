@@ -193,8 +193,8 @@ double rate_of(const Space& space, int askers, std::size_t samplers) {
 }  // namespace
 
 int main() {
-    measure("10 parameters", floats(), {{100, 20}, {1'000, 60}, {10'000, 500}});
-    measure("10 of every kind", every_kind(), {{100, 20}, {1'000, 60}, {10'000, 500}});
+    measure("10 parameters", floats(), {{100, 15}, {1'000, 40}, {10'000, 300}});
+    measure("10 of every kind", every_kind(), {{100, 15}, {1'000, 40}, {10'000, 300}});
     measure_huge("10 parameters", floats());
     measure_huge("10 of every kind", every_kind());
     const double one = rate_of(floats(), 1, 1);

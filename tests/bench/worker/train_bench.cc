@@ -109,7 +109,7 @@ double start_ms() {
 int main() {
     const std::string mlp = "trainer step, mlp 64-128-128-10, batch 32, one thread, ";
     const std::string cnn = "trainer step, cnn 8x8 16-32 channels, batch 32, one thread, AdamW";
-    say(mlp + "AdamW", step_us({}), "us", 370);
+    say(mlp + "AdamW", step_us({}), "us", 150);
     say(mlp + "AdamW, dropout", step_us({{"dropout", "0.2"}}), "us", 0);
     say(mlp + "SGD momentum", step_us({{"optimizer", "sgd"}}), "us", 0);
     say(cnn, step_us({{"model", "cnn"}, {"width", "16"}}), "us", 0);

@@ -371,9 +371,9 @@ Result<OptunaStudy> read_optuna_db(const std::filesystem::path& file, const std:
     sqlite::ConnectionOptions reading;
     reading.access = sqlite::Access::kReadOnly;
     reading.is_foreign = true;
-    const auto in_file = [&file](Error error) {
-        error.message = file.string() + ": " + error.message;
-        return error;
+    const auto in_file = [&file](Error reason) {
+        reason.message = file.string() + ": " + reason.message;
+        return reason;
     };
     auto connection = sqlite::Connection::open(file.string(), reading);
     if (!connection) return in_file(connection.error());
