@@ -257,10 +257,10 @@ std::string stats_text(const Json& stats) {
 }
 
 Result<int> bench(const BenchCommand& options, Interrupts& interrupts) {
-    std::error_code error;
+    std::error_code missing;
     const std::filesystem::path dir = options.dir ? std::filesystem::path(*options.dir)
-                                                  : std::filesystem::temp_directory_path(error);
-    if (error)
+                                                  : std::filesystem::temp_directory_path(missing);
+    if (missing)
         return Error{Code::kResourceDoesNotExist,
                      "there is no temporary folder; name one with --dir"};
     struct statfs system {};
