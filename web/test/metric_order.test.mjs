@@ -26,7 +26,7 @@ test("without a study: held-out quality, quality, other metrics, bookkeeping, sy
         ["f1", "logloss", "mAP50", "perplexity", "train_loss_epoch", "training_accuracy_score", "training_r2"],
         ["grad_norm", "kl", "weight_decay"],
         ["elapsed", "epoch", "eval_runtime", "eval_samples_per_second", "learning_rate", "lr-Adam", "step"],
-        ["system/gpu_0_utilization", "system/loss_of_packets"],
+        ["system/gpu_0_utilization", "system/loss_of_packets", "tune.value"],
     ];
     const shuffled = groups.flat().sort((a, b) => (a.length * 7) % 5 - ((b.length * 7) % 5));
     const ordered = orderMetrics(shuffled);

@@ -4,7 +4,7 @@ import { useFirstCharts } from "../charts/first_charts.tsx";
 import { SeriesCard } from "../charts/series_card.tsx";
 import { date, duration, number } from "../data/format.ts";
 import { useLive } from "../data/live/live.ts";
-import { leadingMetrics, orderMetrics } from "../data/runs/metric_order.ts";
+import { isInternal, leadingMetrics, orderMetrics } from "../data/runs/metric_order.ts";
 import { viewState } from "../data/page/router.ts";
 import { RunState, type RunView } from "../data/runs/run_page.ts";
 import type { XAxis } from "../data/curves/series.ts";
@@ -36,12 +36,12 @@ function Rows({ title, entries, empty, isLate }: { title: string; entries: [stri
                 <p class="body faint">{empty}</p>
             ) : (
                 <div class="scroll" tabIndex={0} role="group" aria-label={title}>
-                    <table class="plain pairs">
-                        <tbody>
+                    <table class="plain pairs" role="table">
+                        <tbody role="rowgroup">
                             {entries.map(([key, value]) => (
-                                <tr key={key}>
-                                    <td class="name"><span><Name text={key} /></span></td>
-                                    <td class="right">{typeof value === "string" ? <Value text={value} /> : value}</td>
+                                <tr key={key} role="row">
+                                    <td class="name" role="cell"><span><Name text={key} /></span></td>
+                                    <td class="right" role="cell">{typeof value === "string" ? <Value text={value} /> : value}</td>
                                 </tr>
                             ))}
                         </tbody>
@@ -117,7 +117,7 @@ function sections(metrics: readonly string[]): [string, string[]][] {
     const found = new Map<string, string[]>();
     for (const metric of metrics) {
         const slash = metric.indexOf("/");
-        const name = slash > 0 ? metric.slice(0, slash) : "";
+        const name = slash > 0 ? metric.slice(0, slash) : isInternal(metric) ? "tune" : "";
         found.set(name, [...(found.get(name) ?? []), metric]);
     }
     return [...found];

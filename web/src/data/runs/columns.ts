@@ -1,6 +1,6 @@
 // The runs of an experiment as columns, patched in place by live events. 100,000 runs x 20 columns are
 // plain arrays: sorting, filtering and grouping need no round trip.
-import { orderMetrics } from "./metric_order.ts";
+import { isInternal, orderMetrics } from "./metric_order.ts";
 import { fromWire, type WireColumns, type WireNumber, type WireRuns } from "../wire.ts";
 
 /// MLflow's run status by its number.
@@ -248,7 +248,7 @@ export const kDefaultParams = 10;
 /// The columns a reader sees before choosing: how it went and how good it is, what was tried, when.
 export function defaultColumnIds(table: RunTable, metrics: readonly string[] = orderMetrics(table.metrics.keys())): string[] {
     // The machine's come last, unless the study names one.
-    const end = metrics.map((key) => !key.startsWith("system/")).lastIndexOf(true) + 1;
+    const end = metrics.map((key) => !isInternal(key)).lastIndexOf(true) + 1;
     return [
         "status",
         ...metrics.slice(0, Math.min(end, kDefaultMetrics)).map((key) => `metrics.${key}`),

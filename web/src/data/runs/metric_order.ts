@@ -13,11 +13,14 @@ function words(name: string): string[] {
     return name.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase().split(/[^a-z0-9]+/);
 }
 
+/// What the machine and the tuner log by themselves.
+export const isInternal = (name: string) => /^(system\/|tune\.)/.test(name);
+
 /// 0 comes first. `leading`: the names that the study knows, objectives before constraints.
 export function metricRank(name: string, leading: readonly string[]): number {
     const known = leading.indexOf(name);
     if (known >= 0) return known - leading.length;
-    if (name.startsWith("system/")) return 4;
+    if (isInternal(name)) return 4;
     const all = words(name);
     if (all.some((word) => kQuality.test(word))) return all.some((word) => kHeldOut.test(word)) ? 0 : 1;
     if (all.some((word) => kBookkeeping.test(word)) || /learning.?rate|per.?sec/i.test(name)) return 3;
