@@ -21,7 +21,6 @@ PROGRAMS = ("tune", "tune-data", "tune-trainer")
 # documents rely on the server of port 5000.
 SUBSTITUTIONS = {
     "http://127.0.0.1:5000": "{server}",
-    ".venv/bin/python": "{python}",
     "build/release/bin/": "",
 }
 
@@ -37,11 +36,10 @@ NOT_RUN = {
     "tests/fuzz/README.md": {"fuzz_replay_tests": "tests/run.sh runs unit and fuzz", "-merge=1": "keeps what a long run found"},
 }
 
-# Options in inline code that belong to scripts and benchmarks, whose texts are searched for them.
+# Options in inline code may belong to scripts and benchmarks, whose texts are searched for them.
 SCRIPTS = ["tests/run.sh", "setup.sh", "examples/quickstart.sh", "tests/bench", "web/measure.mjs", "web/package.json",
-           "web/build.mjs"]
-# Of programs of others.
-FOREIGN_OPTIONS = {"--artifacts-only", "--target"}
+           "web/build.mjs", "examples"]
+FOREIGN_OPTIONS = {"--args", "--artifacts-only", "--batch", "--opt"}  # of gdb, of MLflow, of scripts that are tuned
 
 
 # --- verbs and options ---------------------------------------------------------------------------
@@ -87,29 +85,30 @@ def every_option(programs):
     return known
 
 
-def scripts_text():
+def options_of_scripts():
     files = []
     for name in SCRIPTS:
         path = ROOT / name
         files += [path] if path.is_file() else [one for one in sorted(path.rglob("*")) if one.suffix in (".py", ".cc", ".h")]
-    return "\n".join(path.read_text() for path in files)
+    return {option for path in files for option in re.findall(r"(?<![\w-])--[a-z][\w-]*", path.read_text())}
 
 
-def unknown_options(pages, known, scripts):
+def unknown_options(pages, known):
     wrong = []
     for page in pages:
         for line, code in page.inline_code():
             for option in re.findall(r"(?:^|\s)(--[a-z][\w-]*)", code):
-                if option not in known and option not in FOREIGN_OPTIONS and option not in scripts:
+                if option not in known:
                     wrong.append(f"{page.path}:{line}: {option} is an option of no program")
     return wrong
 
 
 def test_options_in_the_text_exist(programs):
-    known, scripts = every_option(programs), scripts_text()
+    known = every_option(programs)
     assert len(known) > 60
-    assert unknown_options([documents.Document("x.md", "`--no-such-option`")], known, scripts)
-    assert unknown_options(documents.all_documents(), known, scripts) == []
+    known |= options_of_scripts() | FOREIGN_OPTIONS
+    assert unknown_options([documents.Document("x.md", "`--no-such-option`")], known)
+    assert unknown_options(documents.all_documents(), known) == []
 
 
 def test_every_verb_is_documented(programs):
@@ -144,6 +143,7 @@ class Place:
     def __init__(self, folder):
         self.folder = folder
         shutil.copy(pathlib.Path(__file__).parent / "train.py", folder)
+        (folder / ".venv").symlink_to(sys.prefix)
         shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("out"))
         self.server = subprocess.Popen([BIN_DIR / "tune", "server", "--port", "0", "--data", folder / "tune-data"],
                                        stdout=subprocess.PIPE, text=True)
@@ -181,7 +181,7 @@ exec {BIN_DIR}/tune "$verb" --server {self.url} "$@"
     def run(self, fence, timeout_s=280):
         text = fence.text
         for there, here in SUBSTITUTIONS.items():
-            text = text.replace(there, here.format(server=self.url, python=sys.executable))
+            text = text.replace(there, here.format(server=self.url))
         command = [sys.executable, "-c", text] if fence.language == "python" else ["bash", "-euo", "pipefail", "-c", text]
         return subprocess.run(command, cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout_s)
