@@ -9,6 +9,7 @@
 #include <cctype>
 #include <cstdio>
 #include <cstring>
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,7 @@
 #include "tuner/cli/terminal/output.h"
 #include "tuner/cli/transfer/transfer_commands.h"
 #include "tuner/config/study_config.h"
+#include "tuner/options/option_table.h"
 #include "tuner/plots/plots.h"
 #include "tuner/space/wording.h"
 
@@ -71,6 +73,7 @@ struct Words {
     ExportCommand export_;
     AlertCommand alert;
     SpaceCommand space;
+    SchemaCommand schema;
     PlotCommand plot;
     ImportanceCommand importance;
     PrunersCommand pruners;
@@ -80,14 +83,25 @@ struct Words {
     std::function<int()> verb;
 };
 
-/// The type of an option whose values are names of `Enum`, for help and completion. Its reader
-/// checks them: it knows more of what may follow.
-template <class Enum>
-std::string offering(std::string_view (*name_of)(Enum)) {
-    std::string type = "TEXT:{";
-    for (int i = 0; name_of(static_cast<Enum>(i)) != "?"; ++i)
-        type += (i == 0 ? "" : ",") + std::string(name_of(static_cast<Enum>(i)));
-    return type + "}";
+/// The type of an option whose values are names of kinds, for help and completion. Its reader checks
+/// them: it knows more of what may follow.
+std::string offering(tuner::Kinds kinds) {
+    std::string names;
+    for (const std::string& name : tuner::names_of(kinds)) names += (names.empty() ? "" : ",") + name;
+    return "TEXT:{" + names + "}";
+}
+
+/// The program with the keys that may follow a pruner's name.
+VerbText with_keys(VerbText verb) {
+    for (OptionText& option : verb.options) {
+        if (std::find(option.names.begin(), option.names.end(), "--pruner") == option.names.end())
+            continue;
+        for (const tuner::KindBase* kind : tuner::pruner_kinds())
+            for (const tuner::Option& row : kind->options.rows())
+                option.keys[std::string(kind->name)].push_back({row.name, row.help});
+    }
+    for (VerbText& inner : verb.verbs) inner = with_keys(std::move(inner));
+    return verb;
 }
 
 void add_study_flags(CLI::App& app, StudyFlags& flags) {
@@ -113,10 +127,10 @@ void add_study_flags(CLI::App& app, StudyFlags& flags) {
                    "begin with the best trials of this study, or of a file of `tune show --json`");
     app.add_option("--seed", flags.seed, "seed of all random choices");
     app.add_option("--sampler", flags.sampler, "what proposes points")
-        ->type_name(offering(tuner::sampler_name));
+        ->type_name(offering(tuner::sampler_kinds()));
     app.add_option("--pruner", flags.pruner,
                    "what stops trials early; settings: asha,min=1,max=90,eta=3")
-        ->type_name(offering(tuner::pruner_name));
+        ->type_name(offering(tuner::pruner_kinds()));
     app.add_option(
            "--scrape", flags.scrape,
            "a metric's name, or a pattern with a group: 'loss=([0-9.e+-]+)'; may be repeated")
@@ -217,7 +231,8 @@ void add_space(CLI::App& app, Words& words) {
         ->type_name("TEXT:{optuna,wandb,nni,katib,hyperopt}");
     verb.callback([&words] { words.verb = [&words] { return run_space(words.space); }; });
     CLI::App& schema = *app.add_subcommand("schema", "print the JSON Schema of study files");
-    schema.callback([&words] { words.verb = run_schema; });
+    schema.add_flag("--markdown", words.schema.markdown, "as a page of every key and option");
+    schema.callback([&words] { words.verb = [&words] { return run_schema(words.schema); }; });
 }
 
 void add_agent(CLI::App& app, Words& words) {
@@ -382,7 +397,7 @@ void add_pruners(CLI::App& app, Words& words) {
                     "this one, as `run` takes it: asha,min=1,eta=3; may be repeated (default: the "
                     "usual ones)")
         ->allow_extra_args(false)
-        ->type_name(offering(tuner::pruner_name));
+        ->type_name(offering(tuner::pruner_kinds()));
     add_source(verb, pruners);
     verb.callback([&words] { words.verb = [&words] { return run_pruners(words.pruners); }; });
 }
@@ -422,7 +437,7 @@ void add_texts(CLI::App& app, Words& words) {
 /// What the completion script asks: one candidate a line, its summary after a tab.
 int print_completions(const CLI::App& app, const std::vector<std::string>& words) {
     std::string out;
-    for (const Candidate& one : completions(describe(app), words, study_names))
+    for (const Candidate& one : completions(with_keys(describe(app)), words, study_names))
         out += one.word + "\t" + one.summary.substr(0, one.summary.find('\n')) + "\n";
     print(out);
     return kExitOk;
