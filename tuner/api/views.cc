@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tuner/sampler/auto_choice.h"
 #include "tuner/study/trial/lineage.h"
 
 namespace tune::tuner {
@@ -109,7 +108,8 @@ Json study_json(const Study& study) {
                  {"best", best_json(study, study.best())}};
     if (config.budget.cost) json["cost"] = study.paid();
     if (whole.contains("warm_start")) json["warm_start"] = std::move(whole["warm_start"]);
-    if (config.sampler.type == SamplerType::kAuto) json["sampler_choice"] = choice_text(config);
+    if (std::string outlook = sampler_outlook(config); !outlook.empty())
+        json["sampler_choice"] = std::move(outlook);
     for (const char* key : {"space_order", "forbid", "derive", "initial"})
         if (whole.contains(key)) json[key] = std::move(whole[key]);
     if (!config.constraints.empty()) json["constraints"] = to_json(config.constraints);

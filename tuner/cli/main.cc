@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <cstring>
@@ -27,6 +28,7 @@
 #include "tuner/cli/terminal/output.h"
 #include "tuner/cli/transfer/transfer_commands.h"
 #include "tuner/config/study_config.h"
+#include "tuner/options/option_table.h"
 #include "tuner/plots/plots.h"
 #include "tuner/space/wording.h"
 
@@ -72,11 +74,25 @@ struct ParsedArguments {
     ExportCommand export_;
     AlertCommand alert;
     SpaceCommand space;
+    SchemaCommand schema;
     ViewArguments view;
     TrialArguments trial;
     std::string shell;
     std::function<int()> verb;
 };
+
+/// The program with the keys that may follow a pruner's name.
+VerbText with_keys(VerbText verb) {
+    for (OptionText& option : verb.options) {
+        if (std::find(option.names.begin(), option.names.end(), "--pruner") == option.names.end())
+            continue;
+        for (const tuner::KindBase* kind : tuner::pruner_kinds())
+            for (const tuner::Option& row : kind->options.rows())
+                option.keys[std::string(kind->name)].push_back({row.name, row.help});
+    }
+    for (VerbText& inner : verb.verbs) inner = with_keys(std::move(inner));
+    return verb;
+}
 
 void add_study_flags(CLI::App& app, StudyFlags& flags) {
     app.add_option("words", flags.words, "study.yaml and/or parameters NAME=SPEC");
@@ -103,10 +119,10 @@ void add_study_flags(CLI::App& app, StudyFlags& flags) {
         "start from the best trials of this study, or of a file from `tune show --json`");
     app.add_option("--seed", flags.seed, "seed of the random number generators");
     app.add_option("--sampler", flags.sampler, "the algorithm that proposes points")
-        ->type_name(offering(tuner::sampler_name));
+        ->type_name(offering(tuner::sampler_kinds()));
     app.add_option("--pruner", flags.pruner,
                    "the rule that stops trials early; with settings: asha,min=1,max=90,eta=3")
-        ->type_name(offering(tuner::pruner_name));
+        ->type_name(offering(tuner::pruner_kinds()));
     app.add_option("--scrape", flags.scrape,
                    "read a metric from the output: its name, or a pattern with a group: "
                    "'loss=([0-9.e+-]+)'; repeatable")
@@ -211,7 +227,9 @@ void add_space(CLI::App& app, ParsedArguments& parsed) {
         ->type_name("TEXT:{optuna,wandb,nni,katib,hyperopt}");
     verb.callback([&parsed] { parsed.verb = [&parsed] { return run_space(parsed.space); }; });
     CLI::App& schema = *app.add_subcommand("schema", "print the JSON Schema of study files");
-    schema.callback([&parsed] { parsed.verb = run_schema; });
+    schema.add_flag("--markdown", parsed.schema.markdown,
+                    "print a Markdown page of every key and option");
+    schema.callback([&parsed] { parsed.verb = [&parsed] { return run_schema(parsed.schema); }; });
 }
 
 void add_agent(CLI::App& app, ParsedArguments& parsed) {
@@ -346,7 +364,7 @@ void add_texts(CLI::App& app, ParsedArguments& parsed) {
 /// What the completion script asks: one candidate a line, its summary after a tab.
 int print_completions(const CLI::App& app, const std::vector<std::string>& words) {
     std::string out;
-    for (const Candidate& one : completions(describe(app), words, study_names))
+    for (const Candidate& one : completions(with_keys(describe(app)), words, study_names))
         out += one.word + "\t" + one.summary.substr(0, one.summary.find('\n')) + "\n";
     print(out);
     return kExitOk;

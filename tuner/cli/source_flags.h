@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "tuner/cli/options.h"
+#include "tuner/options/chosen.h"
 
 namespace tune::cli {
 
@@ -19,14 +20,13 @@ void add_source(CLI::App& verb, Command& command) {
     verb.add_flag("--json", command.json, "print JSON");
 }
 
-/// The type of an option whose values are names of `Enum`, for help and completion. Its reader
+/// The type of an option whose values are names of kinds, for help and completion. Its reader
 /// checks them: it knows more of what may follow.
-template <class Enum>
-std::string offering(std::string_view (*name_of)(Enum)) {
-    std::string type = "TEXT:{";
-    for (int i = 0; name_of(static_cast<Enum>(i)) != "?"; ++i)
-        type += (i == 0 ? "" : ",") + std::string(name_of(static_cast<Enum>(i)));
-    return type + "}";
+inline std::string offering(tuner::Kinds kinds) {
+    std::string names;
+    for (const std::string& name : tuner::names_of(kinds))
+        names += (names.empty() ? "" : ",") + name;
+    return "TEXT:{" + names + "}";
 }
 
 /// A check whose bounds stand in its error, not in every help text.

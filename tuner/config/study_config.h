@@ -14,20 +14,16 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "tuner/options/duration.h"
+#include "tuner/pruner/pruner_config.h"
+#include "tuner/sampler/sampler_config.h"
+#include "tuner/space/goal.h"
 #include "tuner/space/space.h"
 
 namespace tune::tuner {
 
 /// Largest study file. 10,000 parameters are about 1 MB.
 inline constexpr std::size_t kStudyBytesMax = 8u << 20;
-
-/// Seeds above 2^53 would lose digits in JSON readers that hold numbers as doubles.
-inline constexpr std::uint64_t kSeedMax = (std::uint64_t{1} << 53) - 1;
-
-/// Trials of one study.
-inline constexpr std::uint64_t kTrialsMax = 10'000'000;
-
-enum class Goal { kMinimize, kMaximize };
 
 /// How a run's metric history becomes the trial's value.
 enum class Take { kBest, kLast, kMeanLast };
@@ -55,124 +51,6 @@ struct ConstraintConfig {
     std::optional<double> max = {};
 
     [[nodiscard]] bool operator==(const ConstraintConfig&) const = default;
-};
-
-enum class SamplerType { kRandom, kGrid, kQmc, kTpe, kGp, kCmaes, kAuto, kNsga2, kNsga3, kPbt };
-
-/// How two parents make a child (nsga2, nsga3).
-enum class Crossover { kUniform, kBlxAlpha, kSbx };
-
-/// Whose rules TPE follows (tuner/README.md says what they are).
-enum class TpePreset { kTune, kOptuna5, kOptuna4, kHyperopt, kWatanabe };
-
-/// Whether gp distorts its numbers so that one length scale fits all of a range.
-enum class Warp { kAuto, kOn, kOff };
-
-/// What happens when a sampler proposes a point of a finite space that a trial has had.
-enum class Duplicates {
-    kResample,  // another one is drawn; the study ends when there is none
-    kAllow,     // it is run again: for noisy objectives
-    kReuse      // the trial gets the known value without running
-};
-
-/// How constraints enter TPE: infeasible trials rank after all others in one model (kJoint,
-/// Optuna's rule), or each constraint has a model of its own (kEach, c-TPE).
-enum class ConstraintRule { kJoint, kEach };
-
-/// Population based training. Steps are what the command counts: epochs, updates.
-struct PbtConfig {
-    std::int64_t interval = 1;           // steps of a trial
-    std::int64_t warmup = 0;             // steps of a member's first trial; 0: as `interval`
-    std::int64_t max = 0;                // no trial goes beyond this step; 0: no end
-    double quantile = 0.25;              // so many of the worst continue one of so many of the best
-    double resample_probability = 0.25;  // of a new draw, each parameter of those
-    std::vector<double> factors = {0.8, 1.2};  // else the value times one of these
-
-    [[nodiscard]] bool operator==(const PbtConfig&) const = default;
-};
-
-/// The steps of a trial: it trains from the one to the other.
-struct Steps {
-    std::int64_t from = 0;
-    std::int64_t to = 0;
-};
-/// Of the trial with so many before it in its lineage.
-[[nodiscard]] Steps steps_of(const PbtConfig& config, int generation);
-
-struct SamplerConfig {
-    SamplerType type = SamplerType::kTpe;
-    std::optional<std::uint64_t> seed;  // none: the study draws one and records it
-    int startup = 10;                   // tpe, gp: trials before the model is used
-    int candidates = 24;                // tpe: points drawn a suggestion
-    TpePreset preset = TpePreset::kTune;
-    int window = 10'000;               // tpe: bad trials in the model, the latest; 0: all
-    Warp warp = Warp::kAuto;           // gp, auto: kAuto: where the values favour it
-    std::optional<double> noise = {};  // gp, auto: deviation of one value; none: learnt
-    int points = 0;                    // grid: values of a continuous parameter; 0: refuse it
-    // nsga2, nsga3
-    int population = 50;  // trials of a generation; pbt: members
-    Crossover crossover = Crossover::kUniform;
-    double crossover_probability = 0.9;  // else the child is a copy of one parent
-    double swap_probability = 0.5;       // kUniform: of the other parent's value
-    std::optional<double> mutation_probability =
-        {};             // of a new draw, each parameter; none: 1/count
-    int divisions = 3;  // nsga3: of an axis between reference points
-    Duplicates duplicates = Duplicates::kResample;
-    ConstraintRule constraints = ConstraintRule::kJoint;  // tpe
-    PbtConfig pbt = {};
-
-    [[nodiscard]] bool operator==(const SamplerConfig&) const = default;
-};
-
-enum class PrunerType {
-    kNone,
-    kMedian,
-    kPercentile,
-    kRunningPercentile,  // against running trials too, with guards, as in Ax
-    kAsha,
-    kHyperband,
-    kThreshold,
-    kWilcoxon,
-    kPatience,  // its one part decides, once a trial has stopped improving
-    kAny,       // one of its parts says prune
-    kAll        // each of its parts does
-};
-
-/// Pruners within pruners, counted from the outermost.
-inline constexpr int kPrunerDepthMax = 4;
-/// Parts of one any or all.
-inline constexpr std::size_t kPrunerPartsMax = 8;
-
-struct PrunerConfig {
-    PrunerType type = PrunerType::kNone;
-    // median, percentile, running_percentile, threshold
-    double percentile = 50;     // percentiles: the share of trials kept, 0..100
-    int startup = 5;            // complete trials before anything is pruned
-    std::int64_t warmup = 0;    // no trial is pruned at a step below this
-    std::int64_t interval = 1;  // steps between two checks
-    int min_trials = 1;         // values at a step below which nothing is pruned there
-    // asha, hyperband
-    std::int64_t min = 0;  // first rung in steps; 0: from the longest complete trial ("auto")
-    std::int64_t max = 0;  // no rung at or above this step; 0: no end (hyperband: auto)
-    int eta = 4;           // each rung keeps one of eta
-    int rate = 0;          // early stopping rate: the first rung is at min * eta^rate
-    int bootstrap = 0;     // values a rung needs before it promotes
-    // running_percentile
-    std::int64_t until = 0;  // no trial is pruned above this step; 0: no end
-    int keep_best = 1;       // trials among the best so many at a step are never pruned there
-    // threshold: values outside are pruned
-    std::optional<double> lower = {};
-    std::optional<double> upper = {};
-    // wilcoxon
-    double p = 0.1;         // pruned when "no worse than the best trial" is less probable
-    int startup_steps = 2;  // steps shared with the best trial before anything is pruned
-    // patience
-    int wait = 0;  // reports without improvement
-    double min_delta = 0;
-    // patience: at most one; any, all: at least one
-    std::vector<PrunerConfig> of = {};
-
-    [[nodiscard]] bool operator==(const PrunerConfig&) const = default;
 };
 
 /// What all trials together may cost.
@@ -303,8 +181,6 @@ struct StudySource {
 /// The pieces of a study's JSON, for answers that show only them.
 [[nodiscard]] Json to_json(const MetricConfig& metric);
 [[nodiscard]] Json to_json(const std::vector<ConstraintConfig>& constraints);
-[[nodiscard]] Json to_json(const SamplerConfig& sampler);
-[[nodiscard]] Json to_json(const PrunerConfig& pruner);
 [[nodiscard]] Json to_json(const BudgetConfig& budget);
 [[nodiscard]] Json to_json(const WarmStartConfig& warm_start);
 
@@ -314,6 +190,12 @@ struct StudySource {
 
 /// All objectives, the first one first.
 [[nodiscard]] std::vector<MetricConfig> metrics_of(const StudyConfig& config);
+
+/// What samplers make of them.
+[[nodiscard]] Objectives objectives_of(const StudyConfig& config);
+
+/// What the sampler makes of the study, as one sentence; empty where its name says it all.
+[[nodiscard]] std::string sampler_outlook(const StudyConfig& config);
 
 /// How far each of `values` (one a constraint, in order) lies beyond its bounds; 0: within.
 [[nodiscard]] std::vector<double> violations_of(const std::vector<ConstraintConfig>& constraints,
@@ -331,20 +213,8 @@ struct StudySource {
 /// "val_loss:min,latency_ms:min": as above for each objective, which replace those of `config`.
 [[nodiscard]] Result<void> parse_metrics_flag(std::string_view text, StudyConfig& config);
 
-/// "90", "90s", "1h30m", "250ms", "2d" in milliseconds; a bare number is seconds.
-[[nodiscard]] Result<std::int64_t> parse_duration_ms(std::string_view text);
-
-/// "1h30m"; the shortest text that parse_duration_ms reads back.
-[[nodiscard]] std::string duration_text(std::int64_t duration_ms);
-
 [[nodiscard]] std::string_view goal_name(Goal goal);              // "min", "max"
 [[nodiscard]] std::string take_name(const MetricConfig& metric);  // "best", "last", "mean_last_5"
-[[nodiscard]] std::string_view sampler_name(SamplerType type);    // "random", "tpe"
-[[nodiscard]] std::string_view preset_name(TpePreset preset);     // "optuna5", "hyperopt"
-[[nodiscard]] std::string_view constraint_rule_name(ConstraintRule rule);  // "joint", "each"
-[[nodiscard]] std::string_view crossover_name(Crossover crossover);  // "uniform", "blx_alpha", ...
-[[nodiscard]] std::string_view duplicates_name(Duplicates duplicates);  // "resample", "allow", ...
-[[nodiscard]] std::string_view pruner_name(PrunerType type);            // "none", "median", ...
 [[nodiscard]] std::string_view retry_name(RetryOn end);                 // "preempted", "oom", ...
 
 }  // namespace tune::tuner

@@ -2,15 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "tuner/config/fields.h"
 #include "tuner/config/study_sections.h"
 #include "tuner/config/study_words.h"
+#include "tuner/options/fields.h"
+#include "tuner/sampler/sampler_kind.h"
 #include "tuner/space/wording.h"
 
 namespace tune::tuner {
 namespace {
+
+constexpr double kFinite = std::numeric_limits<double>::max();
+constexpr std::size_t kStepNameBytesMax = 100;
 
 Result<void> read_goal(const Fields& fields, MetricConfig& metric) {
     const Node* goal = fields.find("goal");
@@ -33,6 +39,55 @@ Result<void> read_name(const Fields& fields, MetricConfig& metric) {
     return {};
 }
 
+Result<void> read_take(const Fields& fields, MetricConfig& metric) {
+    const Node* take = fields.find("take");
+    if (take == nullptr ||
+        (take->type == Node::Type::kString && take_from_name(take->text, metric)))
+        return {};
+    return fault_at(
+        take->place, fields.path_of("take"),
+        "expected best, last or mean_last_N (N from 1 to 1000), found " + describe(*take));
+}
+
+constexpr const char* kNameSchema = R"({"type": "string", "minLength": 1, "maxLength": 250})";
+
+OptionTable metric_rows() {
+    TableOf<MetricConfig> table;
+    table
+        .custom("name",
+                {.type = "text",
+                 .schema = kNameSchema,
+                 .api = "text",
+                 .read = read_name,
+                 .write = [](const MetricConfig& metric,
+                             Json& json) { json["name"] = metric.name; },
+                 .is_always_written = true},
+                "of the metric that trials report")
+        .needed();
+    table.custom("goal",
+                 {.type = "min or max",
+                  .schema = R"({"enum": ["min", "max", "minimize", "maximize"]})",
+                  .api = "enum(min|max)",
+                  .read = read_goal,
+                  .write = [](const MetricConfig& metric,
+                              Json& json) { json["goal"] = std::string(goal_name(metric.goal)); },
+                  .is_always_written = true},
+                 "which way is better");
+    table.text("step", &MetricConfig::step, kStepNameBytesMax,
+               "what a step is called (epoch); shown, not interpreted");
+    table.custom(
+        "take",
+        {.type = "best, last or mean_last_N",
+         .schema =
+             R"({"type": "string", "pattern": "^(best|last|mean_last_([1-9][0-9]{0,2}|1000))$"})",
+         .api = "text",
+         .read = read_take,
+         .write = [](const MetricConfig& metric, Json& json) { json["take"] = take_name(metric); },
+         .is_always_written = true},
+        "how the history of a trial becomes its value; N from 1 to 1000");
+    return table;
+}
+
 Result<MetricConfig> read_objective(const Node& node, const std::string& path) {
     MetricConfig metric;
     if (node.type == Node::Type::kString) {
@@ -40,51 +95,71 @@ Result<MetricConfig> read_objective(const Node& node, const std::string& path) {
         if (!parsed) return fault_at(node.place, path, parsed.error().message);
         return metric;
     }
-    TUNE_TRY(fields, Fields::open(node, path, {"name", "goal", "step", "take"}));
-    TUNE_TRY_VOID(read_name(fields, metric));
-    TUNE_TRY_VOID(read_goal(fields, metric));
-    TUNE_TRY_VOID(fields.text("step", metric.step, 100));
-    if (const Node* take = fields.find("take");
-        take != nullptr &&
-        (take->type != Node::Type::kString || !take_from_name(take->text, metric)))
-        return fault_at(
-            take->place, fields.path_of("take"),
-            "expected best, last or mean_last_N (N from 1 to 1000), found " + describe(*take));
+    TUNE_TRY(fields, Fields::open(node, path, metric_options().names()));
+    TUNE_TRY_VOID(metric_options().read(fields, &metric));
     return metric;
 }
 
-Result<void> read_bound(const Fields& fields, std::string_view key, std::optional<double>& bound) {
-    if (fields.find(key) == nullptr) return {};
-    double value = 0;
-    constexpr double kFinite = std::numeric_limits<double>::max();
-    TUNE_TRY_VOID(fields.number(key, value, -kFinite, kFinite));
-    bound = value;
-    return {};
+Result<void> read_bounded_name(const Fields& fields, ConstraintConfig& constraint) {
+    TUNE_TRY_VOID(read_name(fields, constraint.metric));
+    if (!constraint.metric.name.empty()) return {};
+    return fault_at(fields.node().place, fields.path(),
+                    "'name' is missing: the metric that is bounded");
 }
 
-Result<ConstraintConfig> read_constraint(const Node& node, const std::string& path) {
-    TUNE_TRY(fields, Fields::open(node, path, {"name", "min", "max", "take"}));
-    ConstraintConfig constraint;
-    constraint.metric.take = Take::kLast;
-    TUNE_TRY_VOID(read_name(fields, constraint.metric));
-    if (constraint.metric.name.empty())
-        return fault_at(node.place, path, "'name' is missing: the metric that is bounded");
-    TUNE_TRY_VOID(read_bound(fields, "min", constraint.min));
-    TUNE_TRY_VOID(read_bound(fields, "max", constraint.max));
+Result<void> check_bounds(const Fields& fields, ConstraintConfig& constraint) {
     if (!constraint.min && !constraint.max)
-        return fault_at(node.place, path,
+        return fault_at(fields.node().place, fields.path(),
                         "a constraint needs a bound: min, max or both, such as {name: " +
                             constraint.metric.name + ", max: 20}");
     if (constraint.min && constraint.max && *constraint.min > *constraint.max)
-        return fault_at(node.place, path, "min is above max: no trial could be feasible");
+        return fault_at(fields.node().place, fields.path(),
+                        "min is above max: no trial could be feasible");
     const Node* take = fields.find("take");
-    if (take == nullptr) return constraint;
+    if (take == nullptr) return {};
     const bool is_known =
         take->type == Node::Type::kString && take_from_name(take->text, constraint.metric);
-    if (!is_known || constraint.metric.take == Take::kBest)
-        return fault_at(
-            take->place, fields.path_of("take"),
-            "expected last or mean_last_N (N from 1 to 1000), found " + describe(*take));
+    if (is_known && constraint.metric.take != Take::kBest) return {};
+    return fault_at(take->place, fields.path_of("take"),
+                    "expected last or mean_last_N (N from 1 to 1000), found " + describe(*take));
+}
+
+OptionTable constraint_rows() {
+    TableOf<ConstraintConfig> table;
+    table
+        .custom("name",
+                {.type = "text",
+                 .schema = kNameSchema,
+                 .api = "text",
+                 .read = read_bounded_name,
+                 .write = [](const ConstraintConfig& constraint,
+                             Json& json) { json["name"] = constraint.metric.name; },
+                 .is_always_written = true},
+                "of the metric that is bounded")
+        .needed();
+    table.number("min", &ConstraintConfig::min, -kFinite, kFinite, "lowest feasible value");
+    table.number("max", &ConstraintConfig::max, -kFinite, kFinite, "highest feasible value");
+    table
+        .custom("take",
+                {.type = "last or mean_last_N",
+                 .schema =
+                     R"({"type": "string", "pattern": "^(last|mean_last_([1-9][0-9]{0,2}|1000))$"})",
+                 .api = "text",
+                 .read = [](const Fields&, ConstraintConfig&) { return Result<void>(); },
+                 .write = [](const ConstraintConfig& constraint,
+                             Json& json) { json["take"] = take_name(constraint.metric); },
+                 .is_always_written = true},
+                "how the history of a trial becomes the value; N from 1 to 1000")
+        .defaults_to("last");
+    table.check(check_bounds);
+    return table;
+}
+
+Result<ConstraintConfig> read_constraint(const Node& node, const std::string& path) {
+    TUNE_TRY(fields, Fields::open(node, path, constraint_options().names()));
+    ConstraintConfig constraint;
+    constraint.metric.take = Take::kLast;
+    TUNE_TRY_VOID(constraint_options().read(fields, &constraint));
     return constraint;
 }
 
@@ -97,6 +172,16 @@ Error bad(std::string_view path, const std::string& message) {
 }
 
 }  // namespace
+
+const OptionTable& metric_options() {
+    static const OptionTable kOptions = metric_rows();
+    return kOptions;
+}
+
+const OptionTable& constraint_options() {
+    static const OptionTable kOptions = constraint_rows();
+    return kOptions;
+}
 
 Result<void> read_metric(const Node& node, StudyConfig& config) {
     config.more_metrics.clear();
@@ -176,14 +261,12 @@ double violation_of(const std::vector<ConstraintConfig>& constraints,
 }
 
 Result<void> check_metrics(const StudyConfig& config) {
-    const bool is_several = !config.more_metrics.empty();
-    if (is_several && config.pruner.type != PrunerType::kNone)
+    const std::size_t objectives = 1 + config.more_metrics.size();
+    if (objectives > 1 && !config.pruner.is_none())
         return bad("pruner",
                    "a pruner compares trials by one value, and this study has " +
-                       std::to_string(1 + config.more_metrics.size()) +
-                       " objectives; leave the pruner out (pruner: none), or make one objective a "
+                       std::to_string(objectives) + " objectives; leave the pruner out (pruner: none), or make one objective a "
                        "constraint");
-    const std::size_t objectives = 1 + config.more_metrics.size();
     const std::size_t targets = config.budget.target.size();
     if (targets != 0 && targets != objectives)
         return bad("budget", "target has " + std::to_string(targets) +
@@ -202,41 +285,47 @@ Result<void> check_metrics(const StudyConfig& config) {
                                              std::to_string(1 + trial.more_values.size()) +
                                              " values and this study " +
                                              std::to_string(objectives) + " objectives");
-    const SamplerType type = config.sampler.type;
-    const bool has_history = config.warm_start && config.warm_start->history > 0;
-    if (type == SamplerType::kPbt && has_history)
-        return bad("warm_start.history",
-                   "the sampler pbt continues checkpoints of its own trials and learns nothing "
-                   "from another study's; leave history out (top is fine)");
-    constexpr SamplerType kTakeMore[] = {
-        SamplerType::kAuto,   SamplerType::kTpe, SamplerType::kNsga2, SamplerType::kNsga3,
-        SamplerType::kRandom, SamplerType::kQmc, SamplerType::kGrid};
-    const bool is_more = is_several || !config.constraints.empty();
-    const bool takes_more =
-        std::find(std::begin(kTakeMore), std::end(kTakeMore), type) != std::end(kTakeMore);
-    if (!takes_more && is_more)
-        return bad("sampler", "the sampler " + std::string(sampler_name(type)) +
+    const StudyShape shape{.objectives = objectives,
+                           .has_constraints = !config.constraints.empty(),
+                           .has_history = config.warm_start && config.warm_start->history > 0};
+    const SamplerKind& kind = config.sampler.kind();
+    if (kind.check_study != nullptr) TUNE_TRY_VOID(kind.check_study(config.sampler, shape));
+    if (!kind.takes_more && (shape.objectives > 1 || shape.has_constraints))
+        return bad("sampler", "the sampler " + std::string(kind.name) +
                                   " takes one objective and no constraints; use auto, tpe, nsga2 "
                                   "or nsga3 here");
-    const bool is_preset = config.sampler.preset == TpePreset::kHyperopt ||
-                           config.sampler.preset == TpePreset::kWatanabe;
-    if (is_more && is_preset)
-        return bad("sampler", "the preset " + std::string(preset_name(config.sampler.preset)) +
-                                  " takes one objective and no constraints; leave it out here");
-    const bool is_each = type == SamplerType::kTpe &&
-                         config.sampler.constraints == ConstraintRule::kEach &&
-                         !config.constraints.empty();
-    const bool is_plain =
-        config.sampler.preset == TpePreset::kTune || config.sampler.preset == TpePreset::kOptuna5;
-    if (is_each && (is_several || !is_plain))
-        return bad("sampler.constraints",
-                   "one model a constraint (each) goes with one objective and no other preset; "
-                   "leave constraints out here");
-    if (type == SamplerType::kNsga3 && !is_several)
-        return bad("sampler",
-                   "the sampler nsga3 spreads trials between several objectives, and this study "
-                   "has one; use nsga2 or tpe");
     return {};
+}
+
+Objectives objectives_of(const StudyConfig& config) {
+    std::vector<Goal> goals;
+    for (const MetricConfig& metric : metrics_of(config)) goals.push_back(metric.goal);
+    return Objectives(std::move(goals), !config.constraints.empty());
+}
+
+std::string sampler_outlook(const StudyConfig& config) {
+    const auto outlook = config.sampler.kind().outlook;
+    if (outlook == nullptr) return {};
+    return outlook(config.sampler, {.space = config.space,
+                                    .objectives = objectives_of(config),
+                                    .trials = config.budget.trials,
+                                    .parallel = config.budget.parallel.value_or(1)});
+}
+
+Json to_json(const MetricConfig& metric) {
+    Json json = Json::object();
+    metric_options().write(&metric, json);
+    return json;
+}
+
+Json to_json(const std::vector<ConstraintConfig>& constraints) {
+    Json list = Json::array();
+    for (const ConstraintConfig& constraint : constraints) {
+        Json json = Json::object();
+        constraint_options().write(&constraint, json);
+        list.push_back(std::move(json));
+    }
+    return list;
 }
 
 Result<void> parse_metrics_flag(std::string_view text, StudyConfig& config) {

@@ -1,5 +1,4 @@
-// study.yaml from the located tree: one function a key, found in one table, so that the table is
-// also the list of what is allowed.
+// study.yaml from the located tree. What is allowed is what study_sections() lists.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -7,7 +6,6 @@
 
 #include "base/text/number_text.h"
 #include "tuner/config/command_template.h"
-#include "tuner/config/fields.h"
 #include "tuner/config/study_config.h"
 #include "tuner/config/study_sections.h"
 #include "tuner/space/expression/rule_reader.h"
@@ -19,144 +17,13 @@
 namespace tune::tuner {
 namespace {
 
-constexpr std::size_t kCommandWordsMax = 10'000;
-constexpr std::size_t kWordBytesMax = 128u << 10;  // Linux: MAX_ARG_STRLEN
-constexpr std::size_t kPathBytesMax = 4096;
-
-Result<void> read_version(const Node& node, StudyConfig&) {
-    if (node.type == Node::Type::kInt && node.integer == 1) return {};
-    return fault_at(node.place, "version",
-                    "expected 1, found " + describe(node) + "; a later version needs a later tune");
-}
-
-Result<void> read_study_name(const Node& node, StudyConfig& config) {
-    TUNE_TRY_VOID(check_text(node, "study", 200));
-    const std::string& name = node.text;
-    if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
-        name.front() == ' ' || name.back() == ' ')
-        return fault_at(
-            node.place, "study",
-            "expected a name without '/', and not blank at its ends, found " + describe(node));
-    config.study = name;
-    return {};
-}
-
-Result<void> read_command(const Node& node, StudyConfig& config) {
-    if (node.type == Node::Type::kString) {
-        Result<std::vector<std::string>> words = split_command(node.text);
-        if (!words)
-            return Error{words.error().code, place_prefix(node.place) + words.error().message};
-        config.command = std::move(*words);
-    } else if (node.type == Node::Type::kList) {
-        for (const Node& item : node.items) {
-            if (item.type == Node::Type::kString) {
-                config.command.push_back(item.text);
-            } else if (item.is_scalar() && item.type != Node::Type::kNull) {
-                config.command.push_back(item.type == Node::Type::kFloat ? number_text(item.number)
-                                                                         : to_text(to_json(item)));
-            } else {
-                return fault_at(item.place, "command",
-                                "expected a word of the command, found " + describe(item) +
-                                    "; quote a word that holds braces: \"{args}\"");
-            }
-        }
-    } else {
-        return fault_at(
-            node.place, "command",
-            "expected a list such as [python, train.py, \"{args}\"], found " + describe(node));
-    }
-    if (config.command.empty() || config.command.front().empty())
-        return fault_at(node.place, "command", "the command is empty");
-    if (config.command.size() > kCommandWordsMax)
-        return fault_at(node.place, "command", "the command has more than 10000 words");
-    for (const std::string& word : config.command)
-        if (word.size() > kWordBytesMax)
-            return fault_at(node.place, "command", "a word of the command is longer than 128 kB");
-    return {};
-}
-
-Result<void> read_env(const Node& node, StudyConfig& config) {
-    if (node.type != Node::Type::kMap)
-        return fault_at(node.place, "env",
-                        "expected a map such as {NAME: value}, found " + describe(node));
-    for (const Entry& entry : node.entries) {
-        const std::string& name = entry.key;
-        if (name.empty() || name.find('=') != std::string::npos ||
-            name.find('\0') != std::string::npos || name.size() > 250)
-            return fault_at(entry.place, "env",
-                            in_quotes(name) + " is not a name for an environment variable");
-        const Node& value = entry.value;
-        if (!value.is_scalar() || value.type == Node::Type::kNull)
-            return fault_at(value.place.line != 0 ? value.place : entry.place,
-                            "env." + shortened(name),
-                            "expected a text or number, found " + describe(value));
-        std::string text = value.type == Node::Type::kString  ? value.text
-                           : value.type == Node::Type::kFloat ? number_text(value.number)
-                                                              : to_text(to_json(value));
-        if (text.size() > kWordBytesMax || text.find('\0') != std::string::npos)
-            return fault_at(value.place, "env." + shortened(name),
-                            "the value is longer than 128 kB or holds a NUL byte");
-        config.env.emplace(name, std::move(text));
-    }
-    return {};
-}
-
-Result<void> read_grace(const Node& node, StudyConfig& config) {
-    TUNE_TRY(grace_ms, duration_of(node, "grace"));
-    config.grace_ms = grace_ms;
-    return {};
-}
-
-Result<void> read_timeout(const Node& node, StudyConfig& config) {
-    TUNE_TRY(timeout_ms, duration_of(node, "timeout"));
-    if (timeout_ms <= 0) return fault_at(node.place, "timeout", "expected a duration above 0");
-    config.timeout_ms = timeout_ms;
-    return {};
-}
-
-Result<void> read_working_dir(const Node& node, StudyConfig& config) {
-    TUNE_TRY_VOID(check_text(node, "working_dir", kPathBytesMax));
-    config.working_dir = node.text;
-    return {};
-}
-
-/// Read before or after all others; see read_root.
-Result<void> skip(const Node&, StudyConfig&) {
-    return {};
-}
-
-struct Section {
-    const char* key;
-    Result<void> (*read)(const Node&, StudyConfig&);
-};
-
-constexpr Section kSections[] = {
-    {"version", read_version},
-    {"study", read_study_name},
-    {"command", read_command},
-    {"metric", read_metric},
-    {"constraints", read_constraints},
-    {"space", skip},
-    {"space_order", skip},
-    {"forbid", skip},
-    {"derive", skip},
-    {"initial", skip},
-    {"sampler", read_sampler},
-    {"pruner", read_pruner},
-    {"budget", read_budget},
-    {"retry", read_retry},
-    {"scrape", read_scrape},
-    {"grace", read_grace},
-    {"timeout", read_timeout},
-    {"env", read_env},
-    {"working_dir", read_working_dir},
-    {"warm_start", read_warm_start},
-};
+/// Of JSON only, and not offered to people.
+constexpr std::string_view kSpaceOrder = "space_order";
 
 std::vector<std::string> section_keys() {
     std::vector<std::string> keys;
-    for (const Section& section : kSections)
-        if (std::string_view(section.key) != "space_order") keys.emplace_back(section.key);
+    for (const Section& section : study_sections())
+        if (section.key != kSpaceOrder) keys.emplace_back(section.key);
     return keys;
 }
 
@@ -216,17 +83,19 @@ Result<StudyConfig> read_root(Node root, const std::vector<std::string>& inline_
     const Node* order = nullptr;
     const Node* command = nullptr;
     for (Entry& entry : root.entries) {
-        const auto section = std::find_if(std::begin(kSections), std::end(kSections),
+        const auto sections = study_sections();
+        const auto section = std::find_if(sections.begin(), sections.end(),
                                           [&](const Section& s) { return entry.key == s.key; });
-        if (section == std::end(kSections)) {
+        if (section == sections.end()) {
             return fault_at(
                 entry.place, {},
                 "unknown key " + in_quotes(entry.key) + known_words(entry.key, section_keys()));
         }
         if (entry.value.place.line == 0) entry.value.place = entry.place;
-        TUNE_TRY_VOID(section->read(entry.value, config));
+        // Those without a reader make up the space, below.
+        if (section->read != nullptr) TUNE_TRY_VOID(section->read(entry.value, config));
         if (entry.key == "command") command = &entry.value;
-        if (entry.key == "space_order") order = &entry.value;
+        if (entry.key == kSpaceOrder) order = &entry.value;
     }
     Node forbid;
     Node derive;

@@ -1,27 +1,49 @@
 #pragma once
-// The parts of study.yaml that are maps of settings. Private to tuner/space.
+// The parts of study.yaml that are maps of settings, each with the table of its keys. Private to
+// tuner/config.
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "tuner/config/study_config.h"
+#include "tuner/options/option_table.h"
 #include "tuner/space/node.h"
 
 namespace tune::tuner {
 
-/// The `type` of a section: `sampler: tpe` is short for `sampler: {type: tpe}`, and null for
-/// {type: none} where that is known.
-[[nodiscard]] Result<std::string> type_of(const Node& node, const std::string& path,
-                                          const std::vector<std::string>& known);
+[[nodiscard]] const OptionTable& metric_options();         // of MetricConfig
+[[nodiscard]] const OptionTable& constraint_options();     // of ConstraintConfig
+[[nodiscard]] const OptionTable& budget_options();         // of BudgetConfig
+[[nodiscard]] const OptionTable& cost_options();           // of CostBudget
+[[nodiscard]] const OptionTable& no_progress_options();    // of NoProgressBudget
+[[nodiscard]] const OptionTable& retry_options();          // of RetryConfig
+[[nodiscard]] const OptionTable& scrape_options();         // of ScrapeConfig
+[[nodiscard]] const OptionTable& warm_start_options();     // of WarmStartConfig
+[[nodiscard]] const OptionTable& earlier_trial_options();  // of EarlierTrial
 
 [[nodiscard]] Result<void> read_metric(const Node& node, StudyConfig& config);
 [[nodiscard]] Result<void> read_constraints(const Node& node, StudyConfig& config);
-[[nodiscard]] Result<void> read_sampler(const Node& node, StudyConfig& config);
-[[nodiscard]] Result<void> read_pruner(const Node& node, StudyConfig& config);
 [[nodiscard]] Result<void> read_budget(const Node& node, StudyConfig& config);
 [[nodiscard]] Result<void> read_warm_start(const Node& node, StudyConfig& config);
 [[nodiscard]] Result<void> read_retry(const Node& node, StudyConfig& config);
 [[nodiscard]] Result<void> read_scrape(const Node& node, StudyConfig& config);
+
+/// One number, or a list with one for each objective.
+[[nodiscard]] Result<std::vector<double>> read_numbers(const Node& node, const std::string& path);
+
+/// One key of a study.
+struct Section {
+    std::string_view key;
+    std::string_view help;
+    std::string_view schema;  // of the value, as JSON
+    Result<void> (*read)(const Node&, StudyConfig&);  // null: of the space, which is read as one
+    void (*write)(const StudyConfig&, Json&);  // sets the key, or leaves it out
+};
+
+/// All of them, in the order of the documentation.
+[[nodiscard]] std::span<const Section> study_sections();
 
 }  // namespace tune::tuner

@@ -1,5 +1,5 @@
 #pragma once
-// Words that the reader of studies shares with the flags. Private to tuner/space.
+// Words that the reader of studies shares with the flags. Private to tuner/config.
 
 #include <optional>
 #include <string>

@@ -5,14 +5,24 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tuner/pruner/pruner.h"
+#include "tuner/pruner/pruner_kind.h"
 #include "tuner/pruner/reports.h"
 
 namespace tune::tuner {
 
+struct AshaOptions {
+    std::int64_t min = 0;  // first rung in steps; 0: from the longest complete trial ("auto")
+    std::int64_t max = 0;  // no rung at or above this step; 0: no end
+    int eta = 4;           // each rung keeps one of eta
+    int rate = 0;          // early stopping rate: the first rung is at min * eta^rate
+    int bootstrap = 0;     // values a rung needs before it promotes
+
+    [[nodiscard]] bool operator==(const AshaOptions&) const = default;
+};
+
 class AshaPruner final : public Pruner {
 public:
-    AshaPruner(const PrunerConfig& config, Goal goal);
+    AshaPruner(const AshaOptions& options, Goal goal);
 
     void note(std::uint64_t number, std::int64_t step, double value) override;
     [[nodiscard]] Verdict judge(std::uint64_t number) override;
@@ -28,12 +38,23 @@ private:
     [[nodiscard]] std::int64_t rung_step(std::size_t rung) const;
     [[nodiscard]] bool promotes(const SortedValues& rung, double value) const;
 
-    PrunerConfig config_;
+    AshaOptions options_;
     double sign_;
     std::int64_t min_ = 0;  // 0: not known yet
     std::int64_t longest_complete_ = -1;
     std::unordered_map<std::uint64_t, Trial> trials_;
     std::vector<SortedValues> rungs_;  // lower is better
 };
+
+/// "asha" in a study.
+[[nodiscard]] const PrunerKind& asha_pruner();
+
+/// Adds rungs from `first` on with the trials that reach them when each keeps one of eta (Li et al.
+/// 2020), and the last step.
+void add_rungs(std::vector<Rung>& rungs, const AshaOptions& options, double first, double trials,
+               std::optional<int> bracket);
+
+/// Refuses a last step that is not above the first rung. Errors: kInvalidParameterValue.
+[[nodiscard]] Result<void> check_rungs(const Fields& fields, std::int64_t min, std::int64_t max);
 
 }  // namespace tune::tuner

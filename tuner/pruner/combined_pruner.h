@@ -5,9 +5,15 @@
 #include <memory>
 #include <vector>
 
-#include "tuner/pruner/pruner.h"
+#include "tuner/pruner/pruner_kind.h"
 
 namespace tune::tuner {
+
+struct CombinedOptions {
+    std::vector<PrunerConfig> of = {};  // at least one
+
+    [[nodiscard]] bool operator==(const CombinedOptions&) const = default;
+};
 
 class CombinedPruner final : public Pruner {
 public:
@@ -23,5 +29,23 @@ private:
     std::vector<std::unique_ptr<Pruner>> parts_;
     bool needs_all_;
 };
+
+/// "any" and "all" in a study.
+[[nodiscard]] const PrunerKind& any_pruner();
+[[nodiscard]] const PrunerKind& all_pruner();
+
+/// The list of pruners under `of`, which is there. `expectation`: the error for anything but 1 to
+/// `count_max` of them. Errors: kInvalidParameterValue.
+[[nodiscard]] Result<std::vector<PrunerConfig>> read_parts(const Fields& fields,
+                                                           std::size_t count_max,
+                                                           const std::string& expectation);
+
+/// Refuses pruners that are nested too deep. REQUIRES: there is an `of`.
+[[nodiscard]] Result<void> check_depth(const Fields& fields);
+
+void write_parts(const std::vector<PrunerConfig>& parts, Json& json);
+
+[[nodiscard]] std::vector<std::unique_ptr<Pruner>> make_parts(
+    const std::vector<PrunerConfig>& parts, const PrunerContext& context);
 
 }  // namespace tune::tuner

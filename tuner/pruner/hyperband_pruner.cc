@@ -20,6 +20,8 @@
 
 #include <cmath>
 
+#include "tuner/options/fields.h"
+
 namespace tune::tuner {
 namespace {
 
@@ -33,29 +35,91 @@ std::uint32_t crc32(std::string_view text) {
     return ~crc;
 }
 
+/// Rounded as Optuna rounds it: log(243, 3) is just below 5 there.
+int bracket_count(const HyperbandOptions& options, std::int64_t max) {
+    const double ratio = static_cast<double>(max) / static_cast<double>(options.min);
+    const double depth = std::log(ratio) / std::log(static_cast<double>(options.eta));
+    return std::max(0, static_cast<int>(std::floor(depth))) + 1;
+}
+
+/// Of the trials, in parts of the sum over all brackets.
+double share_of_bracket(const HyperbandOptions& options, int bracket, int count) {
+    const int s = count - 1 - bracket;
+    return std::ceil(count * std::pow(static_cast<double>(options.eta), s) / (s + 1));
+}
+
+OptionTable hyperband_options() {
+    TableOf<HyperbandOptions> table;
+    table.integer("min", &HyperbandOptions::min, 1, kStepMax,
+                  "step of the first rung in the first bracket");
+    table
+        .integer("max", &HyperbandOptions::max, 1, kStepMax,
+                 "last step of a trial; auto: from the first complete trial")
+        .or_word("auto");
+    table.integer("eta", &HyperbandOptions::eta, 2, 1000, "each rung keeps one of so many");
+    table.integer("bootstrap", &HyperbandOptions::bootstrap, 0, kCountMax,
+                  "values a rung needs before it promotes");
+    table.check([](const Fields& fields, HyperbandOptions& options) -> Result<void> {
+        if (options.bootstrap > 0 && options.max == 0)
+            return fault_at(fields.node().place, fields.path(),
+                            "'bootstrap' needs a fixed 'max', not auto");
+        return check_rungs(fields, options.min, options.max);
+    });
+    return table;
+}
+
+std::unique_ptr<Pruner> make_hyperband(const PrunerConfig& config, const PrunerContext& context) {
+    return std::make_unique<HyperbandPruner>(config.get<HyperbandOptions>(), context.goal,
+                                             context.study);
+}
+
+AshaOptions halving_of(const HyperbandOptions& options, int bracket) {
+    return {.min = options.min,
+            .max = 0,
+            .eta = options.eta,
+            .rate = bracket,
+            .bootstrap = options.bootstrap};
+}
+
+/// Of all brackets, which share the trials as make_brackets() does.
+std::vector<Rung> hyperband_rungs(const PrunerConfig& config, double trials) {
+    std::vector<Rung> rungs;
+    const auto& options = config.get<HyperbandOptions>();
+    if (options.max == 0) return rungs;
+    const int count = bracket_count(options, options.max);
+    double sum = 0;
+    for (int i = 0; i < count; ++i) sum += share_of_bracket(options, i, count);
+    for (int i = 0; i < count; ++i) {
+        AshaOptions halving = halving_of(options, i);
+        halving.max = options.max;
+        add_rungs(rungs, halving, static_cast<double>(options.min) * std::pow(options.eta, i),
+                  trials * share_of_bracket(options, i, count) / sum, i);
+    }
+    return rungs;
+}
+
 }  // namespace
 
-HyperbandPruner::HyperbandPruner(const PrunerConfig& config, Goal goal, std::string_view study)
-    : config_(config), goal_(goal), study_(study) {}
+const PrunerKind& hyperband_pruner() {
+    static const OptionTable kOptions = hyperband_options();
+    static const PrunerKind kKind{
+        {"hyperband", "as asha, in brackets that start at different rungs", kOptions},
+        make_hyperband,
+        hyperband_rungs,
+        {"hyperband,eta=3"}};
+    return kKind;
+}
+
+HyperbandPruner::HyperbandPruner(const HyperbandOptions& options, Goal goal,
+                                 std::string_view study)
+    : options_(options), goal_(goal), study_(study) {}
 
 void HyperbandPruner::make_brackets() {
-    const std::int64_t max = config_.max != 0 ? config_.max : longest_complete_ + 1;
-    const double ratio = static_cast<double>(max) / static_cast<double>(config_.min);
-    const double eta = config_.eta;
-    // Rounded as Optuna rounds it: log(243, 3) is just below 5 there.
-    const int count =
-        std::max(0, static_cast<int>(std::floor(std::log(ratio) / std::log(eta)))) + 1;
+    const std::int64_t max = options_.max != 0 ? options_.max : longest_complete_ + 1;
+    const int count = bracket_count(options_, max);
     for (int i = 0; i < count; ++i) {
-        PrunerConfig halving;
-        halving.type = PrunerType::kAsha;
-        halving.min = config_.min;
-        halving.eta = config_.eta;
-        halving.bootstrap = config_.bootstrap;
-        halving.rate = i;
-        const int s = count - 1 - i;
-        const auto share =
-            static_cast<std::uint64_t>(std::ceil(count * std::pow(eta, s) / (s + 1)));
-        brackets_.push_back({AshaPruner(halving, goal_), share});
+        const auto share = static_cast<std::uint64_t>(share_of_bracket(options_, i, count));
+        brackets_.push_back({AshaPruner(halving_of(options_, i), goal_), share});
         share_sum_ += share;
     }
     for (const auto& [number, reports] : waiting_)
@@ -84,7 +148,7 @@ void HyperbandPruner::note(std::uint64_t number, std::int64_t step, double value
 
 Verdict HyperbandPruner::judge(std::uint64_t number) {
     if (brackets_.empty()) {
-        if (config_.max == 0 && longest_complete_ < 0) return Verdict::kKeep;
+        if (options_.max == 0 && longest_complete_ < 0) return Verdict::kKeep;
         make_brackets();
     }
     return bracket_of(number).judge(number);

@@ -12,9 +12,18 @@
 
 namespace tune::tuner {
 
+struct HyperbandOptions {
+    std::int64_t min = 1;  // first rung of the first bracket, in steps
+    std::int64_t max = 0;  // last step; 0: from the first complete trial ("auto")
+    int eta = 3;           // each rung keeps one of eta
+    int bootstrap = 0;     // values a rung needs before it promotes
+
+    [[nodiscard]] bool operator==(const HyperbandOptions&) const = default;
+};
+
 class HyperbandPruner final : public Pruner {
 public:
-    HyperbandPruner(const PrunerConfig& config, Goal goal, std::string_view study);
+    HyperbandPruner(const HyperbandOptions& options, Goal goal, std::string_view study);
 
     void note(std::uint64_t number, std::int64_t step, double value) override;
     [[nodiscard]] Verdict judge(std::uint64_t number) override;
@@ -29,7 +38,7 @@ private:
     void make_brackets();
     [[nodiscard]] AshaPruner& bracket_of(std::uint64_t number);
 
-    PrunerConfig config_;
+    HyperbandOptions options_;
     Goal goal_;
     std::string study_;
     std::int64_t longest_complete_ = -1;

@@ -15,9 +15,56 @@
 #include "tuner/pruner/percentile_pruner.h"
 
 namespace tune::tuner {
+namespace {
 
-PercentilePruner::PercentilePruner(const PrunerConfig& config, double percentile, Goal goal)
-    : config_(config), percentile_(percentile), sign_(goal == Goal::kMinimize ? 1 : -1) {}
+/// `has_percentile`: else it is the median, and no option.
+OptionTable percentile_options(bool has_percentile) {
+    TableOf<PercentileOptions> table;
+    if (has_percentile)
+        table
+            .number("percentile", &PercentileOptions::percentile, 0, 100,
+                    "share of the complete trials that it may lie among, in percent")
+            .must_be_given("the share of trials to keep, 0 to 100");
+    table.integer("startup", &PercentileOptions::startup, 0, kCountMax,
+                  "complete trials before anything is pruned");
+    table.integer("warmup", &PercentileOptions::warmup, 0, kStepMax,
+                  "no trial is pruned at a step below this");
+    table.integer("interval", &PercentileOptions::interval, 1, kStepMax,
+                  "steps between two checks");
+    table.integer("min_trials", &PercentileOptions::min_trials, 1, kCountMax,
+                  "values at a step below which nothing is pruned there");
+    return table;
+}
+
+std::unique_ptr<Pruner> make_percentile(const PrunerConfig& config, const PrunerContext& context) {
+    return std::make_unique<PercentilePruner>(config.get<PercentileOptions>(), context.goal);
+}
+
+}  // namespace
+
+const PrunerKind& median_pruner() {
+    static const OptionTable kOptions = percentile_options(false);
+    static const PrunerKind kKind{
+        {"median", "its best value is worse than that of half the complete trials at this step",
+         kOptions},
+        make_percentile,
+        nullptr,
+        {"median"}};
+    return kKind;
+}
+
+const PrunerKind& percentile_pruner() {
+    static const OptionTable kOptions = percentile_options(true);
+    static const PrunerKind kKind{
+        {"percentile", "as median, with another share of the complete trials", kOptions},
+        make_percentile,
+        nullptr,
+        {"percentile,percentile=25"}};
+    return kKind;
+}
+
+PercentilePruner::PercentilePruner(const PercentileOptions& options, Goal goal)
+    : options_(options), sign_(goal == Goal::kMinimize ? 1 : -1) {}
 
 void PercentilePruner::note(std::uint64_t number, std::int64_t step, double value) {
     Trial& trial = trials_[number];
@@ -33,15 +80,15 @@ void PercentilePruner::note(std::uint64_t number, std::int64_t step, double valu
 Verdict PercentilePruner::judge(std::uint64_t number) {
     const Trial& trial = trials_[number];
     if (trial.reports.empty()) return Verdict::kKeep;
-    if (complete_ == 0 || complete_ < static_cast<std::size_t>(config_.startup))
+    if (complete_ == 0 || complete_ < static_cast<std::size_t>(options_.startup))
         return Verdict::kKeep;
-    if (!trial.reports.is_check_due(config_.warmup, config_.interval)) return Verdict::kKeep;
+    if (!trial.reports.is_check_due(options_.warmup, options_.interval)) return Verdict::kKeep;
     if (std::isnan(trial.best)) return Verdict::kPrune;
     const auto at = steps_.find(trial.reports.last().step);
-    if (at == steps_.end() || at->second.count < static_cast<std::size_t>(config_.min_trials))
+    if (at == steps_.end() || at->second.count < static_cast<std::size_t>(options_.min_trials))
         return Verdict::kKeep;
     // False for NaN, that is: when the others have no number here.
-    return trial.best > at->second.values.percentile(percentile_) ? Verdict::kPrune
+    return trial.best > at->second.values.percentile(options_.percentile) ? Verdict::kPrune
                                                                   : Verdict::kKeep;
 }
 

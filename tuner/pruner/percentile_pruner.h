@@ -4,15 +4,24 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "tuner/pruner/pruner.h"
+#include "tuner/pruner/pruner_kind.h"
 #include "tuner/pruner/reports.h"
 
 namespace tune::tuner {
 
+struct PercentileOptions {
+    double percentile = 50;     // the share of trials kept, 0..100
+    int startup = 5;            // complete trials before anything is pruned
+    std::int64_t warmup = 0;    // no trial is pruned at a step below this
+    std::int64_t interval = 1;  // steps between two checks
+    int min_trials = 1;         // values at a step below which nothing is pruned there
+
+    [[nodiscard]] bool operator==(const PercentileOptions&) const = default;
+};
+
 class PercentilePruner final : public Pruner {
 public:
-    /// `percentile`: the share of trials that is kept, 50 for the median.
-    PercentilePruner(const PrunerConfig& config, double percentile, Goal goal);
+    PercentilePruner(const PercentileOptions& options, Goal goal);
 
     void note(std::uint64_t number, std::int64_t step, double value) override;
     [[nodiscard]] Verdict judge(std::uint64_t number) override;
@@ -31,12 +40,15 @@ private:
         std::size_t count = 0;  // with NaN
     };
 
-    PrunerConfig config_;
-    double percentile_;
+    PercentileOptions options_;
     double sign_;
     std::size_t complete_ = 0;
     std::unordered_map<std::uint64_t, Trial> trials_;
     std::unordered_map<std::int64_t, AtStep> steps_;
 };
+
+/// "median" and "percentile" in a study.
+[[nodiscard]] const PrunerKind& median_pruner();
+[[nodiscard]] const PrunerKind& percentile_pruner();
 
 }  // namespace tune::tuner

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string_view>
 
-#include "tuner/config/study_config.h"
+#include "tuner/pruner/pruner_config.h"
 
 namespace tune::tuner {
 

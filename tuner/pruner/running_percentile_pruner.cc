@@ -14,6 +14,47 @@
 #include "tuner/pruner/running_percentile_pruner.h"
 
 namespace tune::tuner {
+namespace {
+
+OptionTable running_percentile_options() {
+    using Options = RunningPercentileOptions;
+    TableOf<Options> table;
+    table
+        .number("percentile", &Options::percentile, 0, 100,
+                "share of the trials at this step that it may lie among, in percent")
+        .must_be_given("the share of trials to keep, 0 to 100");
+    table.integer("min_trials", &Options::min_trials, 1, kCountMax,
+                  "values at a step below which nothing is pruned there");
+    table.integer("warmup", &Options::warmup, 0, kStepMax,
+                  "no trial is pruned at a step below this");
+    table
+        .integer("until", &Options::until, 0, kStepMax, "no trial is pruned above this step")
+        .brief()
+        .defaults_to("no end");
+    table.integer("interval", &Options::interval, 1, kStepMax, "steps between two checks");
+    table.integer("keep_best", &Options::keep_best, 0, kCountMax,
+                  "so many of the best trials at a step are never pruned there");
+    return table;
+}
+
+std::unique_ptr<Pruner> make_running(const PrunerConfig& config, const PrunerContext& context) {
+    return std::make_unique<RunningPercentilePruner>(config.get<RunningPercentileOptions>(),
+                                                     context.goal);
+}
+
+}  // namespace
+
+const PrunerKind& running_percentile_pruner() {
+    static const OptionTable kOptions = running_percentile_options();
+    static const PrunerKind kKind{
+        {"running_percentile",
+         "as percentile, against all trials that got to this step, running ones too (Ax)",
+         kOptions},
+        make_running,
+        nullptr,
+        {"running_percentile,percentile=50"}};
+    return kKind;
+}
 
 void RunningPercentilePruner::note(std::uint64_t number, std::int64_t step, double value) {
     Trial& trial = trials_[number];
@@ -25,15 +66,15 @@ Verdict RunningPercentilePruner::judge(std::uint64_t number) {
     const Trial& trial = trials_[number];
     if (trial.has_ended || trial.reports.empty()) return Verdict::kKeep;
     const Reports::Report last = trial.reports.last();
-    if (config_.until != 0 && last.step > config_.until) return Verdict::kKeep;
-    if (!trial.reports.is_check_due(config_.warmup, config_.interval)) return Verdict::kKeep;
+    if (options_.until != 0 && last.step > options_.until) return Verdict::kKeep;
+    if (!trial.reports.is_check_due(options_.warmup, options_.interval)) return Verdict::kKeep;
     const auto at = steps_.find(last.step);
-    if (at == steps_.end() || at->second.size() < static_cast<std::size_t>(config_.min_trials))
+    if (at == steps_.end() || at->second.size() < static_cast<std::size_t>(options_.min_trials))
         return Verdict::kKeep;
     if (std::isnan(last.value)) return Verdict::kPrune;
-    if (at->second.count_below(last.value) < static_cast<std::size_t>(config_.keep_best))
+    if (at->second.count_below(last.value) < static_cast<std::size_t>(options_.keep_best))
         return Verdict::kKeep;
-    return last.value > at->second.percentile(config_.percentile) ? Verdict::kPrune
+    return last.value > at->second.percentile(options_.percentile) ? Verdict::kPrune
                                                                   : Verdict::kKeep;
 }
 

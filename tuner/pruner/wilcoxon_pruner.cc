@@ -50,7 +50,30 @@ std::vector<double> differences(std::span<const Reports::Report> of,
     return found;
 }
 
+OptionTable wilcoxon_options() {
+    TableOf<WilcoxonOptions> table;
+    table.number("p", &WilcoxonOptions::p, 0, 1,
+                 "pruned when it is less probable than this that it is no worse");
+    table.integer("startup_steps", &WilcoxonOptions::startup_steps, 0, kCountMax,
+                  "steps shared with the best trial before anything is pruned");
+    return table;
+}
+
+std::unique_ptr<Pruner> make_wilcoxon(const PrunerConfig& config, const PrunerContext& context) {
+    return std::make_unique<WilcoxonPruner>(config.get<WilcoxonOptions>(), context.goal);
+}
+
 }  // namespace
+
+const PrunerKind& wilcoxon_pruner() {
+    static const OptionTable kOptions = wilcoxon_options();
+    static const PrunerKind kKind{
+        {"wilcoxon", "its steps (folds) are worse than the best trial's beyond chance", kOptions},
+        make_wilcoxon,
+        nullptr,
+        {"wilcoxon"}};
+    return kKind;
+}
 
 void WilcoxonPruner::note(std::uint64_t number, std::int64_t step, double value) {
     reports_[number].add(step, sign_ * value);
@@ -63,10 +86,10 @@ Verdict WilcoxonPruner::judge(std::uint64_t number) {
     const std::span<const Reports::Report> best = best_reports_.all();
     if (!are_finite(own) || !are_finite(best)) return Verdict::kKeep;
     const std::vector<double> worse_by = differences(own, best);
-    if (worse_by.size() < static_cast<std::size_t>(std::max(2, config_.startup_steps)))
+    if (worse_by.size() < static_cast<std::size_t>(std::max(2, options_.startup_steps)))
         return Verdict::kKeep;
     if (mean_of(best) >= mean_of(own)) return Verdict::kKeep;
-    return signed_rank_p(worse_by) < config_.p ? Verdict::kPrune : Verdict::kKeep;
+    return signed_rank_p(worse_by) < options_.p ? Verdict::kPrune : Verdict::kKeep;
 }
 
 void WilcoxonPruner::finish(std::uint64_t number, End end, double value) {

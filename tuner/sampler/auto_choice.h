@@ -7,10 +7,17 @@
 #include <cstdint>
 #include <string>
 
-#include "tuner/config/study_config.h"
-#include "tuner/sampler/sampler.h"
+#include "tuner/sampler/gp/gp_options.h"
 
 namespace tune::tuner {
+
+/// Of the Gaussian process; the samplers after it have none.
+struct AutoOptions {
+    Warp warp = Warp::kAuto;
+    std::optional<double> noise = {};
+
+    [[nodiscard]] bool operator==(const AutoOptions&) const = default;
+};
 
 /// A Gaussian process while it is worth its cost, CMA-ES or TPE afterwards.
 struct AutoChoice {
@@ -28,6 +35,9 @@ struct AutoChoice {
 /// One sentence for people: "gp with every fifth trial by tpe for the first 300 trials (4
 /// parameters, 1 of them a category; noise is learnt), then tpe; the budget of 100 ends before
 /// that".
-[[nodiscard]] std::string choice_text(const StudyConfig& config);
+[[nodiscard]] std::string choice_text(const AutoOptions& options, const StudyOutlook& study);
+
+/// "auto" in a study.
+[[nodiscard]] const SamplerKind& auto_sampler();
 
 }  // namespace tune::tuner

@@ -24,6 +24,9 @@
 #include <utility>
 
 #include "tuner/sampler/cma/cma_sampler.h"
+#include "tuner/sampler/gp/gp_sampler.h"
+#include "tuner/sampler/simple/random_sampler.h"
+#include "tuner/sampler/tpe/tpe_options.h"
 
 namespace tune::tuner {
 namespace {
@@ -41,9 +44,9 @@ std::string counted(std::size_t count, const std::string& noun) {
     return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-std::string noise_text(const SamplerConfig& sampler) {
-    if (!sampler.noise) return "noise is learnt";
-    return *sampler.noise > 0 ? "with noise as given" : "without noise, as given";
+std::string noise_text(const AutoOptions& options) {
+    if (!options.noise) return "noise is learnt";
+    return *options.noise > 0 ? "with noise as given" : "without noise, as given";
 }
 
 std::string parallel_text(int parallel) {
@@ -91,19 +94,69 @@ AutoChoice choose_sampler(const Space& space, const Objectives& objectives) {
     return choice;
 }
 
-std::string choice_text(const StudyConfig& config) {
-    const AutoChoice choice = choose_sampler(config.space, Objectives(config));
-    const std::optional<std::uint64_t>& trials = config.budget.trials;
+std::string choice_text(const AutoOptions& options, const StudyOutlook& study) {
+    const AutoChoice choice = choose_sampler(study.space, study.objectives);
+    const std::optional<std::uint64_t>& trials = study.trials;
     if (choice.gp_trials == 0) return "tpe (" + choice.reason + ")";
     std::string text = "gp with every fifth trial by tpe for the first " +
                        std::to_string(choice.gp_trials) + " trials (" + choice.reason + "; " +
-                       noise_text(config.sampler) + "), then ";
+                       noise_text(options) + "), then ";
     text += choice.is_cmaes_last ? "cmaes from the best one, for all are numbers, with every fifth "
                                    "by tpe"
                                  : "tpe";
-    text += parallel_text(config.budget.parallel.value_or(1));
+    text += parallel_text(study.parallel);
     if (!trials || *trials > choice.gp_trials) return text;
     return text + "; the budget of " + std::to_string(*trials) + " ends before that";
+}
+
+namespace {
+
+/// Of the range: a Gaussian process has found the region, CMA-ES is to find its lowest place.
+constexpr double kCmaSigma = 0.03;
+
+OptionTable auto_rows() {
+    TableOf<AutoOptions> table;
+    add_model_rows(table);
+    return table;
+}
+
+std::unique_ptr<Sampler> make_auto(const SamplerConfig& config, const SamplerContext& context) {
+    const auto& options = config.get<AutoOptions>();
+    const Space& space = context.space;
+    const Goal goal = context.objectives.goals.front();
+    AutoParts parts;
+    parts.choice = choose_sampler(space, context.objectives);
+    parts.later = make_tpe(tpe_within(), context);
+    if (parts.choice.gp_trials > 0)
+        parts.first = std::make_unique<GpSampler>(
+            space, GpOptions{.warp = options.warp, .noise = options.noise}, goal, context.seed);
+    if (parts.choice.is_cmaes_last)
+        parts.last = std::make_unique<CmaSampler>(
+            space, goal, context.seed,
+            std::make_unique<RandomSampler>(space, std::make_unique<CounterSource>(context.seed)),
+            CmaStart{parts.choice.gp_trials, kCmaSigma});
+    return std::make_unique<AutoSampler>(std::move(parts));
+}
+
+std::string auto_outlook(const SamplerConfig& config, const StudyOutlook& study) {
+    return choice_text(config.get<AutoOptions>(), study);
+}
+
+}  // namespace
+
+const SamplerKind& auto_sampler() {
+    static const OptionTable kOptions = auto_rows();
+    static const SamplerKind kKind = [] {
+        SamplerKind kind{{"auto",
+                          "what the space and the number of trials call for; `tune plan` says what "
+                          "and why",
+                          kOptions},
+                         make_auto};
+        kind.takes_more = true;
+        kind.outlook = auto_outlook;
+        return kind;
+    }();
+    return kKind;
 }
 
 AutoSampler::AutoSampler(AutoParts parts) : parts_(std::move(parts)) {}

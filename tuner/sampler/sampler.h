@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "tuner/config/study_config.h"
 #include "tuner/sampler/pbt/origin.h"
+#include "tuner/sampler/sampler_config.h"
 #include "tuner/space/space.h"
 
 namespace tune::tuner {
@@ -40,17 +40,6 @@ struct Observation {
     double last_value = 0;                       // kPruned: the value at last_step; may be NaN
     std::vector<double> violations = {};  // kComplete: `violation`, one a constraint, in order
     std::optional<Origin> origin = {};    // in any state: what origin() said of it
-};
-
-/// What a study's values mean. One goal without constraints is what every sampler takes; which take
-/// more says check_metrics (study_config.h).
-struct Objectives {
-    std::vector<Goal> goals;      // at least one; Observation::value is of the first
-    bool is_constrained = false;  // Observation::violation says something
-
-    // NOLINTNEXTLINE(google-explicit-constructor): one goal is the usual case.
-    Objectives(Goal goal) : goals{goal} {}
-    explicit Objectives(const StudyConfig& config);
 };
 
 class Sampler {
@@ -90,6 +79,11 @@ public:
 
 /// False when is_exhausted() of such a sampler never holds.
 [[nodiscard]] bool can_be_exhausted(const Space& space, const SamplerConfig& config);
+
+/// Points that such a sampler proposes before it is exhausted; nothing: it never is, or they are
+/// too many to list. O(points).
+[[nodiscard]] std::optional<std::uint64_t> point_count(const Space& space,
+                                                       const SamplerConfig& config);
 
 /// Whether the sampler can search this space. Errors: kInvalidParameterValue saying what to change
 /// (a grid over a continuous parameter, or of too many points; CMA-ES or a Gaussian process over

@@ -18,6 +18,7 @@
 #include "tuner/space/prior.h"
 #include "tuner/space/reachable.h"
 #include "tuner/space/space_check.h"
+#include "tuner/space/spec_keys.h"
 #include "tuner/space/wording.h"
 
 namespace tune::tuner {
@@ -195,14 +196,9 @@ private:
 
     static Result<void> read_options(const Node& spec, Draft& draft) {
         Parameter& p = draft.parameter;
-        const std::string kind(kind_name(p.kind));
-        std::vector<std::string> known = {kind};
-        if (draft.is_short_prior) known = {"low", "high"};
-        if (p.kind == Kind::kFloat || p.kind == Kind::kInt)
-            known.insert(known.end(), {"log", "step", "normal", "lognormal"});
-        if (p.kind == Kind::kChoice) known.push_back("weights");
-        if (p.kind != Kind::kConst) known.push_back("init");
-        known.push_back("when");
+        std::vector<std::string> known;
+        for (const SpecKey& key : spec_keys(p.kind, draft.is_short_prior))
+            known.emplace_back(key.name);
         TUNE_TRY_VOID(expect_keys(spec, draft.path, known));
         if (const Node* log = spec.find("log")) {
             if (log->type != Node::Type::kBool)

@@ -393,7 +393,7 @@ Sampler& Study::sampler() {
 }
 
 std::unique_ptr<Sampler> Study::new_sampler(const Space& space, const SamplerConfig& config) const {
-    return make_sampler(space, config, Objectives(config_), identity_.seed,
+    return make_sampler(space, config, objectives_of(config_), identity_.seed,
                         warm_history(config_, space));
 }
 
@@ -484,7 +484,7 @@ void Study::restore_next(Trial trial, bool is_written) {
     trials_.push_back(std::move(trial));
     consider_best(trials_.back());
     population_.note(trials_.back());
-    if (config_.pruner.type != PrunerType::kNone) history_known_ = false;
+    if (!config_.pruner.is_none()) history_known_ = false;
 }
 
 bool Study::needs_history() const {

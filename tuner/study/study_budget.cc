@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text/number_text.h"
+#include "tuner/sampler/pbt/pbt_options.h"
 #include "tuner/study/study.h"
 
 namespace tune::tuner {
@@ -13,7 +14,7 @@ namespace tune::tuner {
 /// Made from the trials where it is not there: after a restart, or when the budget was changed.
 BudgetWatch& Study::watch() {
     if (watch_) return *watch_;
-    watch_.emplace(config_.budget, Objectives(config_).goals);
+    watch_.emplace(config_.budget, objectives_of(config_).goals);
     std::vector<const Trial*> ended;
     for (const Trial& trial : trials_) {
         watch_->pay(trial.cost);
@@ -103,9 +104,9 @@ bool Study::complete_if_done(std::int64_t now_ms) {
         return true;
     }
     if (queued_.empty() && is_space_used()) {
-        if (config_.sampler.type == SamplerType::kPbt)
+        if (const auto* pbt = config_.sampler.get_if<PbtOptions>())
             complete_with(StudyEnd::kSteps, "every member of the population has trained to step " +
-                                                std::to_string(config_.sampler.pbt.max));
+                                                std::to_string(pbt->max));
         else
             complete_with(StudyEnd::kSpace, "every point of the space has been tried");
         return true;

@@ -46,7 +46,7 @@ void Study::reconfigure(StudyConfig config) {
     config_ = std::move(config);
     if (!other_pruner) return;
     pruner_ = make_pruner(config_.pruner, config_.metric.goal, config_.study);
-    history_known_ = trials_.empty() || config_.pruner.type == PrunerType::kNone;
+    history_known_ = trials_.empty() || config_.pruner.is_none();
     ++pruner_version_;
     history_.clear();
     history_sent_ = 0;

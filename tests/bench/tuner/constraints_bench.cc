@@ -19,6 +19,7 @@
 
 #include "base/json.h"
 #include "tuner/sampler/sampler.h"
+#include "tuner/sampler/tpe/tpe_options.h"
 
 namespace tune::tuner {
 namespace {
@@ -78,14 +79,13 @@ std::vector<Problem> problems() {
              [](const Values& u) { return Values(3, 0.7 - u[0]); }}};
 }
 
-double gap_of(const Problem& problem, SamplerType type, ConstraintRule rule, std::uint64_t seed,
+double gap_of(const Problem& problem, std::string_view type, ConstraintRule rule, std::uint64_t seed,
               std::uint64_t trials) {
     Json spec = Json::object();
     for (std::size_t i = 0; i < problem.parameters; ++i)
         spec["x" + std::to_string(10 + i)] = {{"float", {0, 1}}};
-    SamplerConfig config;
-    config.type = type;
-    config.constraints = rule;
+    SamplerConfig config = sampler_named(type);
+    config.edit<TpeOptions>().constraints = rule;
     Objectives objectives(Goal::kMinimize);
     objectives.is_constrained = true;
     const auto sampler = make_sampler(Space::from_json(spec).value(), config, objectives, seed);
@@ -111,9 +111,9 @@ void run(std::uint64_t trials, std::uint64_t seeds) {
     for (const Problem& problem : problems()) {
         std::printf("%-12s", problem.name);
         std::vector<Values> gaps;
-        for (const auto& [type, rule] : {std::pair(SamplerType::kRandom, ConstraintRule::kJoint),
-                                         std::pair(SamplerType::kTpe, ConstraintRule::kJoint),
-                                         std::pair(SamplerType::kTpe, ConstraintRule::kEach)}) {
+        for (const auto& [type, rule] : {std::pair("random", ConstraintRule::kJoint),
+                                         std::pair("tpe", ConstraintRule::kJoint),
+                                         std::pair("tpe", ConstraintRule::kEach)}) {
             Values& found = gaps.emplace_back();
             double sum = 0;
             double squares = 0;
@@ -126,7 +126,7 @@ void run(std::uint64_t trials, std::uint64_t seeds) {
             const double mean = sum / count;
             const double variance = std::max(0.0, squares / count - mean * mean);
             std::printf("  %s %.5f +- %.5f",
-                        type == SamplerType::kRandom
+                        type == "random"
                             ? "random"
                             : std::string(constraint_rule_name(rule)).c_str(),
                         mean, std::sqrt(variance / std::max(1.0, count - 1)));

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tuner/sampler/sampler.h"
+#include "tuner/config/study_config.h"
 
 namespace {
 

@@ -29,6 +29,7 @@
 
 #include "tests/bench/tuner/finite_problems.h"
 #include "tuner/sampler/sampler.h"
+#include "tuner/config/study_config.h"
 
 namespace tune::tuner {
 namespace {
@@ -281,8 +282,7 @@ Outcome run(const Problem& problem, const std::string& word, const Schedule& sch
 
 /// The median of one random draw.
 double random_median(const Problem& problem) {
-    SamplerConfig config;
-    config.type = SamplerType::kRandom;
+    SamplerConfig config = sampler_named("random");
     config.duplicates = Duplicates::kAllow;
     const auto sampler = make_sampler(problem.space, config, Goal::kMinimize, 99);
     std::vector<double> values;

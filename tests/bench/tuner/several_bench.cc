@@ -39,14 +39,13 @@ std::vector<Problem> problems() {
             {"c2dtlz2", 12, 3, 2.5, bench::dtlz2, bench::c2dtlz2}};
 }
 
-double volume_of(const Problem& problem, SamplerType type, std::uint64_t seed,
+double volume_of(const Problem& problem, std::string_view type, std::uint64_t seed,
                  std::uint64_t trials) {
     Json spec = Json::object();
     for (std::size_t i = 0; i < problem.parameters; ++i)
         spec["x" + std::to_string(10 + i)] = {{"float", {0, 1}}};
     const Space space = Space::from_json(spec).value();
-    SamplerConfig config;
-    config.type = type;
+    SamplerConfig config = sampler_named(type);
     Objectives objectives(Goal::kMinimize);
     objectives.goals.assign(problem.objectives, Goal::kMinimize);
     objectives.is_constrained = problem.violation != nullptr;
@@ -71,8 +70,8 @@ double volume_of(const Problem& problem, SamplerType type, std::uint64_t seed,
 
 void run(std::uint64_t trials, std::uint64_t seeds) {
     for (const Problem& problem : problems())
-        for (const SamplerType type :
-             {SamplerType::kRandom, SamplerType::kTpe, SamplerType::kNsga2, SamplerType::kNsga3})
+        for (const char* const type :
+             {"random", "tpe", "nsga2", "nsga3"})
             for (std::uint64_t seed = 0; seed < seeds; ++seed) {
                 const auto begin = std::chrono::steady_clock::now();
                 const double volume = volume_of(problem, type, seed, trials);

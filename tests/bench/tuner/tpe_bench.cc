@@ -89,9 +89,8 @@ void print(const std::string& name, double value, const char* unit, const char* 
     std::fflush(stdout);
 }
 
-std::unique_ptr<Sampler> make(const Space& space, SamplerType type = SamplerType::kTpe) {
-    SamplerConfig config;
-    config.type = type;
+std::unique_ptr<Sampler> make(const Space& space, std::string_view type = "tpe") {
+    SamplerConfig config = sampler_named(type);
     return make_sampler(space, config, Goal::kMinimize, 0);
 }
 
@@ -140,7 +139,7 @@ void measure_huge(const std::string& label, const Space& space) {
     malloc_trim(0);  // what was freed before must not serve here unseen
     const double before = resident_bytes();
     const std::unique_ptr<Sampler> sampler = make(space);
-    const std::unique_ptr<Sampler> draws = make(space, SamplerType::kRandom);
+    const std::unique_ptr<Sampler> draws = make(space, "random");
     for (std::uint64_t number = 0; number < kTrials; ++number) {
         Observation observation;
         observation.number = number;

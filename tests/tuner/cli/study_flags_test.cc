@@ -1,4 +1,5 @@
 #include "tuner/cli/study_flags.h"
+#include "tuner/pruner/asha_pruner.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,10 +51,10 @@ TEST_F(StudyFlagsTest, WordsAndFlagsMakeAStudyWithoutAFile) {
     EXPECT_EQ(config->budget.time_ms, 7'200'000);
     EXPECT_EQ(config->metric.name, "val_loss");
     EXPECT_EQ(config->metric.goal, tuner::Goal::kMaximize);
-    EXPECT_EQ(config->sampler.type, tuner::SamplerType::kRandom);
+    EXPECT_EQ(config->sampler.name(), "random");
     EXPECT_EQ(config->sampler.seed, 9u);
-    EXPECT_EQ(config->pruner.type, tuner::PrunerType::kAsha);
-    EXPECT_EQ(config->pruner.eta, 3);
+    EXPECT_EQ(config->pruner.name(), "asha");
+    EXPECT_EQ(config->pruner.get<tuner::AshaOptions>().eta, 3);
     ASSERT_EQ(config->scrape.size(), 1u);
 }
 
@@ -71,7 +72,7 @@ TEST_F(StudyFlagsTest, FlagsWinOverTheFileAndKeepTheRest) {
     EXPECT_EQ(config->study, "digits");
     EXPECT_EQ(config->budget.trials, 11u);
     EXPECT_EQ(config->budget.gpus_per_trial, 1);
-    EXPECT_EQ(config->sampler.type, tuner::SamplerType::kRandom);
+    EXPECT_EQ(config->sampler.name(), "random");
     EXPECT_EQ(config->sampler.seed, 5u);
     EXPECT_EQ(config->space[*config->space.find("zz")].high, 9);
     EXPECT_EQ(config->space[0].name, "lr") << "the order of declaration stays";

@@ -7,6 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tuner/pruner/hyperband_pruner.h"
+#include "tuner/pruner/percentile_pruner.h"
+#include "tuner/sampler/pbt/pbt_options.h"
+#include "tuner/sampler/tpe/tpe_options.h"
 #include "tuner/config/study_config.h"
 
 namespace tune::tuner {
@@ -77,8 +81,8 @@ parameters:
 )");
     EXPECT_EQ(made.study.metric.name, "validation_loss");
     EXPECT_EQ(made.study.command, (std::vector<std::string>{"python", "train.py", "{args}"}));
-    EXPECT_EQ(made.study.sampler.type, SamplerType::kGp);
-    EXPECT_EQ(made.study.pruner.min, 3);
+    EXPECT_EQ(made.study.sampler.name(), "gp");
+    EXPECT_EQ(made.study.pruner.get<AshaOptions>().min, 3);
     EXPECT_EQ(made.study.budget.trials, 40u);
     EXPECT_EQ(made.study.budget.target, std::vector<double>{0.25});
     const Space& space = made.study.space;
@@ -171,11 +175,11 @@ tuner:
 assessor: {name: Medianstop, classArgs: {optimize_mode: minimize, start_step: 7}}
 )");
     EXPECT_EQ(made.study.sampler.seed, 12u);
-    EXPECT_EQ(made.study.sampler.startup, 15);
-    EXPECT_EQ(made.study.sampler.candidates, 30);
-    EXPECT_EQ(made.study.pruner.type, PrunerType::kMedian);
-    EXPECT_EQ(made.study.pruner.warmup, 7);
-    EXPECT_EQ(made.study.pruner.startup, 1);
+    EXPECT_EQ(made.study.sampler.get<TpeOptions>().startup, 15);
+    EXPECT_EQ(made.study.sampler.get<TpeOptions>().candidates, 30);
+    EXPECT_EQ(made.study.pruner.name(), "median");
+    EXPECT_EQ(made.study.pruner.get<PercentileOptions>().warmup, 7);
+    EXPECT_EQ(made.study.pruner.get<PercentileOptions>().startup, 1);
     EXPECT_NE(made.text.find("not carried over: tuner.classArgs.tpe_args.gamma"), std::string::npos)
         << made.text;
     EXPECT_NE(made.text.find("line 9, column 11: median: compares with"), std::string::npos)
@@ -202,7 +206,7 @@ trainingService: {platform: local}
     EXPECT_EQ(made.study.metric.goal, Goal::kMaximize);
     EXPECT_EQ(made.study.budget.parallel, 2);
     EXPECT_EQ(made.study.budget.time_ms, 3'600'000);
-    EXPECT_EQ(made.study.pruner.type, PrunerType::kMedian);
+    EXPECT_EQ(made.study.pruner.name(), "median");
     EXPECT_NE(made.text.find("not carried over: trainingService"), std::string::npos);
     EXPECT_NE(error_of("searchSpaceFile: search_space.json\n").find("give that one"),
               std::string::npos);
@@ -262,7 +266,7 @@ TEST(Katib, Experiment) {
     EXPECT_EQ(made.study.study, "random");
     EXPECT_EQ(made.study.command, (std::vector<std::string>{"python3", "/opt/mnist.py", "--lr={lr}",
                                                             "--momentum={momentum}"}));
-    EXPECT_EQ(made.study.sampler.type, SamplerType::kGp);
+    EXPECT_EQ(made.study.sampler.name(), "gp");
     EXPECT_EQ(made.study.budget.trials, 12u);
     const Json space = made.study.space.to_json();
     EXPECT_EQ(space["lr"], (Json{{"float", {0.01, 0.05}}, {"log", true}}));
@@ -301,18 +305,18 @@ TEST(Katib, SettingsOfTheAlgorithmAndOfEarlyStopping) {
     EXPECT_EQ(stop.study.metric.goal, Goal::kMaximize);
     EXPECT_EQ(stop.study.budget.target, std::vector<double>{0.99});
     EXPECT_EQ(stop.study.sampler.seed, 5u);
-    EXPECT_EQ(stop.study.sampler.candidates, 40);
-    EXPECT_EQ(stop.study.pruner.type, PrunerType::kMedian);
-    EXPECT_EQ(stop.study.pruner.startup, 1);
-    EXPECT_EQ(stop.study.pruner.warmup, 2);
+    EXPECT_EQ(stop.study.sampler.get<TpeOptions>().candidates, 40);
+    EXPECT_EQ(stop.study.pruner.name(), "median");
+    EXPECT_EQ(stop.study.pruner.get<PercentileOptions>().startup, 1);
+    EXPECT_EQ(stop.study.pruner.get<PercentileOptions>().warmup, 2);
     for (const char* said :
          {"not carried over: spec.algorithm.algorithmSettings.gamma", "median: compares with",
           "not carried over: spec.objective.additionalMetricNames"})
         EXPECT_NE(stop.text.find(said), std::string::npos) << said << "\n" << stop.text;
 
     const Translated bare = katib_with("  earlyStopping: {algorithmName: medianstop}\n");
-    EXPECT_EQ(bare.study.pruner.startup, 3) << "Katib's defaults";
-    EXPECT_EQ(bare.study.pruner.warmup, 4);
+    EXPECT_EQ(bare.study.pruner.get<PercentileOptions>().startup, 3) << "Katib's defaults";
+    EXPECT_EQ(bare.study.pruner.get<PercentileOptions>().warmup, 4);
 
     const Translated band = katib_with(R"(
   algorithm:
@@ -322,10 +326,10 @@ TEST(Katib, SettingsOfTheAlgorithmAndOfEarlyStopping) {
       - {name: eta, value: "2"}
       - {name: r_l, value: "9"}
 )");
-    EXPECT_EQ(band.study.sampler.type, SamplerType::kRandom);
-    EXPECT_EQ(band.study.pruner.type, PrunerType::kHyperband);
-    EXPECT_EQ(band.study.pruner.eta, 2);
-    EXPECT_EQ(band.study.pruner.max, 9);
+    EXPECT_EQ(band.study.sampler.name(), "random");
+    EXPECT_EQ(band.study.pruner.name(), "hyperband");
+    EXPECT_EQ(band.study.pruner.get<HyperbandOptions>().eta, 2);
+    EXPECT_EQ(band.study.pruner.get<HyperbandOptions>().max, 9);
     for (const char* said : {"hyperband: trials are pruned by the steps", "resource_name"})
         EXPECT_NE(band.text.find(said), std::string::npos) << band.text;
 
@@ -337,11 +341,10 @@ TEST(Katib, SettingsOfTheAlgorithmAndOfEarlyStopping) {
       - {name: truncation_threshold, value: "0.4"}
       - {name: suggestion_trial_dir, value: /opt}
 )");
-    EXPECT_EQ(pbt.study.sampler.type, SamplerType::kPbt);
-    EXPECT_EQ(pbt.study.sampler.population, 12);
-    EXPECT_EQ(pbt.study.sampler.pbt.quantile, 0.4);
-    EXPECT_EQ(katib_with("  algorithm: {algorithmName: cmaes}\n").study.sampler.type,
-              SamplerType::kCmaes);
+    EXPECT_EQ(pbt.study.sampler.name(), "pbt");
+    EXPECT_EQ(pbt.study.sampler.get<PbtOptions>().population, 12);
+    EXPECT_EQ(pbt.study.sampler.get<PbtOptions>().quantile, 0.4);
+    EXPECT_EQ(katib_with("  algorithm: {algorithmName: cmaes}\n").study.sampler.name(), "cmaes");
 }
 
 TEST(Katib, Refused) {

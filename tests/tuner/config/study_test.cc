@@ -1,4 +1,8 @@
 #include "tuner/config/study_config.h"
+#include "tuner/pruner/asha_pruner.h"
+#include "tuner/sampler/auto_choice.h"
+#include "tuner/sampler/gp/gp_options.h"
+#include "tuner/sampler/tpe/tpe_options.h"
 
 #include <gtest/gtest.h>
 
@@ -50,10 +54,13 @@ TEST(Study, ReadsTheWholeSchema) {
     EXPECT_EQ(c.space.size(), 9u);
     EXPECT_EQ(c.space[0].name, "opt");  // the order of the file
     EXPECT_EQ(c.space[7].init, 4.0);
-    EXPECT_EQ(c.sampler, (SamplerConfig{SamplerType::kTpe, 7, 10, 24}));
-    EXPECT_EQ(c.pruner.type, PrunerType::kAsha);
-    EXPECT_EQ(c.pruner.eta, 3);
-    EXPECT_EQ(c.pruner.max, 90);
+    SamplerConfig sampler = sampler_named("tpe");
+    sampler.seed = 7;
+    EXPECT_EQ(sampler.get<TpeOptions>(), (TpeOptions{.startup = 10, .candidates = 24}));
+    EXPECT_EQ(c.sampler, sampler);
+    EXPECT_EQ(c.pruner.name(), "asha");
+    EXPECT_EQ(c.pruner.get<AshaOptions>().eta, 3);
+    EXPECT_EQ(c.pruner.get<AshaOptions>().max, 90);
     EXPECT_EQ(c.budget, (BudgetConfig{200, 12 * 3'600'000, 8, 1, 2}));
     EXPECT_EQ(c.retry, (RetryConfig{2, {RetryOn::kPreempted, RetryOn::kOom}}));
     EXPECT_EQ(c.scrape, (std::vector<ScrapeConfig>{{"", "val_loss"}, {"acc", "acc ([0-9.]+)"}}));
@@ -93,9 +100,9 @@ TEST(Study, JsonFilesMayHaveComments) {
 
 TEST(Study, ShortForms) {
     EXPECT_EQ(read("metric: acc:max").metric.goal, Goal::kMaximize);
-    EXPECT_EQ(read("sampler: random").sampler.type, SamplerType::kRandom);
-    EXPECT_EQ(read("pruner: median").pruner.type, PrunerType::kMedian);
-    EXPECT_EQ(read("pruner: ~").pruner.type, PrunerType::kNone);
+    EXPECT_EQ(read("sampler: random").sampler.name(), "random");
+    EXPECT_EQ(read("pruner: median").pruner.name(), "median");
+    EXPECT_EQ(read("pruner: ~").pruner.name(), "none");
     EXPECT_EQ(read("command: python 'my train.py' --x").command,
               (std::vector<std::string>{"python", "my train.py", "--x"}));
     EXPECT_EQ(read("command: [sleep, 1, 0.5]").command,
@@ -105,15 +112,18 @@ TEST(Study, ShortForms) {
     EXPECT_TRUE(read("# nothing\n") == StudyConfig{});
 }
 
+std::pair<Warp, std::optional<double>> warp_and_noise(const SamplerConfig& sampler) {
+    if (const auto* gp = sampler.get_if<GpOptions>()) return {gp->warp, gp->noise};
+    return {sampler.get<AutoOptions>().warp, sampler.get<AutoOptions>().noise};
+}
+
 TEST(Study, SettingsOfTheGaussianProcessComeBack) {
     for (const char* type : {"gp", "auto"}) {
         const std::string words = std::string("sampler: {type: ") + type;
         const StudyConfig plain = read(words + ", warp: auto, noise: auto}");
-        EXPECT_EQ(plain.sampler.warp, Warp::kAuto);
-        EXPECT_FALSE(plain.sampler.noise);
+        EXPECT_EQ(warp_and_noise(plain.sampler), std::pair(Warp::kAuto, std::optional<double>()));
         const StudyConfig set = read(words + ", warp: on, noise: 0.25}");
-        EXPECT_EQ(set.sampler.warp, Warp::kOn);
-        EXPECT_EQ(set.sampler.noise, 0.25);
+        EXPECT_EQ(warp_and_noise(set.sampler), std::pair(Warp::kOn, std::optional(0.25)));
         for (const StudyConfig& config : {plain, set, read(words + ", warp: off, noise: 0}")})
             EXPECT_TRUE(
                 study_config_from_json({{"sampler", to_json(config.sampler)}}).value().sampler ==

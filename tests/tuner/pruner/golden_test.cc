@@ -7,6 +7,7 @@
 
 #include "base/system/file.h"
 #include "tuner/pruner/pruner.h"
+#include "tuner/config/study_config.h"
 
 namespace tune::tuner {
 namespace {

@@ -11,6 +11,7 @@
 
 #include "tuner/pruner/pruner.h"
 #include "tuner/pruner/signed_rank.h"
+#include "tuner/config/study_config.h"
 
 namespace tune::tuner {
 namespace {

@@ -1,4 +1,6 @@
 #include "tuner/pruner/pruner.h"
+#include "tuner/pruner/asha_pruner.h"
+#include "tuner/pruner/percentile_pruner.h"
 
 #include <gtest/gtest.h>
 
@@ -14,17 +16,15 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 PrunerConfig median(int startup = 1) {
-    PrunerConfig config;
-    config.type = PrunerType::kMedian;
-    config.startup = startup;
+    PrunerConfig config = pruner_named("median");
+    config.edit<PercentileOptions>().startup = startup;
     return config;
 }
 
 PrunerConfig asha(std::int64_t min, int eta) {
-    PrunerConfig config;
-    config.type = PrunerType::kAsha;
-    config.min = min;
-    config.eta = eta;
+    PrunerConfig config = pruner_named("asha");
+    config.edit<AshaOptions>().min = min;
+    config.edit<AshaOptions>().eta = eta;
     return config;
 }
 
@@ -127,9 +127,8 @@ TEST(Median, ReportsAfterTheEndAreIgnored) {
 }
 
 TEST(Percentile, KeepsTheGivenShare) {
-    PrunerConfig config = median();
-    config.type = PrunerType::kPercentile;
-    config.percentile = 25;
+    const PrunerConfig config(percentile_pruner(),
+                              PercentileOptions{.percentile = 25, .startup = 1});
     for (const Goal goal : {Goal::kMinimize, Goal::kMaximize}) {
         const double sign = goal == Goal::kMinimize ? 1 : -1;
         const auto pruner = make_pruner(config, goal);
@@ -176,7 +175,7 @@ TEST(Asha, AutoWaitsForACompleteTrial) {
 
 TEST(Asha, NoRungAtOrBeyondMax) {
     PrunerConfig config = asha(1, 2);
-    config.max = 4;
+    config.edit<AshaOptions>().max = 4;
     const auto pruner = make_pruner(config, Goal::kMinimize);
     for (const double value : {1.0, 0.9}) {
         const std::uint64_t number = value == 1.0 ? 0 : 1;

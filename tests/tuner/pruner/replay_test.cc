@@ -1,6 +1,7 @@
 // Studies small enough to count by hand.
 
 #include "tuner/pruner/replay.h"
+#include "tuner/pruner/percentile_pruner.h"
 
 #include <gtest/gtest.h>
 
@@ -24,9 +25,8 @@ RecordedTrial trial(std::uint64_t number, std::int64_t start_s, std::vector<doub
 }
 
 PrunerConfig median() {
-    PrunerConfig config;
-    config.type = PrunerType::kMedian;
-    config.startup = 1;
+    PrunerConfig config = pruner_named("median");
+    config.edit<PercentileOptions>().startup = 1;
     return config;
 }
 

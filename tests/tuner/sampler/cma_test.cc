@@ -74,8 +74,7 @@ TEST(CmaState, LearnsAsThePackageCmaesDoes) {
 using Loss = std::function<double(const Point&)>;
 
 std::unique_ptr<Sampler> cmaes(const Space& space, std::uint64_t seed) {
-    SamplerConfig config;
-    config.type = SamplerType::kCmaes;
+    SamplerConfig config = sampler_named("cmaes");
     return make_sampler(space, config, Goal::kMinimize, seed);
 }
 
@@ -247,8 +246,7 @@ std::vector<Observation> play(const Space& space, Sampler& sampler, std::uint64_
 TEST(CmaSampler, ResumingGivesTheSameBitsWhateverTheOrder) {
     const Space space = space_of({"x=0..1", "k=0..9:int"});
     const auto lived = cmaes(space, 8);
-    SamplerConfig config;
-    config.type = SamplerType::kCmaes;
+    SamplerConfig config = sampler_named("cmaes");
     config.duplicates = Duplicates::kAllow;
     std::vector<Observation> last = play(space, *lived, 400);
     const Point expected = lived->suggest(400);

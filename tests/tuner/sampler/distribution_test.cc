@@ -12,6 +12,8 @@
 #include "tests/tuner/sampler/statistics.h"
 #include "tuner/sampler/sampler.h"
 #include "tuner/sampler/tpe/parzen.h"
+#include "tuner/sampler/nsga/nsga_sampler.h"
+#include "tuner/sampler/tpe/tpe_options.h"
 
 namespace tune::tuner {
 namespace {
@@ -20,9 +22,8 @@ Space space_of(const std::string& json) {
     return Space::from_json(parse_json(json).value()).value();
 }
 
-SamplerConfig config_of(SamplerType type) {
-    SamplerConfig config;
-    config.type = type;
+SamplerConfig config_of(std::string_view type) {
+    SamplerConfig config = sampler_named(type);
     return config;
 }
 
@@ -44,7 +45,7 @@ TEST(GridDistribution, EachOrderOfThePointsIsEquallyLikely) {
     std::vector<double> orders(24, 0);
     for (std::uint64_t seed = 0; seed < 6000; ++seed) {
         const auto sampler =
-            make_sampler(space, config_of(SamplerType::kGrid), Goal::kMinimize, seed);
+            make_sampler(space, config_of("grid"), Goal::kMinimize, seed);
         std::vector<double> left = {0, 1, 2, 3};
         std::size_t order = 0;  // in the factorial number system
         for (std::uint64_t n = 0; n < 4; ++n) {
@@ -67,7 +68,7 @@ TEST(QmcDistribution, ScramblingMakesEachPointUniformInTheSquare) {
         std::vector<double> cells(16, 0);
         for (std::uint64_t seed = 0; seed < 4000; ++seed) {
             const Point point =
-                make_sampler(space, config_of(SamplerType::kQmc), Goal::kMinimize, seed)
+                make_sampler(space, config_of("qmc"), Goal::kMinimize, seed)
                     ->suggest(number);
             x.push_back(point[0]);
             y.push_back(point[1]);
@@ -87,8 +88,8 @@ struct OneCandidate {
     explicit OneCandidate(const std::string& parameter)
         : space(space_of("{\"x\": " + parameter + "}")),
           good({Axis::of(space[0])}, Weights::kAge, Floor::kNarrowest) {
-        SamplerConfig config = config_of(SamplerType::kTpe);
-        config.candidates = 1;
+        SamplerConfig config = config_of("tpe");
+        config.edit<TpeOptions>().candidates = 1;
         config.duplicates = Duplicates::kAllow;
         const auto sampler = make_sampler(space, config, Goal::kMinimize, 21);
         constexpr std::uint64_t kTrials = 30;  // 3 of them are good
@@ -165,11 +166,11 @@ TEST(NsgaDistribution, EachParameterIsMutatedWithItsProbabilityAndUniformly) {
     const Space space = space_of(
         R"({"a": {"float": [0, 1]}, "b": {"float": [0, 1]}, "c": {"float": [0, 1]},
             "d": {"float": [0, 1]}, "e": {"float": [0, 1]}})");
-    for (const SamplerType type : {SamplerType::kNsga2, SamplerType::kNsga3}) {
+    for (const char* const type : {"nsga2", "nsga3"}) {
         SamplerConfig config = config_of(type);
-        config.population = 2;
-        config.crossover_probability = 0;  // copies of one parent
-        config.mutation_probability = 0.3;
+        config.edit<NsgaOptions>().population = 2;
+        config.edit<NsgaOptions>().crossover_probability = 0;  // copies of one parent
+        config.edit<NsgaOptions>().mutation_probability = 0.3;
         Objectives objectives(Goal::kMinimize);
         objectives.goals.assign(2, Goal::kMinimize);
         const auto sampler = make_sampler(space, config, objectives, 3);
@@ -210,11 +211,11 @@ TEST(NsgaDistribution, EachParameterIsMutatedWithItsProbabilityAndUniformly) {
 TEST(NsgaDistribution, UniformCrossoverSwapsEachParameterWithItsProbability) {
     const Space space =
         space_of(R"({"a": {"float": [0, 1]}, "b": {"float": [0, 1]}, "c": {"float": [0, 1]}})");
-    SamplerConfig config = config_of(SamplerType::kNsga2);
-    config.population = 2;
-    config.crossover_probability = 1;
-    config.swap_probability = 0.2;
-    config.mutation_probability = 0;
+    SamplerConfig config = config_of("nsga2");
+    config.edit<NsgaOptions>().population = 2;
+    config.edit<NsgaOptions>().crossover_probability = 1;
+    config.edit<NsgaOptions>().swap_probability = 0.2;
+    config.edit<NsgaOptions>().mutation_probability = 0;
     Objectives objectives(Goal::kMinimize);
     objectives.goals.assign(2, Goal::kMinimize);
     const auto sampler = make_sampler(space, config, objectives, 3);

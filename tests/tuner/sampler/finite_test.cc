@@ -10,6 +10,7 @@
 
 #include "tuner/sampler/sampler.h"
 #include "tuner/sampler/simple/finite_points.h"
+#include "tuner/config/study_config.h"
 
 namespace tune::tuner {
 namespace {

@@ -74,11 +74,11 @@ TEST_P(Golden, EverySuggestionIsOptunas) {
     objectives.goals.clear();
     for (const Json& goal : goals)
         objectives.goals.push_back(goal == "min" ? Goal::kMinimize : Goal::kMaximize);
-    SamplerConfig config;
+    TpeOptions options;
     const bool is_old = golden.value("preset", "optuna5") == "optuna4";
-    config.preset = is_old ? TpePreset::kOptuna4 : TpePreset::kOptuna5;
+    options.preset = is_old ? TpePreset::kOptuna4 : TpePreset::kOptuna5;
     TpeSampler sampler(
-        space, config, objectives,
+        space, options, objectives,
         TpeSources{std::make_unique<NumpySource>(seed), std::make_unique<NumpySource>(seed)});
     std::map<std::uint64_t, Point> points;
     for (const Json& event : golden.at("events")) {

@@ -12,6 +12,7 @@
 
 #include "tests/tuner/sampler/statistics.h"
 #include "tuner/sampler/pbt/pbt_explore.h"
+#include "tuner/config/study_config.h"
 
 namespace tune::tuner {
 namespace {
@@ -27,10 +28,9 @@ Space line() {
 }
 
 SamplerConfig config_of(int population) {
-    SamplerConfig config;
-    config.type = SamplerType::kPbt;
-    config.population = population;
-    config.pbt.resample_probability = 0;
+    SamplerConfig config = sampler_named("pbt");
+    config.edit<PbtOptions>().population = population;
+    config.edit<PbtOptions>().resample_probability = 0;
     return config;
 }
 
@@ -138,13 +138,13 @@ TEST(Pbt, MaximisesWhereThatIsTheGoal) {
 
 TEST(Pbt, HalfOfThePopulationIsTheMostThatIsReplaced) {
     SamplerConfig config = config_of(5);
-    config.pbt.quantile = 0.5;  // 3 of 5 by rounding up
+    config.edit<PbtOptions>().quantile = 0.5;  // 3 of 5 by rounding up
     Study study(line(), config);
     study.round({1, 2, 3, 4, 5});
     study.round({1, 2, 3, 4, 5});
     EXPECT_EQ(study.origin(7).parent, 2u) << "the middle goes on";
     for (const std::uint64_t n : {8u, 9u}) EXPECT_LE(study.origin(n).parent, 1u);
-    config.pbt.quantile = 0;
+    config.edit<PbtOptions>().quantile = 0;
     Study without(line(), config);
     without.round({1, 2, 3, 4, 5});
     without.round({1, 2, 3, 4, 5});
@@ -192,9 +192,9 @@ TEST(Pbt, FailedAndPrunedMembersTakeOverOneOfTheBest) {
 
 TEST(Pbt, TrainsToTheLastStepAndNoFurther) {
     SamplerConfig config = config_of(2);
-    config.pbt = {.interval = 5, .warmup = 3, .max = 10, .resample_probability = 0};
+    config.edit<PbtOptions>() = {.population = 2, .interval = 5, .warmup = 3, .max = 10, .resample_probability = 0};
     const auto steps = [&](int generation) {
-        const Steps of = steps_of(config.pbt, generation);
+        const Steps of = steps_of(config.get<PbtOptions>(), generation);
         return std::vector<std::int64_t>{of.from, of.to};
     };
     EXPECT_THAT(steps(0), ElementsAre(0, 3));
@@ -230,8 +230,8 @@ TEST(Pbt, PointsOfTheUserAreTakenEvenWhenAllTrain) {
 
 TEST(Pbt, ConditionalParametersComeAndGoWithTheirChoice) {
     SamplerConfig config = config_of(6);
-    config.pbt.resample_probability = 0.8;
-    config.pbt.quantile = 0.5;
+    config.edit<PbtOptions>().resample_probability = 0.8;
+    config.edit<PbtOptions>().quantile = 0.5;
     Study study(space_of(R"({"opt": {"choice": ["sgd", "adam"]},
                              "momentum": {"float": [0, 1], "when": {"opt": "sgd"}}})"),
                 config);
@@ -262,7 +262,7 @@ TEST(Pbt, NoChangeBreaksARule) {
 
 TEST(Pbt, ASuggestionIsAFunctionOfTheSetOfObservations) {
     SamplerConfig config = config_of(5);
-    config.pbt.resample_probability = 0.25;
+    config.edit<PbtOptions>().resample_probability = 0.25;
     Study study(line(), config, Goal::kMinimize, 7);
     for (std::uint64_t n = 0; n < 60; ++n) {
         study.ask();
@@ -303,7 +303,7 @@ TEST(PbtDistribution, TheFirstGenerationIsThePrior) {
 
 TEST(PbtDistribution, FactorsAreEquallyLikelyAndResamplingHasItsShare) {
     const Space space = line();
-    PbtConfig config;
+    PbtOptions config;
     config.factors = {0.5, 0.8, 1.25};
     CounterSource source(5);
     std::vector<double> counts(4);
@@ -320,7 +320,7 @@ TEST(PbtDistribution, FactorsAreEquallyLikelyAndResamplingHasItsShare) {
 
 TEST(PbtDistribution, TheBestAreCopiedEquallyOften) {
     SamplerConfig config = config_of(40);
-    config.pbt.quantile = 0.1;
+    config.edit<PbtOptions>().quantile = 0.1;
     std::vector<double> copied(4);
     for (std::uint64_t seed = 0; seed < 500; ++seed) {
         Study study(line(), config, Goal::kMinimize, seed);
@@ -338,9 +338,8 @@ TEST(PbtDistribution, TheBestAreCopiedEquallyOften) {
 /// The example of the paper (section 4.1): weights t climb a surrogate 1.2 - h0 t0^2 - h1 t1^2
 /// whose parameters h are tuned, and what counts is 1.2 - t0^2 - t1^2. A fixed h with one of them 0
 /// leaves a weight where it began.
-double trained(SamplerType type, std::uint64_t seed) {
-    SamplerConfig config = config_of(8);
-    config.type = type;
+double trained(std::string_view type, std::uint64_t seed) {
+    const SamplerConfig config = type == "pbt" ? config_of(8) : sampler_named(type);
     const Space space = space_of(R"({"h0": {"float": [0, 1]}, "h1": {"float": [0, 1]}})");
     Study study(space, config, Goal::kMaximize, seed);
     std::vector<std::pair<double, double>> weights;
@@ -367,10 +366,10 @@ double trained(SamplerType type, std::uint64_t seed) {
 
 TEST(Pbt, CheckpointsThatAreContinuedGetFurtherThanTrialsOfTheirOwn) {
     for (const std::uint64_t seed : {1u, 2u, 3u}) {
-        const double with = trained(SamplerType::kPbt, seed);
+        const double with = trained("pbt", seed);
         // 20 intervals at the largest parameters lead to 0.99; one interval of any to -0.3.
         EXPECT_GT(with, 0.6) << seed;
-        EXPECT_LT(trained(SamplerType::kRandom, seed), 0);
+        EXPECT_LT(trained("random", seed), 0);
     }
 }
 

@@ -74,9 +74,8 @@ const std::vector<Problem>& problems() {
     return kProblems;
 }
 
-double best_of(const Problem& problem, SamplerType type, std::uint64_t seed, Goal goal) {
-    SamplerConfig config;
-    config.type = type;
+double best_of(const Problem& problem, std::string_view type, std::uint64_t seed, Goal goal) {
+    SamplerConfig config = sampler_named(type);
     const auto sampler = make_sampler(space_of(problem.words), config, goal, seed);
     double best = std::numeric_limits<double>::infinity();
     for (std::uint64_t i = 0; i < kTrials; ++i) {
@@ -101,8 +100,8 @@ TEST_P(Quality, TpeBeatsRandomSearch) {
         int wins = 0;
         double log_ratio = 0;
         for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-            const double tpe = best_of(problem, SamplerType::kTpe, seed, goal);
-            const double random = best_of(problem, SamplerType::kRandom, seed, goal);
+            const double tpe = best_of(problem, "tpe", seed, goal);
+            const double random = best_of(problem, "random", seed, goal);
             wins += tpe < random ? 1 : 0;
             log_ratio += std::log(tpe / random) / static_cast<double>(kSeeds);
         }

@@ -20,8 +20,7 @@ constexpr std::uint64_t kDraws = 20'000;
 
 std::vector<double> draws(const std::string& word, std::uint64_t seed,
                           std::uint64_t count = kDraws) {
-    SamplerConfig config;
-    config.type = SamplerType::kRandom;
+    SamplerConfig config = sampler_named("random");
     const auto sampler = make_sampler(space_of({word}), config, Goal::kMinimize, seed);
     std::vector<double> values;
     for (std::uint64_t i = 0; i < count; ++i) values.push_back(sampler->suggest(i)[0]);
@@ -125,8 +124,7 @@ TEST(Random, SteppedValuesHaveTheDecimalsOfTheStep) {
 
 TEST(Random, ATrialDependsOnSeedAndNumberOnly) {
     const Space space = space_of({"x=0..1", "y=a,b", "z=1..9:int"});
-    SamplerConfig config;
-    config.type = SamplerType::kRandom;
+    SamplerConfig config = sampler_named("random");
     const auto one = make_sampler(space, config, Goal::kMinimize, 1);
     const auto other = make_sampler(space, config, Goal::kMinimize, 1);
     const auto different = make_sampler(space, config, Goal::kMinimize, 2);
@@ -137,8 +135,7 @@ TEST(Random, ATrialDependsOnSeedAndNumberOnly) {
 }
 
 TEST(Random, AParameterKeepsItsValueWhenOthersAreAdded) {
-    SamplerConfig config;
-    config.type = SamplerType::kRandom;
+    SamplerConfig config = sampler_named("random");
     const auto small = make_sampler(space_of({"x=0..1"}), config, Goal::kMinimize, 1);
     const auto large = make_sampler(space_of({"a=1..9:int", "x=0..1"}), config, Goal::kMinimize, 1);
     EXPECT_EQ(small->suggest(4)[0], large->suggest(4)[1]);

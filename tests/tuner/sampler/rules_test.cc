@@ -9,7 +9,10 @@
 #include <set>
 
 #include "tuner/config/study_config.h"
+#include "tuner/sampler/gp/gp_options.h"
 #include "tuner/sampler/sampler.h"
+#include "tuner/sampler/simple/grid_sampler.h"
+#include "tuner/sampler/tpe/tpe_options.h"
 
 namespace tune::tuner {
 namespace {
@@ -24,8 +27,9 @@ StudyConfig read(const std::string& text) {
 
 std::unique_ptr<Sampler> sampler_of(const Space& space, const char* type, std::uint64_t seed = 7) {
     StudyConfig config = read(std::string("sampler: ") + type);
-    config.sampler.startup = 5;
-    if (config.sampler.type == SamplerType::kGrid) config.sampler.points = 5;
+    if (config.sampler.is("tpe")) config.sampler.edit<TpeOptions>().startup = 5;
+    if (config.sampler.is("gp")) config.sampler.edit<GpOptions>().startup = 5;
+    if (config.sampler.is("grid")) config.sampler.edit<GridOptions>().points = 5;
     return make_sampler(space, config.sampler, Goal::kMinimize, seed);
 }
 
@@ -247,22 +251,21 @@ TEST(Large, TenThousandParameters) {
 }
 
 TEST(Large, CmaesAndTheGaussianProcessRefuseWhatTheyCannotHandle) {
-    const auto refusal = [](int floats, const std::string& more, SamplerType type) {
+    const auto refusal = [](int floats, const std::string& more, std::string_view type) {
         std::string text = "space:\n" + more;
         for (int i = 0; i < floats; ++i) text += "  p" + std::to_string(i) + ": 0..1\n";
-        SamplerConfig config;
-        config.type = type;
+        SamplerConfig config = sampler_named(type);
         const Result<void> checked = check_sampler(read(text).space, config);
         return checked ? "" : checked.error().message;
     };
-    EXPECT_EQ(refusal(500, "", SamplerType::kGp), "");
-    EXPECT_EQ(refusal(500, "  c: {choice: [a, b]}\n", SamplerType::kCmaes), "");
-    EXPECT_EQ(refusal(501, "", SamplerType::kCmaes),
+    EXPECT_EQ(refusal(500, "", "gp"), "");
+    EXPECT_EQ(refusal(500, "  c: {choice: [a, b]}\n", "cmaes"), "");
+    EXPECT_EQ(refusal(501, "", "cmaes"),
               "sampler cmaes takes at most 500 numbers, as its work grows with their cube; the "
               "space has 501. tpe, nsga2, qmc and random have no such bound.");
-    EXPECT_NE(refusal(500, "  c: {choice: [a, b]}\n", SamplerType::kGp).find("has 501"),
+    EXPECT_NE(refusal(500, "  c: {choice: [a, b]}\n", "gp").find("has 501"),
               std::string::npos);
-    EXPECT_EQ(refusal(501, "", SamplerType::kTpe), "");
+    EXPECT_EQ(refusal(501, "", "tpe"), "");
 }
 
 TEST(OnePoint, HasItsTrialAndNoMore) {

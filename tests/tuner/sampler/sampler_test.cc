@@ -169,8 +169,7 @@ TEST(Sampler, AskingAgainForARunningTrialGivesTheSamePoint) {
 
 TEST(Sampler, StartsAtRandomUntilTenTrialsHaveFinished) {
     const Space space = space_of({"x=0..1", "c=a,b,c"});
-    SamplerConfig random;
-    random.type = SamplerType::kRandom;
+    SamplerConfig random = sampler_named("random");
     const auto baseline = make_sampler(space, random, Goal::kMinimize, 9);
     const auto tpe = make_sampler(space, SamplerConfig{}, Goal::kMinimize, 9);
     bool differs = false;
@@ -274,9 +273,8 @@ TEST(Sampler, SurvivesInfiniteValuesAndEqualPoints) {
 
 TEST(Sampler, ASpaceOfConstantsHasOnePoint) {
     const Space space = space_of({"a==1", "b==x?a=1"});
-    for (const SamplerType type : {SamplerType::kRandom, SamplerType::kTpe}) {
-        SamplerConfig config;
-        config.type = type;
+    for (const char* const type : {"random", "tpe"}) {
+        SamplerConfig config = sampler_named(type);
         const auto sampler = make_sampler(space, config, Goal::kMinimize, 1);
         EXPECT_EQ(sampler->suggest(3), (Point{0, 0}));
     }

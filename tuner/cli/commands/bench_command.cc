@@ -1,6 +1,7 @@
 // A quick look with the program's own client, which shares the machine with the server.
 
 #include "tuner/cli/commands/bench_command.h"
+#include "base/text/number_text.h"
 
 #include <linux/magic.h>
 #include <sys/statfs.h>

@@ -11,25 +11,19 @@
 #include "tuner/cli/terminal/output.h"
 #include "tuner/cli/terminal/study_text.h"
 #include "tuner/cli/terminal/terminal.h"
-#include "tuner/sampler/auto_choice.h"
+#include "tuner/pruner/pruner_kind.h"
+#include "tuner/sampler/pbt/pbt_options.h"
 #include "tuner/sampler/sampler.h"
 #include "tuner/sampler/simple/finite_points.h"
 
 namespace tune::cli {
 namespace {
 
-using tuner::PrunerConfig;
-using tuner::PrunerType;
+using tuner::Rung;
 using tuner::StudyConfig;
 
 /// More trials than this count as endless; keeps products within 2^53.
 constexpr std::int64_t kTrialsPlannedMax = 1'000'000'000'000;
-
-struct Rung {
-    std::int64_t step = 0;
-    double trials = 0;  ///< that are expected to reach it
-    int bracket = 0;    ///< of hyperband, whose brackets share the trials
-};
 
 /// Points of a finite space.
 struct SpaceSize {
@@ -55,64 +49,20 @@ std::optional<SpaceSize> space_size(const tuner::Space& space) {
     return size.points < 9e15 ? std::optional(size) : std::nullopt;
 }
 
-/// How many points the sampler can propose before the study ends because every one was tried;
-/// nothing if it never does.
-std::optional<std::uint64_t> points_until_end(const StudyConfig& config) {
-    const tuner::SamplerConfig& sampler = config.sampler;
-    if (sampler.type == tuner::SamplerType::kPbt) return std::nullopt;
-    if (!tuner::can_be_exhausted(config.space, sampler)) return std::nullopt;
-    std::vector<std::vector<double>> levels;
-    for (const tuner::Parameter& parameter : config.space.parameters()) {
-        levels.push_back(
-            tuner::levels_of(parameter, static_cast<std::size_t>(std::max(sampler.points, 0))));
-        if (levels.back().empty()) return std::nullopt;
-    }
-    const auto points = tuner::list_points(config.space, levels);
-    return points ? std::optional<std::uint64_t>(points->size()) : std::nullopt;
-}
-
 /// The study with the trials that the space leaves of its budget.
 StudyConfig bounded_by_space(const StudyConfig& config) {
     StudyConfig bounded = config;
-    if (const auto points = points_until_end(config))
+    if (const auto points = tuner::point_count(config.space, config.sampler))
         bounded.budget.trials = std::min(config.budget.trials.value_or(*points), *points);
     return bounded;
 }
 
-/// Rungs from `first` on with the trials that reach them when each keeps one of eta (Li et al.
-/// 2020).
-void add_rungs(std::vector<Rung>& rungs, const PrunerConfig& pruner, double first, double trials,
-               int bracket) {
-    for (double step = first; step < static_cast<double>(pruner.max); step *= pruner.eta) {
-        rungs.push_back({static_cast<std::int64_t>(step), trials, bracket});
-        trials /= pruner.eta;
-    }
-    rungs.push_back({pruner.max, trials, bracket});
-}
-
-/// The rungs of asha, or of all brackets of hyperband, which share the trials as
-/// tuner/pruner/hyperband_pruner.cc does. Empty: another pruner, or the rungs are found from the
-/// first complete trial.
+/// The rungs of a pruner that has some; empty also where they are found from the first complete
+/// trial.
 std::vector<Rung> rungs_of(const StudyConfig& config) {
-    std::vector<Rung> rungs;
-    const PrunerConfig& pruner = config.pruner;
-    if (pruner.min == 0 || pruner.max == 0) return rungs;
-    const auto trials = static_cast<double>(config.budget.trials.value_or(0));
-    const double eta = pruner.eta;
-    const auto min = static_cast<double>(pruner.min);
-    if (pruner.type == PrunerType::kAsha)
-        add_rungs(rungs, pruner, min * std::pow(eta, pruner.rate), trials, 0);
-    if (pruner.type != PrunerType::kHyperband) return rungs;
-    const double depth = std::log(static_cast<double>(pruner.max) / min) / std::log(eta);
-    const int count = std::max(0, static_cast<int>(std::floor(depth))) + 1;
-    std::vector<double> shares;
-    for (int i = 0; i < count; ++i)
-        shares.push_back(std::ceil(count * std::pow(eta, count - 1 - i) / (count - i)));
-    const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
-    for (int i = 0; i < count; ++i)
-        add_rungs(rungs, pruner, min * std::pow(eta, i),
-                  trials * shares[static_cast<std::size_t>(i)] / sum, i);
-    return rungs;
+    const auto rungs = config.pruner.kind().rungs;
+    if (rungs == nullptr) return {};
+    return rungs(config.pruner, static_cast<double>(config.budget.trials.value_or(0)));
 }
 
 double expected_steps(const std::vector<Rung>& rungs) {
@@ -129,8 +79,8 @@ double expected_steps(const std::vector<Rung>& rungs) {
 /// Population based training, if every member goes through every interval: a member that copies one
 /// that is ahead skips some. Without an end only the budget of trials says how many.
 Json population_json(const StudyConfig& config) {
-    const tuner::PbtConfig& pbt = config.sampler.pbt;
-    const std::int64_t members = config.sampler.population;
+    const auto& pbt = config.sampler.get<tuner::PbtOptions>();
+    const std::int64_t members = pbt.population;
     const std::int64_t first = steps_of(pbt, 0).to;
     const auto generations_to = [&](std::int64_t step) {
         return 1 + (std::max(step, first) - first + pbt.interval - 1) / pbt.interval;
@@ -171,7 +121,7 @@ void add_population_time(const StudyConfig& config, std::int64_t trial_ms, Json&
     if (population["trials_max"].is_null()) return;
     const auto trials = population["trials_max"].get<double>();
     const double places =
-        std::min(std::max(config.budget.parallel.value_or(1), 1), config.sampler.population);
+        std::min(std::max(config.budget.parallel.value_or(1), 1), config.sampler.get<tuner::PbtOptions>().population);
     const double intervals =
         population["steps_max"].get<double>() / population["interval"].get<double>();
     const double time_ms =
@@ -200,10 +150,10 @@ Json plan_json(const StudyConfig& config) {
     const std::vector<Rung> found = rungs_of(bounded);
     for (const Rung& rung : found) {
         rungs.push_back({{"step", rung.step}, {"expected_trials", rung.trials}});
-        if (config.pruner.type == PrunerType::kHyperband) rungs.back()["bracket"] = rung.bracket;
+        if (rung.bracket) rungs.back()["bracket"] = *rung.bracket;
     }
     const auto size = space_size(config.space);
-    const auto points = points_until_end(config);
+    const auto points = tuner::point_count(config.space, config.sampler);
     Json plan = {{"study", config.study},
                  {"trials", config.budget.trials ? Json(*config.budget.trials) : Json()},
                  {"parallel", config.budget.parallel ? Json(*config.budget.parallel) : Json()},
@@ -220,14 +170,14 @@ Json plan_json(const StudyConfig& config) {
                  {"points_until_end", points ? Json(*points) : Json()},
                  {"rungs", std::move(rungs)},
                  {"command", config.command}};
-    if (config.sampler.type == tuner::SamplerType::kAuto)
-        plan["sampler_choice"] = tuner::choice_text(config);
-    if (config.sampler.type == tuner::SamplerType::kPbt)
+    if (std::string outlook = tuner::sampler_outlook(config); !outlook.empty())
+        plan["sampler_choice"] = std::move(outlook);
+    if (config.sampler.get_if<tuner::PbtOptions>() != nullptr)
         plan["population"] = population_json(config);
     if (found.empty() || !bounded.budget.trials) return plan;
     plan["expected_steps"] = expected_steps(found);
     plan["steps_without_pruning"] =
-        static_cast<double>(*bounded.budget.trials * static_cast<std::uint64_t>(config.pruner.max));
+        static_cast<double>(*bounded.budget.trials * static_cast<std::uint64_t>(found.back().step));
     return plan;
 }
 
@@ -245,10 +195,9 @@ std::string population_text(const Json& population) {
            " trials (who copies one that is ahead skips an interval)\n";
 }
 
-std::string rungs_text(const Json& plan) {
+std::string rungs_text(const StudyConfig& config, const Json& plan) {
     if (plan["rungs"].empty()) {
-        const std::string type = plan["pruner"].value("type", "");
-        if (type == "asha" || type == "hyperband")
+        if (config.pruner.kind().rungs != nullptr)
             return "rungs:    found from the first complete trial (give min and max to see them)\n";
         return "";
     }
@@ -285,6 +234,24 @@ std::string trials_text(const StudyConfig& config, const Json& plan) {
            "until every point has been tried, which are " + to_text(points);
 }
 
+/// " (min 1, max 90)": the options that are not at their defaults, as a study writes them.
+std::string settings_text(const tuner::Chosen& chosen) {
+    const tuner::OptionTable& table = chosen.options();
+    const tuner::Chosen plain = chosen.with_defaults();
+    Json settings = Json::object();
+    Json defaults = Json::object();
+    table.write(chosen.address(), settings);
+    table.write(plain.address(), defaults);
+    std::string text;
+    for (const tuner::Option& option : table.rows()) {
+        const Json value = settings.value(option.name, Json());
+        if (value == defaults.value(option.name, Json())) continue;
+        text += (text.empty() ? " (" : ", ") + option.name + " " +
+                (value.is_string() ? value.get<std::string>() : to_text(value));
+    }
+    return text.empty() ? text : text + ")";
+}
+
 std::string plan_text(const StudyConfig& config, const Json& plan) {
     const auto& budget = config.budget;
     std::string text = "study:    " + config.study + "\n";
@@ -300,10 +267,10 @@ std::string plan_text(const StudyConfig& config, const Json& plan) {
                 (constraint.min && constraint.max ? "," : "") +
                 (constraint.max ? " <= " + number_text(*constraint.max) : "") + "\n";
     text +=
-        "sampler:  " + std::string(tuner::sampler_name(config.sampler.type)) +
+        "sampler:  " + std::string(config.sampler.name()) + settings_text(config.sampler) +
         (plan.contains("sampler_choice") ? ": " + plan["sampler_choice"].get<std::string>() : "") +
         "\n";
-    text += "pruner:   " + std::string(tuner::pruner_name(config.pruner.type)) + "\n";
+    text += "pruner:   " + std::string(config.pruner.name()) + settings_text(config.pruner) + "\n";
     Table space;
     space.column("parameter");
     space.column("values");
@@ -325,7 +292,7 @@ std::string plan_text(const StudyConfig& config, const Json& plan) {
         text += "\n";
     }
     if (plan.contains("population")) text += population_text(plan["population"]);
-    text += rungs_text(plan);
+    text += rungs_text(config, plan);
     if (plan.contains("expected_time_ms")) {
         const auto time_ms = plan["expected_time_ms"].get<std::int64_t>();
         text += "time:     about " + tuner::duration_text(time_ms / 1000 * 1000) + ", " +

@@ -17,17 +17,20 @@
 #include "tuner/cli/terminal/study_text.h"
 #include "tuner/cli/terminal/terminal.h"
 #include "tuner/cli/terminal/wait_line.h"
+#include "tuner/pruner/pruner_kind.h"
 #include "tuner/pruner/replay.h"
 
 namespace tune::cli {
 namespace {
 
-/// What can be used without knowing the study: defaults, and ASHA and hyperband with the eta that
-/// prunes more.
-constexpr const char* kUsual[] = {
-    "median",     "percentile,percentile=25", "running_percentile,percentile=50",
-    "asha,eta=4", "asha,min=1,eta=3",         "hyperband,eta=3",
-    "wilcoxon"};
+/// What can be used without knowing the study, as each pruner says.
+std::vector<std::string> usual_pruners() {
+    std::vector<std::string> names;
+    for (const tuner::KindBase* kind : tuner::pruner_kinds())
+        for (const std::string_view words : static_cast<const tuner::PrunerKind*>(kind)->replays)
+            names.emplace_back(words);
+    return names;
+}
 
 using Reports = std::vector<tuner::RecordedReport>;
 
@@ -181,7 +184,7 @@ std::string replays_text(const Json& answer) {
 
 Result<int> replay(const PrunersCommand& options) {
     std::vector<std::string> names = options.pruners;
-    if (names.empty()) names.assign(std::begin(kUsual), std::end(kUsual));
+    if (names.empty()) names = usual_pruners();
     std::vector<tuner::PrunerConfig> configs;
     for (const std::string& name : names) {
         TUNE_TRY(config, pruner_from_flag(name));

@@ -38,8 +38,8 @@ int run_space(const SpaceCommand& options) {
     return kExitOk;
 }
 
-int run_schema() {
-    print(std::string(tuner::study_schema()));
+int run_schema(const SchemaCommand& options) {
+    print(options.markdown ? tuner::study_options_page() : std::string(tuner::study_schema()));
     return kExitOk;
 }
 

@@ -10,10 +10,14 @@ struct SpaceCommand {
     std::string from = {};  ///< empty: detected
 };
 
+struct SchemaCommand {
+    bool markdown = false;
+};
+
 /// Prints a study.yaml made of another tuner's space.
 [[nodiscard]] int run_space(const SpaceCommand& options);
 
-/// Prints the JSON Schema of studies.
-[[nodiscard]] int run_schema();
+/// Prints the JSON Schema of studies, or the page of the documentation that says the same.
+[[nodiscard]] int run_schema(const SchemaCommand& options);
 
 }  // namespace tune::cli

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tuner/cli/source_flags.h"
-#include "tuner/config/study_config.h"
 #include "tuner/plots/plots.h"
+#include "tuner/pruner/pruner_config.h"
 
 namespace tune::cli {
 namespace {
@@ -74,7 +74,7 @@ void add_pruners(CLI::App& app, PrunersCommand& pruners, std::function<int()>& c
                     "a pruner to replay, as for `run`: asha,min=1,eta=3; repeatable (default: the "
                     "common ones)")
         ->allow_extra_args(false)
-        ->type_name(offering(tuner::pruner_name));
+        ->type_name(offering(tuner::pruner_kinds()));
     add_source(verb, pruners);
     verb.callback([&] { chosen = [&pruners] { return run_pruners(pruners); }; });
 }

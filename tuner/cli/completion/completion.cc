@@ -117,6 +117,19 @@ const OptionText* positional_at(const VerbText& verb, std::size_t index) {
     return nullptr;
 }
 
+/// After "asha,min=1,": "asha,min=1,max=" and so on, without the keys that are there.
+std::vector<Candidate> keys_after(const OptionText& option, const std::string& typed) {
+    const std::size_t last = typed.rfind(',');
+    const auto keys = option.keys.find(typed.substr(0, typed.find(',')));
+    if (last == std::string::npos || keys == option.keys.end()) return {};
+    const std::string given = typed.substr(0, last + 1);
+    std::vector<Candidate> found;
+    for (const Candidate& key : keys->second)
+        if (given.find("," + key.word + "=") == std::string::npos)
+            found.push_back({given + key.word + "=", key.summary});
+    return found;
+}
+
 }  // namespace
 
 std::string completion_script(const std::string& shell) {
@@ -141,6 +154,7 @@ std::vector<Candidate> completions(
     if (place.in_command) return found;
     const auto offer_value = [&](const OptionText& option) {
         for (const std::string& choice : option.choices) offer(choice, "");
+        for (const Candidate& key : keys_after(option, typed)) offer(key.word, key.summary);
         for (const char* one : {"study", "--study", "--warm-start", "--optuna"})
             if (has_name(option, one))
                 for (const std::string& name : studies(before)) offer(name, "study");

@@ -3,10 +3,16 @@
 // completion cannot say anything else than --help.
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 namespace tune::cli {
+
+struct Candidate {
+    std::string word = {};
+    std::string summary = {};
+};
 
 struct OptionText {
     std::vector<std::string> names = {};  // "-n", "--trials"; a positional one: its name
@@ -14,6 +20,8 @@ struct OptionText {
     std::string summary = {};
     std::string fallback = {};  // what counts when it is not given, if the parser knows it
     std::vector<std::string> choices = {};
+    /// By choice: the keys of "choice,key=value,...".
+    std::map<std::string, std::vector<Candidate>> keys = {};
     bool is_positional = false;
     bool is_required = false;
     bool is_repeated = false;
@@ -33,11 +41,6 @@ struct VerbText {
 /// The script that a shell reads once; `shell`: "bash", "zsh" or "fish", empty for others. It asks
 /// `tune __complete WORD...` at each press of Tab.
 [[nodiscard]] std::string completion_script(const std::string& shell);
-
-struct Candidate {
-    std::string word = {};
-    std::string summary = {};
-};
 
 /// What may stand in place of the last of `words` (the words after the program's name, the last one
 /// possibly empty or half typed). Nothing: the shell offers file names. `studies` is called only

@@ -24,6 +24,8 @@
 
 #include "base/check.h"
 #include "tuner/sampler/normal.h"
+#include "tuner/sampler/simple/random_sampler.h"
+#include "tuner/sampler/tpe/tpe_options.h"
 
 namespace tune::tuner {
 namespace {
@@ -228,6 +230,50 @@ Point CmaSampler::suggest(std::uint64_t number, const Point& fixed) {
         if (!is_active(given[parameters_[j]]))
             given[parameters_[j]] = space_[parameters_[j]].snap(values[j]);
     return others_->suggest(number, given);
+}
+
+// --- in a study ----------------------------------------------------------------------------------
+
+namespace {
+
+constexpr const char* kName = "cmaes";
+
+/// With TPE for what CMA-ES does not model.
+std::unique_ptr<Sampler> make_cmaes(const SamplerConfig&, const SamplerContext& context) {
+    const Space& space = context.space;
+    const Goal goal = context.objectives.goals.front();
+    const Objectives one(goal);
+    const SamplerContext inner{space, one, context.seed};
+    if (plain_number_count(space) == 0) return make_tpe(tpe_within(), inner);
+    std::unique_ptr<Sampler> others;
+    if (models_whole(space)) {
+        others = std::make_unique<RandomSampler>(space,
+                                                 std::make_unique<CounterSource>(context.seed));
+    } else {
+        others = make_tpe(tpe_within(), inner);
+    }
+    return std::make_unique<CmaSampler>(space, goal, context.seed, std::move(others));
+}
+
+Result<void> check_cmaes(const Space& space, const SamplerConfig&) {
+    return check_model_size(kName, plain_number_count(space), "numbers");
+}
+
+}  // namespace
+
+const SamplerKind& cmaes_sampler() {
+    static const OptionTable kOptions = TableOf<NoOptions>();
+    static const SamplerKind kKind = [] {
+        SamplerKind kind{{kName,
+                          "draws of a normal distribution that learns, generation by generation: "
+                          "for a thousand trials and more of numbers that depend on each other; "
+                          "tpe does the rest; at most 500 numbers",
+                          kOptions},
+                         make_cmaes};
+        kind.check_space = check_cmaes;
+        return kind;
+    }();
+    return kKind;
 }
 
 }  // namespace tune::tuner

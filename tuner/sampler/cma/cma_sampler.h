@@ -72,4 +72,7 @@ private:
     std::deque<Generation> path_;  // the latest generations
 };
 
+/// "cmaes" in a study.
+[[nodiscard]] const SamplerKind& cmaes_sampler();
+
 }  // namespace tune::tuner

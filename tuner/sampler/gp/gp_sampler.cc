@@ -166,14 +166,47 @@ WarpUse warp_use(Warp warp) {
     return WarpUse::kWhereItHelps;
 }
 
+constexpr const char* kName = "gp";
+
+OptionTable gp_rows() {
+    TableOf<GpOptions> table;
+    table.integer("startup", &GpOptions::startup, 0, kCountMax,
+                  "Sobol points before the model is used");
+    add_model_rows(table);
+    return table;
+}
+
+std::unique_ptr<Sampler> make_gp(const SamplerConfig& config, const SamplerContext& context) {
+    return std::make_unique<GpSampler>(context.space, config.get<GpOptions>(),
+                                       context.objectives.goals.front(), context.seed);
+}
+
+Result<void> check_gp(const Space& space, const SamplerConfig&) {
+    return check_model_size(kName, space.size(), "parameters");
+}
+
 }  // namespace
 
-GpSampler::GpSampler(const Space& space, const SamplerConfig& config, Goal goal, std::uint64_t seed)
+const SamplerKind& gp_sampler() {
+    static const OptionTable kOptions = gp_rows();
+    static const SamplerKind kKind = [] {
+        SamplerKind kind{{kName,
+                          "the point of greatest expected improvement under a Gaussian process: "
+                          "better than tpe with up to a few hundred trials, at some ms a trial",
+                          kOptions},
+                         make_gp};
+        kind.check_space = check_gp;
+        return kind;
+    }();
+    return kKind;
+}
+
+GpSampler::GpSampler(const Space& space, const GpOptions& options, Goal goal, std::uint64_t seed)
     : space_(space),
       goal_(goal),
-      startup_(static_cast<std::size_t>(config.startup)),
-      warp_(warp_use(config.warp)),
-      noise_(config.noise),
+      startup_(static_cast<std::size_t>(options.startup)),
+      warp_(warp_use(options.warp)),
+      noise_(options.noise),
       encoding_(space_),
       first_(space_, seed),
       source_(seed) {

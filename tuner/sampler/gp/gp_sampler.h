@@ -8,6 +8,7 @@
 
 #include "tuner/sampler/gp/encoding.h"
 #include "tuner/sampler/gp/factor.h"
+#include "tuner/sampler/gp/gp_options.h"
 #include "tuner/sampler/gp/kernel.h"
 #include "tuner/sampler/gp/search.h"
 #include "tuner/sampler/sampler.h"
@@ -18,7 +19,7 @@ namespace tune::tuner {
 
 class GpSampler final : public Sampler {
 public:
-    GpSampler(const Space& space, const SamplerConfig& config, Goal goal, std::uint64_t seed);
+    GpSampler(const Space& space, const GpOptions& options, Goal goal, std::uint64_t seed);
 
     Result<void> observe(const Observation& observation) override;
     [[nodiscard]] Point suggest(std::uint64_t number, const Point& fixed) override;

@@ -25,6 +25,7 @@
 
 #include "base/check.h"
 #include "tuner/sampler/simple/random_sampler.h"
+#include "tuner/space/node.h"
 
 namespace tune::tuner {
 namespace {
@@ -65,24 +66,94 @@ bool is_same(const Point& a, const Point& b) {
     });
 }
 
+constexpr int kPopulationMax = 100'000;
+/// Of 8 objectives 12 divisions give 50,388 reference directions, each compared with each trial.
+constexpr int kDivisionsMax = 12;
+
+OptionTable nsga_rows(NsgaVariant variant) {
+    using Options = NsgaOptions;
+    TableOf<Options> table;
+    table.integer("population", &Options::population, 2, kPopulationMax, "trials of a generation");
+    table.choice("crossover", &Options::crossover,
+                 std::vector<std::pair<std::string, Crossover>>{{"uniform", Crossover::kUniform},
+                                                                {"blx_alpha", Crossover::kBlxAlpha},
+                                                                {"sbx", Crossover::kSbx}},
+                 "how two parents make a child");
+    table.number("crossover_probability", &Options::crossover_probability, 0, 1,
+                 "else the child is a copy of one parent");
+    table.number("swap_probability", &Options::swap_probability, 0, 1,
+                 "of the other parent's value, with the crossover uniform");
+    table
+        .number("mutation_probability", &Options::mutation_probability, 0, 1,
+                "of a new draw, for each parameter")
+        .defaults_to("1 / parameters");
+    if (variant == NsgaVariant::k3)
+        table.integer("divisions", &Options::divisions, 1, kDivisionsMax,
+                      "parts of an axis between the reference directions");
+    return table;
+}
+
+template <NsgaVariant kVariant>
+std::unique_ptr<Sampler> make_nsga(const SamplerConfig& config, const SamplerContext& context) {
+    return std::make_unique<NsgaSampler>(context.space, kVariant, config.get<NsgaOptions>(),
+                                         context.objectives, context.seed);
+}
+
+Result<void> check_nsga3(const SamplerConfig&, const StudyShape& shape) {
+    if (shape.objectives > 1) return {};
+    return fault_at({}, "sampler",
+                    "the sampler nsga3 spreads trials between several objectives, and this study "
+                    "has one; use nsga2 or tpe");
+}
+
 }  // namespace
 
-NsgaSampler::NsgaSampler(const Space& space, const SamplerConfig& config, Objectives objectives,
-                         std::uint64_t seed)
+const SamplerKind& nsga2_sampler() {
+    static const OptionTable kOptions = nsga_rows(NsgaVariant::k2);
+    static const SamplerKind kKind = [] {
+        SamplerKind kind{{"nsga2",
+                          "children of two good trials, by generations of trial numbers; the least "
+                          "crowded of a front survive",
+                          kOptions},
+                         make_nsga<NsgaVariant::k2>};
+        kind.takes_more = true;
+        return kind;
+    }();
+    return kKind;
+}
+
+const SamplerKind& nsga3_sampler() {
+    static const OptionTable kOptions = nsga_rows(NsgaVariant::k3);
+    static const SamplerKind kKind = [] {
+        SamplerKind kind{{"nsga3",
+                          "as nsga2, for many objectives: those along the emptiest of the "
+                          "reference directions survive",
+                          kOptions},
+                         make_nsga<NsgaVariant::k3>};
+        kind.takes_more = true;
+        kind.check_study = check_nsga3;
+        return kind;
+    }();
+    return kKind;
+}
+
+NsgaSampler::NsgaSampler(const Space& space, NsgaVariant variant, const NsgaOptions& options,
+                         Objectives objectives, std::uint64_t seed)
     : space_(space),
-      config_(config),
+      variant_(variant),
+      options_(options),
       objectives_(std::move(objectives)),
       seed_(seed),
       groups_(groups_of(space)),
-      directions_(config.type == SamplerType::kNsga3
+      directions_(variant == NsgaVariant::k3
                       ? reference_directions(objectives_.goals.size(),
-                                             static_cast<std::size_t>(config.divisions))
+                                             static_cast<std::size_t>(options.divisions))
                       : LossTable(objectives_.goals.size())) {
-    TUNE_CHECK(config.population >= 2, "the sampler's config was checked");
+    TUNE_CHECK(options.population >= 2, "the sampler's config was checked");
 }
 
 std::uint64_t NsgaSampler::generation_of(std::uint64_t number) const {
-    return number / static_cast<std::uint64_t>(config_.population);
+    return number / static_cast<std::uint64_t>(options_.population);
 }
 
 Result<void> NsgaSampler::observe(const Observation& observation) {
@@ -111,7 +182,7 @@ const NsgaSampler::Numbers& NsgaSampler::parents_of(std::uint64_t generation) {
 /// Of the trials of `generation` and its `parents`.
 NsgaSampler::Numbers NsgaSampler::survivors(std::uint64_t generation,
                                             const Numbers& parents) const {
-    const auto size = static_cast<std::uint64_t>(config_.population);
+    const auto size = static_cast<std::uint64_t>(options_.population);
     Numbers candidates;
     Population population(objectives_.goals.size());
     const auto add = [&](std::uint64_t number, const Individual& one) {
@@ -129,7 +200,7 @@ NsgaSampler::Numbers NsgaSampler::survivors(std::uint64_t generation,
     }
     Draws draws(seed_, generation, "nsga3 niches");
     Numbers chosen;
-    for (const std::size_t row : config_.type == SamplerType::kNsga3
+    for (const std::size_t row : variant_ == NsgaVariant::k3
                                      ? select_by_directions(population, size, directions_, draws)
                                      : select_by_crowding(population, size))
         chosen.push_back(candidates[row]);
@@ -163,7 +234,7 @@ Point NsgaSampler::child(const Numbers& parents, std::uint64_t number) const {
     Point point;
     const Individual* first = nullptr;
     const Individual* second = nullptr;
-    if (draws.next() < config_.crossover_probability) {
+    if (draws.next() < options_.crossover_probability) {
         std::optional<Point> crossed_point;
         for (int pair = 1; !crossed_point; ++pair) {
             first = &tournament(parents, nullptr, draws);
@@ -180,7 +251,7 @@ Point NsgaSampler::child(const Numbers& parents, std::uint64_t number) const {
         for (const std::size_t index : group.members)
             if (!group.is_fixed && is_active(point[index])) searched.push_back(index);
     const bool is_repeat = is_same(point, first->point) || is_same(point, second->point);
-    const double probability = config_.mutation_probability.value_or(
+    const double probability = options_.mutation_probability.value_or(
         1 / static_cast<double>(std::max<std::size_t>(searched.size(), 1)));
     bool is_mutated = false;
     for (const std::size_t index : searched) {
@@ -206,15 +277,15 @@ std::optional<Point> NsgaSampler::crossed(const Individual& a, const Individual&
             continue;
         }
         const Axis axis = Axis::of(space_[index]);
-        if (axis.kind == Axis::Kind::kCategory || config_.crossover == Crossover::kUniform) {
+        if (axis.kind == Axis::Kind::kCategory || options_.crossover == Crossover::kUniform) {
             point[index] =
-                draws.next() < config_.swap_probability ? a.point[index] : b.point[index];
+                draws.next() < options_.swap_probability ? a.point[index] : b.point[index];
             continue;
         }
         const double x = axis.position(a.point[index]);
         const double y = axis.position(b.point[index]);
         double position = 0;
-        if (config_.crossover == Crossover::kSbx) {
+        if (options_.crossover == Crossover::kSbx) {
             position = sbx(x, y, axis, eta, draws);
         } else {
             const double reach = kBlxAlpha * std::abs(x - y);

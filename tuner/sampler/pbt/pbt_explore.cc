@@ -23,16 +23,16 @@ double perturbed(const Parameter& parameter, double value, const std::vector<dou
                  : snapped;
 }
 
-Point explored(const Space& space, const Point& parent, const PbtConfig& config,
+Point explored(const Space& space, const Point& parent, const PbtOptions& options,
                UniformSource& source, std::uint64_t trial) {
     Point point = parent;
     for (std::size_t i = 0; i < space.size(); ++i) {
         if (!is_active(parent[i]) || space[i].is_single()) continue;
         std::array<double, 2> uniform{};
         source.fill(trial, stream_key("explore " + space[i].name), uniform);
-        point[i] = uniform[0] < config.resample_probability
+        point[i] = uniform[0] < options.resample_probability
                        ? draw_uniform(space[i], source, trial)
-                       : perturbed(space[i], parent[i], config.factors, uniform[1]);
+                       : perturbed(space[i], parent[i], options.factors, uniform[1]);
     }
     return point;
 }

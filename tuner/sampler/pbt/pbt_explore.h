@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tuner/config/study_config.h"
+#include "tuner/sampler/pbt/pbt_options.h"
 #include "tuner/sampler/uniform.h"
 #include "tuner/space/space.h"
 
@@ -20,7 +20,7 @@ namespace tune::tuner {
 
 /// The parent's point, each of its parameters drawn anew with the resample probability and else
 /// perturbed. Inactive where the parent's is.
-[[nodiscard]] Point explored(const Space& space, const Point& parent, const PbtConfig& config,
+[[nodiscard]] Point explored(const Space& space, const Point& parent, const PbtOptions& options,
                              UniformSource& source, std::uint64_t trial);
 
 }  // namespace tune::tuner

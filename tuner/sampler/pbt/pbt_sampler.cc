@@ -36,14 +36,14 @@ constexpr int kTurnsMax = 32;
 
 }  // namespace
 
-PbtSampler::PbtSampler(const Space& space, const SamplerConfig& config, Goal goal,
+PbtSampler::PbtSampler(const Space& space, const PbtOptions& options, Goal goal,
                        std::uint64_t seed)
     : space_(space),
-      config_(config),
+      options_(options),
       goal_(goal),
       seed_(seed),
       groups_(groups_of(space)),
-      members_(static_cast<std::size_t>(config.population)) {}
+      members_(static_cast<std::size_t>(options.population)) {}
 
 Result<void> PbtSampler::observe(const Observation& observation) {
     if (observation.state != Observation::State::kGone)
@@ -54,7 +54,7 @@ Result<void> PbtSampler::observe(const Observation& observation) {
     }
     // A population may have become smaller since the trial was asked.
     const bool is_member = observation.origin && observation.origin->member >= 0 &&
-                           observation.origin->member < config_.population;
+                           observation.origin->member < options_.population;
     if (!is_member) return {};
     Seen seen{.number = observation.number,
               .state = observation.state,
@@ -81,8 +81,8 @@ const PbtSampler::Seen* PbtSampler::last_complete(std::size_t member) const {
 }
 
 bool PbtSampler::is_finished(const Seen& seen) const {
-    const std::int64_t max = config_.pbt.max;
-    return max != 0 && steps_of(config_.pbt, seen.origin.generation).to >= max;
+    const std::int64_t max = options_.max;
+    return max != 0 && steps_of(options_, seen.origin.generation).to >= max;
 }
 
 /// Whether the member may train now: it does not train, and has not come to the end.
@@ -123,7 +123,7 @@ std::vector<const PbtSampler::Seen*> PbtSampler::ranked() const {
 
 /// Source: ray 2, tune/schedulers/pbt.py, _quantiles.
 std::size_t PbtSampler::quantile_size(std::size_t known) const {
-    const double share = std::ceil(static_cast<double>(known) * config_.pbt.quantile);
+    const double share = std::ceil(static_cast<double>(known) * options_.quantile);
     return std::min(static_cast<std::size_t>(share), known / 2);
 }
 
@@ -173,7 +173,7 @@ Point PbtSampler::inherited(const Plan& plan, std::uint64_t number, const Point&
     for (int turn = 0; plan.explores && turn < kTurnsMax; ++turn) {
         CounterSource source(
             turn == 0 ? seed_ : seed_ ^ stream_key("explore again " + std::to_string(turn)));
-        const Point start = explored(space_, parent, config_.pbt, source, number);
+        const Point start = explored(space_, parent, options_, source, number);
         Point point = compose_from(space_, groups_, fixed, start, source, number);
         if (!space_.is_forbidden(point)) return point;
     }

@@ -9,14 +9,14 @@
 
 #include "tuner/sampler/layout.h"
 #include "tuner/sampler/nsga/nsga_selection.h"
+#include "tuner/sampler/pbt/pbt_options.h"
 #include "tuner/sampler/sampler.h"
 
 namespace tune::tuner {
 
 class PbtSampler final : public Sampler {
 public:
-    /// REQUIRES: config.type is kPbt and was checked.
-    PbtSampler(const Space& space, const SamplerConfig& config, Goal goal, std::uint64_t seed);
+    PbtSampler(const Space& space, const PbtOptions& options, Goal goal, std::uint64_t seed);
 
     Result<void> observe(const Observation& observation) override;
     [[nodiscard]] Point suggest(std::uint64_t number, const Point& fixed) override;
@@ -51,7 +51,7 @@ private:
     [[nodiscard]] Point inherited(const Plan& plan, std::uint64_t number, const Point& fixed) const;
 
     Space space_;
-    SamplerConfig config_;
+    PbtOptions options_;
     Goal goal_;
     std::uint64_t seed_;
     std::vector<Group> groups_;

@@ -24,7 +24,68 @@ bool agrees(const Point& point, const Point& given) {
     return true;
 }
 
+Result<std::vector<Point>> grid_points(const Space& space, const GridOptions& options) {
+    std::vector<std::vector<double>> levels;
+    for (const Parameter& parameter : space.parameters()) {
+        levels.push_back(levels_of(parameter, static_cast<std::size_t>(options.points)));
+        if (levels.back().empty())
+            return Error{Code::kInvalidParameterValue,
+                         "sampler: a grid needs finitely many values, and '" + parameter.name +
+                             (parameter.count() == 0
+                                  ? "' is continuous; give it a step, or the sampler 'points' (a "
+                                    "continuous parameter then has so many values)"
+                                  : "' has too many; use random or qmc")};
+    }
+    std::optional<std::vector<Point>> points = list_points(space, levels);
+    if (points) return std::move(*points);
+    return Error{Code::kInvalidParameterValue,
+                 "sampler: the grid has more than " + std::to_string(kListedPointsMax) +
+                     " points; give coarser steps, or use random or qmc"};
+}
+
+OptionTable grid_rows() {
+    TableOf<GridOptions> table;
+    table.integer("points", &GridOptions::points, 1, 100'000, "values of a continuous parameter")
+        .brief()
+        .defaults_to("continuous parameters are refused");
+    return table;
+}
+
+std::unique_ptr<Sampler> make_grid(const SamplerConfig& config, const SamplerContext& context) {
+    return std::make_unique<GridSampler>(
+        context.space, grid_points(context.space, config.get<GridOptions>()).value(),
+        context.seed);
+}
+
+Result<void> check_grid(const Space& space, const SamplerConfig& config) {
+    TUNE_TRY(points, grid_points(space, config.get<GridOptions>()));
+    return {};
+}
+
+std::optional<std::uint64_t> count_grid(const Space& space, const SamplerConfig& config) {
+    const auto points = grid_points(space, config.get<GridOptions>());
+    return points ? std::optional<std::uint64_t>(points->size()) : std::nullopt;
+}
+
 }  // namespace
+
+const SamplerKind& grid_sampler() {
+    static const OptionTable kOptions = grid_rows();
+    static const SamplerKind kKind = [] {
+        SamplerKind kind{{"grid",
+                          "every combination once, in an order shuffled by the seed; at most "
+                          "100,000",
+                          kOptions},
+                         make_grid};
+        kind.uses_results = false;
+        kind.ends_itself = true;
+        kind.takes_more = true;
+        kind.check_space = check_grid;
+        kind.point_count = count_grid;
+        return kind;
+    }();
+    return kKind;
+}
 
 GridSampler::GridSampler(const Space& space, std::vector<Point> points, std::uint64_t seed)
     : space_(space),

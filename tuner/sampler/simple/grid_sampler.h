@@ -5,10 +5,19 @@
 #include <unordered_set>
 #include <vector>
 
-#include "tuner/sampler/sampler.h"
+#include "tuner/sampler/sampler_kind.h"
 #include "tuner/sampler/simple/finite_points.h"
 
 namespace tune::tuner {
+
+struct GridOptions {
+    int points = 0;  // values of a continuous parameter; 0: refuse it
+
+    [[nodiscard]] bool operator==(const GridOptions&) const = default;
+};
+
+/// "grid" in a study.
+[[nodiscard]] const SamplerKind& grid_sampler();
 
 /// The points of the grid in an order that the seed shuffles; a suggestion is the first that no
 /// trial has had, whatever became of it. Enqueued trials count where they lie on the grid.

@@ -24,6 +24,8 @@
 #include <boost/random/sobol.hpp>
 #include <cmath>
 
+#include "tuner/sampler/sampler_kind.h"
+
 namespace tune::tuner {
 namespace {
 
@@ -111,6 +113,24 @@ Point QmcSampler::suggest(std::uint64_t number, const Point& fixed) {
                                : draw_uniform(space_[index], source_, number);
         }
     });
+}
+
+const SamplerKind& qmc_sampler() {
+    static const OptionTable kOptions = TableOf<NoOptions>();
+    static const SamplerKind kKind = [] {
+        SamplerKind kind{
+            {"qmc",
+             "the points of a scrambled Sobol sequence, trial n the n-th, so that workers share it "
+             "without talking",
+             kOptions},
+            [](const SamplerConfig&, const SamplerContext& context) -> std::unique_ptr<Sampler> {
+                return std::make_unique<QmcSampler>(context.space, context.seed);
+            }};
+        kind.uses_results = false;
+        kind.takes_more = true;
+        return kind;
+    }();
+    return kKind;
 }
 
 }  // namespace tune::tuner

@@ -35,4 +35,7 @@ private:
     CounterSource source_;
 };
 
+/// "qmc" in a study.
+[[nodiscard]] const SamplerKind& qmc_sampler();
+
 }  // namespace tune::tuner

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "tuner/sampler/sampler_kind.h"
+
 namespace tune::tuner {
 
 double draw_uniform(const Parameter& parameter, UniformSource& source, std::uint64_t trial) {
@@ -52,6 +54,22 @@ Result<void> RandomSampler::observe(const Observation& observation) {
 
 Point RandomSampler::suggest(std::uint64_t number, const Point& fixed) {
     return compose_from(space_, groups_, fixed, space_.empty_point(), *source_, number);
+}
+
+const SamplerKind& random_sampler() {
+    static const OptionTable kOptions = TableOf<NoOptions>();
+    static const SamplerKind kKind = [] {
+        SamplerKind kind{
+            {"random", "independent draws", kOptions},
+            [](const SamplerConfig&, const SamplerContext& context) -> std::unique_ptr<Sampler> {
+                return std::make_unique<RandomSampler>(
+                    context.space, std::make_unique<CounterSource>(context.seed));
+            }};
+        kind.uses_results = false;
+        kind.takes_more = true;
+        return kind;
+    }();
+    return kKind;
 }
 
 }  // namespace tune::tuner

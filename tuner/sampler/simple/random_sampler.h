@@ -60,4 +60,7 @@ private:
     std::unique_ptr<UniformSource> source_;
 };
 
+/// "random" in a study.
+[[nodiscard]] const SamplerKind& random_sampler();
+
 }  // namespace tune::tuner

@@ -32,12 +32,12 @@ constexpr std::uint64_t kNobody = kTrialsMax;
 
 }  // namespace
 
-CtpeSampler::CtpeSampler(const Space& space, const SamplerConfig& config, Goal goal,
+CtpeSampler::CtpeSampler(const Space& space, const TpeOptions& options, Goal goal,
                          std::uint64_t seed)
     : space_(space),
       goal_(goal),
-      startup_(static_cast<std::size_t>(config.startup)),
-      candidates_(static_cast<std::size_t>(config.candidates)),
+      startup_(static_cast<std::size_t>(options.startup)),
+      candidates_(static_cast<std::size_t>(options.candidates)),
       source_(seed),
       groups_(groups_of(space)) {
     models_.push_back(new_model());

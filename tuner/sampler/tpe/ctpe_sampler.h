@@ -9,13 +9,14 @@
 #include "tuner/sampler/layout.h"
 #include "tuner/sampler/sampler.h"
 #include "tuner/sampler/tpe/parzen.h"
+#include "tuner/sampler/tpe/tpe_options.h"
 #include "tuner/sampler/uniform.h"
 
 namespace tune::tuner {
 
 class CtpeSampler final : public Sampler {
 public:
-    CtpeSampler(const Space& space, const SamplerConfig& config, Goal goal, std::uint64_t seed);
+    CtpeSampler(const Space& space, const TpeOptions& options, Goal goal, std::uint64_t seed);
 
     Result<void> observe(const Observation& observation) override;
     [[nodiscard]] Point suggest(std::uint64_t number, const Point& fixed) override;

@@ -32,14 +32,14 @@ std::size_t good_of(MixtureRule rule, std::size_t count) {
 
 }  // namespace
 
-PresetSampler::PresetSampler(const Space& space, const SamplerConfig& config, Goal goal,
+PresetSampler::PresetSampler(const Space& space, const TpeOptions& options, Goal goal,
                              std::uint64_t seed)
     : space_(space),
       goal_(goal),
-      rule_(config.preset == TpePreset::kHyperopt ? MixtureRule::kHyperopt
+      rule_(options.preset == TpePreset::kHyperopt ? MixtureRule::kHyperopt
                                                   : MixtureRule::kWatanabe),
-      startup_(static_cast<std::size_t>(config.startup)),
-      candidates_(static_cast<std::size_t>(config.candidates)),
+      startup_(static_cast<std::size_t>(options.startup)),
+      candidates_(static_cast<std::size_t>(options.candidates)),
       groups_(groups_of(space)),
       source_(seed) {
     if (rule_ == MixtureRule::kHyperopt) groups_ = one_by_one(groups_);

@@ -9,6 +9,7 @@
 #include "tuner/sampler/layout.h"
 #include "tuner/sampler/sampler.h"
 #include "tuner/sampler/tpe/plain_mixture.h"
+#include "tuner/sampler/tpe/tpe_options.h"
 #include "tuner/sampler/tpe/trial_split.h"
 #include "tuner/sampler/uniform.h"
 
@@ -16,7 +17,7 @@ namespace tune::tuner {
 
 class PresetSampler final : public Sampler {
 public:
-    PresetSampler(const Space& space, const SamplerConfig& config, Goal goal, std::uint64_t seed);
+    PresetSampler(const Space& space, const TpeOptions& options, Goal goal, std::uint64_t seed);
 
     Result<void> observe(const Observation& observation) override;
     [[nodiscard]] Point suggest(std::uint64_t number, const Point& fixed) override;

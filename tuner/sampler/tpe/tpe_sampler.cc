@@ -82,22 +82,22 @@ std::uint64_t component_key(const Space& space, const Group& group) {
 
 }  // namespace
 
-TpeSampler::TpeSampler(const Space& space, const SamplerConfig& config,
+TpeSampler::TpeSampler(const Space& space, const TpeOptions& options,
                        const Objectives& objectives, TpeSources sources,
                        std::shared_ptr<const SeenPoints> avoided)
     : space_(space),
       goal_(objectives.goals.front()),
-      startup_(static_cast<std::size_t>(config.startup)),
-      candidates_(static_cast<std::size_t>(config.candidates)),
-      sees_running_(config.preset != TpePreset::kOptuna4),
-      window_(static_cast<std::size_t>(config.window)),
+      startup_(static_cast<std::size_t>(options.startup)),
+      candidates_(static_cast<std::size_t>(options.candidates)),
+      sees_running_(options.preset != TpePreset::kOptuna4),
+      window_(static_cast<std::size_t>(options.window)),
       sources_(std::move(sources)),
       avoided_(std::move(avoided)),
       constants_(space.empty_point()),
       groups_(groups_of(space)),
       model_of_group_(space.size(), 0) {
-    TUNE_CHECK(config.startup >= 0 && config.candidates >= 1, "the sampler's config was checked");
-    if (config.preset == TpePreset::kOptuna4) groups_ = one_by_one(groups_);
+    TUNE_CHECK(options.startup >= 0 && options.candidates >= 1, "the sampler's config was checked");
+    if (options.preset == TpePreset::kOptuna4) groups_ = one_by_one(groups_);
     if (objectives.goals.size() > 1) {
         split_.emplace(objectives);
         groups_ = one_by_one(groups_);
@@ -109,7 +109,7 @@ TpeSampler::TpeSampler(const Space& space, const SamplerConfig& config,
         model_of_group_[group.members.front()] = models_.size();
         const std::vector<Axis> axes = axes_of(space_, group.members);
         const Weights good_weights = split_ ? Weights::kEqual : Weights::kAge;
-        const bool is_narrow = config.preset == TpePreset::kTune && !split_;
+        const bool is_narrow = options.preset == TpePreset::kTune && !split_;
         models_.push_back(Model{
             group.members,
             ParzenEstimator(axes, good_weights, is_narrow ? Floor::kNarrowest : Floor::kOptuna),

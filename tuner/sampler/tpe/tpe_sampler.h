@@ -14,6 +14,7 @@
 #include "tuner/sampler/sampler.h"
 #include "tuner/sampler/tpe/pareto_split.h"
 #include "tuner/sampler/tpe/parzen.h"
+#include "tuner/sampler/tpe/tpe_options.h"
 #include "tuner/sampler/tpe/trial_split.h"
 #include "tuner/sampler/uniform.h"
 
@@ -29,7 +30,7 @@ struct TpeSources {
 class TpeSampler final : public Sampler {
 public:
     /// `avoided`: points that it does not propose as long as it has others; null: none.
-    TpeSampler(const Space& space, const SamplerConfig& config, const Objectives& objectives,
+    TpeSampler(const Space& space, const TpeOptions& options, const Objectives& objectives,
                TpeSources sources, std::shared_ptr<const SeenPoints> avoided = nullptr);
 
     Result<void> observe(const Observation& observation) override;

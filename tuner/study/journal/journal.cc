@@ -111,7 +111,7 @@ void add_params(std::vector<Command>& commands, const Study& study, const Trial&
 Result<StudyConfig> recorded_config(Json json) {
     const auto sampler = json.find("sampler");
     if (sampler != json.end() && sampler->is_object() && sampler->value("type", "") == "tpe")
-        sampler->emplace("preset", preset_name(TpePreset::kOptuna5));
+        sampler->emplace("preset", "optuna5");
     return study_config_from_json(json);
 }
 

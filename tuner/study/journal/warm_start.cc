@@ -66,7 +66,7 @@ Point fitting_point(const Json& params, const Space& space, Notes& notes) {
 void rank_earlier(WarmStartConfig& warm_start, const StudyConfig& config) {
     auto& trials = warm_start.trials;
     const auto wanted = static_cast<std::size_t>(std::max(warm_start.top, warm_start.history));
-    const std::vector<Goal> goals = Objectives(config).goals;
+    const std::vector<Goal> goals = objectives_of(config).goals;
     LossTable losses(goals.size());
     for (const EarlierTrial& trial : trials)
         losses.add(losses_of(trial.value, trial.more_values, goals));

@@ -9,7 +9,6 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "tuner/sampler/auto_choice.h"
 #include "tuner/study/journal/warm_start.h"
 #include "tuner/study/registry/studies_impl.h"
 
@@ -305,8 +304,9 @@ void Studies::Impl::create_in_experiment(Wanted wanted, std::int64_t experiment_
                            .seed = config.sampler.seed ? *config.sampler.seed : draw_seed(),
                            .created_ms = now_ms()};
     config.sampler.seed = identity.seed;
-    if (config.sampler.type == SamplerType::kAuto)
-        log_info("study '" + config.study + "': sampler auto: " + choice_text(config));
+    if (const std::string outlook = sampler_outlook(config); !outlook.empty())
+        log_info("study '" + config.study + "': sampler " + std::string(config.sampler.name()) +
+                 ": " + outlook);
     auto made = std::make_unique<Study>(std::move(identity), std::move(config));
     Study& study = *made;
     studies_.emplace(study.name(), std::move(made));

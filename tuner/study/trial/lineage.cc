@@ -6,7 +6,9 @@ namespace tune::tuner {
 
 std::optional<Steps> steps_of(const Study& study, const Trial& trial) {
     if (!trial.origin) return std::nullopt;
-    return steps_of(study.config().sampler.pbt, trial.origin->generation);
+    // The study may have another sampler by now.
+    const auto* options = study.config().sampler.get_if<PbtOptions>();
+    return steps_of(options != nullptr ? *options : PbtOptions(), trial.origin->generation);
 }
 
 std::vector<const Trial*> lineage_of(const Study& study, const Trial& trial,

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "tuner/sampler/pbt/pbt_options.h"
 #include "tuner/study/study.h"
 
 namespace tune::tuner {

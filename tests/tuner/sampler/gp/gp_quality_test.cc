@@ -12,6 +12,7 @@
 #include <random>
 
 #include "tuner/sampler/sampler.h"
+#include "tuner/config/study_config.h"
 
 namespace tune::tuner {
 namespace {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tuner/sampler/sampler.h"
+#include "tuner/config/study_config.h"
 
 namespace tune::tuner {
 namespace {

@@ -33,10 +33,10 @@ Objectives minimize(std::size_t count, bool is_constrained = false) {
     return objectives;
 }
 
-SamplerConfig config_of(SamplerType type) {
-    SamplerConfig config;
-    config.type = type;
-    config.population = 20;
+SamplerConfig config_of(std::string_view type) {
+    SamplerConfig config = sampler_named(type);
+    if (config.get_if<NsgaOptions>() != nullptr)
+        config.edit<NsgaOptions>().population = 20;
     return config;
 }
 
@@ -53,7 +53,7 @@ Observation complete(std::uint64_t number, const Point& point, std::vector<doubl
 }
 
 /// The volume that `trials` suggestions reach below a fixed reference point.
-double volume_of(SamplerType type, const Problem& problem, std::size_t objectives,
+double volume_of(std::string_view type, const Problem& problem, std::size_t objectives,
                  std::uint64_t seed, std::uint64_t trials) {
     const Space space = unit_cube(6);
     const auto sampler = make_sampler(space, config_of(type), minimize(objectives), seed);
@@ -88,9 +88,9 @@ TEST(SeveralObjectives, EverySamplerReachesMoreVolumeThanRandomSearch) {
     for (const Named& one : problems()) {
         double random = 0;
         for (std::uint64_t seed = 0; seed < kSeeds; ++seed)
-            random += volume_of(SamplerType::kRandom, one.problem, one.objectives, seed, 200);
-        for (const SamplerType type :
-             {SamplerType::kTpe, SamplerType::kNsga2, SamplerType::kNsga3}) {
+            random += volume_of("random", one.problem, one.objectives, seed, 200);
+        for (const char* const type :
+             {"tpe", "nsga2", "nsga3"}) {
             double reached = 0;
             for (std::uint64_t seed = 0; seed < kSeeds; ++seed)
                 reached += volume_of(type, one.problem, one.objectives, seed, 200);
@@ -99,7 +99,7 @@ TEST(SeveralObjectives, EverySamplerReachesMoreVolumeThanRandomSearch) {
     }
 }
 
-class Several : public ::testing::TestWithParam<SamplerType> {};
+class Several : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Several, ASuggestionIsAFunctionOfTheSetOfObservations) {
     const Space space = unit_cube(3);
@@ -158,9 +158,9 @@ TEST_P(Several, FeasibleOnesAreSearchedFor) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Several,
-                         ::testing::Values(SamplerType::kTpe, SamplerType::kNsga2,
-                                           SamplerType::kNsga3),
-                         [](const auto& param) { return std::string(sampler_name(param.param)); });
+                         ::testing::Values("tpe", "nsga2",
+                                           "nsga3"),
+                         [](const auto& param) { return std::string(param.param); });
 
 TEST(Constraints, TpeWithOneObjectiveSearchesTheFeasiblePart) {
     const Space space = unit_cube(2);
@@ -180,12 +180,12 @@ TEST(Constraints, TpeWithOneObjectiveSearchesTheFeasiblePart) {
 /// Two parents at 0.25 and 0.75; where children come to lie.
 std::vector<double> children(Crossover crossover, double crossover_probability) {
     const Space space = unit_cube(1);
-    SamplerConfig config = config_of(SamplerType::kNsga2);
-    config.population = 2;
-    config.crossover = crossover;
-    config.crossover_probability = crossover_probability;
-    config.mutation_probability = 0;
-    NsgaSampler sampler(space, config, minimize(2), 8);
+    SamplerConfig config = config_of("nsga2");
+    config.edit<NsgaOptions>().population = 2;
+    config.edit<NsgaOptions>().crossover = crossover;
+    config.edit<NsgaOptions>().crossover_probability = crossover_probability;
+    config.edit<NsgaOptions>().mutation_probability = 0;
+    NsgaSampler sampler(space, NsgaVariant::k2, config.get<NsgaOptions>(), minimize(2), 8);
     EXPECT_TRUE(sampler.observe(complete(0, {0.25}, {0, 1})).has_value());
     EXPECT_TRUE(sampler.observe(complete(1, {0.75}, {1, 0})).has_value());
     std::vector<double> places;
@@ -230,9 +230,9 @@ TEST(Nsga, ConditionalParametersAreInheritedOrDrawn) {
                                              .value())
                             .value();
     for (const Crossover crossover : {Crossover::kUniform, Crossover::kBlxAlpha, Crossover::kSbx}) {
-        SamplerConfig config = config_of(SamplerType::kNsga2);
-        config.crossover = crossover;
-        NsgaSampler sampler(space, config, minimize(2), 5);
+        SamplerConfig config = config_of("nsga2");
+        config.edit<NsgaOptions>().crossover = crossover;
+        NsgaSampler sampler(space, NsgaVariant::k2, config.get<NsgaOptions>(), minimize(2), 5);
         for (std::uint64_t n = 0; n < 200; ++n) {
             const Point point = sampler.suggest(n, {});
             ASSERT_TRUE(space.check(point).has_value());
@@ -247,7 +247,7 @@ TEST(Nsga, ConditionalParametersAreInheritedOrDrawn) {
 
 TEST(Nsga, AGenerationOfFailuresKeepsItsParents) {
     const Space space = unit_cube(2);
-    NsgaSampler sampler(space, config_of(SamplerType::kNsga2), minimize(2), 5);
+    NsgaSampler sampler(space, NsgaVariant::k2, config_of("nsga2").get<NsgaOptions>(), minimize(2), 5);
     for (std::uint64_t n = 0; n < 60; ++n) {
         const Point point = sampler.suggest(n, {});
         ASSERT_TRUE(space.check(point).has_value());

@@ -26,7 +26,7 @@ Space square() {
 
 SamplerConfig each() {
     SamplerConfig config;
-    config.constraints = ConstraintRule::kEach;
+    config.edit<TpeOptions>().constraints = ConstraintRule::kEach;
     return config;
 }
 

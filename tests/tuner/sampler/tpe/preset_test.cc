@@ -9,6 +9,7 @@
 #include "tests/tuner/sampler/reference.h"
 #include "tuner/sampler/tpe/plain_mixture.h"
 #include "tuner/sampler/uniform.h"
+#include "tuner/config/study_config.h"
 
 namespace tune::tuner {
 namespace {
@@ -148,14 +149,13 @@ const std::vector<std::string> kWords = {"x=0..1", "lr=1e-5..1e-1:log", "c=a,b,c
 
 class Preset : public ::testing::TestWithParam<TpePreset> {
 protected:
-    static std::unique_ptr<Sampler> make(std::uint64_t seed, SamplerType type) {
-        SamplerConfig config;
-        config.type = type;
-        config.preset = GetParam();
+    static std::unique_ptr<Sampler> make(std::uint64_t seed, std::string_view type) {
+        SamplerConfig config = sampler_named(type);
+        if (config.is("tpe")) config.edit<TpeOptions>().preset = GetParam();
         return make_sampler(space_of(kWords), config, Goal::kMinimize, seed);
     }
 
-    static double best_of(std::uint64_t seed, SamplerType type, std::vector<Observation>* all) {
+    static double best_of(std::uint64_t seed, std::string_view type, std::vector<Observation>* all) {
         const auto sampler = make(seed, type);
         double best = 100;
         std::vector<Observation> last;
@@ -182,7 +182,7 @@ TEST_P(Preset, BeatsRandomSearch) {
     int wins = 0;
     for (std::uint64_t seed = 0; seed < 12; ++seed)
         wins +=
-            best_of(seed, SamplerType::kTpe, nullptr) < best_of(seed, SamplerType::kRandom, nullptr)
+            best_of(seed, "tpe", nullptr) < best_of(seed, "random", nullptr)
                 ? 1
                 : 0;
     EXPECT_GE(wins, 9);
@@ -190,9 +190,9 @@ TEST_P(Preset, BeatsRandomSearch) {
 
 TEST_P(Preset, ResumingInAnyOrderGivesTheSameSuggestion) {
     std::vector<Observation> last;
-    static_cast<void>(best_of(5, SamplerType::kTpe, &last));
-    const auto forwards = make(5, SamplerType::kTpe);
-    const auto backwards = make(5, SamplerType::kTpe);
+    static_cast<void>(best_of(5, "tpe", &last));
+    const auto forwards = make(5, "tpe");
+    const auto backwards = make(5, "tpe");
     for (std::size_t i = 0; i < last.size(); ++i) {
         ASSERT_TRUE(forwards->observe(last[i]));
         ASSERT_TRUE(backwards->observe(last[last.size() - 1 - i]));
@@ -212,8 +212,8 @@ TEST(PresetSampler, OnlyOptuna4AndWatanabeOverlookRunningTrials) {
     for (const TpePreset preset : {TpePreset::kTune, TpePreset::kOptuna5, TpePreset::kOptuna4,
                                    TpePreset::kHyperopt, TpePreset::kWatanabe}) {
         SamplerConfig config;
-        config.preset = preset;
-        config.startup = 5;
+        config.edit<TpeOptions>().preset = preset;
+        config.edit<TpeOptions>().startup = 5;
         const Space space = space_of({"x=0..1", "y=0..1"});
         const auto sampler = make_sampler(space, config, Goal::kMinimize, 2);
         Observation o;
@@ -244,14 +244,14 @@ Result<StudyConfig> read(const Json& sampler) {
 TEST(SamplerSettings, PresetAndWindowAreReadAndWritten) {
     const Json json = {{"type", "tpe"}, {"preset", "hyperopt"}, {"window", 500}};
     const SamplerConfig config = read(json).value().sampler;
-    EXPECT_EQ(config.preset, TpePreset::kHyperopt);
-    EXPECT_EQ(config.window, 500);
-    EXPECT_EQ(config.startup, 20);  // Hyperopt's own
+    EXPECT_EQ(config.get<TpeOptions>().preset, TpePreset::kHyperopt);
+    EXPECT_EQ(config.get<TpeOptions>().window, 500);
+    EXPECT_EQ(config.get<TpeOptions>().startup, 20);  // Hyperopt's own
     EXPECT_EQ(read(to_json(config)).value().sampler, config);
     EXPECT_EQ(
-        read({{"type", "tpe"}, {"preset", "hyperopt"}, {"startup", 3}}).value().sampler.startup, 3);
-    EXPECT_EQ(read("auto").value().sampler.type, SamplerType::kAuto);
-    EXPECT_EQ(read("cmaes").value().sampler.type, SamplerType::kCmaes);
+        read({{"type", "tpe"}, {"preset", "hyperopt"}, {"startup", 3}}).value().sampler.get<TpeOptions>().startup, 3);
+    EXPECT_EQ(read("auto").value().sampler.name(), "auto");
+    EXPECT_EQ(read("cmaes").value().sampler.name(), "cmaes");
 }
 
 TEST(SamplerSettings, WhatIsNotOneIsRefused) {

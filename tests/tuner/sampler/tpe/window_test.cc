@@ -8,6 +8,7 @@
 #include <random>
 
 #include "tests/tuner/sampler/reference.h"
+#include "tuner/config/study_config.h"
 #include "tuner/sampler/auto_choice.h"
 #include "tuner/sampler/tpe/parzen.h"
 
@@ -24,7 +25,7 @@ double loss(const Point& p) {
 
 SamplerConfig with_window(int window) {
     SamplerConfig config;
-    config.window = window;
+    config.edit<TpeOptions>().window = window;
     return config;
 }
 
@@ -120,50 +121,50 @@ StudyConfig study_of(const std::vector<std::string>& words, std::optional<std::u
     StudyConfig config;
     config.space = space_of(words);
     config.budget.trials = trials;
+    config.sampler = sampler_named("auto");
     return config;
 }
 
 TEST(Auto, SaysWhatItPicksAndWhy) {
-    EXPECT_EQ(choice_text(study_of({"x=0..1", "m=a,b", "y=0..1?m=a"}, 100)),
+    EXPECT_EQ(sampler_outlook(study_of({"x=0..1", "m=a,b", "y=0..1?m=a"}, 100)),
               "gp with every fifth trial by tpe for the first 300 trials (3 parameters, 1 of them "
               "a category, 1 under "
               "conditions; noise is learnt), then tpe; the budget of 100 ends before that");
     StudyConfig one = study_of({"x=0..1"}, std::nullopt);
-    one.sampler.noise = 0.5;
-    EXPECT_EQ(choice_text(one),
+    one.sampler.edit<AutoOptions>().noise = 0.5;
+    EXPECT_EQ(sampler_outlook(one),
               "gp with every fifth trial by tpe for the first 300 trials (1 parameter; with noise "
               "as given), then tpe");
     StudyConfig numbers = study_of({"x=0..1", "k=1..9:int"}, 1000);
     numbers.budget.parallel = 8;
-    numbers.sampler.noise = 0;
-    EXPECT_EQ(choice_text(numbers),
+    numbers.sampler.edit<AutoOptions>().noise = 0;
+    EXPECT_EQ(sampler_outlook(numbers),
               "gp with every fifth trial by tpe for the first 300 trials (2 parameters; without "
               "noise, as given), then cmaes from the best one, for all are numbers, with every "
               "fifth by tpe; the 8 at a time keep apart");
     numbers.budget.parallel = 32;
-    EXPECT_TRUE(choice_text(numbers).ends_with(
+    EXPECT_TRUE(sampler_outlook(numbers).ends_with(
         "; the 32 at a time keep apart, better than with tpe, cmaes or qmc as measured with up to "
         "64"));
     numbers.budget.parallel = 65;
-    EXPECT_TRUE(choice_text(numbers).ends_with(
+    EXPECT_TRUE(sampler_outlook(numbers).ends_with(
         "; the 65 at a time keep apart, though more than 64 were never measured"));
     numbers.budget.parallel = 1;
-    EXPECT_TRUE(choice_text(numbers).ends_with("with every fifth by tpe"));
+    EXPECT_TRUE(sampler_outlook(numbers).ends_with("with every fifth by tpe"));
     std::vector<std::string> words;
     for (int i = 0; i < 100; ++i) words.push_back("x" + std::to_string(i) + "=0..1");
-    EXPECT_EQ(choice_text(study_of(words, 1000)),
+    EXPECT_EQ(sampler_outlook(study_of(words, 1000)),
               "tpe (100 parameters, too many for a Gaussian process)");
     StudyConfig several = study_of({"x=0..1"}, 100);
     several.more_metrics.emplace_back().name = "size";
-    EXPECT_EQ(choice_text(several), "tpe (1 parameter, 2 objectives)");
+    EXPECT_EQ(sampler_outlook(several), "tpe (1 parameter, 2 objectives)");
     StudyConfig bounded = study_of({"x=0..1"}, 100);
     bounded.constraints.emplace_back().max = 1;
-    EXPECT_EQ(choice_text(bounded), "tpe (1 parameter, with constraints)");
+    EXPECT_EQ(sampler_outlook(bounded), "tpe (1 parameter, with constraints)");
 }
 
-SamplerConfig of_type(SamplerType type) {
-    SamplerConfig config;
-    config.type = type;
+SamplerConfig of_type(std::string_view type) {
+    SamplerConfig config = sampler_named(type);
     return config;
 }
 
@@ -172,8 +173,8 @@ TEST(Auto, GoesOverToCmaesFromTheBestWhereAllAreNumbers) {
     const auto value = [](const Point& p) {
         return std::pow(p[0] - 0.3, 2) + std::pow(p[1] - p[0], 2);
     };
-    SamplerConfig config = of_type(SamplerType::kAuto);
-    const auto draw = make_sampler(space, of_type(SamplerType::kRandom), Goal::kMinimize, 11);
+    SamplerConfig config = of_type("auto");
+    const auto draw = make_sampler(space, of_type("random"), Goal::kMinimize, 11);
     const auto lived = make_sampler(space, config, Goal::kMinimize, 5);
     std::vector<Observation> history;
     double best_at_first = 1;
@@ -211,16 +212,15 @@ TEST(Auto, GoesOverToCmaesFromTheBestWhereAllAreNumbers) {
 
 TEST(Auto, GoesOverToTpeWithTheSameHistory) {
     const Space space = space_of({"x=0..1", "k=1..20:int", "c=a,b,c", "y=0..1?c=b"});
-    SamplerConfig config;
-    config.type = SamplerType::kAuto;
+    SamplerConfig config = sampler_named("auto");
     const auto automatic = make_sampler(space, config, Goal::kMinimize, 5);
     SamplerConfig optuna;
-    optuna.preset = TpePreset::kOptuna5;
+    optuna.edit<TpeOptions>().preset = TpePreset::kOptuna5;
     const auto tpe = make_sampler(space, optuna, Goal::kMinimize, 5);
     int equal_before = 0;
     std::vector<Observation> last;
     std::mt19937_64 random(3);
-    const auto draw = make_sampler(space, of_type(SamplerType::kRandom), Goal::kMinimize, 11);
+    const auto draw = make_sampler(space, of_type("random"), Goal::kMinimize, 11);
     for (std::uint64_t i = 0; i < 310; ++i) {
         if (i % 100 == 60) equal_before += same(automatic->suggest(i), tpe->suggest(i)) ? 1 : 0;
         if (i >= 300) {

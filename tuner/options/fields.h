@@ -1,5 +1,5 @@
 #pragma once
-// Typed reading of a map's fields with bounds and places. Private to tuner/space.
+// Typed reading of a map's fields with bounds and places. For readers of studies.
 
 #include <cstdint>
 #include <limits>
@@ -16,9 +16,10 @@ namespace tune::tuner {
 /// Each getter leaves `out` alone when the key is absent.
 class Fields {
 public:
-    /// Refuses a node that is not a map, and keys that are not `known`.
+    /// Refuses a node that is not a map, and keys that are not `known`. `depth`: of maps of the same
+    /// kind within each other, the outermost being 1.
     [[nodiscard]] static Result<Fields> open(const Node& node, std::string path,
-                                             const std::vector<std::string>& known);
+                                             const std::vector<std::string>& known, int depth = 1);
 
     [[nodiscard]] Result<void> integer(std::string_view key, std::int64_t& out, std::int64_t low,
                                        std::int64_t high) const;
@@ -35,12 +36,15 @@ public:
     }
     [[nodiscard]] const Node& node() const { return *node_; }
     [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] int depth() const { return depth_; }
 
 private:
-    Fields(const Node& node, std::string path) : node_(&node), path_(std::move(path)) {}
+    Fields(const Node& node, std::string path, int depth)
+        : node_(&node), path_(std::move(path)), depth_(depth) {}
 
     const Node* node_;
     std::string path_;
+    int depth_;
 };
 
 /// One value as a duration: a number of seconds or "1h30m".

@@ -1,9 +1,9 @@
-#include "tuner/config/fields.h"
+#include "tuner/options/fields.h"
 
 #include <cmath>
 
 #include "base/text/number_text.h"
-#include "tuner/config/study_config.h"
+#include "tuner/options/duration.h"
 #include "tuner/space/space.h"
 #include "tuner/space/space_reader.h"
 #include "tuner/space/wording.h"
@@ -46,13 +46,13 @@ Result<void> check_text(const Node& node, std::string_view path, std::size_t cha
 }
 
 Result<Fields> Fields::open(const Node& node, std::string path,
-                            const std::vector<std::string>& known) {
+                            const std::vector<std::string>& known, int depth) {
     if (node.type != Node::Type::kMap)
         return fault_at(
             node.place, path,
             "expected a map with the keys " + listed(known) + ", found " + describe(node));
     TUNE_TRY_VOID(expect_keys(node, path, known));
-    return Fields(node, std::move(path));
+    return Fields(node, std::move(path), depth);
 }
 
 Result<void> Fields::integer(std::string_view key, std::int64_t& out, std::int64_t low,
