@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <cstring>
-#include <algorithm>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -83,11 +83,12 @@ struct Words {
     std::function<int()> verb;
 };
 
-/// The type of an option whose values are names of kinds, for help and completion. Its reader checks
-/// them: it knows more of what may follow.
+/// The type of an option whose values are names of kinds, for help and completion. Its reader
+/// checks them: it knows more of what may follow.
 std::string offering(tuner::Kinds kinds) {
     std::string names;
-    for (const std::string& name : tuner::names_of(kinds)) names += (names.empty() ? "" : ",") + name;
+    for (const std::string& name : tuner::names_of(kinds))
+        names += (names.empty() ? "" : ",") + name;
     return "TEXT:{" + names + "}";
 }
 

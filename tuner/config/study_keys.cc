@@ -147,8 +147,7 @@ void write_order(const StudyConfig& config, Json& json) {
 
 void write_forbid(const StudyConfig& config, Json& json) {
     const auto* rules = config.space.rules();
-    if (rules != nullptr && !rules->texts().forbid.empty())
-        json["forbid"] = rules->texts().forbid;
+    if (rules != nullptr && !rules->texts().forbid.empty()) json["forbid"] = rules->texts().forbid;
 }
 
 void write_derive(const StudyConfig& config, Json& json) {
@@ -190,8 +189,7 @@ constexpr Section kSections[] = {
      [](C config, Json& json) {
          if (!config.study.empty()) json["study"] = config.study;
      }},
-    {"command",
-     "argv with placeholders {name}, {args}; or one text that is split as a shell does",
+    {"command", "argv with placeholders {name}, {args}; or one text that is split as a shell does",
      R"({"anyOf": [{"type": "string", "minLength": 1},
          {"type": "array", "items": {"type": ["string", "number", "boolean"]},
           "minItems": 1, "maxItems": 10000}]})",
@@ -233,8 +231,7 @@ constexpr Section kSections[] = {
      R"({"type": ["array", "null"], "maxItems": 1000, "items": {"type": "object"}})", nullptr,
      write_initial},
     {"sampler", "what proposes points", R"({"$ref": "#/definitions/sampler"})",
-     read_sampler_section,
-     [](C config, Json& json) { json["sampler"] = to_json(config.sampler); }},
+     read_sampler_section, [](C config, Json& json) { json["sampler"] = to_json(config.sampler); }},
     {"pruner", "what stops trials early", R"({"$ref": "#/definitions/pruner"})",
      read_pruner_section, [](C config, Json& json) { json["pruner"] = to_json(config.pruner); }},
     {"budget", "what ends the study, and what a trial may use",

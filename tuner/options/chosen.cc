@@ -46,9 +46,9 @@ Result<const KindBase*> read_kind(const Node& node, const std::string& path, Kin
         return fault_at(type->place, path + ".type",
                         "expected one of " + listed(known) + ", found " + describe(*type));
     if (const KindBase* found = find_kind(kinds, type->text)) return found;
-    return fault_at(type->place, path + ".type",
-                    "unknown " + path + " " + in_quotes(type->text) +
-                        known_words(type->text, known));
+    return fault_at(
+        type->place, path + ".type",
+        "unknown " + path + " " + in_quotes(type->text) + known_words(type->text, known));
 }
 
 const Node& section_of(const Node& node, Node& short_form) {

@@ -21,11 +21,10 @@ struct Schema {
         return {{"type", "string"}, {"maxLength", type.bytes_max}};
     }
     OrderedJson operator()(const NumbersType& type) const {
-        return {
-            {"type", "array"},
-            {"minItems", type.count_low},
-            {"maxItems", type.count_high},
-            {"items", {{"type", "number"}, {"minimum", type.low}, {"maximum", type.high}}}};
+        return {{"type", "array"},
+                {"minItems", type.count_low},
+                {"maxItems", type.count_high},
+                {"items", {{"type", "number"}, {"minimum", type.low}, {"maximum", type.high}}}};
     }
     OrderedJson operator()(const CustomType& type) const { return OrderedJson::parse(type.schema); }
 

@@ -24,7 +24,6 @@ bool is_word(const Option& option, const Node& node) {
     return !option.word.empty() && node.type == Node::Type::kString && node.text == option.word;
 }
 
-
 /// Reads the value of one row. `node`: of the key, which is there.
 struct Reader {
     const Option& option;
