@@ -416,6 +416,9 @@ def test_completion_knows_verbs_options_values_and_studies(studies, tmp_path):
     assert candidates("run", "--sampler", "ns", cwd=tmp_path) == ["nsga2", "nsga3"]
     for words in (["plan"], ["run", "study.yaml"], ["pruners", "full"]):
         assert {"none", "asha", "hyperband", "any"} <= set(candidates(*words, "--pruner", "", cwd=tmp_path))
+    keys = candidates("run", "--pruner", "asha,min=1,", cwd=tmp_path)
+    assert keys == [f"asha,min=1,{key}=" for key in ("max", "eta", "rate", "bootstrap")]
+    assert candidates("run", "--pruner", "patience,w", cwd=tmp_path) == ["patience,wait="]
     assert candidates("space", "--from", "k", cwd=tmp_path) == ["katib"]
     assert candidates("plot", "--theme=d", cwd=tmp_path) == ["--theme=dark"]
     assert candidates("plot", "--theme", "=", cwd=tmp_path) == ["light", "dark"]  # as bash splits words

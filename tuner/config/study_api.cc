@@ -31,7 +31,8 @@ std::string schema(const std::string& name, const OptionTable& table) {
 std::string schema_name(std::string name, std::string_view kind) {
     bool is_start = true;
     for (const char c : kind) {
-        if (c != '_') name += is_start && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+        if (c != '_')
+            name += is_start && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
         is_start = c == '_';
     }
     return name;
@@ -44,8 +45,7 @@ std::string kinds(const std::string& name, Kinds kinds, FieldsOf fields_of_kind)
     std::string text;
     for (const KindBase* kind : kinds) {
         const std::string own = schema_name(name, kind->name);
-        any += (any.empty() ? "" : ", ") +
-               ("{\"$ref\": \"#/components/schemas/" + own + "\"}");
+        any += (any.empty() ? "" : ", ") + ("{\"$ref\": \"#/components/schemas/" + own + "\"}");
         text += "  " + own + ":\n" +
                 field("type", "enum(" + std::string(kind->name) + ")!", std::string(kind->help)) +
                 fields_of_kind(*kind);

@@ -204,21 +204,20 @@ void add_ends(TableOf<BudgetConfig>& table) {
                           if (budget.cost) cost_options().write(&*budget.cost, json["cost"]);
                       }},
                  "what all trials may cost together");
-    table.custom("no_progress",
-                 {.type = "integer or map",
-                  .schema = R"({"anyOf": [
+    table.custom(
+        "no_progress",
+        {.type = "integer or map",
+         .schema = R"({"anyOf": [
                       {"type": "integer", "minimum": 1, "maximum": )" +
-                            std::to_string(kTrialsMax) +
-                            R"(}, {"$ref": "#/definitions/no_progress"}]})",
-                  .api = "NoProgressBudget",
-                  .read = read_no_progress,
-                  .write =
-                      [](const BudgetConfig& budget, Json& json) {
-                          if (budget.no_progress)
-                              no_progress_options().write(&*budget.no_progress,
-                                                          json["no_progress"]);
-                      }},
-                 "so many trials in a row are no better");
+                   std::to_string(kTrialsMax) + R"(}, {"$ref": "#/definitions/no_progress"}]})",
+         .api = "NoProgressBudget",
+         .read = read_no_progress,
+         .write =
+             [](const BudgetConfig& budget, Json& json) {
+                 if (budget.no_progress)
+                     no_progress_options().write(&*budget.no_progress, json["no_progress"]);
+             }},
+        "so many trials in a row are no better");
     table.custom("target",
                  {.type = "number, or a list with one for each objective",
                   .schema = R"({"anyOf": [{"type": "number"}, {"type": "array",

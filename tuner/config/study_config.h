@@ -215,6 +215,6 @@ struct StudySource {
 
 [[nodiscard]] std::string_view goal_name(Goal goal);              // "min", "max"
 [[nodiscard]] std::string take_name(const MetricConfig& metric);  // "best", "last", "mean_last_5"
-[[nodiscard]] std::string_view retry_name(RetryOn end);                 // "preempted", "oom", ...
+[[nodiscard]] std::string_view retry_name(RetryOn end);           // "preempted", "oom", ...
 
 }  // namespace tune::tuner

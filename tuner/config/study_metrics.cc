@@ -54,15 +54,15 @@ constexpr const char* kNameSchema = R"({"type": "string", "minLength": 1, "maxLe
 OptionTable metric_rows() {
     TableOf<MetricConfig> table;
     table
-        .custom("name",
-                {.type = "text",
-                 .schema = kNameSchema,
-                 .api = "text",
-                 .read = read_name,
-                 .write = [](const MetricConfig& metric,
-                             Json& json) { json["name"] = metric.name; },
-                 .is_always_written = true},
-                "of the metric that trials report")
+        .custom(
+            "name",
+            {.type = "text",
+             .schema = kNameSchema,
+             .api = "text",
+             .read = read_name,
+             .write = [](const MetricConfig& metric, Json& json) { json["name"] = metric.name; },
+             .is_always_written = true},
+            "of the metric that trials report")
         .needed();
     table.custom("goal",
                  {.type = "min or max",
@@ -140,16 +140,17 @@ OptionTable constraint_rows() {
     table.number("min", &ConstraintConfig::min, -kFinite, kFinite, "lowest feasible value");
     table.number("max", &ConstraintConfig::max, -kFinite, kFinite, "highest feasible value");
     table
-        .custom("take",
-                {.type = "last or mean_last_N",
-                 .schema =
-                     R"({"type": "string", "pattern": "^(last|mean_last_([1-9][0-9]{0,2}|1000))$"})",
-                 .api = "text",
-                 .read = [](const Fields&, ConstraintConfig&) { return Result<void>(); },
-                 .write = [](const ConstraintConfig& constraint,
-                             Json& json) { json["take"] = take_name(constraint.metric); },
-                 .is_always_written = true},
-                "how the history of a trial becomes the value; N from 1 to 1000")
+        .custom(
+            "take",
+            {.type = "last or mean_last_N",
+             .schema =
+                 R"({"type": "string", "pattern": "^(last|mean_last_([1-9][0-9]{0,2}|1000))$"})",
+             .api = "text",
+             .read = [](const Fields&, ConstraintConfig&) { return Result<void>(); },
+             .write = [](const ConstraintConfig& constraint,
+                         Json& json) { json["take"] = take_name(constraint.metric); },
+             .is_always_written = true},
+            "how the history of a trial becomes the value; N from 1 to 1000")
         .defaults_to("last");
     table.check(check_bounds);
     return table;
@@ -265,7 +266,8 @@ Result<void> check_metrics(const StudyConfig& config) {
     if (objectives > 1 && !config.pruner.is_none())
         return bad("pruner",
                    "a pruner compares trials by one value, and this study has " +
-                       std::to_string(objectives) + " objectives; leave the pruner out (pruner: none), or make one objective a "
+                       std::to_string(objectives) +
+                       " objectives; leave the pruner out (pruner: none), or make one objective a "
                        "constraint");
     const std::size_t targets = config.budget.target.size();
     if (targets != 0 && targets != objectives)

@@ -113,8 +113,7 @@ std::string pruners_text() {
 std::string study_options_page() {
     return kHead + keys_text() + section_text("metric", metric_options()) +
            section_text("constraints", constraint_options()) + samplers_text() + pruners_text() +
-           section_text("budget", budget_options()) +
-           section_text("budget.cost", cost_options()) +
+           section_text("budget", budget_options()) + section_text("budget.cost", cost_options()) +
            section_text("budget.no_progress", no_progress_options()) +
            section_text("retry", retry_options()) + section_text("scrape", scrape_options()) +
            section_text("warm_start", warm_start_options()) +

@@ -23,9 +23,8 @@ OrderedJson reference(const std::string& name) {
 
 /// A closed object. What `properties` requires besides `required` is said by readers only.
 OrderedJson object_of(OrderedJson properties, const std::vector<std::string>& required) {
-    OrderedJson schema = {{"type", "object"},
-                          {"properties", std::move(properties)},
-                          {"additionalProperties", false}};
+    OrderedJson schema = {
+        {"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
     if (!required.empty()) schema["required"] = required;
     return schema;
 }
@@ -74,8 +73,8 @@ void add_parameters(OrderedJson& definitions) {
         {Kind::kChoice, "one of several values without order"},
         {Kind::kOrdinal, "one of several values in order"},
         {Kind::kConst, "one value"}};
-    OrderedJson any = OrderedJson::array(
-        {parsed(R"({"type": "string", "pattern": ".", "description":
+    OrderedJson any =
+        OrderedJson::array({parsed(R"({"type": "string", "pattern": ".", "description":
             "the command line's grammar: 1e-5..1e-1:log, 1..8:int, sgd,adamw, 18<34<50"})")});
     for (const auto& [kind, description] : kKinds) {
         const std::string name(kind_name(kind));

@@ -38,9 +38,9 @@ namespace tune::tuner {
 struct Section {
     std::string_view key;
     std::string_view help;
-    std::string_view schema;  // of the value, as JSON
+    std::string_view schema;                          // of the value, as JSON
     Result<void> (*read)(const Node&, StudyConfig&);  // null: of the space, which is read as one
-    void (*write)(const StudyConfig&, Json&);  // sets the key, or leaves it out
+    void (*write)(const StudyConfig&, Json&);         // sets the key, or leaves it out
 };
 
 /// All of them, in the order of the documentation.

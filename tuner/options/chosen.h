@@ -77,7 +77,8 @@ private:
 
 /// The kind that a section names: `sampler: tpe` is short for `sampler: {type: tpe}`, and null for
 /// {type: none} where that is known. Errors: kInvalidParameterValue with place and suggestion.
-[[nodiscard]] Result<const KindBase*> read_kind(const Node& node, const std::string& path, Kinds kinds);
+[[nodiscard]] Result<const KindBase*> read_kind(const Node& node, const std::string& path,
+                                                Kinds kinds);
 
 /// What a section is read from: itself, or `short_form` where it is only the kind's name.
 [[nodiscard]] const Node& section_of(const Node& node, Node& short_form);

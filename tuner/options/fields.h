@@ -16,8 +16,8 @@ namespace tune::tuner {
 /// Each getter leaves `out` alone when the key is absent.
 class Fields {
 public:
-    /// Refuses a node that is not a map, and keys that are not `known`. `depth`: of maps of the same
-    /// kind within each other, the outermost being 1.
+    /// Refuses a node that is not a map, and keys that are not `known`. `depth`: of maps of the
+    /// same kind within each other, the outermost being 1.
     [[nodiscard]] static Result<Fields> open(const Node& node, std::string path,
                                              const std::vector<std::string>& known, int depth = 1);
 

@@ -106,9 +106,9 @@ struct Option {
     std::string fallback = {};      // how people call the default where it is no value
     std::string word = {};          // stands for 0, or for no value; empty: there is none
     std::string word_meaning = {};  // for errors: "the standard deviation of one value"
-    std::string required = {};      // what it is, for the error where it is missing; empty: optional
-    bool is_brief = false;          // not written where it is the default
-    bool is_needed = false;         // as `required`, but the table's own check refuses
+    std::string required = {};  // what it is, for the error where it is missing; empty: optional
+    bool is_brief = false;      // not written where it is the default
+    bool is_needed = false;     // as `required`, but the table's own check refuses
 
     /// "auto" stands for 0, or for no value. `meaning`: what the number is.
     Option& or_word(std::string spelling, std::string meaning = {});
@@ -144,8 +144,8 @@ public:
 
     /// Refuses a node that lacks a key that must be given. Errors: kInvalidParameterValue.
     [[nodiscard]] Result<void> check_given(const Node& node, std::string_view path) const;
-    /// Stores what `fields` has; the rest keeps its value. Errors: kInvalidParameterValue with place
-    /// and path.
+    /// Stores what `fields` has; the rest keeps its value. Errors: kInvalidParameterValue with
+    /// place and path.
     [[nodiscard]] Result<void> read(const Fields& fields, void* options) const;
     /// Adds the options to the object `json`.
     void write(const void* options, Json& json) const;
@@ -238,8 +238,7 @@ public:
         return add(std::move(name), std::move(type), std::move(help));
     }
 
-    Option& text(std::string name, std::string T::*field, std::size_t bytes_max,
-                 std::string help) {
+    Option& text(std::string name, std::string T::*field, std::size_t bytes_max, std::string help) {
         return add(std::move(name),
                    TextType{bytes_max, [field](const void* options) { return at(options).*field; },
                             [field](void* options, std::string value) {
@@ -272,11 +271,14 @@ public:
     };
 
     Option& custom(std::string name, Custom how, std::string help) {
-        CustomType type{std::move(how.type), std::move(how.schema), std::move(how.api),
+        CustomType type{std::move(how.type),
+                        std::move(how.schema),
+                        std::move(how.api),
                         [read = std::move(how.read)](const Fields& fields, void* options) {
                             return read(fields, at(options));
                         },
-                        nullptr, how.is_always_written};
+                        nullptr,
+                        how.is_always_written};
         if (how.write)
             type.write = [write = std::move(how.write)](const void* options, Json& json) {
                 write(at(options), json);

@@ -41,23 +41,23 @@ OptionTable combined_options() {
 }
 
 std::unique_ptr<Pruner> make_combined(const PrunerConfig& config, const PrunerContext& context) {
-    return std::make_unique<CombinedPruner>(
-        make_parts(config.get<CombinedOptions>().of, context), config.is("all"));
+    return std::make_unique<CombinedPruner>(make_parts(config.get<CombinedOptions>().of, context),
+                                            config.is("all"));
 }
 
 }  // namespace
 
 const PrunerKind& any_pruner() {
     static const OptionTable kOptions = combined_options();
-    static const PrunerKind kKind{
-        {"any", "one of the pruners in `of` says so", kOptions}, make_combined};
+    static const PrunerKind kKind{{"any", "one of the pruners in `of` says so", kOptions},
+                                  make_combined};
     return kKind;
 }
 
 const PrunerKind& all_pruner() {
     static const OptionTable kOptions = combined_options();
-    static const PrunerKind kKind{
-        {"all", "each of the pruners in `of` says so", kOptions}, make_combined};
+    static const PrunerKind kKind{{"all", "each of the pruners in `of` says so", kOptions},
+                                  make_combined};
     return kKind;
 }
 

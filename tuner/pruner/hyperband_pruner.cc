@@ -110,8 +110,7 @@ const PrunerKind& hyperband_pruner() {
     return kKind;
 }
 
-HyperbandPruner::HyperbandPruner(const HyperbandOptions& options, Goal goal,
-                                 std::string_view study)
+HyperbandPruner::HyperbandPruner(const HyperbandOptions& options, Goal goal, std::string_view study)
     : options_(options), goal_(goal), study_(study) {}
 
 void HyperbandPruner::make_brackets() {

@@ -40,16 +40,16 @@ OptionTable patience_options() {
     table.integer("wait", &Options::wait, 0, kCountMax, "reports without improvement")
         .must_be_given("the number of reports without improvement to put up with");
     table.number("min_delta", &Options::min_delta, 0, 1e300, "an improvement is more than this");
-    table.custom("of",
-                 {.type = "pruner",
-                  .schema = R"({"anyOf": [{"$ref": "#/definitions/pruner"},
+    table.custom(
+        "of",
+        {.type = "pruner",
+         .schema = R"({"anyOf": [{"$ref": "#/definitions/pruner"},
                       {"type": "array", "items": {"$ref": "#/definitions/pruner"},
                        "minItems": 1, "maxItems": 1}]})",
-                  .api = "list of StudyPruner",
-                  .read = read_inner,
-                  .write = [](const Options& options,
-                              Json& json) { write_parts(options.of, json); }},
-                 "decides once patience has run out; without one the trial is pruned");
+         .api = "list of StudyPruner",
+         .read = read_inner,
+         .write = [](const Options& options, Json& json) { write_parts(options.of, json); }},
+        "decides once patience has run out; without one the trial is pruned");
     return table;
 }
 

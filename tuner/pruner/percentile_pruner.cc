@@ -89,7 +89,7 @@ Verdict PercentilePruner::judge(std::uint64_t number) {
         return Verdict::kKeep;
     // False for NaN, that is: when the others have no number here.
     return trial.best > at->second.values.percentile(options_.percentile) ? Verdict::kPrune
-                                                                  : Verdict::kKeep;
+                                                                          : Verdict::kKeep;
 }
 
 void PercentilePruner::finish(std::uint64_t number, End end, double) {

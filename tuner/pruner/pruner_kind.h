@@ -22,8 +22,8 @@ struct PrunerContext {
 /// A step at which a pruner compares trials, for `tune plan`.
 struct Rung {
     std::int64_t step = 0;
-    double trials = 0;                 // that are expected to reach it
-    std::optional<int> bracket = {};   // of pruners that have several, which share the trials
+    double trials = 0;                // that are expected to reach it
+    std::optional<int> bracket = {};  // of pruners that have several, which share the trials
 };
 
 struct PrunerKind : KindBase {

@@ -27,8 +27,7 @@ OptionTable running_percentile_options() {
                   "values at a step below which nothing is pruned there");
     table.integer("warmup", &Options::warmup, 0, kStepMax,
                   "no trial is pruned at a step below this");
-    table
-        .integer("until", &Options::until, 0, kStepMax, "no trial is pruned above this step")
+    table.integer("until", &Options::until, 0, kStepMax, "no trial is pruned above this step")
         .brief()
         .defaults_to("no end");
     table.integer("interval", &Options::interval, 1, kStepMax, "steps between two checks");
@@ -75,7 +74,7 @@ Verdict RunningPercentilePruner::judge(std::uint64_t number) {
     if (at->second.count_below(last.value) < static_cast<std::size_t>(options_.keep_best))
         return Verdict::kKeep;
     return last.value > at->second.percentile(options_.percentile) ? Verdict::kPrune
-                                                                  : Verdict::kKeep;
+                                                                   : Verdict::kKeep;
 }
 
 void RunningPercentilePruner::remove_values(const Trial& trial) {

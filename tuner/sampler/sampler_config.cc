@@ -17,13 +17,13 @@ OptionTable common_options() {
         .integer("seed", &Options::seed, 0, static_cast<std::int64_t>(kSeedMax),
                  "of all random choices")
         .defaults_to("drawn and recorded");
-    table.choice("duplicates", &Options::duplicates,
-                 std::vector<std::pair<std::string, Duplicates>>{
-                     {"resample", Duplicates::kResample},
-                     {"reuse", Duplicates::kReuse},
-                     {"allow", Duplicates::kAllow}},
-                 "in a finite space: no point twice, a known value is taken without running, or "
-                 "points may repeat");
+    table.choice(
+        "duplicates", &Options::duplicates,
+        std::vector<std::pair<std::string, Duplicates>>{{"resample", Duplicates::kResample},
+                                                        {"reuse", Duplicates::kReuse},
+                                                        {"allow", Duplicates::kAllow}},
+        "in a finite space: no point twice, a known value is taken without running, or "
+        "points may repeat");
     return table;
 }
 

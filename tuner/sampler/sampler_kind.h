@@ -41,8 +41,8 @@ struct StudyOutlook {
 struct SamplerKind : KindBase {
     std::unique_ptr<Sampler> (*make)(const SamplerConfig& config, const SamplerContext& context);
 
-    /// False where trial n is a function of n alone: such a sampler is told no history, and no point
-    /// near another one is worth more.
+    /// False where trial n is a function of n alone: such a sampler is told no history, and no
+    /// point near another one is worth more.
     bool uses_results = true;
     /// It says itself when nothing is left, and has no use for `duplicates`.
     bool ends_itself = false;

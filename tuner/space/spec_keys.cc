@@ -13,9 +13,10 @@ SpecKey key_of(Kind kind) {
             return {"float", kTwoNumbers,
                     "lowest and highest value, both included; never exponents"};
         case Kind::kInt:
-            return {"int",
-                    R"("type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2)",
-                    "lowest and highest value, both included"};
+            return {
+                "int",
+                R"("type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2)",
+                "lowest and highest value, both included"};
         case Kind::kChoice: return {"choice", kValues, "the values, without order"};
         case Kind::kOrdinal: return {"ordinal", kValues, "the values, in order"};
         case Kind::kConst: break;
@@ -30,8 +31,8 @@ void add_number_keys(Kind kind, std::vector<SpecKey>& keys) {
                                        : R"("type": "number", "exclusiveMinimum": 0)",
                     "distance of the values"});
     keys.push_back({"normal", kTwoNumbers, "prior: mean and standard deviation"});
-    keys.push_back({"lognormal", kTwoNumbers,
-                    "prior: median, and standard deviation of the logarithm"});
+    keys.push_back(
+        {"lognormal", kTwoNumbers, "prior: median, and standard deviation of the logarithm"});
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-// The keys of a parameter's specification: the reader takes these and no others, and the JSON Schema
-// lists them.
+// The keys of a parameter's specification: the reader takes these and no others, and the JSON
+// Schema lists them.
 
 #include <string_view>
 #include <vector>

@@ -79,8 +79,8 @@ std::vector<Problem> problems() {
              [](const Values& u) { return Values(3, 0.7 - u[0]); }}};
 }
 
-double gap_of(const Problem& problem, std::string_view type, ConstraintRule rule, std::uint64_t seed,
-              std::uint64_t trials) {
+double gap_of(const Problem& problem, std::string_view type, ConstraintRule rule,
+              std::uint64_t seed, std::uint64_t trials) {
     Json spec = Json::object();
     for (std::size_t i = 0; i < problem.parameters; ++i)
         spec["x" + std::to_string(10 + i)] = {{"float", {0, 1}}};
@@ -111,9 +111,9 @@ void run(std::uint64_t trials, std::uint64_t seeds) {
     for (const Problem& problem : problems()) {
         std::printf("%-12s", problem.name);
         std::vector<Values> gaps;
-        for (const auto& [type, rule] : {std::pair("random", ConstraintRule::kJoint),
-                                         std::pair("tpe", ConstraintRule::kJoint),
-                                         std::pair("tpe", ConstraintRule::kEach)}) {
+        for (const auto& [type, rule] :
+             {std::pair("random", ConstraintRule::kJoint), std::pair("tpe", ConstraintRule::kJoint),
+              std::pair("tpe", ConstraintRule::kEach)}) {
             Values& found = gaps.emplace_back();
             double sum = 0;
             double squares = 0;
@@ -125,11 +125,10 @@ void run(std::uint64_t trials, std::uint64_t seeds) {
             const auto count = static_cast<double>(seeds);
             const double mean = sum / count;
             const double variance = std::max(0.0, squares / count - mean * mean);
-            std::printf("  %s %.5f +- %.5f",
-                        type == "random"
-                            ? "random"
-                            : std::string(constraint_rule_name(rule)).c_str(),
-                        mean, std::sqrt(variance / std::max(1.0, count - 1)));
+            std::printf(
+                "  %s %.5f +- %.5f",
+                type == "random" ? "random" : std::string(constraint_rule_name(rule)).c_str(), mean,
+                std::sqrt(variance / std::max(1.0, count - 1)));
         }
         int better = 0;
         for (std::size_t i = 0; i < gaps[1].size(); ++i) better += gaps[2][i] < gaps[1][i] ? 1 : 0;

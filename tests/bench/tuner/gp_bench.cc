@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "tuner/sampler/sampler.h"
 #include "tuner/config/study_config.h"
+#include "tuner/sampler/sampler.h"
 
 namespace {
 

@@ -28,8 +28,8 @@
 #include <vector>
 
 #include "tests/bench/tuner/finite_problems.h"
-#include "tuner/sampler/sampler.h"
 #include "tuner/config/study_config.h"
+#include "tuner/sampler/sampler.h"
 
 namespace tune::tuner {
 namespace {

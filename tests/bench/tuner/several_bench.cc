@@ -70,8 +70,7 @@ double volume_of(const Problem& problem, std::string_view type, std::uint64_t se
 
 void run(std::uint64_t trials, std::uint64_t seeds) {
     for (const Problem& problem : problems())
-        for (const char* const type :
-             {"random", "tpe", "nsga2", "nsga3"})
+        for (const char* const type : {"random", "tpe", "nsga2", "nsga3"})
             for (std::uint64_t seed = 0; seed < seeds; ++seed) {
                 const auto begin = std::chrono::steady_clock::now();
                 const double volume = volume_of(problem, type, seed, trials);

@@ -7,11 +7,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tuner/config/study_config.h"
 #include "tuner/pruner/hyperband_pruner.h"
 #include "tuner/pruner/percentile_pruner.h"
 #include "tuner/sampler/pbt/pbt_options.h"
 #include "tuner/sampler/tpe/tpe_options.h"
-#include "tuner/config/study_config.h"
 
 namespace tune::tuner {
 namespace {

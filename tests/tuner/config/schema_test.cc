@@ -1,5 +1,5 @@
-// The published schema against the readers: the same words, so that neither can drift. Whether
-// studies validate is tests/e2e/test_foreign_spaces.py, with a validator.
+// The published schema and the page of options against the readers: the same words, so that none
+// can drift. Whether studies validate is tests/e2e/test_foreign_spaces.py, with a validator.
 
 #include "tuner/config/study_schema.h"
 
@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/system/file.h"
 #include "tuner/config/study_config.h"
+#include "tuner/options/option_table.h"
 
 namespace tune::tuner {
 namespace {
@@ -113,6 +115,65 @@ TEST(Schema, HasTheKeysOfEveryParameter) {
             << name;
     }
     EXPECT_EQ(definition("parameter")["anyOf"].size(), examples.size() + 1);
+}
+
+/// `tune schema --markdown > docs/study_file_options.md` after a change of a row.
+TEST(Page, IsWhatTheTablesPrint) {
+    const auto committed = read_file(TUNE_SOURCE_DIR "/docs/study_file_options.md");
+    ASSERT_TRUE(committed);
+    EXPECT_EQ(*committed, study_options_page());
+}
+
+TEST(Page, NamesEveryKeyOfTheSchema) {
+    const std::string page = study_options_page();
+    for (const auto& [name, value] : schema()["definitions"].items()) {
+        const bool is_kind = name.starts_with("sampler_") || name.starts_with("pruner_");
+        if (!is_kind && name != "budget" && name != "metric") continue;
+        for (const std::string& key : properties_of(value))
+            EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << name << "." << key;
+    }
+}
+
+/// What a row writes, the row reads: each kind by its name alone, where that is enough.
+TEST(Options, DefaultsAreWrittenAndReadBack) {
+    for (const KindBase* kind : pruner_kinds()) {
+        const Json name = std::string(kind->name);
+        const auto read = study_config_from_json({{"pruner", name}});
+        if (!read) continue;
+        const auto again = study_config_from_json({{"pruner", to_json(read->pruner)}});
+        EXPECT_TRUE(again && again->pruner == read->pruner) << name;
+        EXPECT_EQ(read->pruner, pruner_named(kind->name)) << name;
+    }
+    for (const KindBase* kind : sampler_kinds()) {
+        const Json name = std::string(kind->name);
+        const auto read = study_config_from_json({{"sampler", name}});
+        ASSERT_TRUE(read) << name;
+        const auto again = study_config_from_json({{"sampler", to_json(read->sampler)}});
+        EXPECT_TRUE(again && again->sampler == read->sampler) << name;
+        EXPECT_EQ(read->sampler, sampler_named(kind->name)) << name;
+    }
+}
+
+/// The range that the page and the schema show is the one that the reader enforces.
+TEST(Options, IntegersAreRefusedJustOutsideTheirRange) {
+    std::size_t tried = 0;
+    for (const KindBase* kind : pruner_kinds())
+        for (const Option& option : kind->options.rows()) {
+            const auto* type = std::get_if<IntegerType>(&option.type);
+            if (type == nullptr) continue;
+            Json pruner = {{"type", std::string(kind->name)}};
+            for (const std::string& key : kind->options.required()) pruner[key] = 1;
+            if (pruner["type"] == "threshold") pruner["upper"] = 1;
+            for (const std::int64_t wrong : {type->low - 1, type->high + 1}) {
+                pruner[option.name] = wrong;
+                const auto read = study_config_from_json({{"pruner", pruner}});
+                ASSERT_FALSE(read) << pruner;
+                EXPECT_NE(read.error().message.find("expected an integer from"), std::string::npos)
+                    << read.error().message;
+                ++tried;
+            }
+        }
+    EXPECT_GT(tried, 20u);
 }
 
 /// Every closed object of the schema is held against a reader above.

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/system/file.h"
-#include "tuner/pruner/pruner.h"
 #include "tuner/config/study_config.h"
+#include "tuner/pruner/pruner.h"
 
 namespace tune::tuner {
 namespace {

@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "tuner/config/study_config.h"
 #include "tuner/pruner/pruner.h"
 #include "tuner/pruner/signed_rank.h"
-#include "tuner/config/study_config.h"
 
 namespace tune::tuner {
 namespace {

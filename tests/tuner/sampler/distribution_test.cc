@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/tuner/sampler/statistics.h"
+#include "tuner/sampler/nsga/nsga_sampler.h"
 #include "tuner/sampler/sampler.h"
 #include "tuner/sampler/tpe/parzen.h"
-#include "tuner/sampler/nsga/nsga_sampler.h"
 #include "tuner/sampler/tpe/tpe_options.h"
 
 namespace tune::tuner {
@@ -44,8 +44,7 @@ TEST(GridDistribution, EachOrderOfThePointsIsEquallyLikely) {
     const Space space = space_of(R"({"x": {"choice": [1, 2, 3, 4]}})");
     std::vector<double> orders(24, 0);
     for (std::uint64_t seed = 0; seed < 6000; ++seed) {
-        const auto sampler =
-            make_sampler(space, config_of("grid"), Goal::kMinimize, seed);
+        const auto sampler = make_sampler(space, config_of("grid"), Goal::kMinimize, seed);
         std::vector<double> left = {0, 1, 2, 3};
         std::size_t order = 0;  // in the factorial number system
         for (std::uint64_t n = 0; n < 4; ++n) {
@@ -68,8 +67,7 @@ TEST(QmcDistribution, ScramblingMakesEachPointUniformInTheSquare) {
         std::vector<double> cells(16, 0);
         for (std::uint64_t seed = 0; seed < 4000; ++seed) {
             const Point point =
-                make_sampler(space, config_of("qmc"), Goal::kMinimize, seed)
-                    ->suggest(number);
+                make_sampler(space, config_of("qmc"), Goal::kMinimize, seed)->suggest(number);
             x.push_back(point[0]);
             y.push_back(point[1]);
             ++cells.at(static_cast<std::size_t>(point[0] * 4) * 4 +

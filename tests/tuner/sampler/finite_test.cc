@@ -8,9 +8,9 @@
 #include <set>
 #include <string>
 
+#include "tuner/config/study_config.h"
 #include "tuner/sampler/sampler.h"
 #include "tuner/sampler/simple/finite_points.h"
-#include "tuner/config/study_config.h"
 
 namespace tune::tuner {
 namespace {

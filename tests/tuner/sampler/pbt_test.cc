@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/tuner/sampler/statistics.h"
-#include "tuner/sampler/pbt/pbt_explore.h"
 #include "tuner/config/study_config.h"
+#include "tuner/sampler/pbt/pbt_explore.h"
 
 namespace tune::tuner {
 namespace {
@@ -192,7 +192,8 @@ TEST(Pbt, FailedAndPrunedMembersTakeOverOneOfTheBest) {
 
 TEST(Pbt, TrainsToTheLastStepAndNoFurther) {
     SamplerConfig config = config_of(2);
-    config.edit<PbtOptions>() = {.population = 2, .interval = 5, .warmup = 3, .max = 10, .resample_probability = 0};
+    config.edit<PbtOptions>() = {
+        .population = 2, .interval = 5, .warmup = 3, .max = 10, .resample_probability = 0};
     const auto steps = [&](int generation) {
         const Steps of = steps_of(config.get<PbtOptions>(), generation);
         return std::vector<std::int64_t>{of.from, of.to};

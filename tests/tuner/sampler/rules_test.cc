@@ -263,8 +263,7 @@ TEST(Large, CmaesAndTheGaussianProcessRefuseWhatTheyCannotHandle) {
     EXPECT_EQ(refusal(501, "", "cmaes"),
               "sampler cmaes takes at most 500 numbers, as its work grows with their cube; the "
               "space has 501. tpe, nsga2, qmc and random have no such bound.");
-    EXPECT_NE(refusal(500, "  c: {choice: [a, b]}\n", "gp").find("has 501"),
-              std::string::npos);
+    EXPECT_NE(refusal(500, "  c: {choice: [a, b]}\n", "gp").find("has 501"), std::string::npos);
     EXPECT_EQ(refusal(501, "", "tpe"), "");
 }
 

@@ -120,8 +120,8 @@ void add_population_time(const StudyConfig& config, std::int64_t trial_ms, Json&
     const Json& population = plan["population"];
     if (population["trials_max"].is_null()) return;
     const auto trials = population["trials_max"].get<double>();
-    const double places =
-        std::min(std::max(config.budget.parallel.value_or(1), 1), config.sampler.get<tuner::PbtOptions>().population);
+    const double places = std::min(std::max(config.budget.parallel.value_or(1), 1),
+                                   config.sampler.get<tuner::PbtOptions>().population);
     const double intervals =
         population["steps_max"].get<double>() / population["interval"].get<double>();
     const double time_ms =

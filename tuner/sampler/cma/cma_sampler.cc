@@ -247,8 +247,8 @@ std::unique_ptr<Sampler> make_cmaes(const SamplerConfig&, const SamplerContext& 
     if (plain_number_count(space) == 0) return make_tpe(tpe_within(), inner);
     std::unique_ptr<Sampler> others;
     if (models_whole(space)) {
-        others = std::make_unique<RandomSampler>(space,
-                                                 std::make_unique<CounterSource>(context.seed));
+        others =
+            std::make_unique<RandomSampler>(space, std::make_unique<CounterSource>(context.seed));
     } else {
         others = make_tpe(tpe_within(), inner);
     }

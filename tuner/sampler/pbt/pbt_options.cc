@@ -16,8 +16,7 @@ OptionTable pbt_rows() {
     TableOf<Options> table;
     table.integer("population", &Options::population, 2, kMembersMax, "members");
     table.integer("interval", &Options::interval, 1, kStepMax, "steps of a trial");
-    table
-        .integer("warmup", &Options::warmup, 1, kStepMax, "steps of a member's first trial")
+    table.integer("warmup", &Options::warmup, 1, kStepMax, "steps of a member's first trial")
         .brief()
         .defaults_to("as interval");
     table

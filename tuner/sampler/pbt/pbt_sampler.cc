@@ -36,8 +36,7 @@ constexpr int kTurnsMax = 32;
 
 }  // namespace
 
-PbtSampler::PbtSampler(const Space& space, const PbtOptions& options, Goal goal,
-                       std::uint64_t seed)
+PbtSampler::PbtSampler(const Space& space, const PbtOptions& options, Goal goal, std::uint64_t seed)
     : space_(space),
       options_(options),
       goal_(goal),

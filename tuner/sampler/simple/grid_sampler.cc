@@ -53,8 +53,7 @@ OptionTable grid_rows() {
 
 std::unique_ptr<Sampler> make_grid(const SamplerConfig& config, const SamplerContext& context) {
     return std::make_unique<GridSampler>(
-        context.space, grid_points(context.space, config.get<GridOptions>()).value(),
-        context.seed);
+        context.space, grid_points(context.space, config.get<GridOptions>()).value(), context.seed);
 }
 
 Result<void> check_grid(const Space& space, const SamplerConfig& config) {

@@ -37,7 +37,7 @@ PresetSampler::PresetSampler(const Space& space, const TpeOptions& options, Goal
     : space_(space),
       goal_(goal),
       rule_(options.preset == TpePreset::kHyperopt ? MixtureRule::kHyperopt
-                                                  : MixtureRule::kWatanabe),
+                                                   : MixtureRule::kWatanabe),
       startup_(static_cast<std::size_t>(options.startup)),
       candidates_(static_cast<std::size_t>(options.candidates)),
       groups_(groups_of(space)),

@@ -39,11 +39,12 @@ OptionTable tpe_rows() {
         .defaults_to("10; 20 with the preset hyperopt");
     table.integer("candidates", &Options::candidates, 1, kCandidatesMax,
                   "points drawn for each suggestion");
-    table.choice("preset", &Options::preset, preset_names(),
-                 "tune: optuna5 with kernels of continuous parameters down to a fiftieth of the "
-                 "range; optuna5: joint model, running trials count as bad; optuna4: each parameter "
-                 "by itself, running trials not seen; hyperopt: good trials sqrt(n)/4, each "
-                 "parameter by itself; watanabe: arXiv:2304.11127");
+    table.choice(
+        "preset", &Options::preset, preset_names(),
+        "tune: optuna5 with kernels of continuous parameters down to a fiftieth of the "
+        "range; optuna5: joint model, running trials count as bad; optuna4: each parameter "
+        "by itself, running trials not seen; hyperopt: good trials sqrt(n)/4, each "
+        "parameter by itself; watanabe: arXiv:2304.11127");
     table
         .integer("window", &Options::window, 0, kWindowMax,
                  "bad trials in the model, the latest; 0: all")
@@ -75,9 +76,9 @@ Result<void> check_tpe(const SamplerConfig& config, const StudyShape& shape) {
         std::string name;
         for (const auto& [text, preset] : preset_names())
             if (preset == options.preset) name = text;
-        return fault_at({}, "sampler",
-                        "the preset " + name +
-                            " takes one objective and no constraints; leave it out here");
+        return fault_at(
+            {}, "sampler",
+            "the preset " + name + " takes one objective and no constraints; leave it out here");
     }
     const bool is_each = options.constraints == ConstraintRule::kEach && shape.has_constraints;
     const bool is_plain =

@@ -82,9 +82,8 @@ std::uint64_t component_key(const Space& space, const Group& group) {
 
 }  // namespace
 
-TpeSampler::TpeSampler(const Space& space, const TpeOptions& options,
-                       const Objectives& objectives, TpeSources sources,
-                       std::shared_ptr<const SeenPoints> avoided)
+TpeSampler::TpeSampler(const Space& space, const TpeOptions& options, const Objectives& objectives,
+                       TpeSources sources, std::shared_ptr<const SeenPoints> avoided)
     : space_(space),
       goal_(objectives.goals.front()),
       startup_(static_cast<std::size_t>(options.startup)),

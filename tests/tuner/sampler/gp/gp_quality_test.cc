@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "tuner/sampler/sampler.h"
 #include "tuner/config/study_config.h"
+#include "tuner/sampler/sampler.h"
 
 namespace tune::tuner {
 namespace {

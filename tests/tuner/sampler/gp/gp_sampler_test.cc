@@ -6,8 +6,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "tuner/sampler/sampler.h"
 #include "tuner/config/study_config.h"
+#include "tuner/sampler/sampler.h"
 
 namespace tune::tuner {
 namespace {

@@ -35,8 +35,7 @@ Objectives minimize(std::size_t count, bool is_constrained = false) {
 
 SamplerConfig config_of(std::string_view type) {
     SamplerConfig config = sampler_named(type);
-    if (config.get_if<NsgaOptions>() != nullptr)
-        config.edit<NsgaOptions>().population = 20;
+    if (config.get_if<NsgaOptions>() != nullptr) config.edit<NsgaOptions>().population = 20;
     return config;
 }
 
@@ -89,8 +88,7 @@ TEST(SeveralObjectives, EverySamplerReachesMoreVolumeThanRandomSearch) {
         double random = 0;
         for (std::uint64_t seed = 0; seed < kSeeds; ++seed)
             random += volume_of("random", one.problem, one.objectives, seed, 200);
-        for (const char* const type :
-             {"tpe", "nsga2", "nsga3"}) {
+        for (const char* const type : {"tpe", "nsga2", "nsga3"}) {
             double reached = 0;
             for (std::uint64_t seed = 0; seed < kSeeds; ++seed)
                 reached += volume_of(type, one.problem, one.objectives, seed, 200);
@@ -157,9 +155,7 @@ TEST_P(Several, FeasibleOnesAreSearchedFor) {
     EXPECT_GT(feasible, 50) << "of 100; at random it were 20";
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Several,
-                         ::testing::Values("tpe", "nsga2",
-                                           "nsga3"),
+INSTANTIATE_TEST_SUITE_P(All, Several, ::testing::Values("tpe", "nsga2", "nsga3"),
                          [](const auto& param) { return std::string(param.param); });
 
 TEST(Constraints, TpeWithOneObjectiveSearchesTheFeasiblePart) {
@@ -247,7 +243,8 @@ TEST(Nsga, ConditionalParametersAreInheritedOrDrawn) {
 
 TEST(Nsga, AGenerationOfFailuresKeepsItsParents) {
     const Space space = unit_cube(2);
-    NsgaSampler sampler(space, NsgaVariant::k2, config_of("nsga2").get<NsgaOptions>(), minimize(2), 5);
+    NsgaSampler sampler(space, NsgaVariant::k2, config_of("nsga2").get<NsgaOptions>(), minimize(2),
+                        5);
     for (std::uint64_t n = 0; n < 60; ++n) {
         const Point point = sampler.suggest(n, {});
         ASSERT_TRUE(space.check(point).has_value());

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/tuner/sampler/reference.h"
+#include "tuner/config/study_config.h"
 #include "tuner/sampler/tpe/plain_mixture.h"
 #include "tuner/sampler/uniform.h"
-#include "tuner/config/study_config.h"
 
 namespace tune::tuner {
 namespace {
@@ -155,7 +155,8 @@ protected:
         return make_sampler(space_of(kWords), config, Goal::kMinimize, seed);
     }
 
-    static double best_of(std::uint64_t seed, std::string_view type, std::vector<Observation>* all) {
+    static double best_of(std::uint64_t seed, std::string_view type,
+                          std::vector<Observation>* all) {
         const auto sampler = make(seed, type);
         double best = 100;
         std::vector<Observation> last;
@@ -181,10 +182,7 @@ protected:
 TEST_P(Preset, BeatsRandomSearch) {
     int wins = 0;
     for (std::uint64_t seed = 0; seed < 12; ++seed)
-        wins +=
-            best_of(seed, "tpe", nullptr) < best_of(seed, "random", nullptr)
-                ? 1
-                : 0;
+        wins += best_of(seed, "tpe", nullptr) < best_of(seed, "random", nullptr) ? 1 : 0;
     EXPECT_GE(wins, 9);
 }
 
@@ -248,8 +246,11 @@ TEST(SamplerSettings, PresetAndWindowAreReadAndWritten) {
     EXPECT_EQ(config.get<TpeOptions>().window, 500);
     EXPECT_EQ(config.get<TpeOptions>().startup, 20);  // Hyperopt's own
     EXPECT_EQ(read(to_json(config)).value().sampler, config);
-    EXPECT_EQ(
-        read({{"type", "tpe"}, {"preset", "hyperopt"}, {"startup", 3}}).value().sampler.get<TpeOptions>().startup, 3);
+    EXPECT_EQ(read({{"type", "tpe"}, {"preset", "hyperopt"}, {"startup", 3}})
+                  .value()
+                  .sampler.get<TpeOptions>()
+                  .startup,
+              3);
     EXPECT_EQ(read("auto").value().sampler.name(), "auto");
     EXPECT_EQ(read("cmaes").value().sampler.name(), "cmaes");
 }
