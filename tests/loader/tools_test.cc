@@ -234,7 +234,7 @@ TEST(Verify, FindsEveryDamagedShard) {
     const Scratch scratch;
     write_texts(scratch / "d", 40, {.hashes = {"sha256"}});
     const auto check = [&] { return verify(find_data_sets(scratch / "d").value().at(0)); };
-    EXPECT_THAT(check().faults, IsEmpty());
+    EXPECT_THAT(check().errors, IsEmpty());
     EXPECT_EQ(check().samples, 40);
     EXPECT_EQ(check().shards_without_hash, 0);
     const auto damage = [&](const char* name, auto change) {
