@@ -6,6 +6,8 @@ import datetime
 import enum
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence, overload
 
+from tune_client._words import counted
+
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
@@ -41,6 +43,7 @@ class FrozenTrial(dict[str, Any]):
     def __init__(self, fields: Mapping[str, Any], read: Callable[[int, bool], Mapping[str, Any]]) -> None:
         super().__init__(fields)
         self._read = read
+        self._later: dict[str, Any] = {}  # what was asked for after the listing
 
     @property
     def number(self) -> int:
@@ -99,15 +102,15 @@ class FrozenTrial(dict[str, Any]):
 
     @property
     def intermediate_values(self) -> dict[int, float]:
-        """What was reported, by step."""
-        if "intermediate" not in self:
-            self.update(self._read(self.number, True))
-        return {step: float(value) for step, value in self["intermediate"]}
+        """What was reported, by step; the value that the trial was told stands at the last of the steps."""
+        if "intermediate" not in self and "intermediate" not in self._later:
+            self._later.update(self._read(self.number, True))
+        return {step: float(value) for step, value in self._get("intermediate")}
 
     def _get(self, field: str) -> Any:
-        if field not in self and "state" not in self:  # one of the best: those are listed with less
-            self.update({**self._read(self.number, False), **self})
-        return self.get(field)
+        if field not in self and "state" not in self and "state" not in self._later:
+            self._later.update(self._read(self.number, False))  # one of the best: those are listed with less
+        return self.get(field, self._later.get(field))
 
 
 class Trials(Sequence[FrozenTrial]):
@@ -140,7 +143,7 @@ class Trials(Sequence[FrozenTrial]):
             return list(self())[index]
         count = len(self)
         if not -count <= index < count:
-            raise IndexError(f"no trial {index}: there are {count}")
+            raise IndexError(f"no trial {index}: the study has {counted(count, 'trial')}")
         return self._one(index % count)
 
     def __repr__(self) -> str:

@@ -37,11 +37,12 @@ def metrics_of(metric: Any, goal: str | None, direction: Any, directions: Sequen
     if metric is None:
         names = ["value"] if len(goals) == 1 else [f"values_{i}" for i in range(len(goals))]
     else:
-        names = [metric] if isinstance(metric, str) else list(metric)
+        names = list(metric) if isinstance(metric, (list, tuple)) else [metric]
     if not all(isinstance(name, str) for name in names):
         raise ValueError(f"with direction= or directions= metric is a name, or a list of names, found {metric!r}")
     if len(names) != len(goals) or not goals:
-        raise ValueError(f"one direction a metric: found {_count(names, 'metric')} and {_count(goals, 'direction')}")
+        raise ValueError(f"one direction a metric: found {counted(len(names), 'metric')} and "
+                         f"{counted(len(goals), 'direction')}")
     metrics = [{"name": name, "goal": one} for name, one in zip(names, goals)]
     return metrics[0] if len(metrics) == 1 else metrics
 
@@ -63,5 +64,6 @@ def _goal_of(direction: Any) -> str:
     return _GOALS[word]
 
 
-def _count(things: Sequence[Any], word: str) -> str:
-    return f"{len(things)} {word}{'' if len(things) == 1 else 's'}"
+def counted(count: int, thing: str) -> str:
+    """"1 trial", "2 trials"."""
+    return f"{count} {thing}{'' if count == 1 else 's'}"
