@@ -23,7 +23,7 @@ def end_of(farm, command, **more):
 def test_command_not_found(farm):
     trial = end_of(farm, ["trian", "--now"])
     assert trial["state"] == "failed"
-    assert trial["reason"].startswith("command not found: 'trian' is in no folder of PATH")
+    assert trial["reason"].startswith("command not found: 'trian' is not in PATH")
 
 
 def test_scrape(farm):

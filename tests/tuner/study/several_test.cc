@@ -206,7 +206,7 @@ TEST_F(SeveralTest, AJournalThatLacksValuesIsSetAsideAndTheOthersGoOn) {
         ASSERT_FALSE(answer.has_value());
         EXPECT_EQ(answer.error().code, Code::kDataLoss);
         EXPECT_THAT(answer.error().message,
-                    HasSubstr("study 's' cannot be read and is set aside as it is"));
+                    HasSubstr("study 's' cannot be read and is left as it is"));
         EXPECT_THAT(answer.error().message, HasSubstr(documents->at(0).key));
     };
     expect_set_aside(world_.ask(1));
