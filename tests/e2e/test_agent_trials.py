@@ -53,7 +53,7 @@ def test_stubborn_trial_is_stopped(farm):
 def test_time_out(farm):
     trial = end_of(farm, ["sleep", "1000"], timeout="200ms")
     assert trial["state"] == "failed"
-    assert "time-out" in trial["reason"]
+    assert "timeout" in trial["reason"]
 
 
 def test_metric_that_never_comes(farm):
