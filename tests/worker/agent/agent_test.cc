@@ -264,7 +264,7 @@ TEST_F(AgentTest, ATimeOutIsAFailure) {
     offer(slow);
     const tuner::FinishRequest finish = server_.wait_for_finish("r1").request;
     EXPECT_EQ(finish.outcome, Outcome::kFailed);
-    EXPECT_NE(finish.reason.find("time-out"), std::string::npos);
+    EXPECT_NE(finish.reason.find("timeout"), std::string::npos);
 }
 
 TEST_F(AgentTest, AnAttemptThatIsAnothersIsEndedInSilence) {
