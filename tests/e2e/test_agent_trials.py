@@ -23,7 +23,7 @@ def end_of(farm, command, **more):
 def test_command_not_found(farm):
     trial = end_of(farm, ["trian", "--now"])
     assert trial["state"] == "failed"
-    assert trial["reason"].startswith("command not found: 'trian' is in no folder of PATH")
+    assert trial["reason"].startswith("command not found: 'trian' is not in PATH")
 
 
 def test_scrape(farm):
@@ -53,7 +53,7 @@ def test_stubborn_trial_is_stopped(farm):
 def test_time_out(farm):
     trial = end_of(farm, ["sleep", "1000"], timeout="200ms")
     assert trial["state"] == "failed"
-    assert "time-out" in trial["reason"]
+    assert "timeout" in trial["reason"]
 
 
 def test_metric_that_never_comes(farm):

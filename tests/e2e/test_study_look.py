@@ -488,7 +488,7 @@ def test_the_man_page_says_what_help_says(tmp_path):
     for troff, text in (("\\-", "-"), ("\\fB", ""), ("\\fR", ""), ("\\fI", ""), ("\\&", ""), ("\\e", "\\")):
         plain = plain.replace(troff, text)
     usage = tune("--help", cwd=tmp_path).stdout
-    for code in ("0    ok", "2    usage", "3    no trial is complete", "4    the budget"):
+    for code in ("0    ok", "2    usage", "3    no trial has completed", "4    the time or cost budget"):
         assert code in usage and code in plain
     assert_page_says(plain.split("\n.SH OPTIONS\n")[1].split("\n.SH")[0], usage)
     parts = {part.split("\n")[0]: part for part in re.split(r"\n\.S[SH] ", plain)}

@@ -70,6 +70,14 @@ Node map_node(const Piece& piece) {
     return node;
 }
 
+/// Lists and maps within each other; 0 for a scalar.
+int depth_of(const Node& node) {
+    int deepest = 0;
+    for (const Node& item : node.items) deepest = std::max(deepest, depth_of(item));
+    for (const Entry& entry : node.entries) deepest = std::max(deepest, depth_of(entry.value));
+    return node.is_scalar() ? 0 : deepest + 1;
+}
+
 /// The value of `key` in a map. Keys stand in their own order, whatever that of the word, so that
 /// of several errors the same one is reported.
 Node& put(Node& map, std::string_view key, Node value) {
@@ -124,6 +132,9 @@ public:
         }
         if (!when_.entries.empty()) put(spec_, "when", std::move(when_));
         spec_.place = rest.place();
+        if (depth_of(spec_) > kNodeDepthMax)
+            return fault(rest.column, "a value is nested too deeply; a parameter may have " +
+                                          std::to_string(kNodeDepthMax) + " levels");
         return InlineParameter{std::string(name), false, std::move(spec_)};
     }
 

@@ -196,7 +196,7 @@ def test_text_that_is_not_utf8(tmp_path):
     (run / "tags").mkdir(exist_ok=True)
     (run / "tags" / "t").write_bytes(b"\xc3")
     said = tune("import", tmp_path / "mlruns", "--data", tmp_path / "text").stdout
-    assert "\n2 texts that were not UTF-8 were changed: " in said
+    assert "\n2 texts were not UTF-8 and were changed: " in said
     assert said.endswith("Verified except for the changed texts: everything else reads back as in the source.\n")
     for _ in range(2):  # the second finds it unchanged, and is no more equal
         report = tune_json("import", tmp_path / "mlruns", "--data", tmp_path / "data")

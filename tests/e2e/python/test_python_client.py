@@ -167,7 +167,7 @@ def test_costs_alone_are_no_value(url, capfd):
                               budget={"trials": 1, "cost": {"metric": "dollars", "max": 6}})
     study.optimize(lambda trial: trial.report(1.5, step=1, metric="dollars"))
     [trial] = study.trials()
-    assert trial["state"] == "failed" and "no value was told, and none was reported" in trial["reason"]
+    assert trial["state"] == "failed" and "no value was given, and none was reported" in trial["reason"]
     assert "gave no value for trial 0" in capfd.readouterr().err
     with pytest.raises(tune.TuneError, match="no budget of cost by a metric"):
         create(url, "no-dollars", 1).ask().tell(1.0, cost=2)

@@ -112,8 +112,14 @@ TEST(Inline, ValuesKeepTheirColumns) {
 }
 
 TEST(Inline, DeepValuesAreRefusedWhereTheyStand) {
-    const std::string deep = std::string(70, '[') + std::string(70, ']');
-    EXPECT_THAT(spec("a=1," + deep), testing::HasSubstr("column 5: nested deeper than 64 levels"));
+    const auto nested = [](std::size_t levels) {
+        return spec("a=1," + std::string(levels, '[') + std::string(levels, ']'));
+    };
+    EXPECT_THAT(nested(62), testing::StartsWith("a {\"choice\":[1,[[[["));
+    EXPECT_THAT(nested(63), testing::HasSubstr("column 3: a value is nested too deeply"));
+    EXPECT_THAT(nested(64), testing::HasSubstr("column 3: a value is nested too deeply"));
+    // What parse_json does not take is a text.
+    EXPECT_THAT(nested(65), testing::StartsWith("a {\"choice\":[1,\"[[[["));
 }
 
 TEST(Inline, HugeAndBinaryWordsAreRefusedNotFatal) {

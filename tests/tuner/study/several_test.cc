@@ -124,7 +124,7 @@ TEST_F(SeveralTest, ATellNeedsOneValueAnObjective) {
     const auto three = world_.tell({.trial = {"s", 0, 0}, .value = 1, .more_values = {2, 3}});
     EXPECT_THAT(three.error().message, HasSubstr("found 3"));
     const auto none = world_.tell({.trial = {"s", 0, 0}});
-    EXPECT_THAT(none.error().message, HasSubstr("no value of metric 'loss' was told"));
+    EXPECT_THAT(none.error().message, HasSubstr("no value of metric 'loss' was given"));
     EXPECT_EQ(world_.trial(0).state, TrialState::kRunning);
     tell(0, 1, {2});
     tell(0, 1, {2});  // a repeat
@@ -169,7 +169,7 @@ TEST_F(SeveralTest, AnInfeasibleTrialIsNeverTheBest) {
         world_.tell({.trial = {"s", 3, 0}, .value = 1, .constraints = {{"speed", 1}}});
     EXPECT_THAT(unknown.error().message, HasSubstr("has no constraint on 'speed'"));
     const auto missing = world_.tell(3, 0.5);
-    EXPECT_THAT(missing.error().message, HasSubstr("no value of metric 'ms' was told"));
+    EXPECT_THAT(missing.error().message, HasSubstr("no value of metric 'ms' was given"));
     world_.reopen();
     EXPECT_THAT(best(), ElementsAre(1));
     EXPECT_THAT(constraint_values(2), ElementsAre(30));
@@ -206,7 +206,7 @@ TEST_F(SeveralTest, AJournalThatLacksValuesIsSetAsideAndTheOthersContinue) {
         ASSERT_FALSE(answer.has_value());
         EXPECT_EQ(answer.error().code, Code::kDataLoss);
         EXPECT_THAT(answer.error().message,
-                    HasSubstr("study 's' cannot be read and is set aside as it is"));
+                    HasSubstr("study 's' cannot be read and is left as it is"));
         EXPECT_THAT(answer.error().message, HasSubstr(documents->at(0).key));
     };
     expect_set_aside(world_.ask(1));

@@ -304,7 +304,7 @@ TEST_F(AgentsTest, AClientMayNotTellForAnAgent) {
     static_cast<void>(lease());
     const auto told = world_.tell(0, 1);
     ASSERT_FALSE(told.has_value());
-    EXPECT_THAT(told.error().message, HasSubstr("run by the agent on host-a"));
+    EXPECT_THAT(told.error().message, HasSubstr("running on the agent on host-a"));
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ TEST_F(StudiesTest, TellWithoutAValueTakesWhatWasReported) {
     const AskedTrial trial = world_.ask()->at(0);
     const auto empty = world_.tell({.trial = {"s", 0, 0}});
     ASSERT_FALSE(empty.has_value());
-    EXPECT_THAT(empty.error().message, HasSubstr("no value was told, and none was reported"));
+    EXPECT_THAT(empty.error().message, HasSubstr("no value was given, and none was reported"));
     world_.log(trial.run_id, "loss", 1, 0.5);
     world_.log(trial.run_id, "loss", 2, 0.75);
     ASSERT_TRUE(world_.tell({.trial = {"s", 0, 0}}).has_value());

@@ -44,7 +44,7 @@ TEST_F(AgentTest, ACommandThatIsNotThereIsBadConfiguration) {
     offer(lease("r1", {"trian"}));
     const tuner::FinishRequest finish = server_.wait_for_finish("r1").request;
     EXPECT_EQ(finish.outcome, Outcome::kBadConfig);
-    EXPECT_TRUE(finish.reason.starts_with("command not found: 'trian' is in no folder of PATH"))
+    EXPECT_TRUE(finish.reason.starts_with("command not found: 'trian' is not in PATH"))
         << finish.reason;
     artifact("r1", "agent.log", "command not found");
     tuner::Lease empty = lease("r2", {});
@@ -149,7 +149,7 @@ TEST_F(AgentTest, ATrialFindsTheCheckpointThatItContinues) {
     offer(orphan);
     const tuner::FinishRequest finish = server_.wait_for_finish("r3").request;
     EXPECT_EQ(finish.outcome, Outcome::kBadConfig);
-    EXPECT_NE(finish.reason.find("study/2', which this trial continues: the command must leave"),
+    EXPECT_NE(finish.reason.find("study/2', which this trial continues: the command must write"),
               std::string::npos)
         << finish.reason;
     tuner::Lease escape = shell("r4", "true");
@@ -264,7 +264,7 @@ TEST_F(AgentTest, ATimeOutIsAFailure) {
     offer(slow);
     const tuner::FinishRequest finish = server_.wait_for_finish("r1").request;
     EXPECT_EQ(finish.outcome, Outcome::kFailed);
-    EXPECT_NE(finish.reason.find("time-out"), std::string::npos);
+    EXPECT_NE(finish.reason.find("timeout"), std::string::npos);
 }
 
 TEST_F(AgentTest, AnAttemptThatIsAnothersIsEndedInSilence) {

@@ -365,8 +365,8 @@ Result<void> write_optuna_db(const std::filesystem::path& file, const OptunaStud
 }
 
 Result<OptunaStudy> read_optuna_db(const std::filesystem::path& file, const std::string& name) {
-    std::error_code error;
-    if (!std::filesystem::is_regular_file(file, error))
+    std::error_code missing;
+    if (!std::filesystem::is_regular_file(file, missing))
         return Error{Code::kResourceDoesNotExist, "there is no file " + file.string()};
     sqlite::ConnectionOptions reading;
     reading.access = sqlite::Access::kReadOnly;
