@@ -33,9 +33,7 @@ def scene(tmp_path, monkeypatch):
     (tmp_path / "work.py").write_text(work)
     (tmp_path / "tune_client").symlink_to(CLIENT / "tune_client")
     (tmp_path / "hyperopt_space.py").symlink_to(CLIENT / "hyperopt_space.py")
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "python").symlink_to(sys.executable)
-    known = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{BIN_DIR}:{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
+    known = {**os.environ, "PATH": f"{BIN_DIR}:{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
     for name in ("MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID"):
         known.pop(name, None)
 
