@@ -100,7 +100,7 @@ def test_the_best_and_the_listed_trials_have_optunas_names(url):
     assert study.get_trials(states=[TrialState.COMPLETE]) == list(study.trials("complete")) == list(study.trials)
     assert list(study.trials(TrialState.FAIL)) == []
     again = pickle.loads(pickle.dumps(best))
-    assert again == best and again.intermediate_values == {}
+    assert again == best and again.duration == best.duration and again.intermediate_values == {0: best.value}
 
 
 def test_states_are_the_words_of_the_server_too():
