@@ -2,6 +2,7 @@
 // A study and a trial as the REST API, the live events and `--json` show them.
 
 #include "base/json.h"
+#include "tuner/sampler/pbt/pbt_options.h"
 #include "tuner/study/study.h"
 
 namespace tune::tuner {

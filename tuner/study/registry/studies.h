@@ -28,6 +28,7 @@
 #include "base/result.h"
 #include "tracker/store/store.h"
 #include "tuner/protocol.h"
+#include "tuner/sampler/pbt/pbt_options.h"
 #include "tuner/study/journal/replay.h"
 #include "tuner/study/study.h"
 
