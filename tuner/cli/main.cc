@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <cstring>
@@ -28,7 +27,6 @@
 #include "tuner/cli/terminal/output.h"
 #include "tuner/cli/transfer/transfer_commands.h"
 #include "tuner/config/study_config.h"
-#include "tuner/options/option_table.h"
 #include "tuner/plots/plots.h"
 #include "tuner/space/wording.h"
 
@@ -80,19 +78,6 @@ struct ParsedArguments {
     std::string shell;
     std::function<int()> verb;
 };
-
-/// The program with the keys that may follow a pruner's name.
-VerbText with_keys(VerbText verb) {
-    for (OptionText& option : verb.options) {
-        if (std::find(option.names.begin(), option.names.end(), "--pruner") == option.names.end())
-            continue;
-        for (const tuner::KindBase* kind : tuner::pruner_kinds())
-            for (const tuner::Option& row : kind->options.rows())
-                option.keys[std::string(kind->name)].push_back({row.name, row.help});
-    }
-    for (VerbText& inner : verb.verbs) inner = with_keys(std::move(inner));
-    return verb;
-}
 
 void add_study_flags(CLI::App& app, StudyFlags& flags) {
     app.add_option("words", flags.words, "study.yaml and/or parameters NAME=SPEC");

@@ -42,8 +42,13 @@ void add_words(OrderedJson& definitions) {
         "anyOf": [{"type": "number", "minimum": 0, "maximum": 315360000},
                   {"type": "string",
                    "pattern": "^([0-9]+(\\.[0-9]*)?(ms|s|m|h|d))+$|^[0-9]+(\\.[0-9]*)?$"}]})");
-    definitions["expression"] = parsed(R"({"type": "string", "minLength": 1, "maxLength": 4096,
-        "description": "Python's operators, numbers, 'texts', names of parameters or {any-name}; abs ceil exp floor log log10 log2 max min pow round sqrt"})");
+    definitions["expression"] = {
+        {"type", "string"},
+        {"minLength", 1},
+        {"maxLength", 4096},
+        {"description",
+         "Python's operators, numbers, 'texts', names of parameters or {any-name}; abs ceil exp "
+         "floor log log10 log2 max min pow round sqrt"}};
     definitions["condition"] = parsed(R"({
         "description": "a value, a list (any of), or comparisons",
         "anyOf": [{"type": ["string", "number", "boolean", "null", "array"]},

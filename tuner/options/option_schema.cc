@@ -38,9 +38,15 @@ private:
 }  // namespace
 
 void OptionTable::add_schema(OrderedJson& properties) const {
+    Json defaults = Json::object();
+    write(address(defaults_), defaults);
     for (const Option& option : rows_) {
         OrderedJson schema = std::visit(Schema{option}, option.type);
         if (!option.help.empty()) schema["description"] = option.help;
+        const bool has_default =
+            option.required.empty() && !option.is_needed && option.fallback.empty();
+        if (has_default && defaults.contains(option.name))
+            schema["default"] = OrderedJson(defaults[option.name]);
         properties[option.name] = std::move(schema);
     }
 }

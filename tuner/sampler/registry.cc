@@ -4,13 +4,13 @@
 
 // clang-format off
 #define TUNE_SAMPLERS(X) \
-    X(random_sampler)    \
-    X(grid_sampler)      \
-    X(qmc_sampler)       \
     X(tpe_sampler)       \
     X(gp_sampler)        \
-    X(cmaes_sampler)     \
     X(auto_sampler)      \
+    X(cmaes_sampler)     \
+    X(random_sampler)    \
+    X(qmc_sampler)       \
+    X(grid_sampler)      \
     X(nsga2_sampler)     \
     X(nsga3_sampler)     \
     X(pbt_sampler)

@@ -76,8 +76,7 @@ void run(std::uint64_t trials, std::uint64_t seeds) {
                 const double volume = volume_of(problem, type, seed, trials);
                 const std::chrono::duration<double, std::milli> spent =
                     std::chrono::steady_clock::now() - begin;
-                std::printf("%-7s ours   %-7s %3llu %10.5f %9.3f ms/trial\n", problem.name,
-                            std::string(sampler_name(type)).c_str(),
+                std::printf("%-7s ours   %-7s %3llu %10.5f %9.3f ms/trial\n", problem.name, type,
                             static_cast<unsigned long long>(seed), volume,
                             spent.count() / static_cast<double>(trials));
             }

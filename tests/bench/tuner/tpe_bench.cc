@@ -24,6 +24,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include "tuner/config/study_config.h"
 #include "tuner/sampler/sampler.h"
 
 namespace {

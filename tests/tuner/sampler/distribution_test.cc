@@ -200,7 +200,7 @@ TEST(NsgaDistribution, EachParameterIsMutatedWithItsProbabilityAndUniformly) {
                              std::pow(0.3, k) * std::pow(0.7, 5 - k));
         shares[1] += shares[0];  // a child that repeats its parent gets one parameter drawn anew
         shares[0] = 0;
-        EXPECT_LT(chi_square_deviation(counts, shares), kDeviationMax) << sampler_name(type);
+        EXPECT_LT(chi_square_deviation(counts, shares), kDeviationMax) << type;
         EXPECT_LT(chi_square_deviation(places, {0.5, 0.5}), kDeviationMax);
         EXPECT_LT(kolmogorov(mutated, uniform_cdf), kKolmogorovMax);
     }

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "tuner/config/study_config.h"
 
 namespace tune::tuner {
 namespace {

@@ -9,6 +9,8 @@
 #include "tuner/cli/completion/verb_text.h"
 #include "tuner/cli/terminal/study_text.h"
 #include "tuner/cli/terminal/terminal.h"
+#include "tuner/options/option_table.h"
+#include "tuner/pruner/pruner_config.h"
 
 namespace tune::cli {
 namespace {
@@ -131,6 +133,18 @@ std::vector<Candidate> keys_after(const OptionText& option, const std::string& t
 }
 
 }  // namespace
+
+VerbText with_keys(VerbText verb) {
+    for (OptionText& option : verb.options) {
+        if (std::find(option.names.begin(), option.names.end(), "--pruner") == option.names.end())
+            continue;
+        for (const tuner::KindBase* kind : tuner::pruner_kinds())
+            for (const tuner::Option& row : kind->options.rows())
+                option.keys[std::string(kind->name)].push_back({row.name, row.help});
+    }
+    for (VerbText& inner : verb.verbs) inner = with_keys(std::move(inner));
+    return verb;
+}
 
 std::string completion_script(const std::string& shell) {
     if (shell == "bash") return kBash;

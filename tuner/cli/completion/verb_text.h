@@ -42,6 +42,9 @@ struct VerbText {
 /// `tune __complete WORD...` at each press of Tab.
 [[nodiscard]] std::string completion_script(const std::string& shell);
 
+/// The program with the keys that may follow a pruner's name.
+[[nodiscard]] VerbText with_keys(VerbText verb);
+
 /// What may stand in place of the last of `words` (the words after the program's name, the last one
 /// possibly empty or half typed). Nothing: the shell offers file names. `studies` is called only
 /// where a study's name is expected, with the words before.

@@ -9,9 +9,11 @@
 #include <set>
 
 #include "tests/tuner/sampler/reference.h"
+#include "tuner/config/study_config.h"
 #include "tuner/sampler/sampler.h"
 #include "tuner/sampler/tpe/cell_tables.h"
 #include "tuner/sampler/tpe/score.h"
+#include "tuner/sampler/tpe/tpe_options.h"
 
 namespace tune::tuner {
 namespace {

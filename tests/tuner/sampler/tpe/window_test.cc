@@ -11,6 +11,7 @@
 #include "tuner/config/study_config.h"
 #include "tuner/sampler/auto_choice.h"
 #include "tuner/sampler/tpe/parzen.h"
+#include "tuner/sampler/tpe/tpe_options.h"
 
 namespace tune::tuner {
 namespace {
