@@ -12,11 +12,11 @@ import requests
 
 INJECTIONS = ["'; DROP TABLE runs; --", "x') OR ('1'='1", 'x" UNION SELECT sql FROM sqlite_master --', "\\'; DELETE FROM experiments; --",
               "1; ATTACH DATABASE '/tmp/x' AS x", "%' ESCAPE '%", "?1 :a @b $c", "`x`]; --", "/*", "\0' OR 1=1 --"]
-# What a data base says of a statement that a text has broken.
+# What a database says of a statement that a text has broken.
 OF_SQL = re.compile(r"sqlite|syntax error|near \"|no such (table|column)|unrecognized token|incomplete input|SQL logic", re.IGNORECASE)
 # In every field of every route; TUNE_HOSTILE_LONG=1 sends all of them (a minute).
 EVERYWHERE = INJECTIONS if os.environ.get("TUNE_HOSTILE_LONG") else INJECTIONS[:2]
-# These wait, write files or remove for good, and take no text that reaches the data base beside that of others.
+# These wait, write files or remove for good, and take no text that reaches the database beside that of others.
 LEFT_OUT = ("/tune/gc", "/tune/backups", "/tune/job", "/lease", "/ui/events", "/openapi.json", "/api/docs", "/metrics")
 
 

@@ -78,7 +78,7 @@ def test_mlruns_reads_the_same_and_is_left_as_it_was(mlruns, tmp_path):
 
 
 def expected_of_files(record):
-    """Where the file store itself differs from MLflow's data bases, whose behaviour is ours."""
+    """Where the file store itself differs from MLflow's databases, whose behaviour is ours."""
     for run in record["runs"].values():
         for key, points in run["histories"].items():
             if key == "acc":  # its lines end in a data set; the file store then reads no step

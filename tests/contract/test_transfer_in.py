@@ -61,7 +61,7 @@ SCHEMAS = ["c3d6457b6d8a", "a5b4c3d2e1f0", "ae8bbe7743c9", "7d34483879f0", "da6f
 
 
 def bring_to(revision, path):
-    """As `mlflow db upgrade` does, up to this revision; a new data base begins as MLflow's do."""
+    """As `mlflow db upgrade` does, up to this revision; a new database begins as MLflow's do."""
     import alembic.command
     import sqlalchemy
     from mlflow.store.db.utils import _get_alembic_config
@@ -75,7 +75,7 @@ def bring_to(revision, path):
 
 
 def copy_rows(source, path):
-    """The rows of a data base into one with an older schema, as far as that has columns for them."""
+    """The rows of a database into one with an older schema, as far as that has columns for them."""
     db = sqlite3.connect(f"file:{path}", uri=True)
     db.execute("ATTACH ? AS source", (f"file:{source}?mode=ro",))
     columns = lambda schema, table: [row[1] for row in db.execute(f"PRAGMA {schema}.table_info('{table}')")]

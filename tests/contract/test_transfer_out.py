@@ -130,7 +130,7 @@ def names_in(client):
 
 
 def test_a_name_that_was_given_again_after_a_deletion(tmp_path):
-    """MLflow's data base has one experiment of a name, deleted ones counted; the store only one that is active."""
+    """MLflow's database has one experiment of a name, deleted ones counted; the store only one that is active."""
     import mlflow
 
     with client_of(tmp_path / "data") as client:

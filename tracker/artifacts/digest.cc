@@ -30,7 +30,8 @@ Sha256::Sha256() : context_(std::make_unique<Context>()) {
 Sha256::~Sha256() = default;
 
 void Sha256::update(std::string_view bytes) {
-    TUNE_CHECK(EVP_DigestUpdate(context_->evp, bytes.data(), bytes.size()) == 1, "SHA-256 goes on");
+    TUNE_CHECK(EVP_DigestUpdate(context_->evp, bytes.data(), bytes.size()) == 1,
+               "SHA-256 takes more bytes");
 }
 
 Sha256Bytes Sha256::finish() {

@@ -17,19 +17,19 @@ Error missing(const std::string& what) {
 class Loader {
 public:
     explicit Loader(const char* file) : handle_(::dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
-        if (handle_ == nullptr) fault_ = ::dlerror();
+        if (handle_ == nullptr) error_ = ::dlerror();
     }
     template <class Function>
     void find(Function& function, const char* name) {
         if (handle_ == nullptr) return;
         function = reinterpret_cast<Function>(::dlsym(handle_, name));
-        if (function == nullptr) fault_ = std::string("no function ") + name;
+        if (function == nullptr) error_ = std::string("no function ") + name;
     }
-    [[nodiscard]] const std::string& fault() const { return fault_; }
+    [[nodiscard]] const std::string& error() const { return error_; }
 
 private:
     void* handle_;  // never closed: the library is used until the process ends
-    std::string fault_;
+    std::string error_;
 };
 
 Result<CurlLibrary> load() {
@@ -53,11 +53,11 @@ Result<CurlLibrary> load() {
     curl.find(library.multi_poll, "curl_multi_poll");
     curl.find(library.multi_wakeup, "curl_multi_wakeup");
     curl.find(library.multi_info_read, "curl_multi_info_read");
-    if (!curl.fault().empty()) return missing(curl.fault());
+    if (!curl.error().empty()) return missing(curl.error());
     Loader crypto("libcrypto.so.3");
     crypto.find(library.hmac, "HMAC");
     crypto.find(library.sha256, "EVP_sha256");
-    if (!crypto.fault().empty()) return missing(crypto.fault());
+    if (!crypto.error().empty()) return missing(crypto.error());
     if (global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) return missing("curl_global_init failed");
     return library;
 }

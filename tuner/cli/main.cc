@@ -143,7 +143,7 @@ void add_server(CLI::App& app, Words& words) {
     ServerCommand& server = words.server;
     verb.add_option("--host", server.host, "address to listen on")->capture_default_str();
     verb.add_option("--port", server.port, "0 takes any free port")->capture_default_str();
-    verb.add_option("--data", server.data, "folder of the data base and artifacts")
+    verb.add_option("--data", server.data, "folder of the database and artifacts")
         ->capture_default_str();
     verb.add_option("--allowed-hosts", server.allowed_hosts,
                     "more Host headers to answer: names, *.suffix or *")
@@ -186,7 +186,7 @@ void add_run(CLI::App& app, Words& words) {
     verb.footer(kRunExamples);
     add_study_flags(verb, run.study);
     verb.add_option("--server", run.server, "use this running server");
-    verb.add_option("--data", run.data, "folder of the data base and artifacts")
+    verb.add_option("--data", run.data, "folder of the database and artifacts")
         ->capture_default_str();
     verb.add_option("--host", run.host, "address of the page")->capture_default_str();
     verb.add_option("--port", run.port, "port of the page (default 5000, or any free one)");
@@ -249,8 +249,8 @@ void add_gc(CLI::App& app, Words& words) {
 }
 
 void add_backup(CLI::App& app, Words& words) {
-    CLI::App& verb = *app.add_subcommand(
-        "backup", "write the data base into one file, also while a server runs");
+    CLI::App& verb =
+        *app.add_subcommand("backup", "write the database into one file, also while a server runs");
     BackupCommand& backup = words.backup;
     verb.add_option("file", backup.file, "the new file")->required();
     verb.add_option("--data", backup.data, "the folder")->capture_default_str();
@@ -275,7 +275,7 @@ void add_import(CLI::App& app, Words& words) {
     verb.add_option("source", import.source,
                     "an mlflow.db, a folder mlruns, or http[s]://HOST:PORT")
         ->required();
-    verb.add_option("--data", import.data, "folder of the data base and artifacts")
+    verb.add_option("--data", import.data, "folder of the database and artifacts")
         ->capture_default_str();
     verb.add_option("--artifacts", import.artifacts,
                     "copy, link (hard links, no space) or none (they stay where they are)")
@@ -296,7 +296,7 @@ void add_export(CLI::App& app, Words& words) {
         "export", "all of it as an mlflow.db, or one study as a file of Optuna's");
     ExportCommand& exporting = words.export_;
     verb.add_option("target", exporting.target, "FILE.db, or a folder for mlflow.db")->required();
-    verb.add_option("--data", exporting.data, "folder of the data base and artifacts")
+    verb.add_option("--data", exporting.data, "folder of the database and artifacts")
         ->capture_default_str();
     verb.add_option("--artifacts", exporting.artifacts,
                     "copy or link them to mlartifacts beside the file, or none")

@@ -1,3 +1,7 @@
+// MLflow's clients show these sentences to their users and some branch on them, so texts, order of
+// checks and even what is measured (characters, not bytes) follow mlflow/utils/validation.py. Each
+// check is pure: whether a name is free is decided later, on the writer thread.
+
 #include "tracker/store/commands/validation.h"
 
 #include <algorithm>

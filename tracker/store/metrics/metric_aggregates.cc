@@ -1,3 +1,8 @@
+// A metric may itself be named "loss.min". So a literal name wins wherever a run of the searched
+// experiments has it, and only otherwise does the ending mean an aggregate; `best` is then min or
+// max by the experiments' tag, which must agree. Resolved once per name and search, before SQL or
+// columns see the query, so both answer the same question.
+
 #include "tracker/store/metrics/metric_aggregates.h"
 
 #include <array>
@@ -102,15 +107,15 @@ private:
             const std::string text(select.text(0));
             if (text != "min" && text != "max")
                 return invalid_parameter("The tag '" + tag + "' of experiment " +
-                                                 std::to_string(id) +
-                                                 " must be 'min' or 'max' for metrics." + key +
-                                                 ".best; it is '" + search::shorten(text) + "'.");
+                                         std::to_string(id) +
+                                         " must be 'min' or 'max' for metrics." + key +
+                                         ".best; it is '" + search::shorten(text) + "'.");
             const Aggregate found = text == "min" ? Aggregate::kMin : Aggregate::kMax;
             if (goal && *goal != found)
-                return invalid_parameter(
-                    "Experiments " + std::to_string(from) + " and " + std::to_string(id) +
-                    " have opposite goals for metrics." + key + ".best (tag '" + tag +
-                    "'); search them one by one, or by .min or .max.");
+                return invalid_parameter("Experiments " + std::to_string(from) + " and " +
+                                         std::to_string(id) + " have opposite goals for metrics." +
+                                         key + ".best (tag '" + tag +
+                                         "'); search them one by one, or by .min or .max.");
             goal = found;
             from = id;
         }

@@ -84,7 +84,7 @@ std::string gc_text(const Json& result, bool dry_run, const std::string& where) 
     const double before = result.value("file_bytes_before", 0.0);
     const double after = result.value("file_bytes", 0.0);
     const double free_bytes = result.value("free_bytes", 0.0);
-    text += "data base: " + bytes_text(before) + " before, " + bytes_text(after) + " now";
+    text += "database: " + bytes_text(before) + " before, " + bytes_text(after) + " now";
     if (free_bytes > 0) text += ", " + bytes_text(free_bytes) + " of it free for later writes";
     return text + "\n";
 }
