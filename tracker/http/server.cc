@@ -13,7 +13,7 @@
 #include <future>
 
 #include "base/log.h"
-#include "tracker/http/session.h"
+#include "tracker/http/session/session.h"
 #include "tracker/http/worker.h"
 
 namespace tune::tracker {

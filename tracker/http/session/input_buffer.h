@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tracker/http/session_limits.h"
+#include "tracker/http/session/session_limits.h"
 
 namespace tune::tracker {
 

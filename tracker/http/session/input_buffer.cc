@@ -1,4 +1,4 @@
-#include "tracker/http/input_buffer.h"
+#include "tracker/http/session/input_buffer.h"
 
 #include <algorithm>
 

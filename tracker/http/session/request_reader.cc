@@ -6,7 +6,7 @@
 // A refused request with a small body is read to its end, so that the connection lives on; any
 // other refusal closes it, after lingering (session_limits.h).
 
-#include "tracker/http/request_reader.h"
+#include "tracker/http/session/request_reader.h"
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>

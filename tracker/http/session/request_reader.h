@@ -8,11 +8,11 @@
 #include <memory>
 #include <string_view>
 
-#include "tracker/http/admission.h"
-#include "tracker/http/input_buffer.h"
 #include "tracker/http/protocol/request_parser.h"
-#include "tracker/http/session_events.h"
-#include "tracker/http/session_limits.h"
+#include "tracker/http/session/admission.h"
+#include "tracker/http/session/input_buffer.h"
+#include "tracker/http/session/session_events.h"
+#include "tracker/http/session/session_limits.h"
 #include "tracker/http/worker.h"
 
 namespace tune::tracker {

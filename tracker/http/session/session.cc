@@ -6,7 +6,7 @@
 // client that pipelines without reading is held back by the kernel. A response that becomes a
 // stream takes the socket out of the session, which ends there; the connection stays counted.
 
-#include "tracker/http/session.h"
+#include "tracker/http/session/session.h"
 
 #include <boost/asio/buffer.hpp>
 #include <chrono>
@@ -16,9 +16,9 @@
 #include "tracker/http/event_stream.h"
 #include "tracker/http/protocol/content_coding.h"
 #include "tracker/http/protocol/response_head.h"
-#include "tracker/http/request_reader.h"
 #include "tracker/http/responder.h"
-#include "tracker/http/response_writer.h"
+#include "tracker/http/session/request_reader.h"
+#include "tracker/http/session/response_writer.h"
 
 namespace tune::tracker {
 namespace {
