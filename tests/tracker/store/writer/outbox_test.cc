@@ -1,4 +1,4 @@
-// Documents that are written with the events they report; figures of the store.
+// Documents that are written with the events they report; stats of the store.
 
 #include <sys/stat.h>
 
