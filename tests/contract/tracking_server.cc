@@ -40,8 +40,8 @@ int serve(const std::string& data, const ServerOptions& options) {
     (*store)->add_observer(&live);
     Router router;
     add_tracking_routes(router, {**store, **artifacts, hub}, {});
-    Upkeep upkeep(**store, **artifacts, data, clock);
-    add_upkeep_routes(router, upkeep, **artifacts);
+    Maintenance maintenance(**store, **artifacts, data, clock);
+    add_maintenance_routes(router, maintenance, **artifacts);
     add_openapi_routes(router, {tracking_openapi()});
     auto server = Server::start(options, router);
     if (!server) return fail(server.error());
@@ -53,7 +53,7 @@ int serve(const std::string& data, const ServerOptions& options) {
     sigaddset(&signals, SIGINT);
     int received = 0;
     sigwait(&signals, &received);
-    upkeep.stop();
+    maintenance.stop();
     (*server)->stop();
     (*store)->stop();
     return 0;

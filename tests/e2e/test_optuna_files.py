@@ -350,7 +350,7 @@ def test_names_that_ours_may_not_have_are_changed_and_reported(tmp_path):
 
 
 def test_files_that_are_none_are_refused(tmp_path):
-    (tmp_path / "text.db").write_text("no data base at all, but long enough to be looked at\n" * 20)
+    (tmp_path / "text.db").write_text("no database at all, but long enough to be looked at\n" * 20)
     with sqlite3.connect(tmp_path / "foreign.db") as foreign:
         foreign.execute("CREATE TABLE studies (a)")
     foreign.close()

@@ -49,9 +49,9 @@ Seen read_stream(std::string_view stream, std::size_t piece) {
         if (progress == Progress::kHeader) {
             if (parser.content_length().value_or(0) > kBodyMax) return seen;
             parser.limit_body(kBodyMax);
-        } else if (progress == Progress::kFault) {
-            FUZZ_CHECK(parser.fault_status() >= 400 && !parser.fault_text().empty());
-            seen.fault = parser.fault_status();
+        } else if (progress == Progress::kError) {
+            FUZZ_CHECK(parser.error_status() >= 400 && !parser.error_text().empty());
+            seen.fault = parser.error_status();
             return seen;
         } else if (progress == Progress::kDone) {
             FUZZ_CHECK(body.size() <= kBodyMax);

@@ -1,3 +1,7 @@
+// An alert is a tag, written once: the tag is looked for before it is set, so neither a restart nor
+// a second engine repeats it. Rules run on the observer thread and only note what is to be marked;
+// tags are written by the engine's own thread, since an observer must not wait for the writer.
+
 #include "tracker/alerts/alert_engine.h"
 
 #include <algorithm>
@@ -144,9 +148,9 @@ Result<void> AlertEngine::remove(const std::string& alert_id) {
     return {};
 }
 
-AlertEngine::Figures AlertEngine::figures() const {
+AlertEngine::Stats AlertEngine::stats() const {
     const std::lock_guard lock(mutex_);
-    Figures now = figures_;
+    Stats now = stats_;
     now.rules = rules_.size();
     now.watched_runs = watch_.size();
     now.waiting = alerts_.size() + unread_.size();
@@ -185,7 +189,7 @@ void AlertEngine::on_commit(const Commit& commit) {
 
 void AlertEngine::take(const Event& event) {
     if (const auto* logged = std::get_if<MetricsLogged>(&event)) return take_metrics(*logged);
-    // Whoever deletes the tag wants to be told again.
+    // Whoever deletes the tag wants to be alerted again.
     if (const auto* deleted = std::get_if<TagDeleted>(&event)) {
         if (!deleted->key.starts_with(kTagPrefix)) return;
         given_.erase(deleted->key.substr(kTagPrefix.size()) + " " + deleted->run_id);
@@ -254,7 +258,7 @@ void AlertEngine::take_silence(const Event& event) {
             // There is room again for runs that are not watched yet.
             if (is_watch_full_ && watch_.size() < kWatchedRunsMax / 10 * 9) must_watch_ = true;
         } else if (updated->status_changed) {
-            // It goes on. What it is (a trial, a nested run) stands in its tags.
+            // It continues. What it is (a trial, a nested run) stands in its tags.
             given_.erase(given_key(AlertKind::kSilence, info.run_id));
             must_watch_ = true;
         }
@@ -273,7 +277,7 @@ void AlertEngine::give(Alert alert) {
     const std::string key = given_key(alert.kind, alert.run_id);
     if (given_.find(key) != nullptr) return;
     if (alerts_.size() >= kAlertQueueMax) {
-        ++figures_.dropped;
+        ++stats_.dropped;
         return;
     }
     given_.put(key, true);
@@ -286,7 +290,7 @@ void AlertEngine::queue_unread(Unread unread) {
         return;
     }
     plateaus_.erase(plateau_key(unread.rule, unread.run_id));
-    ++figures_.dropped;
+    ++stats_.dropped;
 }
 
 // --- the engine's thread -------------------------------------------------------------------------
@@ -417,7 +421,7 @@ void AlertEngine::mark(std::unique_lock<std::mutex>& lock, const Alert& alert) {
         hub_.publish("run:" + alert.run_id, "alert", event);
     }
     lock.lock();
-    if (done && !is_known) ++figures_.given[static_cast<std::size_t>(alert.kind)];
+    if (done && !is_known) ++stats_.given[static_cast<std::size_t>(alert.kind)];
     if (done) return;
     given_.erase(given_key(alert.kind, alert.run_id));
     // Deleted or ended meanwhile: nothing to mark. A full disk or queue: the next point, or for

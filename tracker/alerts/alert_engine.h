@@ -5,7 +5,7 @@
 //   own thread:      tag tune.alert.<kind> (and KILLED for silence) -> live event; the tag's commit
 //                    makes the webhook RUN/ALERTED (tracker/webhooks)
 //
-// Nothing polls the data base. State survives a restart because it is in the store: rules are
+// Nothing polls the database. State survives a restart because it is in the store: rules are
 // documents, an alert that was given is a tag, a plateau is counted again from the history when the
 // run logs its next point, and silence is counted from the restart.
 //
@@ -93,14 +93,14 @@ public:
     /// Blocking. Errors: kResourceDoesNotExist.
     [[nodiscard]] Result<void> remove(const std::string& alert_id);
 
-    struct Figures {
+    struct Stats {
         std::size_t rules = 0;
         std::size_t watched_runs = 0;
         std::size_t waiting = 0;
         std::uint64_t dropped = 0;
         std::array<std::uint64_t, 3> given = {};  ///< by AlertKind
     };
-    [[nodiscard]] Figures figures() const;
+    [[nodiscard]] Stats stats() const;
 
     void on_commit(const Commit& commit) override;
 
@@ -159,7 +159,7 @@ private:
     TwoHalves<bool> given_;        // by kind and run: not to be looked at again
     std::deque<Alert> alerts_;
     std::deque<Unread> unread_;
-    Figures figures_;
+    Stats stats_;
     std::int64_t next_check_ms_ = 0;
     bool must_watch_ = false;  // RUNNING runs must be read from the store
     bool is_watch_full_ = false;

@@ -47,7 +47,7 @@ void add_alert_routes(Router& router, Store& store, AlertEngine& engine) {
 }
 
 void write_alert_metrics(PrometheusText& out, const AlertEngine& engine) {
-    const AlertEngine::Figures now = engine.figures();
+    const AlertEngine::Stats now = engine.stats();
     out.single("tune_alert_rules", "gauge", "Rules of alerts.", static_cast<double>(now.rules));
     out.single("tune_alert_watched_runs", "gauge", "RUNNING runs watched for silence.",
                static_cast<double>(now.watched_runs));

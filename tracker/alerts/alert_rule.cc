@@ -1,3 +1,6 @@
+// Rules arrive as JSON over REST and lie as documents in the store. One reader serves both, with
+// limits on every number, so that a stored rule can never be one that the route would refuse.
+
 #include "tracker/alerts/alert_rule.h"
 
 #include <nlohmann/json.hpp>

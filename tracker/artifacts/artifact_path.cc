@@ -1,3 +1,8 @@
+// A path must be safe in every reading: as it stands, decoded once more or several times, with
+// backslashes as separators, on Windows. What is unsafe in any of them is refused, because proxies
+// and clients decode at different points. The kernel checks again when the file is opened
+// (rooted_dir.h).
+
 #include "tracker/artifacts/artifact_path.h"
 
 #include <cctype>

@@ -16,7 +16,7 @@ inline constexpr std::size_t kArtifactPathBytesMax = 2048;
 inline constexpr std::string_view kUploadPrefix = ".artifact.uploading.";
 
 /// The folder in the root where what is not whole yet lies: emptied at the next start, except for
-/// multipart uploads that can go on.
+/// multipart uploads that can be resumed.
 inline constexpr const char* kStagingFolder = ".artifact.uploading.parts";
 
 /// The path in its normal form: segments joined by single slashes, no "." segments, no slash at

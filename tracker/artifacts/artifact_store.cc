@@ -1,3 +1,7 @@
+// A file is written without a name and gets it when it is whole and on disk, by a rename that
+// replaces the old one at once. So a reader sees the old file or the new one, and a crash leaves
+// nothing behind that has a name.
+
 #include "tracker/artifacts/artifact_store.h"
 
 #include <fcntl.h>
@@ -112,7 +116,7 @@ Result<std::unique_ptr<ArtifactStore>> ArtifactStore::open(const std::filesystem
                      "The artifact folder " + root.string() +
                          " cannot be made or written: " + std::strerror(errno) +
                          ". Choose another data folder, or change its permissions."};
-    const UniqueFd probe = open_beneath(fd.get(), ".", O_PATH | O_DIRECTORY);
+    const UniqueFd probe = open_rooted(fd.get(), ".", O_PATH | O_DIRECTORY);
     if (!probe && errno == ENOSYS)
         return Error{Code::kNotImplemented,
                      "This kernel has no openat2, without which artifacts cannot be kept inside "
@@ -131,7 +135,7 @@ Result<OpenArtifact> ArtifactStore::open_file(std::string_view path) const {
     TUNE_TRY(normal, normal_artifact_path(path));
     const std::string name = normal.empty() ? "." : normal;
     // O_NONBLOCK: a fifo that somebody put there must not hold the thread.
-    UniqueFd file = open_beneath(root_.get(), name, O_RDONLY | O_NONBLOCK);
+    UniqueFd file = open_rooted(root_.get(), name, O_RDONLY | O_NONBLOCK);
     if (!file) {
         if (is_missing(errno)) return no_such_artifact(path);
         return disk_error(normal, errno);
@@ -153,8 +157,8 @@ Result<OpenArtifact> ArtifactStore::open_file(std::string_view path) const {
 Result<std::vector<ArtifactEntry>> ArtifactStore::list(std::string_view path) const {
     TUNE_TRY(normal, normal_artifact_path(path));
     std::vector<ArtifactEntry> entries;
-    UniqueFd directory = open_beneath(root_.get(), normal.empty() ? "." : normal,
-                                      O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+    UniqueFd directory = open_rooted(root_.get(), normal.empty() ? "." : normal,
+                                     O_RDONLY | O_DIRECTORY | O_NONBLOCK);
     if (!directory) {
         if (is_missing(errno)) return entries;
         return disk_error(normal, errno);
@@ -181,7 +185,7 @@ Result<void> ArtifactStore::remove(std::string_view path) const {
     const std::string folder = parent_path(normal);
     const std::string name(artifact_name(normal));
     const UniqueFd directory =
-        open_beneath(root_.get(), folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
+        open_rooted(root_.get(), folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
     if (!directory) {
         if (is_missing(errno)) return {};
         return disk_error(normal, errno);

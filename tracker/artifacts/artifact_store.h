@@ -1,5 +1,5 @@
 #pragma once
-// Artifacts as files under one folder. Every path is opened by the kernel beneath that folder and
+// Artifacts as files under one folder. Every path is opened by the kernel under that folder and
 // without following links (openat2), so no name, however encoded, and no link that somebody put
 // there leads outside.
 
@@ -68,9 +68,9 @@ private:
 class ArtifactStore {
 public:
     /// Makes `root` if missing, and deletes what uploads of a process that was killed have left;
-    /// multipart uploads that can go on stay. One store a folder at a time. `clock` (of the machine
-    /// when null) outlives the store. Errors: kPermissionDenied if the folder cannot be made or
-    /// written; kNotImplemented where the kernel has no openat2 (Linux before 5.6).
+    /// multipart uploads that can be resumed stay. One store a folder at a time. `clock` (of the
+    /// machine when null) outlives the store. Errors: kPermissionDenied if the folder cannot be
+    /// made or written; kNotImplemented where the kernel has no openat2 (Linux before 5.6).
     [[nodiscard]] static Result<std::unique_ptr<ArtifactStore>> open(
         const std::filesystem::path& root, const Clock* clock = nullptr);
     ~ArtifactStore();

@@ -1,3 +1,8 @@
+// A claim is a request that sends one part. The newest claim on a part wins, and a write checks
+// under the upload's mutex that it still holds its claim, so a client's retry and its hanging
+// predecessor never interleave. Offsets follow from the common size of the parts; only the last
+// part may differ, and until that size is known it waits in `tail`.
+
 #include "tracker/artifacts/multipart_uploads.h"
 
 #include <fcntl.h>

@@ -1,3 +1,7 @@
+// openat2 with RESOLVE_BENEATH makes the kernel refuse every way out of the folder, at the moment
+// of opening, so there is no gap between a check and its use. Folders are made one by one, each
+// opened before the next, and synced with their parents.
+
 #include "tracker/artifacts/rooted_dir.h"
 
 #include <dirent.h>
@@ -31,7 +35,7 @@ Result<void> remove_tree_at(int directory, const std::string& name, std::size_t 
     if (depth > kArtifactDepthMax)
         return Error{Code::kInvalidParameterValue, "Folders are nested too deep under " + name};
     {
-        const UniqueFd inner = open_beneath(directory, name, O_RDONLY | O_DIRECTORY);
+        const UniqueFd inner = open_rooted(directory, name, O_RDONLY | O_DIRECTORY);
         if (!inner) {
             if (errno == ENOENT) return {};
             return disk_error(name, errno);
@@ -46,7 +50,7 @@ Result<void> remove_tree_at(int directory, const std::string& name, std::size_t 
 
 }  // namespace
 
-UniqueFd open_beneath(int directory, const std::string& path, int flags) {
+UniqueFd open_rooted(int directory, const std::string& path, int flags) {
     open_how how{};
     how.flags = static_cast<__u64>(flags | O_CLOEXEC);
     how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
@@ -63,18 +67,18 @@ bool is_missing(int reason) {
 }
 
 Result<UniqueFd> make_directories(int root, std::string_view path) {
-    UniqueFd current = open_beneath(root, ".", O_RDONLY | O_DIRECTORY);
+    UniqueFd current = open_rooted(root, ".", O_RDONLY | O_DIRECTORY);
     if (!current) return disk_error(path, errno);
     while (!path.empty()) {
         const std::size_t slash = path.find('/');
         const std::string segment(path.substr(0, slash));
         path = slash == std::string_view::npos ? std::string_view{} : path.substr(slash + 1);
-        UniqueFd next = open_beneath(current.get(), segment, O_RDONLY | O_DIRECTORY);
+        UniqueFd next = open_rooted(current.get(), segment, O_RDONLY | O_DIRECTORY);
         if (!next && errno == ENOENT) {
             if (::mkdirat(current.get(), segment.c_str(), kDirectoryMode) != 0 && errno != EEXIST)
                 return disk_error(segment, errno);
             ::fsync(current.get());
-            next = open_beneath(current.get(), segment, O_RDONLY | O_DIRECTORY);
+            next = open_rooted(current.get(), segment, O_RDONLY | O_DIRECTORY);
         }
         if (!next && (errno == ENOTDIR || errno == ELOOP))
             return Error{Code::kInvalidParameterValue,
@@ -86,9 +90,9 @@ Result<UniqueFd> make_directories(int root, std::string_view path) {
 }
 
 Result<UniqueFd> nearest_folder(int root, const std::string& path) {
-    if (open_beneath(root, path, O_PATH | O_DIRECTORY)) return is_a_directory(path);
+    if (open_rooted(root, path, O_PATH | O_DIRECTORY)) return is_a_directory(path);
     for (std::string folder = parent_path(path);; folder = parent_path(folder)) {
-        UniqueFd fd = open_beneath(root, folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
+        UniqueFd fd = open_rooted(root, folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
         if (fd) return fd;
         if (errno == ENOTDIR || errno == ELOOP)
             return Error{Code::kInvalidParameterValue,

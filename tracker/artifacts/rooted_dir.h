@@ -1,5 +1,5 @@
 #pragma once
-// Opening, making and deleting files beneath a folder, with the kernel as the guard.
+// Opening, making and deleting files under a folder, with the kernel as the guard.
 
 #include <string>
 #include <string_view>
@@ -13,17 +13,17 @@ namespace tune::tracker {
 /// openat2 with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS (O_CLOEXEC added):
 /// `path` is relative to `directory` and never leads out of it nor over a link. Empty with errno
 /// set on failure.
-[[nodiscard]] UniqueFd open_beneath(int directory, const std::string& path, int flags);
+[[nodiscard]] UniqueFd open_rooted(int directory, const std::string& path, int flags);
 
-/// Whether this errno of open_beneath means that nothing of ours is there: missing, a file where a
+/// Whether this errno of open_rooted means that nothing of ours is there: missing, a file where a
 /// folder should be, or a link.
 [[nodiscard]] bool is_missing(int reason);
 
-/// The folder at `path` beneath `root`, made with all that lead to it, open for reading. What was
+/// The folder at `path` under `root`, made with all that lead to it, open for reading. What was
 /// made is on disk. Errors: kInvalidParameterValue if a segment is a file or a link.
 [[nodiscard]] Result<UniqueFd> make_directories(int root, std::string_view path);
 
-/// The deepest folder on the way to the file `path` beneath `root` that is there already. Errors:
+/// The deepest folder on the way to the file `path` under `root` that is there already. Errors:
 /// kInvalidParameterValue if a segment is a file or a link, or if `path` itself is a folder.
 [[nodiscard]] Result<UniqueFd> nearest_folder(int root, const std::string& path);
 

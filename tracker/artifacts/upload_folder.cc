@@ -1,3 +1,8 @@
+// The log is appended after the part is on disk, and a minus before a part is overwritten; so after
+// a crash every part in the log is whole. A torn last line is ignored, and the next append begins a
+// new line. The rename of `data` is the moment of completion: what lies there without `data` was
+// completed.
+
 #include "tracker/artifacts/upload_folder.h"
 
 #include <fcntl.h>
@@ -195,7 +200,7 @@ Result<void> UploadFolder::read_log(Loaded& loaded) const {
 }
 
 Result<UniqueFd> UploadFolder::open_folder() const {
-    UniqueFd folder = open_beneath(staging_, plan_.id, O_RDONLY | O_DIRECTORY);
+    UniqueFd folder = open_rooted(staging_, plan_.id, O_RDONLY | O_DIRECTORY);
     if (folder) return folder;
     if (is_missing(errno))
         return Error{Code::kResourceDoesNotExist,

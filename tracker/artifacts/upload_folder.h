@@ -1,5 +1,5 @@
 #pragma once
-// One multipart upload on disk: a hidden folder that a restarted server can go on with.
+// One multipart upload on disk: a hidden folder that a restarted server can resume.
 //
 //   upload   what is uploaded: version, secret, number of parts, time, path; a line each
 //   log      "+ number offset bytes sha256 time_ms" when a part is on disk (offset -1: in `tail`),
@@ -23,7 +23,7 @@ namespace tune::tracker {
 struct UploadPlan {
     /// 32 hex digits; the folder's name.
     std::string id;
-    /// Normal form, beneath the artifact root.
+    /// Normal form, under the artifact root.
     std::string path;
     /// The key that signs this upload's part URLs.
     std::string secret;

@@ -1,3 +1,8 @@
+// A call is repeated when the server was not reached or answered with a status that asks for it,
+// and never once a byte of the response went to the caller's sink. Whether a request is safe to
+// repeat is the caller's knowledge (ClientOptions::retries). Pauses grow with a random half, and
+// cancel() ends any of them.
+
 #include "tracker/client/client.h"
 
 #include <fcntl.h>
@@ -87,8 +92,8 @@ Code code_of_status(int status) {
     }
 }
 
-/// What the server said, as an Error.
-Error error_of(const HttpAnswer& answer) {
+/// The server's error response, as an Error.
+Error error_of(const HttpResponse& answer) {
     const Result<Json> body = parse_json(answer.body);
     Error error{code_of_status(answer.status), "HTTP status " + std::to_string(answer.status)};
     if (answer.status / 100 == 3 && !answer.location.empty()) {
@@ -167,7 +172,7 @@ Result<std::string> Client::State::call(Outgoing request) {
     if (request.timeout_ms <= 0) request.timeout_ms = options.timeout_ms;
     const std::string context = std::string(request.method) + " " + std::string(request.target);
     for (int attempt = 0;; ++attempt) {
-        HttpAnswer answer;
+        HttpResponse answer;
         AttemptError failed;
         Error error;
         bool again = false;

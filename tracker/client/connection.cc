@@ -1,3 +1,7 @@
+// A synchronous client on an event loop of its own: step() starts one asynchronous operation and
+// runs it to its end on this thread. The deadline and cancel() close the socket, which ends the
+// operation; its handler refers to the stack frame of step(), so it is always awaited.
+
 #include "tracker/client/connection.h"
 
 #include <algorithm>
@@ -39,8 +43,8 @@ struct ClientConnection::State {
     error_code step(Start start);
     error_code connect();
     error_code send(const Outgoing& request, AttemptError& error);
-    error_code receive(const Outgoing& request, HttpAnswer& answer);
-    error_code receive_to_sink(const Outgoing& request, HttpAnswer& answer);
+    error_code receive(const Outgoing& request, HttpResponse& answer);
+    error_code receive_to_sink(const Outgoing& request, HttpResponse& answer);
     void drop();
     void set_deadline(const Outgoing& request) {
         deadline = SteadyClock::now() + std::chrono::milliseconds(request.timeout_ms);
@@ -146,7 +150,7 @@ error_code ClientConnection::State::send(const Outgoing& request, AttemptError& 
     return {};
 }
 
-error_code ClientConnection::State::receive(const Outgoing& request, HttpAnswer& answer) {
+error_code ClientConnection::State::receive(const Outgoing& request, HttpResponse& answer) {
     for (;;) {
         http::response_parser<http::string_body> parser;
         parser.body_limit(options.answer_bytes_max);
@@ -170,7 +174,7 @@ error_code ClientConnection::State::receive(const Outgoing& request, HttpAnswer&
 }
 
 /// The body goes to the sink piece by piece; that of an error is kept, as it is short.
-error_code ClientConnection::State::receive_to_sink(const Outgoing& request, HttpAnswer& answer) {
+error_code ClientConnection::State::receive_to_sink(const Outgoing& request, HttpResponse& answer) {
     http::response_parser<http::buffer_body> parser;
     parser.body_limit(boost::none);
     parser.header_limit(static_cast<std::uint32_t>(kAnswerHeaderBytesMax));
@@ -210,7 +214,8 @@ ClientConnection::ClientConnection(UrlParts url, TransportOptions options)
 
 ClientConnection::~ClientConnection() = default;
 
-bool ClientConnection::exchange(const Outgoing& request, HttpAnswer& answer, AttemptError& error) {
+bool ClientConnection::exchange(const Outgoing& request, HttpResponse& answer,
+                                AttemptError& error) {
     State& s = *state_;
     s.timed_out = false;
     s.set_deadline(request);

@@ -15,7 +15,7 @@ public:
     ClientConnection(const ClientConnection&) = delete;
     ClientConnection& operator=(const ClientConnection&) = delete;
 
-    [[nodiscard]] bool exchange(const Outgoing& request, HttpAnswer& answer,
+    [[nodiscard]] bool exchange(const Outgoing& request, HttpResponse& answer,
                                 AttemptError& error) override;
     void cancel() override;
     [[nodiscard]] bool is_cancelled() const override;

@@ -1,3 +1,7 @@
+// libcurl is loaded when the first https:// URL is used, so programs that need none do not depend
+// on it. A wait ends at the deadline or by cancel(), whatever libcurl is doing; what its callbacks
+// refer to lives until the transfer is removed.
+
 #include "tracker/client/curl_transport.h"
 
 #include <unistd.h>
@@ -32,7 +36,7 @@ Result<void> check_readable(const std::string& path, const char* what) {
 /// One request under way, as libcurl's callbacks see it.
 struct Exchange {
     const Outgoing& request;
-    HttpAnswer& answer;
+    HttpResponse& answer;
     std::size_t answer_bytes_max;
     SteadyClock::time_point deadline = {};
     std::string_view piece = {};  // of the body, not yet sent
@@ -137,7 +141,7 @@ public:
     CurlTransport(const CurlTransport&) = delete;
     CurlTransport& operator=(const CurlTransport&) = delete;
 
-    bool exchange(const Outgoing& request, HttpAnswer& answer, AttemptError& error) override;
+    bool exchange(const Outgoing& request, HttpResponse& answer, AttemptError& error) override;
     void cancel() override {
         is_cancelled_ = true;
         curl_.multi_wakeup(multi_);
@@ -150,7 +154,7 @@ private:
     bool set_body(CURL* easy, Exchange& exchange);
     /// Until libcurl is done (its code), the deadline or cancel() (nothing).
     std::optional<CURLcode> drive(const Exchange& exchange);
-    [[nodiscard]] AttemptError error_of(CURLcode code, const char* fault) const;
+    [[nodiscard]] AttemptError error_of(CURLcode code, const char* reason) const;
 
     const CurlLibrary& curl_;
     const std::string base_;
@@ -234,8 +238,8 @@ std::optional<CURLcode> CurlTransport::drive(const Exchange& exchange) {
     }
 }
 
-AttemptError CurlTransport::error_of(CURLcode code, const char* fault) const {
-    const std::string text = fault[0] != '\0' ? fault : curl_.easy_strerror(code);
+AttemptError CurlTransport::error_of(CURLcode code, const char* reason) const {
+    const std::string text = reason[0] != '\0' ? reason : curl_.easy_strerror(code);
     switch (code) {
         case CURLE_PEER_FAILED_VERIFICATION:
             return {Failure::kUntrusted,
@@ -260,15 +264,15 @@ AttemptError CurlTransport::error_of(CURLcode code, const char* fault) const {
     }
 }
 
-bool CurlTransport::exchange(const Outgoing& request, HttpAnswer& answer, AttemptError& error) {
+bool CurlTransport::exchange(const Outgoing& request, HttpResponse& answer, AttemptError& error) {
     CURL* const easy = curl_.easy_init();
     curl_slist* headers = nullptr;
-    char fault[CURL_ERROR_SIZE] = {};
+    char reason[CURL_ERROR_SIZE] = {};
     Exchange at{request, answer, options_.answer_bytes_max};
     at.move_deadline();
     std::optional<CURLcode> code = CURLE_FAILED_INIT;
     if (easy != nullptr && set_up(easy, headers, at, base_ + std::string(request.target)) &&
-        curl_.easy_setopt(easy, CURLOPT_ERRORBUFFER, static_cast<char*>(fault)) == CURLE_OK &&
+        curl_.easy_setopt(easy, CURLOPT_ERRORBUFFER, static_cast<char*>(reason)) == CURLE_OK &&
         curl_.multi_add_handle(multi_, easy) == CURLM_OK) {
         code = drive(at);
         curl_.multi_remove_handle(multi_, easy);
@@ -283,7 +287,7 @@ bool CurlTransport::exchange(const Outgoing& request, HttpAnswer& answer, Attemp
     } else if (!at.broken.empty()) {
         error = {Failure::kBroken, at.broken};
     } else if (*code != CURLE_OK && !answer.sink_error) {
-        error = error_of(*code, fault);
+        error = error_of(*code, reason);
     } else {
         return true;
     }

@@ -28,7 +28,7 @@ public:
     virtual void rewind() = 0;
 };
 
-struct HttpAnswer {
+struct HttpResponse {
     int status = 0;
     std::string body;
     /// Seconds of a Retry-After header; -1 without one.
@@ -62,7 +62,7 @@ struct Outgoing {
     int timeout_ms = 0;
     /// The time-out counts anew for each piece of the body.
     bool timeout_is_per_piece = false;
-    /// Where the body of a successful answer goes instead of HttpAnswer::body.
+    /// Where the body of a successful answer goes instead of HttpResponse::body.
     const std::function<Result<void>(std::string_view)>* sink = nullptr;
 };
 
@@ -81,7 +81,7 @@ public:
 
     /// Sends the request and waits for the answer, connecting first when necessary. A kept-alive
     /// connection that turns out to be closed is replaced once without being an error.
-    [[nodiscard]] virtual bool exchange(const Outgoing& request, HttpAnswer& answer,
+    [[nodiscard]] virtual bool exchange(const Outgoing& request, HttpResponse& answer,
                                         AttemptError& error) = 0;
     /// Ends the running and all later exchanges. Thread-safe, does not block.
     virtual void cancel() = 0;

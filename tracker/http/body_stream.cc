@@ -1,3 +1,7 @@
+// A piece is asked for when the one before is with the kernel, so a slow client holds one piece and
+// its source rests. A source that fails in the middle closes the connection without the last chunk,
+// which is how a client learns that the body is not whole.
+
 #include "tracker/http/body_stream.h"
 
 #include <sys/socket.h>
@@ -23,7 +27,7 @@ constexpr int kLinger_ms = 2000;
 class BodyStream final : public Connection, public std::enable_shared_from_this<BodyStream> {
 public:
     BodyStream(tcp::socket socket, std::shared_ptr<Worker> worker,
-               std::shared_ptr<ServerContext> context, StreamAnswer answer)
+               std::shared_ptr<ServerContext> context, StreamedResponse answer)
         : socket_(std::move(socket)),
           worker_(std::move(worker)),
           context_(std::move(context)),
@@ -122,7 +126,7 @@ private:
 }  // namespace
 
 void serve_body_stream(tcp::socket socket, std::shared_ptr<Worker> worker,
-                       std::shared_ptr<ServerContext> context, StreamAnswer answer) {
+                       std::shared_ptr<ServerContext> context, StreamedResponse answer) {
     std::make_shared<BodyStream>(std::move(socket), std::move(worker), std::move(context),
                                  std::move(answer))
         ->start();

@@ -10,7 +10,7 @@
 
 namespace tune::tracker {
 
-struct StreamAnswer {
+struct StreamedResponse {
     std::shared_ptr<BodySource> source;
     std::string head;
     /// Chunked transfer coding; else the body ends with the connection.
@@ -21,6 +21,6 @@ struct StreamAnswer {
 /// client holds one piece; one that takes nothing for request_timeout_ms is cut off. Call it on the
 /// worker's thread; takes over the connection, which stays counted in `context`.
 void serve_body_stream(boost::asio::ip::tcp::socket socket, std::shared_ptr<Worker> worker,
-                       std::shared_ptr<ServerContext> context, StreamAnswer answer);
+                       std::shared_ptr<ServerContext> context, StreamedResponse answer);
 
 }  // namespace tune::tracker

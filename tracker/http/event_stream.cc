@@ -1,3 +1,7 @@
+// Frames are taken from the subscription when the socket is free, never queued here: what a slow
+// reader cannot take is bounded by the hub, which replaces it with a `resync`. Comments keep
+// proxies from closing a silent stream.
+
 #include "tracker/http/event_stream.h"
 
 #include <boost/asio/buffer.hpp>

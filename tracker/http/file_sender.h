@@ -31,7 +31,7 @@ struct SendOutcome {
     bool failed = false;
 };
 
-/// Whether the next piece can be sent without waiting for a disk, as far as its two ends tell: a
+/// Whether the next piece can be sent without waiting for a disk, as far as its two ends show: a
 /// hole between them costs one wait.
 [[nodiscard]] bool is_cached(const FilePart& part);
 

@@ -1,3 +1,6 @@
+// Each network thread counts into its own part, so counting costs no shared cache line; a reader
+// adds the parts up and may be a request behind, which a counter may be.
+
 #include "tracker/http/http_stats.h"
 
 #include <algorithm>
@@ -31,7 +34,7 @@ std::string HttpStatistics::group_of(std::string_view pattern) {
     if (second.empty()) return "docs";  // /api/openapi.json, /api/docs
     if (second == "mlflow-artifacts") return "artifacts";
     const std::string third(take_segment(rest));
-    // What training scripts wait for, told from searches of the same group.
+    // What training scripts wait for, apart from searches of the same group.
     if (third == "runs" && (rest == "/log-metric" || rest == "/log-batch"))
         return third + std::string(rest);
     if (second == "mlflow") return third.starts_with('{') ? "other" : third;
@@ -100,7 +103,7 @@ void HttpStatistics::write(PrometheusText& out) const {
     out.single("tune_http_connections", "gauge", "Open connections, event streams among them.",
                static_cast<double>(connections_.load(std::memory_order_relaxed)));
     out.single("tune_http_connections_refused_total", "counter",
-               "Connections beyond the limit that were told so or closed.",
+               "Connections beyond the limit that got a 429 or were closed.",
                static_cast<double>(refused_.load(std::memory_order_relaxed)));
 }
 

@@ -17,7 +17,7 @@ namespace tune::tracker {
 
 /// Requests by group of routes and status, times of answers by group. Written by the network
 /// threads, each into its own part, with relaxed atomics; read by any thread. Cost of one request:
-/// about 20 ns. Memory: 20 kB a network thread.
+/// about 20 ns. Memory: 20 kB per network thread.
 class HttpStatistics {
 public:
     /// Groups of routes; further ones are counted as "other".

@@ -1,3 +1,7 @@
+// The acceptor spreads connections over the workers and counts them against the limit before it
+// hands them on. Beyond it a few get a 429, the rest are closed, so a flood costs no memory. stop()
+// closes the acceptor first, drains, then closes what is left after the grace period.
+
 #include "tracker/http/server.h"
 
 #include <sys/resource.h>
@@ -9,7 +13,7 @@
 #include <future>
 
 #include "base/log.h"
-#include "tracker/http/session.h"
+#include "tracker/http/session/session.h"
 #include "tracker/http/worker.h"
 
 namespace tune::tracker {
@@ -18,9 +22,9 @@ namespace {
 using boost::asio::ip::tcp;
 using boost::system::error_code;
 
-/// Connections beyond the limit that are being told so; more are closed without a word.
+/// Connections beyond the limit that get a 429; more are closed without a response.
 constexpr std::size_t kRefusalsMax = 64;
-/// Descriptors that a server may need besides its connections: files, data base, libraries.
+/// Descriptors that a server may need besides its connections: files, database, libraries.
 constexpr rlim_t kOtherDescriptors = 1024;
 constexpr int kPoolThreads = 2;
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);

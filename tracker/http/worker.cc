@@ -1,3 +1,7 @@
+// A job posted from another thread wakes the loop by an eventfd at most once until the loop has
+// looked; the flag is cleared before the list is taken, so a job added in between wakes it again
+// and none is lost.
+
 #include "tracker/http/worker.h"
 
 #include <sys/eventfd.h>

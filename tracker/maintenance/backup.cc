@@ -1,3 +1,8 @@
+// A backup is one snapshot plus the files as they are when they are copied; a file that vanishes
+// meanwhile was deleted meanwhile. A restore prepares everything beside the old data, durable and
+// checked; a rename of the database is the moment that counts, and before it the old data are
+// whole.
+
 #include "tracker/maintenance/backup.h"
 
 #include <fcntl.h>
@@ -44,8 +49,8 @@ private:
     fs::path path_;
 };
 
-Result<void> tell(const Report& report, const char* phase, std::uint64_t done,
-                  std::uint64_t total) {
+Result<void> report_progress(const Report& report, const char* phase, std::uint64_t done,
+                             std::uint64_t total) {
     if (report({phase, static_cast<std::int64_t>(done), static_cast<std::int64_t>(total)}))
         return {};
     return job_stopped();
@@ -72,12 +77,12 @@ Result<void> copy_in(BackupWriter& writer, int fd, std::uint64_t size_bytes,
             return Error{Code::kDataLoss, "'" + name + "' became shorter while it was read."};
         TUNE_TRY_VOID(writer.write({buffer.data(), static_cast<std::size_t>(got)}));
         at += static_cast<std::uint64_t>(got);
-        TUNE_TRY_VOID(tell(report, phase, at, size_bytes));
+        TUNE_TRY_VOID(report_progress(report, phase, at, size_bytes));
     }
     return {};
 }
 
-/// All files beneath `folder`, one after the other. Memory: one listing a level.
+/// All files under `folder`, one after the other. Memory: one listing per level.
 Result<void> add_artifacts(BackupWriter& writer, const ArtifactStore& artifacts,
                            const std::string& folder, std::int64_t& count, const Report& report) {
     TUNE_TRY(entries, artifacts.list(folder));
@@ -93,24 +98,24 @@ Result<void> add_artifacts(BackupWriter& writer, const ArtifactStore& artifacts,
         TUNE_TRY_VOID(writer.begin(std::string(kBackupArtifacts) + path, opened->size_bytes));
         TUNE_TRY_VOID(copy_in(writer, opened->file->get(), opened->size_bytes, path, report,
                               "artifact bytes"));
-        TUNE_TRY_VOID(tell(report, "artifacts", static_cast<std::uint64_t>(++count), 0));
+        TUNE_TRY_VOID(report_progress(report, "artifacts", static_cast<std::uint64_t>(++count), 0));
     }
     return {};
 }
 
-/// The checked copy of the data base at `copy`; its schema.
+/// The checked copy of the database at `copy`; its schema.
 Result<std::int64_t> snapshot_database(const fs::path& data, const fs::path& copy,
                                        const Report& report) {
     const fs::path source = data / "tune.db";
     std::error_code ignored;
     if (!fs::exists(source, ignored))
         return Error{Code::kResourceDoesNotExist,
-                     "There is no data base of tune in '" + data.string() + "'."};
+                     "There is no database of tune in '" + data.string() + "'."};
     TUNE_TRY_VOID(sqlite::copy_database(source.string(), copy.string(),
                                         [&](std::int64_t done, std::int64_t total) {
                                             return report({"pages", done, total});
                                         }));
-    TUNE_TRY_VOID(tell(report, "checking", 0, 0));
+    TUNE_TRY_VOID(report_progress(report, "checking", 0, 0));
     TUNE_TRY_VOID(sqlite::check_database(copy.string()));
     return schema_of(copy.string());
 }
@@ -136,7 +141,7 @@ Result<BackupReport> write_backup(const fs::path& data, const fs::path& file, bo
     TUNE_TRY_VOID(writer->add(kBackupManifest, to_text(manifest) + "\n"));
     TUNE_TRY_VOID(writer->begin(kBackupDatabase, database_bytes));
     TUNE_TRY_VOID(copy_in(*writer, database.get(), database_bytes, copy.path().string(), report,
-                          "data base bytes"));
+                          "database bytes"));
     std::error_code ignored;
     if (with_artifacts && fs::exists(data / "artifacts", ignored)) {
         TUNE_TRY(artifacts, ArtifactStore::open(data / "artifacts"));
@@ -165,7 +170,7 @@ Result<void> extract(BackupReader& reader, const fs::path& target, const Report&
             if (written <= 0) return disk_error(target.string(), errno);
             left.remove_prefix(static_cast<std::size_t>(written));
         }
-        TUNE_TRY_VOID(tell(report, "bytes", reader.position(), reader.size_bytes()));
+        TUNE_TRY_VOID(report_progress(report, "bytes", reader.position(), reader.size_bytes()));
     }
     if (::fsync(file.get()) != 0) return disk_error(target.string(), errno);
     return {};
@@ -178,7 +183,7 @@ Result<void> extract_artifact(BackupReader& reader, const ArtifactStore& artifac
         TUNE_TRY(piece, reader.read());
         if (piece.empty()) break;
         TUNE_TRY_VOID(upload->write(piece));
-        TUNE_TRY_VOID(tell(report, "bytes", reader.position(), reader.size_bytes()));
+        TUNE_TRY_VOID(report_progress(report, "bytes", reader.position(), reader.size_bytes()));
     }
     return upload->commit();
 }
@@ -207,17 +212,17 @@ Result<void> refuse_to_overwrite(const fs::path& data, bool with_artifacts, bool
     if (overwrite) return {};
     std::error_code ignored;
     std::string there;
-    if (fs::exists(data / "tune.db", ignored)) there = "a data base";
+    if (fs::exists(data / "tune.db", ignored)) there = "a database";
     if (with_artifacts && fs::exists(data / "artifacts", ignored) &&
         !fs::is_empty(data / "artifacts", ignored))
-        there = there.empty() ? "artifacts" : "a data base and artifacts";
+        there = there.empty() ? "artifacts" : "a database and artifacts";
     if (there.empty()) return {};
     return Error{Code::kResourceAlreadyExists,
                  "There are data in '" + data.string() + "' already (" + there +
                      "); restore into another folder, or overwrite them with --force."};
 }
 
-/// The log of the old data base must not be taken for one of the new: it is emptied into the old
+/// The log of the old database must not be taken for one of the new: it is emptied into the old
 /// one, or, when that is damaged, removed.
 Result<void> settle_old_log(const fs::path& data) {
     const fs::path old = data / "tune.db";
@@ -229,9 +234,9 @@ Result<void> settle_old_log(const fs::path& data) {
             static_cast<void>((*connection)->execute("PRAGMA wal_checkpoint(TRUNCATE)"));
     }
     for (const char* name : {"tune.db-wal", "tune.db-shm"}) {
-        std::error_code fault;
-        fs::remove(data / name, fault);
-        if (fault) return disk_error((data / name).string(), fault.value());
+        std::error_code error;
+        fs::remove(data / name, error);
+        if (error) return disk_error((data / name).string(), error.value());
     }
     return {};
 }
@@ -275,7 +280,7 @@ Result<std::int64_t> unpack(BackupReader& reader, const fs::path& scratch, bool 
             return not_ours(*entry);
         }
     }
-    if (!has_database) return Error{Code::kDataLoss, "The backup holds no data base."};
+    if (!has_database) return Error{Code::kDataLoss, "The backup holds no database."};
     return count;
 }
 
@@ -287,15 +292,15 @@ Result<BackupReport> restore_backup(const fs::path& file, const fs::path& data, 
     TUNE_TRY(with_artifacts, read_manifest(*reader));
     TUNE_TRY_VOID(refuse_to_overwrite(data, with_artifacts, overwrite));
     const Scrap scratch(data / ("restore-" + random_hex(8)));
-    std::error_code fault;
-    fs::create_directories(scratch.path(), fault);
-    if (fault) return disk_error(scratch.path().string(), fault.value());
+    std::error_code error;
+    fs::create_directories(scratch.path(), error);
+    if (error) return disk_error(scratch.path().string(), error.value());
     TUNE_TRY(lock, LockFile::take(data / "tune.lock"));
     BackupReport sum{.file = file.string(), .size_bytes = reader->size_bytes()};
     TUNE_TRY(count, unpack(*reader, scratch.path(), with_artifacts, report));
     sum.artifact_count = count;
     const fs::path database = scratch.path() / "tune.db";
-    TUNE_TRY_VOID(tell(report, "checking", 0, 0));
+    TUNE_TRY_VOID(report_progress(report, "checking", 0, 0));
     TUNE_TRY_VOID(sqlite::check_database(database.string()));
     TUNE_TRY(schema, schema_of(database.string()));
     if (schema > schema_version())

@@ -1,3 +1,7 @@
+// A plain tar, so that it can be looked into and unpacked without us. The last entry is the digest
+// of all bytes before it; a file without it was cut off. Names and sizes are untrusted input when
+// read: headers carry a checksum, lengths are bounded before memory is taken.
+
 #include "tracker/maintenance/backup_file.h"
 
 #include <fcntl.h>
@@ -227,8 +231,8 @@ Result<BackupReader::Entry> BackupReader::read_header() {
     unsigned sum = 0;
     std::from_chars(header.data() + kSumAt, header.data() + kSumAt + 6, sum, 8);
     const char* size = header.data() + kSizeAt;
-    const auto [end, fault] = std::from_chars(size, size + kSizeChars, entry.size_bytes, 8);
-    if (sum != header_sum(header) || fault != std::errc() || end != size + kSizeChars ||
+    const auto [end, error] = std::from_chars(size, size + kSizeChars, entry.size_bytes, 8);
+    if (sum != header_sum(header) || error != std::errc() || end != size + kSizeChars ||
         std::string_view(header.data() + kMagicAt, 5) != "ustar")
         return damaged("at byte " + std::to_string(position_ - kTarBlock) +
                        " there should be the head of an entry");
@@ -260,9 +264,9 @@ Result<void> BackupReader::read_long_header(std::uint64_t size_bytes, Entry& ent
     text.resize(size_bytes);
     for (std::string_view left = text; !left.empty();) {
         std::size_t length = 0;
-        const auto [space, fault] = std::from_chars(left.data(), left.data() + left.size(), length);
+        const auto [space, error] = std::from_chars(left.data(), left.data() + left.size(), length);
         const auto begin = static_cast<std::size_t>(space - left.data()) + 1;
-        if (fault != std::errc() || length > left.size() || length <= begin + 1)
+        if (error != std::errc() || length > left.size() || length <= begin + 1)
             return damaged("the head of an entry cannot be read");
         const std::string_view line = left.substr(begin, length - begin - 1);
         const std::size_t equals = line.find('=');

@@ -3,7 +3,7 @@
 // last one holds the SHA-256 of all bytes before it.
 //
 //   tune-backup.json     {"format": 1, "schema_version", "created_ms", "tune_version", ...}
-//   tune.db              the data base, one snapshot
+//   tune.db              the database, one snapshot
 //   artifacts/...        files, if they were asked for
 //   tune-backup.sha256   64 hex digits
 

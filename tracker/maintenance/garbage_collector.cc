@@ -1,3 +1,8 @@
+// Every step is a small transaction that finds its work anew, so a collection can be stopped at any
+// point and the next one continues. Runs and models are first hidden (under a random id, in
+// experiment -1), and the same transaction lists their folders of artifacts; rows and folders are
+// removed after. So no crash leaves rows that a read can find or a folder that nobody knows.
+
 #include "tracker/maintenance/garbage_collector.h"
 
 #include <algorithm>
@@ -65,7 +70,7 @@ public:
     }
 
 private:
-    Result<void> tell(const char* phase, std::int64_t done) {
+    Result<void> report_progress(const char* phase, std::int64_t done) {
         if (report_({phase, done, 0})) return {};
         return job_stopped();
     }
@@ -79,7 +84,7 @@ private:
             }
             if (outcome.error().code != Code::kRequestLimitExceeded || i == kBusyTries)
                 return std::move(outcome).error();
-            TUNE_TRY_VOID(tell("waiting for other writes", i));
+            TUNE_TRY_VOID(report_progress("waiting for other writes", i));
             std::this_thread::sleep_for(kBusyPause);
         }
     }
@@ -109,7 +114,7 @@ private:
             TUNE_TRY(step, make(PurgeBlocks{{part.begin(), part.end()}}));
             ids = ids.subspan(static_cast<std::size_t>(step.next));
             rows_ += step.count;
-            TUNE_TRY_VOID(tell("rows", rows_));
+            TUNE_TRY_VOID(report_progress("rows", rows_));
         }
         return {};
     }
@@ -121,7 +126,7 @@ private:
             rows_ += step.count;
             sum_.metric_points += step.metric_points;
             if (step.is_done) return {};
-            TUNE_TRY_VOID(tell("rows", rows_));
+            TUNE_TRY_VOID(report_progress("rows", rows_));
         }
     }
 
@@ -135,7 +140,7 @@ private:
             page = std::move(next);
             TUNE_TRY(hidden, make(PurgeRuns{page.ids, choice_.deleted_until_ms}));
             sum_.runs += hidden.count;
-            TUNE_TRY_VOID(tell("runs", sum_.runs));
+            TUNE_TRY_VOID(report_progress("runs", sum_.runs));
             TUNE_TRY_VOID(remove_rows());
         }
     }
@@ -150,7 +155,7 @@ private:
             page = std::move(next);
             TUNE_TRY(hidden, make(PurgeModels{page.ids, choice_.deleted_until_ms}));
             sum_.logged_models += hidden.count;
-            TUNE_TRY_VOID(tell("logged models", sum_.logged_models));
+            TUNE_TRY_VOID(report_progress("logged models", sum_.logged_models));
             TUNE_TRY_VOID(remove_rows());
         }
     }
@@ -162,7 +167,7 @@ private:
         for (const ExperimentId id : ids) {
             TUNE_TRY(removed, make(PurgeExperiment{id, choice_.deleted_until_ms}));
             sum_.experiments += removed.count;
-            TUNE_TRY_VOID(tell("experiments", sum_.experiments));
+            TUNE_TRY_VOID(report_progress("experiments", sum_.experiments));
         }
         return {};
     }
@@ -172,8 +177,8 @@ private:
         const std::string name = folder.substr(folder.rfind('/') + 1);
         if (store_.get_run_info(name) || store_.get_logged_model(name)) return true;
         ExperimentId id = 0;
-        const auto [end, fault] = std::from_chars(name.data(), name.data() + name.size(), id);
-        return fault == std::errc() && end == name.data() + name.size() &&
+        const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+        return error == std::errc() && end == name.data() + name.size() &&
                store_.get_experiment(id).has_value();
     }
 
@@ -209,7 +214,7 @@ private:
             for (const GarbageFolder& folder : page) {
                 if (remove_folder(folder.artifact_uri))
                     gone.folder_rows.push_back(folder.folder_row);
-                TUNE_TRY_VOID(tell("artifact folders", sum_.folders));
+                TUNE_TRY_VOID(report_progress("artifact folders", sum_.folders));
             }
             TUNE_TRY_VOID(make(std::move(gone)));
         }
@@ -221,7 +226,7 @@ private:
             TUNE_TRY(next, make(SweepDatasets{step.next, kDatasetsAtOnce}));
             step = next;
             sum_.datasets += step.count;
-            TUNE_TRY_VOID(tell("datasets", sum_.datasets));
+            TUNE_TRY_VOID(report_progress("datasets", sum_.datasets));
         }
         return {};
     }
@@ -235,7 +240,7 @@ private:
                          return mark_used_keys(connection, *next, kRowsLookedAtAtOnce, used);
                      }));
             next = after;
-            TUNE_TRY_VOID(tell("names", next.value_or(0)));
+            TUNE_TRY_VOID(report_progress("names", next.value_or(0)));
         }
         return used;
     }
@@ -255,7 +260,7 @@ private:
             if (!step && step.error().code == Code::kInvalidState) return {};
             if (!step) return step.error();
             sum_.names += step->count;
-            TUNE_TRY_VOID(tell("names", sum_.names));
+            TUNE_TRY_VOID(report_progress("names", sum_.names));
         }
         return {};
     }
@@ -265,7 +270,7 @@ private:
             TUNE_TRY(step, make(SweepAnswers{kDatasetsAtOnce}));
             sum_.answers += step.count;
             if (step.is_done) return {};
-            TUNE_TRY_VOID(tell("recorded answers", sum_.answers));
+            TUNE_TRY_VOID(report_progress("recorded answers", sum_.answers));
         }
     }
 
@@ -276,7 +281,7 @@ private:
             TUNE_TRY(step, make(ShrinkFile{kPagesAtOnce}));
             pages += step.count;
             if (step.is_done) return {};
-            TUNE_TRY_VOID(tell("pages given back", pages));
+            TUNE_TRY_VOID(report_progress("pages given back", pages));
         }
     }
 

@@ -34,9 +34,9 @@ struct GarbageReport {
 };
 
 /// Removes for good what `choice` says, and what earlier collections had to leave, in small
-/// transactions between which other writes go on. Blocks; for a thread of its own. Memory: a page
-/// of 64 ids, 2 MB of blocks' numbers, and a bit for each name of a metric, param or tag. May be
-/// stopped or killed at any time: the next one goes on. Errors: those of check_garbage, before
+/// transactions between which other writes are made. Blocks; for a thread of its own. Memory: a
+/// page of 64 ids, 2 MB of blocks' numbers, and a bit for each name of a metric, param or tag. May
+/// be stopped or killed at any time: the next one resumes. Errors: those of check_garbage, before
 /// anything is changed; those of Store::execute.
 [[nodiscard]] Result<GarbageReport> collect_garbage(Store& store, const ArtifactStore& artifacts,
                                                     const GarbageChoice& choice,

@@ -27,7 +27,7 @@ struct Progress {
 /// few ms of work.
 using Report = std::function<bool(const Progress&)>;
 
-/// What a job that was told to stop answers.
+/// The error of a job that was stopped.
 [[nodiscard]] Error job_stopped();
 
 class JobRunner {

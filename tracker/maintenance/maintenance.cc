@@ -1,3 +1,6 @@
+// One job at a time (JobRunner). Names of backups are made here and checked before a file is
+// touched, so that a route cannot name anything else in the folder.
+
 #include "tracker/maintenance/maintenance.h"
 
 #include <fcntl.h>
@@ -62,7 +65,7 @@ std::string to_json_text(const BackupReport& report) {
                         {"schema_version", report.schema_version}});
 }
 
-Result<JobRunner::State> Upkeep::start_collection(GarbageChoice choice, bool is_dry_run) {
+Result<JobRunner::State> Maintenance::start_collection(GarbageChoice choice, bool is_dry_run) {
     return jobs_.start("garbage collection",
                        [this, choice = std::move(choice),
                         is_dry_run](const Report& report) -> Result<std::string> {
@@ -75,13 +78,13 @@ Result<JobRunner::State> Upkeep::start_collection(GarbageChoice choice, bool is_
                        });
 }
 
-Result<JobRunner::State> Upkeep::start_backup(bool with_artifacts) {
+Result<JobRunner::State> Maintenance::start_backup(bool with_artifacts) {
     return jobs_.start("backup", [this, with_artifacts](const Report& report) {
         return backup(with_artifacts, report);
     });
 }
 
-Result<std::string> Upkeep::backup(bool with_artifacts, const Report& report) const {
+Result<std::string> Maintenance::backup(bool with_artifacts, const Report& report) const {
     TUNE_TRY(there, backups());
     if (there.size() >= kBackupsMax)
         return Error{Code::kResourceExhausted,
@@ -89,20 +92,20 @@ Result<std::string> Upkeep::backup(bool with_artifacts, const Report& report) co
                          folder().string() +
                          "', which is the limit. Delete one of them first (DELETE "
                          "/api/2.0/tune/backups/NAME)."};
-    std::error_code fault;
-    fs::create_directories(folder(), fault);
-    if (fault) return disk_error(folder().string(), fault.value());
+    std::error_code error;
+    fs::create_directories(folder(), error);
+    if (error) return disk_error(folder().string(), error.value());
     const std::string name = name_of_time(clock_.now_ms());
     TUNE_TRY(sum, write_backup(data_, folder() / name, with_artifacts, report));
     sum.file = name;
     return to_json_text(sum);
 }
 
-Result<std::vector<BackupFile>> Upkeep::backups() const {
+Result<std::vector<BackupFile>> Maintenance::backups() const {
     std::vector<BackupFile> found;
-    std::error_code fault;
-    for (fs::directory_iterator at(folder(), fault), end; !fault && at != end;
-         at.increment(fault)) {
+    std::error_code error;
+    for (fs::directory_iterator at(folder(), error), end; !error && at != end;
+         at.increment(error)) {
         const std::string name = at->path().filename().string();
         struct stat about {};
         if (!is_backup_name(name) || ::lstat(at->path().c_str(), &about) != 0 ||
@@ -110,13 +113,13 @@ Result<std::vector<BackupFile>> Upkeep::backups() const {
             continue;
         found.push_back({name, static_cast<std::uint64_t>(about.st_size), about.st_mtime});
     }
-    if (fault && fault.value() != ENOENT) return disk_error(folder().string(), fault.value());
+    if (error && error.value() != ENOENT) return disk_error(folder().string(), error.value());
     std::sort(found.begin(), found.end(),
               [](const BackupFile& a, const BackupFile& b) { return a.name < b.name; });
     return found;
 }
 
-Result<OpenArtifact> Upkeep::open_backup(const std::string& name) const {
+Result<OpenArtifact> Maintenance::open_backup(const std::string& name) const {
     if (!is_backup_name(name)) return no_backup(name);
     UniqueFd file(::open((folder() / name).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     struct stat about {};
@@ -130,7 +133,7 @@ Result<OpenArtifact> Upkeep::open_backup(const std::string& name) const {
     return opened;
 }
 
-Result<void> Upkeep::remove_backup(const std::string& name) const {
+Result<void> Maintenance::remove_backup(const std::string& name) const {
     if (!is_backup_name(name)) return no_backup(name);
     if (::unlink((folder() / name).c_str()) == 0) return {};
     if (errno == ENOENT) return no_backup(name);

@@ -31,10 +31,10 @@ struct BackupFile {
 };
 
 /// Thread-safe. `store` and `artifacts` outlive it.
-class Upkeep {
+class Maintenance {
 public:
-    Upkeep(Store& store, const ArtifactStore& artifacts, std::filesystem::path data,
-           const Clock& clock)
+    Maintenance(Store& store, const ArtifactStore& artifacts, std::filesystem::path data,
+                const Clock& clock)
         : store_(store), artifacts_(artifacts), data_(std::move(data)), clock_(clock) {}
 
     /// Errors: those of JobRunner::start. Those of collect_garbage become the job's.

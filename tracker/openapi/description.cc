@@ -1,3 +1,7 @@
+// A small YAML language that expands to OpenAPI when the program is built. Unknown keys are errors
+// that name file and line, so a typing error fails the build instead of leaving a hole in the
+// description.
+
 #include "tracker/openapi/description.h"
 
 #include <yaml-cpp/yaml.h>
@@ -75,8 +79,8 @@ Field read_type_node(const YAML::Node& node, Dialect dialect) {
     if (node.IsScalar()) {
         try {
             return read_field(node.Scalar(), dialect);
-        } catch (const std::invalid_argument& fault) {
-            refuse(node, fault.what());
+        } catch (const std::invalid_argument& error) {
+            refuse(node, error.what());
         }
     }
     if (!node.IsMap()) refuse(node, "a type is a text or a map");
@@ -178,7 +182,7 @@ Schema content(const std::string& media_type, Schema schema) {
 Schema read_body(const YAML::Node& node, Dialect dialect) {
     if (node["upload"]) {
         Schema body = content(node["upload"].as<std::string>(), Schema::object());
-        body["required"] = false;  // HTTP cannot tell no body from an empty one
+        body["required"] = false;  // HTTP does not distinguish no body from an empty one
         return body;
     }
     const Schema schema = whole_schema(node["request"], dialect);
@@ -282,11 +286,11 @@ const std::vector<std::string>& common_errors() {
 void read_description(const std::filesystem::path& file, Description& description) {
     try {
         read_document(YAML::LoadFile(file.string()), description);
-    } catch (const YAML::Exception& fault) {
-        throw std::runtime_error(file.string() + ":" + std::to_string(fault.mark.line + 1) + ": " +
-                                 fault.msg);
-    } catch (const std::runtime_error& fault) {
-        throw std::runtime_error(file.string() + ":" + fault.what());
+    } catch (const YAML::Exception& error) {
+        throw std::runtime_error(file.string() + ":" + std::to_string(error.mark.line + 1) + ": " +
+                                 error.msg);
+    } catch (const std::runtime_error& error) {
+        throw std::runtime_error(file.string() + ":" + error.what());
     }
 }
 

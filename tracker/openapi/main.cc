@@ -37,8 +37,8 @@ int main(int argc, char** argv) {
         out.close();
         if (!out) throw std::runtime_error(std::string("cannot write ") + argv[1]);
         return 0;
-    } catch (const std::exception& fault) {
-        std::fprintf(stderr, "openapi_compile: %s\n", fault.what());
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "openapi_compile: %s\n", error.what());
         return 1;
     }
 }

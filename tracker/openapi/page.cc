@@ -1,3 +1,6 @@
+// The page is generated from the same JSON as /api/openapi.json, so the two cannot differ.
+// Everything that comes from a description is escaped.
+
 #include "tracker/openapi/page.h"
 
 #include <algorithm>

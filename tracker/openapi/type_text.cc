@@ -1,3 +1,7 @@
+// A recursive descent over one line of text. The direction (written, read as protobuf, as JSON,
+// from a query) decides what else is allowed in place of a type, so one line describes both sides
+// of a field.
+
 #include "tracker/openapi/type_text.h"
 
 #include <charconv>
@@ -33,8 +37,8 @@ struct Range {
 std::optional<std::int64_t> read_bound(std::string_view text) {
     if (text.empty()) return std::nullopt;
     std::int64_t value = 0;
-    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (fault != std::errc{} || end != text.data() + text.size()) refuse(text, "not a number");
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size()) refuse(text, "not a number");
     return value;
 }
 

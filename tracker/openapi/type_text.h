@@ -35,7 +35,7 @@ struct Field {
     bool is_required = false;
 };
 
-/// Throws std::invalid_argument with a sentence that names the fault.
+/// Throws std::invalid_argument with a sentence that names the error.
 [[nodiscard]] Field read_field(std::string_view text, Dialect dialect);
 
 /// `object`, as a field that may be left out or null where `dialect` says so.

@@ -13,7 +13,7 @@ Result<Condition> parse_conjunction(Subject subject, std::string_view text) {
     Condition all;
     TUNE_TRY(comparisons, take_comparisons(subject, text));
     for (const Comparison& comparison : comparisons) {
-        TUNE_TRY(clause, judge(subject, comparison));
+        TUNE_TRY(clause, validate(subject, comparison));
         all.parts.push_back({Condition::Kind::kClause, std::move(clause), {}});
     }
     return all;

@@ -1,6 +1,6 @@
 #pragma once
 // The filter grammar of MLflow's searches and more: text -> a tree of clauses. MLflow 3.17.2
-// tokenises with sqlparse and judges the tokens; we read the same language with a hand-written
+// tokenises with sqlparse and validates the tokens; we read the same language with a hand-written
 // scanner and answer with MLflow's sentences. Pure functions: no I/O, recursion no deeper than
 // kFilterDepthMax, bounded by kFilterBytesMax and kFilterClausesMax; any bytes are safe input.
 //
@@ -55,7 +55,7 @@ enum class Comparator {
 };
 
 /// What is searched; decides entities, attributes and sentences. Another subject is another
-/// function that judges a comparison (judge.h).
+/// function that validates a comparison (grammar/validate.h).
 enum class Subject { kRuns, kExperiments, kLoggedModels, kRegisteredModels, kModelVersions };
 
 using FilterValue =

@@ -1,3 +1,8 @@
+// NULL is kept out of the logic: a clause on a metric, param, tag or dataset is an EXISTS, which is
+// true or false, and NOT is written IS NOT TRUE. So a clause on something missing is false and its
+// negation true, as the grammar promises. A page continues behind a row by the values of its sort
+// terms (keyset), which stays right while rows are added, and which an index can enter.
+
 #include "tracker/search/sql.h"
 
 #include <charconv>
@@ -176,7 +181,7 @@ SortColumn compile_order_key(const SqlSchema& schema, const OrderKey& key, std::
     }
     const Facet facet = facet_of(schema, key);
     const std::string alias = "o" + std::to_string(index);
-    // A join, not a subquery in its place: SQLite would evaluate that once a use.
+    // A join, not a subquery in its place: SQLite would evaluate that once per use.
     column.join =
         " LEFT JOIN " + facet.table + " " + alias + " ON " + facet.on(alias, binder.bind(key.key));
     column.value = alias + "." + facet.value;

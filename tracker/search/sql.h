@@ -1,6 +1,6 @@
 #pragma once
 // Clauses and sort keys as SQL. Values are always bound; texts of the user never become SQL. What
-// the tables look like is told by the caller (SqlSchema), so that this folder knows no schema.
+// the tables look like comes from the caller (SqlSchema), so that this folder knows no schema.
 
 #include <functional>
 #include <span>
@@ -57,7 +57,7 @@ struct SqlSchema {
 };
 
 /// The condition as SQL, complete to stand beside AND; "1" for an empty one. NULL counts as false,
-/// also beneath NOT.
+/// also under NOT.
 [[nodiscard]] std::string compile_filter(const SqlSchema& schema, const Condition& condition,
                                          Binder& binder);
 
@@ -70,7 +70,7 @@ struct SortColumn {
     std::string join = {};    // "LEFT JOIN ... ON ..."
 };
 
-/// REQUIRES: the key's facet has at most one row a key. `index` makes the join's alias unique.
+/// REQUIRES: the key's facet has at most one row per key. `index` makes the join's alias unique.
 [[nodiscard]] SortColumn compile_order_key(const SqlSchema& schema, const OrderKey& key,
                                            std::size_t index, Binder& binder);
 

@@ -1,3 +1,8 @@
+// A cached statement is lent to one borrower at a time; a second borrower of the same SQL gets an
+// uncached one. Returning a statement resets it and clears its bindings, so that it neither holds a
+// snapshot open nor points to its borrower's text. Checkpoints are the owner's decision: the hook
+// that counts the log's pages replaces SQLite's own.
+
 #include "tracker/sqlite/connection.h"
 
 #include <sqlite3.h>

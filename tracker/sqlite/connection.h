@@ -38,7 +38,7 @@ struct ConnectionOptions {
     Access access = Access::kReadWriteCreate;
     /// Page cache of this connection.
     int cache_kib = 2048;
-    /// Largest size of the data base file; 0 = no own limit. Only for the writer.
+    /// Largest size of the database file; 0 = no own limit. Only for the writer.
     std::int64_t database_bytes_max = 0;
     /// How long to wait for a lock of another connection.
     int busy_timeout_ms = 10'000;
@@ -51,7 +51,7 @@ struct ConnectionOptions {
 /// statements are about 80; searches add their own.
 inline constexpr std::size_t kStatementCacheMax = 128;
 
-/// What a checkpoint found in the write-ahead log, and how much of that is in the data base now.
+/// What a checkpoint found in the write-ahead log, and how much of that is in the database now.
 /// Both are 0 when another connection was at it.
 struct LogPages {
     int in_log = 0;
@@ -87,10 +87,10 @@ public:
 
     /// Pages in the write-ahead log after the last commit of this connection.
     [[nodiscard]] int wal_pages() const { return wal_pages_; }
-    /// Copies the log into the data base as far as readers allow, without waiting for them.
+    /// Copies the log into the database as far as readers allow, without waiting for them.
     [[nodiscard]] Result<LogPages> checkpoint();
 
-    /// Grows with every error of SQLite: tells a refused command from a failed one.
+    /// Grows with every error of SQLite: distinguishes a refused command from a failed one.
     [[nodiscard]] std::int64_t failure_count() const { return failure_count_; }
 
     /// Statements are stopped (kDeadlineExceeded) this long after this call; 0 = never. For

@@ -73,7 +73,7 @@ Result<void> check_database(const std::string& path) {
     TUNE_TRY(select, connection->prepare("PRAGMA integrity_check(1)"));
     TUNE_TRY(has_row, select.step());
     if (has_row && select.text(0) == "ok") return {};
-    return Error{Code::kDataLoss, "The data base '" + path + "' is damaged: " +
+    return Error{Code::kDataLoss, "The database '" + path + "' is damaged: " +
                                       (has_row ? std::string(select.text(0)) : "no answer") + "."};
 }
 

@@ -22,7 +22,7 @@ Error make_error(int sqlite_code, std::string_view sqlite_message, const std::st
         case SQLITE_BUSY:
         case SQLITE_LOCKED:
             return {Code::kTemporarilyUnavailable,
-                    "The data base '" + path + "' is locked by another program; try again.",
+                    "The database '" + path + "' is locked by another program; try again.",
                     context};
         case SQLITE_NOMEM:
             return {Code::kTemporarilyUnavailable,
@@ -38,7 +38,7 @@ Error make_error(int sqlite_code, std::string_view sqlite_message, const std::st
         case SQLITE_CORRUPT:
         case SQLITE_NOTADB:
             return {Code::kDataLoss,
-                    "'" + path + "' is damaged or not a data base (" + reason +
+                    "'" + path + "' is damaged or not a database (" + reason +
                         "); restore it from a copy.",
                     context};
         case SQLITE_INTERRUPT:

@@ -8,7 +8,7 @@
 
 namespace tune::tracker::sqlite {
 
-/// The error for an (extended) SQLite result code. `path`: the data base file, named in the
+/// The error for an (extended) SQLite result code. `path`: the database file, named in the
 /// sentence. A full disk and input/output errors are kTemporarilyUnavailable, so that clients
 /// retry.
 [[nodiscard]] Error make_error(int sqlite_code, std::string_view sqlite_message,

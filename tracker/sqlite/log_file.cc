@@ -1,3 +1,8 @@
+// A file system for SQLite that differs from the default one in write() of a log only: it grows the
+// file ahead by zeros (log_file.h says why). That is safe because SQLite finds a log's end by
+// checksum, and zeros have none; and because a failed extension is cut off again, so a full disk is
+// reported by the write itself.
+
 #include "tracker/sqlite/log_file.h"
 
 #include <sqlite3.h>
@@ -94,7 +99,7 @@ int device_characteristics(sqlite3_file* file) {
     return real(file)->pMethods->xDeviceCharacteristics(real(file));
 }
 
-/// Version 1: shared memory and mapped pages belong to the data base's own file.
+/// Version 1: shared memory and mapped pages belong to the database's own file.
 constexpr sqlite3_io_methods make_methods() {
     sqlite3_io_methods methods{};
     methods.iVersion = 1;

@@ -1,3 +1,6 @@
+// Binding by a wrong index or type is a programmer's error and aborts; what the database answers is
+// a Result. Text and blobs are bound without a copy: the caller's bytes must live until the step.
+
 #include "tracker/sqlite/statement.h"
 
 #include <sqlite3.h>

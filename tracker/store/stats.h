@@ -1,5 +1,5 @@
 #pragma once
-// Figures of a running store, for /metrics.
+// Statistics of a running store, for /metrics.
 
 #include <array>
 #include <cstddef>

@@ -1,3 +1,8 @@
+// Parts are declared in the order in which they depend on each other, so that destruction ends the
+// threads before what they use. A read takes the mark of the metric columns before its transaction
+// begins: the other order could pair a newer mark with an older snapshot and use values of a commit
+// that the reader must not see.
+
 #include "tracker/store/store.h"
 
 #include <fcntl.h>
@@ -40,8 +45,8 @@ Result<void> make_directory(const std::filesystem::path& directory) {
                                               "); choose another one or change its permissions."};
 }
 
-/// The data base holds secrets (signing keys of webhooks): its owner alone reads it. SQLite gives
-/// the log and its index the mode of the data base.
+/// The database holds secrets (signing keys of webhooks): its owner alone reads it. SQLite gives
+/// the log and its index the mode of the database.
 void make_private(const std::string& path) {
     const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
     if (file >= 0) ::close(file);

@@ -45,9 +45,9 @@ inline constexpr std::size_t kAtomicCommandsMax = 4096;
 inline constexpr std::size_t kBulkRunsMax = 100;
 /// Points of one metric_history_bulk answer (MLflow).
 inline constexpr std::int64_t kBulkResultsMax = 25'000;
-/// Rows a run in metric_history_bulk_interval (MLflow).
+/// Rows per run in metric_history_bulk_interval (MLflow).
 inline constexpr std::int64_t kBulkIntervalResultsMax = 2'500;
-/// Buckets a run in `series`; no screen is wider.
+/// Buckets per run in `series`; no screen is wider.
 inline constexpr std::int64_t kSeriesBucketsMax = 10'000;
 
 struct StoreOptions {
@@ -62,7 +62,7 @@ struct StoreOptions {
     bool truncate_long_values = true;
     /// A read that takes longer is stopped with kDeadlineExceeded.
     int read_timeout_ms = 30'000;
-    /// Largest size of the data base; 0 = what the disk holds. For quotas, and tests of a full
+    /// Largest size of the database; 0 = what the disk holds. For quotas, and tests of a full
     /// disk.
     std::int64_t database_bytes_max = 0;
 };
@@ -146,7 +146,7 @@ public:
     /// where it must not block; or at once, on this thread, when the queue is full
     /// (kRequestLimitExceeded) or the store is stopping (kTemporarilyUnavailable). Commands of one
     /// thread are applied in order. A full disk or an input/output error is kResourceExhausted or
-    /// kTemporarilyUnavailable: nothing was changed, and the store goes on.
+    /// kTemporarilyUnavailable: nothing was changed, and the store keeps working.
     void submit(Command command, Completion completion);
 
     /// As submit of each, in order. They share a commit, unless it grows too large or one of them
@@ -165,7 +165,8 @@ public:
     /// Waits until the observers have seen every commit answered so far. For tests and shut-down.
     void wait_for_observers();
 
-    /// Answers what is queued, tells the observers, ends all threads. Idempotent; reads still work.
+    /// Completes what is queued, notifies the observers, ends all threads. Idempotent; reads still
+    /// work.
     void stop();
 
     // --- reads: any thread, blocking (disk); network threads go through post_read ---
@@ -205,9 +206,9 @@ public:
     /// runs.
     [[nodiscard]] Result<std::vector<RunHistory>> metric_history_bulk(
         std::span<const std::string> run_ids, std::string_view key, std::int64_t max_results) const;
-    /// At most `max_results` points a run, sampled by row as MLflow 3.17.2 does (equal buckets over
-    /// (step, timestamp, value), first row of each, and the last row); ordered by (step, timestamp,
-    /// value). `range` limits the steps.
+    /// At most `max_results` points per run, sampled by row as MLflow 3.17.2 does (equal buckets
+    /// over (step, timestamp, value), first row of each, and the last row); ordered by (step,
+    /// timestamp, value). `range` limits the steps.
     [[nodiscard]] Result<std::vector<RunHistory>> metric_history_bulk_interval(
         std::span<const std::string> run_ids, std::string_view key, std::optional<StepRange> range,
         std::int64_t max_results) const;

@@ -1,3 +1,7 @@
+// A copied file counts as moved only when the store's copy was read back and has the digest of what
+// the source gave. A linked file is the same inode, so nothing needs to be compared. What is there
+// already with the same size and digest is left alone, which makes a second import cheap.
+
 #include "tracker/transfer/artifact_mover.h"
 
 #include <fcntl.h>

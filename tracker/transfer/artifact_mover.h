@@ -35,7 +35,7 @@ public:
                   ArtifactMode mode)
         : source_(source), store_(store), root_(std::move(root)), mode_(mode) {}
 
-    /// Moves `files`, listed by the source for `owner`, to `folder` beneath the root. Errors:
+    /// Moves `files`, listed by the source for `owner`, to `folder` under the root. Errors:
     /// kDataLoss for a file that reads back differently; those of source and store.
     [[nodiscard]] Result<MovedFiles> move(const ArtifactOwner& owner, const SourceFiles& files,
                                           const std::string& folder) const;

@@ -1,3 +1,6 @@
+// Names the first field that differs between what a source reports and what the store holds. Lists
+// are compared without regard to order where MLflow gives none; times and numbers exactly.
+
 #include "tracker/transfer/difference.h"
 
 #include <algorithm>

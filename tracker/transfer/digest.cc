@@ -1,3 +1,8 @@
+// Two digests are equal when the records are: fields are written with their lengths and unordered
+// lists sorted. Points are mixed one by one and added, because a store may return them in another
+// order and a history may not fit in memory. Addition is no proof against an attacker, and need not
+// be one.
+
 #include "tracker/transfer/digest.h"
 
 #include <algorithm>

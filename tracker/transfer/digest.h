@@ -1,6 +1,6 @@
 #pragma once
 // Fingerprints of runs and models, the same for what a source says and for what the store gives
-// back, whatever the order of points and lists. They find faults of ours and of disks; they are no
+// back, whatever the order of points and lists. They find errors of ours and of disks; they are no
 // proof against somebody who wants two histories to look alike (points are added up).
 
 #include <cstdint>
@@ -21,7 +21,8 @@ struct SeriesDigest {
     bool operator==(const SeriesDigest&) const = default;
 };
 
-/// Everything of a run but experiment id and artifact URI, which a move changes. 64 bytes a metric.
+/// Everything of a run but experiment id and artifact URI, which a move changes. 64 bytes per
+/// metric.
 class RunDigest {
 public:
     void add(std::string_view key, std::span<const Point> points);

@@ -1,3 +1,8 @@
+// One read transaction covers rows and read-back, so a server may write meanwhile. The file is
+// written under a temporary name, read back by the importer's own source and compared run by run;
+// only then does it get its name. Names that MLflow wants unique are settled before anything is
+// written.
+
 #include "tracker/transfer/exporter.h"
 
 #include <fcntl.h>
@@ -80,7 +85,7 @@ private:
     Result<SourceRegisteredModel> read_registered(const std::string& name);
     void count(const Run& run, TransferCounts& counts) const;
     [[nodiscard]] std::string uri(const std::string& uri) const;
-    void tell() {
+    void report_progress() {
         if (options_.on_progress) options_.on_progress(progress_);
     }
     [[nodiscard]] bool is_cancelled() const {
@@ -160,7 +165,7 @@ Result<void> Exporter::write_runs(const Experiment& experiment) {
         if (is_cancelled()) return cancelled();
         TUNE_TRY_VOID(write_run(id));
         ++progress_.runs_done;
-        tell();
+        report_progress();
     }
     return {};
 }
@@ -242,7 +247,7 @@ Result<void> Exporter::copy_artifacts() {
         for (const std::string& path : moved.left_out) report_.files_left_out.add(shown(path));
         progress_.files = report_.files;
         progress_.bytes = report_.bytes;
-        tell();
+        report_progress();
     }
     return {};
 }
@@ -277,7 +282,7 @@ Result<void> Exporter::verify_run(Source& source, ExperimentId experiment, const
     count(run.run, report_.stored);
     report_.stored.points += static_cast<std::int64_t>(digest.point_count());
     ++progress_.runs_done;
-    tell();
+    report_progress();
     return {};
 }
 

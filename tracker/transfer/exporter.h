@@ -1,6 +1,6 @@
 #pragma once
 // All of a store as an mlflow.db with its artifacts beside it. Reads one snapshot of tune.db, so a
-// server may go on writing meanwhile; its write-ahead log is not emptied before the export ends.
+// server may keep writing meanwhile; its write-ahead log is not emptied before the export ends.
 
 #include <filesystem>
 #include <functional>

@@ -1,3 +1,8 @@
+// Resumable because each record and its journal entry are one transaction: what the journal lists
+// is in the store, what it does not list is imported again as an update. A run that was in the
+// store before is never overwritten; it must be the same run by its digest. Errors of one record
+// are reported and left out, errors of the disk end the import.
+
 #include "tracker/transfer/importer.h"
 
 #include <algorithm>
@@ -25,7 +30,7 @@ constexpr ExperimentId kExperimentIdMax = 4'000'000'000'000'000'000;
 constexpr const char* kArtifactScheme = "mlflow-artifacts:/";
 
 Error cancelled() {
-    return {Code::kCancelled, "interrupted; the same command again goes on from here"};
+    return {Code::kCancelled, "interrupted; run the same command again to resume"};
 }
 
 class Importer {
@@ -56,7 +61,7 @@ private:
     Result<std::string> move_files(const ArtifactOwner& owner, const std::string& folder);
     Result<void> visit_points(RunDigest* digest, const Source::VisitPoints& visit);
     void count(const Run& run);
-    void tell();
+    void report_progress();
     bool is_cancelled() const { return options_.is_cancelled && options_.is_cancelled(); }
     /// Says and forgets an error that concerns one run or model; others end the import.
     Result<void> settle(Result<void> done, const std::string& what);
@@ -73,7 +78,7 @@ private:
     std::vector<Expected> expected_;
 };
 
-void Importer::tell() {
+void Importer::report_progress() {
     if (options_.on_progress) options_.on_progress(progress_);
 }
 
@@ -192,7 +197,7 @@ Result<void> Importer::import_runs(ExperimentId experiment) {
         if (is_cancelled()) return cancelled();
         TUNE_TRY_VOID(settle(import_run(experiment, id), "run '" + shown(id) + "'"));
         ++progress_.runs_done;
-        tell();
+        report_progress();
     }
     return {};
 }
@@ -284,7 +289,7 @@ Result<void> Importer::write_run(SourceRun& run, const std::string& stamp, bool 
         progress_.points += static_cast<std::int64_t>(batch_points);
         TUNE_TRY_VOID(feed_.submit(ImportRows(std::exchange(batch, {run_id, {}})),
                                    std::exchange(batch_points, 0)));
-        tell();
+        report_progress();
         return {};
     };
     TUNE_TRY_VOID(visit_points(&digest, take));
@@ -307,7 +312,7 @@ Result<void> Importer::import_models(ExperimentId experiment) {
     for (const std::string& id : ids) {
         if (is_cancelled()) return cancelled();
         TUNE_TRY_VOID(settle(import_model(experiment, id), "logged model '" + shown(id) + "'"));
-        tell();
+        report_progress();
     }
     return {};
 }
@@ -393,7 +398,7 @@ Result<TransferReport> Importer::run() {
     report_.left_behind = std::move(contents.left_behind);
     report_.notes = std::move(contents.notes);
     progress_.runs_total = contents.run_count;
-    tell();
+    report_progress();
     // Of several with one name the active one keeps it.
     std::stable_partition(contents.experiments.begin(), contents.experiments.end(),
                           [](const Experiment& experiment) {
@@ -407,14 +412,14 @@ Result<TransferReport> Importer::run() {
     }
     TUNE_TRY_VOID(import_registry());
     TUNE_TRY_VOID(feed_.drain());
-    const auto told = [this](std::int64_t runs_done) {
+    const auto on_verified = [this](std::int64_t runs_done) {
         progress_.phase = TransferProgress::Phase::kVerifying;
         progress_.runs_done = runs_done;
-        tell();
+        report_progress();
         return !is_cancelled();
     };
     report_.texts_changed = source_.changed_texts();  // before verify() reads anything again
-    TUNE_TRY_VOID(verify(store_, source_, expected_, told, report_));
+    TUNE_TRY_VOID(verify(store_, source_, expected_, on_verified, report_));
     return std::move(report_);
 }
 

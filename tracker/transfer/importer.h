@@ -3,7 +3,8 @@
 //
 //   source -> records -> StoreFeed -> Store (rows, journal, in one transaction each)
 //          -> files   -> ArtifactMover -> ArtifactStore
-//   then every run and model is read back from the store and compared with what the source said.
+//   then every run and model is read back from the store and compared with what the source
+//   reported.
 
 #include <cstdint>
 #include <filesystem>
@@ -64,7 +65,7 @@ struct ReportLines {
 };
 
 struct TransferReport {
-    TransferCounts read;              // what the source said, of what was moved now or before
+    TransferCounts read;              // what the source reported, of what was moved now or before
     TransferCounts stored;            // what the store gives back of it
     std::int64_t runs_unchanged = 0;  // moved by an earlier import, and the same since
     std::int64_t files = 0;
@@ -96,8 +97,8 @@ struct ImportOptions {
     std::function<bool()> is_cancelled = {};
 };
 
-/// What cannot be read or clashes with what the store has is left out and said in the report.
-/// Errors: those that end the import (disk, cancel: kCancelled); the same call again goes on.
+/// What cannot be read or clashes with what the store has is left out and noted in the report.
+/// Errors: those that end the import (disk, cancel: kCancelled); the same call again resumes.
 /// Blocks; any thread but the store's own.
 [[nodiscard]] Result<TransferReport> import_all(Source& source, Store& store,
                                                 const ArtifactStore& artifact_store,

@@ -1,6 +1,6 @@
 #pragma once
 // What imports have moved, kept in the store's own documents and written in the transaction of the
-// rows: an import that was interrupted goes on where it was, a second one moves only what is new.
+// rows: an interrupted import resumes where it was, a second one moves only what is new.
 
 #include <cstdint>
 #include <optional>
@@ -21,7 +21,7 @@ struct JournalEntry {
     std::int64_t points = 0;
 };
 
-/// About 300 bytes a run. One thread.
+/// About 300 bytes per run. One thread.
 class Journal {
 public:
     /// `location`: of the source; each has a journal of its own.

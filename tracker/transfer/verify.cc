@@ -1,3 +1,7 @@
+// Reads everything back from the store and compares digests; the source is asked a second time only
+// to name the field that differs. So a clean import costs one pass, without holding a history in
+// memory.
+
 #include "tracker/transfer/verify.h"
 
 #include <charconv>
@@ -56,7 +60,7 @@ Result<std::optional<WholeRun>> read_whole_run(const Store& store, const std::st
 /// What of the run differs between the source, asked again, and the store.
 Result<std::string> run_difference(const Store& store, Source& source, const Expected& expected) {
     TUNE_TRY(stored, read_whole_run(store, expected.id));
-    TUNE_TRY(said, source.read_run(expected.experiment, expected.id));
+    TUNE_TRY(reported, source.read_run(expected.experiment, expected.id));
     RunDigest points;
     std::vector<Point> clamped;
     const auto take = [&](std::string_view key, std::span<const Point> more) -> Result<void> {
@@ -67,7 +71,7 @@ Result<std::string> run_difference(const Store& store, Source& source, const Exp
     };
     TUNE_TRY_VOID(source.for_each_series(take));
     if (!stored) return std::string();
-    return first_difference(said, points, stored->run, stored->points);
+    return first_difference(reported, points, stored->run, stored->points);
 }
 
 Result<void> verify_run(const Store& store, Source& source, const Expected& expected,
@@ -95,11 +99,11 @@ Result<void> verify_model(const Store& store, Source& source, const Expected& ex
     ++report.stored.logged_models;
     if (*digest == expected.digest) return {};
     const auto compare = [&]() -> Result<std::string> {
-        TUNE_TRY(said, source.read_model(expected.experiment, expected.id));
+        TUNE_TRY(reported, source.read_model(expected.experiment, expected.id));
         return store.snapshot([&](sqlite::Connection& connection) -> Result<std::string> {
             TUNE_TRY(stored, find_stored_model(connection, expected.id));
             if (!stored) return std::string();
-            return first_difference(said, {std::move(stored->model), stored->life});
+            return first_difference(reported, {std::move(stored->model), stored->life});
         });
     };
     const Result<std::string> field = compare();

@@ -1,3 +1,7 @@
+// An address is public unless a block of IANA's special-purpose registries holds it. Addresses that
+// carry an IPv4 address within (mapped, 6to4, NAT64) are checked by that one, else they would be a
+// way around the table.
+
 #include "tracker/webhooks/address.h"
 
 #include <arpa/inet.h>

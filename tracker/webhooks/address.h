@@ -10,7 +10,7 @@
 
 namespace tune::tracker {
 
-/// IPv4-mapped (::ffff:a.b.c.d), 6to4 (2002::/16) and NAT64 (64:ff9b::/96) addresses are judged by
+/// IPv4-mapped (::ffff:a.b.c.d), 6to4 (2002::/16) and NAT64 (64:ff9b::/96) addresses are checked by
 /// the IPv4 address in them. Stricter than MLflow 3.17.2 (Python's ipaddress.is_global) in two
 /// things: multicast is not public, and neither is an IPv6 address outside of 2000::/3.
 [[nodiscard]] bool is_public_address(const sockaddr& address);

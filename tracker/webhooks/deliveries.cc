@@ -1,3 +1,7 @@
+// One lane per webhook keeps its deliveries in order: only the first of a lane is ever under way. A
+// failed one waits at the head of its lane, so its retries delay only its own receiver. Its
+// document is deleted when it is finished; a crash before that sends it again with the same id.
+
 #include "tracker/webhooks/deliveries.h"
 
 #include <algorithm>
@@ -71,32 +75,32 @@ void Deliveries::start() {
 void Deliveries::add(std::string key) {
     const std::lock_guard lock(mutex_);
     lanes_[webhook_of(key)].keys.push_back(std::move(key));
-    ++figures_.waiting;
+    ++stats_.waiting;
     if (ensure_started()) client_->wake();
 }
 
 void Deliveries::test(const Webhook& webhook, const WebhookEvent& event,
-                      std::function<void(PostAnswer)> done) {
+                      std::function<void(PostResponse)> done) {
     const std::int64_t now_ms = clock_.now_ms();
     PostRequest request = make_request(webhook, random_uuid(),
                                        delivery_body(event, now_ms, example_data(event)), now_ms);
-    PostAnswer refusal;
+    PostResponse refusal;
     {
         const std::lock_guard lock(mutex_);
         if (tests_.size() >= kTestsWaitingMax)
-            refusal.fault = "Too many tests are waiting; try again later.";
+            refusal.error = "Too many tests are waiting; try again later.";
         else if (!ensure_started())
-            refusal.fault = "The server cannot send webhooks; its log says why.";
+            refusal.error = "The server cannot send webhooks; its log says why.";
         else
             tests_.push_back({std::move(request), std::move(done)});
-        if (refusal.fault.empty()) return client_->wake();
+        if (refusal.error.empty()) return client_->wake();
     }
     done(std::move(refusal));
 }
 
-DeliveryFigures Deliveries::figures() const {
+DeliveryStats Deliveries::stats() const {
     const std::lock_guard lock(mutex_);
-    return figures_;
+    return stats_;
 }
 
 void Deliveries::stop() {
@@ -134,7 +138,7 @@ void Deliveries::start_tests(std::unique_lock<std::mutex>& lock) {
 /// another's backlog.
 void Deliveries::start_due(std::unique_lock<std::mutex>& lock) {
     const std::size_t count = lanes_.size();
-    for (std::size_t i = 0; i < count && figures_.in_flight < kTransfersMax && !is_stopping_; ++i) {
+    for (std::size_t i = 0; i < count && stats_.in_flight < kTransfersMax && !is_stopping_; ++i) {
         auto next = lanes_.upper_bound(last_lane_);
         if (next == lanes_.end()) next = lanes_.begin();
         if (next == lanes_.end()) return;
@@ -142,7 +146,7 @@ void Deliveries::start_due(std::unique_lock<std::mutex>& lock) {
         Lane& lane = next->second;
         if (lane.is_in_flight || lane.due_ms > clock_.monotonic_ms()) continue;
         lane.is_in_flight = true;
-        ++figures_.in_flight;
+        ++stats_.in_flight;
         send(lock, last_lane_, lane.keys.front());
     }
 }
@@ -158,12 +162,12 @@ void Deliveries::send(std::unique_lock<std::mutex>& lock, const std::string& web
     if (webhook && webhook->is_active && is_there) {
         client_->start(
             make_request(*webhook, delivery_of(key), (*document)->json_text, clock_.now_ms()),
-            [this, id](const PostAnswer& answer) { on_answer(id, answer); });
+            [this, id](const PostResponse& answer) { on_answer(id, answer); });
         return lock.lock();
     }
     lock.lock();
-    ++figures_.dropped;
-    --figures_.in_flight;
+    ++stats_.dropped;
+    --stats_.in_flight;
     finish(lanes_.find(id));
 }
 
@@ -171,19 +175,19 @@ void Deliveries::send(std::unique_lock<std::mutex>& lock, const std::string& web
 int Deliveries::wait_ms() const {
     std::int64_t wait_ms = kLongWait_ms;
     const std::int64_t now_ms = clock_.monotonic_ms();
-    if (figures_.in_flight >= kTransfersMax) return kLongWait_ms;
+    if (stats_.in_flight >= kTransfersMax) return kLongWait_ms;
     for (const auto& [id, lane] : lanes_)
         if (!lane.is_in_flight)
             wait_ms = std::min(wait_ms, std::max<std::int64_t>(0, lane.due_ms - now_ms));
     return static_cast<int>(wait_ms);
 }
 
-bool Deliveries::may_retry(const Lane& lane, const PostAnswer& answer) const {
+bool Deliveries::may_retry(const Lane& lane, const PostResponse& answer) const {
     if (answer.is_refused || lane.attempts > options_.retries_max) return false;
     return answer.status == 0 || is_retried_status(answer.status);
 }
 
-std::int64_t Deliveries::pause_ms(const Lane& lane, const PostAnswer& answer) {
+std::int64_t Deliveries::pause_ms(const Lane& lane, const PostResponse& answer) {
     const std::int64_t step_ms = std::int64_t{options_.backoff_ms} << (lane.attempts - 1);
     const auto spread = static_cast<double>(jitter_()) / static_cast<double>(jitter_.max());
     auto pause = step_ms + static_cast<std::int64_t>(spread * static_cast<double>(step_ms));
@@ -191,26 +195,26 @@ std::int64_t Deliveries::pause_ms(const Lane& lane, const PostAnswer& answer) {
     return std::min<std::int64_t>(pause, options_.backoff_max_ms);
 }
 
-void Deliveries::on_answer(const std::string& webhook_id, const PostAnswer& answer) {
+void Deliveries::on_answer(const std::string& webhook_id, const PostResponse& answer) {
     const std::lock_guard lock(mutex_);
     const auto found = lanes_.find(webhook_id);
     Lane& lane = found->second;
     lane.is_in_flight = false;
-    --figures_.in_flight;
+    --stats_.in_flight;
     ++lane.attempts;
     if (answer.status != 0 && answer.status < 400) {
-        ++figures_.delivered;
+        ++stats_.delivered;
         return finish(found);
     }
     if (may_retry(lane, answer)) {
-        ++figures_.retried;
+        ++stats_.retried;
         lane.due_ms = clock_.monotonic_ms() + pause_ms(lane, answer);
         return;
     }
-    ++(answer.is_refused ? figures_.refused : figures_.failed);
+    ++(answer.is_refused ? stats_.refused : stats_.failed);
     log_warning("Webhook " + webhook_id + ": delivery " + delivery_of(lane.keys.front()) +
                 " was given up after " + std::to_string(lane.attempts) + " attempts: " +
-                (answer.status != 0 ? "status " + std::to_string(answer.status) : answer.fault));
+                (answer.status != 0 ? "status " + std::to_string(answer.status) : answer.error));
     finish(found);
 }
 
@@ -222,7 +226,7 @@ void Deliveries::finish(Lanes::iterator found) {
     lane.attempts = 0;
     lane.due_ms = 0;
     lane.is_in_flight = false;
-    --figures_.waiting;
+    --stats_.waiting;
     if (lane.keys.empty()) lanes_.erase(found);
     if (finished_) finished_();
 }

@@ -41,7 +41,7 @@ struct DeliveryOptions {
 };
 
 /// Since the start; `waiting` and `in_flight` are of now.
-struct DeliveryFigures {
+struct DeliveryStats {
     std::uint64_t waiting = 0;
     std::uint64_t in_flight = 0;
     std::uint64_t delivered = 0;  ///< answered with a status below 400
@@ -70,9 +70,9 @@ public:
     /// Sends `event`'s example once, without retries, beside the queue. `done` is called once, on
     /// any thread.
     void test(const Webhook& webhook, const WebhookEvent& event,
-              std::function<void(PostAnswer)> done);
+              std::function<void(PostResponse)> done);
 
-    [[nodiscard]] DeliveryFigures figures() const;
+    [[nodiscard]] DeliveryStats stats() const;
     /// Called after each delivery that left the queue; set before the first add().
     void on_finished(std::function<void()> call) { finished_ = std::move(call); }
 
@@ -90,7 +90,7 @@ private:
     using Lanes = std::map<std::string, Lane, std::less<>>;
     struct Test {
         PostRequest request;
-        std::function<void(PostAnswer)> done;
+        std::function<void(PostResponse)> done;
     };
 
     [[nodiscard]] bool ensure_started();
@@ -99,9 +99,9 @@ private:
     void start_due(std::unique_lock<std::mutex>& lock);
     void send(std::unique_lock<std::mutex>& lock, const std::string& webhook_id, std::string key);
     [[nodiscard]] int wait_ms() const;
-    void on_answer(const std::string& webhook_id, const PostAnswer& answer);
-    [[nodiscard]] bool may_retry(const Lane& lane, const PostAnswer& answer) const;
-    [[nodiscard]] std::int64_t pause_ms(const Lane& lane, const PostAnswer& answer);
+    void on_answer(const std::string& webhook_id, const PostResponse& answer);
+    [[nodiscard]] bool may_retry(const Lane& lane, const PostResponse& answer) const;
+    [[nodiscard]] std::int64_t pause_ms(const Lane& lane, const PostResponse& answer);
     void finish(Lanes::iterator lane);
 
     Store& store_;
@@ -114,7 +114,7 @@ private:
     Lanes lanes_;                         // guarded by mutex_
     std::string last_lane_;               // guarded by mutex_: whose turn was last
     std::deque<Test> tests_;              // guarded by mutex_
-    DeliveryFigures figures_;             // guarded by mutex_
+    DeliveryStats stats_;                 // guarded by mutex_
     std::minstd_rand jitter_;             // guarded by mutex_
     bool is_started_ = false;             // guarded by mutex_
     bool is_stopping_ = false;            // guarded by mutex_

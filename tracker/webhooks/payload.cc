@@ -1,3 +1,6 @@
+// Payloads are signed as bytes, so their text is fixed when the delivery is written: fields in
+// MLflow's order, and stored with the delivery rather than made again for a retry.
+
 #include "tracker/webhooks/payload.h"
 
 #include <chrono>
@@ -125,7 +128,7 @@ std::string registry_data(const RegistryChanged& change) {
     return "{}";
 }
 
-/// MLflow's event for a change of the registry; nothing for those that MLflow does not tell
+/// MLflow's event for a change of the registry; nothing for those that MLflow does not send
 /// (updates, stages, deletions of models and versions, tags of models that are no prompts).
 std::optional<WebhookEvent> registry_event(const RegistryChanged& change) {
     const auto choose = [&](int model, int prompt, int action) {
@@ -216,8 +219,8 @@ std::vector<OutgoingEvent> outgoing_events(const Event& event) {
     }
     if (const auto* set = std::get_if<TagsSet>(&event)) return alerts_of(*set);
     if (const auto* change = std::get_if<RegistryChanged>(&event)) {
-        const std::optional<WebhookEvent> told = registry_event(*change);
-        if (told) return {{*told, [change] { return registry_data(*change); }}};
+        const std::optional<WebhookEvent> event_type = registry_event(*change);
+        if (event_type) return {{*event_type, [change] { return registry_data(*change); }}};
     }
     return {};
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What a webhook is told: MLflow 3.17.2's payloads (mlflow/webhooks/types.py), and ours of runs:
+// What a webhook receives: MLflow 3.17.2's payloads (mlflow/webhooks/types.py), and ours of runs:
 //
 //   RUN CREATED, FINISHED, FAILED, KILLED  {run_id, experiment_id, run_name, user_id, status,
 //                                           start_time, end_time}; CREATED also {tags}

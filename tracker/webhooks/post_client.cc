@@ -1,3 +1,7 @@
+// The check of the address runs in curl's open-socket callback, on the very address that connect()
+// gets: no name is looked up again in between, so DNS rebinding gains nothing. Each transfer owns
+// its buffers and ends exactly once, by finish().
+
 #include "tracker/webhooks/post_client.h"
 
 #include <fcntl.h>
@@ -28,11 +32,11 @@ struct PostClient::Transfer {
     curl_slist* headers = nullptr;
     PostRequest request;
     Done done;
-    PostAnswer answer;
+    PostResponse answer;
     bool allow_private = false;
     std::size_t header_bytes = 0;
     std::string refused_address;
-    char fault[CURL_ERROR_SIZE] = {};
+    char reason[CURL_ERROR_SIZE] = {};
 
     explicit Transfer(const CurlLibrary& library) : curl(library) {}
     ~Transfer() {
@@ -115,7 +119,7 @@ bool PostClient::Transfer::prepare(const PostOptions& options) {
            set(CURLOPT_WRITEDATA, static_cast<void*>(this)) &&
            set(CURLOPT_HEADERFUNCTION, &Transfer::take_header) &&
            set(CURLOPT_HEADERDATA, static_cast<void*>(this)) &&
-           set(CURLOPT_ERRORBUFFER, static_cast<char*>(fault)) &&
+           set(CURLOPT_ERRORBUFFER, static_cast<char*>(reason)) &&
            set(CURLOPT_PRIVATE, static_cast<void*>(this)) &&
            (options.ca_file.empty() || set(CURLOPT_CAINFO, options.ca_file.c_str()));
 }
@@ -126,13 +130,13 @@ void PostClient::Transfer::finish(CURLcode code) {
     const bool is_cut = code == CURLE_WRITE_ERROR && answer.body.size() == kReceiverAnswerBytesMax;
     if (!refused_address.empty() && status == 0) {
         answer.is_refused = true;
-        answer.fault = "Webhook connection blocked: " + refused_address +
+        answer.error = "Webhook connection blocked: " + refused_address +
                        " is not a public IP address. This may indicate a DNS rebinding attempt.";
     } else if (code == CURLE_OK || is_cut) {
         answer.status = static_cast<int>(status);
     } else {
         answer.is_refused = code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_URL_MALFORMAT;
-        answer.fault = fault[0] != '\0' ? fault : curl.easy_strerror(code);
+        answer.error = reason[0] != '\0' ? reason : curl.easy_strerror(code);
     }
     done(std::move(answer));
 }
@@ -172,8 +176,8 @@ void PostClient::start(PostRequest request, Done done) {
     transfer->done = std::move(done);
     if (!transfer->prepare(state_->options) ||
         state_->curl.multi_add_handle(state_->multi, transfer->easy) != CURLM_OK) {
-        PostAnswer answer;
-        answer.fault = "libcurl refused the request to " + transfer->request.url;
+        PostResponse answer;
+        answer.error = "libcurl refused the request to " + transfer->request.url;
         answer.is_refused = true;
         return transfer->done(std::move(answer));
     }

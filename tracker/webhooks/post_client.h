@@ -34,18 +34,18 @@ struct PostRequest {
     std::string body;
 };
 
-struct PostAnswer {
-    int status = 0;                    ///< 0: there was no answer, `fault` says why
+struct PostResponse {
+    int status = 0;                    ///< 0: there was no answer, `error` says why
     std::string body;                  ///< at most kReceiverAnswerBytesMax
     std::optional<int> retry_after_s;  ///< seconds of a Retry-After header
-    std::string fault;                 ///< one sentence; empty with a status
+    std::string error;                 ///< one sentence; empty with a status
     bool is_refused = false;           ///< by our rules: never to be tried again
 };
 
 /// Not thread-safe, but wake() is.
 class PostClient {
 public:
-    using Done = std::function<void(PostAnswer)>;
+    using Done = std::function<void(PostResponse)>;
 
     /// Errors: those of CurlLibrary::get.
     [[nodiscard]] static Result<std::unique_ptr<PostClient>> make(PostOptions options);

@@ -1,3 +1,7 @@
+// Checked when a webhook is made, changed or tested, for the sake of a good sentence: a name may
+// point elsewhere by the time of a delivery. What protects the network is the check of the
+// connected address (post_client.cc).
+
 #include "tracker/webhooks/target_url.h"
 
 #include <netdb.h>
@@ -13,7 +17,6 @@
 
 namespace tune::tracker {
 namespace {
-
 
 /// A name server that does not answer is asked twice, for two seconds each.
 void limit_lookups() {
@@ -75,11 +78,11 @@ Result<void> check_target(const std::string& url, const TargetPolicy& policy) {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
-    const int fault = getaddrinfo(host.c_str(), nullptr, &hints, &found);
+    const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found);
     const std::unique_ptr<addrinfo, FreeAddresses> list(found);
-    if (fault != 0)
+    if (error != 0)
         return invalid_parameter("Cannot resolve Webhook URL hostname " + python_repr(host) +
-                                 ": [Errno " + std::to_string(fault) + "] " + gai_strerror(fault));
+                                 ": [Errno " + std::to_string(error) + "] " + gai_strerror(error));
     for (const addrinfo* one = list.get(); one != nullptr; one = one->ai_next)
         if (!is_public_address(*one->ai_addr))
             return invalid_parameter("Webhook URL must not resolve to a non-public IP address. " +

@@ -14,7 +14,7 @@ struct TargetPolicy {
     bool allow_http = false;     ///< also http, not only https
 };
 
-/// Longest URL of a webhook in bytes. MLflow's column has 500, but its data base does not look.
+/// Longest URL of a webhook in bytes. MLflow's column has 500, but its database does not look.
 inline constexpr std::size_t kUrlBytesMax = 2048;
 
 /// The host of `url`, lower case, without brackets. Errors: kInvalidParameterValue for an empty

@@ -1,3 +1,7 @@
+// A webhook is stored as a JSON document. Reading one checks it like a request, because the
+// document may come from an older version or a restored backup; one that cannot be read is
+// reported, not ignored.
+
 #include "tracker/webhooks/webhook.h"
 
 #include <algorithm>
@@ -165,7 +169,7 @@ void sort_events(std::vector<WebhookEvent>& events) {
 }
 
 std::string webhook_document(const Webhook& webhook) {
-    Json json = webhook_answer(webhook, true);
+    Json json = webhook_response(webhook, true);
     if (!webhook.secret.empty()) json["secret"] = webhook.secret;
     return to_text(json);
 }
@@ -174,13 +178,13 @@ Result<Webhook> webhook_from_document(std::string_view json_text) {
     TUNE_TRY(json, parse_json(json_text));
     try {
         return read_document(json);
-    } catch (const std::exception& fault) {
+    } catch (const std::exception& error) {
         return Error{Code::kDataLoss,
-                     "the document of a webhook cannot be read: " + std::string(fault.what())};
+                     "the document of a webhook cannot be read: " + std::string(error.what())};
     }
 }
 
-Json webhook_answer(const Webhook& webhook, bool with_runs) {
+Json webhook_response(const Webhook& webhook, bool with_runs) {
     Json json = {{"webhook_id", webhook.webhook_id},
                  {"name", webhook.name},
                  {"url", webhook.url},

@@ -71,6 +71,6 @@ void sort_events(std::vector<WebhookEvent>& events);
 [[nodiscard]] Result<Webhook> webhook_from_document(std::string_view json_text);
 
 /// As answered: without the secret, and unless `with_runs` without events of runs.
-[[nodiscard]] Json webhook_answer(const Webhook& webhook, bool with_runs);
+[[nodiscard]] Json webhook_response(const Webhook& webhook, bool with_runs);
 
 }  // namespace tune::tracker

@@ -1,3 +1,6 @@
+// One set of functions serves both faces; a face decides whether events of runs are read and shown.
+// Calls that look up a name wait on a thread of the service, never on a network thread.
+
 #include "tracker/webhooks/webhook_routes.h"
 
 #include <algorithm>
@@ -23,7 +26,7 @@ struct Face {
         return with_runs || webhook.has_mlflow_events();
     }
     [[nodiscard]] std::string answer(const Webhook& webhook) const {
-        return to_text({{"webhook", webhook_answer(webhook, with_runs)}});
+        return to_text({{"webhook", webhook_response(webhook, with_runs)}});
     }
     [[nodiscard]] Result<Webhook> find(const Request& request) const {
         const std::string& id = request.parameter("webhook_id");
@@ -153,17 +156,17 @@ Result<std::string> list(const Face& face, const Request& request) {
             fingerprint, {webhooks.back().creation_ms, webhooks.back().webhook_id});
     }
     for (const Webhook& webhook : webhooks)
-        answer["webhooks"].push_back(webhook_answer(webhook, face.with_runs));
+        answer["webhooks"].push_back(webhook_response(webhook, face.with_runs));
     return to_text(answer);
 }
 
-Json result_of(const PostAnswer& answer) {
+Json result_of(const PostResponse& answer) {
     Json result = {{"success", answer.status != 0 && answer.status < 400}};
     if (answer.status != 0) {
         result["response_status"] = answer.status;
         result["response_body"] = answer.body;
     } else {
-        result["error_message"] = "Failed to test webhook: " + answer.fault;
+        result["error_message"] = "Failed to test webhook: " + answer.error;
     }
     return {{"result", std::move(result)}};
 }
@@ -187,7 +190,7 @@ void test(const Face& face, const Request& request, const Responder& respond) {
     if (!webhook) return respond(error_response(webhook.error()));
     const Result<WebhookEvent> event = tested_event(face, request, *webhook);
     if (!event) return respond(error_response(event.error()));
-    face.service.test(*webhook, *event, [respond](const PostAnswer& answer) {
+    face.service.test(*webhook, *event, [respond](const PostResponse& answer) {
         respond(json_response(result_of(answer)));
     });
 }
@@ -198,7 +201,7 @@ using Call = Result<std::string> (*)(const Face&, const Request&);
 Handler waiting_handler(Face face, Call call) {
     return [face, call](const std::shared_ptr<Request>& request, const Responder& respond) {
         face.service.post(
-            [face, call, request, respond] { respond(answer_of(call(face, *request))); });
+            [face, call, request, respond] { respond(response_of(call(face, *request))); });
     };
 }
 
@@ -234,7 +237,7 @@ void add_face(Router& router, Store& store, const std::string& path, Face face) 
 }  // namespace
 
 void write_webhook_metrics(PrometheusText& out, const WebhookService& service) {
-    const WebhookService::Figures now = service.figures();
+    const WebhookService::Stats now = service.stats();
     const auto number = [](auto value) { return static_cast<double>(value); };
     out.single("tune_webhooks", "gauge", "Registered webhooks.", number(now.webhooks));
     out.single("tune_webhook_queue_deliveries", "gauge", "Deliveries that are not finished.",

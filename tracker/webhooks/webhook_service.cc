@@ -1,3 +1,7 @@
+// Deliveries are written in the event's own transaction (outbox), so an answered change has its
+// deliveries on disk and a rolled-back one has none. Their keys are remembered until the observer
+// sees the commit; forget_documents() drops them when there was none.
+
 #include "tracker/webhooks/webhook_service.h"
 
 #include <algorithm>
@@ -124,17 +128,17 @@ Result<void> WebhookService::remove(const std::string& webhook_id) {
 }
 
 void WebhookService::test(const Webhook& webhook, const WebhookEvent& event,
-                          std::function<void(PostAnswer)> done) {
+                          std::function<void(PostResponse)> done) {
     const Result<void> checked = check_target(webhook.url, policy_);
     if (checked) return deliveries_.test(webhook, event, std::move(done));
-    PostAnswer answer;
-    answer.fault = checked.error().message;
+    PostResponse answer;
+    answer.error = checked.error().message;
     answer.is_refused = true;
     done(std::move(answer));
 }
 
-WebhookService::Figures WebhookService::figures() const {
-    return {deliveries_.figures(), overflowed_.load(), book_.size()};
+WebhookService::Stats WebhookService::stats() const {
+    return {deliveries_.stats(), overflowed_.load(), book_.size()};
 }
 
 // --- writer thread -------------------------------------------------------------------------------

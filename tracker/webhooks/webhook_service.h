@@ -26,7 +26,7 @@ namespace tune::tracker {
 
 /// Documents of webhooks, by id.
 inline constexpr const char* kWebhookCollection = "webhooks";
-/// Deliveries that wait for all receivers together; further events are dropped, counted and said
+/// Deliveries that wait for all receivers together; further events are dropped, counted and logged
 /// in the log. A day of one event every 9 s to a receiver that is down.
 inline constexpr std::size_t kDeliveriesWaitingMax = 10'000;
 /// A larger body is not sent: nothing that MLflow's limits allow comes near it.
@@ -50,7 +50,7 @@ struct WebhookFields {
 /// Thread-safe.
 class WebhookService final : public CommitObserver, public Outbox {
 public:
-    /// Reads what the store holds, joins it as observer and outbox, and goes on with deliveries
+    /// Reads what the store holds, joins it as observer and outbox, and resumes the deliveries
     /// that an earlier process did not finish. REQUIRES: no command has been submitted yet. Errors:
     /// those of the store.
     [[nodiscard]] static Result<std::unique_ptr<WebhookService>> open(Store& store,
@@ -70,16 +70,16 @@ public:
 
     /// Checks the URL, sends an example of `event`, calls `done` once.
     void test(const Webhook& webhook, const WebhookEvent& event,
-              std::function<void(PostAnswer)> done);
+              std::function<void(PostResponse)> done);
 
-    struct Figures {
-        DeliveryFigures deliveries;
+    struct Stats {
+        DeliveryStats deliveries;
         std::uint64_t overflowed = 0;  ///< events that found kDeliveriesWaitingMax waiting
         std::size_t webhooks = 0;
     };
-    [[nodiscard]] Figures figures() const;
+    [[nodiscard]] Stats stats() const;
 
-    /// Runs a call of the blocking ones above on a thread that may wait. At most one a request.
+    /// Runs a call of the blocking ones above on a thread that may wait. At most one per request.
     void post(std::function<void()> job) { pool_.post(std::move(job)); }
 
     /// Begins to send what waits and what comes.

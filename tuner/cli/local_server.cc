@@ -79,9 +79,9 @@ Result<std::unique_ptr<LocalServer>> LocalServer::open(LocalServerOptions option
     tracker::add_tracking_routes(
         local->router_, {*local->store_, *local->artifacts_, local->hub_},
         {.assets = page(), .static_prefix = local->options_.static_prefix});
-    local->maintenance_ =
-        std::make_unique<tracker::Upkeep>(*local->store_, *local->artifacts_, data, local->clock_);
-    tracker::add_upkeep_routes(local->router_, *local->maintenance_, *local->artifacts_);
+    local->maintenance_ = std::make_unique<tracker::Maintenance>(*local->store_, *local->artifacts_,
+                                                                 data, local->clock_);
+    tracker::add_maintenance_routes(local->router_, *local->maintenance_, *local->artifacts_);
     tracker::add_openapi_routes(local->router_,
                                 {tracker::tracking_openapi(), tuner::tuning_openapi()});
     return local;

@@ -73,7 +73,7 @@ private:
     tuner::LiveStudies live_studies_;
     std::unique_ptr<tracker::Store> store_;
     std::unique_ptr<tracker::ArtifactStore> artifacts_;
-    std::unique_ptr<tracker::Upkeep> maintenance_;
+    std::unique_ptr<tracker::Maintenance> maintenance_;
     std::unique_ptr<tuner::Studies> studies_;
     std::unique_ptr<tracker::WebhookService> webhooks_;
     std::unique_ptr<tracker::AlertEngine> alerts_;

@@ -252,5 +252,5 @@ def test_what_is_no_backup_is_refused(tmp_path):
     refused = tune("restore", tmp_path / "x", "--data", tmp_path / "d", code=2)
     assert "is not a backup made by `tune backup`" in refused.stderr
     assert not (tmp_path / "d" / "tune.db").exists()
-    assert "no data base of tune" in tune("backup", tmp_path / "y", "--data", tmp_path / "none", code=1).stderr
+    assert "no database of tune" in tune("backup", tmp_path / "y", "--data", tmp_path / "none", code=1).stderr
     assert not (tmp_path / "y").exists()

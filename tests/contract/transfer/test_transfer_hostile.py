@@ -65,13 +65,13 @@ def test_the_oldest_schema_is_read(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"hello", b"SQLite format 3\0", os.urandom(5000)])
 def test_what_is_no_database(tmp_path, content):
     (tmp_path / "x.db").write_bytes(content)
-    refused(tmp_path, tmp_path / "x.db", "is not an SQLite data base", "name an mlflow.db")
+    refused(tmp_path, tmp_path / "x.db", "is not an SQLite database", "name an mlflow.db")
 
 
 def test_what_is_not_there_and_what_is_not_mlflows(tmp_path):
     refused(tmp_path, tmp_path / "nothing", "there is no")
     sqlite3.connect(tmp_path / "other.db").execute("CREATE TABLE t (a)").connection.close()
-    refused(tmp_path, tmp_path / "other.db", "not a data base of MLflow")
+    refused(tmp_path, tmp_path / "other.db", "not a database of MLflow")
     (tmp_path / "empty").mkdir()
     refused(tmp_path, tmp_path / "empty", "holds no experiments")
     refused(tmp_path, "https://127.0.0.1:1", "cannot be reached", code=1)

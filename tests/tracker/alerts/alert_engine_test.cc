@@ -58,11 +58,11 @@ protected:
     /// Until the engine has looked at everything committed so far.
     void settle() {
         store_->wait_for_observers();
-        EXPECT_TRUE(eventually([&] { return engine_->figures().waiting == 0; }));
+        EXPECT_TRUE(eventually([&] { return engine_->stats().waiting == 0; }));
         store_->wait_for_observers();
     }
     std::uint64_t given(AlertKind kind) {
-        return engine_->figures().given[static_cast<std::size_t>(kind)];
+        return engine_->stats().given[static_cast<std::size_t>(kind)];
     }
 
     EventHub hub_{clock_};
@@ -157,7 +157,7 @@ TEST_F(AlertEngineTest, SilentRunsEndAsKilled) {
     // It comes back, and falls silent again.
     run<RunInfo>(UpdateRun{.run_id = silent, .status = RunStatus::kRunning});
     settle();
-    ASSERT_TRUE(eventually([&] { return engine_->figures().watched_runs == 2; }));
+    ASSERT_TRUE(eventually([&] { return engine_->stats().watched_runs == 2; }));
     clock_.advance_ms(61'000);
     log(alive, "m", 3, 3);
     ASSERT_TRUE(eventually([&] { return get(silent).info.status == RunStatus::kKilled; }));
@@ -168,7 +168,7 @@ TEST_F(AlertEngineTest, SilenceIsCountedFromARestart) {
     const std::string run_id = create_run();
     clock_.advance_ms(50'000);
     restart();
-    ASSERT_TRUE(eventually([&] { return engine_->figures().watched_runs == 1; }));
+    ASSERT_TRUE(eventually([&] { return engine_->stats().watched_runs == 1; }));
     clock_.advance_ms(59'000);
     const std::string other = create_run();
     settle();
@@ -194,7 +194,7 @@ TEST_F(AlertEngineTest, ATrialIsMarkedButLeftToTheTuner) {
     EXPECT_EQ(get(study).info.status, RunStatus::kRunning);
     EXPECT_EQ(tag(study, "silence"), "");
     restart();
-    ASSERT_TRUE(eventually([&] { return engine_->figures().watched_runs == 2; }));
+    ASSERT_TRUE(eventually([&] { return engine_->stats().watched_runs == 2; }));
     clock_.advance_ms(61'000);
     create_run();
     ASSERT_TRUE(is_marked(other, "silence"));

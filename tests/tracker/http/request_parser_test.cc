@@ -26,10 +26,10 @@ Parsed parse(RequestParser& parser, std::string_view text, std::size_t piece,
         if (progress == Progress::kChunk) out.body += parser.chunk();
         pending.erase(0, consumed);
         if (progress == Progress::kHeader) parser.limit_body(body_max);
-        if (progress == Progress::kDone || progress == Progress::kFault) {
+        if (progress == Progress::kDone || progress == Progress::kError) {
             out.end = progress;
             out.rest = pending + std::string(text);
-            out.status = parser.fault_status();
+            out.status = parser.error_status();
             return out;
         }
         if (progress == Progress::kNeedMore) {
@@ -43,7 +43,7 @@ Parsed parse(RequestParser& parser, std::string_view text, std::size_t piece,
 int fault_of(std::string_view text, std::size_t header_max = 4096) {
     RequestParser parser(header_max);
     const Parsed parsed = parse(parser, text, 7);
-    return parsed.end == Progress::kFault ? parsed.status : 0;
+    return parsed.end == Progress::kError ? parsed.status : 0;
 }
 
 TEST(RequestParser, ReadsARequestInAnyPieces) {
@@ -117,7 +117,7 @@ TEST(RequestParser, BoundsAChunkedBody) {
     const Parsed parsed = parse(
         parser, "PUT /x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nabcdef\r\n0\r\n\r\n",
         1000, 5);
-    EXPECT_EQ(parsed.end, Progress::kFault);
+    EXPECT_EQ(parsed.end, Progress::kError);
     EXPECT_EQ(parsed.status, 413);
 }
 

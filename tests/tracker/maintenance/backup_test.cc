@@ -201,7 +201,7 @@ TEST_F(BackupTest, DataThatAreThereAreOverwrittenOnlyWhenAsked) {
     put_artifact(target(), "0/late.txt", "late");
     EXPECT_EQ(text_of(restore()), "RESOURCE_ALREADY_EXISTS: There are data in '" +
                                       target().string() +
-                                      "' already (a data base and artifacts); restore into "
+                                      "' already (a database and artifacts); restore into "
                                       "another folder, or overwrite them with --force.");
     const auto restored = restore(true);
     ASSERT_TRUE(restored) << restored.error().text();

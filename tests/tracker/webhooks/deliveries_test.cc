@@ -70,14 +70,14 @@ protected:
         return std::get<tracker::Run>(*made).info.run_id;
     }
     /// Until no delivery waits.
-    DeliveryFigures settled() {
+    DeliveryStats settled() {
         store_->wait_for_observers();
         const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-        while (service_->figures().deliveries.waiting > 0 && std::chrono::steady_clock::now() < end)
+        while (service_->stats().deliveries.waiting > 0 && std::chrono::steady_clock::now() < end)
             std::this_thread::yield();
         // The documents of finished deliveries are deleted by commands before this one.
         EXPECT_TRUE(store_->execute(DeleteDocument{"test", "barrier"}));
-        return service_->figures().deliveries;
+        return service_->stats().deliveries;
     }
     std::size_t stored() { return store_->list_documents(kDeliveryCollection)->size(); }
 
@@ -99,9 +99,9 @@ TEST_F(DeliveriesTest, AnEventArrivesSigned) {
     EXPECT_EQ(body["entity"], "run");
     EXPECT_EQ(body["action"], "created");
     EXPECT_EQ(body["data"]["run_id"], run_id);
-    const DeliveryFigures figures = settled();
-    EXPECT_EQ(figures.delivered, 1u);
-    EXPECT_EQ(figures.in_flight, 0u);
+    const DeliveryStats stats = settled();
+    EXPECT_EQ(stats.delivered, 1u);
+    EXPECT_EQ(stats.in_flight, 0u);
 }
 
 TEST_F(DeliveriesTest, WithoutASecretThereIsNoSignature) {
@@ -135,18 +135,18 @@ TEST_F(DeliveriesTest, TheseStatusesAreTriedAgainWithTheSameId) {
         EXPECT_EQ(one.body, received[0].body);
         EXPECT_EQ(one.signature, webhook_signature("k", one.delivery_id, one.timestamp, one.body));
     }
-    const DeliveryFigures figures = settled();
-    EXPECT_EQ(figures.delivered, 1u);
-    EXPECT_EQ(figures.retried, 3u);
+    const DeliveryStats stats = settled();
+    EXPECT_EQ(stats.delivered, 1u);
+    EXPECT_EQ(stats.retried, 3u);
 }
 
 TEST_F(DeliveriesTest, ThreeRetriesAreTheLimit) {
     add(receiver_.url());
     for (int i = 0; i < 5; ++i) receiver_.answer_next(502);
     create_run();
-    const DeliveryFigures figures = settled();
+    const DeliveryStats stats = settled();
     EXPECT_EQ(receiver_.count(), 4u);
-    EXPECT_EQ(figures.failed, 1u);
+    EXPECT_EQ(stats.failed, 1u);
     EXPECT_EQ(stored(), 0u);
 }
 
@@ -243,8 +243,8 @@ TEST_F(DeliveriesTest, TheQueueIsBounded) {
     for (std::size_t i = 0; i < runs; ++i) commands.push_back(CreateRun{.experiment_id = 0});
     ASSERT_TRUE(store_->execute(Atomic{std::move(commands)}));
     store_->wait_for_observers();
-    EXPECT_EQ(service_->figures().deliveries.waiting, kDeliveriesWaitingMax);
-    EXPECT_EQ(service_->figures().overflowed, 5 * kHooks);
+    EXPECT_EQ(service_->stats().deliveries.waiting, kDeliveriesWaitingMax);
+    EXPECT_EQ(service_->stats().overflowed, 5 * kHooks);
     EXPECT_EQ(stored(), kDeliveriesWaitingMax);
 }
 
@@ -256,9 +256,9 @@ TEST_F(DeliveriesTest, PrivateAddressesAreRefusedWhenConnecting) {
     options_.post.policy.allow_private = false;
     reopen();
     create_run();
-    const DeliveryFigures figures = settled();
-    EXPECT_EQ(figures.refused, 2u);
-    EXPECT_EQ(figures.retried, 0u) << "a refusal is never tried again";
+    const DeliveryStats stats = settled();
+    EXPECT_EQ(stats.refused, 2u);
+    EXPECT_EQ(stats.retried, 0u) << "a refusal is never tried again";
     EXPECT_EQ(receiver_.count(), 0u);
 }
 
@@ -296,9 +296,9 @@ TEST_F(DeliveriesTest, NobodyListeningIsAFailureAfterRetries) {
     }
     add(url);
     create_run();
-    const DeliveryFigures figures = settled();
-    EXPECT_EQ(figures.failed, 1u);
-    EXPECT_EQ(figures.retried, 3u);
+    const DeliveryStats stats = settled();
+    EXPECT_EQ(stats.failed, 1u);
+    EXPECT_EQ(stats.retried, 3u);
 }
 
 }  // namespace

@@ -28,8 +28,9 @@ protected:
         artifacts_ = tracker::ArtifactStore::open(folder_).value();
         add_tuning_routes(router_, {world_.studies(), world_.store()});
         tracker::add_tracking_routes(router_, {world_.store(), *artifacts_, hub_}, {});
-        upkeep_ = std::make_unique<tracker::Upkeep>(world_.store(), *artifacts_, folder_, clock_);
-        tracker::add_upkeep_routes(router_, *upkeep_, *artifacts_);
+        maintenance_ =
+            std::make_unique<tracker::Maintenance>(world_.store(), *artifacts_, folder_, clock_);
+        tracker::add_maintenance_routes(router_, *maintenance_, *artifacts_);
         webhooks_ = tracker::WebhookService::open(world_.store(), clock_, {}).value();
         tracker::add_webhook_routes(router_, world_.store(), *webhooks_);
         alerts_ = tracker::AlertEngine::open(world_.store(), hub_, clock_).value();
@@ -39,7 +40,7 @@ protected:
         document_ = parse_json(tracker::openapi_document(parts_)).value();
     }
     ~OpenApiTest() override {
-        upkeep_.reset();
+        maintenance_.reset();
         world_.close();
         artifacts_.reset();
         std::filesystem::remove_all(folder_);
@@ -50,7 +51,7 @@ protected:
     tracker::EventHub hub_{clock_};
     std::filesystem::path folder_;
     std::unique_ptr<tracker::ArtifactStore> artifacts_;
-    std::unique_ptr<tracker::Upkeep> upkeep_;
+    std::unique_ptr<tracker::Maintenance> maintenance_;
     std::unique_ptr<tracker::WebhookService> webhooks_;
     std::unique_ptr<tracker::AlertEngine> alerts_;
     tracker::Router router_;

@@ -5,7 +5,7 @@
 namespace tune::tracker {
 namespace {
 
-/// Where an artifact URI of ours lies beneath the artifact root.
+/// Where an artifact URI of ours lies under the artifact root.
 Result<std::string> path_beneath_root(std::string_view uri) {
     constexpr std::string_view kScheme = "mlflow-artifacts:/";
     if (uri.starts_with(kScheme) && !uri.substr(kScheme.size()).starts_with('/'))

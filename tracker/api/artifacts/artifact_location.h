@@ -1,5 +1,5 @@
 #pragma once
-// From the artifact URIs that the store keeps to paths beneath the artifact root.
+// From the artifact URIs that the store keeps to paths under the artifact root.
 
 #include <string>
 #include <string_view>

@@ -39,7 +39,7 @@ Result<Response> list(const ArtifactStore& artifacts, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(path, message.text("path"));
     TUNE_TRY(entries, artifacts.list(path));
-    return json_text_response(files_answer("", "", entries));
+    return json_text_response(files_response("", "", entries));
 }
 
 Result<Response> remove(const ArtifactStore& artifacts, const Request& request) {
@@ -64,20 +64,20 @@ Result<Response> list_of_run(TrackingParts parts, const Request& request) {
     TUNE_TRY(path, message.text("path"));
     TUNE_TRY(folder, normal_artifact_path(path));
     TUNE_TRY(info, parts.store.get_run_info(run_id));
-    TUNE_TRY(beneath, path_in_artifacts(info.artifact_uri, folder));
-    TUNE_TRY(entries, parts.artifacts.list(beneath));
-    return json_text_response(files_answer(info.artifact_uri, folder, entries));
+    TUNE_TRY(relative, path_in_artifacts(info.artifact_uri, folder));
+    TUNE_TRY(entries, parts.artifacts.list(relative));
+    return json_text_response(files_response(info.artifact_uri, folder, entries));
 }
 
 Result<Response> get_artifact(TrackingParts parts, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(path, message.required_text("path"));
-    TUNE_TRY(checked, normal_artifact_path(path));  // told before a missing run, as MLflow does
+    TUNE_TRY(checked, normal_artifact_path(path));  // reported before a missing run, as MLflow does
     const Result<std::string> run_id = message.run_id();
     if (!run_id) return Error{Code::kResourceDoesNotExist, "Run with id=None not found"};
     TUNE_TRY(info, parts.store.get_run_info(*run_id));
-    TUNE_TRY(beneath, path_in_artifacts(info.artifact_uri, checked));
-    TUNE_TRY(opened, parts.artifacts.open_file(beneath));
+    TUNE_TRY(relative, path_in_artifacts(info.artifact_uri, checked));
+    TUNE_TRY(opened, parts.artifacts.open_file(relative));
     return file_response(std::move(opened), checked);
 }
 
@@ -86,17 +86,17 @@ Result<Response> list_of_model(TrackingParts parts, const Request& request) {
     TUNE_TRY(path, message.text("artifact_directory_path"));
     TUNE_TRY(folder, normal_artifact_path(path));
     TUNE_TRY(model, parts.store.get_logged_model(request.parameter("model_id")));
-    TUNE_TRY(beneath, path_in_artifacts(model.artifact_uri, folder));
-    TUNE_TRY(entries, parts.artifacts.list(beneath));
-    return json_text_response(files_answer(model.artifact_uri, folder, entries));
+    TUNE_TRY(relative, path_in_artifacts(model.artifact_uri, folder));
+    TUNE_TRY(entries, parts.artifacts.list(relative));
+    return json_text_response(files_response(model.artifact_uri, folder, entries));
 }
 
 Result<Response> get_model_file(TrackingParts parts, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(path, message.required_text("artifact_file_path"));
     TUNE_TRY(model, parts.store.get_logged_model(request.parameter("model_id")));
-    TUNE_TRY(beneath, path_in_artifacts(model.artifact_uri, path));
-    TUNE_TRY(opened, parts.artifacts.open_file(beneath));
+    TUNE_TRY(relative, path_in_artifacts(model.artifact_uri, path));
+    TUNE_TRY(opened, parts.artifacts.open_file(relative));
     return file_response(std::move(opened), path);
 }
 

@@ -1,3 +1,7 @@
+// MLflow's clients get part URLs that point back to this server; each carries the upload's id and
+// secret, which is all that a part request needs. Bytes of a part go from the network to the pool
+// piece by piece, so a part of any size holds one buffer.
+
 #include "tracker/api/artifacts/multipart_routes.h"
 
 #include <charconv>
@@ -113,7 +117,7 @@ Result<Response> abort(const MultipartApi& api, const Request& request) {
     return json_text_response("{}");
 }
 
-// --- going on after a break ----------------------------------------------------------------------
+// --- resuming after a break ----------------------------------------------------------------------
 
 Result<Response> list_uploads(const MultipartApi& api, const Request& request) {
     TUNE_TRY(path, normal_artifact_path(request.query_value("path").value_or("")));
@@ -193,8 +197,8 @@ private:
 
 std::optional<std::int64_t> number_in(std::string_view text) {
     std::int64_t value = 0;
-    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (fault != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
     return value;
 }
 
@@ -232,7 +236,7 @@ void add_multipart_routes(Router& router, TrackingParts parts, const std::string
     router.add_api(2, {Method::kPost, mpu + "/abort/{path...}", Body::kJson,
                        "Delete what there is: path!, upload_id!", on_pool(abort)});
     router.add_api(2, {Method::kGet, "/tune/uploads", Body::kNone,
-                       "Open uploads in parts, to go on with: path", on_pool(list_uploads)});
+                       "Open uploads in parts, to resume: path", on_pool(list_uploads)});
     router.add_api(2, {Method::kGet, "/tune/uploads/{upload_id}", Body::kNone,
                        "The parts that are there, URLs for the others", on_pool(get_upload)});
     router.add_api(

@@ -1,6 +1,6 @@
 #pragma once
 // Files in parts: MLflow's multipart calls with part URLs of our own, and the calls by which a
-// client that broke off goes on.
+// client that broke off resumes.
 
 #include "tracker/api/app.h"
 

@@ -1,3 +1,7 @@
+// The fast way may only ever say "not mine": whatever is unusual (other spellings, numbers as text,
+// missing fields, long fractions) goes to the general parser, which has MLflow's sentences. So a
+// request means the same by either way; message_test.cc compares them.
+
 #include "tracker/api/http/fast_parse.h"
 
 #include <simdjson.h>
@@ -141,7 +145,7 @@ bool for_each_field(std::string& body, Take take) {
         if (field.unescaped_key().get(name) || field.value().get(value)) return false;
         if (!take(name, value)) return false;
     }
-    // Anything behind the object is a fault, which the slow way names.
+    // Anything behind the object is an error, which the slow way names.
     const char* rest = nullptr;
     return document.current_location().get(rest) == simdjson::OUT_OF_BOUNDS;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// The two requests that training scripts send thousands of times a second, parsed by simdjson
+// The two requests that training scripts send thousands of times per second, parsed by simdjson
 // without building a tree.
 
 #include <optional>
@@ -10,8 +10,9 @@
 namespace tune::tracker {
 
 /// A runs/log-metric body in its usual form: plain field names, numbers as numbers (or the strings
-/// "NaN", "Infinity", "-Infinity"). Nothing for anything else, also for faulty requests: those take
-/// the slow way, which knows all forms and names each fault. `body` may be given more capacity.
+/// "NaN", "Infinity", "-Infinity"). Nothing for anything else, also for invalid requests: those
+/// take the slow way, which knows all forms and names each error. `body` may be given more
+/// capacity.
 [[nodiscard]] std::optional<LogMetric> parse_log_metric_fast(std::string& body);
 
 /// The same for runs/log-batch.

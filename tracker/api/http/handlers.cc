@@ -27,7 +27,7 @@ std::string fingerprint_of(const Request& request) {
 /// kAnswerKeyBytesMax visible ASCII characters.
 Result<std::string> key_of(const Request& request) {
     const std::string_view given = request.header(kIdempotencyKey);
-    if (given.data() == nullptr) return std::string();  // not sent; an empty one is a fault
+    if (given.data() == nullptr) return std::string();  // not sent; an empty one is an error
     std::string key(given);
     bool is_valid = !key.empty() && key.size() <= kAnswerKeyBytesMax;
     for (const char c : key) is_valid = is_valid && c > ' ' && c < '\x7f';
@@ -37,7 +37,7 @@ Result<std::string> key_of(const Request& request) {
                      " visible ASCII characters without spaces, e.g. a UUID."};
 }
 
-/// The command that is made once a key.
+/// The command that is made once per key.
 Command with_key(std::string key, const Request& request, Command command,
                  const RenderOutcome& render) {
     KeyedCommand keyed{std::move(key), fingerprint_of(request), {}, render};
@@ -55,7 +55,7 @@ Response answer_to_write(const Outcome& outcome, const RenderOutcome& render) {
 
 }  // namespace
 
-Response answer_of(Result<std::string> result) {
+Response response_of(Result<std::string> result) {
     if (!result) return error_response(result.error());
     return json_text_response(std::move(result).value());
 }
@@ -85,11 +85,11 @@ Handler write_handler(Store& store, ParseCommand parse, RenderOutcome render) {
     };
 }
 
-Handler read_handler(Store& store, ReadAnswer read) {
+Handler read_handler(Store& store, ReadResponse read) {
     return [&store, read = std::move(read)](const std::shared_ptr<Request>& request,
                                             const Responder& respond) {
         const bool posted =
-            store.post_read([&read, request, respond] { respond(answer_of(read(*request))); });
+            store.post_read([&read, request, respond] { respond(response_of(read(*request))); });
         if (!posted) respond(error_response(too_busy()));
     };
 }

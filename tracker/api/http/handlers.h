@@ -13,7 +13,7 @@ namespace tune::tracker {
 
 using ParseCommand = std::function<Result<Command>(const Request&)>;
 using RenderOutcome = std::function<std::string(const Outcome&)>;
-using ReadAnswer = std::function<Result<std::string>(const Request&)>;
+using ReadResponse = std::function<Result<std::string>(const Request&)>;
 
 /// The header of a request that must be made once.
 inline constexpr std::string_view kIdempotencyKey = "Idempotency-Key";
@@ -28,10 +28,10 @@ inline constexpr std::size_t kInlineParseBytesMax = 256 << 10;
 [[nodiscard]] Handler write_handler(Store& store, ParseCommand parse, RenderOutcome render = {});
 
 /// Runs `read` on a reader thread of the store; 429 when too many wait.
-[[nodiscard]] Handler read_handler(Store& store, ReadAnswer read);
+[[nodiscard]] Handler read_handler(Store& store, ReadResponse read);
 
 /// Answers `run` of the result: its JSON text or its error.
-[[nodiscard]] Response answer_of(Result<std::string> result);
+[[nodiscard]] Response response_of(Result<std::string> result);
 
 /// The error that stands for "too many reads wait".
 [[nodiscard]] Error too_busy();

@@ -1,3 +1,6 @@
+// Names of headers compare without regard to case, as HTTP wants. Errors carry the fields that
+// MLflow 3.17.2 adds for some codes, because its clients look for them.
+
 #include "tracker/api/http/http_types.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Commas follow from one bit, whether something was written at this level, so callers never place
+// them. Text that is no UTF-8 is repaired (U+FFFD) rather than refused: old data must stay
+// readable.
+
 #include "tracker/api/http/json_writer.h"
 
 #include <charconv>

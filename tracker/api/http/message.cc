@@ -1,3 +1,7 @@
+// A field may be spelled in snake_case or camelCase but not both; null is absence; numbers may be
+// text. These are protobuf's rules, which MLflow's clients rely on, and the errors show Python's
+// names of types, because MLflow's do.
+
 #include "tracker/api/http/message.h"
 
 #include <charconv>
@@ -78,8 +82,8 @@ std::optional<std::int64_t> integer_of(const Json& value) {
     if (!value.is_string()) return std::nullopt;
     const auto& text = value.get_ref<const std::string&>();
     std::int64_t number = 0;
-    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (text.empty() || fault != std::errc{} || end != text.data() + text.size())
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (text.empty() || error != std::errc{} || end != text.data() + text.size())
         return std::nullopt;
     return number;
 }
@@ -92,8 +96,8 @@ std::optional<double> number_of(const Json& value) {
     if (text == "Infinity") return std::numeric_limits<double>::infinity();
     if (text == "-Infinity") return -std::numeric_limits<double>::infinity();
     double number = 0;
-    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (text.empty() || fault != std::errc{} || end != text.data() + text.size() ||
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (text.empty() || error != std::errc{} || end != text.data() + text.size() ||
         !std::isfinite(number))
         return std::nullopt;
     return number;

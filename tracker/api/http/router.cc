@@ -1,3 +1,7 @@
+// Patterns without parameters are found by one look-up and come first, so a literal path wins over
+// a parameter whatever the order of the table; the others are tried in that order. A route that
+// could never be reached, because the same one is there already, ends the program when it is added.
+
 #include "tracker/api/http/router.h"
 
 #include <algorithm>

@@ -63,14 +63,14 @@ Result<std::string> get_experiment(const Store& store, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(id, message.experiment_id());
     TUNE_TRY(experiment, store.get_experiment(id));
-    return object_answer("experiment", experiment, write_experiment);
+    return object_response("experiment", experiment, write_experiment);
 }
 
 Result<std::string> get_by_name(const Store& store, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(name, message.required_text("experiment_name"));
     TUNE_TRY(experiment, store.get_experiment_by_name(name));
-    return object_answer("experiment", experiment, write_experiment);
+    return object_response("experiment", experiment, write_experiment);
 }
 
 Result<std::string> search(const Store& store, const Request& request) {
@@ -88,7 +88,7 @@ Result<std::string> search(const Store& store, const Request& request) {
     query.filter = std::move(filter);
     query.page_token = std::move(page_token);
     TUNE_TRY(page, store.search_experiments(query));
-    return experiments_answer(page);
+    return experiments_response(page);
 }
 
 Result<std::string> search_datasets(const Store& store, const Request& request) {
@@ -103,10 +103,10 @@ Result<std::string> search_datasets(const Store& store, const Request& request) 
                          std::to_string(kDatasetExperimentsMax) + " experiment_ids. Received " +
                          std::to_string(ids.size()) + " experiment_ids."};
     TUNE_TRY(datasets, store.search_datasets(ids));
-    return datasets_answer(datasets);
+    return datasets_response(datasets);
 }
 
-ReadAnswer with(Store& store, Result<std::string> (*read)(const Store&, const Request&)) {
+ReadResponse with(Store& store, Result<std::string> (*read)(const Store&, const Request&)) {
     return [&store, read](const Request& request) { return read(store, request); };
 }
 

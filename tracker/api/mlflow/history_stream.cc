@@ -1,3 +1,7 @@
+// Each piece is made in a snapshot of its own, behind the last point sent, so a stream holds no
+// snapshot while a slow client reads (which would keep the write-ahead log from being emptied). One
+// piece is ahead of the network, never more.
+
 #include "tracker/api/mlflow/history_stream.h"
 
 #include <atomic>
@@ -155,7 +159,7 @@ Result<Response> answer(Store& store, const std::shared_ptr<std::atomic<int>>& s
     if (!streamed) {
         TUNE_TRY(page, store.metric_history(wanted.run_id, wanted.key, wanted.max_results,
                                             wanted.page_token));
-        return answer_of(metrics_answer(page));
+        return response_of(metrics_response(page));
     }
     if (stream_count->fetch_add(1) >= kRunStreamsMax) {
         stream_count->fetch_sub(1);

@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kSeeDocs = " See the API docs for more information about request parameters.";
 
 std::string render_model(const Outcome& outcome) {
-    return object_answer("model", std::get<LoggedModel>(outcome), write_logged_model);
+    return object_response("model", std::get<LoggedModel>(outcome), write_logged_model);
 }
 
 Result<Command> parse_create(const Request& request) {
@@ -78,7 +78,7 @@ Result<Command> parse_delete(const Request& request) {
 
 Result<std::string> get_model(const Store& store, const Request& request) {
     TUNE_TRY(model, store.get_logged_model(request.parameter("model_id")));
-    return object_answer("model", model, write_logged_model);
+    return object_response("model", model, write_logged_model);
 }
 
 Result<std::vector<LoggedModelOrder>> read_order(const Message& message) {
@@ -123,7 +123,7 @@ Result<std::string> search(const Store& store, const Request& request) {
     query.order_by = std::move(order_by);
     query.page_token = std::move(page_token);
     TUNE_TRY(page, store.search_logged_models(query));
-    return logged_models_answer(page);
+    return logged_models_response(page);
 }
 
 }  // namespace

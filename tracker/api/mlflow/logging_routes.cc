@@ -39,12 +39,12 @@ bool has_plain_json_type(const Request& request) {
     return request.header("Content-Type").starts_with("application/json");
 }
 
-/// The usual form by the fast parser, anything else by `slow`, which also names faults.
+/// The usual form by the fast parser, anything else by `slow`, which also names errors.
 template <class Fast>
 Handler hot_handler(Store& store, Fast fast, ParseCommand slow) {
     return [&store, fast, slow_handler = write_handler(store, std::move(slow))](
                const std::shared_ptr<Request>& request, const Responder& respond) {
-        // A request that is made once a key needs what write_handler does with it.
+        // A request that is made once per key needs what write_handler does with it.
         const bool has_key = request->header(kIdempotencyKey).data() != nullptr;
         if (!has_key && has_plain_json_type(*request) && request->body.size() <= kFastBytesMax) {
             if (auto command = fast(request->body)) {

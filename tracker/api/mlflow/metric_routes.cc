@@ -37,9 +37,9 @@ Result<std::string> get_history_bulk(const Store& store, const Request& request)
                      "GetMetricHistoryBulk request must specify a metric_key."};
     TUNE_TRY(asked, message.integer("max_results"));
     const std::int64_t max_results = std::min(asked.value_or(kBulkResultsMax), kBulkResultsMax);
-    if (max_results <= 0) return histories_answer({}, true);
+    if (max_results <= 0) return histories_response({}, true);
     TUNE_TRY(histories, store.metric_history_bulk(without_repeats(ids), *key, max_results));
-    return histories_answer(histories, true);
+    return histories_response(histories, true);
 }
 
 Result<std::optional<StepRange>> read_range(const Message& message) {
@@ -79,7 +79,7 @@ Result<std::string> get_history_bulk_interval(const Store& store, const Request&
     TUNE_TRY(histories,
              store.metric_history_bulk_interval(without_repeats(ids), key, range,
                                                 max_results.value_or(kBulkIntervalResultsMax)));
-    return histories_answer(histories, false);
+    return histories_response(histories, false);
 }
 
 // --- beyond MLflow -------------------------------------------------------------------------------

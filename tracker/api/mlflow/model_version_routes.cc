@@ -15,10 +15,10 @@ namespace tune::tracker {
 namespace {
 
 std::string render_version(const Outcome& outcome) {
-    return object_answer("model_version", std::get<ModelVersion>(outcome), write_model_version);
+    return object_response("model_version", std::get<ModelVersion>(outcome), write_model_version);
 }
 
-/// The version that a request names. The store judges the number, after the name, as in MLflow.
+/// The version that a request names. The store validates the number, after the name, as in MLflow.
 struct VersionName {
     std::string name;
     std::string version;
@@ -95,7 +95,7 @@ Result<std::string> get_version(const Store& store, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(which, version_name(message));
     TUNE_TRY(version, get_model_version(store, which.name, which.version));
-    return object_answer("model_version", version, write_model_version);
+    return object_response("model_version", version, write_model_version);
 }
 
 Result<std::string> download_uri(const Store& store, const Request& request) {
@@ -122,7 +122,7 @@ Result<std::string> search(const Store& store, const Request& request) {
     query.order_by = std::move(order_by);
     query.page_token = std::move(page_token);
     TUNE_TRY(page, search_model_versions(store, query));
-    return model_versions_answer(page.items, page.next_page_token);
+    return model_versions_response(page.items, page.next_page_token);
 }
 
 /// A version made of "runs:/<run>/path" has its files where the run's are.
@@ -143,8 +143,8 @@ Result<Response> get_artifact(TrackingParts parts, const Request& request) {
     TUNE_TRY(which, version_name(message));
     TUNE_TRY(checked, normal_artifact_path(path));
     TUNE_TRY(location, get_download_uri(parts.store, which.name, which.version));
-    TUNE_TRY(beneath, path_in_storage(parts.store, location, checked));
-    TUNE_TRY(opened, parts.artifacts.open_file(beneath));
+    TUNE_TRY(relative, path_in_storage(parts.store, location, checked));
+    TUNE_TRY(opened, parts.artifacts.open_file(relative));
     return file_response(std::move(opened), checked);
 }
 

@@ -12,8 +12,8 @@ namespace {
 constexpr std::int64_t kResultsDefault = 100;
 
 std::string render_model(const Outcome& outcome) {
-    return object_answer("registered_model", std::get<RegisteredModel>(outcome),
-                         write_registered_model);
+    return object_response("registered_model", std::get<RegisteredModel>(outcome),
+                           write_registered_model);
 }
 
 Result<Command> parse_create(const Request& request) {
@@ -79,7 +79,7 @@ Result<std::string> get_model(const Store& store, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(name, message.required_text("name"));
     TUNE_TRY(model, get_registered_model(store, name));
-    return object_answer("registered_model", model, write_registered_model);
+    return object_response("registered_model", model, write_registered_model);
 }
 
 Result<std::string> get_by_alias(const Store& store, const Request& request) {
@@ -87,7 +87,7 @@ Result<std::string> get_by_alias(const Store& store, const Request& request) {
     TUNE_TRY(name, message.required_text("name"));
     TUNE_TRY(alias, message.required_text("alias"));
     TUNE_TRY(version, get_model_version_by_alias(store, name, alias));
-    return object_answer("model_version", version, write_model_version);
+    return object_response("model_version", version, write_model_version);
 }
 
 Result<std::string> latest_versions(const Store& store, const Request& request) {
@@ -95,7 +95,7 @@ Result<std::string> latest_versions(const Store& store, const Request& request) 
     TUNE_TRY(name, message.required_text("name"));
     TUNE_TRY(stages, message.texts("stages"));
     TUNE_TRY(versions, get_latest_versions(store, name, stages));
-    return model_versions_answer(versions, "");
+    return model_versions_response(versions, "");
 }
 
 Result<std::string> search(const Store& store, const Request& request) {
@@ -110,7 +110,7 @@ Result<std::string> search(const Store& store, const Request& request) {
     query.order_by = std::move(order_by);
     query.page_token = std::move(page_token);
     TUNE_TRY(page, search_registered_models(store, query));
-    return registered_models_answer(page);
+    return registered_models_response(page);
 }
 
 }  // namespace

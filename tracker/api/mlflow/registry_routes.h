@@ -8,7 +8,7 @@
 
 namespace tune::tracker {
 
-/// Adds the calls beneath one name of the registry (`registered-models`, `model-versions`), for
+/// Adds the calls under one name of the registry (`registered-models`, `model-versions`), for
 /// both prefixes. The router and the store outlive it and what it adds.
 class RegistryRoutes {
 public:

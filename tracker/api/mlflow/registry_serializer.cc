@@ -1,3 +1,6 @@
+// MLflow's protobuf messages leave out what was never set but write an empty text that was given;
+// std::optional keeps the two apart, down to the column.
+
 #include "tracker/api/mlflow/registry_serializer.h"
 
 namespace tune::tracker {
@@ -65,7 +68,7 @@ void write_registered_model(JsonWriter& out, const RegisteredModel& model) {
     out.end_object();
 }
 
-std::string registered_models_answer(const Page<RegisteredModel>& page) {
+std::string registered_models_response(const Page<RegisteredModel>& page) {
     JsonWriter out;
     out.begin_object();
     if (!page.items.empty()) {
@@ -78,8 +81,8 @@ std::string registered_models_answer(const Page<RegisteredModel>& page) {
     return out.take();
 }
 
-std::string model_versions_answer(const std::vector<ModelVersion>& versions,
-                                  const std::string& next_page_token) {
+std::string model_versions_response(const std::vector<ModelVersion>& versions,
+                                    const std::string& next_page_token) {
     JsonWriter out;
     out.begin_object();
     if (!versions.empty()) {

@@ -15,11 +15,11 @@ void write_registered_model(JsonWriter& out, const RegisteredModel& model);
 void write_model_version(JsonWriter& out, const ModelVersion& version);
 
 // Whole answers.
-[[nodiscard]] std::string registered_models_answer(const Page<RegisteredModel>& page);
-[[nodiscard]] std::string model_versions_answer(const std::vector<ModelVersion>& versions,
-                                                const std::string& next_page_token);
+[[nodiscard]] std::string registered_models_response(const Page<RegisteredModel>& page);
+[[nodiscard]] std::string model_versions_response(const std::vector<ModelVersion>& versions,
+                                                  const std::string& next_page_token);
 
-/// {key, value} of a list; what is missing is empty, and judged by the store.
+/// {key, value} of a list; what is missing is empty, and validated by the store.
 [[nodiscard]] Result<std::vector<Tag>> registry_tags(const Message& message);
 
 /// {key!, value} of set-tag requests.

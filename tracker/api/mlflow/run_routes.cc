@@ -27,7 +27,7 @@ Result<Command> parse_create(const Request& request) {
 }
 
 std::string render_run(const Outcome& outcome) {
-    return object_answer("run", std::get<Run>(outcome), write_new_run);
+    return object_response("run", std::get<Run>(outcome), write_new_run);
 }
 
 Result<Command> parse_update(const Request& request) {
@@ -45,7 +45,7 @@ Result<Command> parse_update(const Request& request) {
 }
 
 std::string render_run_info(const Outcome& outcome) {
-    return object_answer("run_info", std::get<RunInfo>(outcome), write_run_info);
+    return object_response("run_info", std::get<RunInfo>(outcome), write_run_info);
 }
 
 template <class CommandOfId>
@@ -71,8 +71,8 @@ void add_run_routes(Router& router, Store& store) {
     add(Method::kPost, "delete", "run_id!", write_handler(store, parse_id<DeleteRun>));
     add(Method::kPost, "restore", "run_id!", write_handler(store, parse_id<RestoreRun>));
     add(Method::kGet, "get", "run_id!, fields",
-        read_handler(store,
-                     [&store](const Request& request) { return get_run_answer(store, request); }));
+        read_handler(
+            store, [&store](const Request& request) { return get_run_response(store, request); }));
     add(Method::kPost, "search",
         "experiment_ids, filter, run_view_type, max_results, order_by, page_token, fields",
         search_runs_handler(store));

@@ -1,3 +1,7 @@
+// A page is one snapshot. A stream of lines fixes its list of rows in one snapshot and reads the
+// runs of each piece in another: the list is consistent, the runs are as new as they can be, and
+// one that was purged meanwhile is left out.
+
 #include "tracker/api/mlflow/run_search.h"
 
 #include <algorithm>
@@ -140,8 +144,9 @@ private:
     std::size_t at_ = 0;
 };
 
-Result<Response> stream_answer(Store& store, const std::shared_ptr<std::atomic<int>>& stream_count,
-                               SearchRequest wanted) {
+Result<Response> stream_response(Store& store,
+                                 const std::shared_ptr<std::atomic<int>>& stream_count,
+                                 SearchRequest wanted) {
     if (!wanted.query.page_token.empty())
         return Error{Code::kInvalidParameterValue,
                      "A search answered as JSON lines has no pages: leave 'page_token' out."};
@@ -169,7 +174,7 @@ bool wants_lines(const Request& request) {
 
 }  // namespace
 
-Result<std::string> get_run_answer(const Store& store, const Request& request) {
+Result<std::string> get_run_response(const Store& store, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(run_id, message.run_id());
     TUNE_TRY(fields, read_fields(message));
@@ -195,8 +200,9 @@ Handler search_runs_handler(Store& store) {
             const bool posted = store.post_read([&store, stream_count, request, respond] {
                 Result<SearchRequest> wanted = parse_search(*request);
                 if (!wanted) return respond(error_response(wanted.error()));
-                if (!wants_lines(*request)) return respond(answer_of(page_answer(store, *wanted)));
-                Result<Response> answer = stream_answer(store, stream_count, std::move(*wanted));
+                if (!wants_lines(*request))
+                    return respond(response_of(page_answer(store, *wanted)));
+                Result<Response> answer = stream_response(store, stream_count, std::move(*wanted));
                 respond(answer ? std::move(*answer) : error_response(answer.error()));
             });
             if (!posted) respond(error_response(too_busy()));

@@ -14,12 +14,12 @@ inline constexpr std::int64_t kStreamedRunsMax = 1'000'000;
 inline constexpr std::size_t kRunStreamPieceBytes = 256 << 10;
 
 /// One run: {"run": ...}. `fields` limits what is in it.
-[[nodiscard]] Result<std::string> get_run_answer(const Store& store, const Request& request);
+[[nodiscard]] Result<std::string> get_run_response(const Store& store, const Request& request);
 
 /// Answers a search. With `Accept: application/x-ndjson` all matching runs (at most max_results
 /// where given, kStreamedRunsMax anyway) as one JSON object a line, in memory of one piece and 8
-/// bytes a run. Which runs match, and their order, is of one moment; each piece then shows its runs
-/// as they are when it is made (a run that was removed for good meanwhile is left out).
+/// bytes per run. Which runs match, and their order, is of one moment; each piece then shows its
+/// runs as they are when it is made (a run that was removed for good meanwhile is left out).
 [[nodiscard]] Handler search_runs_handler(Store& store);
 
 }  // namespace tune::tracker

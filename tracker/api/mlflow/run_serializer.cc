@@ -1,3 +1,6 @@
+// Two sources, one form: RunView points into the loader's rows and is used for pages, Run is used
+// where a run was just written. The template is the same, so the two cannot drift apart.
+
 #include "tracker/api/mlflow/run_serializer.h"
 
 #include "tracker/api/mlflow/serializers.h"

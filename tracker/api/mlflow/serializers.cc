@@ -1,3 +1,6 @@
+// What is unset, and an empty list, is left out, as protobuf's JSON does. Where MLflow shows an
+// empty list all the same, a parameter says so.
+
 #include "tracker/api/mlflow/serializers.h"
 
 #include "tracker/artifacts/artifact_path.h"
@@ -82,19 +85,19 @@ void write_logged_model(JsonWriter& out, const LoggedModel& model) {
     out.end_object().end_object();
 }
 
-std::string experiments_answer(const Page<Experiment>& page) {
+std::string experiments_response(const Page<Experiment>& page) {
     return page_answer("experiments", page, write_experiment);
 }
 
-std::string metrics_answer(const Page<Metric>& page) {
+std::string metrics_response(const Page<Metric>& page) {
     return page_answer("metrics", page, write_metric);
 }
 
-std::string logged_models_answer(const Page<LoggedModel>& page) {
+std::string logged_models_response(const Page<LoggedModel>& page) {
     return page_answer("models", page, write_logged_model);
 }
 
-std::string histories_answer(const std::vector<RunHistory>& histories, bool always_list) {
+std::string histories_response(const std::vector<RunHistory>& histories, bool always_list) {
     JsonWriter out;
     out.begin_object();
     bool is_empty = true;
@@ -113,7 +116,7 @@ std::string histories_answer(const std::vector<RunHistory>& histories, bool alwa
     return out.take();
 }
 
-std::string datasets_answer(const std::vector<DatasetSummary>& datasets) {
+std::string datasets_response(const std::vector<DatasetSummary>& datasets) {
     JsonWriter out;
     out.begin_object();
     if (!datasets.empty()) {
@@ -131,8 +134,8 @@ std::string datasets_answer(const std::vector<DatasetSummary>& datasets) {
     return out.take();
 }
 
-std::string files_answer(std::string_view root_uri, std::string_view folder,
-                         const std::vector<ArtifactEntry>& entries) {
+std::string files_response(std::string_view root_uri, std::string_view folder,
+                           const std::vector<ArtifactEntry>& entries) {
     JsonWriter out;
     out.begin_object();
     if (!root_uri.empty()) out.field("root_uri", root_uri);

@@ -17,16 +17,16 @@ void write_metric(JsonWriter& out, const Metric& metric);
 void write_logged_model(JsonWriter& out, const LoggedModel& model);
 
 // Whole answers.
-[[nodiscard]] std::string experiments_answer(const Page<Experiment>& page);
-[[nodiscard]] std::string metrics_answer(const Page<Metric>& page);
-[[nodiscard]] std::string histories_answer(const std::vector<RunHistory>& histories,
-                                           bool always_list);
-[[nodiscard]] std::string logged_models_answer(const Page<LoggedModel>& page);
-[[nodiscard]] std::string datasets_answer(const std::vector<DatasetSummary>& datasets);
+[[nodiscard]] std::string experiments_response(const Page<Experiment>& page);
+[[nodiscard]] std::string metrics_response(const Page<Metric>& page);
+[[nodiscard]] std::string histories_response(const std::vector<RunHistory>& histories,
+                                             bool always_list);
+[[nodiscard]] std::string logged_models_response(const Page<LoggedModel>& page);
+[[nodiscard]] std::string datasets_response(const std::vector<DatasetSummary>& datasets);
 /// {"root_uri", "files": [{path, is_dir, file_size}]}; names are prefixed with `folder`. An empty
 /// `root_uri` is left out.
-[[nodiscard]] std::string files_answer(std::string_view root_uri, std::string_view folder,
-                                       const std::vector<ArtifactEntry>& entries);
+[[nodiscard]] std::string files_response(std::string_view root_uri, std::string_view folder,
+                                         const std::vector<ArtifactEntry>& entries);
 
 /// "name": [{key, value}, ...], left out when there are none. `Pair`: Tag or Param.
 template <class Pair>
@@ -40,8 +40,8 @@ void write_pairs(JsonWriter& out, std::string_view name, const std::vector<Pair>
 
 /// {"name": <object>}
 template <class Value>
-[[nodiscard]] std::string object_answer(std::string_view name, const Value& value,
-                                        void (*write)(JsonWriter&, const Value&)) {
+[[nodiscard]] std::string object_response(std::string_view name, const Value& value,
+                                          void (*write)(JsonWriter&, const Value&)) {
     JsonWriter out;
     out.begin_object().key(name);
     write(out, value);

@@ -1,3 +1,6 @@
+// A job is started and then watched by long-poll on its version: a client that asks late gets the
+// newest state at once. Files and folders are touched on the artifact pool, not on network threads.
+
 #include "tracker/api/ops/maintenance_routes.h"
 
 #include <charconv>
@@ -75,8 +78,8 @@ Result<GcRequest> parse_gc(const Request& request, std::int64_t now_ms) {
     parsed.choice.run_ids = std::move(run_ids);
     for (const std::string& text : experiment_ids) {
         ExperimentId id = 0;
-        const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), id);
-        if (fault != std::errc() || end != text.data() + text.size())
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+        if (error != std::errc() || end != text.data() + text.size())
             return bad("experiment_ids", "a list of numbers");
         parsed.choice.experiment_ids.push_back(id);
     }
@@ -93,36 +96,37 @@ Result<GcRequest> parse_gc(const Request& request, std::int64_t now_ms) {
     return parsed;
 }
 
-void start_gc(Upkeep& upkeep, const Request& request, const Responder& respond) {
-    Result<GcRequest> parsed = parse_gc(request, upkeep.now_ms());
+void start_gc(Maintenance& maintenance, const Request& request, const Responder& respond) {
+    Result<GcRequest> parsed = parse_gc(request, maintenance.now_ms());
     if (!parsed) return respond(error_response(parsed.error()));
-    respond(state_response(upkeep.start_collection(std::move(parsed->choice), parsed->is_dry_run)));
+    respond(state_response(
+        maintenance.start_collection(std::move(parsed->choice), parsed->is_dry_run)));
 }
 
-void start_backup(Upkeep& upkeep, const Request& request, const Responder& respond) {
+void start_backup(Maintenance& maintenance, const Request& request, const Responder& respond) {
     const Result<Json> body = body_of(request);
     if (!body) return respond(error_response(body.error()));
     const Result<bool> with_artifacts = flag(*body, "with_artifacts");
     if (!with_artifacts) return respond(error_response(with_artifacts.error()));
-    respond(state_response(upkeep.start_backup(*with_artifacts)));
+    respond(state_response(maintenance.start_backup(*with_artifacts)));
 }
 
-void wait_for_job(Upkeep& upkeep, const Request& request, const Responder& respond) {
+void wait_for_job(Maintenance& maintenance, const Request& request, const Responder& respond) {
     std::int64_t after = -1;
     if (const auto text = request.query_value("after")) {
         const char* end = text->data() + text->size();
-        const auto [stopped, fault] = std::from_chars(text->data(), end, after);
-        if (fault != std::errc() || stopped != end)
+        const auto [stopped, error] = std::from_chars(text->data(), end, after);
+        if (error != std::errc() || stopped != end)
             return respond(error_response(
                 {Code::kInvalidParameterValue, "'after' must be the version of a job, a number"}));
     }
-    upkeep.jobs().wait(after, [respond](const JobRunner::State& state) {
+    maintenance.jobs().wait(after, [respond](const JobRunner::State& state) {
         respond(json_response(state_json(state)));
     });
 }
 
-Result<Response> list_backups(Upkeep& upkeep, const Request&) {
-    TUNE_TRY(files, upkeep.backups());
+Result<Response> list_backups(Maintenance& maintenance, const Request&) {
+    TUNE_TRY(files, maintenance.backups());
     Json list = Json::array();
     for (const BackupFile& file : files)
         list.push_back({{"name", file.name},
@@ -131,38 +135,38 @@ Result<Response> list_backups(Upkeep& upkeep, const Request&) {
     return json_response({{"backups", std::move(list)}});
 }
 
-Result<Response> get_backup(Upkeep& upkeep, const Request& request) {
+Result<Response> get_backup(Maintenance& maintenance, const Request& request) {
     const std::string& name = request.parameter("name");
-    TUNE_TRY(opened, upkeep.open_backup(name));
+    TUNE_TRY(opened, maintenance.open_backup(name));
     return file_response(std::move(opened), name);
 }
 
-Result<Response> delete_backup(Upkeep& upkeep, const Request& request) {
-    TUNE_TRY_VOID(upkeep.remove_backup(request.parameter("name")));
+Result<Response> delete_backup(Maintenance& maintenance, const Request& request) {
+    TUNE_TRY_VOID(maintenance.remove_backup(request.parameter("name")));
     return json_text_response("{}");
 }
 
-using Call = void (*)(Upkeep&, const Request&, const Responder&);
-using DiskCall = Result<Response> (*)(Upkeep&, const Request&);
+using Call = void (*)(Maintenance&, const Request&, const Responder&);
+using DiskCall = Result<Response> (*)(Maintenance&, const Request&);
 
 }  // namespace
 
-void add_upkeep_routes(Router& router, Upkeep& upkeep, ArtifactStore& artifacts) {
+void add_maintenance_routes(Router& router, Maintenance& maintenance, ArtifactStore& artifacts) {
     const auto add = [&](Method method, const char* pattern, const char* summary, Call call) {
         const Body body = method == Method::kPost ? Body::kJson : Body::kNone;
-        router.add_api(
-            2, {method, pattern, body, summary,
-                [&upkeep, call](const std::shared_ptr<Request>& request, const Responder& respond) {
-                    call(upkeep, *request, respond);
-                }});
+        router.add_api(2, {method, pattern, body, summary,
+                           [&maintenance, call](const std::shared_ptr<Request>& request,
+                                                const Responder& respond) {
+                               call(maintenance, *request, respond);
+                           }});
     };
     const auto add_disk = [&](Method method, const char* pattern, const char* summary,
                               DiskCall call) {
         router.add_api(2, {method, pattern, Body::kNone, summary,
-                           [&upkeep, &artifacts, call](const std::shared_ptr<Request>& request,
-                                                       const Responder& respond) {
-                               artifacts.pool().post([&upkeep, call, request, respond] {
-                                   Result<Response> response = call(upkeep, *request);
+                           [&maintenance, &artifacts, call](const std::shared_ptr<Request>& request,
+                                                            const Responder& respond) {
+                               artifacts.pool().post([&maintenance, call, request, respond] {
+                                   Result<Response> response = call(maintenance, *request);
                                    respond(response ? std::move(response).value()
                                                     : error_response(response.error()));
                                });

@@ -17,6 +17,6 @@ namespace tune::tracker {
 inline constexpr std::size_t kGarbageIdsMax = 1000;
 
 /// `artifacts` lends its threads, which may wait for a disk. All outlive the router's use.
-void add_upkeep_routes(Router& router, Upkeep& upkeep, ArtifactStore& artifacts);
+void add_maintenance_routes(Router& router, Maintenance& maintenance, ArtifactStore& artifacts);
 
 }  // namespace tune::tracker

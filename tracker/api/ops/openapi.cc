@@ -1,3 +1,6 @@
+// The description is text that was compiled in (tracker/openapi); here its parts are joined and the
+// common errors added. The page has a block of style and no script.
+
 #include "tracker/api/ops/openapi.h"
 
 #include <array>
@@ -13,22 +16,22 @@ const OpenApiPart kTrackingOpenApi =
 #include "openapi.inc"
     ;
 
-struct CommonAnswer {
+struct CommonResponse {
     const char* status;
     const char* description;
 };
 /// What the error references of the descriptions point to.
-constexpr std::array kCommonAnswers = {
-    CommonAnswer{"400", "The request is wrong: the message says what and where"},
-    CommonAnswer{"403", "Refused: a foreign Host or Origin, or something that must not be done"},
-    CommonAnswer{"404", "What the request names is not there"},
-    CommonAnswer{"409", "It is in another state than the request expects"},
-    CommonAnswer{"413", "The body is larger than its limit"},
-    CommonAnswer{"415", "The body's coding is not one that the server reads"},
-    CommonAnswer{"416", "The range lies outside of the file"},
-    CommonAnswer{"429", "Too many requests wait, or the disk is full: try again"},
-    CommonAnswer{"501", "This server cannot do it, and says what it is"},
-    CommonAnswer{"503", "Not now: try again"},
+constexpr std::array kCommonResponses = {
+    CommonResponse{"400", "The request is wrong: the message says what and where"},
+    CommonResponse{"403", "Refused: a foreign Host or Origin, or something that must not be done"},
+    CommonResponse{"404", "What the request names is not there"},
+    CommonResponse{"409", "It is in another state than the request expects"},
+    CommonResponse{"413", "The body is larger than its limit"},
+    CommonResponse{"415", "The body's coding is not one that the server reads"},
+    CommonResponse{"416", "The range lies outside of the file"},
+    CommonResponse{"429", "Too many requests wait, or the disk is full: try again"},
+    CommonResponse{"501", "This server cannot do it, and says what it is"},
+    CommonResponse{"503", "Not now: try again"},
 };
 
 constexpr std::string_view kInfo =
@@ -84,9 +87,9 @@ void append_joined(std::string& out, const std::vector<OpenApiPart>& parts,
     }
 }
 
-void append_common_answers(std::string& out) {
+void append_common_responses(std::string& out) {
     const char* comma = "";
-    for (const CommonAnswer& answer : kCommonAnswers) {
+    for (const CommonResponse& answer : kCommonResponses) {
         out += comma;
         comma = ",";
         out +=
@@ -118,7 +121,7 @@ std::string openapi_document(const std::vector<OpenApiPart>& parts) {
     out += R"(],"paths":{)";
     append_joined(out, parts, &OpenApiPart::paths);
     out += R"(},"components":{"responses":{)";
-    append_common_answers(out);
+    append_common_responses(out);
     out += R"(},"schemas":{)";
     out += kErrorSchema;
     out += ',';

@@ -1,3 +1,7 @@
+// A family's samples must follow its header and no family may come twice; PrometheusText keeps that
+// by opening a family before its samples. Sources are asked when the page is, so nothing is sampled
+// while nobody looks.
+
 #include "tracker/api/ops/prometheus.h"
 
 #include <dirent.h>
@@ -161,7 +165,8 @@ void write_store_metrics(PrometheusText& out, const Store& store) {
     out.family("tune_writer_group_commands", "histogram", "Commands in one transaction.");
     out.histogram("tune_writer_group_commands", {}, now.group_commands);
     counter("tune_commits_total", "Transactions on disk.", now.commit_seconds.count());
-    gauge("tune_commit_position", "Number of the last commit with events; goes on after a restart.",
+    gauge("tune_commit_position",
+          "Number of the last commit with events; continues after a restart.",
           store.last_position());
     out.family("tune_commit_seconds", "histogram",
                "Time of COMMIT: writing the log and its fsync.");
@@ -171,12 +176,12 @@ void write_store_metrics(PrometheusText& out, const Store& store) {
     gauge("tune_read_queue_jobs", "Reads waiting for a reader thread.", now.read_jobs_waiting);
     counter("tune_read_rejected_total", "Reads refused because the queue was full.",
             now.read_jobs_rejected);
-    out.family("tune_read_connections", "gauge", "Read connections to the data base by state.");
+    out.family("tune_read_connections", "gauge", "Read connections to the database by state.");
     out.sample("tune_read_connections", {{"state", "in_use"}},
                static_cast<double>(now.read_connections_in_use));
     out.sample("tune_read_connections", {{"state", "idle"}},
                static_cast<double>(now.read_connections_open - now.read_connections_in_use));
-    out.family("tune_database_bytes", "gauge", "Size of the data base and its log on disk.");
+    out.family("tune_database_bytes", "gauge", "Size of the database and its log on disk.");
     out.sample("tune_database_bytes", {{"file", "db"}}, static_cast<double>(now.database_bytes));
     out.sample("tune_database_bytes", {{"file", "wal"}}, static_cast<double>(now.log_bytes));
 }
@@ -200,7 +205,7 @@ void add_metrics_route(Router& router, Store& store, std::vector<MetricsSource> 
         if (!store.post_read(work)) work();
     };
     router.add(
-        {Method::kGet, "/metrics", Body::kNone, "Figures for Prometheus", std::move(handler)});
+        {Method::kGet, "/metrics", Body::kNone, "Metrics for Prometheus", std::move(handler)});
 }
 
 }  // namespace tune::tracker

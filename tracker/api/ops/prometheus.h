@@ -1,5 +1,5 @@
 #pragma once
-// Figures in the text format of Prometheus (version 0.0.4), and the route that answers them.
+// Metrics in the text format of Prometheus (version 0.0.4), and the route that answers them.
 
 #include <functional>
 #include <initializer_list>

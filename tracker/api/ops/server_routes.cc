@@ -8,7 +8,7 @@
 namespace tune::tracker {
 namespace {
 
-Handler fixed_answer(Response response) {
+Handler fixed_response(Response response) {
     return [response = std::move(response)](const std::shared_ptr<Request>&,
                                             const Responder& respond) { respond(response); };
 }
@@ -29,12 +29,12 @@ Json server_info() {
 
 void add_server_routes(Router& router) {
     router.add({Method::kGet, "/health", Body::kNone, "OK when the server answers",
-                fixed_answer(text_response("OK"))});
+                fixed_response(text_response("OK"))});
     router.add({Method::kGet, "/version", Body::kNone,
                 "The MLflow release that this server follows",
-                fixed_answer(text_response(kMlflowVersion))});
+                fixed_response(text_response(kMlflowVersion))});
     router.add_api(3, {Method::kGet, "/mlflow/server-info", Body::kNone, "What the server supports",
-                       fixed_answer(json_response(server_info()))});
+                       fixed_response(json_response(server_info()))});
 }
 
 }  // namespace tune::tracker

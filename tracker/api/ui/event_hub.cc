@@ -1,3 +1,7 @@
+// Publishing never waits for a reader: a frame is made once and shared, a full queue becomes one
+// `resync`. A reader that reconnects gets what it missed only if the ring still holds every event
+// of its topics since; otherwise a `resync`, so it can be behind, but never wrong without knowing.
+
 #include "tracker/api/ui/event_hub.h"
 
 #include <algorithm>

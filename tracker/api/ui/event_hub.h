@@ -51,7 +51,7 @@ private:
 };
 
 /// Thread-safe. Outlives all its subscriptions. Memory is bounded: kEventRingMax events, and one
-/// entry a topic that has a reader or had one in the last kTopicLinger_ms.
+/// entry per topic that has a reader or had one in the last kTopicLinger_ms.
 class EventHub {
 public:
     /// Events kept for readers that reconnect with Last-Event-ID.

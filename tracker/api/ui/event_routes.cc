@@ -42,8 +42,8 @@ std::optional<std::uint64_t> read_last_event_id(const Request& request) {
     std::string_view text = request.header("Last-Event-ID");
     if (text.empty()) text = request.query_value("last_event_id").value_or("");
     std::uint64_t id = 0;
-    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), id);
-    if (text.empty() || fault != std::errc{} || end != text.data() + text.size())
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+    if (text.empty() || error != std::errc{} || end != text.data() + text.size())
         return std::nullopt;
     return id;
 }

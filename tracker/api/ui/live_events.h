@@ -1,6 +1,6 @@
 #pragma once
 // What the web page sees live: the store's commits as events of the hub, thinned out so that a run
-// that logs 20,000 metrics a second still sends four events a second.
+// that logs 20,000 metrics per second still sends four events per second.
 //
 //   experiments       experiment {experiment_id, name, lifecycle_stage}
 //                     activity   {experiment_id}

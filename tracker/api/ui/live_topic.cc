@@ -1,7 +1,7 @@
 // Joining is what bounds the page's traffic: however often a run changes between two flushes, it
 // costs one `run`, one `metrics` and one `params` event. Replaced fields are safe to join since
 // each carries a new state, not a difference; points of a run's own page are differences, so they
-// are kept one by one, and beyond kPointsMax the page is told to read the run anew.
+// are kept one by one, and beyond kPointsMax a `resync` makes the page read the run anew.
 
 #include "tracker/api/ui/live_topic.h"
 

@@ -1,3 +1,7 @@
+// ETags name the store's position and this process; the position is read before the data, so a
+// commit in between makes a tag too old, never too new, and a cached page is never newer than its
+// tag says.
+
 #include "tracker/api/ui/ui.h"
 
 #include <algorithm>
@@ -123,8 +127,8 @@ Result<std::string> runs_json(const Store& store, const RunsRequest& wanted) {
            columns.to_json_fields() + "}";
 }
 
-/// `server_mark` tells this process's answers from those of another one on the same address, which
-/// may serve other data under the same position.
+/// `server_mark` distinguishes this process's responses from those of another one on the same
+/// address, which may serve other data under the same position.
 Result<Response> list_runs(const Store& store, const std::string& server_mark,
                            const Request& request) {
     TUNE_TRY(wanted, parse_runs_request(request));
@@ -173,9 +177,9 @@ Result<SeriesRequest> parse_series_request(const Request& request) {
         return invalid("Give 1 to " + std::to_string(kUiSeriesMetricsMax) +
                        " values of 'metric', got " + std::to_string(parsed.metrics.size()) + ".");
     if (const auto text = request.query_value("buckets")) {
-        const auto [end, fault] =
+        const auto [end, error] =
             std::from_chars(text->data(), text->data() + text->size(), parsed.buckets);
-        if (fault != std::errc() || end != text->data() + text->size() || parsed.buckets < 1 ||
+        if (error != std::errc() || end != text->data() + text->size() || parsed.buckets < 1 ||
             parsed.buckets > kSeriesBucketsMax)
             return invalid("'buckets' must be a number from 1 to " +
                            std::to_string(kSeriesBucketsMax) + ", got '" + std::string(*text) +

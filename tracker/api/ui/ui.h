@@ -21,8 +21,8 @@ inline constexpr std::int64_t kUiSeriesBuckets = 400;
 ///     {"experiments": [{experiment_id, name, runs, running, created_ms, last_activity_ms}]}, the
 ///     active ones, latest activity first.
 ///   /api/ui/experiments/{experiment_id}/runs[?view=active|deleted|all]
-///     one block a column instead of one object a run; see ui_columns.h. ETag: the answer changes
-///     only with a commit.
+///     one block per column instead of one object per run; see ui_columns.h. ETag: the answer
+///     changes only with a commit.
 ///   /api/ui/series?run_ids=a,b&metric=loss[&metric=...][&buckets=400]
 ///     {"metrics": [{metric, series: [{run_id, count, nan_count, step, time, last[, min, max,
 ///     counts]}]}]}: each run's history in at most `buckets` parts of equal step width, in step

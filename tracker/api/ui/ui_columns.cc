@@ -1,3 +1,6 @@
+// One column per key instead of one object per run: names are written once, and a run without a
+// value costs a null. Memory is bounded by what is written, since values become text at once.
+
 #include "tracker/api/ui/ui_columns.h"
 
 #include <algorithm>

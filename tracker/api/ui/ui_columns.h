@@ -26,7 +26,7 @@ public:
     /// The fields `"count", "attributes", "params", "metrics", "tags"` of an object, without its
     /// braces. `attributes` holds the arrays run_id, name, user, status (MLflow's number),
     /// start_ms, end_ms (null: none), artifact_uri, and `deleted` (indexes of deleted runs). The
-    /// other three are objects of columns: an array with one entry a run (null: none), or, when
+    /// other three are objects of columns: an array with one entry per run (null: none), or, when
     /// fewer than half of the runs have the key, {"rows": [indexes, ascending], "values": [...]}.
     /// Metrics are numbers or "NaN".
     [[nodiscard]] std::string to_json_fields() const;

@@ -1,3 +1,7 @@
+// Against DNS rebinding and cross-site requests: a browser sends the name that the page was loaded
+// from, so a Host that is not ours, or an Origin that is not the Host, is refused before any route
+// sees it. Names are compared without regard to case, after ports and brackets are cut off.
+
 #include "tracker/http/protocol/host_check.h"
 
 #include <arpa/inet.h>

@@ -29,8 +29,8 @@ public:
     [[nodiscard]] bool origin_allowed(std::string_view origin, std::string_view fetch_site,
                                       std::string_view host) const;
 
-    /// The refusal of a request that breaks one of the rules above; nothing: it may go on. /health
-    /// and /version are answered to everybody.
+    /// The refusal of a request that breaks one of the rules above; nothing: the request is
+    /// accepted. /health and /version are answered to everybody.
     [[nodiscard]] std::optional<Response> objection(const Request& request,
                                                     std::string_view local_address) const;
 

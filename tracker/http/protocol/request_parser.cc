@@ -1,3 +1,7 @@
+// Beast's parser calls back for each part; what it would accept and we must not (two Host headers,
+// two lengths, other transfer codings) is refused in the callbacks, since a proxy in front may read
+// such a request differently (request smuggling). Header bytes are bounded before they are stored.
+
 #include "tracker/http/protocol/request_parser.h"
 
 #include <boost/asio/buffer.hpp>
@@ -31,7 +35,7 @@ std::optional<Method> method_of(http::verb verb) {
     }
 }
 
-struct Fault {
+struct ParseError {
     int status = 0;
     std::string text;
 };
@@ -45,7 +49,7 @@ public:
     bool header_done_ = false;
     bool expects_continue_ = false;
     int version_ = 11;
-    Fault fault_;
+    ParseError error_;
 
 private:
     void on_request_impl(http::verb verb, Text, Text target, int version, ErrorCode& ec) override {
@@ -104,7 +108,7 @@ private:
     void on_response_impl(int, Text, int, ErrorCode&) override {}
 
     void refuse(ErrorCode& ec, int status, std::string text) {
-        fault_ = {status, std::move(text)};
+        error_ = {status, std::move(text)};
         ec = http::error::bad_value;
     }
 
@@ -113,7 +117,7 @@ private:
     bool has_length_ = false;
 };
 
-Fault describe(const ErrorCode& ec) {
+ParseError describe(const ErrorCode& ec) {
     if (ec == http::error::header_limit)
         return {431, "The headers of the request are larger than this server's limit."};
     if (ec == http::error::body_limit)
@@ -131,7 +135,7 @@ struct RequestParser::State {
     std::shared_ptr<Request> request;
     std::optional<Parser> parser;
     bool header_reported = false;
-    Fault fault;
+    ParseError error;
 };
 
 RequestParser::RequestParser(std::size_t header_bytes_max)
@@ -149,7 +153,7 @@ void RequestParser::reset() {
     s.parser->header_limit(static_cast<std::uint32_t>(s.header_bytes_max));
     s.parser->body_limit(boost::none);
     s.header_reported = false;
-    s.fault = {};
+    s.error = {};
 }
 
 RequestParser::Progress RequestParser::feed(std::string_view input, std::size_t& consumed) {
@@ -169,12 +173,12 @@ RequestParser::Progress RequestParser::feed(std::string_view input, std::size_t&
         if (ec == http::error::need_more) {
             // A chunk's header has no limit of its own in the parser.
             if (input.size() - consumed <= s.header_bytes_max) return Progress::kNeedMore;
-            s.fault = {431, "A chunk of the request has a header beyond this server's limit."};
-            return Progress::kFault;
+            s.error = {431, "A chunk of the request has a header beyond this server's limit."};
+            return Progress::kError;
         }
         if (ec) {
-            s.fault = s.parser->fault_.status != 0 ? s.parser->fault_ : describe(ec);
-            return Progress::kFault;
+            s.error = s.parser->error_.status != 0 ? s.parser->error_ : describe(ec);
+            return Progress::kError;
         }
         if (!s.parser->chunk_.empty()) return Progress::kChunk;
     }
@@ -220,12 +224,12 @@ std::optional<std::uint64_t> RequestParser::content_length() const {
     return length ? std::optional<std::uint64_t>(*length) : std::nullopt;
 }
 
-int RequestParser::fault_status() const {
-    return state_->fault.status;
+int RequestParser::error_status() const {
+    return state_->error.status;
 }
 
-const std::string& RequestParser::fault_text() const {
-    return state_->fault.text;
+const std::string& RequestParser::error_text() const {
+    return state_->error.text;
 }
 
 }  // namespace tune::tracker

@@ -18,10 +18,10 @@ class RequestParser {
 public:
     enum class Progress {
         kNeedMore,  ///< all usable input is consumed
-        kHeader,    ///< request() is there except for the body; decide on it, then go on
+        kHeader,    ///< request() is there except for the body; decide on it, then continue
         kChunk,     ///< chunk() holds the next piece of the body
         kDone,      ///< the request is whole
-        kFault,     ///< see fault_status(); the stream is of no further use
+        kError,     ///< see error_status(); the stream is of no further use
     };
 
     explicit RequestParser(std::size_t header_bytes_max);
@@ -50,8 +50,8 @@ public:
     [[nodiscard]] bool started() const;
     [[nodiscard]] std::optional<std::uint64_t> content_length() const;
     /// 400, 413, 431, 501 or 505, with a sentence.
-    [[nodiscard]] int fault_status() const;
-    [[nodiscard]] const std::string& fault_text() const;
+    [[nodiscard]] int error_status() const;
+    [[nodiscard]] const std::string& error_text() const;
 
 private:
     struct State;

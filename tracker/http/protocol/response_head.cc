@@ -26,7 +26,7 @@ bool has_field(const Response& response, std::string_view name) {
 
 }  // namespace
 
-Response fault_response(int status, std::string text) {
+Response parse_error_response(int status, std::string text) {
     const Code code = status == 413 ? Code::kRequestEntityTooLarge : Code::kBadRequest;
     Response response = error_response({code, std::move(text)});
     response.status = status;

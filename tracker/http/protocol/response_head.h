@@ -22,7 +22,7 @@ struct HeadOptions {
 void append_head(std::string& out, const Response& response, const HeadOptions& options);
 
 /// The answer to bytes that are no request of ours; a 405 names the methods that the server knows.
-[[nodiscard]] Response fault_response(int status, std::string text);
+[[nodiscard]] Response parse_error_response(int status, std::string text);
 
 /// "Not Found" and the like.
 [[nodiscard]] std::string_view reason_phrase(int status);

@@ -1,3 +1,7 @@
+// MLflow reads a filter with sqlparse, which groups `key op value` wherever it finds it and lets an
+// AND be left out. This file finds the same groups in a list of tokens; what sqlparse would not
+// group is left over and refused with MLflow's sentence.
+
 #include "tracker/search/grammar/comparison.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 #pragma once
-// The shape of a filter: its comparisons as tokens, before a subject judges them.
+// The shape of a filter: its comparisons as tokens, before a subject validates them.
 
 #include <optional>
 #include <span>

@@ -1,3 +1,7 @@
+// Recursive descent over the tokens, at most kFilterDepthMax levels deep. A filter comes here only
+// if it has OR, NOT or a group, which MLflow refuses; so nothing that MLflow accepts is read by
+// this grammar, and both can never disagree on one text.
+
 #include "tracker/search/grammar/condition.h"
 
 #include <algorithm>
@@ -104,8 +108,8 @@ private:
         if (++clause_count_ > kFilterClausesMax)
             return invalid_parameter("The filter has more than " +
                                      std::to_string(kFilterClausesMax) + " clauses.");
-        TUNE_TRY(judged, judge(subject_, comparison));
-        return Condition{Condition::Kind::kClause, std::move(judged), {}};
+        TUNE_TRY(valid, validate(subject_, comparison));
+        return Condition{Condition::Kind::kClause, std::move(valid), {}};
     }
 
     /// The number of the character at `place`, a part of the filter.

@@ -14,7 +14,7 @@ namespace tune::tracker::search {
 [[nodiscard]] bool is_boolean(std::string_view filter);
 
 /// The tree of a filter that is_boolean. Errors: kInvalidParameterValue naming the character (from
-/// 1) where it goes wrong; those of judge().
+/// 1) where it goes wrong; those of validate().
 [[nodiscard]] Result<Condition> parse_condition(Subject subject, std::string_view filter);
 
 }  // namespace tune::tracker::search

@@ -1,3 +1,7 @@
+// Tables of entities and attributes per subject, with every spelling that MLflow takes and one
+// canonical name each. Whatever follows the entity's dot is the key, dots included, unless the
+// whole is quoted.
+
 #include "tracker/search/grammar/identifier.h"
 
 #include <array>
@@ -97,7 +101,7 @@ Error unknown_entity(Subject subject, std::string_view name) {
             return invalid_parameter("Invalid entity type '" + text +
                                      "'. Valid entity types are ('attribute', 'tag', 'tags')");
         case Subject::kRegisteredModels:
-        case Subject::kModelVersions:  // judge_registry.cc reads its own
+        case Subject::kModelVersions:  // validate_registry.cc reads its own
         case Subject::kLoggedModels: break;
     }
     return invalid_parameter("Invalid entity type: " + python_repr(text) +
@@ -142,7 +146,7 @@ std::span<const Attribute> searchable_attributes(Subject subject) {
         case Subject::kRuns: return kRunAttributes;
         case Subject::kExperiments: return kExperimentAttributes;
         case Subject::kRegisteredModels:
-        case Subject::kModelVersions:  // judge_registry.cc reads its own
+        case Subject::kModelVersions:  // validate_registry.cc reads its own
         case Subject::kLoggedModels: break;
     }
     return kModelAttributes;

@@ -1,3 +1,7 @@
+// The rules of sqlparse where they show: which characters make a bare name, how quotes are escaped,
+// when 1_000 is a name. Tokens are views into the text, and scanning ends at `tokens_max`, so a
+// hostile filter costs no more than a long honest one.
+
 #include "tracker/search/grammar/tokens.h"
 
 #include <algorithm>

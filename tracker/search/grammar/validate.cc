@@ -1,3 +1,7 @@
+// Only here does a comparison get its meaning, and only here are MLflow's inconsistencies between
+// subjects kept (missing quotes in sentences, numbers as text). A clause that leaves this file has
+// a comparator and a value that fit its entity, so the compilers behind it check nothing.
+
 #include "tracker/search/grammar/validate.h"
 
 #include <charconv>
@@ -38,7 +42,7 @@ Result<Comparator> run_comparator(Entity entity, bool is_numeric, const std::str
                       : comparator_in(kStringSet, name, sentence + "'");
 }
 
-Result<Clause> judge_for_runs(const Comparison& comparison) {
+Result<Clause> validate_for_runs(const Comparison& comparison) {
     TUNE_TRY_VOID(require_name(comparison));
     const auto attributes = searchable_attributes(Subject::kRuns);
     TUNE_TRY(identifier, parse_identifier(Subject::kRuns, comparison.left.text, attributes));
@@ -103,7 +107,7 @@ Result<Comparator> experiment_comparator(Entity entity, const Attribute* attribu
     return comparator_in(kPlainSet, name, "Invalid comparator for string attribute: " + name);
 }
 
-Result<Clause> judge_for_experiments(const Comparison& comparison) {
+Result<Clause> validate_for_experiments(const Comparison& comparison) {
     TUNE_TRY_VOID(require_name(comparison));
     const auto attributes = searchable_attributes(Subject::kExperiments);
     TUNE_TRY(identifier, parse_identifier(Subject::kExperiments, comparison.left.text, attributes));
@@ -147,7 +151,7 @@ Result<FilterValue> model_value(bool is_numeric, const Clause& clause, const Tok
     return FilterValue(std::move(text));
 }
 
-Result<Clause> judge_for_models(const Comparison& comparison) {
+Result<Clause> validate_for_models(const Comparison& comparison) {
     TUNE_TRY_VOID(require_name(comparison));
     const std::string comparator = canonical_comparator(comparison.comparator);
     if (!comparison.right)
@@ -182,15 +186,15 @@ Result<Clause> judge_for_models(const Comparison& comparison) {
 
 }  // namespace
 
-Result<Clause> judge(Subject subject, const Comparison& comparison) {
+Result<Clause> validate(Subject subject, const Comparison& comparison) {
     switch (subject) {
-        case Subject::kRuns: return judge_for_runs(comparison);
-        case Subject::kExperiments: return judge_for_experiments(comparison);
+        case Subject::kRuns: return validate_for_runs(comparison);
+        case Subject::kExperiments: return validate_for_experiments(comparison);
         case Subject::kRegisteredModels:
-        case Subject::kModelVersions: return judge_for_registry(subject, comparison);
+        case Subject::kModelVersions: return validate_for_registry(subject, comparison);
         case Subject::kLoggedModels: break;
     }
-    return judge_for_models(comparison);
+    return validate_for_models(comparison);
 }
 
 }  // namespace tune::tracker::search

@@ -9,6 +9,6 @@
 namespace tune::tracker::search {
 
 /// Errors: kInvalidParameterValue with MLflow's sentence.
-[[nodiscard]] Result<Clause> judge(Subject subject, const Comparison& comparison);
+[[nodiscard]] Result<Clause> validate(Subject subject, const Comparison& comparison);
 
 }  // namespace tune::tracker::search

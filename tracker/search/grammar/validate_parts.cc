@@ -1,3 +1,6 @@
+// Values out of a double's range do not fail: infinity and 0 compare as the number would. Texts
+// must be quoted, numbers must not be, as in MLflow, whose sentences name what was found instead.
+
 #include "tracker/search/grammar/validate_parts.h"
 
 #include <array>

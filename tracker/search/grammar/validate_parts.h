@@ -1,6 +1,6 @@
 #pragma once
-// What the judges of all subjects share: from the tokens of a comparison to a comparator and a
-// value, with MLflow's sentences. judge.cc and its neighbours are the only users.
+// What the validation of all subjects shares: from the tokens of a comparison to a comparator and a
+// value, with MLflow's sentences. validate.cc and its neighbours are the only users.
 
 #include <string>
 #include <string_view>

@@ -1,3 +1,6 @@
+// MLflow splits registry identifiers at the first dot even inside quotes, and its sentences differ
+// from those of runs; that is why these functions do not share identifier.cc.
+
 #include "tracker/search/grammar/validate_registry.h"
 
 #include <algorithm>
@@ -107,7 +110,7 @@ Result<Comparator> attribute_comparator(Subject subject, std::string_view key,
 
 }  // namespace
 
-Result<Clause> judge_for_registry(Subject subject, const Comparison& comparison) {
+Result<Clause> validate_for_registry(Subject subject, const Comparison& comparison) {
     TUNE_TRY_VOID(require_name(comparison));
     if (!comparison.right)
         return invalid_parameter("Invalid comparison clause. Expected 3 tokens found 2");

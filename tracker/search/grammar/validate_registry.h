@@ -15,7 +15,7 @@ namespace tune::tracker::search {
 // none), tag, tags. REQUIRES of all: subject is kRegisteredModels or kModelVersions. Errors:
 // kInvalidParameterValue with MLflow's sentence.
 
-[[nodiscard]] Result<Clause> judge_for_registry(Subject subject, const Comparison& comparison);
+[[nodiscard]] Result<Clause> validate_for_registry(Subject subject, const Comparison& comparison);
 
 /// The canonical key of an order_by clause: "name", "last_updated_timestamp"; of versions also
 /// "version_number", "creation_timestamp".

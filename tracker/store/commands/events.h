@@ -1,5 +1,5 @@
 #pragma once
-// What observers are told after a commit. Events say what changed, not what was asked: a dropped
+// What observers get after a commit. Events say what changed, not what was asked: a dropped
 // duplicate metric or a param logged again makes no event.
 
 #include <cstdint>
@@ -81,8 +81,8 @@ using Event = std::variant<RunCreated, RunUpdated, MetricsLogged, ParamsLogged, 
                            RunLinksChanged, ExperimentChanged, LoggedModelChanged, DocumentPut,
                            DocumentDeleted, RegistryChanged>;
 
-/// One transaction that is on disk. `position` grows by one a commit that has events, and goes on
-/// after a restart. Events are in the order in which the commands were applied.
+/// One transaction that is on disk. `position` grows by one per commit that has events, and
+/// continues after a restart. Events are in the order in which the commands were applied.
 struct Commit {
     std::int64_t position = 0;
     std::span<const Event> events;

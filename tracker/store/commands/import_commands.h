@@ -2,7 +2,7 @@
 // Rows of another tracking store, taken in as they are: ids, times, life cycle and values are kept,
 // MLflow's rules for new values (lengths, names) are not asked. For tracker/transfer only; no route
 // reaches these commands. They make no events but those of the experiment, run or model as a whole,
-// so that moving in ten million points does not tell the observers of each.
+// so that moving in ten million points does not notify the observers of each.
 
 #include <cstdint>
 #include <optional>

@@ -80,7 +80,7 @@ struct ForgetFolders {
 };
 
 /// Removes, among the next `rows_max` datasets after `after_row`, those that no run uses. Outcome:
-/// PurgeProgress with `next` to go on from.
+/// PurgeProgress with `next` to continue from.
 struct SweepDatasets {
     std::int64_t after_row = 0;
     std::int64_t rows_max = 0;

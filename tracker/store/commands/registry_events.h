@@ -1,5 +1,5 @@
 #pragma once
-// What observers are told of the model registry.
+// What observers get about the model registry.
 
 #include <cstdint>
 #include <string>

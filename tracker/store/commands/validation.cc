@@ -1,3 +1,7 @@
+// MLflow's clients show these sentences to their users and some branch on them, so texts, order of
+// checks and even what is measured (characters, not bytes) follow mlflow/utils/validation.py. Each
+// check is pure: whether a name is free is decided later, on the writer thread.
+
 #include "tracker/store/commands/validation.h"
 
 #include <algorithm>
@@ -30,7 +34,6 @@ constexpr std::string_view kCustomViewPrefix = "mlflow.customView.view";
 /// Schemes whose URIs name a host the server would have to connect to.
 constexpr std::array<std::string_view, 9> kHostSchemes = {"ftp",   "sftp", "hdfs", "viewfs", "http",
                                                           "https", "r2",   "b2",   "abfss"};
-
 
 /// json.dumps of a string: ASCII only.
 std::string json_text(std::string_view value) {

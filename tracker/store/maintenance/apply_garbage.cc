@@ -4,7 +4,7 @@
 // where no read looks, in the transaction that notes its folder of artifacts. From then on it is
 // gone for everybody and cannot be restored. Its row stays until all rows that refer to it are
 // removed, so that no new run is given its number. What a crash leaves behind is hidden, and the
-// next PurgeRows goes on with it.
+// next PurgeRows resumes there.
 
 #include <algorithm>
 #include <chrono>
@@ -181,8 +181,8 @@ Result<bool> is_empty(WriteContext& context, const char* sql, ExperimentId exper
     return !has_row;
 }
 
-/// Whether kPurgeTurn is over.
-class Turn {
+/// Whether kPurgeTurn is used up.
+class TimeBudget {
 public:
     [[nodiscard]] bool is_over() const { return std::chrono::steady_clock::now() >= end_; }
 
@@ -270,13 +270,13 @@ Result<Outcome> apply(WriteContext& context, PurgeBlocks& command) {
              context.connection.prepare(
                  "DELETE FROM metric_blocks WHERE block_id = ? AND EXISTS (SELECT 1 FROM "
                  "runs r WHERE r.run_row = metric_blocks.run_row AND r.experiment_id = -1)"));
-    const Turn turn;
+    const TimeBudget budget;
     PurgeProgress progress;
     for (const std::int64_t block_id : command.block_ids) {
         TUNE_TRY_VOID(erase.with(block_id).run());
         progress.count += context.connection.changed_rows();
         ++progress.next;
-        if (progress.next % kRowsBetweenLooks == 0 && turn.is_over()) break;
+        if (progress.next % kRowsBetweenLooks == 0 && budget.is_over()) break;
     }
     progress.is_done = progress.next == std::ssize(command.block_ids);
     return Outcome(progress);
@@ -334,8 +334,8 @@ Result<Outcome> apply(WriteContext& context, ShrinkFile& command) {
         return select.integer(0);
     };
     TUNE_TRY(before, free_pages());
-    const Turn turn;
-    for (std::int64_t rest = std::min(before, command.pages_max); rest > 0 && !turn.is_over();
+    const TimeBudget budget;
+    for (std::int64_t rest = std::min(before, command.pages_max); rest > 0 && !budget.is_over();
          rest -= kPagesBetweenLooks)
         TUNE_TRY_VOID(
             context.connection.execute("PRAGMA incremental_vacuum(" +

@@ -1,3 +1,8 @@
+// What may be removed for good. Every listing is keyset-paged by row, so that a collection that
+// other writes interrupt neither skips nor repeats a row. Deleting and restoring change `life` and
+// the time together, and each purge command checks both again on the writer thread: what is
+// restored between the listing and the purge stays.
+
 #include "tracker/store/maintenance/read_garbage.h"
 
 #include <algorithm>
@@ -190,7 +195,7 @@ Result<std::vector<std::int64_t>> garbage_blocks(sqlite::Connection& connection,
         if (!has_row) break;
         ids.push_back(select.integer(0));
     }
-    // Not by SQLite, which would keep some 40 bytes a number.
+    // Not by SQLite, which would keep some 40 bytes per number.
     std::sort(ids.begin(), ids.end());
     return ids;
 }

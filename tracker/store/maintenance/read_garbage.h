@@ -25,7 +25,7 @@ struct GarbageChoice {
 [[nodiscard]] Result<void> check_garbage(sqlite::Connection& connection,
                                          const GarbageChoice& choice);
 
-/// A piece of a listing, to go on after `next_row`; the last one is empty.
+/// A piece of a listing, continued after `next_row`; the last one is empty.
 struct GarbagePage {
     std::vector<std::string> ids;
     std::int64_t next_row = 0;
@@ -61,7 +61,7 @@ struct GarbageFolder {
                                                                  std::int64_t limit);
 
 /// Marks in `used` (by id) the names that rows of runs `first_run_row` and later use, and returns
-/// the run to go on from, or nothing at the end. Looks at about `rows_max` rows.
+/// the run to continue from, or nothing at the end. Looks at about `rows_max` rows.
 [[nodiscard]] Result<std::optional<std::int64_t>> mark_used_keys(sqlite::Connection& connection,
                                                                  std::int64_t first_run_row,
                                                                  std::int64_t rows_max,

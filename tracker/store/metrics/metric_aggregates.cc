@@ -1,3 +1,8 @@
+// A metric may itself be named "loss.min". So a literal name wins wherever a run of the searched
+// experiments has it, and only otherwise does the ending mean an aggregate; `best` is then min or
+// max by the experiments' tag, which must agree. Resolved once per name and search, before SQL or
+// columns see the query, so both answer the same question.
+
 #include "tracker/store/metrics/metric_aggregates.h"
 
 #include <array>

@@ -16,7 +16,7 @@ namespace tune::tracker {
 /// .best its plain name and aggregate (never kBest), unless a run of the experiments has a metric
 /// of the whole name: what was logged wins, as in MLflow. `best` is kMin or kMax by the
 /// experiments' tags (metric_goal.h). Errors: kInvalidParameterValue when no tag says so, or tags
-/// contradict each other. Cost: O(1) a name; O(runs) for one that exists with its ending.
+/// contradict each other. Cost: O(1) per name; O(runs) for one that exists with its ending.
 [[nodiscard]] Result<void> resolve_aggregates(sqlite::Connection& connection,
                                               std::span<const ExperimentId> experiment_ids,
                                               search::Condition& filter,

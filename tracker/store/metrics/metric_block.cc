@@ -1,3 +1,8 @@
+// The packed form of a block: per point zigzag varints of the differences of time and step, and the
+// value's 8 bytes as they are. Differences wrap around on overflow and back when decoded, so the
+// form is exact for every pair of 64-bit numbers. Decoding never reads behind its bytes: damaged
+// bytes are kDataLoss, not a crash.
+
 #include "tracker/store/metrics/metric_block.h"
 
 #include <algorithm>
@@ -92,7 +97,7 @@ private:
 };
 
 Error damaged() {
-    return {Code::kDataLoss, "A block of metric history in the data base is damaged."};
+    return {Code::kDataLoss, "A block of metric history in the database is damaged."};
 }
 
 }  // namespace

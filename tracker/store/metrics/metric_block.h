@@ -1,6 +1,6 @@
 #pragma once
 // Points of one metric of one run, packed: varint differences of time and step, raw doubles. About
-// 11 bytes a point instead of 100 as rows of a table.
+// 11 bytes per point instead of 100 as rows of a table.
 
 #include <compare>
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace tune::tracker {
 
-/// Points in one block: about 2.9 kB, so that a block is one page of the data base.
+/// Points in one block: about 2.9 kB, so that a block is one page of the database.
 inline constexpr std::size_t kBlockPointsMax = 256;
 /// Points kept beside the latest value; few, because that row is read by every search.
 inline constexpr std::size_t kTailPointsMax = 16;

@@ -1,3 +1,8 @@
+// Why a reader never gets a value of another snapshot. The writer marks a chunk kChanging before
+// its commit and with a new time after it; a reader takes its mark before its transaction. A chunk
+// is used only if its last change is not later than the mark, and not later than the snapshot that
+// it was read in. Places are shared by hash, which can only make a chunk look changed that is not.
+
 #include "tracker/store/metrics/metric_columns.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #pragma once
 // Values of one metric of many runs, side by side in memory: what a filter or an order over 20,000
-// runs with 400 metrics each reads. In the data base they lie on as many pages as there are runs.
+// runs with 400 metrics each reads. In the database they lie on as many pages as there are runs.
 //
 // The cache holds chunks of kChunkRuns runs of consecutive rows. It is exact: a reader gets the
 // values of its own snapshot or none. Who writes says before the commit and after it which series
@@ -66,7 +66,7 @@ struct ChunkKey {
     bool operator==(const ChunkKey&) const = default;
 };
 
-/// Thread-safe. Cost of begin_change and end_change: two writes to memory a series.
+/// Thread-safe. Cost of begin_change and end_change: two writes to memory per series.
 class MetricColumns {
 public:
     /// By the writer, before its commit and after it, whether it succeeded or not, with the same

@@ -1,3 +1,9 @@
+// Invariants of a series: blocks hold disjoint, ascending ranges of points; the tail holds points
+// in order of arrival, not yet in a block; row_count counts both. Points newer than all blocks, the
+// usual case, extend the last block. An older one is merged into the block that holds its place,
+// which is replaced, and the spans that cover it are dropped first, so that no summary outlives its
+// block. A repeat of a known point changes nothing, which makes a retried batch safe.
+
 #include "tracker/store/metrics/metric_log.h"
 
 #include <algorithm>

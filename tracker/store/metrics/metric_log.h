@@ -1,7 +1,7 @@
 #pragma once
 // Writing metric history. The writer keeps a "head" of each series (a metric of a run) it touched:
 // latest value, newest points, and where the blocks end. Points go to the head; flush() writes
-// every changed head once a transaction.
+// every changed head once per transaction.
 
 #include <cstddef>
 #include <cstdint>
@@ -67,7 +67,7 @@ public:
     /// The series written since the last call (more after a rollback), for MetricColumns.
     [[nodiscard]] std::vector<SeriesKey> take_touched() { return std::exchange(touched_, {}); }
 
-    /// Drops all heads; the next add() reads the data base.
+    /// Drops all heads; the next add() reads the database.
     void forget();
     /// Drops the heads of runs whose rows are removed: later runs may get their numbers. REQUIRES:
     /// flush() since their last add(). Cost: one pass over the heads.

@@ -1,3 +1,8 @@
+// Pieces are known by their summaries; a read opens only those whose points it needs. Blocks are in
+// the order of time, with the tail woven in. Reads by step want another order: pieces that follow
+// each other in steps are sorted one by one, and only those whose ranges of steps overlap are read
+// together.
+
 #include "tracker/store/metrics/metric_series.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Spans cover a prefix of a series' blocks without gaps: they are added at the end only, of blocks
+// behind the last span, and a change of a block drops its span and all behind it. So the summaries
+// of a series are its spans followed by the blocks behind them, each block exactly once.
+
 #include "tracker/store/metrics/metric_spans.h"
 
 #include <bit>
@@ -162,7 +166,7 @@ Result<void> for_each_piece(sqlite::Connection& connection, const SeriesKey& key
         if (!has_row) break;
         const std::span<const std::byte> bytes = spans.blob(0);
         if (bytes.size() != kSpanBlocks * sizeof(Packed))
-            return Error{Code::kDataLoss, "A span of metric history in the data base is damaged."};
+            return Error{Code::kDataLoss, "A span of metric history in the database is damaged."};
         for (std::size_t at = 0; at < bytes.size(); at += sizeof(Packed)) {
             Packed packed;
             std::memcpy(&packed, bytes.data() + at, sizeof packed);

@@ -42,7 +42,7 @@ struct SeriesPiece {
 [[nodiscard]] Result<void> for_each_piece(sqlite::Connection& connection, const SeriesKey& key,
                                           const std::function<void(const SeriesPiece&)>& visit);
 
-/// Makes the spans of all histories in a data base that has none. Cost: one step of an index a
+/// Makes the spans of all histories in a database that has none. Cost: one step of an index a
 /// block, and one page read a block of long histories.
 [[nodiscard]] Result<void> fill_spans(sqlite::Connection& connection);
 

@@ -1,3 +1,7 @@
+// All SQL on blocks and tails in one place, so that writer and readers cannot disagree on the
+// columns. A block is found by the greatest first point that is not behind the one looked for;
+// blocks do not overlap, so that is the only one that can hold it.
+
 #include "tracker/store/metrics/metric_table.h"
 
 #include <algorithm>
@@ -14,7 +18,7 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 }
 
 Error no_block() {
-    return {Code::kDataLoss, "Blocks of a metric's history are missing in the data base."};
+    return {Code::kDataLoss, "Blocks of a metric's history are missing in the database."};
 }
 
 /// Reads (block_id, row_count, points) of the statement's row.

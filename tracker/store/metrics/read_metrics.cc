@@ -1,3 +1,8 @@
+// Buckets of a chart are exact although most blocks are never opened: a block that lies within one
+// bucket adds its summary (minimum, maximum, last value, counts), and only blocks on a border of
+// buckets or of the window are decoded. Summaries merge associatively, so the order of pieces does
+// not matter. Pages of a history are keyset pages: the token is the last point, not an offset.
+
 #include "tracker/store/metrics/read_metrics.h"
 
 #include <algorithm>

@@ -34,8 +34,8 @@ CREATE TABLE registered_model_aliases (
 
 -- name repeats the registered model's, so that the orders below are indexes; a rename rewrites all
 -- versions anyway (their time of last change). stage: 0 None, 1 Staging, 2 Production, 3 Archived,
--- 4 deleted. shelf: 0 = found by default, 1 = of a model that has a version tagged as a prompt,
--- 2 = deleted. NULL is "not given", which the wire tells from empty.
+-- 4 deleted. visibility: 0 = found by default, 1 = of a model that has a version tagged as a prompt,
+-- 2 = deleted. NULL is "not given", which the wire distinguishes from empty.
 CREATE TABLE model_versions (
     version_row INTEGER PRIMARY KEY,
     registered_row INTEGER NOT NULL,
@@ -52,7 +52,7 @@ CREATE TABLE model_versions (
     run_link TEXT,
     status INTEGER NOT NULL,
     status_message TEXT NOT NULL,
-    shelf INTEGER NOT NULL,
+    visibility INTEGER NOT NULL,
     UNIQUE (registered_row, version)
 );
 
@@ -60,8 +60,8 @@ CREATE TABLE model_versions (
 CREATE INDEX model_versions_by_stage ON model_versions (registered_row, stage, version);
 -- The default order of searches; and by name, the commonest filter.
 CREATE INDEX model_versions_in_order ON model_versions
-    (shelf, last_updated_time_ms DESC, name, version DESC);
-CREATE INDEX model_versions_by_name ON model_versions (shelf, name, version DESC);
+    (visibility, last_updated_time_ms DESC, name, version DESC);
+CREATE INDEX model_versions_by_name ON model_versions (visibility, name, version DESC);
 CREATE INDEX model_versions_by_run ON model_versions (run_id);
 
 CREATE TABLE model_version_tags (

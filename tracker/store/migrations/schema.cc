@@ -26,7 +26,7 @@ Result<bool> has_table(sqlite::Connection& connection, std::string_view name) {
     return select.with(name).step();
 }
 
-/// 0 for an empty data base.
+/// 0 for an empty database.
 Result<int> read_version(sqlite::Connection& connection) {
     TUNE_TRY(is_ours, has_table(connection, "schema_version"));
     if (is_ours) {
@@ -38,7 +38,7 @@ Result<int> read_version(sqlite::Connection& connection) {
     TUNE_TRY(is_foreign, select.step());
     if (is_foreign)
         return Error{Code::kInvalidState,
-                     "'" + connection.path() + "' is a data base of another program (table '" +
+                     "'" + connection.path() + "' is a database of another program (table '" +
                          std::string(select.text(0)) + "'); choose another data directory."};
     return 0;
 }

@@ -35,8 +35,8 @@ struct ColumnSearch {
                                  const std::vector<search::OrderKey>& keys);
 
 /// The same page, with the same token, as fetch_page of the same query. Conditions that are not on
-/// metrics alone are left to SQL. Cost: some ns a run of the store and column; a step of an index a
-/// run where SQL has a part; sorting what is found. REQUIRES: suits_columns.
+/// metrics alone are left to SQL. Cost: some ns per run of the store and column; a step of an index
+/// per run where SQL has a part; sorting what is found. REQUIRES: suits_columns.
 [[nodiscard]] Result<RowPage> columnar_search(const ReadSnapshot& snapshot,
                                               const search::SqlSchema& schema, ColumnSearch search);
 

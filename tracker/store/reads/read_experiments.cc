@@ -1,3 +1,7 @@
+// Names are unique among active experiments only, so a read by name chooses: the active one, else
+// the one that was deleted last. A search finds ids first and loads each experiment after, in the
+// same snapshot; the order of ties is in search/order_by_ties.h.
+
 #include "tracker/store/reads/read_experiments.h"
 
 #include "base/limits.h"

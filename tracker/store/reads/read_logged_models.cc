@@ -1,3 +1,7 @@
+// A logged model has several values of one metric (per run and dataset), unlike a run. An order by
+// a metric therefore takes the latest by time, step and run id as a subquery, restricted to the
+// datasets that the order names; a filter asks whether any value matches.
+
 #include "tracker/store/reads/read_logged_models.h"
 
 #include <algorithm>
@@ -174,7 +178,7 @@ Result<LoggedModel> load_logged_model(sqlite::Connection& connection, std::int64
                          "last_updated_time_ms, status, status_message, model_type, source_run_id "
                          "FROM logged_models WHERE model_row = ?"));
     TUNE_TRY(has_row, select.with(model_row).step());
-    if (!has_row) return Error{Code::kDataLoss, "A model's row is missing in the data base."};
+    if (!has_row) return Error{Code::kDataLoss, "A model's row is missing in the database."};
     LoggedModel model;
     model.model_id = select.text(0);
     model.experiment_id = select.integer(1);

@@ -1,3 +1,8 @@
+// Two things bound the reads: threads for jobs and connections for leases. There are two
+// connections more than threads, so that callers on other threads do not wait for jobs alone. Jobs
+// give way while writes crowd, but for `patience` at most, so that a crowd cannot starve them;
+// pause() waits for leases, not for jobs, since only a lease holds the write-ahead log.
+
 #include "tracker/store/reads/read_pool.h"
 
 #include <malloc.h>

@@ -1,3 +1,8 @@
+// A search of runs finds rows, then loads the runs of the page. There are two ways to find them:
+// SQL for any query (search_page.h), columns in memory where filter and order are on metrics
+// (columnar_search.h). Both bind the same canonical query into their tokens and follow the same
+// order, so a token of one way is valid for the other.
+
 #include "tracker/store/reads/read_runs.h"
 
 #include <cmath>

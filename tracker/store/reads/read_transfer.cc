@@ -1,3 +1,7 @@
+// Reads of whole records, deleted ones too, for programs that open tune.db without a server. The
+// connection is read-only and its schema must be ours: an older or newer one is refused, never
+// migrated, since another process may have it open.
+
 #include "tracker/store/reads/read_transfer.h"
 
 #include <system_error>

@@ -12,7 +12,7 @@
 
 namespace tune::tracker {
 
-/// More than a person lists; each costs a look-up a run.
+/// More than a person lists; each costs a look-up per run.
 inline constexpr std::size_t kRunFieldsMax = 500;
 
 /// Some keys of metrics, params or tags.

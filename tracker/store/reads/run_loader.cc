@@ -1,3 +1,8 @@
+// Runs of one experiment tend to have the same keys in the same order of rows, so the loader
+// remembers the last run's keys and their order by name: the usual run is sorted without comparing
+// a name. When that guess fails the keys are sorted anew; the guess only costs time, never
+// correctness.
+
 #include "tracker/store/reads/run_loader.h"
 
 #include <algorithm>
@@ -18,7 +23,7 @@ Result<RunInfo> read_info(sqlite::Statement& select, std::int64_t run_row) {
     select.reset();
     TUNE_TRY(has_row, select.with(run_row).step());
     if (!has_row)
-        return Error{Code::kResourceDoesNotExist, "A run's row is missing in the data base."};
+        return Error{Code::kResourceDoesNotExist, "A run's row is missing in the database."};
     RunInfo info;
     info.run_id = select.text(0);
     info.experiment_id = select.integer(1);
@@ -116,7 +121,7 @@ Result<const std::string*> RunLoader::name_of(std::int64_t key_id) {
     if (is_new) {
         statements_.key.reset();
         TUNE_TRY(has_row, statements_.key.with(key_id).step());
-        if (!has_row) return Error{Code::kDataLoss, "A key's name is missing in the data base."};
+        if (!has_row) return Error{Code::kDataLoss, "A key's name is missing in the database."};
         place->second = statements_.key.text(0);
     }
     return &place->second;

@@ -37,8 +37,8 @@ struct RunView {
 };
 
 /// Loads runs by row. Holds its statements and the names of the keys it met, so that a page of
-/// 1,000 runs prepares and looks up each once. Cost: up to six index look-ups a run, and a step a
-/// metric, param and tag that is asked for (a few named ones: a look-up each, whatever the run
+/// 1,000 runs prepares and looks up each once. Cost: up to six index look-ups per run, and a step
+/// per metric, param and tag that is asked for (a few named ones: a look-up each, whatever the run
 /// has). Not thread-safe.
 class RunLoader {
 public:

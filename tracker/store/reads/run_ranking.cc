@@ -1,6 +1,6 @@
 // A page wants the first `count` of perhaps 100,000 runs. Sorting all costs O(n log n) and memory
 // for n; a heap costs a comparison of several keys a run. Here candidates gather until there are
-// about four times as many as wanted, then nth_element drops those behind (amortised O(1) a run),
+// about four times as many as wanted, then nth_element drops those behind (amortised O(1) per run),
 // and the values of the last one kept become a bound that refuses most later runs at once.
 //
 // Why nothing is lost: a run is dropped only when `count` others come before it by values and start

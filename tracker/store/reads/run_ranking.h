@@ -54,7 +54,7 @@ public:
     RunRanking(const std::vector<search::OrderKey>& keys, std::size_t count)
         : keys_(keys), count_(count), prune_size_(4 * count + 1'024) {}
 
-    /// `values`: one a key. `place` and `slot` are set here. Cost: amortised O(1).
+    /// `values`: one per key. `place` and `slot` are set here. Cost: amortised O(1).
     void add(Candidate candidate, std::span<const double> values);
     void clear();
 

@@ -1,3 +1,9 @@
+// Two things must stay in step within one transaction: the count of versions tagged as prompts,
+// from which the visibility of all versions of a model follows, and the logged model's tag that
+// lists its versions. Whatever writes or removes a prompt tag therefore goes through
+// count_prompt_versions. The order of checks is MLflow's, since it decides which error a client
+// sees.
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -111,7 +117,7 @@ Result<void> count_prompt_versions(WriteContext& context, std::int64_t registere
     const std::int64_t now_tagged = has_row ? count.integer(0) : 0;
     count.reset();
     if (now_tagged > 1 || (now_tagged == 1 && growth < 0)) return {};
-    TUNE_TRY(move, context.connection.prepare("UPDATE model_versions SET shelf = ?2 WHERE "
+    TUNE_TRY(move, context.connection.prepare("UPDATE model_versions SET visibility = ?2 WHERE "
                                               "registered_row = ?1 AND stage <> 4"));
     return move.with(registered_row, std::int64_t{now_tagged > 0}).run();
 }
@@ -151,7 +157,7 @@ void bind_optional(sqlite::Statement& statement, int index,
     }
 }
 
-/// The row of the new version. Its shelf is that of its model until a tag says otherwise.
+/// The row of the new version. Its visibility is that of its model until a tag says otherwise.
 Result<VersionRow> insert_version(WriteContext& context, std::int64_t registered_row,
                                   const CreateModelVersion& command, const ModelSource& source,
                                   const std::string& storage_location) {
@@ -159,13 +165,14 @@ Result<VersionRow> insert_version(WriteContext& context, std::int64_t registered
                                               "model_versions WHERE registered_row = ?"));
     TUNE_TRY(has_row, next.with(registered_row).step());
     const std::int64_t version = has_row ? next.integer(0) : 1;
-    TUNE_TRY(insert,
-             context.connection.prepare(
-                 "INSERT INTO model_versions (registered_row, name, version, creation_time_ms, "
-                 "last_updated_time_ms, description, stage, source, storage_location, run_id, "
-                 "run_link, status, status_message, shelf) VALUES (?1, ?2, ?3, ?4, ?4, ?5, 0, ?6, "
-                 "?7, ?8, ?9, 3, '', (SELECT prompt_version_count > 0 FROM registered_models WHERE "
-                 "registered_row = ?1))"));
+    TUNE_TRY(
+        insert,
+        context.connection.prepare(
+            "INSERT INTO model_versions (registered_row, name, version, creation_time_ms, "
+            "last_updated_time_ms, description, stage, source, storage_location, run_id, "
+            "run_link, status, status_message, visibility) VALUES (?1, ?2, ?3, ?4, ?4, ?5, 0, ?6, "
+            "?7, ?8, ?9, 3, '', (SELECT prompt_version_count > 0 FROM registered_models WHERE "
+            "registered_row = ?1))"));
     const std::int64_t now_ms = context.clock.now_ms();
     insert.with(registered_row, command.name, version, now_ms, command.description, source.source,
                 storage_location);
@@ -203,7 +210,7 @@ Result<Outcome> read_back(WriteContext& context, const VersionRow& row) {
 }  // namespace
 
 Result<Outcome> apply(WriteContext& context, CreateModelVersion& command) {
-    TUNE_TRY(source, judge_model_source(context.connection, command));
+    TUNE_TRY(source, validate_model_source(context.connection, command));
     // Not given is empty, as in protobuf.
     if (!source.run_id) source.run_id = "";
     const std::string announced_run_id = *source.run_id;
@@ -286,10 +293,10 @@ Result<Outcome> apply(WriteContext& context, DeleteModelVersion& command) {
     TUNE_TRY(forget, context.connection.prepare("DELETE FROM registered_model_aliases WHERE "
                                                 "registered_row = ? AND version = ?"));
     TUNE_TRY_VOID(forget.with(row.registered_row, row.version).run());
-    // The tags stay, as in MLflow: a prompt's deleted versions go on hiding its name.
+    // The tags stay, as in MLflow: a prompt's deleted versions still hide its name.
     TUNE_TRY(redact,
              context.connection.prepare(
-                 "UPDATE model_versions SET stage = 4, shelf = 2, last_updated_time_ms = ?2, "
+                 "UPDATE model_versions SET stage = 4, visibility = 2, last_updated_time_ms = ?2, "
                  "description = NULL, user_id = NULL, source = 'REDACTED-SOURCE-PATH', "
                  "storage_location = '', run_id = 'REDACTED-RUN-ID', run_link = "
                  "'REDACTED-RUN-LINK', status_message = '' WHERE version_row = ?1"));

@@ -1,3 +1,8 @@
+// Models and prompts share one table of names in MLflow: a prompt is a model with the prompt tag.
+// The column is_prompt repeats that tag for the index of searches; the commands that set or delete
+// the tag write both in one transaction. Versions refer to their model by row, so a rename touches
+// one row.
+
 #include "base/text/python_text.h"
 #include "base/text/text.h"
 #include "tracker/store/commands/validation.h"

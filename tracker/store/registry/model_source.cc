@@ -1,3 +1,8 @@
+// A version's files are served to whoever may read the version, so a source is a claim on files. It
+// is granted only where the request names the run or logged model whose folder holds it. Paths are
+// compared part by part after decoding until nothing changes; what does not resolve to itself is
+// refused rather than normalised.
+
 #include "tracker/store/registry/model_source.h"
 
 #include <algorithm>
@@ -252,8 +257,8 @@ std::optional<ModelUri> parse_model_uri(std::string_view uri) {
     return result;
 }
 
-Result<ModelSource> judge_model_source(sqlite::Connection& connection,
-                                       const CreateModelVersion& command) {
+Result<ModelSource> validate_model_source(sqlite::Connection& connection,
+                                          const CreateModelVersion& command) {
     if (count_characters(command.source) > kModelSourceCharsMax)
         return too_long("source", kModelSourceCharsMax);
     ModelSource source{command.source, command.run_id, command.model_id};

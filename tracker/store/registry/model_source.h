@@ -6,8 +6,8 @@
 //   runs:/<run>/path            run_id is <run>
 //   models:/<model id>          model_id is <model id>
 //   models:/<name>/<version>    also @alias, /stage, /latest; ids, when given, are the version's
-//   mlflow-artifacts:/...       beneath the artifacts of the run or logged model that is named
-//   a local path, file:/...     the same, judged by its text: the file system is not asked
+//   mlflow-artifacts:/...       under the artifacts of the run or logged model that is named
+//   a local path, file:/...     the same, validated by its text: the file system is not asked
 //   s3://, gs://, ...           anywhere
 //   schemes that name a host    never
 //   prompts                     "dummy-source" or "prompt-template", nothing else
@@ -31,8 +31,8 @@ struct ModelSource {
 
 /// Checks the source of `command` on the writer's connection. Errors: kInvalidParameterValue;
 /// kResourceDoesNotExist for a registered model or version that is not there.
-[[nodiscard]] Result<ModelSource> judge_model_source(sqlite::Connection& connection,
-                                                     const CreateModelVersion& command);
+[[nodiscard]] Result<ModelSource> validate_model_source(sqlite::Connection& connection,
+                                                        const CreateModelVersion& command);
 
 struct ModelUri {
     std::string model_id;  // models:/<model id>, else empty

@@ -1,3 +1,7 @@
+// The latest version per stage is not stored: it is the end of a range of an index on (model,
+// stage, version), so no write has to maintain it. A deleted version keeps its row, under a stage
+// that reads leave out.
+
 #include "tracker/store/registry/read_registry.h"
 
 #include <algorithm>
@@ -93,7 +97,7 @@ Result<RegisteredModel> load_registered_model(sqlite::Connection& connection,
                                         "registered_row = ?"));
     TUNE_TRY(has_row, select.with(registered_row).step());
     if (!has_row)
-        return Error{Code::kDataLoss, "A registered model's row is missing in the data base."};
+        return Error{Code::kDataLoss, "A registered model's row is missing in the database."};
     RegisteredModel model;
     model.name = select.text(0);
     model.description = select.text(1);
@@ -147,7 +151,7 @@ Result<ModelVersion> load_version(sqlite::Connection& connection, std::int64_t v
                                 "model_versions WHERE version_row = ?"));
     TUNE_TRY(has_row, select.with(version_row).step());
     if (!has_row)
-        return Error{Code::kDataLoss, "A model version's row is missing in the data base."};
+        return Error{Code::kDataLoss, "A model version's row is missing in the database."};
     ModelVersion version;
     version.name = select.text(0);
     version.version = select.integer(1);

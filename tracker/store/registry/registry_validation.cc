@@ -1,3 +1,7 @@
+// MLflow's rules and sentences for names in the registry. Version numbers are read as Python's
+// int() reads them (white space, a sign, underscores between digits), because clients send what
+// they have.
+
 #include "tracker/store/registry/registry_validation.h"
 
 #include <algorithm>

@@ -14,7 +14,7 @@ namespace tune::tracker {
 
 inline constexpr std::size_t kRegistryTagValueCharsMax = 100'000;
 inline constexpr std::size_t kAliasCharsMax = 255;
-/// MLflow's SQLite schema says 500 and does not hold to it. Sources are judged on the writer
+/// MLflow's SQLite schema says 500 and does not hold to it. Sources are validated on the writer
 /// thread, so they are not as long as a body.
 inline constexpr std::size_t kModelSourceCharsMax = 4'096;
 

@@ -196,7 +196,7 @@ Result<Page<ModelVersion>> search_model_versions(sqlite::Connection& connection,
     page_query.from =
         is_of_name ? "model_versions m INDEXED BY model_versions_by_name" : "model_versions m";
     page_query.columns = columns_of(kSubject, keys, &version_attribute);
-    page_query.where = !is_of_name && picks(filter, "run_id") ? "+m.shelf" : "m.shelf";
+    page_query.where = !is_of_name && picks(filter, "run_id") ? "+m.visibility" : "m.visibility";
     page_query.where += prompts == Prompts::kHidden   ? " = 0 AND "
                         : prompts == Prompts::kMarked ? " = 1 AND "
                                                       : " IN (0, 1) AND ";

@@ -1,3 +1,8 @@
+// Deleting or restoring an experiment moves all its runs with it, as in MLflow, in one UPDATE; a
+// run that was deleted before keeps its own time of deletion. So cached runs are forgotten, and one
+// run of each chunk is noted as changed: the metric columns know where every run is, and a chunk is
+// read anew as a whole.
+
 #include "tracker/store/commands/validation.h"
 #include "tracker/store/metrics/metric_columns.h"
 #include "tracker/store/reads/read_experiments.h"

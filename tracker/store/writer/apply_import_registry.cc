@@ -6,8 +6,8 @@
 namespace tune::tracker {
 namespace {
 
-/// model_versions.shelf, as migrations/0003_registry.sql has it.
-enum class Shelf : std::int64_t { kFound = 0, kOfPrompt = 1, kDeleted = 2 };
+/// model_versions.visibility, as migrations/0003_registry.sql has it.
+enum class Visibility : std::int64_t { kFound = 0, kOfPrompt = 1, kDeleted = 2 };
 
 Result<void> erase(WriteContext& context, const char* sql, std::int64_t row) {
     TUNE_TRY(statement, context.connection.prepare(sql));
@@ -56,13 +56,14 @@ void bind_optional(sqlite::Statement& statement, int index,
 
 Result<void> insert_version(WriteContext& context, std::int64_t registered_row,
                             const RegisteredModel& model, const ModelVersion& version,
-                            Shelf shelf) {
-    TUNE_TRY(insert, context.connection.prepare(
-                         "INSERT INTO model_versions (registered_row, name, version, "
-                         "creation_time_ms, last_updated_time_ms, description, user_id, stage, "
-                         "source, storage_location, run_id, run_link, status, status_message, "
-                         "shelf) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, "
-                         "?14, ?15)"));
+                            Visibility visibility) {
+    TUNE_TRY(insert,
+             context.connection.prepare(
+                 "INSERT INTO model_versions (registered_row, name, version, "
+                 "creation_time_ms, last_updated_time_ms, description, user_id, stage, "
+                 "source, storage_location, run_id, run_link, status, status_message, "
+                 "visibility) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, "
+                 "?14, ?15)"));
     insert.with(registered_row, model.name, version.version, version.creation_time_ms,
                 version.last_updated_time_ms);
     bind_optional(insert, 6, version.description);
@@ -74,7 +75,7 @@ Result<void> insert_version(WriteContext& context, std::int64_t registered_row,
     bind_optional(insert, 12, version.run_link);
     insert.bind(13, static_cast<std::int64_t>(version.status));
     insert.bind(14, version.status_message);
-    insert.bind(15, static_cast<std::int64_t>(shelf));
+    insert.bind(15, static_cast<std::int64_t>(visibility));
     TUNE_TRY_VOID(insert.run());
     const std::int64_t row = context.connection.last_insert_row();
     for (const Tag& tag : version.tags) {
@@ -103,9 +104,9 @@ Result<Outcome> apply(WriteContext& context, ImportRegisteredModel& command) {
         prompt_versions += is_prompt(version.tags) ? 1 : 0;
     TUNE_TRY(row, insert_registered(context, command.model, prompt_versions));
     for (const ModelVersion& version : command.versions) {
-        Shelf shelf = prompt_versions > 0 ? Shelf::kOfPrompt : Shelf::kFound;
-        if (version.stage == ModelStage::kDeleted) shelf = Shelf::kDeleted;
-        TUNE_TRY_VOID(insert_version(context, row, command.model, version, shelf));
+        Visibility visibility = prompt_versions > 0 ? Visibility::kOfPrompt : Visibility::kFound;
+        if (version.stage == ModelStage::kDeleted) visibility = Visibility::kDeleted;
+        TUNE_TRY_VOID(insert_version(context, row, command.model, version, visibility));
     }
     return Outcome{};
 }

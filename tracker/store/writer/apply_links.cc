@@ -1,3 +1,7 @@
+// Links are sets: a dataset or model that is linked already changes nothing, so that a retried
+// request is harmless, and an event is raised only if something changed. Documents of other
+// libraries are plain puts and deletes of a key.
+
 #include "tracker/store/commands/validation.h"
 #include "tracker/store/writer/apply.h"
 

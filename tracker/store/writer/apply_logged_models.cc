@@ -1,3 +1,7 @@
+// Models that are deleted can still be written to, as in MLflow: only reads hide them. What a
+// command returns is read back within the same transaction, so the response is what the next read
+// gives.
+
 #include <cmath>
 
 #include "base/id.h"

@@ -1,3 +1,7 @@
+// The order in a batch is MLflow's: all checks before the first write, so that a refused batch
+// changes nothing. Params are write-once; a repeat of the same value is no error, which makes a
+// client's retry safe. Events carry only what is new.
+
 #include <nlohmann/json.hpp>
 #include <set>
 

@@ -1,3 +1,7 @@
+// A run's name and its tag mlflow.runName are one value in two places; settle_name and settle_tags
+// make them equal. A run whose place or start time changes, and a new one, is noted for the metric
+// columns: its row may have belonged to a purged run.
+
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/text/utf8.h"
@@ -56,7 +60,7 @@ Result<std::int64_t> insert_run(WriteContext& context, const RunInfo& info) {
     return context.connection.last_insert_row();
 }
 
-/// The tags with the run's name among them, cut to length, one a key.
+/// The tags with the run's name among them, cut to length, one per key.
 std::vector<Tag> settle_tags(std::vector<Tag> tags, const std::string& name) {
     tags.push_back({std::string(kRunNameTag), name});
     TextMap<std::size_t> places;

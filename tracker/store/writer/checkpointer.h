@@ -10,7 +10,7 @@
 
 namespace tune::tracker {
 
-/// Copies the write-ahead log into the data base on a thread of its own, so that no commit waits
+/// Copies the write-ahead log into the database on a thread of its own, so that no commit waits
 /// for it. Thread-safe.
 class Checkpointer {
 public:
@@ -23,7 +23,7 @@ public:
     void request();
     void stop();
 
-    /// Pages at the log's beginning that the last checkpoint left in the data base.
+    /// Pages at the log's beginning that the last checkpoint left in the database.
     [[nodiscard]] int copied_pages() const { return copied_pages_.load(); }
     /// The log has begun anew: nothing of it is copied.
     void log_restarted() { copied_pages_ = 0; }

@@ -1,3 +1,10 @@
+// Group commit. While one transaction is synced the next group gathers, so an fsync serves all that
+// wait, and a lone command never waits for company. A refused command changes nothing and the group
+// stays; a failure of SQLite itself rolls back, and each command is then tried in a transaction of
+// its own, so that one cannot fail its neighbours. Completions run only after the commit is on
+// disk, before the observers hear of it. Changes of the metric columns are announced before the
+// commit and ended after it, whether it succeeded or not (metric_columns.h).
+
 #include "tracker/store/writer/commit_thread.h"
 
 #include <algorithm>

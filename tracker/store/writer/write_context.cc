@@ -1,3 +1,7 @@
+// Caches of the writer thread. They hold only what the database holds, or what this transaction
+// will commit: forget() drops everything after a rollback, because a cached row or key of a
+// transaction that never happened would be used by the next one.
+
 #include "tracker/store/writer/write_context.h"
 
 #include <utility>

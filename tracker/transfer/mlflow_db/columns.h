@@ -11,7 +11,7 @@
 
 namespace tune::tracker {
 
-/// The tables of a data base and their columns, by which MLflow's schemas of many versions are
+/// The tables of a database and their columns, by which MLflow's schemas of many versions are
 /// read: a column that a version does not have yet reads as NULL. Views, virtual tables and
 /// computed columns, whose values the file itself would make up, are as if they were not there.
 class Columns {

@@ -1,3 +1,8 @@
+// Reads any schema of MLflow by the columns that it has, not by its version number. The file is
+// never written: without a log or journal beside it, it is opened as immutable; with one, SQLite
+// must take locks to see all of it. All its texts are untrusted input; sizes of values are bounded
+// by the connection.
+
 #include "tracker/transfer/mlflow_db/mlflow_db_source.h"
 
 #include <sys/stat.h>
@@ -431,7 +436,7 @@ Result<bool> read_header(const fs::path& file) {
         begin != std::string_view("SQLite format 3\0", 16))
         return Error{Code::kInvalidParameterValue,
                      "'" + file.string() +
-                         "' is not an SQLite data base; name an mlflow.db, an mlruns folder, or "
+                         "' is not an SQLite database; name an mlflow.db, an mlruns folder, or "
                          "the http:// address of a server."};
     return header[18] == 2;
 }
@@ -440,11 +445,12 @@ Result<bool> read_header(const fs::path& file) {
 Result<sqlite::Access> choose_access(const fs::path& file) {
     TUNE_TRY(is_wal, read_header(file));
     if (is_file_with_bytes(file.string() + "-journal"))
-        return Error{Code::kResourceConflict,
-                     "'" + file.string() +
-                         "-journal' holds a write that is going on or was broken off. Wait for the "
-                         "server that uses the data base, or let MLflow open it once, then import "
-                         "again."};
+        return Error{
+            Code::kResourceConflict,
+            "'" + file.string() +
+                "-journal' holds a write that is under way or was interrupted. Wait for the "
+                "server that uses the database, or let MLflow open it once, then import "
+                "again."};
     if (!is_wal) return sqlite::Access::kReadOnly;
     return is_file_with_bytes(file.string() + "-wal") ? sqlite::Access::kReadOnly
                                                       : sqlite::Access::kReadImmutable;
@@ -477,8 +483,8 @@ Result<std::unique_ptr<Source>> open_mlflow_db(MlflowDbOptions options) {
           std::pair{"runs", "run_uuid"}, std::pair{"runs", "experiment_id"}})
         if (!columns.has(table, column))
             return Error{Code::kInvalidParameterValue,
-                         "'" + file.string() + "' is not a data base of MLflow: it has no " +
-                             table + "." + column + "."};
+                         "'" + file.string() + "' is not a database of MLflow: it has no " + table +
+                             "." + column + "."};
     LocalFiles files(file.parent_path());
     for (const fs::path& root : options.artifact_roots) files.allow(root, true);
     files.allow(file.parent_path() / "mlartifacts", true);

@@ -20,9 +20,9 @@ struct MlflowDbOptions {
 };
 
 /// Opens it for reading only; takes SQLite's read lock for one run at a time, so that a server of
-/// MLflow that uses the file can go on. Errors: kResourceDoesNotExist; kInvalidParameterValue for
-/// what is not MLflow's; kDataLoss for a damaged file; kResourceConflict when a write was broken
-/// off in it.
+/// MLflow that uses the file can keep working. Errors: kResourceDoesNotExist;
+/// kInvalidParameterValue for what is not MLflow's; kDataLoss for a damaged file; kResourceConflict
+/// when a write was broken off in it.
 [[nodiscard]] Result<std::unique_ptr<Source>> open_mlflow_db(MlflowDbOptions options);
 
 }  // namespace tune::tracker

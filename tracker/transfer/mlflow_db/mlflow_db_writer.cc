@@ -1,3 +1,7 @@
+// Rows are written as MLflow's own code writes them, since MLflow checks nothing when it opens the
+// file: NULL where it keeps NULL. Where MLflow draws random ids (datasets, edges) ours follow from
+// the contents, so that two exports of one store are equal.
+
 #include "tracker/transfer/mlflow_db/mlflow_db_writer.h"
 
 #include <fcntl.h>

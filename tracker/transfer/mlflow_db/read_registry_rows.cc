@@ -1,3 +1,6 @@
+// Registry tables gained workspaces and columns over MLflow's versions. A model's rows are those of
+// the first workspace that has its name; a column that is missing reads as empty.
+
 #include "tracker/transfer/mlflow_db/read_registry_rows.h"
 
 #include <optional>

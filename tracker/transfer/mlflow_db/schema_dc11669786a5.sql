@@ -1,4 +1,4 @@
--- The tables of MLflow 3.17.2's data base, head dc11669786a5, as MLflow itself creates them: MLflow checks nothing but
+-- The tables of MLflow 3.17.2's database, head dc11669786a5, as MLflow itself creates them: MLflow checks nothing but
 -- the head, and then uses any of them. The export fills those of experiments, runs, datasets, logged models and the
 -- registry; the others are made empty. `-- @indexes` separates what is made after the rows, so that they are sorted once.
 

@@ -1,3 +1,7 @@
+// A folder from elsewhere is untrusted input. Every path is opened relative to the root without
+// following a link (open_rooted), and sizes and depths are bounded. What is neither a file nor a
+// folder is not read but counted, so that the report of an import can name it.
+
 #include "tracker/transfer/source/file_tree.h"
 
 #include <fcntl.h>
@@ -38,7 +42,7 @@ Result<FileTree> FileTree::open(const std::filesystem::path& root) {
 
 Result<std::vector<std::string>> FileTree::folders_in(const std::string& folder) {
     std::vector<std::string> folders;
-    const UniqueFd opened = open_beneath(root_.get(), folder, O_RDONLY | O_DIRECTORY);
+    const UniqueFd opened = open_rooted(root_.get(), folder, O_RDONLY | O_DIRECTORY);
     if (!opened) {
         if (is_missing(errno)) return folders;
         return at(folder, std::strerror(errno), Code::kInternalError);
@@ -58,7 +62,7 @@ Result<std::vector<std::string>> FileTree::folders_in(const std::string& folder)
 
 Result<void> FileTree::collect(const std::string& folder, const std::string& prefix, int depth,
                                std::vector<std::string>& paths) {
-    const UniqueFd opened = open_beneath(root_.get(), folder, O_RDONLY | O_DIRECTORY);
+    const UniqueFd opened = open_rooted(root_.get(), folder, O_RDONLY | O_DIRECTORY);
     if (!opened) {
         if (is_missing(errno)) return {};
         return at(folder, std::strerror(errno), Code::kInternalError);
@@ -79,7 +83,7 @@ Result<void> FileTree::collect(const std::string& folder, const std::string& pre
     return {};
 }
 
-Result<std::vector<std::string>> FileTree::files_beneath(const std::string& folder) {
+Result<std::vector<std::string>> FileTree::files_in_tree(const std::string& folder) {
     std::vector<std::string> paths;
     TUNE_TRY_VOID(collect(folder, "", 0, paths));
     std::sort(paths.begin(), paths.end());
@@ -87,11 +91,11 @@ Result<std::vector<std::string>> FileTree::files_beneath(const std::string& fold
 }
 
 bool FileTree::has_file(const std::string& path) const {
-    return static_cast<bool>(open_beneath(root_.get(), path, O_PATH));
+    return static_cast<bool>(open_rooted(root_.get(), path, O_PATH));
 }
 
 Result<UniqueFd> FileTree::open_file(const std::string& path) const {
-    UniqueFd file = open_beneath(root_.get(), path, O_RDONLY | O_NONBLOCK);
+    UniqueFd file = open_rooted(root_.get(), path, O_RDONLY | O_NONBLOCK);
     if (!file)
         return at(path, std::strerror(errno),
                   is_missing(errno) ? Code::kDataLoss : Code::kInternalError);
@@ -150,7 +154,7 @@ Result<void> FileTree::for_each_line(const std::string& path, std::size_t line_b
 }
 
 std::string FileTree::stamp(const std::string& path) const {
-    const UniqueFd file = open_beneath(root_.get(), path, O_PATH);
+    const UniqueFd file = open_rooted(root_.get(), path, O_PATH);
     struct stat status {};
     if (!file || ::fstat(file.get(), &status) != 0) return {};
     return std::to_string(status.st_size) + " " + std::to_string(status.st_mtim.tv_sec) + "." +

@@ -1,5 +1,5 @@
 #pragma once
-// Small files beneath one folder that somebody else wrote: links are not followed, sizes are
+// Small files under one folder that somebody else wrote: links are not followed, sizes are
 // bounded.
 
 #include <filesystem>
@@ -21,8 +21,8 @@ public:
 
     /// Names of the folders in `folder`, sorted; empty when it is missing.
     [[nodiscard]] Result<std::vector<std::string>> folders_in(const std::string& folder);
-    /// Paths of all files beneath `folder`, relative to it, sorted.
-    [[nodiscard]] Result<std::vector<std::string>> files_beneath(const std::string& folder);
+    /// Paths of all files under `folder`, relative to it, sorted.
+    [[nodiscard]] Result<std::vector<std::string>> files_in_tree(const std::string& folder);
     [[nodiscard]] bool has_file(const std::string& path) const;
     [[nodiscard]] Result<std::string> read(const std::string& path, std::size_t bytes_max) const;
     /// Calls `visit` with each line, without its end; lines may be at most `line_bytes_max` long.

@@ -1,3 +1,6 @@
+// meta.yaml files are flat maps. They are read by the parser's events, without a tree; anchors and
+// aliases are refused as they come, so no document can expand beyond its own size.
+
 #include "tracker/transfer/source/flat_yaml.h"
 
 #include <yaml-cpp/eventhandler.h>
@@ -128,8 +131,8 @@ Result<FlatYaml> read_flat_yaml(const std::string& text) {
         if (!parser.HandleNextDocument(reader)) return Error{Code::kDataLoss, "the file is empty"};
     } catch (const Refusal& refusal) {
         return at(refusal.mark, refusal.text);
-    } catch (const YAML::Exception& fault) {
-        return at(fault.mark, fault.msg);
+    } catch (const YAML::Exception& error) {
+        return at(error.mark, error.msg);
     }
     return std::move(reader.fields);
 }

@@ -1,3 +1,7 @@
+// A URI in a foreign database may name any folder of this machine. Only what lies in a folder that
+// the user allowed is read; the path is relative to that folder and is opened without links, so
+// neither `..` nor a link leads out.
+
 #include "tracker/transfer/source/local_files.h"
 
 #include <fcntl.h>
@@ -31,7 +35,7 @@ bool leads_up(const std::filesystem::path& path) {
     return false;
 }
 
-/// The files of a folder and of those beneath it.
+/// The files of a folder and of those under it.
 Result<void> collect(int folder, const std::string& prefix, int depth, SourceFiles& out) {
     TUNE_TRY(names, names_in(folder));
     for (const std::string& name : names) {
@@ -47,7 +51,7 @@ Result<void> collect(int folder, const std::string& prefix, int depth, SourceFil
         } else if (!S_ISDIR(status.st_mode) || depth >= static_cast<int>(kArtifactDepthMax)) {
             out.left_out.push_back(path);
         } else {
-            const UniqueFd below = open_beneath(folder, name, O_RDONLY | O_DIRECTORY);
+            const UniqueFd below = open_rooted(folder, name, O_RDONLY | O_DIRECTORY);
             if (!below) return disk_error(path, errno);
             TUNE_TRY_VOID(collect(below.get(), path, depth + 1, out));
         }
@@ -70,7 +74,7 @@ LocalFiles::Found LocalFiles::find(std::string_view uri) const {
         std::string_view path = uri.substr(kProxied.size());
         // mlflow-artifacts://host/path names a server; its root is the one that we were given.
         if (path.starts_with('/')) path = path.substr(std::min(path.find('/', 1), path.size()));
-        const std::filesystem::path beneath =
+        const std::filesystem::path relative =
             std::filesystem::path(path).relative_path().lexically_normal();
         if (leads_up(path)) return {SourceFiles::Place::kOutside, nullptr, {}};
         const Root* first = nullptr;
@@ -78,11 +82,11 @@ LocalFiles::Found LocalFiles::find(std::string_view uri) const {
             if (!root.is_proxied) continue;
             if (first == nullptr) first = &root;
             std::error_code ignored;
-            if (std::filesystem::is_directory(root.path / beneath, ignored))
-                return {SourceFiles::Place::kHere, &root, beneath.string()};
+            if (std::filesystem::is_directory(root.path / relative, ignored))
+                return {SourceFiles::Place::kHere, &root, relative.string()};
         }
         if (first == nullptr) return {SourceFiles::Place::kOutside, nullptr, {}};
-        return {SourceFiles::Place::kHere, first, beneath.string()};
+        return {SourceFiles::Place::kHere, first, relative.string()};
     }
     if (!scheme.empty() && scheme != "file") return {SourceFiles::Place::kElsewhere, nullptr, {}};
     std::filesystem::path path(uri);
@@ -95,9 +99,9 @@ LocalFiles::Found LocalFiles::find(std::string_view uri) const {
     if (path.is_relative()) path = relative_to_ / path;
     path = path.lexically_normal();
     for (const Root& root : roots_) {
-        const std::filesystem::path beneath = path.lexically_relative(root.path);
-        if (!beneath.empty() && !leads_up(beneath))
-            return {SourceFiles::Place::kHere, &root, beneath.string()};
+        const std::filesystem::path relative = path.lexically_relative(root.path);
+        if (!relative.empty() && !leads_up(relative))
+            return {SourceFiles::Place::kHere, &root, relative.string()};
     }
     return {SourceFiles::Place::kOutside, nullptr, {}};
 }
@@ -105,9 +109,9 @@ LocalFiles::Found LocalFiles::find(std::string_view uri) const {
 Result<UniqueFd> LocalFiles::open_folder(const Found& found) const {
     const UniqueFd root(::open(found.root->path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!root) return disk_error(found.root->path.string(), errno);
-    const std::string beneath = found.beneath.empty() ? "." : found.beneath;
-    UniqueFd folder = open_beneath(root.get(), beneath, O_RDONLY | O_DIRECTORY);
-    if (!folder && !is_missing(errno)) return disk_error(found.beneath, errno);
+    const std::string relative = found.relative.empty() ? "." : found.relative;
+    UniqueFd folder = open_rooted(root.get(), relative, O_RDONLY | O_DIRECTORY);
+    if (!folder && !is_missing(errno)) return disk_error(found.relative, errno);
     return folder;
 }
 
@@ -127,7 +131,7 @@ Result<UniqueFd> LocalFiles::open(std::string_view uri, const SourceFile& file) 
     if (found.root == nullptr)
         return Error{Code::kPermissionDenied, "artifacts outside of the allowed folders"};
     TUNE_TRY(folder, open_folder(found));
-    UniqueFd opened = open_beneath(folder.get(), file.path, O_RDONLY | O_NONBLOCK);
+    UniqueFd opened = open_rooted(folder.get(), file.path, O_RDONLY | O_NONBLOCK);
     if (!opened) return disk_error(file.path, errno);
     struct stat status {};
     if (::fstat(opened.get(), &status) != 0 || !S_ISREG(status.st_mode))

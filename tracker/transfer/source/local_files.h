@@ -1,6 +1,6 @@
 #pragma once
-// Artifacts that lie in folders of this machine, opened beneath the folders that the user allowed:
-// a data base from elsewhere may say that a run's artifacts are in /etc.
+// Artifacts that lie in folders of this machine, opened under the folders that the user allowed:
+// a database from elsewhere may say that a run's artifacts are in /etc.
 
 #include <filesystem>
 #include <string>
@@ -19,7 +19,7 @@ public:
     /// `relative_to`: what a relative path is meant to begin at.
     explicit LocalFiles(std::filesystem::path relative_to) : relative_to_(std::move(relative_to)) {}
 
-    /// Files beneath `folder` may be read; `is_proxied`: it is also where a server kept
+    /// Files under `folder` may be read; `is_proxied`: it is also where a server kept
     /// "mlflow-artifacts:/...". A folder that is missing is left out.
     void allow(const std::filesystem::path& folder, bool is_proxied);
 
@@ -33,11 +33,11 @@ private:
         std::filesystem::path path;  // absolute, without links
         bool is_proxied = false;
     };
-    /// A folder as a root and a path beneath it.
+    /// A folder as a root and a path under it.
     struct Found {
         SourceFiles::Place place = SourceFiles::Place::kHere;
         const Root* root = nullptr;
-        std::string beneath;
+        std::string relative;
     };
     [[nodiscard]] Found find(std::string_view uri) const;
     [[nodiscard]] Result<UniqueFd> open_folder(const Found& found) const;

@@ -1,3 +1,8 @@
+// MLflow's file store: folders per experiment and run, a file per metric, param and tag. Paths in
+// meta.yaml are those of the machine that wrote it, so artifacts are looked for by their place
+// relative to the run. A line of a metric file that is not 'timestamp value step' is an error that
+// names file and line: nothing is dropped without a word.
+
 #include "tracker/transfer/source/mlruns_source.h"
 
 #include <algorithm>
@@ -123,7 +128,7 @@ Result<std::string> MlrunsSource::text_file(const std::string& path) {
 
 template <class Item>
 Result<void> MlrunsSource::read_pairs(const std::string& folder, std::vector<Item>& items) {
-    TUNE_TRY(paths, tree_.files_beneath(folder));
+    TUNE_TRY(paths, tree_.files_in_tree(folder));
     for (const std::string& path : paths) {
         TUNE_TRY(value, text_file(folder + "/" + path));
         items.push_back({clean(path), std::move(value)});
@@ -232,7 +237,7 @@ Result<SourceRun> MlrunsSource::read_run(ExperimentId experiment, const std::str
     TUNE_TRY_VOID(read_inputs(parent, folder, source.run));
     TUNE_TRY_VOID(read_outputs(folder, source.run));
     run_folder_ = folder;
-    TUNE_TRY(files, tree_.files_beneath(folder + "/metrics"));
+    TUNE_TRY(files, tree_.files_in_tree(folder + "/metrics"));
     metric_files_ = std::move(files);
     for (const std::string& file : metric_files_)
         source.history_stamp += file + "\n" + tree_.stamp(folder + "/metrics/" + file) + "\n";
@@ -346,11 +351,11 @@ Result<SourceModel> MlrunsSource::read_model(ExperimentId experiment, const std:
     return source;
 }
 
-/// One row a (key, time, step, run), as in every data base of MLflow; of several the last wins.
+/// One row a (key, time, step, run), as in every database of MLflow; of several the last wins.
 Result<void> MlrunsSource::read_model_metrics(const std::string& folder, LoggedModel& model) {
     using Key = std::tuple<std::string, std::int64_t, std::int64_t, std::string>;
     std::map<Key, Metric> rows;
-    TUNE_TRY(files, tree_.files_beneath(folder));
+    TUNE_TRY(files, tree_.files_in_tree(folder));
     for (const std::string& file : files) {
         const auto take = [&](std::string_view line, std::int64_t number) -> Result<void> {
             const std::vector<std::string_view> fields = fields_of(line);

@@ -1,3 +1,8 @@
+// protobuf's JSON leaves out what is empty and zero, and writes 64-bit integers as text; other
+// servers write numbers, so both are read. What is absent reads as empty; an experiment without an
+// id or a metric's value that is no number is an error, so that a proxy's login page is never taken
+// for an empty record.
+
 #include "tracker/transfer/source/remote_json.h"
 
 #include <cmath>

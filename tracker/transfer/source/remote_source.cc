@@ -1,3 +1,7 @@
+// Everything comes in pages through searches that any server of MLflow has; a route that an older
+// server lacks means that it has none of these records. Histories come by get-history, whose pages
+// are complete, not by the sampled bulk route.
+
 #include "tracker/transfer/source/remote_source.h"
 
 #include <cmath>
@@ -96,7 +100,7 @@ Result<SourceContents> RemoteSource::read_contents() {
                          {{"max_results", kExperimentsPage}, {"view_type", "ALL"}}, "experiments",
                          take));
     contents.notes.emplace_back(
-        "a server does not tell when a run was deleted, nor of deleted logged models; traces are "
+        "a server does not report when a run was deleted, nor deleted logged models; traces are "
         "not moved");
     for (const Experiment& experiment : contents.experiments) {
         TUNE_TRY(runs, list_runs(experiment.experiment_id));

@@ -57,7 +57,7 @@ struct ArtifactOwner {
 };
 
 struct SourceFile {
-    std::string path;  // beneath the owner's folder
+    std::string path;  // under the owner's folder
     std::uint64_t size_bytes = 0;
 };
 
@@ -81,7 +81,7 @@ struct LeftBehind {
 struct SourceContents {
     std::vector<Experiment> experiments;  // deleted ones too
     std::int64_t run_count = 0;
-    /// What tune has no place for, or what the source does not tell.
+    /// What tune has no place for, or what the source does not report.
     std::vector<LeftBehind> left_behind;
     std::vector<std::string> notes;
 };

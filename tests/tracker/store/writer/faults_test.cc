@@ -115,7 +115,7 @@ TEST_F(FaultsTest, AForeignDatabaseIsRefused) {
     }
     EXPECT_EQ(open_error(other.path()),
               "INVALID_STATE: '" + path +
-                  "' is a data base of another program (table 'theirs'); choose another data "
+                  "' is a database of another program (table 'theirs'); choose another data "
                   "directory.");
 }
 
@@ -124,7 +124,7 @@ TEST_F(FaultsTest, AFileThatIsNoDatabaseIsRefused) {
     std::ofstream(other.path() / "tune.db") << std::string(10'000, 'x');
     const std::string error = open_error(other.path());
     EXPECT_TRUE(error.starts_with("DATA_LOSS: '" + (other.path() / "tune.db").string() +
-                                  "' is damaged or not a data base"))
+                                  "' is damaged or not a database"))
         << error;
 }
 

@@ -1,4 +1,4 @@
-#include "tracker/http/answer.h"
+#include "tracker/http/responder.h"
 
 #include <atomic>
 
@@ -18,14 +18,16 @@ void compress(Response& response) {
     response.headers.emplace_back("Vary", "Accept-Encoding");
 }
 
-struct PendingAnswer {
-    PendingAnswer(std::shared_ptr<AnswerTarget> answer_target, std::shared_ptr<Worker> on_worker,
-                  AnswerOptions answer_options)
-        : target(std::move(answer_target)), worker(std::move(on_worker)), options(answer_options) {}
-    PendingAnswer(const PendingAnswer&) = delete;
-    PendingAnswer& operator=(const PendingAnswer&) = delete;
+struct PendingResponse {
+    PendingResponse(std::shared_ptr<ResponseTarget> response_target,
+                    std::shared_ptr<Worker> on_worker, ResponderOptions responder_options)
+        : target(std::move(response_target)),
+          worker(std::move(on_worker)),
+          options(responder_options) {}
+    PendingResponse(const PendingResponse&) = delete;
+    PendingResponse& operator=(const PendingResponse&) = delete;
 
-    ~PendingAnswer() {
+    ~PendingResponse() {
         if (!given.exchange(true))
             send(error_response({Code::kInternalError, "The request was dropped unanswered."}));
     }
@@ -42,19 +44,19 @@ struct PendingAnswer {
         });
     }
 
-    std::shared_ptr<AnswerTarget> target;
+    std::shared_ptr<ResponseTarget> target;
     std::shared_ptr<Worker> worker;
-    AnswerOptions options;
+    ResponderOptions options;
     std::atomic<bool> given{false};
 };
 
 }  // namespace
 
-Responder responder_to(std::shared_ptr<AnswerTarget> target, std::shared_ptr<Worker> worker,
-                       AnswerOptions options) {
-    return
-        [pending = std::make_shared<PendingAnswer>(std::move(target), std::move(worker), options)](
-            Response response) { pending->give(std::move(response)); };
+Responder responder_to(std::shared_ptr<ResponseTarget> target, std::shared_ptr<Worker> worker,
+                       ResponderOptions options) {
+    return [pending =
+                std::make_shared<PendingResponse>(std::move(target), std::move(worker), options)](
+               Response response) { pending->give(std::move(response)); };
 }
 
 }  // namespace tune::tracker

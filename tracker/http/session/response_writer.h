@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "tracker/http/file_sender.h"
-#include "tracker/http/session_events.h"
-#include "tracker/http/session_limits.h"
+#include "tracker/http/session/session_events.h"
+#include "tracker/http/session/session_limits.h"
 #include "tracker/http/worker.h"
 
 namespace tune::tracker {

@@ -3,7 +3,7 @@
 // other connections have their turn; what must be read from the disk is sent by a pool thread on a
 // second descriptor of the socket, since this one may be closed meanwhile.
 
-#include "tracker/http/response_writer.h"
+#include "tracker/http/session/response_writer.h"
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>

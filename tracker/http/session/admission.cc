@@ -1,4 +1,4 @@
-#include "tracker/http/admission.h"
+#include "tracker/http/session/admission.h"
 
 namespace tune::tracker {
 namespace {

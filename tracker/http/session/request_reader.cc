@@ -6,10 +6,11 @@
 // A refused request with a small body is read to its end, so that the connection lives on; any
 // other refusal closes it, after lingering (session_limits.h).
 
-#include "tracker/http/request_reader.h"
+#include "tracker/http/session/request_reader.h"
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
+#include <span>
 #include <utility>
 
 #include "tracker/http/protocol/response_head.h"
@@ -27,8 +28,7 @@ RequestReader::RequestReader(tcp::socket& socket, std::shared_ptr<Worker> worker
       context_(std::move(context)),
       endpoints_(endpoints),
       session_(session),
-      parser_(context_->options.header_bytes_max),
-      input_(kReadBytes) {}
+      parser_(context_->options.header_bytes_max) {}
 
 void RequestReader::start() {
     state_ = State::kReading;
@@ -39,11 +39,11 @@ void RequestReader::start() {
 
 void RequestReader::start_next() {
     release_budget();
-    shrink_input();
+    input_.shrink();
     request_.reset();
     admission_ = {};
     parser_.reset();
-    if (input_begin_ == input_end_) return start();
+    if (input_.pending().empty()) return start();
     state_ = State::kReading;
     extend_deadline();
     parse();
@@ -57,7 +57,7 @@ void RequestReader::linger() {
 
 void RequestReader::drop_input() {
     deadline_ms_ = std::min(Worker::now_ms() + kLinger_ms, linger_end_ms_);
-    input_begin_ = input_end_ = 0;
+    input_.drop_pending();
     read();
 }
 
@@ -79,43 +79,23 @@ void RequestReader::extend_deadline() {
 // --- bytes ---------------------------------------------------------------------------------------
 
 void RequestReader::read() {
-    if (input_begin_ == input_end_) {
-        input_begin_ = input_end_ = 0;
-    } else if (input_begin_ > 0 && input_end_ == input_.size()) {
-        std::copy(input_.begin() + static_cast<std::ptrdiff_t>(input_begin_),
-                  input_.begin() + static_cast<std::ptrdiff_t>(input_end_), input_.begin());
-        input_end_ -= input_begin_;
-        input_begin_ = 0;
-    }
-    // Headers are limited by the parser, bodies leave the buffer as they come: doubling ends soon.
-    if (input_end_ == input_.size()) input_.resize(input_.size() * 2);
-    if (parser_.has_body() && last_read_was_full_) grow_input();
-    offered_bytes_ = input_.size() - input_end_;
-    socket_.async_read_some(boost::asio::buffer(input_.data() + input_end_, offered_bytes_),
+    if (parser_.has_body() && input_.was_filled()) grow_input();
+    const std::span<char> room = input_.room();
+    socket_.async_read_some(boost::asio::buffer(room.data(), room.size()),
                             [this, self = session_.keep_alive()](
                                 const error_code& ec, std::size_t count) { on_read(ec, count); });
 }
 
 /// A client that sends faster than it is read gets a larger buffer.
 void RequestReader::grow_input() {
-    if (input_.size() < kBodyReadBytes) return input_.resize(kBodyReadBytes);
+    if (input_.size() < kBodyReadBytes) return input_.grow(kBodyReadBytes);
     if (has_large_buffer_ || input_.size() >= kTransferBytes) return;
     has_large_buffer_ = context_->take_large_buffer();
-    if (has_large_buffer_) input_.resize(kTransferBytes);
-}
-
-/// Back to the first buffer; what the client has sent ahead moves along.
-void RequestReader::shrink_input() {
-    if (input_.size() == kReadBytes) return;
-    std::vector<char> rest(pending_input().begin(), pending_input().end());
-    input_begin_ = 0;
-    input_end_ = rest.size();
-    rest.resize(std::max(rest.size(), kReadBytes));
-    input_ = std::move(rest);
+    if (has_large_buffer_) input_.grow(kTransferBytes);
 }
 
 void RequestReader::on_read(const error_code& ec, std::size_t count) {
-    last_read_was_full_ = count == offered_bytes_;
+    input_.add(count);
     if (state_ == State::kLingering && !ec) return drop_input();
     if (state_ != State::kReading) {
         if (state_ == State::kLingering) session_.on_broken();
@@ -123,7 +103,6 @@ void RequestReader::on_read(const error_code& ec, std::size_t count) {
     }
     if (ec) return session_.on_broken();  // also in the middle of a request, which is then dropped
     if (!parser_.started()) extend_deadline();
-    input_end_ += count;
     parse();
 }
 
@@ -131,8 +110,8 @@ void RequestReader::on_read(const error_code& ec, std::size_t count) {
 void RequestReader::parse() {
     for (;;) {
         std::size_t consumed = 0;
-        const RequestParser::Progress progress = parser_.feed(pending_input(), consumed);
-        input_begin_ += consumed;
+        const RequestParser::Progress progress = parser_.feed(input_.pending(), consumed);
+        input_.consume(consumed);
         switch (progress) {
             case RequestParser::Progress::kNeedMore: return read();
             case RequestParser::Progress::kHeader:
@@ -142,8 +121,8 @@ void RequestReader::parse() {
                 if (!on_chunk()) return;
                 break;
             case RequestParser::Progress::kDone: return on_whole();
-            case RequestParser::Progress::kFault:
-                return refuse(fault_response(parser_.fault_status(), parser_.fault_text()));
+            case RequestParser::Progress::kError:
+                return refuse(parse_error_response(parser_.error_status(), parser_.error_text()));
         }
     }
 }

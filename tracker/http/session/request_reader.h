@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
-#include <vector>
 
-#include "tracker/http/admission.h"
 #include "tracker/http/protocol/request_parser.h"
-#include "tracker/http/session_events.h"
-#include "tracker/http/session_limits.h"
+#include "tracker/http/session/admission.h"
+#include "tracker/http/session/input_buffer.h"
+#include "tracker/http/session/session_events.h"
+#include "tracker/http/session/session_limits.h"
 #include "tracker/http/worker.h"
 
 namespace tune::tracker {
@@ -79,11 +79,7 @@ private:
     void refuse(Response response);
     [[nodiscard]] bool body_is_small() const;
     void grow_input();
-    void shrink_input();
     void extend_deadline();
-    [[nodiscard]] std::string_view pending_input() const {
-        return {input_.data() + input_begin_, input_end_ - input_begin_};
-    }
 
     boost::asio::ip::tcp::socket& socket_;
     const std::shared_ptr<Worker> worker_;
@@ -92,11 +88,7 @@ private:
     SessionEvents& session_;
     RequestParser parser_;
 
-    std::vector<char> input_;
-    std::size_t input_begin_ = 0;
-    std::size_t input_end_ = 0;
-    std::size_t offered_bytes_ = 0;
-    bool last_read_was_full_ = false;
+    InputBuffer input_;
     bool has_large_buffer_ = false;
 
     State state_ = State::kStopped;

@@ -6,19 +6,19 @@
 // client that pipelines without reading is held back by the kernel. A response that becomes a
 // stream takes the socket out of the session, which ends there; the connection stays counted.
 
-#include "tracker/http/session.h"
+#include "tracker/http/session/session.h"
 
 #include <boost/asio/buffer.hpp>
 #include <chrono>
 
 #include "tracker/api/ui/event_hub.h"
-#include "tracker/http/answer.h"
 #include "tracker/http/body_stream.h"
 #include "tracker/http/event_stream.h"
 #include "tracker/http/protocol/content_coding.h"
 #include "tracker/http/protocol/response_head.h"
-#include "tracker/http/request_reader.h"
-#include "tracker/http/response_writer.h"
+#include "tracker/http/responder.h"
+#include "tracker/http/session/request_reader.h"
+#include "tracker/http/session/response_writer.h"
 
 namespace tune::tracker {
 namespace {
@@ -56,7 +56,7 @@ Response too_slow(int timeout_ms) {
 }
 
 class Session final : public Connection,
-                      public AnswerTarget,
+                      public ResponseTarget,
                       public SessionEvents,
                       public std::enable_shared_from_this<Session> {
 public:
@@ -120,7 +120,7 @@ void Session::tick(std::int64_t now_ms) {
         state_ == State::kWriting ? writer_.deadline_ms() : reader_.deadline_ms();
     if (now_ms < deadline_ms) return;
     if (!reader_.is_receiving()) return close();
-    // A request that does not come to its end (slow loris). The pending read must not go on.
+    // A request that does not come to its end (slow loris). The pending read must end too.
     reader_.cancel();
     reader_.stop();
     on_refused(too_slow(context_->options.request_timeout_ms));
@@ -156,7 +156,7 @@ void Session::on_request() {
 }
 
 Responder Session::make_responder() {
-    AnswerOptions options;
+    ResponderOptions options;
     options.may_compress = (!endpoints_.is_loopback || context_->options.compress_for_loopback) &&
                            accepts_gzip(request()->header("Accept-Encoding"));
     return responder_to(shared_from_this(), worker_, options);
