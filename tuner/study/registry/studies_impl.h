@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tuner/study/journal/journal.h"
+#include "tuner/study/registry/attempt_credentials.h"
 #include "tuner/study/registry/studies.h"
 
 namespace tune::tuner {
@@ -88,6 +89,7 @@ public:
     void tick();
     Result<void> read(std::string_view name, const std::function<void(const Study&)>& read) const;
     void read_all(const std::function<void(const Study&)>& read) const;
+    [[nodiscard]] const AttemptCredentials& credentials() const { return credentials_; }
 
 private:
     struct TrialRef {
@@ -171,6 +173,9 @@ private:
     Study* next_study(std::int64_t now_ms) const;
     bool grant(Turn& turn, LeasePoll& poll);
     bool repeat_grant(Turn& turn, LeasePoll& poll);
+    void give_leases(Turn& turn, LeasePoll& poll, const std::vector<TrialRef>& started);
+    [[nodiscard]] static std::string issue_token(const Study& study, Trial& trial,
+                                                 const LeaseRequest& request);
     void wake_leases(Turn& turn);
     void drop_lease_polls(Turn& turn, const std::string& agent_id);
     void direct(Turn& turn, Study& study, Trial& trial, Action action, std::string reason);
@@ -233,6 +238,7 @@ private:
     std::map<std::string, std::string, std::less<>> unreadable_;
     std::vector<std::unique_ptr<Study>> refused_;  // never reached the disk; writes still name them
     std::unordered_map<std::string_view, TrialRef> by_run_;  // keys lie in the trials
+    AttemptCredentials credentials_;
     std::map<std::string, Agent> agents_;
     std::list<LeasePoll> lease_polls_;
     std::list<HeartbeatPoll> heartbeat_polls_;

@@ -43,6 +43,8 @@ struct Holder {
     std::string request_id = {};  ///< of the lease or ask that started the attempt
     std::int64_t ttl_ms = 0;      ///< 0: the lease has no end
     std::int64_t expires_ms = 0;  ///< monotonic clock
+    /// SHA-256 of the attempt's credential in hex digits; empty: it has none.
+    std::string credential_hash = {};
 };
 
 /// What exists only while a trial is queued or running, and is rebuilt after a restart.
@@ -59,6 +61,7 @@ struct TrialProgress {
     Holder holder;                       ///< running only
     std::optional<Directive> directive;  ///< what the agent is to do with the attempt
     bool directive_told = false;         ///< it stood in a reply already
+    bool is_unheard = false;             ///< it has a credential, and no request has come with it
     bool ending = false;  ///< its end was reported and waits for the metrics before it to be seen
     std::vector<std::string> other_metrics;  ///< names that arrived besides those measured; a few
     double cost = 0;                         ///< the greatest value of the budget's cost metric

@@ -154,7 +154,8 @@ void ServerLink::lease_loop() {
 }
 
 void ServerLink::ask_for_leases(int free_slots) {
-    const tuner::LeaseRequest request{random_hex(16), free_slots, kLeaseWait_ms};
+    const tuner::LeaseRequest request{random_hex(16), free_slots, kLeaseWait_ms,
+                                      trials_take_tokens()};
     const Json body = tuner::to_json(request);
     const std::string where = path("lease");
     while (true) {
