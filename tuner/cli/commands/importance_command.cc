@@ -13,6 +13,7 @@
 #include "tuner/cli/terminal/wait_line.h"
 #include "tuner/importance/fanova.h"
 #include "tuner/importance/ped_anova.h"
+#include "tuner/plots/plots.h"
 
 namespace tune::cli {
 namespace {
