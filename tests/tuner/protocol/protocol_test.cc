@@ -60,6 +60,17 @@ TEST(Protocol, LeaseSurvivesTheWire) {
     EXPECT_EQ(read.resume_from, lease.resume_from);
 }
 
+TEST(Protocol, ACredentialTravelsWhereThereIsOne) {
+    Lease lease = sample_lease();
+    EXPECT_EQ(to_text(to_json(lease)).find("token"), std::string::npos);
+    lease.token = "tune-attempt.r.2.00";
+    EXPECT_EQ(through_json(LeaseReply{{lease}}).leases.at(0), lease);
+    LeaseRequest request{.request_id = "q", .free_slots = 2, .wait_ms = 3};
+    EXPECT_EQ(to_text(to_json(request)), R"({"free_slots":2,"request_id":"q","wait_ms":3})");
+    request.wants_tokens = true;
+    EXPECT_EQ(through_json(request), request);
+}
+
 TEST(Protocol, RegistrationSurvivesTheWire) {
     const RegisterRequest request{.agent_id = "a",
                                   .host = "h",
@@ -77,22 +88,26 @@ TEST(Protocol, RegistrationSurvivesTheWire) {
 }
 
 TEST(Protocol, TheBytesOfTheWireStay) {
-    EXPECT_EQ(to_text(to_json(sample_lease())),
-              R"({"attempt":2,"checkpoint_dir":"abc/00000007","command":["python","train.py",)"
-              R"("--lr=0.1"],"cpus_per_trial":1.5,"env":{"A":"1","B":"two words"},)"
-              R"("experiment_id":"12","gpus_per_trial":0.5,"grace_ms":5,"metric":"loss",)"
-              R"("number":7,"params":{"lr":0.1,"opt":"adamw"},"resume_from":"abc/00000003",)"
-              R"("run_id":"0123456789abcdef0123456789abcdef","scrape":[{"name":"loss",)"
-              R"("pattern":"loss=(.*)"},{"pattern":"(.*)=(.*)"}],"seed":1234567,)"
-              R"("study":"digits","timeout_ms":6,"working_dir":"/srv"})");
-EXPECT_EQ(to_text(to_json(FinishRequest{.request_id = "q", .signal = 9})),
-          R"({"cpu_ms":0,"max_rss_kb":0,"outcome":"done","reason":"","request_id":"q",)"
-          R"("signal":9,"wall_ms":0})");
-EXPECT_EQ(to_text(to_json(ReportReply{
-              {{.run_id = "r", .attempt = 1}, {.run_id = "s", .attempt = 2, .ok = false}}})),
-          R"({"results":[{"attempt":1,"ok":true,"run_id":"r"},{"attempt":2,)"
-          R"("error_code":"","message":"","ok":false,"run_id":"s"}]})");
-EXPECT_EQ(to_text(to_json(FinishReply())), "{}");
+    const std::string lease = to_text(to_json(sample_lease()));
+    EXPECT_EQ(lease, R"json({"attempt":2,"checkpoint_dir":"abc/00000007","command":["python",)json"
+                     R"json("train.py","--lr=0.1"],"cpus_per_trial":1.5,"env":{"A":"1",)json"
+                     R"json("B":"two words"},"experiment_id":"12","gpus_per_trial":0.5,)json"
+                     R"json("grace_ms":5,"metric":"loss","number":7,"params":{"lr":0.1,)json"
+                     R"json("opt":"adamw"},"resume_from":"abc/00000003",)json"
+                     R"json("run_id":"0123456789abcdef0123456789abcdef","scrape":[)json"
+                     R"json({"name":"loss","pattern":"loss=(.*)"},{"pattern":"(.*)=(.*)"}],)json"
+                     R"json("seed":1234567,"study":"digits","timeout_ms":6,)json"
+                     R"json("working_dir":"/srv"})json");
+    const FinishRequest finish{.request_id = "q", .signal = 9};
+    EXPECT_EQ(to_text(to_json(finish)),
+              R"({"cpu_ms":0,"max_rss_kb":0,"outcome":"done","reason":"","request_id":"q",)"
+              R"("signal":9,"wall_ms":0})");
+    ReportReply reply;
+    reply.results = {{.run_id = "r", .attempt = 1}, {.run_id = "s", .attempt = 2, .ok = false}};
+    EXPECT_EQ(to_text(to_json(reply)),
+              R"({"results":[{"attempt":1,"ok":true,"run_id":"r"},{"attempt":2,)"
+              R"("error_code":"","message":"","ok":false,"run_id":"s"}]})");
+    EXPECT_EQ(to_text(to_json(FinishReply())), "{}");
 }
 
 TEST(Protocol, HeartbeatSurvivesTheWire) {
