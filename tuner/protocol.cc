@@ -117,6 +117,8 @@ void visit_fields(const Lease*, Visit visit) {
     visit(Field{"scrape", &Lease::scrape});
     visit(Field{"cpus_per_trial", &Lease::cpus_per_trial});
     visit(Field{"gpus_per_trial", &Lease::gpus_per_trial});
+    visit(Field{"token", &Lease::token, kOptional,
+                [](const Lease& lease) { return !lease.token.empty(); }});
 }
 
 template <class Visit>
@@ -124,6 +126,8 @@ void visit_fields(const LeaseRequest*, Visit visit) {
     visit(Field{"request_id", &LeaseRequest::request_id});
     visit(Field{"free_slots", &LeaseRequest::free_slots});
     visit(Field{"wait_ms", &LeaseRequest::wait_ms});
+    visit(Field{"wants_tokens", &LeaseRequest::wants_tokens, kOptional,
+                [](const LeaseRequest& request) { return request.wants_tokens; }});
 }
 
 template <class Visit>

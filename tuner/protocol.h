@@ -32,6 +32,9 @@ inline constexpr std::int64_t kLeaseTtl_ms = 40'000;
 /// Time between SIGTERM and SIGKILL unless the study says otherwise.
 inline constexpr std::int64_t kStopGrace_ms = 30'000;
 
+/// What the credential of every attempt begins with (tuner/study/registry/attempt_credentials.h).
+inline constexpr std::string_view kAttemptTokenPrefix = "tune-attempt.";
+
 /// One try of a trial; the fencing token.
 struct AttemptId {
     std::string run_id = {};
@@ -104,6 +107,9 @@ struct Lease {
     std::vector<ScrapePattern> scrape = {};
     double cpus_per_trial = 0;  ///< 0: the agent's cores divided by its slots
     double gpus_per_trial = 0;
+    /// The attempt's credential, for MLFLOW_TRACKING_TOKEN: the server knows its hash only. Empty:
+    /// none was made, since the agent or the study has a login of its own.
+    std::string token = {};
 
     friend bool operator==(const Lease&, const Lease&) = default;
 };
@@ -113,6 +119,9 @@ struct LeaseRequest {
     std::string request_id = {};
     int free_slots = 1;
     std::int64_t wait_ms = 0;
+    /// The agent passes Lease::token on to the trials. One that needs a login of its own to reach
+    /// the server must pass that on instead and says no.
+    bool wants_tokens = false;
 
     friend bool operator==(const LeaseRequest&, const LeaseRequest&) = default;
 };

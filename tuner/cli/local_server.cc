@@ -72,6 +72,8 @@ Result<std::unique_ptr<LocalServer>> LocalServer::open(LocalServerOptions option
                                             .only_study = local->options_.only_study}));
     local->studies_ = std::move(studies);
     local->live_studies_.start(*local->studies_);
+    local->authenticator_.emplace(local->studies_->credentials());
+    local->router_.set_authenticator(*local->authenticator_);
     tuner::add_tuning_routes(local->router_, {*local->studies_, *local->store_});
     tracker::add_webhook_routes(local->router_, *local->store_, *local->webhooks_);
     tracker::add_alert_routes(local->router_, *local->store_, *local->alerts_);

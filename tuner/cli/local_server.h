@@ -22,6 +22,7 @@
 #include "tracker/maintenance/maintenance.h"
 #include "tracker/store/store.h"
 #include "tracker/webhooks/webhook_service.h"
+#include "tuner/api/attempt_authenticator.h"
 #include "tuner/api/live_studies.h"
 #include "tuner/study/registry/studies.h"
 
@@ -78,6 +79,7 @@ private:
     std::unique_ptr<tracker::WebhookService> webhooks_;
     std::unique_ptr<tracker::AlertEngine> alerts_;
     std::shared_ptr<tracker::HttpStatistics> http_ = std::make_shared<tracker::HttpStatistics>();
+    std::optional<tuner::AttemptAuthenticator> authenticator_;
     tracker::Router router_;
     std::unique_ptr<tracker::Server> server_;
     bool announced_ = false;

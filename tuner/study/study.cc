@@ -82,8 +82,8 @@ Result<StudyState> study_state_from_name(std::string_view name) {
                                                    "'; known: running, paused, stopped, completed"};
 }
 
-std::string metric_never_arrived(const std::string& metric,
-                                 const std::vector<std::string>& arrived) {
+std::string metric_never_arrived(const std::string& metric, const std::vector<std::string>& arrived,
+                                 bool is_unheard) {
     std::string text = "metric '" + metric + "' never arrived: the command succeeded, but ";
     if (arrived.empty()) {
         text += "reported no metric";
@@ -92,9 +92,14 @@ std::string metric_never_arrived(const std::string& metric,
         for (std::size_t i = 0; i < arrived.size(); ++i)
             text += (i == 0 ? "'" : ", '") + arrived[i] + "'";
     }
-    return text + ". Print a line  tune: {\"" + metric +
-           "\": 0.5}  on stdout, log it with an MLflow client (the environment names the run), or "
-           "give a pattern with --scrape.";
+    text += ". Print a line  tune: {\"" + metric +
+            "\": 0.5}  on stdout, log it with an MLflow client (the environment names the run), or "
+            "give a pattern with --scrape.";
+    if (is_unheard && arrived.empty())
+        text +=
+            " If it does log with MLflow, then elsewhere: no request with its "
+            "MLFLOW_TRACKING_TOKEN reached this server; take mlflow.set_tracking_uri out.";
+    return text;
 }
 
 Study::Study(StudyIdentity identity, StudyConfig config)
@@ -181,6 +186,7 @@ Trial& Study::start(TrialStart start) {
     progress.directive.reset();
     progress.directive_sent = false;
     progress.is_ending = false;
+    progress.is_unheard = false;
     return trial;
 }
 
@@ -328,7 +334,8 @@ void Study::finish_done(Trial& trial, std::int64_t now_ms) {
     if (outcome.result) return complete(trial, *outcome.result, {}, now_ms);
     std::string reason = "metric '" + outcome.bad_metric + "' is NaN";
     if (!outcome.is_nan) {
-        reason = metric_never_arrived(outcome.bad_metric, trial.progress->other_metrics);
+        reason = metric_never_arrived(outcome.bad_metric, trial.progress->other_metrics,
+                                      trial.progress->is_unheard);
         if (!trial.reason.empty()) reason = trial.reason + "; " + reason;
     }
     finish(trial, {.state = TrialState::kFailed, .reason = reason, .now_ms = now_ms});

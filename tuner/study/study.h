@@ -305,8 +305,10 @@ private:
     std::vector<std::pair<std::uint64_t, Objective::Row>> reports_waiting_;
 };
 
-/// The sentence for a trial that ended well without its metric.
+/// The sentence for a trial that ended well without its metric. `is_unheard`: it is known that no
+/// request came with its credential.
 [[nodiscard]] std::string metric_never_arrived(const std::string& metric,
-                                               const std::vector<std::string>& arrived);
+                                               const std::vector<std::string>& arrived,
+                                               bool is_unheard = false);
 
 }  // namespace tune::tuner

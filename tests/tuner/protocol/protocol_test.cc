@@ -60,6 +60,17 @@ TEST(Protocol, LeaseSurvivesTheWire) {
     EXPECT_EQ(read.resume_from, lease.resume_from);
 }
 
+TEST(Protocol, ACredentialTravelsWhereThereIsOne) {
+    Lease lease = sample_lease();
+    EXPECT_EQ(to_text(to_json(lease)).find("token"), std::string::npos);
+    lease.token = "tune-attempt.r.2.00";
+    EXPECT_EQ(through_json(LeaseReply{{lease}}).leases.at(0), lease);
+    LeaseRequest request{.request_id = "q", .free_slots = 2, .wait_ms = 3};
+    EXPECT_EQ(to_text(to_json(request)), R"({"free_slots":2,"request_id":"q","wait_ms":3})");
+    request.wants_tokens = true;
+    EXPECT_EQ(through_json(request), request);
+}
+
 TEST(Protocol, RegistrationSurvivesTheWire) {
     const RegisterRequest request{.agent_id = "a",
                                   .host = "h",

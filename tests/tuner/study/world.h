@@ -215,6 +215,14 @@ public:
                         answer.done());
         return answer.get();
     }
+    /// The same for an agent that gives its trials their credentials.
+    Result<LeaseReply> lease_with_token(const std::string& id, std::string request_id = "") {
+        Answer<LeaseReply> answer;
+        studies_->lease(
+            id, {.request_id = std::move(request_id), .free_slots = 1, .wants_tokens = true},
+            answer.done());
+        return answer.get();
+    }
     Result<HeartbeatReply> heartbeat(const std::string& id, std::vector<AttemptId> running) {
         Answer<HeartbeatReply> answer;
         studies_->heartbeat(id, {.wait_ms = 0, .running = std::move(running)}, answer.done());

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 #include <unistd.h>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 #include "tests/worker/agent/scratch.h"
 
@@ -44,6 +48,21 @@ TEST_F(AttemptFilesTest, KeepTheRecord) {
     EXPECT_EQ(read.oom_kills, 3);
     EXPECT_EQ(read.cores, record_.cores);
     EXPECT_EQ(read.gpus, record_.gpus);
+}
+
+TEST_F(AttemptFilesTest, TheRecordIsForItsOwnerAndHoldsNoSecret) {
+    record_.lease.token = "tune-attempt.run-1.1.secret";
+    record_.lease.env = {{"WANDB_API_KEY", "key-of-the-user"}};
+    ASSERT_TRUE(files_.create(record_));
+    const auto path = files_.path("attempt.json");
+    EXPECT_EQ(std::filesystem::status(path).permissions(),
+              std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+    std::ifstream in(path);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    EXPECT_NE(text.find(record_.lease.run_id), std::string::npos);
+    EXPECT_EQ(text.find("secret"), std::string::npos) << text;
+    EXPECT_EQ(text.find("key-of-the-user"), std::string::npos) << text;
+    EXPECT_EQ(files_.read_record()->id(), record_.id());
 }
 
 TEST_F(AttemptFilesTest, DamagedRecordsAreNamed) {

@@ -56,6 +56,20 @@ TEST_F(EnvironmentTest, DropsWhatBelongsToAnother) {
     EXPECT_EQ(get("HOME", {"HOME=/home/me"}), "/home/me");
 }
 
+TEST_F(EnvironmentTest, TheAttemptsCredentialReplacesAnyOther) {
+    lease_.token = "tune-attempt.abc.2.secret";
+    EXPECT_EQ(get("MLFLOW_TRACKING_TOKEN"), lease_.token);
+    EXPECT_EQ(get("MLFLOW_TRACKING_TOKEN", {"MLFLOW_TRACKING_TOKEN=tune-attempt.outer.1.x"}),
+              lease_.token);
+}
+
+TEST_F(EnvironmentTest, WithoutACredentialTheUsersOwnLoginStays) {
+    EXPECT_EQ(get("MLFLOW_TRACKING_TOKEN", {"MLFLOW_TRACKING_TOKEN=of-the-proxy"}), "of-the-proxy");
+    EXPECT_EQ(get("MLFLOW_TRACKING_USERNAME", {"MLFLOW_TRACKING_USERNAME=ann"}), "ann");
+    EXPECT_EQ(get("MLFLOW_TRACKING_TOKEN", {"MLFLOW_TRACKING_TOKEN=tune-attempt.outer.1.x"}), "")
+        << "an outer trial's credential is none of this trial's";
+}
+
 TEST_F(EnvironmentTest, TheStudyMaySetAnythingButTheIdentity) {
     lease_.env = {{"OMP_NUM_THREADS", "3"}, {"MLFLOW_RUN_ID", "other"}, {"PYTHONUNBUFFERED", ""}};
     EXPECT_EQ(get("OMP_NUM_THREADS"), "3");

@@ -229,8 +229,12 @@ void add_artifact_routes(Router& router, TrackingParts parts) {
                        on_pool(list_of_run)});
     router.add_api(2, {Method::kPost, "/mlflow/artifacts/presigned-upload-url", Body::kJson,
                        "run_id or model_id, path!", on_reader(presigned_upload)});
-    router.add_api(2, {Method::kPost, "/mlflow/artifacts/presigned-download-url", Body::kJson,
-                       "run_id!, path!, expiration", on_reader(presigned_download)});
+    router.add_api(2, {.method = Method::kPost,
+                       .pattern = "/mlflow/artifacts/presigned-download-url",
+                       .body = Body::kJson,
+                       .summary = "run_id!, path!, expiration",
+                       .handler = on_reader(presigned_download),
+                       .only_reads = true});
     router.add_api(2, {Method::kGet, "/mlflow/logged-models/{model_id}/artifacts/directories",
                        Body::kNone, "artifact_directory_path", on_pool(list_of_model)});
     router.add({Method::kGet, "/ajax-api/2.0/mlflow/logged-models/{model_id}/artifacts/files",

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "base/system/unique_fd.h"
+#include "tracker/api/http/principal.h"
 
 namespace tune::tracker {
 
@@ -47,6 +48,8 @@ struct Request {
     std::string body;
     /// The peer's IP address as text.
     std::string remote_address;
+    /// Who asks; filled in by the router when it finds the route.
+    Principal principal = {};
 
     /// The first header of that name (any case), or empty.
     [[nodiscard]] std::string_view header(std::string_view name) const;

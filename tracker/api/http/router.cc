@@ -73,7 +73,57 @@ void note_allowed(std::string& allow, Method method) {
     allow += method_name(method);
 }
 
+/// An upload takes its time: who may write at its beginning may have lost that by its end.
+class FencedSink final : public BodySink {
+public:
+    FencedSink(std::unique_ptr<BodySink> sink, Principal principal)
+        : sink_(std::move(sink)), principal_(std::move(principal)) {}
+
+    void write(std::string_view chunk, std::function<void(Result<void>)> done) override {
+        sink_->write(chunk, std::move(done));
+    }
+    void finish(Responder respond) override {
+        if (const Result<void> may = check_may_write(principal_); !may) {
+            sink_.reset();
+            return respond(error_response(may.error()));
+        }
+        sink_->finish(std::move(respond));
+    }
+
+private:
+    std::unique_ptr<BodySink> sink_;
+    Principal principal_;
+};
+
+Handler fenced(Handler handler) {
+    return [handler = std::move(handler)](std::shared_ptr<Request> request, Responder respond) {
+        if (const Result<void> may = check_may_write(request->principal); !may)
+            return respond(error_response(may.error()));
+        handler(std::move(request), std::move(respond));
+    };
+}
+
+SinkOpener fenced(SinkOpener open_sink) {
+    return [open_sink = std::move(open_sink)](
+               std::shared_ptr<Request> request) -> Result<std::unique_ptr<BodySink>> {
+        TUNE_TRY_VOID(check_may_write(request->principal));
+        Principal principal = request->principal;
+        TUNE_TRY(sink, open_sink(std::move(request)));
+        return std::unique_ptr<BodySink>(
+            std::make_unique<FencedSink>(std::move(sink), std::move(principal)));
+    };
+}
+
 }  // namespace
+
+bool is_write(const Route& route) {
+    switch (route.method) {
+        case Method::kGet:
+        case Method::kHead:
+        case Method::kOptions: return false;
+        default: return !route.only_reads;
+    }
+}
 
 void Router::add(Route route) {
     TUNE_CHECK(route.pattern.starts_with('/'), "a route's pattern begins with '/'");
@@ -96,6 +146,8 @@ void Router::add(Route route) {
                 "this route exists already");
         with_parameters_.push_back(index);
     }
+    if (is_write(route) && route.handler) route.handler = fenced(std::move(route.handler));
+    if (is_write(route) && route.open_sink) route.open_sink = fenced(std::move(route.open_sink));
     routes_.push_back(std::move(route));
 }
 
@@ -159,6 +211,8 @@ const Route* Router::resolve(Request& request, Response& refusal) const {
     Match found = match(request.method, request.path);
     if (found.route) {
         request.parameters = std::move(found.parameters);
+        if (authenticator_ != nullptr)
+            request.principal = authenticator_->authenticate(request.header("Authorization"));
         return found.route;
     }
     if (!found.allow.empty()) {
@@ -183,6 +237,12 @@ const Route* Router::resolve(Request& request, Response& refusal) const {
                                   " " + (request.path.empty() ? request.raw_path : request.path) +
                                   " on this server."});
     return nullptr;
+}
+
+Result<void> Router::check_metrics(const Request& request, std::string_view run_id,
+                                   std::span<const Metric> metrics) const {
+    if (authenticator_ == nullptr) return {};
+    return authenticator_->check_metrics(request.principal, run_id, metrics);
 }
 
 void Router::dispatch(std::shared_ptr<Request> request, Responder respond) const {

@@ -2,6 +2,7 @@
 // The one route table: dispatch, the list of routes in the documentation and the checklist of the
 // contract tests all come from it.
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -23,13 +24,25 @@ struct Route {
     Handler handler;
     /// For Body::kStream.
     SinkOpener open_sink = {};
+    /// A POST that changes nothing (a search whose query is a body). Any other POST, and every PUT,
+    /// PATCH and DELETE, writes: a route of which nobody said anything is refused to those who may
+    /// not write.
+    bool only_reads = false;
 };
+
+/// Whether the route may change something.
+[[nodiscard]] bool is_write(const Route& route);
 
 /// Filled before the server starts, then read from all threads without locks.
 class Router {
 public:
+    Router() = default;
+    Router(const Router&) = delete;  // routes may refer to it
+    Router& operator=(const Router&) = delete;
+
     /// REQUIRES: no route with this method and pattern; a stream route has `open_sink`, any other
-    /// has `handler`; `{name...}` stands last. Aborts otherwise.
+    /// has `handler`; `{name...}` stands last. Aborts otherwise. A route that writes is fenced: its
+    /// handler, its sink's opening and its sink's end answer check_may_write()'s error instead.
     void add(Route route);
 
     /// Adds the route under /api/N.0 and /ajax-api/N.0: `pattern` begins after that, e.g.
@@ -48,6 +61,14 @@ public:
     /// has. Call it before resolve() and before anything that looks at the path.
     void strip_prefix(Request& request) const;
 
+    /// Who tells requests apart; without one all are anonymous. Outlives the router's use.
+    /// REQUIRES: before the server starts.
+    void set_authenticator(const Authenticator& authenticator) { authenticator_ = &authenticator; }
+
+    /// Authenticator::check_metrics of the request's principal. Errors: the same.
+    [[nodiscard]] Result<void> check_metrics(const Request& request, std::string_view run_id,
+                                             std::span<const Metric> metrics) const;
+
     struct Match {
         /// nullptr: nothing matches.
         const Route* route = nullptr;
@@ -59,8 +80,8 @@ public:
     /// by GET's route. Cost: one hash look-up for an exact pattern, else O(routes with parameters).
     [[nodiscard]] Match match(Method method, std::string_view path) const;
 
-    /// The route for `request`, with its parameters put into the request, or nullptr with the
-    /// answer in `refusal` (404 or 405 as JSON, or the fallback's route).
+    /// The route for `request`, with its parameters and principal put into the request, or nullptr
+    /// with the answer in `refusal` (404 or 405 as JSON, or the fallback's route).
     [[nodiscard]] const Route* resolve(Request& request, Response& refusal) const;
 
     /// Runs a request that has its body through strip_prefix(), resolve() and the handler: what the
@@ -84,6 +105,7 @@ private:
     std::vector<std::size_t> with_parameters_;
     std::optional<Route> fallback_;
     std::string prefix_;
+    const Authenticator* authenticator_ = nullptr;
 };
 
 }  // namespace tune::tracker

@@ -9,6 +9,8 @@ namespace tune::tracker {
 namespace {
 
 constexpr std::size_t kDatasetExperimentsMax = 20;
+/// On a trial's run: the experiment that its script asked for in place of the study's.
+constexpr const char* kRequestedExperimentTag = "tune.requested_experiment";
 
 Result<Command> parse_create(const Request& request) {
     TUNE_TRY(message, Message::read(request));
@@ -59,18 +61,57 @@ Result<Command> parse_delete_tag(const Request& request) {
     return Command(DeleteExperimentTag{id, std::move(key)});
 }
 
-Result<std::string> get_experiment(const Store& store, const Request& request) {
+/// The study's experiment, in place of the one that a trial's script named. mlflow.set_experiment
+/// looks an experiment up and, in start_run, compares its id with that of the trial's run: with any
+/// other answer the script ends there. What was asked for is kept on the run; that the tag cannot
+/// be written (the run was deleted) changes nothing about the answer.
+Result<Experiment> experiment_of(Store& store, const AttemptPrincipal& attempt,
+                                 std::string_view asked) {
+    TUNE_TRY(experiment, store.get_experiment(attempt.experiment_id));
+    if (asked != experiment.name)
+        store.submit(SetTag{attempt.run_id, {kRequestedExperimentTag, std::string(asked)}},
+                     [](const Result<Outcome>&) {});
+    return experiment;
+}
+
+Result<std::string> get_experiment(Store& store, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(id, message.experiment_id());
-    TUNE_TRY(experiment, store.get_experiment(id));
+    const AttemptPrincipal* const attempt = current_attempt(request.principal);
+    const bool is_led = attempt != nullptr && id != attempt->experiment_id;
+    TUNE_TRY(experiment, is_led ? experiment_of(store, *attempt, "id " + std::to_string(id))
+                                : store.get_experiment(id));
     return object_response("experiment", experiment, write_experiment);
 }
 
-Result<std::string> get_by_name(const Store& store, const Request& request) {
+Result<std::string> get_by_name(Store& store, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(name, message.required_text("experiment_name"));
-    TUNE_TRY(experiment, store.get_experiment_by_name(name));
+    const AttemptPrincipal* const attempt = current_attempt(request.principal);
+    TUNE_TRY(experiment, attempt != nullptr ? experiment_of(store, *attempt, name)
+                                            : store.get_experiment_by_name(name));
     return object_response("experiment", experiment, write_experiment);
+}
+
+/// For an attempt, whose script makes the experiment only to put the trial's run into it.
+Result<std::string> create_within_trial(Store& store, const Request& request,
+                                        const AttemptPrincipal& attempt) {
+    TUNE_TRY(message, Message::read(request));
+    TUNE_TRY(name, message.required_text("name"));
+    TUNE_TRY(experiment, experiment_of(store, attempt, name));
+    return render_created(Outcome(experiment.experiment_id));
+}
+
+Handler create_handler(Store& store) {
+    return [&store, create = write_handler(store, parse_create, render_created)](
+               const std::shared_ptr<Request>& request, const Responder& respond) {
+        const AttemptPrincipal* const attempt = current_attempt(request->principal);
+        if (attempt == nullptr) return create(request, respond);
+        const bool posted = store.post_read([&store, request, respond, attempt] {
+            respond(response_of(create_within_trial(store, *request, *attempt)));
+        });
+        if (!posted) respond(error_response(too_busy()));
+    };
 }
 
 Result<std::string> search(const Store& store, const Request& request) {
@@ -106,7 +147,8 @@ Result<std::string> search_datasets(const Store& store, const Request& request) 
     return datasets_response(datasets);
 }
 
-ReadResponse with(Store& store, Result<std::string> (*read)(const Store&, const Request&)) {
+template <class AnyStore>
+ReadResponse with(Store& store, Result<std::string> (*read)(AnyStore&, const Request&)) {
     return [&store, read](const Request& request) { return read(store, request); };
 }
 
@@ -119,8 +161,16 @@ void add_experiment_routes(Router& router, Store& store) {
         router.add_api(2, {method, "/mlflow/experiments/" + pattern, body, std::move(summary),
                            std::move(handler)});
     };
+    const auto add_search = [&router](std::string call, std::string summary, Handler handler) {
+        router.add_api(2, {.method = Method::kPost,
+                           .pattern = "/mlflow/experiments/" + std::move(call),
+                           .body = Body::kJson,
+                           .summary = std::move(summary),
+                           .handler = std::move(handler),
+                           .only_reads = true});
+    };
     add(Method::kPost, "create", "Create an experiment: name!, artifact_location, tags",
-        write_handler(store, parse_create, render_created));
+        create_handler(store));
     add(Method::kPost, "update", "Rename: experiment_id!, new_name!",
         write_handler(store, parse_update));
     add(Method::kPost, "delete", "Delete with all its runs: experiment_id!",
@@ -136,10 +186,10 @@ void add_experiment_routes(Router& router, Store& store) {
         read_handler(store, with(store, get_by_name)));
     add(Method::kGet, "search", "max_results!, filter, order_by, view_type, page_token",
         read_handler(store, with(store, search)));
-    add(Method::kPost, "search", "max_results!, filter, order_by, view_type, page_token",
-        read_handler(store, with(store, search)));
-    add(Method::kPost, "search-datasets", "experiment_ids! (at most 20)",
-        read_handler(store, with(store, search_datasets)));
+    add_search("search", "max_results!, filter, order_by, view_type, page_token",
+               read_handler(store, with(store, search)));
+    add_search("search-datasets", "experiment_ids! (at most 20)",
+               read_handler(store, with(store, search_datasets)));
 }
 
 }  // namespace tune::tracker

@@ -138,8 +138,14 @@ void add_logged_model_routes(Router& router, Store& store) {
     };
     add(Method::kPost, "", "experiment_id!, name, model_type, source_run_id, params, tags",
         write_handler(store, parse_create, render_model));
-    add(Method::kPost, "/search", "experiment_ids!, filter, datasets, max_results, order_by",
-        read_handler(store, [&store](const Request& request) { return search(store, request); }));
+    router.add_api(2,
+                   {.method = Method::kPost,
+                    .pattern = "/mlflow/logged-models/search",
+                    .body = Body::kJson,
+                    .summary = "experiment_ids!, filter, datasets, max_results, order_by",
+                    .handler = read_handler(
+                        store, [&store](const Request& request) { return search(store, request); }),
+                    .only_reads = true});
     add(Method::kGet, "/{model_id}", "One logged model",
         read_handler(store,
                      [&store](const Request& request) { return get_model(store, request); }));

@@ -39,15 +39,38 @@ bool has_plain_json_type(const Request& request) {
     return request.header("Content-Type").starts_with("application/json");
 }
 
+Result<void> check_metrics(const Router& router, const Request& request, const LogMetric& command) {
+    return router.check_metrics(request, command.run_id, {&command.metric, 1});
+}
+
+Result<void> check_metrics(const Router& router, const Request& request, const LogBatch& command) {
+    return router.check_metrics(request, command.run_id, command.metrics);
+}
+
+/// `parse`, and whether who asks may log these metrics.
+template <class Logging>
+ParseCommand checked(const Router& router, Result<Command> (*parse)(const Request&)) {
+    return [&router, parse](const Request& request) -> Result<Command> {
+        TUNE_TRY(command, parse(request));
+        TUNE_TRY_VOID(check_metrics(router, request, std::get<Logging>(command)));
+        return command;
+    };
+}
+
 /// The usual form by the fast parser, anything else by `slow`, which also names errors.
-template <class Fast>
-Handler hot_handler(Store& store, Fast fast, ParseCommand slow) {
-    return [&store, fast, slow_handler = write_handler(store, std::move(slow))](
+template <class Logging>
+Handler hot_handler(const Router& router, Store& store,
+                    std::optional<Logging> (*fast)(std::string&),
+                    Result<Command> (*slow)(const Request&)) {
+    return [&router, &store, fast,
+            slow_handler = write_handler(store, checked<Logging>(router, slow))](
                const std::shared_ptr<Request>& request, const Responder& respond) {
         // A request that is made once per key needs what write_handler does with it.
         const bool has_key = request->header(kIdempotencyKey).data() != nullptr;
         if (!has_key && has_plain_json_type(*request) && request->body.size() <= kFastBytesMax) {
             if (auto command = fast(request->body)) {
+                const Result<void> may = check_metrics(router, *request, *command);
+                if (!may) return respond(error_response(may.error()));
                 store.submit(std::move(*command), [respond](const Result<Outcome>& outcome) {
                     respond(outcome ? json_text_response("{}") : error_response(outcome.error()));
                 });
@@ -150,9 +173,9 @@ void add_logging_routes(Router& router, Store& store) {
                            std::move(summary), std::move(handler)});
     };
     add("log-metric", "run_id!, key!, value!, timestamp!, step, model_id, dataset_*",
-        hot_handler(store, parse_log_metric_fast, parse_log_metric));
+        hot_handler(router, store, parse_log_metric_fast, parse_log_metric));
     add("log-batch", "run_id!, metrics, params, tags",
-        hot_handler(store, parse_log_batch_fast, parse_log_batch));
+        hot_handler(router, store, parse_log_batch_fast, parse_log_batch));
     add("log-parameter", "run_id!, key!, value", write_handler(store, parse_log_param));
     add("set-tag", "run_id!, key!, value", write_handler(store, parse_set_tag));
     add("delete-tag", "run_id!, key!", write_handler(store, parse_delete_tag));

@@ -17,22 +17,28 @@ public:
 
     void write(Method method, const char* call, const char* summary, ParseCommand parse,
                RenderOutcome render = {}) const {
-        add(method, call, summary, write_handler(store_, std::move(parse), std::move(render)));
+        add(method, call, summary, write_handler(store_, std::move(parse), std::move(render)),
+            false);
     }
 
     void read(Method method, const char* call, const char* summary,
               Result<std::string> (*answer)(const Store&, const Request&)) const {
         add(method, call, summary,
-            read_handler(store_, [&store = store_, answer](const Request& request) {
-                return answer(store, request);
-            }));
+            read_handler(store_, [&store = store_, answer](
+                                     const Request& request) { return answer(store, request); }),
+            true);
     }
 
 private:
-    void add(Method method, const char* call, const char* summary, Handler handler) const {
+    void add(Method method, const char* call, const char* summary, Handler handler,
+             bool only_reads) const {
         const bool has_body = method == Method::kPost || method == Method::kPatch;
-        router_.add_api(2, {method, "/mlflow/" + name_ + "/" + call,
-                            has_body ? Body::kJson : Body::kNone, summary, std::move(handler)});
+        router_.add_api(2, {.method = method,
+                            .pattern = "/mlflow/" + name_ + "/" + call,
+                            .body = has_body ? Body::kJson : Body::kNone,
+                            .summary = summary,
+                            .handler = std::move(handler),
+                            .only_reads = only_reads});
     }
 
     Router& router_;

@@ -73,9 +73,14 @@ void add_run_routes(Router& router, Store& store) {
     add(Method::kGet, "get", "run_id!, fields",
         read_handler(
             store, [&store](const Request& request) { return get_run_response(store, request); }));
-    add(Method::kPost, "search",
-        "experiment_ids, filter, run_view_type, max_results, order_by, page_token, fields",
-        search_runs_handler(store));
+    router.add_api(
+        2, {.method = Method::kPost,
+            .pattern = "/mlflow/runs/search",
+            .body = Body::kJson,
+            .summary =
+                "experiment_ids, filter, run_view_type, max_results, order_by, page_token, fields",
+            .handler = search_runs_handler(store),
+            .only_reads = true});
 }
 
 }  // namespace tune::tracker

@@ -108,6 +108,7 @@ Result<void> Studies::Impl::load() {
         const auto aside = unreadable_.emplace(document.key, loaded.error().text()).first;
         log_error(no_such_study(aside->first).message);
     }
+    credentials_.forget_silence();
     seen_position_ = store_.last_position();
     return {};
 }
@@ -144,6 +145,7 @@ Result<void> Studies::Impl::load_trials(Study& study) {
         Trial& trial = *study.find(number);
         admit(study, trial);
         index_run(study, trial);
+        credentials_.follow(study, trial);
         if (!is_ended(trial.state)) TUNE_TRY_VOID(load_progress(study, trial));
     }
     const bool is_needed = study.state() == StudyState::kRunning || !study.running().empty();

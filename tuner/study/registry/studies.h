@@ -34,6 +34,8 @@
 
 namespace tune::tuner {
 
+class AttemptCredentials;
+
 template <class T>
 using Done = std::function<void(Result<T>)>;
 
@@ -212,6 +214,9 @@ public:
     void report_metrics(const std::string& agent_id, ReportRequest request, Done<ReportReply> done);
     void finish(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
                 Done<FinishReply> done);
+
+    /// The credentials of attempts that agents lease; as long as this.
+    [[nodiscard]] const AttemptCredentials& credentials() const;
 
     /// Expires leases and polls, ends studies whose time is over, writes again what failed. The
     /// ticker calls it when something is due.

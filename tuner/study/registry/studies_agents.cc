@@ -28,6 +28,17 @@ Error stale_attempt(const AttemptId& attempt) {
                 " is not the current one: it has ended or was given to another agent"};
 }
 
+/// A remark for scripts whose MLflow client talks to another server or folder: it does not find the
+/// trial's run there. Here it would have.
+std::string remark_on_address(const std::string& reason, const std::string& run_id) {
+    const bool misses_run =
+        reason.find(run_id) != std::string::npos && reason.find("not found") != std::string::npos;
+    const bool has_folder = reason.find("The filesystem tracking backend") != std::string::npos;
+    if (!misses_run && !has_folder) return {};
+    return "; the script sets another tracking URI (mlflow.set_tracking_uri), where the trial's "
+           "run is not: take that line out, so that it follows MLFLOW_TRACKING_URI";
+}
+
 std::int64_t poll_wait_ms(std::int64_t asked_ms) {
     return std::clamp<std::int64_t>(asked_ms, 0, kLongPollMax_ms);
 }
@@ -134,6 +145,24 @@ Lease Studies::Impl::make_lease(const Study& study, const Trial& trial) const {
     return lease;
 }
 
+/// Makes the running attempt's credential and remembers its hash, which the next write of the trial
+/// puts on disk. Empty: the agent does not want one, or the study's commands log in themselves.
+std::string Studies::Impl::issue_token(const Study& study, Trial& trial,
+                                       const LeaseRequest& request) {
+    const auto& env = study.config().env;
+    const bool logs_in = std::any_of(env.begin(), env.end(), [](const auto& variable) {
+        return variable.first == "MLFLOW_TRACKING_TOKEN" ||
+               variable.first == "MLFLOW_TRACKING_USERNAME" ||
+               variable.first == "MLFLOW_TRACKING_AUTH";
+    });
+    std::string& hash = trial.progress->holder.credential_hash;
+    hash.clear();
+    if (!request.wants_tokens || logs_in) return {};
+    std::string token = make_attempt_token(trial);
+    hash = hash_of_token(token);
+    return token;
+}
+
 /// The study that may start a trial and has the fewest running, so that studies share the agents.
 Study* Studies::Impl::next_study(std::int64_t now) const {
     Study* next = nullptr;
@@ -167,17 +196,17 @@ void Studies::Impl::lease(const std::string& agent_id, LeaseRequest request,
 /// The answer to this request was lost on the way: the attempts it started are given again.
 bool Studies::Impl::repeat_grant(LockedBatch& locked, LeasePoll& poll) {
     if (poll.request.request_id.empty()) return false;
-    LeaseReply reply;
+    std::vector<TrialRef> started;
     for (const auto& [name, study] : studies_)
         for (const std::uint64_t number : study->running()) {
-            const Trial& trial = *study->find(number);
+            Trial& trial = *study->find(number);
             const Holder& holder = trial.progress->holder;
             if (holder.agent_id == poll.agent_id && holder.request_id == poll.request.request_id &&
                 trial.sync.run_confirmed)
-                reply.leases.push_back(make_lease(*study, trial));
+                started.push_back({study.get(), &trial});
         }
-    if (reply.leases.empty()) return false;
-    locked.after([done = std::move(poll.done), reply = std::move(reply)] { done(reply); });
+    if (started.empty()) return false;
+    give_leases(locked, poll, started);
     return true;
 }
 
@@ -185,11 +214,6 @@ bool Studies::Impl::repeat_grant(LockedBatch& locked, LeasePoll& poll) {
 /// disk.
 bool Studies::Impl::grant(LockedBatch& locked, LeasePoll& poll) {
     if (draining_) return false;
-    struct Join {
-        std::size_t left = 0;
-        LeaseReply reply;
-        Done<LeaseReply> done;
-    };
     std::vector<TrialRef> started;
     while (started.size() < static_cast<std::size_t>(std::max(poll.request.free_slots, 0))) {
         Study* study = next_study(now_ms());
@@ -209,23 +233,39 @@ bool Studies::Impl::grant(LockedBatch& locked, LeasePoll& poll) {
         started.push_back({study, &trial});
     }
     if (started.empty()) return false;
+    give_leases(locked, poll, started);
+    return true;
+}
+
+/// Answers once all is on disk, also the hashes of the credentials. One whose answer was lost gets
+/// another credential: nobody has the first, and its text is kept nowhere.
+void Studies::Impl::give_leases(LockedBatch& locked, LeasePoll& poll,
+                                const std::vector<TrialRef>& started) {
+    struct Join {
+        std::size_t left = 0;
+        LeaseReply reply;
+        Done<LeaseReply> done;
+    };
     auto join = std::make_shared<Join>();
     join->left = started.size();
     join->done = std::move(poll.done);
     for (const TrialRef& ref : started) {
+        Lease lease = make_lease(*ref.study, *ref.trial);
+        lease.token = issue_token(*ref.study, *ref.trial, poll.request);
         write_trial(locked, *ref.study, *ref.trial, nullptr,
-                    [this, join, ref, lease = make_lease(*ref.study, *ref.trial)](
-                        LockedBatch& later, const Result<void>& result) {
-                        if (result)
+                    [this, join, ref, lease = std::move(lease)](LockedBatch& later,
+                                                                const Result<void>& result) {
+                        if (result) {
                             join->reply.leases.push_back(lease);
-                        else if (ref.trial->state == TrialState::kRunning &&
-                                 ref.trial->attempt == lease.attempt)
+                        } else if (ref.trial->state == TrialState::kRunning &&
+                                   ref.trial->attempt == lease.attempt) {
                             ref.study->requeue(*ref.trial, "could not be written", now_ms());
+                            credentials_.follow(*ref.study, *ref.trial);
+                        }
                         if (--join->left > 0) return;
                         later.after([join] { join->done(std::move(join->reply)); });
                     });
     }
-    return true;
 }
 
 void Studies::Impl::drop_lease_polls(LockedBatch& locked, const std::string& agent_id) {
@@ -427,6 +467,9 @@ void Studies::Impl::settle(const std::string& agent_id, const AttemptId& attempt
         return locked.after([done, attempt] { done(stale_attempt(attempt)); });
     Study& study = *ref.study;
     const std::uint64_t best = study.best_version();
+    ref.trial->progress->is_unheard = credentials_.is_unheard(attempt.run_id);
+    if (request.outcome == Outcome::kFailed && ref.trial->progress->is_unheard)
+        request.reason += remark_on_address(request.reason, attempt.run_id);
     study.settle(*ref.trial, request, now_ms());
     answer_finish(locked, ref, &request, std::move(done));
     if (study.best_version() != best) write_best(locked, study);

@@ -84,6 +84,9 @@ void Studies::finish(const std::string& agent_id, const AttemptId& attempt, Fini
                      Done<FinishReply> done) {
     impl_->finish(agent_id, attempt, std::move(request), std::move(done));
 }
+const AttemptCredentials& Studies::credentials() const {
+    return impl_->credentials();
+}
 void Studies::tick() {
     impl_->tick();
 }

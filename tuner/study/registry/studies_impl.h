@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tuner/study/journal/journal.h"
+#include "tuner/study/registry/attempt_credentials.h"
 #include "tuner/study/registry/studies.h"
 
 namespace tune::tuner {
@@ -88,6 +89,7 @@ public:
     void tick();
     Result<void> read(std::string_view name, const std::function<void(const Study&)>& read) const;
     void read_all(const std::function<void(const Study&)>& read) const;
+    [[nodiscard]] const AttemptCredentials& credentials() const { return credentials_; }
 
 private:
     struct TrialRef {
@@ -172,6 +174,9 @@ private:
     Study* next_study(std::int64_t now_ms) const;
     bool grant(LockedBatch& locked, LeasePoll& poll);
     bool repeat_grant(LockedBatch& locked, LeasePoll& poll);
+    void give_leases(LockedBatch& locked, LeasePoll& poll, const std::vector<TrialRef>& started);
+    [[nodiscard]] static std::string issue_token(const Study& study, Trial& trial,
+                                                 const LeaseRequest& request);
     void wake_leases(LockedBatch& locked);
     void drop_lease_polls(LockedBatch& locked, const std::string& agent_id);
     void direct(LockedBatch& locked, Study& study, Trial& trial, Action action, std::string reason);
@@ -234,6 +239,7 @@ private:
     std::map<std::string, std::string, std::less<>> unreadable_;
     std::vector<std::unique_ptr<Study>> refused_;  // never reached the disk; writes still name them
     std::unordered_map<std::string_view, TrialRef> by_run_;  // keys lie in the trials
+    AttemptCredentials credentials_;
     std::map<std::string, Agent> agents_;
     std::list<LeasePoll> lease_polls_;
     std::list<HeartbeatPoll> heartbeat_polls_;

@@ -65,6 +65,7 @@ void Studies::Impl::LockedBatch::submit() {
 
 void Studies::Impl::write_trial(LockedBatch& locked, Study& study, Trial& trial,
                                 const FinishRequest* finish, Written written) {
+    credentials_.follow(study, trial);
     const bool creates = !trial.sync.run_requested && !trial.sync.detached;
     std::vector<tracker::Command> commands;
     if (creates)

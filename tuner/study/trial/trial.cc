@@ -162,6 +162,7 @@ std::string trial_to_document(const Trial& trial) {
         document["holder"] = {{"agent_id", holder.agent_id},
                               {"request_id", holder.request_id},
                               {"ttl_ms", holder.ttl_ms}};
+        put(document["holder"], "credential", holder.credential_hash);
     }
     return to_text(document);
 }
@@ -177,6 +178,7 @@ Result<Trial> trial_from_document(std::string_view json_text) {
             trial.progress->holder.agent_id = holder.at("agent_id").get<std::string>();
             trial.progress->holder.request_id = holder.at("request_id").get<std::string>();
             trial.progress->holder.ttl_ms = holder.at("ttl_ms").get<std::int64_t>();
+            trial.progress->holder.credential_hash = holder.value("credential", "");
         }
         return trial;
     } catch (const Json::exception& error) {

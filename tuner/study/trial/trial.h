@@ -43,6 +43,8 @@ struct Holder {
     std::string request_id = {};  ///< of the lease or ask that started the attempt
     std::int64_t ttl_ms = 0;      ///< 0: the lease has no end
     std::int64_t expires_ms = 0;  ///< monotonic clock
+    /// SHA-256 of the attempt's credential in hex digits; empty: it has none.
+    std::string credential_hash = {};
 };
 
 /// What exists only while a trial is queued or running, and is rebuilt after a restart.
@@ -61,6 +63,7 @@ struct TrialProgress {
     bool directive_sent = false;         ///< it stood in a reply already
     bool is_ending =
         false;  ///< its end was reported and waits for the metrics before it to be seen
+    bool is_unheard = false;  ///< it has a credential, and no request has come with it
     std::vector<std::string> other_metrics;  ///< names that arrived besides those measured; a few
     double cost = 0;                         ///< the greatest value of the budget's cost metric
     std::int64_t cost_step = 0;              ///< the greatest step of that metric

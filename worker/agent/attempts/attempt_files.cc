@@ -45,8 +45,9 @@ Error system_error(const char* what, const std::filesystem::path& path) {
                                            "': " + std::strerror(errno)};
 }
 
+/// Readable by the owner only: a command line may hold what is nobody else's business.
 Result<void> write_new(const std::filesystem::path& path, std::string_view text) {
-    const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (!file) return system_error("create", path);
     if (write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
         return system_error("write", path);
@@ -97,8 +98,11 @@ Result<void> AttemptFiles::create(const AttemptRecord& record) const {
     if (error)
         return Error{Code::kInternalError,
                      "cannot create the folder '" + directory_.string() + "': " + error.message()};
+    tuner::Lease lease = record.lease;
+    lease.token.clear();
+    lease.env.clear();
     const Json json = {{"serial", record.serial},
-                       {"lease", tuner::to_json(record.lease)},
+                       {"lease", tuner::to_json(lease)},
                        {"server_url", record.server_url},
                        {"finish_request_id", record.finish_request_id},
                        {"boot_id", record.boot_id},

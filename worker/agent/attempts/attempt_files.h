@@ -100,7 +100,9 @@ public:
     [[nodiscard]] const std::filesystem::path& directory() const { return directory_; }
     [[nodiscard]] std::filesystem::path path(const char* name) const { return directory_ / name; }
 
-    /// Makes the folder with attempt.json.
+    /// Makes the folder with attempt.json, for its owner's eyes only and without secrets: the
+    /// lease's token and variables are left out. Only the trial's own processes need them, which
+    /// have them; who takes the attempt over starts nothing.
     [[nodiscard]] Result<void> create(const AttemptRecord& record) const;
     [[nodiscard]] Result<AttemptRecord> read_record() const;
 

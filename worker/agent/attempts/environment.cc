@@ -16,6 +16,11 @@ bool belongs_to_another(std::string_view name) {
            name == "MLFLOW_EXPERIMENT_NAME";
 }
 
+/// The credential of a trial that this agent itself was started by.
+bool is_outer_credential(std::string_view name, std::string_view value) {
+    return name == "MLFLOW_TRACKING_TOKEN" && value.starts_with(tuner::kAttemptTokenPrefix);
+}
+
 void add_threads(const EnvironmentSpec& spec, Variables& variables) {
     const int threads = threads_of(spec);
     for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS",
@@ -37,6 +42,7 @@ void add_identity(const EnvironmentSpec& spec, Variables& variables) {
     variables["MLFLOW_TRACKING_URI"] = spec.server_url;
     variables["MLFLOW_RUN_ID"] = lease.run_id;
     variables["MLFLOW_EXPERIMENT_ID"] = lease.experiment_id;
+    if (!lease.token.empty()) variables["MLFLOW_TRACKING_TOKEN"] = lease.token;
     variables["TUNE_STUDY"] = lease.study;
     variables["TUNE_PARAMS"] = lease.params_json;
     variables["TUNE_TRIAL"] = std::to_string(lease.number);
@@ -70,7 +76,9 @@ std::vector<std::string> trial_environment(const std::vector<std::string>& inher
         const std::size_t at = assignment.find('=');
         if (at == std::string::npos || at == 0) continue;
         std::string name = assignment.substr(0, at);
-        if (!belongs_to_another(name)) variables[std::move(name)] = assignment.substr(at + 1);
+        std::string value = assignment.substr(at + 1);
+        if (belongs_to_another(name) || is_outer_credential(name, value)) continue;
+        variables[std::move(name)] = std::move(value);
     }
     variables.emplace("PYTHONUNBUFFERED", "1");
     add_threads(spec, variables);

@@ -29,7 +29,9 @@ struct EnvironmentSpec {
 ///  2. PATH with `bin_dir` first; threads (OMP_NUM_THREADS, MKL_, OPENBLAS_, NUMEXPR_, VECLIB_),
 ///     PYTHONUNBUFFERED=1 (lines must come when they are printed, not 8 kB later);
 ///  3. the lease's own variables;
-///  4. what identifies the attempt (MLFLOW_..., TUNE_...) and its GPUs.
+///  4. what identifies the attempt (MLFLOW_..., TUNE_...) and its GPUs. MLFLOW_TRACKING_TOKEN is
+///     the attempt's own credential where the lease has one; else what was inherited stays, less
+///     the credential of an outer trial.
 /// OMP_WAIT_POLICY=PASSIVE only for several threads on shared cores: threads that spin there make
 /// their neighbours 10-40 times slower, while sleeping threads make a lone trial 5 times slower.
 [[nodiscard]] std::vector<std::string> trial_environment(const std::vector<std::string>& inherited,

@@ -1,9 +1,11 @@
 #include "worker/agent/server/sender.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <utility>
 
 #include "tracker/client/mlflow_environment.h"
+#include "tuner/protocol.h"
 
 namespace tune::worker {
 
@@ -24,6 +26,16 @@ Result<std::unique_ptr<tracker::Client>> connect_to(const std::string& server_ur
     options.retries = 0;
     options.user_agent = "tune-agent";
     return tracker::create_client(std::move(options));
+}
+
+bool trials_take_tokens() {
+    for (const char* name : {"MLFLOW_TRACKING_AUTH", "MLFLOW_TRACKING_AWS_SIGV4"})
+        if (const char* const value = std::getenv(name); value != nullptr && *value != '\0')
+            return false;
+    tracker::ClientOptions options;
+    if (!tracker::read_mlflow_environment(options)) return false;  // connect_to says why
+    const std::string& login = options.authorization;
+    return login.empty() || login.starts_with("Bearer " + std::string(tuner::kAttemptTokenPrefix));
 }
 
 Sender::~Sender() = default;

@@ -21,6 +21,12 @@ namespace tune::worker {
 /// state of the moment. Errors: those of tracker::create_client.
 [[nodiscard]] Result<std::unique_ptr<tracker::Client>> connect_to(const std::string& server_url);
 
+/// Whether this agent's trials can be given credentials of their own. Not where the environment (or
+/// ~/.mlflow/credentials) has a login for the server: a proxy in front may ask for it, from the
+/// trials as from the agent, and a client sends only one. The credential of an outer trial is no
+/// such login.
+[[nodiscard]] bool trials_take_tokens();
+
 /// A class that derives from it calls stop() in its destructor, before its members go.
 class Sender {
 public:

@@ -160,7 +160,8 @@ void ServerClient::lease_loop() {
 }
 
 void ServerClient::ask_for_leases(int free_slots) {
-    const tuner::LeaseRequest request{random_hex(16), free_slots, kLeaseWait_ms};
+    const tuner::LeaseRequest request{random_hex(16), free_slots, kLeaseWait_ms,
+                                      trials_take_tokens()};
     const Json body = tuner::to_json(request);
     const std::string where = path("lease");
     while (true) {

@@ -1,0 +1,19 @@
+#include "tracker/api/http/principal.h"
+
+namespace tune::tracker {
+
+const AttemptPrincipal* current_attempt(const Principal& principal) {
+    const auto* attempt = std::get_if<AttemptPrincipal>(&principal);
+    return attempt != nullptr && attempt->is_current() ? attempt : nullptr;
+}
+
+Result<void> check_may_write(const Principal& principal) {
+    const auto* attempt = std::get_if<AttemptPrincipal>(&principal);
+    if (attempt == nullptr || attempt->is_current()) return {};
+    return Error{Code::kResourceConflict,
+                 "attempt " + std::to_string(attempt->attempt) + " of run " + attempt->run_id +
+                     " is not the current one: it has ended or was given to another process, so "
+                     "nothing of it is written any more; end this process"};
+}
+
+}  // namespace tune::tracker

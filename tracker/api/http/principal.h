@@ -1,0 +1,61 @@
+#pragma once
+// Who asks. Every request carries a principal; the router fills it in, once, from the Authorization
+// header (Router::set_authenticator), and refuses in one place what it may not do.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/result.h"
+#include "tracker/store/types.h"
+
+namespace tune::tracker {
+
+/// No credential that this server knows. On loopback such a client may do what MLflow's own server
+/// lets everybody do.
+struct AnonymousPrincipal {};
+
+/// One attempt of a trial, by the credential that was made for it.
+struct AttemptPrincipal {
+    std::string run_id = {};         ///< the trial's run
+    ExperimentId experiment_id = 0;  ///< the study's; 0 where the attempt is over
+    int attempt = 0;
+    /// Turns false, for good and at any moment, when the attempt ends or its lease is lost. Never
+    /// null.
+    std::shared_ptr<const std::atomic<bool>> current = {};
+
+    [[nodiscard]] bool is_current() const { return current->load(std::memory_order_acquire); }
+};
+
+/// Users and tokens with scopes of their own become further alternatives.
+using Principal = std::variant<AnonymousPrincipal, AttemptPrincipal>;
+
+/// Knows the credentials. All methods from any thread, on network threads: they compute, take no
+/// lock that is held for long, and do not fail.
+class Authenticator {
+public:
+    virtual ~Authenticator() = default;
+
+    /// `authorization`: the value of the header, or empty. A Bearer token or Basic login that this
+    /// server did not make is AnonymousPrincipal and no error: it belongs to a proxy in front,
+    /// which passes it through, or to another server that the same client talks to.
+    [[nodiscard]] virtual Principal authenticate(std::string_view authorization) const = 0;
+
+    /// Whether `principal` may log these metrics to the run now. Errors: kResourceConflict for a
+    /// run whose metrics decide about something and come from one writer only.
+    [[nodiscard]] virtual Result<void> check_metrics(const Principal& principal,
+                                                     std::string_view run_id,
+                                                     std::span<const Metric> metrics) const = 0;
+};
+
+/// The attempt that asks, while it is the trial's current one; nullptr for anybody else.
+[[nodiscard]] const AttemptPrincipal* current_attempt(const Principal& principal);
+
+/// Errors: kResourceConflict for an attempt that is no longer its trial's current one.
+[[nodiscard]] Result<void> check_may_write(const Principal& principal);
+
+}  // namespace tune::tracker
