@@ -9,7 +9,7 @@
 namespace tune::tracker {
 namespace {
 
-int hex_digit(char c) {
+int digest_digit(char c) {
     if (c >= '0' && c <= '9') return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
     return -1;
@@ -54,8 +54,8 @@ std::string digest_hex(const Sha256Bytes& digest) {
 bool parse_digest_hex(std::string_view text, Sha256Bytes& digest) {
     if (text.size() != digest.size() * 2) return false;
     for (std::size_t i = 0; i < digest.size(); ++i) {
-        const int high = hex_digit(text[2 * i]);
-        const int low = hex_digit(text[2 * i + 1]);
+        const int high = digest_digit(text[2 * i]);
+        const int low = digest_digit(text[2 * i + 1]);
         if (high < 0 || low < 0) return false;
         digest[i] = static_cast<std::uint8_t>(high * 16 + low);
     }

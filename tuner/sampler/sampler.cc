@@ -1,5 +1,7 @@
 #include "tuner/sampler/sampler.h"
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -151,6 +153,12 @@ Result<void> check_size(const Space& space, const SamplerConfig& config) {
 }
 
 }  // namespace
+
+bool has_nan(const Observation& observation) {
+    return std::isnan(observation.value) ||
+           std::any_of(observation.more_values.begin(), observation.more_values.end(),
+                       [](double value) { return std::isnan(value); });
+}
 
 Objectives::Objectives(const StudyConfig& config) : is_constrained(!config.constraints.empty()) {
     for (const MetricConfig& metric : metrics_of(config)) goals.push_back(metric.goal);

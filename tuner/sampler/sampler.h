@@ -42,6 +42,9 @@ struct Observation {
     std::optional<Origin> origin = {};    // in any state: what origin() said of it
 };
 
+/// Whether a value of a completed trial is no number.
+[[nodiscard]] bool has_nan(const Observation& observation);
+
 /// What a study's values mean. One goal without constraints is what every sampler takes; which take
 /// more says check_metrics (study_config.h).
 struct Objectives {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kDatasetExperimentsMax = 20;
 
-Result<Command> parse_create(const Request& request) {
+Result<Command> parse_create_experiment(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     CreateExperiment command;
     TUNE_TRY(name, message.required_text("name"));
@@ -30,7 +30,7 @@ std::string render_created(const Outcome& outcome) {
     return out.take();
 }
 
-Result<Command> parse_update(const Request& request) {
+Result<Command> parse_update_experiment(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(id, message.experiment_id());
     TUNE_TRY(name, message.required_text("new_name"));
@@ -38,13 +38,13 @@ Result<Command> parse_update(const Request& request) {
 }
 
 template <class CommandOfId>
-Result<Command> parse_id(const Request& request) {
+Result<Command> parse_experiment_id(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(id, message.experiment_id());
     return Command(CommandOfId{id});
 }
 
-Result<Command> parse_set_tag(const Request& request) {
+Result<Command> parse_set_experiment_tag(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(id, message.experiment_id());
     TUNE_TRY(key, message.required_text("key"));
@@ -52,7 +52,7 @@ Result<Command> parse_set_tag(const Request& request) {
     return Command(SetExperimentTag{id, {std::move(key), std::move(value)}});
 }
 
-Result<Command> parse_delete_tag(const Request& request) {
+Result<Command> parse_delete_experiment_tag(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(id, message.experiment_id());
     TUNE_TRY(key, message.required_text("key"));
@@ -73,7 +73,7 @@ Result<std::string> get_by_name(const Store& store, const Request& request) {
     return object_answer("experiment", experiment, write_experiment);
 }
 
-Result<std::string> search(const Store& store, const Request& request) {
+Result<std::string> search_experiments(const Store& store, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     SearchExperiments query;
     TUNE_TRY(view_type, message.view_type("view_type"));
@@ -120,24 +120,24 @@ void add_experiment_routes(Router& router, Store& store) {
                            std::move(handler)});
     };
     add(Method::kPost, "create", "Create an experiment: name!, artifact_location, tags",
-        write_handler(store, parse_create, render_created));
+        write_handler(store, parse_create_experiment, render_created));
     add(Method::kPost, "update", "Rename: experiment_id!, new_name!",
-        write_handler(store, parse_update));
+        write_handler(store, parse_update_experiment));
     add(Method::kPost, "delete", "Delete with all its runs: experiment_id!",
-        write_handler(store, parse_id<DeleteExperiment>));
+        write_handler(store, parse_experiment_id<DeleteExperiment>));
     add(Method::kPost, "restore", "Restore with all its runs: experiment_id!",
-        write_handler(store, parse_id<RestoreExperiment>));
+        write_handler(store, parse_experiment_id<RestoreExperiment>));
     add(Method::kPost, "set-experiment-tag", "experiment_id!, key!, value",
-        write_handler(store, parse_set_tag));
+        write_handler(store, parse_set_experiment_tag));
     add(Method::kPost, "delete-experiment-tag", "experiment_id!, key!",
-        write_handler(store, parse_delete_tag));
+        write_handler(store, parse_delete_experiment_tag));
     add(Method::kGet, "get", "experiment_id!", read_handler(store, with(store, get_experiment)));
     add(Method::kGet, "get-by-name", "experiment_name!",
         read_handler(store, with(store, get_by_name)));
     add(Method::kGet, "search", "max_results!, filter, order_by, view_type, page_token",
-        read_handler(store, with(store, search)));
+        read_handler(store, with(store, search_experiments)));
     add(Method::kPost, "search", "max_results!, filter, order_by, view_type, page_token",
-        read_handler(store, with(store, search)));
+        read_handler(store, with(store, search_experiments)));
     add(Method::kPost, "search-datasets", "experiment_ids! (at most 20)",
         read_handler(store, with(store, search_datasets)));
 }

@@ -101,21 +101,21 @@ private:
             if (!has_tag) continue;
             const std::string text(select.text(0));
             if (text != "min" && text != "max")
-                return search::invalid_parameter("The tag '" + tag + "' of experiment " +
-                                                 std::to_string(id) +
-                                                 " must be 'min' or 'max' for metrics." + key +
-                                                 ".best; it is '" + search::shorten(text) + "'.");
+                return invalid_parameter("The tag '" + tag + "' of experiment " +
+                                         std::to_string(id) +
+                                         " must be 'min' or 'max' for metrics." + key +
+                                         ".best; it is '" + search::shorten(text) + "'.");
             const Aggregate found = text == "min" ? Aggregate::kMin : Aggregate::kMax;
             if (goal && *goal != found)
-                return search::invalid_parameter(
-                    "Experiments " + std::to_string(from) + " and " + std::to_string(id) +
-                    " have opposite goals for metrics." + key + ".best (tag '" + tag +
-                    "'); search them one by one, or by .min or .max.");
+                return invalid_parameter("Experiments " + std::to_string(from) + " and " +
+                                         std::to_string(id) + " have opposite goals for metrics." +
+                                         key + ".best (tag '" + tag +
+                                         "'); search them one by one, or by .min or .max.");
             goal = found;
             from = id;
         }
         if (goal) return *goal;
-        return search::invalid_parameter(
+        return invalid_parameter(
             "metrics." + key + ".best: none of the experiments says whether less or more of '" +
             key + "' is better. Set the tag '" + tag +
             "' of the experiment to 'min' or 'max' (a study sets it for its objective).");

@@ -11,7 +11,7 @@ namespace {
 /// Draws before the list of points is walked. The later ones are anywhere: with half of a space
 /// seen, all of those hit a seen point once in 4 billion asks.
 constexpr std::uint64_t kNearDraws = 32;
-constexpr std::uint64_t kDrawsMax = 64;
+constexpr std::uint64_t kRedrawsMax = 64;
 
 /// One value of a parameter from another: a neighbour on the grid, further ones ever more rarely,
 /// or another category.
@@ -73,7 +73,7 @@ bool DistinctSampler::may_repeat(std::uint64_t number, const Seen& seen) const {
 
 /// A function of (seed, number, what is seen), so that a replay draws the same.
 std::optional<Point> DistinctSampler::unseen(std::uint64_t number, const Point& wanted) const {
-    for (std::uint64_t turn = repeats_.is_near ? 0 : kNearDraws; turn < kDrawsMax; ++turn) {
+    for (std::uint64_t turn = repeats_.is_near ? 0 : kNearDraws; turn < kRedrawsMax; ++turn) {
         Point point = drawn(number, turn, wanted);
         if (!seen_->contains(point) && !space_.is_forbidden(point)) return point;
     }

@@ -16,7 +16,7 @@
 namespace tune::worker {
 namespace {
 
-constexpr int kCallTimeout_ms = 30'000;
+constexpr int kUploadTimeout_ms = 30'000;
 constexpr const char* kArtifactsPath = "/api/2.0/mlflow-artifacts/artifacts/";
 constexpr std::string_view kProxyScheme = "mlflow-artifacts:";
 
@@ -133,7 +133,7 @@ Result<std::string> LogUpload::experiment_root(tracker::Client& client,
     }
     TUNE_TRY(answer, client.get("/api/2.0/mlflow/experiments/get?experiment_id=" +
                                     tracker::percent_encode(experiment_id, false),
-                                kCallTimeout_ms));
+                                kUploadTimeout_ms));
     const Json location =
         answer.value("experiment", Json::object()).value("artifact_location", Json());
     if (!location.is_string())
@@ -158,7 +158,7 @@ Result<void> LogUpload::upload(tracker::Client& client, const LogJob& job) {
             TUNE_TRY_VOID(client.put_file(
                 kArtifactsPath + tracker::percent_encode(root + "/" + job.id.run_id +
                                                          "/artifacts/" + folder + name),
-                *whole, UINT64_MAX, kCallTimeout_ms));
+                *whole, UINT64_MAX, kUploadTimeout_ms));
     }
     return {};
 }
