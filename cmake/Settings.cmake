@@ -15,8 +15,8 @@ if(CCACHE_PROGRAM)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
-# Batches of files are compiled as one: a third of the work from nothing, since each header is read once a batch, but a
-# change of one file compiles its batch again. For users and continuous integration; developers leave it off.
+# Batches of files are compiled as one: each header is read once a batch, but a change of one file compiles its batch
+# again. For builds from nothing; developers leave it off.
 # A batch is one translation unit: names of anonymous namespaces must differ within a target.
 option(TUNE_UNITY "Compile the files of a target in batches" OFF)
 set(TUNE_UNITY_BATCH 16 CACHE STRING "Files a batch; 0: all of a target")
@@ -70,13 +70,17 @@ set(TUNE_TESTS_APART
   tracker/store/reads/search_property_test.cc
   tracker/store/reads/search_runs_test.cc
   tracker/store/writer/logging_test.cc
+  tracker/webhooks/webhook_routes_test.cc
   tuner/config/foreign_test.cc
   tuner/config/metrics_test.cc
   tuner/config/schema_test.cc
   tuner/pruner/pruner_test.cc
   tuner/sampler/distribution_test.cc
+  tuner/sampler/finite_test.cc
   tuner/sampler/gp/gp_quality_test.cc
+  tuner/sampler/gp/gp_sampler_test.cc
   tuner/sampler/nsga/nsga_test.cc
+  tuner/sampler/nsga/pareto_test.cc
   tuner/sampler/pbt_test.cc
   tuner/sampler/quality_test.cc
   tuner/sampler/rules_test.cc
