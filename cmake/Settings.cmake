@@ -15,6 +15,20 @@ if(CCACHE_PROGRAM)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
+# Batches of files are compiled as one: each header is read once a batch, but a change of one file compiles its batch
+# again. For builds from nothing; developers leave it off.
+# A batch is one translation unit: names of anonymous namespaces must differ within a target.
+option(TUNE_UNITY "Compile the files of a target in batches" OFF)
+set(TUNE_UNITY_BATCH 16 CACHE STRING "Files a batch; 0: all of a target")
+mark_as_advanced(TUNE_UNITY_BATCH)
+if(TUNE_UNITY)
+  set(CMAKE_UNITY_BUILD ON)
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE ${TUNE_UNITY_BATCH})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-Wno-subobject-linkage)  # g++ takes the files of a batch for headers
+  endif()
+endif()
+
 set(TUNE_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
 if(TUNE_SANITIZE)
   add_compile_options(-fsanitize=${TUNE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -O1 -g1)
@@ -47,6 +61,45 @@ function(tune_library name)
   tune_warnings(${name})
 endfunction()
 
+# Tests whose helpers have the names of another test's helpers are compiled on their own. Relative to tests/.
+set(TUNE_TESTS_APART
+  tracker/api/routes_test.cc
+  tracker/search/order_by_test.cc
+  tracker/store/metrics/metric_aggregates_test.cc
+  tracker/store/metrics/metric_block_test.cc
+  tracker/store/reads/search_property_test.cc
+  tracker/store/reads/search_runs_test.cc
+  tracker/store/writer/logging_test.cc
+  tracker/webhooks/webhook_routes_test.cc
+  tuner/config/foreign_test.cc
+  tuner/config/metrics_test.cc
+  tuner/config/schema_test.cc
+  tuner/pruner/pruner_test.cc
+  tuner/sampler/distribution_test.cc
+  tuner/sampler/finite_test.cc
+  tuner/sampler/gp/gp_quality_test.cc
+  tuner/sampler/gp/gp_sampler_test.cc
+  tuner/sampler/nsga/nsga_test.cc
+  tuner/sampler/nsga/pareto_test.cc
+  tuner/sampler/pbt_test.cc
+  tuner/sampler/quality_test.cc
+  tuner/sampler/rules_test.cc
+  tuner/sampler/sampler_test.cc
+  tuner/sampler/tpe/preset_test.cc
+  tuner/sampler/tpe/trial_split_test.cc
+  tuner/sampler/tpe/window_test.cc
+  tuner/space/rules_test.cc
+  tuner/study/budgets_test.cc)
+
+function(tune_test_batches)
+  foreach(source ${ARGN})
+    file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+    if(path IN_LIST TUNE_TESTS_APART)
+      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
+endfunction()
+
 # tune_test(NAME SOURCES ... LIBS ...): a GoogleTest program build/<preset>/bin/NAME, run by tests/run.sh.
 function(tune_test name)
   if(NOT TUNE_TESTS)
@@ -55,14 +108,19 @@ function(tune_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  # Only where they are used, so that a compiler cache serves the other files in every checkout.
-  foreach(source ${ARG_SOURCES})
-    file(STRINGS ${source} uses REGEX "TUNE_SOURCE_DIR|TUNE_BIN_DIR" LIMIT_COUNT 1)
-    if(uses)
-      set_source_files_properties(${source} PROPERTIES COMPILE_DEFINITIONS
-        "TUNE_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\";TUNE_BIN_DIR=\"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\"")
-    endif()
-  endforeach()
+  set(folders "TUNE_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"" "TUNE_BIN_DIR=\"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\"")
+  if(TUNE_UNITY)
+    target_compile_definitions(${name} PRIVATE ${folders})
+    tune_test_batches(${ARG_SOURCES})
+  else()
+    # Only where they are used, so that a compiler cache serves the other files in every checkout.
+    foreach(source ${ARG_SOURCES})
+      file(STRINGS ${source} uses REGEX "TUNE_SOURCE_DIR|TUNE_BIN_DIR" LIMIT_COUNT 1)
+      if(uses)
+        set_source_files_properties(${source} PROPERTIES COMPILE_DEFINITIONS "${folders}")
+      endif()
+    endforeach()
+  endif()
   target_link_libraries(${name} PRIVATE tune_base ${ARG_LIBS} GTest::gmock GTest::gtest_main)
   tune_warnings(${name})
   add_test(NAME ${name} COMMAND ${name})

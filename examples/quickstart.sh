@@ -25,13 +25,7 @@ say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
 
 ./setup.sh --no-tests
 say "Building (the first time takes a few minutes)"
-cmake --preset release >build-quickstart.log 2>&1 || { cat build-quickstart.log; exit 1; }
-if [ -t 1 ]; then
-    cmake --build --preset release -j "${TUNE_JOBS:-2}" --target tune tune-trainer tune-data
-else
-    cmake --build --preset release -j "${TUNE_JOBS:-2}" --target tune tune-trainer tune-data | tail -n 1
-fi
-rm -f build-quickstart.log
+./tests/build.sh tune tune-trainer tune-data
 
 if [ ! -f "$digits/train/index.json" ]; then
     say "Converting the digits to MDS shards"

@@ -2,6 +2,7 @@
 # Installs, builds and runs every test. The last line is "N passed, N failed"; the exit code is 0 only without failures.
 #
 #   ./tests/run.sh                    unit contract differential e2e web examples minimal fuzz
+#   ./tests/run.sh package            the .deb, the .tar.gz and the wheel, each installed in a clean root
 #   ./tests/run.sh asan tsan          the unit tests under the sanitizers (builds each: 15 minutes more)
 #   ./tests/run.sh fuzz               libFuzzer, 5 s a target (builds them); with TUNE_FUZZ_SECONDS so long, and every target
 #   ./tests/run.sh unit e2e           any of these suites
@@ -14,7 +15,7 @@ suites=()
 for argument in "$@"; do
     case "$argument" in
         --no-setup) setup=0 ;;
-        unit | contract | differential | e2e | web | examples | minimal | fuzz | asan | tsan) suites+=("$argument") ;;
+        unit | contract | differential | e2e | web | examples | package | minimal | fuzz | asan | tsan) suites+=("$argument") ;;
         *) echo "run.sh: unknown suite '$argument'; see the head of tests/run.sh" >&2; exit 2 ;;
     esac
 done
@@ -45,14 +46,10 @@ count() { # NAME PASSED FAILED STATUS
 
 number() { grep -oP "$1" "$2" | tail -n 1; }
 
-configure_and_build() { # PRESET [CMAKE OPTION...]
-    local preset=$1
-    shift
-    say "Build ($preset)"
-    cmake --preset "$preset" "$@" >"$logs/build-$preset.log" 2>&1 &&
-        cmake --build --preset "$preset" -j "$jobs" >>"$logs/build-$preset.log" 2>&1 && return 0
-    tail -n 60 "$logs/build-$preset.log"
-    count "build-$preset" 0 1 1
+configure_and_build() { # PRESET
+    say "Build ($1)"
+    TUNE_JOBS=$jobs ./tests/build.sh --preset "$1" 2>"$logs/build-$1.log" && return 0
+    count "build-$1" 0 1 1
     return 1
 }
 
@@ -94,6 +91,7 @@ suite_differential() { pytests differential tests/differential; }
 suite_e2e() { pytests e2e tests/e2e; }
 suite_web() { node_tests web tests/web/*.test.mjs; }
 suite_examples() { pytests examples tests/examples; }
+suite_package() { pytests package tests/package; }
 
 # `tune` must build where LibTorch and Arrow are absent.
 suite_minimal() {

@@ -24,7 +24,7 @@ constexpr const char* kVersionLine = "tune-upload-1";
 /// The secret in it is nobody else's business.
 constexpr mode_t kFolderMode = 0700;
 constexpr mode_t kPrivateFileMode = 0600;
-constexpr mode_t kFileMode = 0644;
+constexpr mode_t kUploadFileMode = 0644;
 /// A log of 10,000 parts has about 1.2 MB; one that is longer was written by a client that sends
 /// the same parts for ever.
 constexpr std::size_t kLogBytesMax = 16u << 20;
@@ -134,7 +134,7 @@ Result<std::unique_ptr<UploadFolder>> UploadFolder::create(int staging, UploadPl
                                  "\n" + p.path + "\n";
         TUNE_TRY_VOID(write_all(file.get(), text));
         TUNE_TRY(log, open_in(folder.get(), "log", O_WRONLY | O_CREAT | O_EXCL, kPrivateFileMode));
-        TUNE_TRY(data, open_in(folder.get(), "data", O_WRONLY | O_CREAT | O_EXCL, kFileMode));
+        TUNE_TRY(data, open_in(folder.get(), "data", O_WRONLY | O_CREAT | O_EXCL, kUploadFileMode));
         for (const int each : {file.get(), folder.get(), staging})
             if (::fsync(each) != 0) return disk_error("upload", errno);
         return {};
@@ -210,7 +210,7 @@ Result<UniqueFd> UploadFolder::open_folder() const {
 
 Result<UniqueFd> UploadFolder::open_for_part(bool in_tail) const {
     TUNE_TRY(folder, open_folder());
-    return open_in(folder.get(), in_tail ? "tail" : "data", O_WRONLY | O_CREAT, kFileMode);
+    return open_in(folder.get(), in_tail ? "tail" : "data", O_WRONLY | O_CREAT, kUploadFileMode);
 }
 
 Result<void> UploadFolder::append(const std::string& line, bool sync) const {

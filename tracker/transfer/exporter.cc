@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kProxied = "mlflow-artifacts:/";
 
-Error cancelled() {
+Error export_cancelled() {
     return {Code::kCancelled, "interrupted; nothing was exported but artifacts that were copied"};
 }
 
@@ -162,7 +162,7 @@ void Exporter::settle_names(std::vector<Experiment>& experiments) {
 Result<void> Exporter::write_runs(const Experiment& experiment) {
     TUNE_TRY(ids, list_run_ids(*store_, experiment.experiment_id));
     for (const std::string& id : ids) {
-        if (is_cancelled()) return cancelled();
+        if (is_cancelled()) return export_cancelled();
         TUNE_TRY_VOID(write_run(id));
         ++progress_.runs_done;
         report_progress();
@@ -237,7 +237,7 @@ Result<void> Exporter::copy_artifacts() {
     TUNE_TRY(files, source.list(owner.uri));
     SourceFiles one;
     for (SourceFile& file : files.files) {
-        if (is_cancelled()) return cancelled();
+        if (is_cancelled()) return export_cancelled();
         if (file.path.starts_with(kUploadPrefix)) continue;  // of an upload under way
         one.files.assign(1, std::move(file));
         TUNE_TRY(moved, mover.move(owner, one, ""));
@@ -308,7 +308,7 @@ Result<void> Exporter::verify_experiment(Source& source, const Experiment& found
     ++report_.stored.experiments;
     TUNE_TRY(runs, source.list_runs(id));
     for (const std::string& run : runs) {
-        if (is_cancelled()) return cancelled();
+        if (is_cancelled()) return export_cancelled();
         TUNE_TRY_VOID(verify_run(source, id, run));
     }
     return verify_models(source, id);

@@ -44,9 +44,9 @@ private:
     std::size_t* consumed_;
 };
 
-class TreeBuilder final : public nlohmann::json_sax<Json> {
+class JsonTreeBuilder final : public nlohmann::json_sax<Json> {
 public:
-    TreeBuilder(std::string_view text, const std::size_t* consumed)
+    JsonTreeBuilder(std::string_view text, const std::size_t* consumed)
         : text_(text), consumed_(consumed) {}
 
     bool null() override { return add(node_here(Node::Type::kNull, false)); }
@@ -204,7 +204,7 @@ Result<Node> read_json(std::string_view text) {
     TUNE_TRY_VOID(parse_json_with_comments(text));
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
     std::size_t consumed = 0;
-    TreeBuilder builder(text, &consumed);
+    JsonTreeBuilder builder(text, &consumed);
     const bool ok = Json::sax_parse(CountingIterator(text.data(), &consumed),
                                     CountingIterator(text.data() + text.size(), &consumed),
                                     &builder, Json::input_format_t::json, true, true);

@@ -69,7 +69,7 @@ void resolve_plain(const std::string& text, Node& node) {
     node.text = text;
 }
 
-class TreeBuilder final : public YAML::EventHandler {
+class YamlTreeBuilder final : public YAML::EventHandler {
 public:
     void OnDocumentStart(const YAML::Mark&) override {}
     void OnDocumentEnd() override {}
@@ -214,9 +214,9 @@ Result<Node> read_yaml(std::string_view text) {
     try {
         std::istringstream stream{std::string(text)};
         YAML::Parser parser(stream);
-        TreeBuilder builder;
+        YamlTreeBuilder builder;
         if (!parser.HandleNextDocument(builder)) return Node{};
-        TreeBuilder second;
+        YamlTreeBuilder second;
         if (parser.HandleNextDocument(second))
             return fault_at(second.root.place, {},
                             "a second document starts here; expected one study a file");

@@ -17,7 +17,6 @@ using chart::Mark;
 using chart::Panel;
 using chart::Role;
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 /// Learning curves of one picture; more would only cover each other.
 constexpr std::size_t kCurvesMax = 500;
 

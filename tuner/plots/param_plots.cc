@@ -18,7 +18,6 @@ using chart::Mark;
 using chart::Panel;
 using chart::Role;
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kColumnsMax = 10;  // of parallel coordinates, besides the objective
 constexpr std::size_t kLinesMax = 2000;  // of parallel coordinates: the best, and every n-th
 constexpr std::size_t kSlicesMax = 12;

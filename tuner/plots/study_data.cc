@@ -13,8 +13,6 @@
 namespace tune::tuner {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
 Json field(const Json& object, const char* name) {
     const auto at = object.find(name);
     return at == object.end() ? Json(nullptr) : *at;

@@ -2,6 +2,7 @@
 // What plots need of a study, read from the JSON of the REST API.
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,9 @@
 #include "tuner/space/space.h"
 
 namespace tune::tuner {
+
+/// A value that is absent.
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 struct PlotMetric {
     std::string name = {};

@@ -23,7 +23,6 @@
 namespace tune::tuner {
 namespace {
 
-constexpr double kSqrtHalf = 0.70710678118654752440;
 constexpr double kLogSqrtTau = 0.91893853320467274178;
 
 // AS 241: numerators and denominators near the centre, in the middle and far out; highest power

@@ -5,12 +5,19 @@
 
 namespace tune::tuner {
 
+inline constexpr double kSqrtHalf = 0.70710678118654752440;
+
 /// P(X > z) of a standard normal, z >= 0. Relative error below 1e-15; exactly 0 beyond 8.3 if the
 /// caller subtracts it from 1 (see kTailGone).
 [[nodiscard]] double upper_tail(double z);
 
 /// Beyond this many deviations a tail is below half an ulp of 1, so 1 - tail == 1.
 inline constexpr double kTailGone = 8.3;
+
+/// P(X <= z) of a standard normal.
+[[nodiscard]] inline double normal_cdf(double z) {
+    return z > 0 ? 1 - upper_tail(z) : upper_tail(-z);
+}
 
 /// z with P(X <= z) = p, for 0 < p < 1; -inf at 0. Relative error below 1e-15. Source: M. J.
 /// Wichura, Algorithm AS 241 (PPND16), Applied Statistics 37 (1988).

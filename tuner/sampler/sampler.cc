@@ -15,6 +15,8 @@
 
 #include "tuner/sampler/sampler.h"
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 

@@ -27,7 +27,7 @@ namespace {
 
 /// Conditions that are looked at in one space: ten thousand parameters below ten thousand others
 /// must not take for ever.
-constexpr std::size_t kVisitsMax = 1'000'000;
+constexpr std::size_t kReachableVisitsMax = 1'000'000;
 
 using Conditions = std::vector<const Condition*>;
 
@@ -75,7 +75,7 @@ public:
             const std::size_t at = waiting.back();
             waiting.pop_back();
             for (const Condition& condition : parameters_[at].when) {
-                if (++visits_ > kVisitsMax) return std::nullopt;
+                if (++visits_ > kReachableVisitsMax) return std::nullopt;
                 asked[condition.parent].push_back(&condition);
                 if (known.insert(condition.parent).second) waiting.push_back(condition.parent);
             }

@@ -30,6 +30,9 @@
 
 namespace tune::tuner {
 
+/// 2^53: to here every integer is a double.
+inline constexpr double kIntegerMax = 9007199254740992.0;
+
 /// Most parameters of one space. A joint model of more is meaningless, and the page cannot show it.
 inline constexpr std::size_t kParametersMax = 10'000;
 

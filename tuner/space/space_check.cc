@@ -28,7 +28,6 @@ namespace tune::tuner {
 namespace {
 
 /// Integers beyond 2^53 are not exact as doubles.
-constexpr double kIntegerMax = 9007199254740992.0;
 
 /// Sums and differences of bounds, and parts of a range, must be doubles with all their digits.
 constexpr double kBoundMax = 1e307;

@@ -17,8 +17,8 @@
 namespace tune::tuner {
 namespace {
 
-constexpr std::array<std::string_view, 4> kStateNames = {"running", "paused", "stopped",
-                                                         "completed"};
+constexpr std::array<std::string_view, 4> kStudyStateNames = {"running", "paused", "stopped",
+                                                              "completed"};
 
 /// Steele et al., "Fast splittable pseudorandom number generators", 2014.
 std::uint64_t splitmix64(std::uint64_t x) {
@@ -72,12 +72,12 @@ void add_metric_differences(const StudyConfig& was, const StudyConfig& now,
 }  // namespace
 
 std::string_view study_state_name(StudyState state) {
-    return kStateNames.at(static_cast<std::size_t>(state));
+    return kStudyStateNames.at(static_cast<std::size_t>(state));
 }
 
 Result<StudyState> study_state_from_name(std::string_view name) {
-    for (std::size_t i = 0; i < kStateNames.size(); ++i)
-        if (kStateNames[i] == name) return static_cast<StudyState>(i);
+    for (std::size_t i = 0; i < kStudyStateNames.size(); ++i)
+        if (kStudyStateNames[i] == name) return static_cast<StudyState>(i);
     return Error{Code::kInvalidParameterValue, "unknown study state '" + std::string(name) +
                                                    "'; known: running, paused, stopped, completed"};
 }

@@ -21,7 +21,7 @@
 namespace tune::loader {
 namespace {
 
-constexpr std::uint64_t kShardBytesMax = (std::uint64_t{1} << 32) - 1;
+constexpr std::uint64_t kFileBytesMax = (std::uint64_t{1} << 32) - 1;
 
 std::string_view text_of(const std::vector<std::uint32_t>& values) {
     return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(std::uint32_t)};
@@ -121,7 +121,7 @@ Result<MdsWriter> MdsWriter::open(MdsWriterOptions options) {
         info.compression = wanted.compression;
     }
     if (wanted.size_limit == 0) wanted.size_limit.reset();  // upstream: no limit
-    if (wanted.size_limit && *wanted.size_limit > kShardBytesMax)
+    if (wanted.size_limit && *wanted.size_limit > kFileBytesMax)
         return invalid_parameter("the size limit of a shard must be below 4 GiB");
     info.size_limit = wanted.size_limit;
     writer.config_ = shard_config(info);
@@ -177,13 +177,13 @@ Result<void> MdsWriter::add_sample(std::size_t begin) {
     const std::uint64_t after = before + sample_bytes + 4;
     const bool is_first = ends_.empty();
     const std::uint64_t alone = 8 + config_.size() + sample_bytes + 4;
-    if (alone > kShardBytesMax) {
+    if (alone > kFileBytesMax) {
         samples_.resize(begin);
         return invalid_parameter("a sample of " + std::to_string(sample_bytes) +
                                  " bytes does not fit into a shard, which holds less than 4 GiB");
     }
     const bool is_over = options_.size_limit && *options_.size_limit < after;
-    if (!options_.size_limit && after > kShardBytesMax) {
+    if (!options_.size_limit && after > kFileBytesMax) {
         samples_.resize(begin);
         return invalid_parameter(
             "without a size limit all samples go into one shard, which holds less than "

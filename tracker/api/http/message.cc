@@ -11,8 +11,6 @@
 namespace tune::tracker {
 namespace {
 
-constexpr const char* kSeeDocs = " See the API docs for more information about request parameters.";
-
 std::string camel_case(std::string_view name) {
     std::string out;
     bool upper = false;

@@ -18,6 +18,10 @@
 
 namespace tune::tracker {
 
+/// How MLflow ends a sentence about a parameter.
+inline constexpr const char* kSeeDocs =
+    " See the API docs for more information about request parameters.";
+
 /// A value of a protobuf enum: what JSON calls it, and its number.
 struct EnumName {
     std::string_view name;

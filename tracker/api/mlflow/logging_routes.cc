@@ -89,7 +89,7 @@ Result<Command> parse_log_param(const Request& request) {
     return Command(LogParam{std::move(run_id), {std::move(key), std::move(value)}});
 }
 
-Result<Command> parse_set_tag(const Request& request) {
+Result<Command> parse_set_run_tag(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(run_id, message.run_id());
     TUNE_TRY(key, message.required_text("key"));
@@ -97,7 +97,7 @@ Result<Command> parse_set_tag(const Request& request) {
     return Command(SetTag{std::move(run_id), {std::move(key), std::move(value)}});
 }
 
-Result<Command> parse_delete_tag(const Request& request) {
+Result<Command> parse_delete_run_tag(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(run_id, message.run_id());
     TUNE_TRY(key, message.required_text("key"));
@@ -177,8 +177,8 @@ void add_logging_routes(Router& router, Store& store) {
     add("log-batch", "run_id!, metrics, params, tags",
         hot_handler(router, store, parse_log_batch_fast, parse_log_batch));
     add("log-parameter", "run_id!, key!, value", write_handler(store, parse_log_param));
-    add("set-tag", "run_id!, key!, value", write_handler(store, parse_set_tag));
-    add("delete-tag", "run_id!, key!", write_handler(store, parse_delete_tag));
+    add("set-tag", "run_id!, key!, value", write_handler(store, parse_set_run_tag));
+    add("delete-tag", "run_id!, key!", write_handler(store, parse_delete_run_tag));
     add("log-inputs", "run_id!, datasets, models", write_handler(store, parse_log_inputs));
     add("outputs", "run_id!, models", write_handler(store, parse_log_outputs));
     add("log-model", "run_id!, model_json! (clients before 3.0)",

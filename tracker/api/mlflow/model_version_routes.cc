@@ -30,7 +30,7 @@ Result<VersionName> version_name(const Message& message) {
     return VersionName{std::move(name), std::move(version)};
 }
 
-Result<Command> parse_create(const Request& request) {
+Result<Command> parse_create_version(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     CreateModelVersion command;
     TUNE_TRY(name, message.required_text("name"));
@@ -50,7 +50,7 @@ Result<Command> parse_create(const Request& request) {
     return Command(RegistryCommand(std::move(command)));
 }
 
-Result<Command> parse_update(const Request& request) {
+Result<Command> parse_update_version(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(which, version_name(message));
     TUNE_TRY(description, message.optional_text("description"));
@@ -68,14 +68,14 @@ Result<Command> parse_transition(const Request& request) {
                                                     std::move(stage), archive.value_or(false)}));
 }
 
-Result<Command> parse_delete(const Request& request) {
+Result<Command> parse_delete_version(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(which, version_name(message));
     return Command(
         RegistryCommand(DeleteModelVersion{std::move(which.name), std::move(which.version)}));
 }
 
-Result<Command> parse_set_tag(const Request& request) {
+Result<Command> parse_set_version_tag(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(which, version_name(message));
     TUNE_TRY(tag, registry_tag(message));
@@ -83,7 +83,7 @@ Result<Command> parse_set_tag(const Request& request) {
         SetModelVersionTag{std::move(which.name), std::move(which.version), std::move(tag)}));
 }
 
-Result<Command> parse_delete_tag(const Request& request) {
+Result<Command> parse_delete_version_tag(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(which, version_name(message));
     TUNE_TRY(key, message.required_text("key"));
@@ -109,7 +109,7 @@ Result<std::string> download_uri(const Store& store, const Request& request) {
     return out.take();
 }
 
-Result<std::string> search(const Store& store, const Request& request) {
+Result<std::string> search_versions(const Store& store, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     SearchModelVersions query;
     TUNE_TRY(filter, message.text("filter"));
@@ -137,7 +137,7 @@ Result<std::string> path_in_storage(const Store& store, const std::string& locat
     return path_in_artifacts(info.artifact_uri, join_artifact_path(folder, path));
 }
 
-Result<Response> get_artifact(TrackingParts parts, const Request& request) {
+Result<Response> get_version_artifact(TrackingParts parts, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(path, message.required_text("path"));
     TUNE_TRY(which, version_name(message));
@@ -154,23 +154,24 @@ void add_model_version_routes(Router& router, TrackingParts parts) {
     Store& store = parts.store;
     const RegistryRoutes routes(router, store, "model-versions");
     routes.write(Method::kPost, "create",
-                 "name!, source!, run_id, model_id, tags, run_link, description", parse_create,
-                 render_version);
-    routes.write(Method::kPatch, "update", "name!, version!, description", parse_update,
+                 "name!, source!, run_id, model_id, tags, run_link, description",
+                 parse_create_version, render_version);
+    routes.write(Method::kPatch, "update", "name!, version!, description", parse_update_version,
                  render_version);
     routes.write(Method::kPost, "transition-stage",
                  "name!, version!, stage!, archive_existing_versions", parse_transition,
                  render_version);
-    routes.write(Method::kDelete, "delete", "name!, version!", parse_delete);
+    routes.write(Method::kDelete, "delete", "name!, version!", parse_delete_version);
     routes.read(Method::kGet, "get", "name!, version!", get_version);
-    routes.read(Method::kGet, "search", "filter, max_results, order_by, page_token", search);
+    routes.read(Method::kGet, "search", "filter, max_results, order_by, page_token",
+                search_versions);
     routes.read(Method::kGet, "get-download-uri", "name, version", download_uri);
-    routes.write(Method::kPost, "set-tag", "name!, version!, key!, value", parse_set_tag);
-    routes.write(Method::kDelete, "delete-tag", "name!, version!, key!", parse_delete_tag);
+    routes.write(Method::kPost, "set-tag", "name!, version!, key!, value", parse_set_version_tag);
+    routes.write(Method::kDelete, "delete-tag", "name!, version!, key!", parse_delete_version_tag);
     router.add({Method::kGet, "/model-versions/get-artifact", Body::kNone, "name!, version!, path!",
                 [parts](const std::shared_ptr<Request>& request, const Responder& respond) {
                     parts.artifacts.pool().post([parts, request, respond] {
-                        Result<Response> response = get_artifact(parts, *request);
+                        Result<Response> response = get_version_artifact(parts, *request);
                         respond(response ? std::move(response).value()
                                          : error_response(response.error()));
                     });

@@ -10,7 +10,7 @@
 namespace tune::tracker {
 namespace {
 
-Result<Command> parse_create(const Request& request) {
+Result<Command> parse_create_run(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     CreateRun command;
     TUNE_TRY(experiment_id, message.experiment_id());
@@ -30,7 +30,7 @@ std::string render_run(const Outcome& outcome) {
     return object_response("run", std::get<Run>(outcome), write_new_run);
 }
 
-Result<Command> parse_update(const Request& request) {
+Result<Command> parse_update_run(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     UpdateRun command;
     TUNE_TRY(run_id, message.run_id());
@@ -49,7 +49,7 @@ std::string render_run_info(const Outcome& outcome) {
 }
 
 template <class CommandOfId>
-Result<Command> parse_id(const Request& request) {
+Result<Command> parse_run_id(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(run_id, message.run_id());
     return Command(CommandOfId{std::move(run_id)});
@@ -65,11 +65,11 @@ void add_run_routes(Router& router, Store& store) {
             2, {method, "/mlflow/runs/" + pattern, body, std::move(summary), std::move(handler)});
     };
     add(Method::kPost, "create", "experiment_id!, run_name, start_time, user_id, tags",
-        write_handler(store, parse_create, render_run));
+        write_handler(store, parse_create_run, render_run));
     add(Method::kPost, "update", "run_id!, status, end_time, run_name",
-        write_handler(store, parse_update, render_run_info));
-    add(Method::kPost, "delete", "run_id!", write_handler(store, parse_id<DeleteRun>));
-    add(Method::kPost, "restore", "run_id!", write_handler(store, parse_id<RestoreRun>));
+        write_handler(store, parse_update_run, render_run_info));
+    add(Method::kPost, "delete", "run_id!", write_handler(store, parse_run_id<DeleteRun>));
+    add(Method::kPost, "restore", "run_id!", write_handler(store, parse_run_id<RestoreRun>));
     add(Method::kGet, "get", "run_id!, fields",
         read_handler(
             store, [&store](const Request& request) { return get_run_response(store, request); }));

@@ -72,7 +72,7 @@ for programs. What begins with <code>/api/2.0/</code> or <code>/api/3.0/</code> 
 )";
 
 /// The page has one block of style and nothing that runs.
-constexpr const char* kPagePolicy =
+constexpr const char* kDocsPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'";
 
@@ -148,7 +148,7 @@ void add_openapi_routes(Router& router, std::vector<OpenApiPart> parts) {
         {Method::kGet, "/api/docs", Body::kNone, "This interface, for people",
          [parts = std::move(parts)](const std::shared_ptr<Request>&, const Responder& respond) {
              Response page = page_response(openapi_page(parts), "text/html; charset=utf-8");
-             page.headers.emplace_back("Content-Security-Policy", kPagePolicy);
+             page.headers.emplace_back("Content-Security-Policy", kDocsPolicy);
              respond(std::move(page));
          }});
 }

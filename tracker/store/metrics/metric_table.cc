@@ -13,7 +13,7 @@
 namespace tune::tracker {
 namespace {
 
-std::span<const std::byte> bytes_of(const std::string& text) {
+std::span<const std::byte> as_blob(const std::string& text) {
     return std::as_bytes(std::span(text.data(), text.size()));
 }
 
@@ -73,7 +73,7 @@ Result<std::int64_t> insert_block(sqlite::Connection& connection, const SeriesKe
                 std::int64_t{is_nan}, last.timestamp_ms, last.step, last.value, summary.row_count,
                 summary.nan_count, summary.min_step, summary.max_step, summary.min_value,
                 summary.max_value, summary.final.timestamp_ms, summary.final.value);
-    insert.bind_blob(18, bytes_of(encoded));
+    insert.bind_blob(18, as_blob(encoded));
     TUNE_TRY_VOID(insert.run());
     return connection.last_insert_row();
 }
@@ -110,7 +110,7 @@ Result<void> extend_block(sqlite::Connection& connection, std::int64_t block_id,
     update.with(block_id, end.timestamp_ms, end.step, end.value, both.row_count, both.nan_count,
                 both.min_step, both.max_step, both.min_value, both.max_value,
                 both.final.timestamp_ms, both.final.value);
-    update.bind_blob(13, bytes_of(encoded));
+    update.bind_blob(13, as_blob(encoded));
     return update.run();
 }
 

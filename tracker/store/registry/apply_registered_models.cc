@@ -41,7 +41,7 @@ Result<Outcome> read_back(WriteContext& context, std::int64_t row) {
 }
 
 /// Writes a tag and keeps is_prompt in step with it.
-Result<void> put_tag(WriteContext& context, std::int64_t row, const Tag& tag) {
+Result<void> put_registered_tag(WriteContext& context, std::int64_t row, const Tag& tag) {
     TUNE_TRY(put, context.connection.prepare("INSERT INTO registered_model_tags VALUES (?, ?, ?) "
                                              "ON CONFLICT DO UPDATE SET value = excluded.value"));
     TUNE_TRY_VOID(put.with(row, tag.key, tag.value).run());
@@ -108,7 +108,7 @@ Result<Outcome> apply(WriteContext& context, CreateRegisteredModel& command) {
     TUNE_TRY_VOID(insert.run());
     const std::int64_t row = context.connection.last_insert_row();
     std::vector<Tag> tags = last_of_each_key(command.tags);
-    for (const Tag& tag : tags) TUNE_TRY_VOID(put_tag(context, row, tag));
+    for (const Tag& tag : tags) TUNE_TRY_VOID(put_registered_tag(context, row, tag));
     RegistryChanged event = change_of(RegistryEntity::kModel, RegistryAction::kCreated,
                                       is_prompt(command.tags), command.name);
     event.description = command.description;
@@ -181,7 +181,7 @@ Result<Outcome> apply(WriteContext& context, SetRegisteredModelTag& command) {
     TUNE_TRY_VOID(validate_registered_name(command.name));
     TUNE_TRY_VOID(validate_registered_tag(command.tag));
     TUNE_TRY(row, find_registered_row(context.connection, command.name));
-    TUNE_TRY_VOID(put_tag(context, row, command.tag));
+    TUNE_TRY_VOID(put_registered_tag(context, row, command.tag));
     TUNE_TRY(is_of_prompt, is_prompt_row(context.connection, row));
     RegistryChanged event =
         change_of(RegistryEntity::kModelTag, RegistryAction::kSet, is_of_prompt, command.name);

@@ -9,7 +9,7 @@ namespace {
 /// model_versions.visibility, as migrations/0003_registry.sql has it.
 enum class Visibility : std::int64_t { kFound = 0, kOfPrompt = 1, kDeleted = 2 };
 
-Result<void> erase(WriteContext& context, const char* sql, std::int64_t row) {
+Result<void> erase_rows(WriteContext& context, const char* sql, std::int64_t row) {
     TUNE_TRY(statement, context.connection.prepare(sql));
     return statement.with(row).run();
 }
@@ -22,7 +22,7 @@ Result<void> erase_registered(WriteContext& context, std::int64_t row) {
           "DELETE FROM registered_model_aliases WHERE registered_row = ?",
           "DELETE FROM registered_model_tags WHERE registered_row = ?",
           "DELETE FROM registered_models WHERE registered_row = ?"})
-        TUNE_TRY_VOID(erase(context, sql, row));
+        TUNE_TRY_VOID(erase_rows(context, sql, row));
     return {};
 }
 
@@ -49,8 +49,7 @@ Result<std::int64_t> insert_registered(WriteContext& context, const RegisteredMo
     return row;
 }
 
-void bind_optional(sqlite::Statement& statement, int index,
-                   const std::optional<std::string>& text) {
+void bind_if_set(sqlite::Statement& statement, int index, const std::optional<std::string>& text) {
     if (text) statement.bind(index, *text);
 }
 
@@ -66,13 +65,13 @@ Result<void> insert_version(WriteContext& context, std::int64_t registered_row,
                  "?14, ?15)"));
     insert.with(registered_row, model.name, version.version, version.creation_time_ms,
                 version.last_updated_time_ms);
-    bind_optional(insert, 6, version.description);
-    bind_optional(insert, 7, version.user_id);
+    bind_if_set(insert, 6, version.description);
+    bind_if_set(insert, 7, version.user_id);
     insert.bind(8, static_cast<std::int64_t>(version.stage));
     insert.bind(9, version.source);
     insert.bind(10, version.storage_location);
-    bind_optional(insert, 11, version.run_id);
-    bind_optional(insert, 12, version.run_link);
+    bind_if_set(insert, 11, version.run_id);
+    bind_if_set(insert, 12, version.run_link);
     insert.bind(13, static_cast<std::int64_t>(version.status));
     insert.bind(14, version.status_message);
     insert.bind(15, static_cast<std::int64_t>(visibility));

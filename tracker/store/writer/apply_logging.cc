@@ -10,11 +10,11 @@
 #include "base/text/python_text.h"
 #include "tracker/store/commands/validation.h"
 #include "tracker/store/writer/apply.h"
+#include "tracker/store/writer/run_name.h"
 
 namespace tune::tracker {
 namespace {
 
-constexpr std::string_view kRunNameTag = "mlflow.runName";
 constexpr std::string_view kModelHistoryTag = "mlflow.log-model.history";
 
 /// The value of a param or tag ("params", "tags") of a run.

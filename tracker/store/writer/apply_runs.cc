@@ -13,7 +13,6 @@
 namespace tune::tracker {
 namespace {
 
-constexpr std::string_view kRunNameTag = "mlflow.runName";
 constexpr std::size_t kRunIdBytes = 16;
 
 /// Run name and tag, one deciding the other. Errors: kInvalidParameterValue when they differ.

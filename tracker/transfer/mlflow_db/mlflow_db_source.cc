@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kCacheKib = 64 << 10;
+constexpr int kReadCacheKib = 64 << 10;
 /// Points handed on at a time.
 constexpr std::size_t kPiecePoints = 16'384;
 
@@ -473,7 +473,7 @@ Result<std::unique_ptr<Source>> open_mlflow_db(MlflowDbOptions options) {
     TUNE_TRY(access, choose_access(file));
     sqlite::ConnectionOptions reading;
     reading.access = access;
-    reading.cache_kib = kCacheKib;
+    reading.cache_kib = kReadCacheKib;
     reading.is_foreign = true;
     TUNE_TRY(connection, sqlite::Connection::open(file.string(), reading));
     if (options.check) TUNE_TRY_VOID(check(*connection));

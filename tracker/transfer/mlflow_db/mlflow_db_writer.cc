@@ -24,7 +24,7 @@ constexpr std::string_view kSchema =
     ;
 constexpr std::string_view kIndexes = "\n-- @indexes\n";
 /// The primary key of metrics begins with the key, so runs scatter over its tree.
-constexpr int kCacheKib = 256 << 10;
+constexpr int kWriteCacheKib = 256 << 10;
 constexpr std::size_t kUuidCharacters = 32;
 
 const char* name_of(LifecycleStage stage) {
@@ -80,7 +80,7 @@ void put(sqlite::Statement& statement, int index, double value) {
 Result<std::unique_ptr<MlflowDbWriter>> MlflowDbWriter::create(const std::filesystem::path& file) {
     sqlite::ConnectionOptions writing;
     writing.access = sqlite::Access::kWriteOnce;
-    writing.cache_kib = kCacheKib;
+    writing.cache_kib = kWriteCacheKib;
     TUNE_TRY(connection, sqlite::Connection::open(file.string(), writing));
     TUNE_TRY(transaction, sqlite::Transaction::begin_write(*connection));
     const std::size_t indexes = kSchema.find(kIndexes);

@@ -18,7 +18,7 @@
 namespace tune::tracker {
 namespace {
 
-constexpr std::size_t kPieceBytes = 256u << 10;
+constexpr std::size_t kCopyPieceBytes = 256u << 10;
 
 /// "scheme" of "scheme:/..."; empty for a path.
 std::string_view scheme_of(std::string_view uri) {
@@ -142,7 +142,7 @@ Result<UniqueFd> LocalFiles::open(std::string_view uri, const SourceFile& file) 
 Result<void> LocalFiles::read(std::string_view uri, const SourceFile& file,
                               const Source::Sink& sink) const {
     TUNE_TRY(opened, open(uri, file));
-    std::string piece(kPieceBytes, '\0');
+    std::string piece(kCopyPieceBytes, '\0');
     for (;;) {
         const ssize_t got = ::read(opened.get(), piece.data(), piece.size());
         if (got < 0 && errno == EINTR) continue;

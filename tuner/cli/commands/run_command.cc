@@ -31,11 +31,11 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The status on a terminal is redrawn this often, for its clock.
-constexpr int kRedraw_ms = 1000;
+constexpr int kRunRedraw_ms = 1000;
 constexpr std::uint16_t kUsualPort = 5000;
 
 /// Where the study lives: a server of this process, or one that runs elsewhere.
-struct Place {
+struct StudyServer {
     std::unique_ptr<LocalServer> local;
     std::string url;
 };
@@ -51,17 +51,17 @@ Result<void> listen(LocalServer& local, const RunCommand& options) {
     return {};
 }
 
-Result<Place> find_place(const RunCommand& options, const std::string& study) {
+Result<StudyServer> find_place(const RunCommand& options, const std::string& study) {
     if (options.server) {
         TUNE_TRY_VOID(check_server(*options.server, kNamedServer_ms));
-        return Place{.local = nullptr, .url = *options.server};
+        return StudyServer{.local = nullptr, .url = *options.server};
     }
     Result<std::unique_ptr<LocalServer>> local =
         LocalServer::open({.data = options.data, .only_study = study});
     if (local) {
         TUNE_TRY_VOID(listen(**local, options));
         std::string url = (*local)->url();
-        return Place{.local = std::move(local).value(), .url = std::move(url)};
+        return StudyServer{.local = std::move(local).value(), .url = std::move(url)};
     }
     if (local.error().code != Code::kResourceConflict) return local.error();
     const std::string how = "to run several studies in one folder, start `tune server --data " +
@@ -79,7 +79,7 @@ Result<Place> find_place(const RunCommand& options, const std::string& study) {
                 "with --data, or share the folder: " + how};
     std::fprintf(stderr, "tune: %s is open in the server at %s; using that\n", options.data.c_str(),
                  url->c_str());
-    return Place{.local = nullptr, .url = *url};
+    return StudyServer{.local = nullptr, .url = *url};
 }
 
 /// A folder an agent and study: the same command finds what it left running.
@@ -149,7 +149,7 @@ bool is_over(const Json& study) {
 /// Shows the study while it runs, and ends it at its end or at a signal.
 class Session {
 public:
-    Session(const RunCommand& options, const Place& place, Json study, Interrupts& interrupts)
+    Session(const RunCommand& options, const StudyServer& place, Json study, Interrupts& interrupts)
         : options_(options),
           place_(place),
           name_(text_of(study, "name")),
@@ -164,7 +164,7 @@ public:
         while (!stop.complete()) {
             if (!stop.begun() && is_over(study_)) stop.begin(worker::StopMode::kStop);
             if (stop.complete()) break;
-            const bool is_signal = interrupts_.wait(kRedraw_ms) == Interrupts::Event::kSignal;
+            const bool is_signal = interrupts_.wait(kRunRedraw_ms) == Interrupts::Event::kSignal;
             show(watch_.take());
             if (is_signal) interrupt(stop);
         }
@@ -221,7 +221,7 @@ private:
     }
 
     const RunCommand& options_;
-    const Place& place_;
+    const StudyServer& place_;
     std::string name_;
     Json study_;
     Interrupts& interrupts_;
@@ -242,7 +242,7 @@ int exit_code_of(const Json& study, bool interrupted) {
 /// Why no trial is complete: the reason of the last one, which is mostly that of all, and where
 /// its output is: at the server, or with one that is started again.
 std::string last_reason(Backend& backend, const std::string& name, const RunCommand& options,
-                        const Place& place) {
+                        const StudyServer& place) {
     const Result<Json> page =
         backend.get(study_path(name, "/trials?state=failed&max_results=10000"));
     if (!page || (*page)["trials"].empty()) return {};
@@ -253,8 +253,8 @@ std::string last_reason(Backend& backend, const std::string& name, const RunComm
            "/r/" + text_of(trial, "run_id") + "?tab=logs";
 }
 
-void print_end(const RunCommand& options, const Place& place, Backend& backend, const Json& study,
-               bool interrupted) {
+void print_end(const RunCommand& options, const StudyServer& place, Backend& backend,
+               const Json& study, bool interrupted) {
     const std::string name = text_of(study, "name");
     if (options.json) {
         return print_json(

@@ -26,9 +26,9 @@
 namespace tune::cli {
 namespace {
 
-constexpr std::size_t kSparkColumns = 20;
+constexpr std::size_t kTopSparkColumns = 20;
 /// The clock of the rows moves at least this often.
-constexpr int kRedraw_ms = 1000;
+constexpr int kTopRedraw_ms = 1000;
 /// Between two reads while everything changes all the time: a person reads no faster.
 constexpr int kReadInterval_ms = 250;
 constexpr int kReconnect_ms = 1000;
@@ -124,7 +124,7 @@ void add_row(Table& table, const Json& study, const Json& trial, std::int64_t no
                clipped(printable(text_of(trial, "worker")), 20), resources_cell(study), step,
                number_cell(last),
                study["best"].is_object() ? number_cell(study["best"]["value"]) : "-",
-               sparkline(values, kSparkColumns),
+               sparkline(values, kTopSparkColumns),
                start.is_number()
                    ? span_text(std::max<std::int64_t>(now_ms - start.get<std::int64_t>(), 0))
                    : "",
@@ -220,7 +220,7 @@ Result<void> follow(Backend& backend) {
         size = now;
         print(back + text);
         lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-        const int wait_ms = is_stale ? kReadInterval_ms : kRedraw_ms;
+        const int wait_ms = is_stale ? kReadInterval_ms : kTopRedraw_ms;
         if (interrupts.wait(wait_ms) == Interrupts::Event::kSignal) return {};
     }
 }

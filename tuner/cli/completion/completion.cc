@@ -54,15 +54,15 @@ const OptionText* find_option(const VerbText& verb, const std::string& word) {
 
 /// The innermost verb that `words` name, and the number of positional words given to it. `waits`:
 /// the option whose value the next word is.
-struct Place {
+struct CursorPlace {
     const VerbText* verb;
     std::size_t positionals = 0;
     const OptionText* waits = nullptr;
     bool in_command = false;  // after "--"
 };
 
-Place place_of(const VerbText& program, const std::vector<std::string>& before) {
-    Place place{.verb = &program};
+CursorPlace place_of(const VerbText& program, const std::vector<std::string>& before) {
+    CursorPlace place{.verb = &program};
     for (const std::string& word : before) {
         if (word == "--") place.in_command = true;
         if (place.waits != nullptr) {
@@ -160,7 +160,7 @@ std::vector<Candidate> completions(
     const Typed split = typed_words(words);
     const std::string& typed = split.last;
     const std::vector<std::string>& before = split.before;
-    const Place place = place_of(program, before);
+    const CursorPlace place = place_of(program, before);
     std::vector<Candidate> found;
     const auto offer = [&](const std::string& word, const std::string& summary) {
         if (word.starts_with(typed)) found.push_back({split.prefix + word, summary});

@@ -21,18 +21,10 @@ namespace {
 
 constexpr std::size_t kRunningShownMax = 8;
 constexpr std::size_t kSparkColumns = 24;
-constexpr std::size_t kBarColumns = 24;
 
 double value_at(const Json& point) {
     const Json& value = point.at(1);
     return value.is_number() ? value.get<double>() : std::nan("");
-}
-
-std::string bar(double share) {
-    const auto filled = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * kBarColumns);
-    std::string text;
-    for (std::size_t i = 0; i < kBarColumns; ++i) text += i < filled ? "━" : "─";
-    return text;
 }
 
 std::string running_line(const Json& trial, std::size_t columns) {
@@ -76,7 +68,7 @@ std::string Progress::status_of(const Json& study, const Json& running) const {
     std::string text = "  ";
     if (budget.contains("trials") && budget["trials"].is_number()) {
         const auto total = budget["trials"].get<double>();
-        text += bar(total > 0 ? static_cast<double>(ended) / total : 0) + " ";
+        text += progress_bar(total > 0 ? static_cast<double>(ended) / total : 0) + " ";
     }
     text += progress_text(study) + " trials";
     const Json counts = study.value("counts", Json::object());

@@ -95,6 +95,14 @@ std::string styled(std::string_view text, Tone tone) {
     return std::string(code_of(tone)) + std::string(text) + "\033[0m";
 }
 
+std::string progress_bar(double share) {
+    constexpr std::size_t kColumns = 24;
+    const auto filled = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * kColumns);
+    std::string text;
+    for (std::size_t i = 0; i < kColumns; ++i) text += i < filled ? "━" : "─";
+    return text;
+}
+
 std::size_t width_of(std::string_view text) {
     std::size_t width = 0;
     for (std::size_t i = 0; i < text.size(); ++i) {

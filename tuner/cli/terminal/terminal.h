@@ -35,6 +35,9 @@ struct TerminalSize {
 /// `text` with the escape codes of `tone`; unchanged when stdout is no terminal or NO_COLOR is set.
 [[nodiscard]] std::string styled(std::string_view text, Tone tone);
 
+/// A bar of 24 cells, of which the part `share` (0 to 1) is filled.
+[[nodiscard]] std::string progress_bar(double share);
+
 /// Cells on the screen: wide characters (of East Asia, emoji) count twice, escape codes not at all.
 [[nodiscard]] std::size_t width_of(std::string_view text);
 

@@ -12,14 +12,6 @@ namespace {
 
 constexpr std::int64_t kRedrawEvery_ms = 100;
 constexpr std::int64_t kLineEvery_ms = 5'000;
-constexpr std::size_t kBarColumns = 24;
-
-std::string bar(double share) {
-    const auto filled = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * kBarColumns);
-    std::string text;
-    for (std::size_t i = 0; i < kBarColumns; ++i) text += i < filled ? "━" : "─";
-    return text;
-}
 
 }  // namespace
 
@@ -46,8 +38,8 @@ std::string TransferBar::text_of(const tracker::TransferProgress& progress) cons
     const bool is_moving = progress.phase == tracker::TransferProgress::Phase::kMoving;
     std::string text = is_moving ? moving_ : "verifying";
     if (live_ && progress.runs_total > 0)
-        text += " " + bar(static_cast<double>(progress.runs_done) /
-                          static_cast<double>(progress.runs_total));
+        text += " " + progress_bar(static_cast<double>(progress.runs_done) /
+                                   static_cast<double>(progress.runs_total));
     text += " " + std::to_string(progress.runs_done) + "/" + std::to_string(progress.runs_total) +
             " runs  " + std::to_string(progress.points) + " points";
     if (progress.files > 0)

@@ -32,7 +32,7 @@ namespace {
 
 constexpr double kRestartSigma = CmaStart().sigma;
 constexpr std::size_t kPopulationMax = 4096;
-constexpr std::uint64_t kDrawsMax = 50;
+constexpr std::uint64_t kAttemptsMax = 50;
 /// Generations that can be stepped back to; older changes start over.
 constexpr std::size_t kPathMax = 32;
 /// Earlier distributions that are asked whether they drew a member.
@@ -205,7 +205,7 @@ Eigen::VectorXd CmaSampler::draw(const CmaState& state, std::uint64_t number) {
     Eigen::VectorXd normals(static_cast<Eigen::Index>(axes_.size()));
     Eigen::VectorXd latent;
     const std::uint64_t key = stream_key("draw of CMA-ES");
-    for (std::uint64_t attempt = 0; attempt < kDrawsMax; ++attempt) {
+    for (std::uint64_t attempt = 0; attempt < kAttemptsMax; ++attempt) {
         source_.fill(number, key + attempt, uniforms);
         for (std::size_t j = 0; j < uniforms.size(); ++j)
             normals[static_cast<Eigen::Index>(j)] = normal_quantile(std::max(uniforms[j], 1e-16));

@@ -111,11 +111,6 @@ Cell cell_around(const Axis& axis, double unit) {
     return cell;
 }
 
-/// P(X <= z) of a standard normal.
-double below(double z) {
-    return z > 0 ? 1 - upper_tail(z) : upper_tail(-z);
-}
-
 }  // namespace
 
 std::size_t default_population(std::size_t dimensions) {
@@ -241,8 +236,8 @@ void CmaState::hold_margins() {
         if (axis.kind != Axis::Kind::kStepped) continue;
         const Cell cell = cell_around(axis, mean_[j]);
         const double spread = sigma_ * std::sqrt(covariance_(j, j));
-        const double under = below((cell.low - mean_[j]) / (spread * scales_[j]));
-        const double over = below(-(cell.high - mean_[j]) / (spread * scales_[j]));
+        const double under = normal_cdf((cell.low - mean_[j]) / (spread * scales_[j]));
+        const double over = normal_cdf(-(cell.high - mean_[j]) / (spread * scales_[j]));
         if (std::max(under, over) > 0.5) {
             // In an outermost cell: far enough in that the next cell keeps the margin.
             if (std::min(under, over) >= margin) continue;

@@ -33,7 +33,7 @@ namespace tune::tuner {
 namespace {
 
 /// Rows that memory is taken for at a time; even, so that columns begin alike in every factor.
-constexpr Eigen::Index kRowsAtOnce = 64;
+constexpr Eigen::Index kReservedRows = 64;
 
 /// The inverse of a lower triangle, by halves: two thirds less work than solving for a unit matrix.
 void invert_lower(Eigen::Ref<Eigen::MatrixXd> lower) {
@@ -56,7 +56,7 @@ void invert_lower(Eigen::Ref<Eigen::MatrixXd> lower) {
 }
 
 Eigen::Index rounded_up(Eigen::Index rows) {
-    return (rows + kRowsAtOnce - 1) / kRowsAtOnce * kRowsAtOnce;
+    return (rows + kReservedRows - 1) / kReservedRows * kReservedRows;
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ namespace {
 
 constexpr double kVarianceMin = 1e-12;
 /// Rows that predict_all takes at once: their covariances stay near the processor.
-constexpr Eigen::Index kRowsAtOnce = 64;
+constexpr Eigen::Index kPredictedRows = 64;
 
 }  // namespace
 
@@ -99,8 +99,8 @@ std::vector<GaussianProcess::Prediction> GaussianProcess::predict_all(const Eige
     std::vector<Prediction> predictions;
     const Eigen::MatrixXd warped = warp_rows(rows, factor_.mask(), factor_.kernel().warping);
     const Eigen::MatrixXd known = factor_.rows();
-    for (Eigen::Index first = 0; first < warped.rows(); first += kRowsAtOnce) {
-        const Eigen::Index count = std::min(kRowsAtOnce, warped.rows() - first);
+    for (Eigen::Index first = 0; first < warped.rows(); first += kPredictedRows) {
+        const Eigen::Index count = std::min(kPredictedRows, warped.rows() - first);
         const Eigen::MatrixXd covariances = scale_ * matern(known, warped.middleRows(first, count),
                                                             factor_.mask(), factor_.weights());
         const Eigen::MatrixXd whitened =

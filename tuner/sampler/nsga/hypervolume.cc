@@ -31,7 +31,7 @@
 namespace tune::tuner {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 double box(std::span<const double> losses, std::span<const double> reference) {
     double volume = 1;
@@ -190,7 +190,7 @@ bool is_finite(std::span<const double> point) {
 }  // namespace
 
 double hypervolume(const LossTable& losses, std::span<const double> reference) {
-    if (!is_finite(reference)) return kInfinity;
+    if (!is_finite(reference)) return kUnbounded;
     const LossTable front = front_of(losses);
     if (front.rows() == 0) return 0;
     double volume = 0;
@@ -202,7 +202,7 @@ double hypervolume(const LossTable& losses, std::span<const double> reference) {
         volume = volume_of_three(front, reference);
     else
         volume = volume_of_many(front, reference);
-    return std::isfinite(volume) ? volume : kInfinity;
+    return std::isfinite(volume) ? volume : kUnbounded;
 }
 
 std::vector<std::size_t> select_by_hypervolume(const LossTable& losses,
@@ -230,7 +230,7 @@ std::vector<std::size_t> select_by_hypervolume(const LossTable& losses,
 }
 
 std::vector<double> reference_point(const LossTable& losses) {
-    std::vector<double> point(losses.columns(), -kInfinity);
+    std::vector<double> point(losses.columns(), -kUnbounded);
     for (std::size_t row = 0; row < losses.rows(); ++row)
         for (std::size_t c = 0; c < point.size(); ++c)
             point[c] = std::max(point[c], losses[row][c]);

@@ -32,7 +32,6 @@ namespace tune::tuner {
 namespace {
 
 constexpr double kSqrtTau = 2.50662827463100050242;
-constexpr double kSqrtHalf = 0.70710678118654752440;
 constexpr std::size_t kFullWeights = 25;  // the newest so many observations weigh 1
 constexpr double kNarrow = 0.02;
 constexpr std::size_t kDrawn = 32;  // positions at a time

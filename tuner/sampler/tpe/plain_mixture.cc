@@ -24,13 +24,8 @@
 namespace tune::tuner {
 namespace {
 
-constexpr std::size_t kFullWeights = 25;
+constexpr std::size_t kFullWeightCount = 25;
 constexpr double kLogRootTau = 0.91893853320467274178;
-
-/// P(X <= z) of a standard normal.
-double below(double z) {
-    return z > 0 ? 1 - upper_tail(z) : upper_tail(-z);
-}
 
 /// Gap rules. `mu` has the prior last; the result is in the same order.
 std::vector<double> widths(const Axis& axis, const std::vector<double>& mu, MixtureRule rule) {
@@ -82,8 +77,8 @@ void normalise(std::vector<double>& values) {
 
 std::vector<double> weights_by_age(std::size_t count) {
     std::vector<double> weights(count, 1.0);
-    if (count <= kFullWeights) return weights;
-    const std::size_t ramp = count - kFullWeights;
+    if (count <= kFullWeightCount) return weights;
+    const std::size_t ramp = count - kFullWeightCount;
     const double first = 1.0 / static_cast<double>(count);
     for (std::size_t i = 0; i < ramp; ++i)
         weights[i] =
@@ -126,8 +121,8 @@ PlainMixture::Marginal PlainMixture::numbers(const Axis& axis, std::vector<doubl
     marginal.mu.push_back(axis.prior_mean());
     marginal.sigma = widths(axis, marginal.mu, rule_);
     for (std::size_t i = 0; i < marginal.mu.size(); ++i)
-        marginal.mass.push_back(1 - below((axis.low - marginal.mu[i]) / marginal.sigma[i]) -
-                                below((marginal.mu[i] - axis.high) / marginal.sigma[i]));
+        marginal.mass.push_back(1 - normal_cdf((axis.low - marginal.mu[i]) / marginal.sigma[i]) -
+                                normal_cdf((marginal.mu[i] - axis.high) / marginal.sigma[i]));
     return marginal;
 }
 
@@ -194,8 +189,8 @@ double PlainMixture::draw_position(std::size_t axis_index, std::size_t row, doub
     }
     const double mu = marginal.mu[row];
     const double sigma = marginal.sigma[row];
-    const double under = below((axis.low - mu) / sigma);
-    const double over = below((mu - axis.high) / sigma);
+    const double under = normal_cdf((axis.low - mu) / sigma);
+    const double over = normal_cdf((mu - axis.high) / sigma);
     // Not 0 below: the quantile there is infinite.
     const double z = truncated_normal_quantile(std::max(under, std::numeric_limits<double>::min()),
                                                over, uniform);

@@ -42,7 +42,6 @@ struct Function {
 constexpr std::size_t kManyArguments = 100;
 
 /// Integers beyond 2^53 are not exact as doubles.
-constexpr double kIntegerMax = 9007199254740992.0;
 
 constexpr Function kFunctions[] = {
     {"abs", Step::kAbs, 1, 1, false},

@@ -29,7 +29,6 @@ namespace tune::tuner {
 namespace {
 
 /// Integers beyond 2^53 are not exact as doubles.
-constexpr double kIntegerMax = 9007199254740992.0;
 
 Error sentence(std::string message) {
     return Error{Code::kInvalidParameterValue, std::move(message)};

@@ -11,7 +11,7 @@
 namespace tune::tuner {
 namespace {
 
-bool is_same_value(double a, double b) {
+bool is_same_number(double a, double b) {
     return a == b || (a != a && b != b);
 }
 
@@ -305,7 +305,7 @@ void Studies::Impl::report(ClientReport report, Done<std::optional<Action>> done
     std::int64_t timestamp_ms = now_ms();
     // A repeated report must be the same row, which the store then drops.
     const auto last = progress.metrics.last(*metric);
-    if (last && last->step == report.step && is_same_value(last->value, report.value))
+    if (last && last->step == report.step && is_same_number(last->value, report.value))
         timestamp_ms = last->timestamp_ms;
     tracker::LogBatch batch{.run_id = trial.run_id};
     batch.metrics.push_back(
@@ -370,9 +370,9 @@ void Studies::Impl::tell_after_metrics(TellRequest request, Done<void> done) {
         is_ended(trial.state) && request.state.value_or(TrialState::kComplete) == trial.state &&
         (request.trial.attempt == 0 || request.trial.attempt == trial.attempt) &&
         (!request.value ||
-         (trial.value && is_same_value(*request.value, *trial.value) &&
+         (trial.value && is_same_number(*request.value, *trial.value) &&
           std::equal(request.more_values.begin(), request.more_values.end(),
-                     trial.more_values.begin(), trial.more_values.end(), is_same_value)));
+                     trial.more_values.begin(), trial.more_values.end(), is_same_number)));
     if (!is_same_request && !is_same_end) {
         Result<void> applied = check_held_by_client(*ref, request.trial.attempt);
         if (applied) applied = apply_tell(locked, *ref, request);

@@ -11,7 +11,7 @@
 namespace tune::tuner {
 namespace {
 
-constexpr std::array<std::string_view, kTrialStateCount> kStateNames = {
+constexpr std::array<std::string_view, kTrialStateCount> kTrialStateNames = {
     "queued", "running", "complete", "pruned", "failed", "cancelled"};
 
 double number_from(const Json& value) {
@@ -108,12 +108,12 @@ Trial read_trial(const Json& document) {
 }  // namespace
 
 std::string_view trial_state_name(TrialState state) {
-    return kStateNames.at(static_cast<std::size_t>(state));
+    return kTrialStateNames.at(static_cast<std::size_t>(state));
 }
 
 Result<TrialState> trial_state_from_name(std::string_view name) {
-    for (std::size_t i = 0; i < kStateNames.size(); ++i)
-        if (kStateNames[i] == name) return static_cast<TrialState>(i);
+    for (std::size_t i = 0; i < kTrialStateNames.size(); ++i)
+        if (kTrialStateNames[i] == name) return static_cast<TrialState>(i);
     return Error{Code::kInvalidParameterValue,
                  "unknown trial state '" + std::string(name) +
                      "'; known: queued, running, complete, pruned, failed, cancelled"};

@@ -17,7 +17,7 @@
 namespace tune::worker {
 namespace {
 
-constexpr int kCallTimeout_ms = 30'000;
+constexpr int kDeliveryTimeout_ms = 30'000;
 constexpr int kUnknownTries = 3;
 constexpr int kRegisterPause_ms = 200;
 /// Metrics and params of one request. A metric is about 90 bytes of JSON: far below the server's
@@ -163,7 +163,7 @@ std::optional<Result<Json>> Outbox::insist(tracker::Client& client, const std::s
                                            const Json& body) {
     Backoff backoff;
     while (true) {
-        Result<Json> answer = client.post(path, body, kCallTimeout_ms);
+        Result<Json> answer = client.post(path, body, kDeliveryTimeout_ms);
         if (answer) {
             events_.contact("");
             return answer;

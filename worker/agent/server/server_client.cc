@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::int64_t kLeaseWait_ms = kLongPollMax_ms - 5'000;
 constexpr int kAnswerSlack_ms = 15'000;  // beyond the wait that was asked for
-constexpr int kCallTimeout_ms = 15'000;
+constexpr int kRegisterTimeout_ms = 15'000;
 constexpr int kGoodbyeTimeout_ms = 2'000;
 /// The server repeats a directive until its attempt has ended; without this pause the heartbeats
 /// would spin during a trial's grace time.
@@ -207,7 +207,7 @@ bool ServerClient::register_once() {
         const std::lock_guard lock(mutex_);
         body = tuner::to_json(registration_);
     }
-    Result<Json> answer = clients_.heartbeat->post(kRegisterPath, body, kCallTimeout_ms);
+    Result<Json> answer = clients_.heartbeat->post(kRegisterPath, body, kRegisterTimeout_ms);
     Result<tuner::RegisterReply> reply = answer ? tuner::from_json<tuner::RegisterReply>(*answer)
                                                 : Result<tuner::RegisterReply>(answer.error());
     if (!reply) {

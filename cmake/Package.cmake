@@ -1,0 +1,84 @@
+# Installing and packaging the programs. `cmake --install` and the target `package` put the same tree under a prefix:
+#
+#   bin/tune bin/tune-data bin/tune-trainer      lib/tune/*.so  the libraries they need, but libc's
+#   share/man/man1  share/bash-completion  share/zsh  share/fish  lib/systemd/system/tune.service  share/doc/tune
+#
+# Programs look for libraries in $ORIGIN/../lib/tune, so the tree works wherever it stands. LibTorch and Arrow are not
+# in it: they are those of the torch and pyarrow wheels of the Python that stands under the same prefix, as in a
+# virtual environment. Therefore only the wheel holds tune-data and tune-trainer; the .deb and the .tar.gz hold tune.
+include(GNUInstallDirs)
+set(CMAKE_INSTALL_MESSAGE NEVER)
+
+set(TUNE_PACKAGED_PROGRAMS tune)
+set(TUNE_RPATH_TUNE "$ORIGIN/../lib/tune")
+set(TUNE_RPATH_WHEELS "${TUNE_RPATH_TUNE}")
+foreach(minor 10 11 12 13 14)
+  foreach(folder torch/lib pyarrow)
+    list(APPEND TUNE_RPATH_WHEELS "$ORIGIN/../lib/python3.${minor}/site-packages/${folder}")
+  endforeach()
+endforeach()
+list(APPEND TUNE_PACKAGED_PROGRAMS tune-data)
+if(TARGET tune-trainer)
+  list(APPEND TUNE_PACKAGED_PROGRAMS tune-trainer)
+endif()
+set_target_properties(tune PROPERTIES INSTALL_RPATH "${TUNE_RPATH_TUNE}")
+foreach(program tune-data tune-trainer)
+  if(TARGET ${program})
+    set_target_properties(${program} PROPERTIES INSTALL_RPATH "${TUNE_RPATH_WHEELS}")
+  endif()
+endforeach()
+
+# What `tune` says of itself.
+set(TUNE_DOCS ${CMAKE_BINARY_DIR}/package)
+file(MAKE_DIRECTORY ${TUNE_DOCS})
+add_custom_command(
+  OUTPUT ${TUNE_DOCS}/tune.1 ${TUNE_DOCS}/tune.bash ${TUNE_DOCS}/_tune ${TUNE_DOCS}/tune.fish
+  COMMAND tune man > ${TUNE_DOCS}/tune.1
+  COMMAND tune completion bash > ${TUNE_DOCS}/tune.bash
+  COMMAND tune completion zsh > ${TUNE_DOCS}/_tune
+  COMMAND tune completion fish > ${TUNE_DOCS}/tune.fish
+  DEPENDS tune VERBATIM)
+add_custom_target(tune_docs DEPENDS ${TUNE_DOCS}/tune.1)
+
+# Component `programs`: what the .deb and the .tar.gz hold. Component `wheel`: what the wheel holds beside it.
+install(TARGETS tune RUNTIME_DEPENDENCY_SET tune_libraries DESTINATION bin COMPONENT programs)
+install(RUNTIME_DEPENDENCY_SET tune_libraries
+  PRE_EXCLUDE_REGEXES "^ld-linux" "^libc\\.so" "^libm\\.so" "^libpthread" "^libdl" "^librt"
+  DESTINATION lib/tune COMPONENT programs)
+set(data_programs ${TUNE_PACKAGED_PROGRAMS})
+list(REMOVE_ITEM data_programs tune)
+install(TARGETS ${data_programs} RUNTIME_DEPENDENCY_SET tune_data_libraries DESTINATION bin COMPONENT wheel)
+install(RUNTIME_DEPENDENCY_SET tune_data_libraries
+  PRE_EXCLUDE_REGEXES "^ld-linux" "^libc\\.so" "^libm\\.so" "^libpthread" "^libdl" "^librt"
+    "^libtorch" "^libc10" "^libarrow" "^libparquet" "^libgomp" "^libcu" "^libnv" "^libshm"
+  DESTINATION lib/tune COMPONENT wheel)
+install(FILES ${TUNE_DOCS}/tune.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT programs)
+install(FILES ${TUNE_DOCS}/tune.bash DESTINATION share/bash-completion/completions RENAME tune COMPONENT programs)
+install(FILES ${TUNE_DOCS}/_tune DESTINATION share/zsh/vendor-completions COMPONENT programs)
+install(FILES ${TUNE_DOCS}/tune.fish DESTINATION share/fish/vendor_completions.d COMPONENT programs)
+install(FILES ${PROJECT_SOURCE_DIR}/cmake/package/tune.service DESTINATION lib/systemd/system COMPONENT programs)
+install(FILES ${PROJECT_SOURCE_DIR}/THIRD_PARTY.md DESTINATION share/doc/tune RENAME copyright COMPONENT programs)
+install(FILES ${PROJECT_SOURCE_DIR}/clients/python/tune_client.py DESTINATION share/tune/python COMPONENT programs)
+
+# cpack by hand and not include(CPack): its target `package` would build everything first, tests and benchmarks too.
+# (A file CPackConfig.cmake in the build folder would have CMake reserve the target's name.)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/package/CPackConfig.cmake.in ${CMAKE_BINARY_DIR}/package/config.cmake @ONLY)
+find_package(Python3 COMPONENTS Interpreter QUIET)
+set(TUNE_PACKAGES ${CMAKE_BINARY_DIR}/packages)
+set(wheel_command)
+if(Python3_Interpreter_FOUND)
+  set(wheel_command
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${CMAKE_BINARY_DIR}/wheel-root
+    COMMAND ${CMAKE_COMMAND} --install ${CMAKE_BINARY_DIR} --prefix ${CMAKE_BINARY_DIR}/wheel-root --component programs --strip
+    COMMAND ${CMAKE_COMMAND} --install ${CMAKE_BINARY_DIR} --prefix ${CMAKE_BINARY_DIR}/wheel-root --component wheel --strip
+    COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/package/make_wheel.py
+      --tree ${CMAKE_BINARY_DIR}/wheel-root --version ${PROJECT_VERSION} --python ${PROJECT_SOURCE_DIR}/clients/python
+      --requirements ${PROJECT_SOURCE_DIR}/requirements.txt --output ${TUNE_PACKAGES})
+endif()
+add_custom_target(package
+  COMMAND ${CMAKE_COMMAND} -E rm -rf ${TUNE_PACKAGES}
+  COMMAND ${CMAKE_CPACK_COMMAND} --config ${CMAKE_BINARY_DIR}/package/config.cmake
+  ${wheel_command}
+  COMMAND ${CMAKE_COMMAND} -E echo "Packages in ${TUNE_PACKAGES}"
+  DEPENDS ${TUNE_PACKAGED_PROGRAMS} tune_docs
+  COMMENT "Packing the .deb, the .tar.gz and the wheel" VERBATIM)

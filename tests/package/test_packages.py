@@ -1,0 +1,179 @@
+"""Each package, installed where nothing of the build is, runs a study there.
+
+The tarball is unpacked in a scratch folder and run with an empty environment. The .deb is unpacked into a root of its own that holds
+only a libc, a shell and /bin/echo besides, and runs under chroot. The wheel is installed by pip into a new environment.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import venv
+
+import pytest
+
+from conftest import STUDY, only
+
+TIMEOUT_S = 120
+
+
+def run(command, **more):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=TIMEOUT_S, **more)
+    assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    return done.stdout
+
+
+def check_study(shown):
+    trials = json.loads(shown)["trials"]
+    assert len(trials) == 6
+    assert {trial["state"] for trial in trials} == {"complete"}
+    assert all(trial["value"] == trial["params"]["x"] for trial in trials)
+
+
+@pytest.fixture
+def tarball_root(packages, tmp_path):
+    run(["tar", "-xzf", only(packages, "tune-*.tar.gz"), "-C", tmp_path])
+    (root,) = tmp_path.iterdir()
+    return root
+
+
+def test_tarball_runs_a_study_from_any_folder(tarball_root, tmp_path):
+    moved = tmp_path / "elsewhere" / "deep"
+    moved.parent.mkdir()
+    tarball_root.rename(moved)
+    (tmp_path / "study.yaml").write_text(STUDY)
+    environment = {"PATH": "/usr/bin:/bin"}
+    tune = moved / "bin" / "tune"
+    run([tune, "run", "study.yaml", "--data", "data"], cwd=tmp_path, env=environment)
+    check_study(run([tune, "show", "packaged", "--data", "data", "--json"], cwd=tmp_path, env=environment))
+
+
+def test_tarball_brings_its_libraries(tarball_root):
+    """Nothing but libc and what the kernel gives is found outside of the tree."""
+    listing = run(["ldd", tarball_root / "bin" / "tune"], env={"PATH": "/usr/bin:/bin"})
+    outside = [
+        line.split()[0]
+        for line in listing.splitlines()
+        if "=>" in line and str(tarball_root) not in os.path.realpath(line.split()[2])
+    ]
+    assert not [name for name in outside if not re.match(r"lib(c|m|dl|rt|pthread)\.so", name)], listing
+    assert "not found" not in listing
+
+
+def test_tarball_holds_manual_completions_and_unit(tarball_root):
+    assert (tarball_root / "share/man/man1/tune.1").read_text().startswith(".")
+    assert "complete" in (tarball_root / "share/bash-completion/completions/tune").read_text()
+    assert "#compdef" in (tarball_root / "share/zsh/vendor-completions/_tune").read_text()
+    assert "complete" in (tarball_root / "share/fish/vendor_completions.d/tune.fish").read_text()
+    unit = (tarball_root / "lib/systemd/system/tune.service").read_text()
+    assert "ExecStart=/usr/bin/tune server" in unit
+    assert "SQLite" in (tarball_root / "share/doc/tune/copyright").read_text()
+
+
+def copy_with_libraries(program, root):
+    """Puts a program of this machine and the libraries it names into another root."""
+    for file in [program, *re.findall(r"(/\S+)", run(["ldd", program]))]:
+        target = root / file.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, target)
+
+
+@pytest.fixture
+def bare_root(tmp_path):
+    """A root with a shell, echo and libc, no more."""
+    if os.geteuid() != 0:
+        pytest.skip("chroot needs root")
+    root = tmp_path / "root"
+    for folder in ("tmp", "work", "bin", "dev", "proc"):
+        (root / folder).mkdir(parents=True)
+    for program in ("/bin/sh", "/bin/echo"):
+        copy_with_libraries(program, root)
+    for library in ("libm.so.6", "libc.so.6"):
+        shutil.copy(f"/lib/x86_64-linux-gnu/{library}", root / "lib/x86_64-linux-gnu")
+    for device in ("null", "urandom"):
+        status = os.stat(f"/dev/{device}")
+        os.mknod(root / "dev" / device, status.st_mode, status.st_rdev)
+    return root
+
+
+def test_deb_runs_a_study_in_a_bare_root(packages, bare_root):
+    package = only(packages, "tune_*.deb")
+    control = run(["dpkg-deb", "--field", package])
+    assert re.search(r"^Depends: libc6 \(>= 2\.36\)$", control, re.MULTILINE)
+    run(["dpkg-deb", "--extract", package, bare_root])
+    (bare_root / "work" / "study.yaml").write_text(STUDY)
+    inside = ["chroot", bare_root, "/bin/sh", "-c"]
+    mounted = bare_root / "proc"
+    run(["mount", "-t", "proc", "proc", mounted])
+    try:
+        run([*inside, "cd /work && /usr/bin/tune run study.yaml --data data"], env={"PATH": "/usr/sbin:/usr/bin:/bin"})
+        check_study(run([*inside, "cd /work && /usr/bin/tune show packaged --data data --json"],
+                        env={"PATH": "/usr/sbin:/usr/bin:/bin"}))
+    finally:
+        run(["umount", mounted])
+
+
+def test_deb_names_only_folders_of_usr(packages):
+    listing = run(["dpkg-deb", "--contents", only(packages, "tune_*.deb")])
+    paths = {line.split()[5] for line in listing.splitlines()}
+    assert "./usr/bin/tune" in paths
+    assert "./usr/lib/systemd/system/tune.service" in paths
+    assert all(path.startswith("./usr/") for path in paths), paths
+
+
+@pytest.fixture(scope="module")
+def environment(packages, tmp_path_factory):
+    """A new virtual environment with the wheel and nothing else."""
+    folder = tmp_path_factory.mktemp("wheel") / "env"
+    venv.create(folder, with_pip=True, symlinks=True)
+    run([folder / "bin" / "pip", "install", "--quiet", "--no-index", "--no-deps", only(packages, "tune-*.whl")])
+    return folder
+
+
+def test_wheel_puts_tune_on_the_path(environment, tmp_path):
+    (tmp_path / "study.yaml").write_text(STUDY)
+    path = {"PATH": f"{environment}/bin:/usr/bin:/bin"}
+    run(["sh", "-c", "tune run study.yaml --data data"], cwd=tmp_path, env=path)
+    check_study(run(["sh", "-c", "tune show packaged --data data --json"], cwd=tmp_path, env=path))
+
+
+def test_wheel_brings_the_python_client(environment, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("""
+import subprocess
+import tune_client as tune
+
+server = subprocess.Popen(["tune", "server", "--port", "0", "--data", "data", "--json"], stdout=subprocess.PIPE, text=True)
+try:
+    import json
+    url = json.loads(server.stdout.readline())["url"]
+    study = tune.create_study("from-python", metric="loss", goal="min", trials=5, space={"x": {"float": [0, 1]}}, server=url)
+    study.optimize(lambda trial: trial.params["x"])
+    print(study.best_value == study.best_params["x"])
+finally:
+    server.terminate()
+    server.wait()
+""")
+    path = {"PATH": f"{environment}/bin:/usr/bin:/bin"}
+    assert run([environment / "bin" / "python", script], cwd=tmp_path, env=path).strip() == "True"
+
+
+def test_wheel_is_tagged_with_what_its_files_need(packages):
+    wheel = only(packages, "tune-*.whl")
+    major, minor = map(int, re.search(r"manylinux_(\d+)_(\d+)_x86_64\.whl$", wheel.name).groups())
+    assert (2, 17) <= (major, minor) <= (2, 36), "Debian 12 has glibc 2.36"
+    run([sys.executable, "-m", "zipfile", "--test", wheel])
+
+
+def test_containerfile_names_files_and_targets_that_exist():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    text = (root / "cmake/package/Containerfile").read_text()
+    assert "./setup.sh" in text and (root / "setup.sh").exists()
+    assert re.search(r"cmake --preset release .*--target package", re.sub(r"\\\n", "", text))
+    instructions = [line.split()[0] for line in re.sub(r"\\\n", "", text).splitlines() if line and line[0] not in "# "]
+    known = {"FROM", "COPY", "WORKDIR", "RUN", "USER", "VOLUME", "EXPOSE", "ENTRYPOINT", "CMD"}
+    assert set(instructions) <= known
+    assert instructions[0] == "FROM"
