@@ -9,8 +9,8 @@
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <cstdio>
+#include <limits>
 
-#include "tracker/http/session_limits.h"
 #include "tracker/http/until_end.h"
 
 namespace tune::tracker {
@@ -19,6 +19,7 @@ namespace {
 using boost::asio::ip::tcp;
 using boost::system::error_code;
 
+constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
 /// How long the client may take to close after the end; closing first, with something of its
 /// unread, would reset the connection and could destroy the body's end on its way.
 constexpr int kLinger_ms = 2000;

@@ -194,7 +194,7 @@ void Importer::count(const Run& run) {
 Result<void> Importer::import_runs(ExperimentId experiment) {
     TUNE_TRY(ids, source_.list_runs(experiment));
     for (const std::string& id : ids) {
-        if (is_cancelled()) return import_cancelled();
+        if (is_cancelled()) return cancelled();
         TUNE_TRY_VOID(settle(import_run(experiment, id), "run '" + shown(id) + "'"));
         ++progress_.runs_done;
         report_progress();
@@ -207,7 +207,7 @@ Result<void> Importer::visit_points(RunDigest* digest, const Source::VisitPoints
     std::vector<Point> clamped;
     return source_.for_each_series(
         [&](std::string_view key, std::span<const Point> points) -> Result<void> {
-            if (is_cancelled()) return import_cancelled();
+            if (is_cancelled()) return cancelled();
             if (key.empty()) return Error{Code::kDataLoss, "it has a metric without a name"};
             clamped.assign(points.begin(), points.end());
             for (Point& point : clamped) point.value = clamp_metric_value(point.value);
@@ -310,7 +310,7 @@ Result<void> Importer::write_run(SourceRun& run, const std::string& stamp, bool 
 Result<void> Importer::import_models(ExperimentId experiment) {
     TUNE_TRY(ids, source_.list_models(experiment));
     for (const std::string& id : ids) {
-        if (is_cancelled()) return import_cancelled();
+        if (is_cancelled()) return cancelled();
         TUNE_TRY_VOID(settle(import_model(experiment, id), "logged model '" + shown(id) + "'"));
         report_progress();
     }
@@ -354,7 +354,7 @@ Result<void> Importer::import_model(ExperimentId experiment, const std::string& 
 Result<void> Importer::import_registry() {
     TUNE_TRY(names, source_.list_registered_models());
     for (const std::string& name : names) {
-        if (is_cancelled()) return import_cancelled();
+        if (is_cancelled()) return cancelled();
         TUNE_TRY_VOID(settle(import_registered(name), "registered model '" + shown(name) + "'"));
     }
     return {};

@@ -15,8 +15,6 @@
 
 #include "tuner/sampler/sampler.h"
 
-#include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 

@@ -12,7 +12,7 @@ constexpr std::size_t kDatasetExperimentsMax = 20;
 /// On a trial's run: the experiment that its script asked for in place of the study's.
 constexpr const char* kRequestedExperimentTag = "tune.requested_experiment";
 
-Result<Command> parse_create_experiment(const Request& request) {
+Result<Command> parse_create(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     CreateExperiment command;
     TUNE_TRY(name, message.required_text("name"));
@@ -32,7 +32,7 @@ std::string render_created(const Outcome& outcome) {
     return out.take();
 }
 
-Result<Command> parse_update_experiment(const Request& request) {
+Result<Command> parse_update(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(id, message.experiment_id());
     TUNE_TRY(name, message.required_text("new_name"));
@@ -40,13 +40,13 @@ Result<Command> parse_update_experiment(const Request& request) {
 }
 
 template <class CommandOfId>
-Result<Command> parse_experiment_id(const Request& request) {
+Result<Command> parse_id(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(id, message.experiment_id());
     return Command(CommandOfId{id});
 }
 
-Result<Command> parse_set_experiment_tag(const Request& request) {
+Result<Command> parse_set_tag(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(id, message.experiment_id());
     TUNE_TRY(key, message.required_text("key"));
@@ -54,7 +54,7 @@ Result<Command> parse_set_experiment_tag(const Request& request) {
     return Command(SetExperimentTag{id, {std::move(key), std::move(value)}});
 }
 
-Result<Command> parse_delete_experiment_tag(const Request& request) {
+Result<Command> parse_delete_tag(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(id, message.experiment_id());
     TUNE_TRY(key, message.required_text("key"));
@@ -114,7 +114,7 @@ Handler create_handler(Store& store) {
     };
 }
 
-Result<std::string> search_experiments(const Store& store, const Request& request) {
+Result<std::string> search(const Store& store, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     SearchExperiments query;
     TUNE_TRY(view_type, message.view_type("view_type"));
@@ -172,15 +172,15 @@ void add_experiment_routes(Router& router, Store& store) {
     add(Method::kPost, "create", "Create an experiment: name!, artifact_location, tags",
         create_handler(store));
     add(Method::kPost, "update", "Rename: experiment_id!, new_name!",
-        write_handler(store, parse_update_experiment));
+        write_handler(store, parse_update));
     add(Method::kPost, "delete", "Delete with all its runs: experiment_id!",
-        write_handler(store, parse_experiment_id<DeleteExperiment>));
+        write_handler(store, parse_id<DeleteExperiment>));
     add(Method::kPost, "restore", "Restore with all its runs: experiment_id!",
-        write_handler(store, parse_experiment_id<RestoreExperiment>));
+        write_handler(store, parse_id<RestoreExperiment>));
     add(Method::kPost, "set-experiment-tag", "experiment_id!, key!, value",
-        write_handler(store, parse_set_experiment_tag));
+        write_handler(store, parse_set_tag));
     add(Method::kPost, "delete-experiment-tag", "experiment_id!, key!",
-        write_handler(store, parse_delete_experiment_tag));
+        write_handler(store, parse_delete_tag));
     add(Method::kGet, "get", "experiment_id!", read_handler(store, with(store, get_experiment)));
     add(Method::kGet, "get-by-name", "experiment_name!",
         read_handler(store, with(store, get_by_name)));

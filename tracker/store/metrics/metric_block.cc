@@ -179,16 +179,16 @@ void append_points(std::string& encoded, const Point& last, std::span<const Poin
 
 Result<void> decode_points(std::span<const std::byte> encoded, std::size_t count,
                            std::vector<Point>& points) {
-    if (encoded.size() > kBlockBytesMax || count > kBlockBytesMax) return damaged_block();
+    if (encoded.size() > kBlockBytesMax || count > kBlockBytesMax) return damaged();
     Reader reader(encoded);
     const std::size_t first = points.size();
     points.resize(first + count);
     Point point;
     for (std::size_t i = 0; i < count; ++i) {
-        if (!reader.read_point(point)) return damaged_block();
+        if (!reader.read_point(point)) return damaged();
         points[first + i] = point;
     }
-    if (!reader.is_at_end()) return damaged_block();
+    if (!reader.is_at_end()) return damaged();
     return {};
 }
 

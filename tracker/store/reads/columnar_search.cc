@@ -144,7 +144,7 @@ struct After {
     std::string run_id;
 };
 
-Error damaged_token() {
+Error damaged() {
     return {Code::kInvalidParameterValue, "Invalid page token, it was damaged"};
 }
 
@@ -169,7 +169,7 @@ Result<After> read_after(const ColumnSearch& search, std::uint64_t fingerprint) 
     }
     const auto* start = std::get_if<std::int64_t>(&token[2 * key_count]);
     const auto* run_id = std::get_if<std::string>(&token[2 * key_count + 1]);
-    if (start == nullptr || run_id == nullptr) return damaged_token();
+    if (start == nullptr || run_id == nullptr) return damaged();
     after.start_time_ms = *start;
     after.run_id = *run_id;
     return after;

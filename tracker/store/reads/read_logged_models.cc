@@ -50,7 +50,7 @@ Result<void> load_metrics(sqlite::Connection& connection, std::int64_t model_row
     }
 }
 
-std::string logged_model_column(std::string_view key) {
+std::string attribute(std::string_view key) {
     if (key == "creation_time") return "m.creation_time_ms";
     if (key == "last_updated_time") return "m.last_updated_time_ms";
     if (key == "model_id") return "m.model_id";
@@ -85,7 +85,7 @@ search::Facet keyed_facet(const char* table, const std::string& condition) {
 
 search::SqlSchema model_schema(const std::string& datasets) {
     search::SqlSchema schema;
-    schema.attribute = &logged_model_column;
+    schema.attribute = &attribute;
     schema.metric = keyed_facet("logged_model_metrics", datasets);
     schema.param = keyed_facet("logged_model_params", "");
     schema.tag = keyed_facet("logged_model_tags", "");

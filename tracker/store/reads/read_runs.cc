@@ -21,7 +21,7 @@ namespace {
 /// Dataset summaries of one answer (MLflow).
 constexpr std::int64_t kDatasetSummariesMax = 1'000;
 
-std::string run_column(std::string_view key) {
+std::string attribute(std::string_view key) {
     if (key == "run_id") return "r.run_id";
     if (key == "run_name") return "r.name";
     if (key == "user_id") return "r.user_id";
@@ -68,7 +68,7 @@ search::Facet dataset_facet(std::string_view key) {
 
 search::SqlSchema run_schema() {
     search::SqlSchema schema;
-    schema.attribute = &run_column;
+    schema.attribute = &attribute;
     schema.metric = keyed_facet("latest_metrics");
     schema.metric.is_nan = [](const std::string& alias) { return alias + ".is_nan = 1"; };
     schema.metric_min = extremum_facet("min_value");
@@ -92,7 +92,7 @@ std::vector<search::SortColumn> sort_columns(const search::SqlSchema& schema,
     return columns;
 }
 
-std::string run_life_condition(ViewType view) {
+std::string life_condition(ViewType view) {
     if (view == ViewType::kAll) return "r.life IN (0, 1)";
     return view == ViewType::kActiveOnly ? "r.life = 0" : "r.life = 1";
 }
@@ -114,7 +114,7 @@ Result<RunRows> find_rows(const ReadSnapshot& snapshot, const SearchRuns& query)
     const search::SqlSchema schema = run_schema();
     search::Binder binder;
     const std::string runs = "r.experiment_id IN " + bind_ids(query.experiment_ids, binder) +
-                             " AND " + run_life_condition(query.view_type);
+                             " AND " + life_condition(query.view_type);
     const std::string canonical_query = canonical(query);
     if (suits_columns(filter, keys)) {
         TUNE_TRY(found, columnar_search(

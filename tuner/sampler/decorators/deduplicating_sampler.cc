@@ -30,7 +30,7 @@ namespace {
 /// Draws before the list of points is walked. The later ones are anywhere: with half of a space
 /// seen, all of those hit a seen point once in 4 billion asks.
 constexpr std::uint64_t kNearDraws = 32;
-constexpr std::uint64_t kRedrawsMax = 64;
+constexpr std::uint64_t kDrawsMax = 64;
 
 /// One value of a parameter from another: a neighbour on the grid, further ones ever more rarely,
 /// or another category.

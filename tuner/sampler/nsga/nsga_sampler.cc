@@ -54,6 +54,12 @@ double sbx(double a, double b, const Axis& axis, double eta, Draws& draws) {
     return takes_first ? a : b;
 }
 
+bool has_nan(const Observation& observation) {
+    return std::isnan(observation.value) ||
+           std::any_of(observation.more_values.begin(), observation.more_values.end(),
+                       [](double value) { return std::isnan(value); });
+}
+
 bool is_same(const Point& a, const Point& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) {
         return x == y || (!is_active(x) && !is_active(y));

@@ -69,6 +69,12 @@ std::vector<Axis> axes_of(const Space& space, const std::vector<std::size_t>& me
     return axes;
 }
 
+bool has_nan(const Observation& observation) {
+    return std::isnan(observation.value) ||
+           std::any_of(observation.more_values.begin(), observation.more_values.end(),
+                       [](double value) { return std::isnan(value); });
+}
+
 /// The stream that chooses kernels, one a group.
 std::uint64_t component_key(const Space& space, const Group& group) {
     return stream_key("component of " + space[group.members.front()].name);

@@ -22,7 +22,7 @@
 namespace tune::worker {
 namespace {
 
-constexpr int kUploadTimeout_ms = 30'000;
+constexpr int kCallTimeout_ms = 30'000;
 constexpr const char* kArtifactsPath = "/api/2.0/mlflow-artifacts/artifacts/";
 constexpr std::string_view kProxyScheme = "mlflow-artifacts:";
 
