@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs, builds and runs every test. The last line is "N passed, N failed"; the exit code is 0 only without failures.
 #
-#   ./tests/run.sh                    unit contract differential e2e web examples minimal fuzz
+#   ./tests/run.sh                    unit docs contract differential e2e web examples minimal fuzz
 #   ./tests/run.sh package            the .deb, the .tar.gz and the wheel, each installed in a clean root
 #   ./tests/run.sh asan tsan          the unit tests under the sanitizers (builds each: 15 minutes more)
 #   ./tests/run.sh fuzz               libFuzzer, 5 s a target (builds them); with TUNE_FUZZ_SECONDS so long, and every target
@@ -15,11 +15,11 @@ suites=()
 for argument in "$@"; do
     case "$argument" in
         --no-setup) setup=0 ;;
-        unit | contract | differential | e2e | web | examples | package | minimal | fuzz | asan | tsan) suites+=("$argument") ;;
+        unit | docs | contract | differential | e2e | web | examples | package | minimal | fuzz | asan | tsan) suites+=("$argument") ;;
         *) echo "run.sh: unknown suite '$argument'; see the head of tests/run.sh" >&2; exit 2 ;;
     esac
 done
-[ ${#suites[@]} -gt 0 ] || suites=(unit contract differential e2e web examples minimal fuzz)
+[ ${#suites[@]} -gt 0 ] || suites=(unit docs contract differential e2e web examples minimal fuzz)
 
 passed=0
 failed=0
@@ -86,6 +86,7 @@ suite_unit() {
     gtests unit build/release/bin
     node_tests web-unit web/test/*.test.mjs
 }
+suite_docs() { pytests docs tests/docs; }
 suite_contract() { pytests contract tests/contract; }
 suite_differential() { pytests differential tests/differential; }
 suite_e2e() { pytests e2e tests/e2e; }

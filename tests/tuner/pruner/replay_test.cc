@@ -1,6 +1,6 @@
 // Studies small enough to count by hand.
 
-#include "tuner/pruner/replay.h"
+#include "tuner/pruner/replay/replay.h"
 #include "tuner/pruner/percentile_pruner.h"
 
 #include <gtest/gtest.h>

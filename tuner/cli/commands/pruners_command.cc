@@ -18,7 +18,7 @@
 #include "tuner/cli/terminal/terminal.h"
 #include "tuner/cli/terminal/wait_line.h"
 #include "tuner/pruner/pruner_kind.h"
-#include "tuner/pruner/replay.h"
+#include "tuner/pruner/replay/replay.h"
 
 namespace tune::cli {
 namespace {

@@ -69,7 +69,7 @@ template <class Mask>
 static inline __attribute__((always_inline)) bool any_negative(const Mask& bits) {
     return (bits[0] | bits[1]) < 0;
 }
-#include "tuner/sampler/score_kernel.inc"
+#include "tuner/sampler/tpe/score_kernel.inc"
 #undef TUNE_LANES
 }  // namespace base
 
@@ -81,7 +81,7 @@ template <class Mask>
 static inline __attribute__((always_inline)) bool any_negative(const Mask& bits) {
     return _mm256_movemask_pd(reinterpret_cast<__m256d>(bits)) != 0;
 }
-#include "tuner/sampler/score_kernel.inc"
+#include "tuner/sampler/tpe/score_kernel.inc"
 #undef TUNE_LANES
 }  // namespace avx2
 TUNE_TARGET_END
@@ -93,7 +93,7 @@ template <class Mask>
 static inline __attribute__((always_inline)) bool any_negative(const Mask& bits) {
     return _mm512_movepi64_mask(reinterpret_cast<__m512i>(bits)) != 0;
 }
-#include "tuner/sampler/score_kernel.inc"
+#include "tuner/sampler/tpe/score_kernel.inc"
 #undef TUNE_LANES
 }  // namespace avx512
 TUNE_TARGET_END

@@ -4,7 +4,7 @@
 
 #include "tuner/options/fields.h"
 #include "tuner/sampler/tpe/ctpe_sampler.h"
-#include "tuner/sampler/tpe/preset_sampler.h"
+#include "tuner/sampler/tpe/presets/preset_sampler.h"
 #include "tuner/sampler/tpe/tpe_sampler.h"
 
 namespace tune::tuner {

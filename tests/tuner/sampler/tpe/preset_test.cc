@@ -8,7 +8,7 @@
 
 #include "tests/tuner/sampler/reference.h"
 #include "tuner/config/study_config.h"
-#include "tuner/sampler/tpe/plain_mixture.h"
+#include "tuner/sampler/tpe/presets/plain_mixture.h"
 #include "tuner/sampler/tpe/tpe_options.h"
 #include "tuner/sampler/uniform.h"
 

@@ -8,7 +8,7 @@
 
 #include "tuner/sampler/layout.h"
 #include "tuner/sampler/sampler.h"
-#include "tuner/sampler/tpe/plain_mixture.h"
+#include "tuner/sampler/tpe/presets/plain_mixture.h"
 #include "tuner/sampler/tpe/tpe_options.h"
 #include "tuner/sampler/tpe/trial_split.h"
 #include "tuner/sampler/uniform.h"

@@ -5,7 +5,7 @@
 // begins. What the pruner would not have seen, the reports of a trial after it was pruned, is
 // counted as saved and not played.
 
-#include "tuner/pruner/replay.h"
+#include "tuner/pruner/replay/replay.h"
 
 #include <algorithm>
 #include <cmath>

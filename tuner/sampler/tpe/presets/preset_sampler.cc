@@ -9,7 +9,7 @@
 //   model        one parameter at a time               jointly, group by group
 //   densities    plain_mixture.cc
 
-#include "tuner/sampler/tpe/preset_sampler.h"
+#include "tuner/sampler/tpe/presets/preset_sampler.h"
 
 #include <algorithm>
 #include <cmath>

@@ -10,7 +10,7 @@
 // rounds draws to multiples of q, which can leave the bounds; and logarithmic axes are normalised,
 // which Hyperopt forgets.
 
-#include "tuner/sampler/tpe/plain_mixture.h"
+#include "tuner/sampler/tpe/presets/plain_mixture.h"
 
 #include <algorithm>
 #include <cmath>
