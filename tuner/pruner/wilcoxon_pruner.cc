@@ -21,7 +21,7 @@
 
 #include "tuner/pruner/wilcoxon_pruner.h"
 
-#include "tuner/pruner/signed_rank.h"
+#include "tuner/pruner/wilcoxon/signed_rank.h"
 
 namespace tune::tuner {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "tuner/config/study_config.h"
 #include "tuner/pruner/pruner.h"
-#include "tuner/pruner/signed_rank.h"
+#include "tuner/pruner/wilcoxon/signed_rank.h"
 
 namespace tune::tuner {
 namespace {

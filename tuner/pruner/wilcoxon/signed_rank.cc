@@ -12,7 +12,7 @@
 // mean n(n + 1)/4, variance (n(n + 1)(2n + 1) - sum(t^3 - t)/2) / 24 over ties of t, without
 // continuity correction.
 
-#include "tuner/pruner/signed_rank.h"
+#include "tuner/pruner/wilcoxon/signed_rank.h"
 
 #include <algorithm>
 #include <cmath>
