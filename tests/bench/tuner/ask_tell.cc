@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tuner/config/study_config.h"
 #include "tuner/sampler/sampler.h"
 
 namespace tune::tuner {

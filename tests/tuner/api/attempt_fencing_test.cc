@@ -36,8 +36,9 @@ protected:
         router_.set_authenticator(authenticator_);
         add_tuning_routes(router_, {world_.studies(), world_.store()});
         tracker::add_tracking_routes(router_, {world_.store(), *artifacts_, hub_}, {});
-        upkeep_ = std::make_unique<tracker::Upkeep>(world_.store(), *artifacts_, folder_, clock_);
-        tracker::add_upkeep_routes(router_, *upkeep_, *artifacts_);
+        maintenance_ =
+            std::make_unique<tracker::Maintenance>(world_.store(), *artifacts_, folder_, clock_);
+        tracker::add_maintenance_routes(router_, *maintenance_, *artifacts_);
         webhooks_ = tracker::WebhookService::open(world_.store(), clock_, {}).value();
         tracker::add_webhook_routes(router_, world_.store(), *webhooks_);
         alerts_ = tracker::AlertEngine::open(world_.store(), hub_, clock_).value();
@@ -46,7 +47,7 @@ protected:
         EXPECT_TRUE(world_.register_agent("a").has_value());
     }
     ~AttemptFencingTest() override {
-        upkeep_.reset();
+        maintenance_.reset();
         world_.close();
         artifacts_.reset();
         std::filesystem::remove_all(folder_);
@@ -113,7 +114,7 @@ protected:
     tracker::EventHub hub_{clock_};
     std::filesystem::path folder_;
     std::unique_ptr<tracker::ArtifactStore> artifacts_;
-    std::unique_ptr<tracker::Upkeep> upkeep_;
+    std::unique_ptr<tracker::Maintenance> maintenance_;
     std::unique_ptr<tracker::WebhookService> webhooks_;
     std::unique_ptr<tracker::AlertEngine> alerts_;
     AttemptAuthenticator authenticator_{world_.studies().credentials()};

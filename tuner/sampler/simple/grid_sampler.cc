@@ -1,3 +1,7 @@
+// Every point of the grid once, in an order that depends on the seed alone: trial n gets the n-th
+// point of one shuffle, whatever was seen, so that a study that ends early has looked everywhere
+// and a replay needs no history.
+
 #include "tuner/sampler/simple/grid_sampler.h"
 
 #include <algorithm>

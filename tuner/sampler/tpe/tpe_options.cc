@@ -1,4 +1,6 @@
-// The rows of TPE's options, and which of its samplers they ask for.
+// The rows of TPE's options, and which of its samplers they ask for: a preset of another tuner, one
+// model per constraint, or TPE itself. What a preset cannot do (several objectives,
+// constraints) is refused when the study is read, with the way out, and never ignored.
 
 #include "tuner/sampler/tpe/tpe_options.h"
 
