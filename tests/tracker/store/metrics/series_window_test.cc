@@ -163,6 +163,7 @@ TEST_F(SeriesWindowTest, AnOlderDatabaseGetsItsSpans) {
     {
         auto connection = *sqlite::Connection::open((directory_.path() / "tune.db").string(), {});
         ASSERT_TRUE(connection->execute("DROP TABLE metric_spans"));
+        ASSERT_TRUE(connection->execute("DROP TABLE suggested_params"));
         ASSERT_TRUE(connection->execute("DELETE FROM schema_version WHERE version >= 6"));
     }
     open();
