@@ -253,7 +253,7 @@ def test_the_population_of_the_example_runs(place):
     assert shorter.text != fence.text
     done = place.run(shorter)
     assert done.returncode == 0, done.stdout
-    assert "How it was trained" in done.stdout
+    assert "Training history" in done.stdout
 
 
 def test_a_broken_block_fails(place):

@@ -144,7 +144,7 @@ def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(database, tmp_path):
     _, errors = process.communicate(timeout=60)
     assert process.returncode in (130, 0), errors  # 0: it was done before the signal came
     if process.returncode == 130:
-        assert "goes on" in errors
+        assert "to resume" in errors
     assert tune_json("import", database, "--data", tmp_path / "data")["verified"]
 
 

@@ -103,7 +103,7 @@ def test_views_and_virtual_tables_are_not_asked(tmp_path):
 def test_a_journal_that_was_left_behind(tmp_path):
     make_db(tmp_path / "x.db")
     (tmp_path / "x.db-journal").write_bytes(b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + b"\0" * 600)
-    refused(tmp_path, tmp_path / "x.db", "-journal", "broken off")
+    refused(tmp_path, tmp_path / "x.db", "-journal", "was interrupted")
 
 
 def test_artifacts_elsewhere_on_the_machine_are_not_read(tmp_path):
