@@ -149,10 +149,10 @@ test("a running trial appears with its values so far, then joins the front", asy
     await page.locator('[data-count="running"]', { hasText: "1" }).waitFor();
     for (const [metric, value] of [["low", 0.5], ["high", 5], ["ms", 1]])
         await server.tune("studies/front/report", { number, metric, step: 0, value });
-    await page.getByRole("application", { name: /^6 trials by low and high; 3 of all/ }).waitFor();
+    await page.getByRole("application", { name: /^6 trials by low and high; 3 in total/ }).waitFor();
     await server.tune("studies/front/tell", { number, values: [0.5, 5], constraints: { ms: 1 } });
     // Better than all others in both.
-    await page.getByRole("application", { name: /^6 trials by low and high; 1 of all/ }).waitFor();
+    await page.getByRole("application", { name: /^6 trials by low and high; 1 in total/ }).waitFor();
     await page.locator("[data-best]", { hasText: /^1$/ }).waitFor();
     await page.context().close();
 });
