@@ -138,7 +138,7 @@ int run_verify(const VerifyArguments& arguments) {
                            {"samples", report.samples},
                            {"shards", report.shards},
                            {"shards_without_hash", report.shards_without_hash},
-                           {"faults", report.errors}});
+                           {"errors", report.errors}});
             continue;
         }
         for (const std::string& error : report.errors) print("faulty: " + error + "\n");

@@ -135,7 +135,7 @@ def test_optuna_goes_on_with_it_and_it_comes_back(exported, tmp_path):
     loaded.optimize(objective, n_trials=6)
     assert loaded.trials[25].params["lr"] == 0.01, "what was queued here is tried there"
     answer = tune_json("import", file, "--optuna", "--as", "back", cwd=tmp_path)
-    assert answer["study"] == "back" and answer["trials"] == 31 and answer["said"] == []
+    assert answer["study"] == "back" and answer["trials"] == 31 and answer["notes"] == []
     trials = trials_of(tmp_path, "back")
     for theirs, ours in zip(loaded.trials, trials):
         assert ours["params"] == theirs.params
@@ -185,7 +185,7 @@ def test_a_study_made_by_optuna_becomes_one_of_ours(tmp_path):
     assert nameless.returncode == FAILED and "--study NAME" in nameless.stderr and "'theirs'" in nameless.stderr and "'other'" in nameless.stderr
     answer = tune_json("import", file, "--optuna", "--study", "theirs", cwd=tmp_path)
     assert answer["trials"] == 21
-    assert any("'c' is taken to exist when kind is svm" in sentence for sentence in answer["said"])
+    assert any("'c' is taken to exist when kind is svm" in sentence for sentence in answer["notes"])
     shown = tune_json("show", "theirs", "--data", "tune-data", cwd=tmp_path)
     assert shown["study"]["metric"] == {"name": "accuracy", "goal": "max", "take": "last"}
     assert shown["study"]["space"]["trees"] == {"int": [10, 100], "step": 10, "when": {"kind": "forest"}}
@@ -218,7 +218,7 @@ def test_conditions_within_conditions_are_found(tmp_path):
     study.optimize(objective, n_trials=30)
     assert {len(t.params) for t in study.trials} == {2, 3, 4}
     answer = tune_json("import", "nested.db", "--optuna", cwd=tmp_path)
-    assert answer["trials"] == 30 and "'degree' is taken to exist when kernel is poly" in answer["said"]
+    assert answer["trials"] == 30 and "'degree' is taken to exist when kernel is poly" in answer["notes"]
     shown = tune_json("show", "nested", "--data", "tune-data", cwd=tmp_path)
     assert [t["params"] for t in shown["trials"]] == [t.params for t in study.trials]
 
@@ -338,9 +338,9 @@ def test_names_that_ours_may_not_have_are_changed_and_reported(tmp_path):
     study.enqueue_trial({"learning rate": 0.75, "1st": 0.5})
     answer = tune_json("import", "names.db", "--optuna", cwd=tmp_path)
     for theirs, ours in names.items():
-        assert (f"the parameter '{theirs}' is called '{ours}'" in answer["said"]) == (theirs != ours)
-    assert "the metric 'Fehler ü' is called 'Fehler _'" in answer["said"]
-    assert "the constraint 'ms %' is called 'ms _'" in answer["said"]
+        assert (f"the parameter '{theirs}' is called '{ours}'" in answer["notes"]) == (theirs != ours)
+    assert "the metric 'Fehler ü' is called 'Fehler _'" in answer["notes"]
+    assert "the constraint 'ms %' is called 'ms _'" in answer["notes"]
     shown = tune_json("show", "s", "--data", "tune-data", cwd=tmp_path)
     for theirs, ours in zip(study.trials[:5], shown["trials"]):
         assert ours["params"] == {names[name]: value for name, value in theirs.params.items()}

@@ -53,8 +53,8 @@ Schema object_schema(const YAML::Node& node, Dialect dialect) {
     Schema properties = Schema::object();
     Schema required = Schema::array();
     Schema schema{{"type", "object"}};
-    const bool is_answer = dialect == Dialect::kAnswer;
-    Schema others = !is_answer;
+    const bool is_response = dialect == Dialect::kAnswer;
+    Schema others = !is_response;
     for (const auto& entry : node) {
         auto name = entry.first.as<std::string>();
         Field field = read_type_node(entry.second, dialect);
@@ -193,7 +193,7 @@ Schema read_body(const YAML::Node& node, Dialect dialect) {
     return body;
 }
 
-Schema read_answer(const YAML::Node& node) {
+Schema read_response(const YAML::Node& node) {
     Schema answer{{"description", "Done"}};
     if (node.IsScalar()) {
         const auto text = node.as<std::string>();
@@ -215,9 +215,9 @@ Schema error_reference(const std::string& status) {
 
 Schema read_responses(const YAML::Node& node) {
     Schema responses = Schema::object();
-    if (node["answer"]) responses["200"] = read_answer(node["answer"]);
+    if (node["answer"]) responses["200"] = read_response(node["answer"]);
     for (const auto& entry : node["answers"])
-        responses[entry.first.as<std::string>()] = read_answer(entry.second);
+        responses[entry.first.as<std::string>()] = read_response(entry.second);
     if (responses.empty()) refuse(node, "an operation needs `answer` or `answers`");
     std::set<std::string> errors(common_errors().begin(), common_errors().end());
     for (const auto& status : node["errors"]) errors.insert(status.as<std::string>());

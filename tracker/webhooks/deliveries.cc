@@ -162,7 +162,7 @@ void Deliveries::send(std::unique_lock<std::mutex>& lock, const std::string& web
     if (webhook && webhook->is_active && is_there) {
         client_->start(
             make_request(*webhook, delivery_of(key), (*document)->json_text, clock_.now_ms()),
-            [this, id](const PostResponse& answer) { on_answer(id, answer); });
+            [this, id](const PostResponse& answer) { on_response(id, answer); });
         return lock.lock();
     }
     lock.lock();
@@ -195,7 +195,7 @@ std::int64_t Deliveries::pause_ms(const Lane& lane, const PostResponse& answer) 
     return std::min<std::int64_t>(pause, options_.backoff_max_ms);
 }
 
-void Deliveries::on_answer(const std::string& webhook_id, const PostResponse& answer) {
+void Deliveries::on_response(const std::string& webhook_id, const PostResponse& answer) {
     const std::lock_guard lock(mutex_);
     const auto found = lanes_.find(webhook_id);
     Lane& lane = found->second;

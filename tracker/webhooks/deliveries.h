@@ -99,7 +99,7 @@ private:
     void start_due(std::unique_lock<std::mutex>& lock);
     void send(std::unique_lock<std::mutex>& lock, const std::string& webhook_id, std::string key);
     [[nodiscard]] int wait_ms() const;
-    void on_answer(const std::string& webhook_id, const PostResponse& answer);
+    void on_response(const std::string& webhook_id, const PostResponse& answer);
     [[nodiscard]] bool may_retry(const Lane& lane, const PostResponse& answer) const;
     [[nodiscard]] std::int64_t pause_ms(const Lane& lane, const PostResponse& answer);
     void finish(Lanes::iterator lane);

@@ -52,8 +52,8 @@ void finish(Studies& studies, const Request& request, const Responder& respond) 
     AttemptId attempt{.run_id = request.parameter("run_id")};
     const std::string& text = request.parameter("attempt");
     const auto end = text.data() + text.size();
-    const auto [at, fault] = std::from_chars(text.data(), end, attempt.attempt);
-    if (fault != std::errc() || at != end)
+    const auto [at, error] = std::from_chars(text.data(), end, attempt.attempt);
+    if (error != std::errc() || at != end)
         return respond(error_response(
             {Code::kInvalidParameterValue, "attempt '" + text + "' is not a number"}));
     studies.finish(request.parameter("id"), attempt, std::move(wanted).value(),

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/space/wording.h"
+#include "tuner/space/error_text.h"
 
 namespace tune::tuner {
 namespace {

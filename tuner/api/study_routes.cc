@@ -101,8 +101,8 @@ Result<std::int64_t> number_of(const Request& request, std::string_view name,
     if (!text) return fallback;
     std::int64_t number = 0;
     const auto end = text->data() + text->size();
-    const auto [at, fault] = std::from_chars(text->data(), end, number);
-    if (text->empty() || fault != std::errc() || at != end)
+    const auto [at, error] = std::from_chars(text->data(), end, number);
+    if (text->empty() || error != std::errc() || at != end)
         return Error{Code::kInvalidParameterValue, std::string(name) + " '" + std::string(*text) +
                                                        "' is not a whole number of 64 bits"};
     return number;

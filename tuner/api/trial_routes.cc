@@ -29,8 +29,8 @@ Error busy() {
 Result<std::uint64_t> whole_number(std::string_view text, const char* what) {
     std::uint64_t number = 0;
     const auto end = text.data() + text.size();
-    const auto [at, fault] = std::from_chars(text.data(), end, number);
-    if (fault != std::errc() || at != end || text.empty())
+    const auto [at, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc() || at != end || text.empty())
         return Error{Code::kInvalidParameterValue, std::string(what) + " '" + std::string(text) +
                                                        "' is not a number of 0 or more"};
     return number;

@@ -28,7 +28,7 @@
 #include "tuner/cli/transfer/transfer_commands.h"
 #include "tuner/config/study_config.h"
 #include "tuner/plots/plots.h"
-#include "tuner/space/wording.h"
+#include "tuner/space/error_text.h"
 
 namespace tune::cli {
 namespace {

@@ -16,9 +16,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "tuner/space/error_text.h"
 #include "tuner/space/expression/rules.h"
 #include "tuner/space/node.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 namespace {
@@ -145,7 +145,7 @@ Result<std::vector<std::string>> split_command(std::string_view text) {
         }
     }
     if (quote != 0)
-        return fault_at({}, "command",
+        return error_at({}, "command",
                         std::string("the quote ") + quote + " at character " +
                             std::to_string(quote_column) + " is never closed");
     if (in_word) words.push_back(std::move(word));
@@ -155,12 +155,12 @@ Result<std::vector<std::string>> split_command(std::string_view text) {
 Result<void> check_command(const std::vector<std::string>& command, const Space& space) {
     for (const std::string& argument : command) {
         if (argument.find('\0') != std::string::npos)
-            return fault_at({}, "command", "an argument holds a NUL byte");
+            return error_at({}, "command", "an argument holds a NUL byte");
         for (const Part& part : parts_of(argument)) {
             if (!part.is_placeholder || is_value(space, part.text)) continue;
             if (part.text == "args") {
                 if (argument == "{args}") continue;
-                return fault_at(
+                return error_at(
                     {}, "command",
                     "{args} must be an argument of its own, found " + in_quotes(argument));
             }
@@ -172,7 +172,7 @@ Result<void> check_command(const std::vector<std::string>& command, const Space&
                     known.push_back(name);
             known.push_back("args");
             known.insert(known.end(), kFacts.begin(), kFacts.end());
-            return fault_at({}, "command",
+            return error_at({}, "command",
                             "unknown placeholder {" + shortened(part.text) + "} in " +
                                 in_quotes(argument) + known_words(part.text, known) +
                                 " (to have the text itself, write {{" + shortened(part.text) +

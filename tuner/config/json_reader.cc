@@ -9,8 +9,8 @@
 #include <unordered_set>
 
 #include "tuner/config/study_config.h"
+#include "tuner/space/error_text.h"
 #include "tuner/space/node.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 namespace {
@@ -86,8 +86,8 @@ public:
         Open& parent = open_.back();
         parent.key_place = place_here(false);
         if (!parent.keys.insert(name).second) {
-            fault =
-                fault_at(parent.key_place, {}, "the key " + in_quotes(name) + " is given twice");
+            error =
+                error_at(parent.key_place, {}, "the key " + in_quotes(name) + " is given twice");
             return false;
         }
         parent.key = std::move(name);
@@ -99,7 +99,7 @@ public:
     }
 
     Node root;
-    Error fault{Code::kInvalidParameterValue, "invalid JSON"};
+    Error error{Code::kInvalidParameterValue, "invalid JSON"};
 
 private:
     struct Open {
@@ -197,7 +197,7 @@ private:
 
 Result<Node> read_json(std::string_view text) {
     if (text.size() > kStudyBytesMax)
-        return fault_at({}, {},
+        return error_at({}, {},
                         "the text has " + std::to_string(text.size()) +
                             " bytes; a study may have at most " + std::to_string(kStudyBytesMax));
     // First the shared parser: it bounds the nesting and words the syntax errors.
@@ -208,7 +208,7 @@ Result<Node> read_json(std::string_view text) {
     const bool ok = Json::sax_parse(CountingIterator(text.data(), &consumed),
                                     CountingIterator(text.data() + text.size(), &consumed),
                                     &builder, Json::input_format_t::json, true, true);
-    if (!ok) return std::move(builder.fault);
+    if (!ok) return std::move(builder.error);
     return std::move(builder.root);
 }
 

@@ -8,7 +8,7 @@
 #include "tuner/config/study_sections.h"
 #include "tuner/config/study_words.h"
 #include "tuner/options/fields.h"
-#include "tuner/space/wording.h"
+#include "tuner/space/error_text.h"
 
 namespace tune::tuner {
 namespace {
@@ -21,15 +21,15 @@ Result<void> read_counted(const Fields& fields, CostBudget& cost) {
     TUNE_TRY_VOID(fields.text("metric", cost.metric, 250));
     if (fields.find("metric") != nullptr) {
         cost.of = CostBudget::Of::kMetric;
-        const auto fault = metric_name_fault(cost.metric);
-        if (fault || of != nullptr)
-            return fault_at(fields.node().place, fields.path(),
-                            fault ? *fault : "expected 'metric' or 'of', not both");
+        const auto error = metric_name_error(cost.metric);
+        if (error || of != nullptr)
+            return error_at(fields.node().place, fields.path(),
+                            error ? *error : "expected 'metric' or 'of', not both");
         return {};
     }
     if (of == nullptr || of->type != Node::Type::kString ||
         (of->text != "seconds" && of->text != "gpu_seconds"))
-        return fault_at(of != nullptr ? of->place : fields.node().place, fields.path(),
+        return error_at(of != nullptr ? of->place : fields.node().place, fields.path(),
                         "expected {of: seconds, max: 10h}, {of: gpu_seconds, max: 100h} or "
                         "{metric: NAME, max: NUMBER}");
     cost.of = of->text == "seconds" ? CostBudget::Of::kSeconds : CostBudget::Of::kGpuSeconds;
@@ -39,7 +39,7 @@ Result<void> read_counted(const Fields& fields, CostBudget& cost) {
 /// A duration, or a number in the metric's unit.
 Result<void> read_cost_max(const Fields& fields, CostBudget& cost) {
     const Node* max = fields.find("max");
-    if (max == nullptr) return fault_at(fields.node().place, fields.path(), "'max' is missing");
+    if (max == nullptr) return error_at(fields.node().place, fields.path(), "'max' is missing");
     if (cost.of == CostBudget::Of::kMetric) {
         TUNE_TRY_VOID(fields.number("max", cost.max, 0, kNumberMax));
     } else {
@@ -47,20 +47,20 @@ Result<void> read_cost_max(const Fields& fields, CostBudget& cost) {
         cost.max = static_cast<double>(max_ms) / 1000;
     }
     if (cost.max > 0) return {};
-    return fault_at(max->place, fields.path_of("max"), "expected a cost above 0");
+    return error_at(max->place, fields.path_of("max"), "expected a cost above 0");
 }
 
 Result<void> read_per_trial(const Fields& fields, CostBudget& cost) {
     const Node* per_trial = fields.find("per_trial");
     if (per_trial == nullptr) return {};
     if (cost.of != CostBudget::Of::kMetric)
-        return fault_at(per_trial->place, fields.path_of("per_trial"),
+        return error_at(per_trial->place, fields.path_of("per_trial"),
                         "times are cut off when they are used up; only the cost by a metric has "
                         "a bound for each trial");
     double bound = 0;
     TUNE_TRY_VOID(fields.number("per_trial", bound, 0, cost.max));
     if (bound <= 0)
-        return fault_at(per_trial->place, fields.path_of("per_trial"), "expected a cost above 0");
+        return error_at(per_trial->place, fields.path_of("per_trial"), "expected a cost above 0");
     cost.per_trial = bound;
     return {};
 }
@@ -147,7 +147,7 @@ Result<void> read_no_progress(const Fields& fields, BudgetConfig& budget) {
         TUNE_TRY_VOID(no_progress_options().read(inner, &read));
     }
     if (read.trials < 1 || read.trials > kTrialsMax)
-        return fault_at(node->place, path,
+        return error_at(node->place, path,
                         "expected a number of trials, or {trials: 50, min_delta: 0.001}");
     budget.no_progress = read;
     return {};
@@ -159,7 +159,7 @@ Result<void> read_time(const Fields& fields, BudgetConfig& budget) {
     std::int64_t time_ms = 0;
     TUNE_TRY_VOID(fields.duration("time", time_ms));
     if (time_ms <= 0)
-        return fault_at(time->place, fields.path_of("time"), "expected a time above 0");
+        return error_at(time->place, fields.path_of("time"), "expected a time above 0");
     budget.time_ms = time_ms;
     return {};
 }
@@ -241,7 +241,7 @@ OptionTable budget_rows() {
     table.check([](const Fields& fields, BudgetConfig& budget) -> Result<void> {
         const bool is_of_gpus = budget.cost && budget.cost->of == CostBudget::Of::kGpuSeconds;
         if (!is_of_gpus || budget.gpus_per_trial > 0) return {};
-        return fault_at(fields.node().place, fields.path_of("cost"),
+        return error_at(fields.node().place, fields.path_of("cost"),
                         "a budget of gpu_seconds needs gpus_per_trial of 1 or more");
     });
     return table;
@@ -283,13 +283,13 @@ Result<std::vector<double>> read_numbers(const Node& node, const std::string& pa
     std::vector<double> numbers;
     for (const Node& item : is_list ? std::span(node.items) : std::span(&node, 1)) {
         if (!item.is_number() || !std::isfinite(item.number))
-            return fault_at(item.place, path,
+            return error_at(item.place, path,
                             "expected a number, or a list with one for each objective, found " +
                                 describe(item));
         numbers.push_back(item.number);
     }
     if (numbers.empty() || numbers.size() > kObjectivesMax)
-        return fault_at(node.place, path, "expected a number for each objective");
+        return error_at(node.place, path, "expected a number for each objective");
     return numbers;
 }
 

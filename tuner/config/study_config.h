@@ -26,13 +26,13 @@ namespace tune::tuner {
 inline constexpr std::size_t kStudyBytesMax = 8u << 20;
 
 /// How a run's metric history becomes the trial's value.
-enum class Take { kBest, kLast, kMeanLast };
+enum class Aggregation { kBest, kLast, kMeanLast };
 
 struct MetricConfig {
     std::string name;  // empty: not given yet
     Goal goal = Goal::kMinimize;
     std::string step;  // what a step is called ("epoch"); shown, not interpreted
-    Take take = Take::kBest;
+    Aggregation aggregation = Aggregation::kBest;
     int take_count = 1;  // kMeanLast: how many of the last values ("mean_last_5")
 
     [[nodiscard]] bool operator==(const MetricConfig&) const = default;
@@ -132,7 +132,7 @@ struct WarmStartConfig {
     int top = 10;                      // so many of the best points are the first trials
     int history = 0;                   // so many of its trials the sampler starts with
     std::vector<EarlierTrial> trials;  // best first; filled in from `from` when the study is made
-    std::vector<std::string> said;     // what did not fit, sentence by sentence
+    std::vector<std::string> notes;    // what did not fit, sentence by sentence
 
     [[nodiscard]] bool operator==(const WarmStartConfig&) const = default;
 };
@@ -213,8 +213,9 @@ struct StudySource {
 /// "val_loss:min,latency_ms:min": as above for each objective, which replace those of `config`.
 [[nodiscard]] Result<void> parse_metrics_flag(std::string_view text, StudyConfig& config);
 
-[[nodiscard]] std::string_view goal_name(Goal goal);              // "min", "max"
-[[nodiscard]] std::string take_name(const MetricConfig& metric);  // "best", "last", "mean_last_5"
-[[nodiscard]] std::string_view retry_name(RetryOn end);           // "preempted", "oom", ...
+[[nodiscard]] std::string_view goal_name(Goal goal);  // "min", "max"
+[[nodiscard]] std::string aggregation_name(
+    const MetricConfig& metric);                         // "best", "last", "mean_last_5"
+[[nodiscard]] std::string_view retry_name(RetryOn end);  // "preempted", "oom", ...
 
 }  // namespace tune::tuner

@@ -8,8 +8,8 @@
 #include "tuner/config/command_template.h"
 #include "tuner/config/study_sections.h"
 #include "tuner/options/fields.h"
+#include "tuner/space/error_text.h"
 #include "tuner/space/expression/rules.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 namespace {
@@ -20,7 +20,7 @@ constexpr std::size_t kPathBytesMax = 4096;
 
 Result<void> read_version(const Node& node, StudyConfig&) {
     if (node.type == Node::Type::kInt && node.integer == 1) return {};
-    return fault_at(node.place, "version",
+    return error_at(node.place, "version",
                     "expected 1, found " + describe(node) + "; a later version needs a later tune");
 }
 
@@ -29,7 +29,7 @@ Result<void> read_study_name(const Node& node, StudyConfig& config) {
     const std::string& name = node.text;
     if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
         name.front() == ' ' || name.back() == ' ')
-        return fault_at(
+        return error_at(
             node.place, "study",
             "expected a name without '/', and not blank at its ends, found " + describe(node));
     config.study = name;
@@ -50,46 +50,46 @@ Result<void> read_command(const Node& node, StudyConfig& config) {
                 config.command.push_back(item.type == Node::Type::kFloat ? number_text(item.number)
                                                                          : to_text(to_json(item)));
             } else {
-                return fault_at(item.place, "command",
+                return error_at(item.place, "command",
                                 "expected a word of the command, found " + describe(item) +
                                     "; quote a word that holds braces: \"{args}\"");
             }
         }
     } else {
-        return fault_at(
+        return error_at(
             node.place, "command",
             "expected a list such as [python, train.py, \"{args}\"], found " + describe(node));
     }
     if (config.command.empty() || config.command.front().empty())
-        return fault_at(node.place, "command", "the command is empty");
+        return error_at(node.place, "command", "the command is empty");
     if (config.command.size() > kCommandWordsMax)
-        return fault_at(node.place, "command", "the command has more than 10000 words");
+        return error_at(node.place, "command", "the command has more than 10000 words");
     for (const std::string& word : config.command)
         if (word.size() > kWordBytesMax)
-            return fault_at(node.place, "command", "a word of the command is longer than 128 kB");
+            return error_at(node.place, "command", "a word of the command is longer than 128 kB");
     return {};
 }
 
 Result<void> read_env(const Node& node, StudyConfig& config) {
     if (node.type != Node::Type::kMap)
-        return fault_at(node.place, "env",
+        return error_at(node.place, "env",
                         "expected a map such as {NAME: value}, found " + describe(node));
     for (const Entry& entry : node.entries) {
         const std::string& name = entry.key;
         if (name.empty() || name.find('=') != std::string::npos ||
             name.find('\0') != std::string::npos || name.size() > 250)
-            return fault_at(entry.place, "env",
+            return error_at(entry.place, "env",
                             in_quotes(name) + " is not a name for an environment variable");
         const Node& value = entry.value;
         if (!value.is_scalar() || value.type == Node::Type::kNull)
-            return fault_at(value.place.line != 0 ? value.place : entry.place,
+            return error_at(value.place.line != 0 ? value.place : entry.place,
                             "env." + shortened(name),
                             "expected a text or number, found " + describe(value));
         std::string text = value.type == Node::Type::kString  ? value.text
                            : value.type == Node::Type::kFloat ? number_text(value.number)
                                                               : to_text(to_json(value));
         if (text.size() > kWordBytesMax || text.find('\0') != std::string::npos)
-            return fault_at(value.place, "env." + shortened(name),
+            return error_at(value.place, "env." + shortened(name),
                             "the value is longer than 128 kB or holds a NUL byte");
         config.env.emplace(name, std::move(text));
     }
@@ -104,7 +104,7 @@ Result<void> read_grace(const Node& node, StudyConfig& config) {
 
 Result<void> read_timeout(const Node& node, StudyConfig& config) {
     TUNE_TRY(timeout_ms, duration_of(node, "timeout"));
-    if (timeout_ms <= 0) return fault_at(node.place, "timeout", "expected a duration above 0");
+    if (timeout_ms <= 0) return error_at(node.place, "timeout", "expected a duration above 0");
     config.timeout_ms = timeout_ms;
     return {};
 }

@@ -10,7 +10,7 @@
 #include "tuner/config/study_words.h"
 #include "tuner/options/fields.h"
 #include "tuner/sampler/sampler_kind.h"
-#include "tuner/space/wording.h"
+#include "tuner/space/error_text.h"
 
 namespace tune::tuner {
 namespace {
@@ -24,7 +24,7 @@ Result<void> read_goal(const Fields& fields, MetricConfig& metric) {
     const std::optional<Goal> parsed =
         goal->type == Node::Type::kString ? goal_from_name(goal->text) : std::nullopt;
     if (!parsed)
-        return fault_at(goal->place, fields.path_of("goal"),
+        return error_at(goal->place, fields.path_of("goal"),
                         "expected min or max, found " + describe(*goal));
     metric.goal = *parsed;
     return {};
@@ -34,17 +34,17 @@ Result<void> read_name(const Fields& fields, MetricConfig& metric) {
     TUNE_TRY_VOID(fields.text("name", metric.name, 250));
     const Node* name = fields.find("name");
     if (name == nullptr) return {};
-    if (const auto fault = metric_name_fault(metric.name))
-        return fault_at(name->place, fields.path_of("name"), *fault);
+    if (const auto error = metric_name_error(metric.name))
+        return error_at(name->place, fields.path_of("name"), *error);
     return {};
 }
 
 Result<void> read_take(const Fields& fields, MetricConfig& metric) {
     const Node* take = fields.find("take");
     if (take == nullptr ||
-        (take->type == Node::Type::kString && take_from_name(take->text, metric)))
+        (take->type == Node::Type::kString && aggregation_from_name(take->text, metric)))
         return {};
-    return fault_at(
+    return error_at(
         take->place, fields.path_of("take"),
         "expected best, last or mean_last_N (N from 1 to 1000), found " + describe(*take));
 }
@@ -82,7 +82,8 @@ OptionTable metric_rows() {
              R"({"type": "string", "pattern": "^(best|last|mean_last_([1-9][0-9]{0,2}|1000))$"})",
          .api = "text",
          .read = read_take,
-         .write = [](const MetricConfig& metric, Json& json) { json["take"] = take_name(metric); },
+         .write = [](const MetricConfig& metric,
+                     Json& json) { json["take"] = aggregation_name(metric); },
          .is_always_written = true},
         "how the history of a trial becomes its value; N from 1 to 1000");
     return table;
@@ -92,7 +93,7 @@ Result<MetricConfig> read_objective(const Node& node, const std::string& path) {
     MetricConfig metric;
     if (node.type == Node::Type::kString) {
         Result<void> parsed = parse_metric_flag(node.text, metric);
-        if (!parsed) return fault_at(node.place, path, parsed.error().message);
+        if (!parsed) return error_at(node.place, path, parsed.error().message);
         return metric;
     }
     TUNE_TRY(fields, Fields::open(node, path, metric_options().names()));
@@ -103,24 +104,24 @@ Result<MetricConfig> read_objective(const Node& node, const std::string& path) {
 Result<void> read_bounded_name(const Fields& fields, ConstraintConfig& constraint) {
     TUNE_TRY_VOID(read_name(fields, constraint.metric));
     if (!constraint.metric.name.empty()) return {};
-    return fault_at(fields.node().place, fields.path(),
+    return error_at(fields.node().place, fields.path(),
                     "'name' is missing: the metric that is bounded");
 }
 
 Result<void> check_bounds(const Fields& fields, ConstraintConfig& constraint) {
     if (!constraint.min && !constraint.max)
-        return fault_at(fields.node().place, fields.path(),
+        return error_at(fields.node().place, fields.path(),
                         "a constraint needs a bound: min, max or both, such as {name: " +
                             constraint.metric.name + ", max: 20}");
     if (constraint.min && constraint.max && *constraint.min > *constraint.max)
-        return fault_at(fields.node().place, fields.path(),
+        return error_at(fields.node().place, fields.path(),
                         "min is above max: no trial could be feasible");
     const Node* take = fields.find("take");
     if (take == nullptr) return {};
     const bool is_known =
-        take->type == Node::Type::kString && take_from_name(take->text, constraint.metric);
-    if (is_known && constraint.metric.take != Take::kBest) return {};
-    return fault_at(take->place, fields.path_of("take"),
+        take->type == Node::Type::kString && aggregation_from_name(take->text, constraint.metric);
+    if (is_known && constraint.metric.aggregation != Aggregation::kBest) return {};
+    return error_at(take->place, fields.path_of("take"),
                     "expected last or mean_last_N (N from 1 to 1000), found " + describe(*take));
 }
 
@@ -148,7 +149,7 @@ OptionTable constraint_rows() {
              .api = "text",
              .read = [](const Fields&, ConstraintConfig&) { return Result<void>(); },
              .write = [](const ConstraintConfig& constraint,
-                         Json& json) { json["take"] = take_name(constraint.metric); },
+                         Json& json) { json["take"] = aggregation_name(constraint.metric); },
              .is_always_written = true},
             "how the history of a trial becomes the value; N from 1 to 1000")
         .defaults_to("last");
@@ -159,7 +160,7 @@ OptionTable constraint_rows() {
 Result<ConstraintConfig> read_constraint(const Node& node, const std::string& path) {
     TUNE_TRY(fields, Fields::open(node, path, constraint_options().names()));
     ConstraintConfig constraint;
-    constraint.metric.take = Take::kLast;
+    constraint.metric.aggregation = Aggregation::kLast;
     TUNE_TRY_VOID(constraint_options().read(fields, &constraint));
     return constraint;
 }
@@ -169,7 +170,7 @@ std::string item_path(const char* key, std::size_t index) {
 }
 
 Error bad(std::string_view path, const std::string& message) {
-    return fault_at({}, path, message);
+    return error_at({}, path, message);
 }
 
 }  // namespace
@@ -192,7 +193,7 @@ Result<void> read_metric(const Node& node, StudyConfig& config) {
         return {};
     }
     if (node.items.empty() || node.items.size() > kObjectivesMax)
-        return fault_at(node.place, "metric",
+        return error_at(node.place, "metric",
                         "expected 1 to " + std::to_string(kObjectivesMax) +
                             " objectives, found a list of " + std::to_string(node.items.size()));
     std::vector<MetricConfig> metrics;
@@ -200,10 +201,10 @@ Result<void> read_metric(const Node& node, StudyConfig& config) {
         const std::string path = item_path("metric", metrics.size());
         TUNE_TRY(metric, read_objective(item, path));
         if (metric.name.empty())
-            return fault_at(item.place, path, "'name' is missing: each objective needs one");
+            return error_at(item.place, path, "'name' is missing: each objective needs one");
         for (const MetricConfig& other : metrics)
             if (other.name == metric.name)
-                return fault_at(item.place, path,
+                return error_at(item.place, path,
                                 "the metric " + in_quotes(metric.name) + " is an objective twice");
         metrics.push_back(std::move(metric));
     }
@@ -215,11 +216,11 @@ Result<void> read_metric(const Node& node, StudyConfig& config) {
 
 Result<void> read_constraints(const Node& node, StudyConfig& config) {
     if (node.type != Node::Type::kList)
-        return fault_at(
+        return error_at(
             node.place, "constraints",
             "expected a list such as [{name: latency_ms, max: 20}], found " + describe(node));
     if (node.items.size() > kConstraintsMax)
-        return fault_at(
+        return error_at(
             node.place, "constraints",
             "at most " + std::to_string(kConstraintsMax) + " constraints are supported");
     config.constraints.clear();
@@ -228,7 +229,7 @@ Result<void> read_constraints(const Node& node, StudyConfig& config) {
         TUNE_TRY(constraint, read_constraint(item, path));
         for (const ConstraintConfig& other : config.constraints)
             if (other.metric.name == constraint.metric.name)
-                return fault_at(item.place, path,
+                return error_at(item.place, path,
                                 "the metric " + in_quotes(constraint.metric.name) +
                                     " is bounded twice; give min and max in one constraint");
         config.constraints.push_back(std::move(constraint));

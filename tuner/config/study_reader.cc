@@ -8,11 +8,11 @@
 #include "tuner/config/command_template.h"
 #include "tuner/config/study_config.h"
 #include "tuner/config/study_sections.h"
+#include "tuner/space/error_text.h"
 #include "tuner/space/expression/rule_reader.h"
 #include "tuner/space/inline.h"
 #include "tuner/space/node.h"
 #include "tuner/space/space_reader.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 namespace {
@@ -30,7 +30,7 @@ std::vector<std::string> section_keys() {
 /// `space_order` restores the order of declaration that JSON objects lose.
 Result<void> reorder(Node& space, const Node& order) {
     if (order.type != Node::Type::kList || order.items.size() != space.entries.size())
-        return fault_at(order.place, "space_order",
+        return error_at(order.place, "space_order",
                         "expected a list of all names of the space, each once");
     std::vector<Entry> entries;
     for (const Node& item : order.items) {
@@ -39,7 +39,7 @@ Result<void> reorder(Node& space, const Node& order) {
                 return item.type == Node::Type::kString && entry.key == item.text;
             });
         if (found == space.entries.end())
-            return fault_at(item.place, "space_order",
+            return error_at(item.place, "space_order",
                             "expected all names of the space, each once; found " + describe(item));
         entries.push_back(std::move(*found));
         found->key.clear();
@@ -54,7 +54,7 @@ Result<void> merge_inline(Node& space, Node& derive, const std::vector<std::stri
     for (const std::string& word : words) {
         TUNE_TRY(parameter, parse_inline_parameter(word));
         if (std::find(seen.begin(), seen.end(), parameter.name) != seen.end())
-            return fault_at({}, "space",
+            return error_at({}, "space",
                             "the parameter " + in_quotes(parameter.name) +
                                 " is given twice on the command line");
         seen.push_back(parameter.name);
@@ -75,7 +75,7 @@ Result<void> merge_inline(Node& space, Node& derive, const std::vector<std::stri
 Result<StudyConfig> read_root(Node root, const std::vector<std::string>& inline_parameters) {
     if (root.type == Node::Type::kNull) root.type = Node::Type::kMap;
     if (root.type != Node::Type::kMap)
-        return fault_at(
+        return error_at(
             root.place, "study",
             "expected a map with the keys " + listed(section_keys()) + ", found " + describe(root));
     StudyConfig config;
@@ -87,7 +87,7 @@ Result<StudyConfig> read_root(Node root, const std::vector<std::string>& inline_
         const auto section = std::find_if(sections.begin(), sections.end(),
                                           [&](const Section& s) { return entry.key == s.key; });
         if (section == sections.end()) {
-            return fault_at(
+            return error_at(
                 entry.place, {},
                 "unknown key " + in_quotes(entry.key) + known_words(entry.key, section_keys()));
         }

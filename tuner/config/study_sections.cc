@@ -9,7 +9,7 @@
 
 #include "tuner/config/study_words.h"
 #include "tuner/options/fields.h"
-#include "tuner/space/wording.h"
+#include "tuner/space/error_text.h"
 
 namespace tune::tuner {
 namespace {
@@ -36,11 +36,11 @@ Result<void> set_pattern(const Node& pattern, const std::string& path, ScrapeCon
         options.set_log_errors(false);
         const RE2 compiled(text, options);
         if (!compiled.ok())
-            return fault_at(pattern.place, path,
+            return error_at(pattern.place, path,
                             "the pattern " + in_quotes(text) +
                                 " is not a regular expression (RE2): " + compiled.error());
         if (compiled.NumberOfCapturingGroups() == 0)
-            return fault_at(pattern.place, path,
+            return error_at(pattern.place, path,
                             "the pattern " + in_quotes(text) +
                                 " has no group; put the number in brackets: loss=([0-9.e+-]+)");
     }
@@ -52,15 +52,15 @@ Result<void> read_scrape_name(const Fields& fields, ScrapeConfig& scrape) {
     TUNE_TRY_VOID(fields.text("name", scrape.name, kNameBytesMax));
     const Node* name = fields.find("name");
     if (name == nullptr) return {};
-    if (const auto fault = metric_name_fault(scrape.name))
-        return fault_at(name->place, fields.path_of("name"), *fault);
+    if (const auto error = metric_name_error(scrape.name))
+        return error_at(name->place, fields.path_of("name"), *error);
     return {};
 }
 
 Result<void> read_scrape_pattern(const Fields& fields, ScrapeConfig& scrape) {
     const Node* pattern = fields.find("pattern");
     if (pattern == nullptr)
-        return fault_at(fields.node().place, fields.path(), "'pattern' is missing");
+        return error_at(fields.node().place, fields.path(), "'pattern' is missing");
     return set_pattern(*pattern, fields.path(), scrape);
 }
 
@@ -110,12 +110,12 @@ Result<void> read_ends(const Fields& fields, RetryConfig& retry) {
     const Node* on = fields.find("on");
     if (on == nullptr) return {};
     if (on->type != Node::Type::kList)
-        return fault_at(on->place, fields.path_of("on"),
+        return error_at(on->place, fields.path_of("on"),
                         "expected a list of " + listed(known) + ", found " + describe(*on));
     for (const Node& item : on->items) {
         const auto found = std::find(known.begin(), known.end(), item.text);
         if (item.type != Node::Type::kString || found == known.end())
-            return fault_at(
+            return error_at(
                 item.place, fields.path_of("on"),
                 "unknown end of an attempt: " + describe(item) + known_words(item.text, known));
         const RetryOn end = kEnds[found - known.begin()];
@@ -173,7 +173,7 @@ Result<void> read_scrape(const Node& node, StudyConfig& config) {
         return {};
     }
     if (node.items.size() > kPatternsMax)
-        return fault_at(node.place, "scrape", "at most 100 patterns are supported");
+        return error_at(node.place, "scrape", "at most 100 patterns are supported");
     for (const Node& item : node.items) {
         TUNE_TRY(one, read_pattern(item, "scrape"));
         config.scrape.push_back(std::move(one));

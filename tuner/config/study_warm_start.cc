@@ -16,11 +16,11 @@ constexpr std::size_t kStudyNameBytesMax = 200;
 Result<void> read_params(const Fields& fields, EarlierTrial& trial) {
     const Node* params = fields.find("params");
     if (params == nullptr || params->type != Node::Type::kMap)
-        return fault_at(fields.node().place, fields.path(),
+        return error_at(fields.node().place, fields.path(),
                         "expected {params: {NAME: VALUE, ...}, value: NUMBER}");
     trial.params_json = to_text(to_json(*params));
     if (trial.params_json.size() > kParamsBytesMax)
-        return fault_at(fields.node().place, fields.path(), "the params are longer than 4 MB");
+        return error_at(fields.node().place, fields.path(), "the params are longer than 4 MB");
     return {};
 }
 
@@ -29,7 +29,7 @@ Result<void> read_values(const Fields& fields, EarlierTrial& trial) {
     const Node* value = fields.find("value");
     const Node* values = fields.find("values");
     if ((value == nullptr) == (values == nullptr))
-        return fault_at(fields.node().place, fields.path(),
+        return error_at(fields.node().place, fields.path(),
                         value == nullptr ? "'value' is missing (or 'values', a list)"
                                          : "expected 'value' or 'values', not both");
     if (value != nullptr) return fields.number("value", trial.value, -kNumberMax, kNumberMax);
@@ -91,7 +91,7 @@ Result<void> read_earlier_trials(const Fields& fields, WarmStartConfig& warm_sta
     if (trials == nullptr) return {};
     const std::string path = fields.path_of("trials");
     if (trials->type != Node::Type::kList || trials->items.size() > kWarmStartMax)
-        return fault_at(trials->place, path,
+        return error_at(trials->place, path,
                         "expected a list of at most " + std::to_string(kWarmStartMax) +
                             " trials {params: {...}, value: NUMBER}");
     for (const Node& item : trials->items) {
@@ -112,9 +112,9 @@ void write_earlier_trials(const WarmStartConfig& warm_start, Json& json) {
 }
 
 Result<void> read_said(const Fields& fields, WarmStartConfig& warm_start) {
-    const Node* said = fields.find("said");
-    if (said != nullptr && said->type == Node::Type::kList)
-        for (const Node& item : said->items) warm_start.said.push_back(item.text);
+    const Node* notes = fields.find("notes");
+    if (notes != nullptr && notes->type == Node::Type::kList)
+        for (const Node& item : notes->items) warm_start.notes.push_back(item.text);
     return {};
 }
 
@@ -134,14 +134,14 @@ OptionTable warm_start_rows() {
                   .read = read_earlier_trials,
                   .write = write_earlier_trials},
                  "trials of any origin instead, best first");
-    table.custom("said",
+    table.custom("notes",
                  {.type = "list of texts",
                   .schema = R"({"type": "array"})",
                   .api = "list of text",
                   .read = read_said,
                   .write =
                       [](const WarmStartConfig& warm_start, Json& json) {
-                          if (!warm_start.said.empty()) json["said"] = warm_start.said;
+                          if (!warm_start.notes.empty()) json["notes"] = warm_start.notes;
                       }},
                  "what did not fit the new space; written, not given");
     return table;
@@ -169,7 +169,7 @@ Result<void> read_warm_start(const Node& node, StudyConfig& config) {
         TUNE_TRY_VOID(warm_start_options().read(fields, &warm_start));
     }
     if (warm_start.from.empty() && warm_start.trials.empty())
-        return fault_at(node.place, "warm_start",
+        return error_at(node.place, "warm_start",
                         "expected {from: STUDY, top: 10}, or trials: a list of "
                         "{params: {...}, value: NUMBER}");
     config.warm_start = std::move(warm_start);

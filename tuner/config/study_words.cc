@@ -4,8 +4,8 @@
 
 #include "tuner/config/study_config.h"
 #include "tuner/config/study_words.h"
+#include "tuner/space/error_text.h"
 #include "tuner/space/node.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 
@@ -19,18 +19,18 @@ std::optional<Goal> goal_from_name(std::string_view name) {
     return std::nullopt;
 }
 
-std::string take_name(const MetricConfig& metric) {
-    switch (metric.take) {
-        case Take::kBest: return "best";
-        case Take::kLast: return "last";
-        case Take::kMeanLast: break;
+std::string aggregation_name(const MetricConfig& metric) {
+    switch (metric.aggregation) {
+        case Aggregation::kBest: return "best";
+        case Aggregation::kLast: return "last";
+        case Aggregation::kMeanLast: break;
     }
     return "mean_last_" + std::to_string(metric.take_count);
 }
 
-bool take_from_name(std::string_view name, MetricConfig& metric) {
+bool aggregation_from_name(std::string_view name, MetricConfig& metric) {
     if (name == "best" || name == "last") {
-        metric.take = name == "best" ? Take::kBest : Take::kLast;
+        metric.aggregation = name == "best" ? Aggregation::kBest : Aggregation::kLast;
         metric.take_count = 1;
         return true;
     }
@@ -41,7 +41,7 @@ bool take_from_name(std::string_view name, MetricConfig& metric) {
     const auto [stop, ec] = std::from_chars(name.data(), name.data() + name.size(), count);
     if (ec != std::errc() || stop != name.data() + name.size() || count < 1 || count > 1000)
         return false;
-    metric.take = Take::kMeanLast;
+    metric.aggregation = Aggregation::kMeanLast;
     metric.take_count = count;
     return true;
 }
@@ -67,13 +67,13 @@ Result<void> parse_metric_flag(std::string_view text, MetricConfig& metric) {
                                      did_you_mean(text.substr(colon + 1), {"min", "max"}));
         goal = *parsed;
     }
-    if (const auto fault = metric_name_fault(name)) return invalid_parameter(*fault);
+    if (const auto error = metric_name_error(name)) return invalid_parameter(*error);
     metric.name = std::string(name);
     metric.goal = goal;
     return {};
 }
 
-std::optional<std::string> metric_name_fault(std::string_view name) {
+std::optional<std::string> metric_name_error(std::string_view name) {
     if (name.empty()) return "the metric needs a name, such as val_loss:min";
     if (name.size() > 250) return "the metric's name is longer than 250 characters";
     for (const char c : name) {

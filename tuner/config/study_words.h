@@ -12,9 +12,9 @@ namespace tune::tuner {
 [[nodiscard]] std::optional<Goal> goal_from_name(std::string_view name);
 
 /// Sets `take` and `take_count`; false for an unknown word.
-[[nodiscard]] bool take_from_name(std::string_view name, MetricConfig& metric);
+[[nodiscard]] bool aggregation_from_name(std::string_view name, MetricConfig& metric);
 
 /// MLflow's rule for metric names.
-[[nodiscard]] std::optional<std::string> metric_name_fault(std::string_view name);
+[[nodiscard]] std::optional<std::string> metric_name_error(std::string_view name);
 
 }  // namespace tune::tuner

@@ -11,7 +11,7 @@ namespace tune::tuner {
 namespace {
 
 Error bad(std::string_view path, std::string_view message) {
-    return fault_at({}, path, message);
+    return error_at({}, path, message);
 }
 
 }  // namespace

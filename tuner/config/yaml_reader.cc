@@ -12,8 +12,8 @@
 #include <unordered_set>
 
 #include "tuner/config/study_config.h"
+#include "tuner/space/error_text.h"
 #include "tuner/space/node.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 namespace {
@@ -206,11 +206,11 @@ std::string hint_for(std::string_view text, Place place) {
 
 Result<Node> read_yaml(std::string_view text) {
     if (text.size() > kStudyBytesMax)
-        return fault_at({}, {},
+        return error_at({}, {},
                         "the text has " + std::to_string(text.size()) +
                             " bytes; a study may have at most " + std::to_string(kStudyBytesMax));
     if (text.find('\0') != std::string_view::npos)
-        return fault_at({}, {}, "the text holds a NUL byte; expected UTF-8 text");
+        return error_at({}, {}, "the text holds a NUL byte; expected UTF-8 text");
     try {
         std::istringstream stream{std::string(text)};
         YAML::Parser parser(stream);
@@ -218,14 +218,14 @@ Result<Node> read_yaml(std::string_view text) {
         if (!parser.HandleNextDocument(builder)) return Node{};
         YamlTreeBuilder second;
         if (parser.HandleNextDocument(second))
-            return fault_at(second.root.place, {},
+            return error_at(second.root.place, {},
                             "a second document starts here; expected one study a file");
         return std::move(builder.root);
     } catch (const Refusal& refusal) {
-        return fault_at(refusal.place, {}, refusal.message);
-    } catch (const YAML::Exception& fault) {
-        const Place place = place_of(fault.mark);
-        return fault_at(place, {}, "invalid YAML: " + fault.msg + hint_for(text, place));
+        return error_at(refusal.place, {}, refusal.message);
+    } catch (const YAML::Exception& error) {
+        const Place place = place_of(error.mark);
+        return error_at(place, {}, "invalid YAML: " + error.msg + hint_for(text, place));
     }
 }
 

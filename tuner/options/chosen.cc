@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "tuner/options/option_table.h"
+#include "tuner/space/error_text.h"
 #include "tuner/space/node.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 
@@ -39,14 +39,14 @@ Result<const KindBase*> read_kind(const Node& node, const std::string& path, Kin
     const Node* type = &node;
     if (node.type == Node::Type::kMap) type = node.find("type");
     if (type == nullptr)
-        return fault_at(node.place, path, "'type' is missing; expected one of " + listed(known));
+        return error_at(node.place, path, "'type' is missing; expected one of " + listed(known));
     if (type->type == Node::Type::kNull)
         if (const KindBase* none = find_kind(kinds, "none")) return none;
     if (type->type != Node::Type::kString)
-        return fault_at(type->place, path + ".type",
+        return error_at(type->place, path + ".type",
                         "expected one of " + listed(known) + ", found " + describe(*type));
     if (const KindBase* found = find_kind(kinds, type->text)) return found;
-    return fault_at(
+    return error_at(
         type->place, path + ".type",
         "unknown " + path + " " + in_quotes(type->text) + known_words(type->text, known));
 }

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "tuner/space/wording.h"
+#include "tuner/space/error_text.h"
 
 namespace tune::tuner {
 namespace {

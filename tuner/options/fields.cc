@@ -4,9 +4,9 @@
 
 #include "base/text/number_text.h"
 #include "tuner/options/duration.h"
+#include "tuner/space/error_text.h"
 #include "tuner/space/space.h"
 #include "tuner/space/space_reader.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 namespace {
@@ -19,36 +19,36 @@ Result<std::int64_t> duration_of(const Node& node, std::string_view path) {
     std::int64_t duration_ms = 0;
     if (node.is_number()) {
         if (!(node.number >= 0) || node.number * 1000 > static_cast<double>(kDurationMax_ms))
-            return fault_at(node.place, path,
+            return error_at(node.place, path,
                             "expected a duration of 0 to 3650 days, found " + describe(node));
         return static_cast<std::int64_t>(std::llround(node.number * 1000));
     }
     if (node.type != Node::Type::kString)
-        return fault_at(node.place, path,
+        return error_at(node.place, path,
                         "expected a duration such as 90s or 1h30m, found " + describe(node));
     Result<std::int64_t> parsed = parse_duration_ms(node.text);
-    if (!parsed) return fault_at(node.place, path, parsed.error().message);
+    if (!parsed) return error_at(node.place, path, parsed.error().message);
     duration_ms = *parsed;
     return duration_ms;
 }
 
 Result<void> check_text(const Node& node, std::string_view path, std::size_t chars_max) {
     if (node.type != Node::Type::kString)
-        return fault_at(node.place, path, "expected a text, found " + describe(node));
+        return error_at(node.place, path, "expected a text, found " + describe(node));
     if (node.text.size() > chars_max)
-        return fault_at(node.place, path,
+        return error_at(node.place, path,
                         "the text has " + std::to_string(node.text.size()) + " bytes; at most " +
                             std::to_string(chars_max) + " are allowed");
     for (const char c : node.text)
         if (static_cast<unsigned char>(c) < 0x20 && c != '\t')
-            return fault_at(node.place, path, "the text holds a control character");
+            return error_at(node.place, path, "the text holds a control character");
     return {};
 }
 
 Result<Fields> Fields::open(const Node& node, std::string path,
                             const std::vector<std::string>& known, int depth) {
     if (node.type != Node::Type::kMap)
-        return fault_at(
+        return error_at(
             node.place, path,
             "expected a map with the keys " + listed(known) + ", found " + describe(node));
     TUNE_TRY_VOID(expect_keys(node, path, known));
@@ -64,7 +64,7 @@ Result<void> Fields::integer(std::string_view key, std::int64_t& out, std::int64
             high == std::numeric_limits<std::int64_t>::max()
                 ? "of at least " + std::to_string(low)
                 : "from " + std::to_string(low) + " to " + std::to_string(high);
-        return fault_at(value->place, path_of(key),
+        return error_at(value->place, path_of(key),
                         "expected an integer " + range + ", found " + describe(*value));
     }
     out = value->integer;
@@ -82,7 +82,7 @@ Result<void> Fields::number(std::string_view key, double& out, double low, doubl
     const Node* value = find(key);
     if (value == nullptr) return {};
     if (!value->is_number() || !(value->number >= low && value->number <= high))
-        return fault_at(value->place, path_of(key),
+        return error_at(value->place, path_of(key),
                         "expected a number from " + number_text(low) + " to " + number_text(high) +
                             ", found " + describe(*value));
     out = value->number;

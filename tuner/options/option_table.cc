@@ -7,8 +7,8 @@
 
 #include "base/text/number_text.h"
 #include "tuner/options/fields.h"
+#include "tuner/space/error_text.h"
 #include "tuner/space/space.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 namespace {
@@ -42,7 +42,7 @@ struct Reader {
     Result<void> operator()(const NumberType& type) const {
         if (is_word(option, node)) return {};
         if (!option.word.empty() && node.type == Node::Type::kString)
-            return fault_at(node.place, fields.path_of(option.name),
+            return error_at(node.place, fields.path_of(option.name),
                             "expected " + option.word + " or a number" +
                                 (option.word_meaning.empty() ? "" : ", " + option.word_meaning) +
                                 ", found " + describe(node));
@@ -54,7 +54,7 @@ struct Reader {
     Result<void> operator()(const ChoiceType& type) const {
         const auto found = std::find(type.names.begin(), type.names.end(), node.text);
         if (node.type != Node::Type::kString || found == type.names.end())
-            return fault_at(node.place, fields.path_of(option.name),
+            return error_at(node.place, fields.path_of(option.name),
                             "expected " + or_list(type.names) + ", found " + describe(node));
         type.set(into, static_cast<std::size_t>(found - type.names.begin()));
         return {};
@@ -66,18 +66,18 @@ struct Reader {
         return {};
     }
     Result<void> operator()(const NumbersType& type) const {
-        const auto fault = [&](const Node& at, const std::string& found) {
-            return fault_at(at.place, fields.path_of(option.name),
+        const auto error = [&](const Node& at, const std::string& found) {
+            return error_at(at.place, fields.path_of(option.name),
                             "expected a " + OptionTable::type_text(option) + " such as " +
                                 type.example + ", found " + found);
         };
-        if (node.type != Node::Type::kList) return fault(node, describe(node));
+        if (node.type != Node::Type::kList) return error(node, describe(node));
         if (node.items.size() < type.count_low || node.items.size() > type.count_high)
-            return fault(node, "a list of " + std::to_string(node.items.size()));
+            return error(node, "a list of " + std::to_string(node.items.size()));
         std::vector<double> values;
         for (const Node& item : node.items) {
             if (!item.is_number() || !(item.number >= type.low && item.number <= type.high))
-                return fault(item, describe(item));
+                return error(item, describe(item));
             values.push_back(item.number);
         }
         type.set(into, std::move(values));
@@ -230,7 +230,7 @@ Result<void> OptionTable::check_given(const Node& node, std::string_view path) c
     const bool is_map = node.type == Node::Type::kMap;
     for (const Option& option : rows_)
         if (!option.required.empty() && (!is_map || node.find(option.name) == nullptr))
-            return fault_at(node.place, path,
+            return error_at(node.place, path,
                             "'" + option.name + "' is missing: " + option.required);
     return {};
 }

@@ -11,7 +11,7 @@
 #include "tuner/chart/scale.h"
 #include "tuner/importance/ped_anova.h"
 #include "tuner/plots/plot_parts.h"
-#include "tuner/space/wording.h"
+#include "tuner/space/error_text.h"
 
 namespace tune::tuner {
 namespace {

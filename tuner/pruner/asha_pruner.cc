@@ -45,7 +45,7 @@ OptionTable asha_options() {
                   "values a rung needs before it promotes");
     table.check([](const Fields& fields, AshaOptions& options) -> Result<void> {
         if (options.bootstrap > 0 && options.min == 0)
-            return fault_at(fields.node().place, fields.path(),
+            return error_at(fields.node().place, fields.path(),
                             "'bootstrap' needs a fixed 'min', not auto");
         return check_rungs(fields, options.min, options.max);
     });
@@ -88,7 +88,7 @@ void add_rungs(std::vector<Rung>& rungs, const AshaOptions& options, double firs
 
 Result<void> check_rungs(const Fields& fields, std::int64_t min, std::int64_t max) {
     if (max == 0 || max > min) return {};
-    return fault_at(fields.find("max")->place, fields.path_of("max"),
+    return error_at(fields.find("max")->place, fields.path_of("max"),
                     "max " + std::to_string(max) + " is not above min " + std::to_string(min) +
                         ", so there would be no rung");
 }

@@ -12,7 +12,7 @@ namespace {
 
 Result<void> read_of(const Fields& fields, CombinedOptions& options) {
     if (fields.find("of") == nullptr)
-        return fault_at(fields.node().place, fields.path(),
+        return error_at(fields.node().place, fields.path(),
                         "'of' is missing: a list of pruners, such as [median, {type: threshold, "
                         "upper: 10}]");
     TUNE_TRY(parts,
@@ -63,7 +63,7 @@ const PrunerKind& all_pruner() {
 
 Result<void> check_depth(const Fields& fields) {
     if (fields.depth() < kPrunerDepthMax) return {};
-    return fault_at(fields.find("of")->place, fields.path_of("of"),
+    return error_at(fields.find("of")->place, fields.path_of("of"),
                     "pruners are nested more than " + std::to_string(kPrunerDepthMax) + " deep");
 }
 
@@ -72,7 +72,7 @@ Result<std::vector<PrunerConfig>> read_parts(const Fields& fields, std::size_t c
     TUNE_TRY_VOID(check_depth(fields));
     const Node& of = *fields.find("of");
     if (of.type != Node::Type::kList || of.items.empty() || of.items.size() > count_max)
-        return fault_at(of.place, fields.path_of("of"), expectation);
+        return error_at(of.place, fields.path_of("of"), expectation);
     std::vector<PrunerConfig> parts;
     for (std::size_t i = 0; i < of.items.size(); ++i) {
         const std::string path = fields.path_of("of") + "[" + std::to_string(i) + "]";

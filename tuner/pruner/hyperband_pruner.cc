@@ -61,7 +61,7 @@ OptionTable hyperband_options() {
                   "values a rung needs before it promotes");
     table.check([](const Fields& fields, HyperbandOptions& options) -> Result<void> {
         if (options.bootstrap > 0 && options.max == 0)
-            return fault_at(fields.node().place, fields.path(),
+            return error_at(fields.node().place, fields.path(),
                             "'bootstrap' needs a fixed 'max', not auto");
         return check_rungs(fields, options.min, options.max);
     });

@@ -21,10 +21,10 @@ OptionTable threshold_options() {
     table.integer("interval", &Options::interval, 1, kStepMax, "steps between two checks");
     table.check([](const Fields& fields, Options& options) -> Result<void> {
         if (!options.lower && !options.upper)
-            return fault_at(fields.node().place, fields.path(),
+            return error_at(fields.node().place, fields.path(),
                             "give 'lower', 'upper' or both: values outside are pruned");
         if (options.lower && options.upper && *options.lower > *options.upper)
-            return fault_at(fields.node().place, fields.path(), "'lower' is above 'upper'");
+            return error_at(fields.node().place, fields.path(), "'lower' is above 'upper'");
         return {};
     });
     return table;

@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
+#include "tuner/space/error_text.h"
 #include "tuner/space/space_check.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 namespace {
@@ -109,21 +109,21 @@ public:
 
     Result<InlineParameter> read() {
         if (word_.size() > kWordBytesMax)
-            return fault(1, "the word has " + std::to_string(word_.size()) +
+            return error(1, "the word has " + std::to_string(word_.size()) +
                                 " bytes; use a study file for spaces this large");
         const std::size_t equals = word_.find('=');
         if (equals == std::string_view::npos || equals == 0)
-            return fault(1, "expected NAME=SPEC, such as lr=1e-5..1e-1:log");
+            return error(1, "expected NAME=SPEC, such as lr=1e-5..1e-1:log");
         std::string_view name = word_.substr(0, equals);
         if (name.ends_with(':')) {
             name.remove_suffix(1);
-            if (const auto wrong = name_fault(name)) return fault(1, *wrong);
+            if (const auto wrong = name_error(name)) return error(1, *wrong);
             if (equals + 1 == word_.size())
-                return fault(equals + 2, "expected an expression after ':='");
+                return error(equals + 2, "expected an expression after ':='");
             return InlineParameter{std::string(name), true,
                                    text_node({word_.substr(equals + 1), equals + 2})};
         }
-        if (const auto wrong = name_fault(name)) return fault(1, *wrong);
+        if (const auto wrong = name_error(name)) return error(1, *wrong);
         Piece rest{word_.substr(equals + 1), equals + 2};
         if (rest.text.starts_with("=")) {
             TUNE_TRY_VOID(read_const(rest.sub(1)));
@@ -133,13 +133,13 @@ public:
         if (!when_.entries.empty()) put(spec_, "when", std::move(when_));
         spec_.place = rest.place();
         if (depth_of(spec_) > kNodeDepthMax)
-            return fault(rest.column, "a value is nested too deeply; a parameter may have " +
+            return error(rest.column, "a value is nested too deeply; a parameter may have " +
                                           std::to_string(kNodeDepthMax) + " levels");
         return InlineParameter{std::string(name), false, std::move(spec_)};
     }
 
 private:
-    Error fault(std::size_t column, const std::string& message) const {
+    Error error(std::size_t column, const std::string& message) const {
         return Error{Code::kInvalidParameterValue, "in " + in_quotes(word_) + ", column " +
                                                        std::to_string(column) + ": " + message};
     }
@@ -149,7 +149,7 @@ private:
         const Result<Json> parsed = parse_json(piece.text);
         if (!parsed) return text_node(piece);
         Result<Node> node = node_from_json(*parsed);
-        if (!node) return fault(piece.column, node.error().message);
+        if (!node) return error(piece.column, node.error().message);
         node->place = piece.place();
         return node;
     }
@@ -188,7 +188,7 @@ private:
     Result<void> read_const(Piece piece) {
         const std::size_t cut = std::min(find_outside(piece.text, "?"), piece.text.find(":if("));
         const Piece value = piece.sub(0, cut);
-        if (value.text.empty()) return fault(piece.column, "expected a value after '=='");
+        if (value.text.empty()) return error(piece.column, "expected a value after '=='");
         TUNE_TRY(constant, value_of(value));
         put(spec_, "const", std::move(constant));
         return cut == std::string_view::npos ? Result<void>() : read_segments(piece.sub(cut));
@@ -220,14 +220,14 @@ private:
     Result<void> read_flag(Piece flag) {
         if (flag.text.starts_with("if(")) {
             if (!flag.text.ends_with(")"))
-                return fault(flag.column, "':if(' is not closed; expected ':if(name=value)'");
+                return error(flag.column, "':if(' is not closed; expected ':if(name=value)'");
             return read_conditions(flag.sub(3, flag.text.size() - 4));
         }
         for (const std::string_view prior : {"normal", "lognormal", "weights"})
             if (flag.text.starts_with(prior) && flag.text.substr(prior.size()).starts_with("("))
                 return read_prior(flag, prior);
         if (const std::optional<double> step = number_of(flag.text)) {
-            if (spec_.find("step") != nullptr) return fault(flag.column, "a second step");
+            if (spec_.find("step") != nullptr) return error(flag.column, "a second step");
             // As it is written: `:32` is an integer, `:0.5` is none.
             TUNE_TRY(value, is_integer_text(flag.text) ? value_of(flag) : number_node(flag, *step));
             put(spec_, "step", std::move(value));
@@ -238,7 +238,7 @@ private:
                              : flag.text == "ord" ? &ordinal_
                                                   : nullptr;
         if (target == nullptr)
-            return fault(flag.column,
+            return error(flag.column,
                          "unknown flag " + in_quotes(flag.text) +
                              "; expected log, int, ord, if(name=value), normal(mean,deviation), "
                              "lognormal(median,deviation), weights(a,b) or a number "
@@ -253,13 +253,13 @@ private:
     Result<void> read_prior(Piece flag, std::string_view key) {
         const Piece body = flag.sub(key.size());
         if (!body.text.ends_with(")"))
-            return fault(body.column, "expected '" + std::string(key) + "(a,b)'");
+            return error(body.column, "expected '" + std::string(key) + "(a,b)'");
         if (spec_.find(key) != nullptr)
-            return fault(flag.column, "a second '" + std::string(key) + "'");
+            return error(flag.column, "a second '" + std::string(key) + "'");
         std::vector<Node> list;
         for (const Piece& item : split_outside(body.sub(1, body.text.size() - 2), ',')) {
             const std::optional<double> number = number_of(item.text);
-            if (!number) return fault(item.column, "expected a number");
+            if (!number) return error(item.column, "expected a number");
             list.push_back(number_node(item, *number));
         }
         put(spec_, key, list_node(flag, std::move(list)));
@@ -267,8 +267,8 @@ private:
     }
 
     Result<void> read_init(Piece piece) {
-        if (piece.text.empty()) return fault(piece.column, "expected the first value after '@'");
-        if (spec_.find("init") != nullptr) return fault(piece.column, "a second first value");
+        if (piece.text.empty()) return error(piece.column, "expected the first value after '@'");
+        if (spec_.find("init") != nullptr) return error(piece.column, "a second first value");
         TUNE_TRY(init, value_of(piece));
         put(spec_, "init", std::move(init));
         return {};
@@ -283,22 +283,22 @@ private:
     Result<void> read_condition(Piece piece) {
         const std::size_t at = piece.text.find_first_of("<>=");
         if (at == std::string_view::npos || at == 0)
-            return fault(piece.column, "expected a condition such as opt=sgd or depth>=3");
+            return error(piece.column, "expected a condition such as opt=sgd or depth>=3");
         const std::string name(piece.text.substr(0, at));
         const bool is_equality = piece.text[at] == '=';
         std::size_t width = is_equality ? 1 : piece.text.substr(at, 2).ends_with('=') ? 2 : 1;
         if (is_equality && piece.text.substr(at, 2) == "==") width = 2;
         const std::string op(piece.text.substr(at, width));
         const Piece values = piece.sub(at + width);
-        if (values.text.empty()) return fault(values.column, "expected a value after '" + op + "'");
+        if (values.text.empty()) return error(values.column, "expected a value after '" + op + "'");
         Node* const known = find_condition(name);
         if (is_equality) {
             if (known != nullptr)
-                return fault(piece.column, "a second condition on " + in_quotes(name) +
+                return error(piece.column, "a second condition on " + in_quotes(name) +
                                                "; expected name=value|other for any of several");
             std::vector<Node> list;
             for (const Piece& each : split_outside(values, '|')) {
-                if (each.text.empty()) return fault(each.column, "expected a value");
+                if (each.text.empty()) return error(each.column, "expected a value");
                 TUNE_TRY(value, value_of(each));
                 list.push_back(std::move(value));
             }
@@ -309,9 +309,9 @@ private:
         }
         Node& comparison = known != nullptr ? *known : put(when_, name, map_node(piece));
         if (comparison.type != Node::Type::kMap)
-            return fault(piece.column, "a second condition on " + in_quotes(name));
+            return error(piece.column, "a second condition on " + in_quotes(name));
         if (comparison.find(op) != nullptr)
-            return fault(piece.column, "a second '" + op + "' on " + in_quotes(name));
+            return error(piece.column, "a second '" + op + "' on " + in_quotes(name));
         TUNE_TRY(value, value_of(values));
         put(comparison, op, std::move(value));
         return {};
@@ -325,7 +325,7 @@ private:
 
     Result<void> read_domain(Piece domain) {
         if (domain.text.empty())
-            return fault(domain.column,
+            return error(domain.column,
                          "expected a range a..b, a list a,b,c, an ordered list "
                          "a<b<c or, after '==', a constant");
         for (const std::string_view prior : {"normal", "lognormal"})
@@ -334,20 +334,20 @@ private:
         const bool has_comma = find_outside(domain.text, ",") != std::string_view::npos;
         const bool has_less = find_outside(domain.text, "<") != std::string_view::npos;
         if (has_comma && has_less)
-            return fault(domain.column, "',' and '<' are mixed; a list is a,b,c or a<b<c");
+            return error(domain.column, "',' and '<' are mixed; a list is a,b,c or a<b<c");
         if (has_comma || has_less) {
             const bool ordered = has_less || ordinal_;
             TUNE_TRY_VOID(refuse_range_flags(domain));
             return read_list(domain, has_less ? '<' : ',', ordered ? "ordinal" : "choice");
         }
         if (domain.text.find("..") != std::string_view::npos) return read_range(domain);
-        return fault(domain.column, "a single value; expected a range a..b, a list a,b,c, or '==" +
+        return error(domain.column, "a single value; expected a range a..b, a list a,b,c, or '==" +
                                         shortened(domain.text) + "' for a constant");
     }
 
     Result<void> refuse_range_flags(Piece domain) const {
         if (log_ || int_ || spec_.find("step") != nullptr)
-            return fault(domain.column,
+            return error(domain.column,
                          "log, int and a step belong to a range a..b, not to a list");
         return {};
     }
@@ -355,7 +355,7 @@ private:
     Result<void> read_list(Piece domain, char separator, const char* key) {
         std::vector<Node> list;
         for (const Piece& item : split_outside(domain, separator)) {
-            if (item.text.empty()) return fault(item.column, "a value of the list is empty");
+            if (item.text.empty()) return error(item.column, "a value of the list is empty");
             TUNE_TRY(value, value_of(item));
             list.push_back(std::move(value));
         }
@@ -364,7 +364,7 @@ private:
     }
 
     Result<void> read_range(Piece domain) {
-        if (ordinal_) return fault(domain.column, "':ord' belongs to a list a,b,c, not to a range");
+        if (ordinal_) return error(domain.column, "':ord' belongs to a list a,b,c, not to a range");
         // "0...5" holds ".." twice; the first cut that leaves two numbers counts.
         for (std::size_t at = domain.text.find(".."); at != std::string_view::npos;
              at = domain.text.find("..", at + 1)) {
@@ -374,7 +374,7 @@ private:
             const std::optional<double> high_number = number_of(high.text);
             if (!low_number || !high_number) continue;
             if (int_ && (!is_integer_text(low.text) || !is_integer_text(high.text)))
-                return fault(domain.column,
+                return error(domain.column,
                              "':int' needs integer ends, found " + in_quotes(domain.text));
             put(spec_, int_ ? "int" : "float",
                 list_node(domain,
@@ -382,7 +382,7 @@ private:
             if (log_) put(spec_, "log", true_node(domain));
             return {};
         }
-        return fault(domain.column, "expected a range of two numbers such as 1e-5..1e-1, found " +
+        return error(domain.column, "expected a range of two numbers such as 1e-5..1e-1, found " +
                                         in_quotes(domain.text));
     }
 

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text/number_text.h"
+#include "tuner/space/error_text.h"
 #include "tuner/space/space.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 
@@ -25,7 +25,7 @@ std::string place_prefix(Place place) {
     return "line " + std::to_string(place.line) + ", column " + std::to_string(place.column) + ": ";
 }
 
-Error fault_at(Place place, std::string_view path, std::string_view message) {
+Error error_at(Place place, std::string_view path, std::string_view message) {
     std::string text = place_prefix(place);
     if (!path.empty()) text.append(path).append(": ");
     return Error{Code::kInvalidParameterValue, text.append(message)};
@@ -67,7 +67,7 @@ namespace {
 
 Result<Node> convert(const Json& value, int depth) {
     if (depth > kNodeDepthMax)
-        return fault_at({}, {}, "nested deeper than " + std::to_string(kNodeDepthMax) + " levels");
+        return error_at({}, {}, "nested deeper than " + std::to_string(kNodeDepthMax) + " levels");
     Node node;
     switch (value.type()) {
         case Json::value_t::boolean:

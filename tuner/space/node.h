@@ -64,7 +64,7 @@ struct Entry {
 
 /// kInvalidParameterValue, "line 3, column 7: space.lr: message"; parts that are empty are left
 /// out.
-[[nodiscard]] Error fault_at(Place place, std::string_view path, std::string_view message);
+[[nodiscard]] Error error_at(Place place, std::string_view path, std::string_view message);
 
 /// "line 3, column 7: " or nothing.
 [[nodiscard]] std::string place_prefix(Place place);

@@ -16,9 +16,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text/number_text.h"
+#include "tuner/space/error_text.h"
 #include "tuner/space/space.h"
 #include "tuner/space/space_check.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 namespace {

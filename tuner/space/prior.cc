@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text/number_text.h"
-#include "tuner/space/wording.h"
+#include "tuner/space/error_text.h"
 
 namespace tune::tuner {
 namespace {
@@ -23,21 +23,21 @@ Result<void> read_pair(const Entry& entry, const std::string& path, Parameter& p
     const bool is_log = entry.key == "lognormal";
     const std::string where = path + "." + entry.key;
     if (value.type != Node::Type::kList || value.items.size() != 2)
-        return fault_at(value.place, where,
+        return error_at(value.place, where,
                         std::string("expected [") + (is_log ? "median" : "mean") +
                             ", standard deviation" + (is_log ? " of the logarithm" : "") +
                             "], found " + describe(value));
     for (const Node& item : value.items)
         if (!item.is_number() || !std::isfinite(item.number))
-            return fault_at(item.place, where, "expected a number, found " + describe(item));
+            return error_at(item.place, where, "expected a number, found " + describe(item));
     parameter.center = value.items[0].number;
     parameter.spread = value.items[1].number;
     if (parameter.spread <= 0)
-        return fault_at(
+        return error_at(
             value.items[1].place, where,
             "a standard deviation must be above 0, found " + number_text(parameter.spread));
     if (is_log && parameter.center <= 0)
-        return fault_at(value.items[0].place, where,
+        return error_at(value.items[0].place, where,
                         "the median of a lognormal is above 0 (the value itself, not its "
                         "logarithm), found " +
                             number_text(parameter.center));
@@ -48,7 +48,7 @@ Result<void> read_bound(const Node& spec, const std::string& path, const char* k
     const Node* value = spec.find(key);
     if (value == nullptr) return {};
     if (!value->is_number())
-        return fault_at(value->place, path + "." + key,
+        return error_at(value->place, path + "." + key,
                         "expected a number, found " + describe(*value));
     bound = value->number;
     return {};
@@ -56,12 +56,12 @@ Result<void> read_bound(const Node& spec, const std::string& path, const char* k
 
 Result<void> read_weights(const Node& weights, const std::string& path, Parameter& parameter) {
     if (weights.type != Node::Type::kList || weights.items.size() != parameter.choices.size())
-        return fault_at(weights.place, path,
+        return error_at(weights.place, path,
                         "expected a list of " + std::to_string(parameter.choices.size()) +
                             " numbers, one a value, found " + describe(weights));
     for (const Node& item : weights.items) {
         if (!item.is_number() || !(item.number > 0) || item.number > 1e9)
-            return fault_at(item.place, path,
+            return error_at(item.place, path,
                             "a weight is a number above 0 (leave a value out that should never be "
                             "tried), found " +
                                 describe(item));
@@ -85,15 +85,15 @@ Result<void> read_prior(const Node& spec, const std::string& path, bool is_short
     const Entry* entry = prior_entry(spec);
     if (entry == nullptr) return {};
     if (spec.find("normal") != nullptr && spec.find("lognormal") != nullptr)
-        return fault_at(entry->place, path, "'normal' and 'lognormal' exclude each other");
+        return error_at(entry->place, path, "'normal' and 'lognormal' exclude each other");
     TUNE_TRY_VOID(read_pair(*entry, path, parameter));
     const bool is_log = entry->key == "lognormal";
     if (parameter.log && !is_log)
-        return fault_at(entry->place, path,
+        return error_at(entry->place, path,
                         "on a log scale the prior is 'lognormal: [median, deviation of the "
                         "logarithm]'");
     if (const Node* log = spec.find("log"); is_log && log != nullptr && !log->boolean)
-        return fault_at(log->place, path + ".log", "a lognormal is on a log scale");
+        return error_at(log->place, path + ".log", "a lognormal is on a log scale");
     parameter.log = is_log;
     if (!is_short) return {};
     const double reach = kPriorBounds * parameter.spread;
@@ -103,30 +103,30 @@ Result<void> read_prior(const Node& spec, const std::string& path, bool is_short
     return read_bound(spec, path, "high", parameter.high);
 }
 
-std::optional<ParameterFault> prior_fault(const Parameter& p) {
+std::optional<ParameterError> prior_error(const Parameter& p) {
     if (!p.weights.empty()) {
         if (p.kind != Kind::kChoice || p.weights.size() != p.choices.size())
-            return ParameterFault{"weights", "weights belong to a choice, one a value"};
+            return ParameterError{"weights", "weights belong to a choice, one a value"};
         for (const double weight : p.weights)
             if (!(weight > 0) || weight > 1e9)
-                return ParameterFault{"weights", "a weight is a number above 0"};
+                return ParameterError{"weights", "a weight is a number above 0"};
     }
     if (p.spread == 0) return std::nullopt;
     const std::string key = p.log ? "lognormal" : "normal";
     if (p.kind != Kind::kFloat && p.kind != Kind::kInt)
-        return ParameterFault{key, "a normal prior belongs to a float or an int"};
+        return ParameterError{key, "a normal prior belongs to a float or an int"};
     if (!(p.spread > 0) || !(p.center >= p.low && p.center <= p.high))
-        return ParameterFault{key, std::string("its ") + (p.log ? "median " : "mean ") +
+        return ParameterError{key, std::string("its ") + (p.log ? "median " : "mean ") +
                                        number_text(p.center) + " lies outside the bounds " +
                                        number_text(p.low) + ".." + number_text(p.high)};
     const double range = p.log ? std::log(p.high) - std::log(p.low) : p.high - p.low;
     if (range == 0) return std::nullopt;
     if (p.spread < kSpreadMin * range)
-        return ParameterFault{key,
+        return ParameterError{key,
                               "its standard deviation is less than a millionth of the range; "
                               "give a const, or closer bounds"};
     if (p.spread > kSpreadMax * range)
-        return ParameterFault{key,
+        return ParameterError{key,
                               "its standard deviation is more than ten times the range, where "
                               "it is flat; leave the prior out, or give wider bounds"};
     return std::nullopt;

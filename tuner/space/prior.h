@@ -31,6 +31,6 @@ inline constexpr double kSpreadMax = 10;
                                       Parameter& parameter);
 
 /// Checks the prior of a parameter whose bounds are settled.
-[[nodiscard]] std::optional<ParameterFault> prior_fault(const Parameter& parameter);
+[[nodiscard]] std::optional<ParameterError> prior_error(const Parameter& parameter);
 
 }  // namespace tune::tuner

@@ -19,8 +19,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "tuner/space/error_text.h"
 #include "tuner/space/node.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 namespace {
@@ -118,9 +118,9 @@ std::optional<NeverActive> never_active(const std::vector<Parameter>& parameters
 }
 
 Result<void> check_reachable(const Space& space) {
-    const auto fault = never_active(space.parameters(), space.parents_first());
-    if (!fault) return {};
-    return fault_at({}, "space." + space[fault->parameter].name + ".when", fault->message);
+    const auto error = never_active(space.parameters(), space.parents_first());
+    if (!error) return {};
+    return error_at({}, "space." + space[error->parameter].name + ".when", error->message);
 }
 
 }  // namespace tune::tuner

@@ -14,17 +14,17 @@
 #include <utility>
 
 #include "base/text/number_text.h"
+#include "tuner/space/error_text.h"
 #include "tuner/space/expression/rules.h"
 #include "tuner/space/node.h"
 #include "tuner/space/space_check.h"
 #include "tuner/space/space_reader.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 namespace {
 
 Error bad(const std::string& name, const std::string& message) {
-    return fault_at({}, name, message);
+    return error_at({}, name, message);
 }
 
 std::vector<std::string> names_of(const std::vector<Parameter>& parameters) {
@@ -53,17 +53,17 @@ Result<Space> Space::make(std::vector<Parameter> parameters) {
     space.index_.reserve(parameters.size());
     for (std::size_t i = 0; i < parameters.size(); ++i) {
         Parameter& parameter = parameters[i];
-        if (const auto fault = name_fault(parameter.name)) return bad("space", *fault);
+        if (const auto error = name_error(parameter.name)) return bad("space", *error);
         if (!space.index_.emplace(parameter.name, i).second)
             return bad("space", "the name " + in_quotes(parameter.name) + " is used twice");
-        if (const auto fault = settle_domain(parameter)) return bad(parameter.name, fault->message);
+        if (const auto error = settle_domain(parameter)) return bad(parameter.name, error->message);
     }
     for (const Parameter& parameter : parameters)
         for (const Condition& condition : parameter.when) {
             if (condition.parent >= parameters.size())
                 return bad(parameter.name, "a condition names a parameter that does not exist");
-            if (const auto fault = condition_fault(condition, parameters[condition.parent]))
-                return bad(parameter.name, *fault);
+            if (const auto error = condition_error(condition, parameters[condition.parent]))
+                return bad(parameter.name, *error);
         }
     ConditionOrder order = order_parents_first(parameters);
     if (!order.cycle.empty())
@@ -114,7 +114,7 @@ std::vector<Point> Space::first_points() const {
 }
 
 bool Space::is_forbidden(const Point& point) const {
-    return rules_ && rules_->fault(point).has_value();
+    return rules_ && rules_->error(point).has_value();
 }
 
 Result<void> Space::check(const Point& point) const {
@@ -131,7 +131,7 @@ Result<void> Space::check(const Point& point) const {
             return bad(parameter.name, number_text(point[i]) + " is not a value of this parameter");
     }
     if (!rules_) return {};
-    if (const auto fault = rules_->fault(point)) return bad("point", *fault);
+    if (const auto error = rules_->error(point)) return bad("point", *error);
     return {};
 }
 

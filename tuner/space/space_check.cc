@@ -21,8 +21,8 @@
 
 #include "base/limits.h"
 #include "base/text/number_text.h"
+#include "tuner/space/error_text.h"
 #include "tuner/space/prior.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 namespace {
@@ -35,7 +35,7 @@ constexpr double kRangeMin = 1e-290;
 /// Of a step: what rounding may cost.
 constexpr double kRoundingMax = 0.25;
 
-using Fault = std::optional<ParameterFault>;
+using Fault = std::optional<ParameterError>;
 
 std::string shown(const Parameter& p, double value) {
     return p.kind == Kind::kInt && value == std::floor(value) && std::abs(value) <= kIntegerMax
@@ -43,16 +43,16 @@ std::string shown(const Parameter& p, double value) {
                : number_text(value);
 }
 
-Fault range_fault(const Parameter& p) {
+Fault range_error(const Parameter& p) {
     const std::string key(kind_name(p.kind));
     if (!std::isfinite(p.low) || !std::isfinite(p.high))
-        return ParameterFault{key, "bounds must be finite numbers"};
+        return ParameterError{key, "bounds must be finite numbers"};
     if (p.low > p.high)
-        return ParameterFault{key, "the lower bound " + shown(p, p.low) +
+        return ParameterError{key, "the lower bound " + shown(p, p.low) +
                                        " is above the upper bound " + shown(p, p.high) +
                                        "; expected [low, high]"};
     const auto range_is = [&](const char* what) {
-        return ParameterFault{key, "the range from " + shown(p, p.low) + " to " + shown(p, p.high) +
+        return ParameterError{key, "the range from " + shown(p, p.low) + " to " + shown(p, p.high) +
                                        " is too " + what + " for a double"};
     };
     const bool is_bounded = std::max(std::abs(p.low), std::abs(p.high)) <= kBoundMax;
@@ -62,46 +62,46 @@ Fault range_fault(const Parameter& p) {
     if (!has_room && p.low < p.high) return range_is("narrow");
     if (p.kind != Kind::kInt) return std::nullopt;
     if (p.low != std::floor(p.low) || p.high != std::floor(p.high))
-        return ParameterFault{key, "an int needs integer bounds, found " + number_text(p.low) +
+        return ParameterError{key, "an int needs integer bounds, found " + number_text(p.low) +
                                        " and " + number_text(p.high) +
                                        "; use float for real numbers"};
     if (std::abs(p.low) > kIntegerMax || std::abs(p.high) > kIntegerMax)
-        return ParameterFault{key, "integers beyond 2^53 are not exact; expected smaller bounds"};
+        return ParameterError{key, "integers beyond 2^53 are not exact; expected smaller bounds"};
     return std::nullopt;
 }
 
-Fault step_fault(const Parameter& p) {
+Fault step_error(const Parameter& p) {
     if (p.kind == Kind::kFloat && p.step == 0) return std::nullopt;
     if (!std::isfinite(p.step) || p.step <= 0)
-        return ParameterFault{"step", "a step must be above 0, found " + shown(p, p.step)};
+        return ParameterError{"step", "a step must be above 0, found " + shown(p, p.step)};
     if (p.kind == Kind::kInt && p.step != std::floor(p.step))
-        return ParameterFault{"step", "an int needs an integer step, found " + number_text(p.step)};
+        return ParameterError{"step", "an int needs an integer step, found " + number_text(p.step)};
     if (p.low < p.high && (p.high - p.low) / p.step < 1 - 1e-9)  // 0.9..1 by 0.1 has two values
-        return ParameterFault{"step", "step " + shown(p, p.step) + " is larger than the range " +
+        return ParameterError{"step", "step " + shown(p, p.step) + " is larger than the range " +
                                           shown(p, p.low) + ".." + shown(p, p.high) +
                                           ", so only one value would be left"};
     const double largest = std::max(std::abs(p.low), std::abs(p.high));
     if (p.kind == Kind::kFloat && p.low < p.high && grid_tolerance(p, largest) > kRoundingMax)
-        return ParameterFault{"step", "step " + shown(p, p.step) + " is too fine beside " +
+        return ParameterError{"step", "step " + shown(p, p.step) + " is too fine beside " +
                                           shown(p, largest) + ": doubles have 16 digits"};
     if ((p.high - p.low) / p.step > kIntegerMax)
-        return ParameterFault{"step", "step " + shown(p, p.step) + " gives more than 2^53 values"};
+        return ParameterError{"step", "step " + shown(p, p.step) + " gives more than 2^53 values"};
     return std::nullopt;
 }
 
-Fault log_fault(const Parameter& p) {
+Fault log_error(const Parameter& p) {
     if (!p.log) return std::nullopt;
     if (p.low <= 0)
-        return ParameterFault{
+        return ParameterError{
             std::string(kind_name(p.kind)),
             "a log scale needs bounds above 0, found " + shown(p, p.low) +
                 (p.kind == Kind::kInt ? "; start at 1" : "; start at a small number such as 1e-6")};
     if (p.kind == Kind::kFloat && p.step > 0)
-        return ParameterFault{"step",
+        return ParameterError{"step",
                               "a float on a log scale cannot have a step; drop 'step', or "
                               "use an int or an ordinal"};
     if (p.kind == Kind::kInt && p.low - p.step / 2 <= 0)
-        return ParameterFault{"step", "on a log scale the lower bound must be above half a step; " +
+        return ParameterError{"step", "on a log scale the lower bound must be above half a step; " +
                                           shown(p, p.low) + " is not above " +
                                           number_text(p.step / 2)};
     return std::nullopt;
@@ -113,18 +113,18 @@ bool has_no_json(const Json& value) {
     return value.is_structured() && std::any_of(value.begin(), value.end(), has_no_json);
 }
 
-Fault choices_fault(Parameter& p) {
+Fault choices_error(Parameter& p) {
     const std::string key(kind_name(p.kind));
     if (p.choices.empty())
-        return ParameterFault{key, "the list of values is empty; expected at least one"};
+        return ParameterError{key, "the list of values is empty; expected at least one"};
     if (p.choices.size() > kChoicesMax)
-        return ParameterFault{key, "the list has " + std::to_string(p.choices.size()) +
+        return ParameterError{key, "the list has " + std::to_string(p.choices.size()) +
                                        " values; at most " + std::to_string(kChoicesMax) +
                                        " are supported"};
     std::unordered_set<std::string> seen;
     for (const Json& value : p.choices) {
         if (has_no_json(value))
-            return ParameterFault{key,
+            return ParameterError{key,
                                   "infinity and NaN are no values of JSON; write the text "
                                   "that your program reads, such as \"inf\""};
         // 1 and 1.0 are one value, as they are in JSON.
@@ -133,7 +133,7 @@ Fault choices_fault(Parameter& p) {
         const std::string text =
             to_text(whole ? Json(static_cast<std::int64_t>(value.get<double>())) : value);
         if (!seen.insert(text).second)
-            return ParameterFault{key, "the value " + shortened(text) + " is listed twice"};
+            return ParameterError{key, "the value " + shortened(text) + " is listed twice"};
     }
     p.low = 0;
     p.high = static_cast<double>(p.choices.size() - 1);
@@ -142,15 +142,15 @@ Fault choices_fault(Parameter& p) {
     return std::nullopt;
 }
 
-Fault init_fault(const Parameter& p) {
+Fault init_error(const Parameter& p) {
     if (!p.init || p.contains(*p.init)) return std::nullopt;
-    return ParameterFault{
+    return ParameterError{
         "init", "the first value " + number_text(*p.init) + " is not a value of this parameter"};
 }
 
 }  // namespace
 
-std::optional<std::string> name_fault(std::string_view name) {
+std::optional<std::string> name_error(std::string_view name) {
     if (name.empty()) return "a parameter needs a name";
     if (name.size() > kKeyCharsMax)
         return "the name " + in_quotes(name) + " has " + std::to_string(name.size()) +
@@ -171,8 +171,8 @@ std::optional<std::string> name_fault(std::string_view name) {
 Fault settle_domain(Parameter& p) {
     if (p.kind == Kind::kFloat || p.kind == Kind::kInt) {
         if (p.kind == Kind::kInt && p.step == 0) p.step = 1;
-        for (Fault (*check)(const Parameter&) : {range_fault, step_fault, log_fault})
-            if (Fault fault = check(p)) return fault;
+        for (Fault (*check)(const Parameter&) : {range_error, step_error, log_error})
+            if (Fault error = check(p)) return error;
         if (p.step > 0 && p.low < p.high) {
             // Also where it is a grid point as written, but for rounding: another program's, or
             // one that an earlier version recorded.
@@ -180,14 +180,14 @@ Fault settle_domain(Parameter& p) {
             const double steps = std::floor((p.high - p.low) / p.step + rounding);
             p.high = std::max(p.low, grid_value(p, steps));
         }
-    } else if (Fault fault = choices_fault(p)) {
-        return fault;
+    } else if (Fault error = choices_error(p)) {
+        return error;
     }
-    if (Fault fault = prior_fault(p)) return fault;
-    return init_fault(p);
+    if (Fault error = prior_error(p)) return error;
+    return init_error(p);
 }
 
-std::optional<std::string> condition_fault(const Condition& condition, const Parameter& parent) {
+std::optional<std::string> condition_error(const Condition& condition, const Parameter& parent) {
     for (const double value : condition.any_of)
         if (!parent.contains(value))
             return in_quotes(parent.name) + " can never have the value asked for";

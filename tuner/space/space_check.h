@@ -14,13 +14,13 @@ namespace tune::tuner {
 
 /// `key`: the part of the parameter's object that is wrong ("float", "step", "when", ...); empty:
 /// the parameter as a whole.
-struct ParameterFault {
+struct ParameterError {
     std::string key;
     std::string message;
 };
 
 /// The rule for names: a letter or '_', then letters, digits and _ - . /; at most 250 characters.
-[[nodiscard]] std::optional<std::string> name_fault(std::string_view name);
+[[nodiscard]] std::optional<std::string> name_error(std::string_view name);
 
 /// How far from a whole number of steps above `low` a value of the grid may be, in steps: what
 /// rounding costs. REQUIRES: step > 0.
@@ -31,10 +31,10 @@ struct ParameterFault {
 [[nodiscard]] double grid_value(const Parameter& parameter, double steps);
 
 /// Checks bounds, step, log, choices and init, and lowers `high` to the grid.
-[[nodiscard]] std::optional<ParameterFault> settle_domain(Parameter& parameter);
+[[nodiscard]] std::optional<ParameterError> settle_domain(Parameter& parameter);
 
 /// Checks one condition of a child on its parent: the values asked for must be possible.
-[[nodiscard]] std::optional<std::string> condition_fault(const Condition& condition,
+[[nodiscard]] std::optional<std::string> condition_error(const Condition& condition,
                                                          const Parameter& parent);
 
 struct ConditionOrder {

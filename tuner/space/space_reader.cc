@@ -14,12 +14,12 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "tuner/space/error_text.h"
 #include "tuner/space/inline.h"
 #include "tuner/space/prior.h"
 #include "tuner/space/reachable.h"
 #include "tuner/space/space_check.h"
 #include "tuner/space/spec_keys.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 
@@ -27,7 +27,7 @@ Result<void> expect_keys(const Node& map, std::string_view path,
                          const std::vector<std::string>& known) {
     for (const Entry& entry : map.entries)
         if (std::find(known.begin(), known.end(), entry.key) == known.end())
-            return fault_at(entry.place, path,
+            return error_at(entry.place, path,
                             "unknown key " + in_quotes(entry.key) + known_words(entry.key, known));
     return {};
 }
@@ -78,12 +78,12 @@ public:
     Result<Space> read() {
         if (space_.type == Node::Type::kNull) return Space();
         if (space_.type != Node::Type::kMap)
-            return fault_at(space_.place, path_,
+            return error_at(space_.place, path_,
                             "expected a map of parameters, each such as lr: {float: [0, 1]}, "
                             "found " +
                                 describe(space_));
         if (space_.entries.size() > kParametersMax)
-            return fault_at(space_.place, path_,
+            return error_at(space_.place, path_,
                             "it has " + std::to_string(space_.entries.size()) +
                                 " parameters; at most " + std::to_string(kParametersMax) +
                                 " are supported");
@@ -100,16 +100,16 @@ private:
         draft.place = entry.place;
         draft.spec = &entry.value;
         draft.parameter.name = entry.key;
-        if (const auto fault = name_fault(entry.key)) return fault_at(entry.place, path_, *fault);
+        if (const auto error = name_error(entry.key)) return error_at(entry.place, path_, *error);
         if (entry.value.type == Node::Type::kString) TUNE_TRY_VOID(expand_inline(entry, draft));
         const Node& spec = *draft.spec;
         if (spec.type != Node::Type::kMap || spec.entries.empty())
-            return fault_at(spec.place, draft.path,
+            return error_at(spec.place, draft.path,
                             "expected " + std::string(kShapes) + ", found " + describe(spec));
         TUNE_TRY_VOID(read_kind(spec, draft));
         TUNE_TRY_VOID(read_options(spec, draft));
-        if (const auto fault = settle_domain(draft.parameter))
-            return fault_at(place_of(draft, fault->key), draft.path, fault->message);
+        if (const auto error = settle_domain(draft.parameter))
+            return error_at(place_of(draft, error->key), draft.path, error->message);
         index_.emplace(entry.key, drafts_.size());
         drafts_.push_back(std::move(draft));
         return {};
@@ -119,9 +119,9 @@ private:
     Result<void> expand_inline(const Entry& entry, Draft& draft) {
         Result<InlineParameter> expanded =
             parse_inline_parameter(entry.key + "=" + entry.value.text);
-        if (!expanded) return fault_at(entry.value.place, draft.path, expanded.error().message);
+        if (!expanded) return error_at(entry.value.place, draft.path, expanded.error().message);
         if (expanded->is_derived)
-            return fault_at(entry.value.place, draft.path, "derived values stand under 'derive'");
+            return error_at(entry.value.place, draft.path, "derived values stand under 'derive'");
         expanded_.push_back(std::move(expanded->spec));
         expanded_.back().place = entry.value.place;
         draft.spec = &expanded_.back();
@@ -139,7 +139,7 @@ private:
         for (const Entry& entry : spec.entries) {
             if (!kKinds.contains(entry.key)) continue;
             if (found != nullptr)
-                return fault_at(entry.place, draft.path,
+                return error_at(entry.place, draft.path,
                                 in_quotes(found->key) + " and " + in_quotes(entry.key) +
                                     " exclude each other; a parameter is of one kind");
             found = &entry;
@@ -158,7 +158,7 @@ private:
         if (parameter.kind == Kind::kFloat || parameter.kind == Kind::kInt)
             return read_bounds(found->value, path, parameter);
         if (found->value.type != Node::Type::kList)
-            return fault_at(found->value.place, path,
+            return error_at(found->value.place, path,
                             "expected a list of values, found " + describe(found->value));
         for (const Node& item : found->value.items) parameter.choices.push_back(to_json(item));
         return {};
@@ -167,28 +167,28 @@ private:
     static Result<void> unknown_kind(const Node& spec, const Draft& draft) {
         for (const Entry& entry : spec.entries)
             if (const auto foreign = kForeign.find(entry.key); foreign != kForeign.end())
-                return fault_at(
+                return error_at(
                     entry.place, draft.path,
                     "unknown key " + in_quotes(entry.key) + "; write " + foreign->second);
         const std::vector<std::string> known = {"float", "int", "choice", "ordinal", "const"};
         for (const Entry& entry : spec.entries)
             if (!did_you_mean(entry.key, known).empty())
-                return fault_at(
+                return error_at(
                     entry.place, draft.path,
                     "unknown key " + in_quotes(entry.key) + known_words(entry.key, known));
-        return fault_at(spec.place, draft.path,
+        return error_at(spec.place, draft.path,
                         "its kind is missing; expected " + std::string(kShapes));
     }
 
     static Result<void> read_bounds(const Node& value, const std::string& path, Parameter& p) {
         if (value.type != Node::Type::kList || value.items.size() != 2)
-            return fault_at(value.place, path,
+            return error_at(value.place, path,
                             "expected [low, high], both included, found " + describe(value));
         double* const bounds[] = {&p.low, &p.high};
         for (std::size_t i = 0; i < 2; ++i) {
             const Node& bound = value.items[i];
             if (!bound.is_number())
-                return fault_at(bound.place, path, "expected a number, found " + describe(bound));
+                return error_at(bound.place, path, "expected a number, found " + describe(bound));
             *bounds[i] = bound.number;
         }
         return {};
@@ -202,17 +202,17 @@ private:
         TUNE_TRY_VOID(expect_keys(spec, draft.path, known));
         if (const Node* log = spec.find("log")) {
             if (log->type != Node::Type::kBool)
-                return fault_at(log->place, draft.path + ".log",
+                return error_at(log->place, draft.path + ".log",
                                 "expected true or false, found " + describe(*log));
             p.log = log->boolean;
         }
         if (const Node* step = spec.find("step")) {
             if (!step->is_number())
-                return fault_at(step->place, draft.path + ".step",
+                return error_at(step->place, draft.path + ".step",
                                 "expected a number, found " + describe(*step));
             p.step = step->number;
             if (p.step == 0)
-                return fault_at(step->place, draft.path + ".step", "a step must be above 0");
+                return error_at(step->place, draft.path + ".step", "a step must be above 0");
         }
         TUNE_TRY_VOID(read_prior(spec, draft.path, draft.is_short_prior, p));
         return read_init(spec, draft);
@@ -223,10 +223,10 @@ private:
         if (init == nullptr) return {};
         // The domain must be settled before a value can be looked up in it.
         Parameter settled = draft.parameter;
-        if (const auto fault = settle_domain(settled))
-            return fault_at(place_of(draft, fault->key), draft.path, fault->message);
+        if (const auto error = settle_domain(settled))
+            return error_at(place_of(draft, error->key), draft.path, error->message);
         Result<double> value = settled.internal(to_json(*init));
-        if (!value) return fault_at(init->place, draft.path + ".init", value.error().message);
+        if (!value) return error_at(init->place, draft.path + ".init", value.error().message);
         draft.parameter.init = *value;
         return {};
     }
@@ -236,24 +236,24 @@ private:
         if (when == nullptr || when->type == Node::Type::kNull) return {};
         const std::string path = draft.path + ".when";
         if (when->type != Node::Type::kMap)
-            return fault_at(when->place, path,
+            return error_at(when->place, path,
                             "expected a map such as {opt: sgd}, found " + describe(*when));
         for (const Entry& entry : when->entries) {
             const auto parent = index_.find(entry.key);
             if (parent == index_.end())
-                return fault_at(entry.place, path,
+                return error_at(entry.place, path,
                                 "the space has no parameter " + in_quotes(entry.key) +
                                     known_words(entry.key, names()));
             if (entry.key == draft.parameter.name)
-                return fault_at(entry.place, path, "a parameter cannot depend on itself");
+                return error_at(entry.place, path, "a parameter cannot depend on itself");
             const Parameter& of = drafts_[parent->second].parameter;
             Condition condition;
             condition.parent = parent->second;
             TUNE_TRY_VOID(
                 read_condition(entry.value, path + "." + shortened(entry.key), of, condition));
-            if (const auto fault = condition_fault(condition, of))
-                return fault_at(entry.value.place.line != 0 ? entry.value.place : entry.place, path,
-                                *fault);
+            if (const auto error = condition_error(condition, of))
+                return error_at(entry.value.place.line != 0 ? entry.value.place : entry.place, path,
+                                *error);
             draft.parameter.when.push_back(std::move(condition));
         }
         std::sort(draft.parameter.when.begin(), draft.parameter.when.end(),
@@ -273,7 +273,7 @@ private:
         if (value.type == Node::Type::kMap) return read_comparison(value, path, parent, condition);
         if (value.type != Node::Type::kList) return add_value(value, path, parent, condition);
         if (value.items.empty())
-            return fault_at(value.place, path, "the list is empty, so the condition never holds");
+            return error_at(value.place, path, "the list is empty, so the condition never holds");
         for (const Node& item : value.items)
             TUNE_TRY_VOID(add_value(item, path, parent, condition));
         std::sort(condition.any_of.begin(), condition.any_of.end());
@@ -285,12 +285,12 @@ private:
     static Result<void> add_value(const Node& value, const std::string& path,
                                   const Parameter& parent, Condition& condition) {
         if (parent.kind == Kind::kFloat && parent.step == 0)
-            return fault_at(value.place, path,
+            return error_at(value.place, path,
                             in_quotes(parent.name) +
                                 " is a float without step and never exactly one value; expected a "
                                 "comparison such as {\">=\": 0.5}");
         Result<double> internal = parent.internal(to_json(value));
-        if (!internal) return fault_at(value.place, path, internal.error().message);
+        if (!internal) return error_at(value.place, path, internal.error().message);
         condition.any_of.push_back(*internal);
         return {};
     }
@@ -298,20 +298,20 @@ private:
     static Result<void> read_comparison(const Node& value, const std::string& path,
                                         const Parameter& parent, Condition& condition) {
         if (parent.kind == Kind::kChoice || parent.kind == Kind::kConst)
-            return fault_at(value.place, path,
+            return error_at(value.place, path,
                             "the values of a " + std::string(kind_name(parent.kind)) +
                                 " have no order; expected a value or a list of values");
         if (value.entries.empty())
-            return fault_at(value.place, path, "expected a comparison such as {\">=\": 3}");
+            return error_at(value.place, path, "expected a comparison such as {\">=\": 3}");
         TUNE_TRY_VOID(expect_keys(value, path, {">=", ">", "<=", "<"}));
         for (const Entry& entry : value.entries) {
             double bound = entry.value.number;
             if (parent.kind == Kind::kOrdinal) {
                 Result<double> index = parent.internal(to_json(entry.value));
-                if (!index) return fault_at(entry.value.place, path, index.error().message);
+                if (!index) return error_at(entry.value.place, path, index.error().message);
                 bound = *index;
             } else if (!entry.value.is_number() || bound != bound) {
-                return fault_at(
+                return error_at(
                     entry.value.place, path,
                     "expected a number after '" + entry.key + "', found " + describe(entry.value));
             }
@@ -319,7 +319,7 @@ private:
             const bool is_open = entry.key.size() == 1;
             double& end = is_lower ? condition.low : condition.high;
             if (std::abs(end) != std::numeric_limits<double>::infinity())
-                return fault_at(entry.place, path,
+                return error_at(entry.place, path,
                                 "'" + entry.key + "' gives the same end a second time");
             end = bound;
             (is_lower ? condition.low_open : condition.high_open) = is_open;
@@ -340,14 +340,14 @@ private:
         const ConditionOrder order = order_parents_first(parameters);
         if (!order.cycle.empty()) {
             const Draft& first = drafts_[order.cycle.front()];
-            return fault_at(place_of(first, "when"), first.path + ".when",
+            return error_at(place_of(first, "when"), first.path + ".when",
                             "the conditions form a cycle: " + cycle_text(parameters, order.cycle));
         }
         // What has no line may be a study that is recorded, which must load.
-        if (const auto fault = never_active(parameters, order.parents_first)) {
-            const Draft& of = drafts_[fault->parameter];
+        if (const auto error = never_active(parameters, order.parents_first)) {
+            const Draft& of = drafts_[error->parameter];
             if (const Place place = place_of(of, "when"); place.line != 0)
-                return fault_at(place, of.path + ".when", fault->message);
+                return error_at(place, of.path + ".when", error->message);
         }
         return Space::make(std::move(parameters));
     }

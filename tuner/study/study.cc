@@ -60,9 +60,9 @@ void add_metric_differences(const StudyConfig& was, const StudyConfig& now,
         if (after[i].goal != before[i].goal)
             found.push_back("goal" + of + " is " + std::string(goal_name(after[i].goal)) +
                             ", was " + std::string(goal_name(before[i].goal)));
-        if (take_name(after[i]) != take_name(before[i]))
-            found.push_back("the metric" + of + " is taken as " + take_name(after[i]) + ", was " +
-                            take_name(before[i]));
+        if (aggregation_name(after[i]) != aggregation_name(before[i]))
+            found.push_back("the metric" + of + " is taken as " + aggregation_name(after[i]) +
+                            ", was " + aggregation_name(before[i]));
     }
     if (now.constraints != was.constraints)
         found.push_back("constraints are " + to_text(to_json(now.constraints)) + ", were " +

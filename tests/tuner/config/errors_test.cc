@@ -289,7 +289,8 @@ TEST(Errors, Settings) {
         {"metric: {name: a, goal: low}",
          "line 1, column 25: metric.goal: expected min or max, found the text 'low'"},
         {"metric: {name: a, take: mean_last_0}",
-         "line 1, column 25: metric.take: expected best, last or mean_last_N (N from 1 to 1000), "
+         "line 1, column 25: metric.take: expected best, last or mean_last_N (N from 1 to "
+         "1000), "
          "found the text 'mean_last_0'"},
         {"sampler: tpee",
          "line 1, column 10: sampler.type: unknown sampler 'tpee'; did you mean 'tpe'? Known: tpe, "

@@ -37,14 +37,14 @@ TEST(Metrics, SeveralObjectivesAndConstraintsAreReadAndWrittenBack) {
         "mean_last_3}]\n"
         "sampler: random");
     ASSERT_TRUE(config.has_value()) << config.error().text();
-    EXPECT_EQ(config->metric, (MetricConfig{"loss", Goal::kMinimize, "", Take::kLast, 1}));
+    EXPECT_EQ(config->metric, (MetricConfig{"loss", Goal::kMinimize, "", Aggregation::kLast, 1}));
     ASSERT_EQ(config->more_metrics.size(), 1u);
     EXPECT_EQ(config->more_metrics[0].name, "accuracy");
     EXPECT_EQ(config->more_metrics[0].goal, Goal::kMaximize);
     ASSERT_EQ(config->constraints.size(), 2u);
     EXPECT_EQ(config->constraints[0].max, 20.0);
     EXPECT_EQ(config->constraints[0].min, std::nullopt);
-    EXPECT_EQ(config->constraints[0].metric.take, Take::kLast);
+    EXPECT_EQ(config->constraints[0].metric.aggregation, Aggregation::kLast);
     EXPECT_EQ(config->constraints[1].metric.take_count, 3);
     EXPECT_EQ(violation_of(config->constraints, {20, 0.5}), 0);
     EXPECT_EQ(violation_of(config->constraints, {23, 0.25}), 3.25);
@@ -114,7 +114,8 @@ TEST(Metrics, TheFlagNamesSeveral) {
     StudyConfig config;
     config.metric.step = "epoch";
     ASSERT_TRUE(parse_metrics_flag("loss,accuracy:max", config).has_value());
-    EXPECT_EQ(config.metric, (MetricConfig{"loss", Goal::kMinimize, "epoch", Take::kBest, 1}));
+    EXPECT_EQ(config.metric,
+              (MetricConfig{"loss", Goal::kMinimize, "epoch", Aggregation::kBest, 1}));
     ASSERT_EQ(config.more_metrics.size(), 1u);
     EXPECT_EQ(config.more_metrics[0].goal, Goal::kMaximize);
     ASSERT_TRUE(parse_metrics_flag("loss", config).has_value());

@@ -50,7 +50,8 @@ TEST(Study, ReadsTheWholeSchema) {
     const StudyConfig c = read(kYaml);
     EXPECT_EQ(c.study, "resnet-cifar");
     EXPECT_EQ(c.command.size(), 5u);
-    EXPECT_EQ(c.metric, (MetricConfig{"val_loss", Goal::kMinimize, "epoch", Take::kMeanLast, 3}));
+    EXPECT_EQ(c.metric,
+              (MetricConfig{"val_loss", Goal::kMinimize, "epoch", Aggregation::kMeanLast, 3}));
     EXPECT_EQ(c.space.size(), 9u);
     EXPECT_EQ(c.space[0].name, "opt");  // the order of the file
     EXPECT_EQ(c.space[7].init, 4.0);
@@ -153,7 +154,7 @@ TEST(MetricFlag, NameAndGoal) {
     MetricConfig metric;
     metric.step = "epoch";
     EXPECT_TRUE(parse_metric_flag("val/loss:max", metric));
-    EXPECT_EQ(metric, (MetricConfig{"val/loss", Goal::kMaximize, "epoch", Take::kBest, 1}));
+    EXPECT_EQ(metric, (MetricConfig{"val/loss", Goal::kMaximize, "epoch", Aggregation::kBest, 1}));
     EXPECT_TRUE(parse_metric_flag("loss", metric));
     EXPECT_EQ(metric.goal, Goal::kMinimize);
     EXPECT_TRUE(parse_metric_flag("a:b:min", metric));

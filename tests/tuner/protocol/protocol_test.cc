@@ -19,7 +19,7 @@ T through_json(const T& value) {
 }
 
 template <class T>
-std::string fault_of(const char* text) {
+std::string error_of(const char* text) {
     const Result<Json> json = parse_json(text);
     EXPECT_TRUE(json.has_value());
     const Result<T> read = from_json<T>(*json);
@@ -163,21 +163,21 @@ TEST(Protocol, UnknownFieldsAreIgnoredAndAbsentOnesTakeDefaults) {
 }
 
 TEST(Protocol, ErrorsNameTheField) {
-    EXPECT_EQ(fault_of<LeaseRequest>(R"({"free_slots": "two"})"),
+    EXPECT_EQ(error_of<LeaseRequest>(R"({"free_slots": "two"})"),
               "field 'free_slots' must be an integer");
-    EXPECT_EQ(fault_of<LeaseRequest>(R"({"free_slots": 99999999999})"),
+    EXPECT_EQ(error_of<LeaseRequest>(R"({"free_slots": 99999999999})"),
               "field 'free_slots' must be an integer of 32 bits");
-    EXPECT_EQ(fault_of<LeaseRequest>("[]"), "the body must be a JSON object");
-    EXPECT_EQ(fault_of<RegisterRequest>("{}"),
+    EXPECT_EQ(error_of<LeaseRequest>("[]"), "the body must be a JSON object");
+    EXPECT_EQ(error_of<RegisterRequest>("{}"),
               "field 'agent_id' must be a string, but it is missing");
-    EXPECT_EQ(fault_of<RegisterRequest>(R"({"agent_id": "a", "gpus": [1]})"),
+    EXPECT_EQ(error_of<RegisterRequest>(R"({"agent_id": "a", "gpus": [1]})"),
               "field 'gpus' must be a list of strings");
-    EXPECT_EQ(fault_of<HeartbeatRequest>(R"({"running": {}})"), "field 'running' must be a list");
-    EXPECT_EQ(fault_of<HeartbeatRequest>(R"({"running": [{"attempt": 1}]})"),
+    EXPECT_EQ(error_of<HeartbeatRequest>(R"({"running": {}})"), "field 'running' must be a list");
+    EXPECT_EQ(error_of<HeartbeatRequest>(R"({"running": [{"attempt": 1}]})"),
               "field 'run_id' must be a string, but it is missing");
-    EXPECT_NE(fault_of<FinishRequest>(R"({"outcome": "gone"})").find("unknown outcome 'gone'"),
+    EXPECT_NE(error_of<FinishRequest>(R"({"outcome": "gone"})").find("unknown outcome 'gone'"),
               std::string::npos);
-    EXPECT_NE(fault_of<ReportRequest>(
+    EXPECT_NE(error_of<ReportRequest>(
                   R"({"reports": [{"run_id": "r", "metrics": [{"key": "k", "value": "big"}]}]})")
                   .find("field 'value' must be a number"),
               std::string::npos);
@@ -189,12 +189,12 @@ TEST(Protocol, TheAnswerToAnEndSurvivesTheWire) {
         .folder = "abc", .from = 2, .below = 1ULL << 40, .trials = {3, (1ULL << 40) - 1}}};
     EXPECT_EQ(to_json(through_json(reply)), to_json(reply));
     EXPECT_EQ(through_json(reply).checkpoints->trials, reply.checkpoints->trials);
-    EXPECT_EQ(fault_of<FinishReply>(R"({"checkpoints": {"folder": "a", "trials": [-1]}})"),
+    EXPECT_EQ(error_of<FinishReply>(R"({"checkpoints": {"folder": "a", "trials": [-1]}})"),
               "field 'trials' must be a list of integers of 0 or more");
-    EXPECT_EQ(fault_of<FinishReply>(R"({"checkpoints": {"folder": "a", "trials": 1}})"),
+    EXPECT_EQ(error_of<FinishReply>(R"({"checkpoints": {"folder": "a", "trials": 1}})"),
               "field 'trials' must be a list");
-    EXPECT_NE(fault_of<FinishReply>(R"({"checkpoints": {}})"), "");
-    EXPECT_NE(fault_of<FinishReply>(R"({"checkpoints": {"folder": "a", "from": 0.5}})"), "");
+    EXPECT_NE(error_of<FinishReply>(R"({"checkpoints": {}})"), "");
+    EXPECT_NE(error_of<FinishReply>(R"({"checkpoints": {"folder": "a", "from": 0.5}})"), "");
 }
 
 }  // namespace

@@ -239,7 +239,7 @@ TEST(PbtStudy, GoesOnWithAnotherPopulationAndAnotherSampler) {
 }
 
 TEST(PbtStudy, RefusesWhatItCannotDo) {
-    const auto fault = [](const std::string& fields) {
+    const auto error = [](const std::string& fields) {
         const Result<StudyConfig> config =
             study_config_from_json(parse_json(R"({"study": "s", "space": {"x": {"float": [0, 1]}},
                            "sampler": {"type": "pbt"}, )" +
@@ -249,13 +249,13 @@ TEST(PbtStudy, RefusesWhatItCannotDo) {
         const Result<void> checked = check_study(*config, false);
         return checked ? std::string() : checked.error().text();
     };
-    EXPECT_EQ(fault(R"("metric": "loss")"), "");
-    EXPECT_THAT(fault(R"("metric": ["loss", "ms"])"), HasSubstr("takes one objective"));
-    EXPECT_THAT(fault(R"("metric": "loss", "constraints": [{"name": "ms", "max": 1}])"),
+    EXPECT_EQ(error(R"("metric": "loss")"), "");
+    EXPECT_THAT(error(R"("metric": ["loss", "ms"])"), HasSubstr("takes one objective"));
+    EXPECT_THAT(error(R"("metric": "loss", "constraints": [{"name": "ms", "max": 1}])"),
                 HasSubstr("takes one objective"));
-    EXPECT_THAT(fault(R"("metric": "loss", "warm_start": {"from": "t", "history": 5})"),
+    EXPECT_THAT(error(R"("metric": "loss", "warm_start": {"from": "t", "history": 5})"),
                 HasSubstr("learns nothing"));
-    EXPECT_EQ(fault(R"("metric": "loss", "warm_start": {"from": "t"})"), "");
+    EXPECT_EQ(error(R"("metric": "loss", "warm_start": {"from": "t"})"), "");
 }
 
 }  // namespace

@@ -410,7 +410,7 @@ TEST(WarmStart, ReportsWhatDoesNotFitAndLeavesItToTheSampler) {
     ASSERT_TRUE(world.studies()
                     .read("second",
                           [](const Study& study) {
-                              EXPECT_THAT(study.config().warm_start->said,
+                              EXPECT_THAT(study.config().warm_start->notes,
                                           ElementsAre(HasSubstr("'old' is not in this space"),
                                                       HasSubstr("'x' lies outside"),
                                                       HasSubstr("'z' is new"),

@@ -62,7 +62,7 @@ Error too_many_wanted(std::int64_t max_results) {
                 "API docs for more information about request parameters."};
 }
 
-Result<std::string> page_answer(const Store& store, const SearchRequest& wanted) {
+Result<std::string> page_response(const Store& store, const SearchRequest& wanted) {
     if (wanted.query.max_results > kSearchResultsMax)
         return too_many_wanted(wanted.query.max_results);
     return store.snapshot([&wanted](const ReadSnapshot& snapshot) -> Result<std::string> {
@@ -201,7 +201,7 @@ Handler search_runs_handler(Store& store) {
                 Result<SearchRequest> wanted = parse_search(*request);
                 if (!wanted) return respond(error_response(wanted.error()));
                 if (!wants_lines(*request))
-                    return respond(response_of(page_answer(store, *wanted)));
+                    return respond(response_of(page_response(store, *wanted)));
                 Result<Response> answer = stream_response(store, stream_count, std::move(*wanted));
                 respond(answer ? std::move(*answer) : error_response(answer.error()));
             });

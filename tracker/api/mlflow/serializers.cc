@@ -27,8 +27,8 @@ void write_model_metric(JsonWriter& out, const Metric& metric) {
 
 /// {"name": [...], "next_page_token"}, as MLflow leaves out an empty list.
 template <class Value>
-std::string page_answer(std::string_view name, const Page<Value>& page,
-                        void (*write)(JsonWriter&, const Value&)) {
+std::string page_response(std::string_view name, const Page<Value>& page,
+                          void (*write)(JsonWriter&, const Value&)) {
     JsonWriter out;
     out.begin_object();
     if (!page.items.empty()) {
@@ -86,15 +86,15 @@ void write_logged_model(JsonWriter& out, const LoggedModel& model) {
 }
 
 std::string experiments_response(const Page<Experiment>& page) {
-    return page_answer("experiments", page, write_experiment);
+    return page_response("experiments", page, write_experiment);
 }
 
 std::string metrics_response(const Page<Metric>& page) {
-    return page_answer("metrics", page, write_metric);
+    return page_response("metrics", page, write_metric);
 }
 
 std::string logged_models_response(const Page<LoggedModel>& page) {
-    return page_answer("models", page, write_logged_model);
+    return page_response("models", page, write_logged_model);
 }
 
 std::string histories_response(const std::vector<RunHistory>& histories, bool always_list) {

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "tracker/transfer/registry_words.h"
+#include "tracker/transfer/stored_names.h"
 #include "tracker/transfer/text.h"
 
 namespace tune::tracker {

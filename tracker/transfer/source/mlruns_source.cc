@@ -9,10 +9,10 @@
 #include <map>
 #include <utility>
 
-#include "tracker/transfer/registry_words.h"
 #include "tracker/transfer/source/file_tree.h"
 #include "tracker/transfer/source/flat_yaml.h"
 #include "tracker/transfer/source/local_files.h"
+#include "tracker/transfer/stored_names.h"
 #include "tracker/transfer/text.h"
 
 namespace tune::tracker {

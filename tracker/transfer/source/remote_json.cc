@@ -9,7 +9,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "tracker/transfer/registry_words.h"
+#include "tracker/transfer/stored_names.h"
 #include "tracker/transfer/text.h"
 
 namespace tune::tracker {

@@ -260,7 +260,7 @@ std::string plan_text(const StudyConfig& config, const Json& plan) {
             (budget.time_ms ? ", at most " + tuner::duration_text(*budget.time_ms) : "") + "\n";
     for (const tuner::MetricConfig& metric : tuner::metrics_of(config))
         text += "metric:   " + metric.name + " (" + std::string(tuner::goal_name(metric.goal)) +
-                ", " + tuner::take_name(metric) + ")\n";
+                ", " + tuner::aggregation_name(metric) + ")\n";
     for (const tuner::ConstraintConfig& constraint : config.constraints)
         text += "bound:    " + constraint.metric.name +
                 (constraint.min ? " >= " + number_text(*constraint.min) : "") +

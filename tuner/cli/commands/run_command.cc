@@ -277,8 +277,8 @@ void print_end(const RunCommand& options, const StudyServer& place, Backend& bac
 /// What of the earlier study did not fit.
 void print_warm_start(const Json& study) {
     const auto warm_start = study.find("warm_start");
-    if (warm_start == study.end() || !warm_start->contains("said")) return;
-    for (const Json& sentence : (*warm_start)["said"])
+    if (warm_start == study.end() || !warm_start->contains("notes")) return;
+    for (const Json& sentence : (*warm_start)["notes"])
         std::fprintf(stderr, "warm start: %s\n", printable(sentence.get<std::string>()).c_str());
 }
 

@@ -148,7 +148,7 @@ int run_import_optuna(const ImportCommand& options) {
     }
     if (options.json) {
         print_json(
-            {{"study", imported->study}, {"trials", imported->trials}, {"said", imported->notes}});
+            {{"study", imported->study}, {"trials", imported->trials}, {"notes", imported->notes}});
         return kExitOk;
     }
     std::string text = "Imported " + std::to_string(imported->trials) + " trials as the study " +

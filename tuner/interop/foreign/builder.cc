@@ -14,8 +14,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text/number_text.h"
+#include "tuner/space/error_text.h"
 #include "tuner/space/space.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 namespace {
@@ -102,7 +102,7 @@ bool StudyBuilder::has(const std::string& key) const {
 
 Result<void> StudyBuilder::add(Place place, const std::string& name, Json spec, const Json& when) {
     for (const auto& [other, text] : parameters_)
-        if (other == name) return fault_at(place, name, "a second parameter of this name");
+        if (other == name) return error_at(place, name, "a second parameter of this name");
     parameters_.emplace_back(name, spec_text(spec, when));
     return {};
 }
@@ -206,13 +206,13 @@ Result<double> number_in(const Node& node, const std::string& path) {
         const auto [stop, ec] = std::from_chars(node.text.data(), end, value);
         if (ec == std::errc() && stop == end && std::isfinite(value)) return value;
     }
-    return fault_at(node.place, path, "expected a number, found " + describe(node));
+    return error_at(node.place, path, "expected a number, found " + describe(node));
 }
 
 Result<std::vector<double>> numbers_in(const Node& node, const std::string& path,
                                        std::size_t count) {
     if (node.type != Node::Type::kList || node.items.size() != count)
-        return fault_at(
+        return error_at(
             node.place, path,
             "expected a list of " + std::to_string(count) + " numbers, found " + describe(node));
     std::vector<double> numbers;

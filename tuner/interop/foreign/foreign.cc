@@ -65,7 +65,7 @@ std::string foreign_systems() {
 Result<std::string> study_from_foreign(std::string_view text, std::optional<ForeignSystem> system) {
     TUNE_TRY(root, read_yaml(text));
     if (root.type != Node::Type::kMap)
-        return fault_at(root.place, {}, "expected a map, found " + describe(root));
+        return error_at(root.place, {}, "expected a map, found " + describe(root));
     if (!system) system = recognised(root);
     if (!system)
         return Error{Code::kInvalidParameterValue,
@@ -76,7 +76,7 @@ Result<std::string> study_from_foreign(std::string_view text, std::optional<Fore
                                     [&](const System& one) { return one.system == *system; });
     TUNE_TRY_VOID(found->read(root, builder));
     if (!builder.has_parameters())
-        return fault_at(root.place, {}, "it has no parameters to search");
+        return error_at(root.place, {}, "it has no parameters to search");
     std::string study = builder.text(found->title);
     StudySource source;
     source.text = study;

@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tuner/interop/foreign/builder.h"
-#include "tuner/space/wording.h"
+#include "tuner/space/error_text.h"
 
 namespace tune::tuner {
 namespace {
@@ -111,7 +111,7 @@ private:
             differs = parent;
         }
         if (!is_same_shape)
-            return fault_at({}, label,
+            return error_at({}, label,
                             "it stands in branches of different choices; our conditions are joined "
                             "by 'and' only. Give it two labels");
         if (differs.empty()) return {};
@@ -133,7 +133,7 @@ private:
         const Node* label = node.find("label");
         if (kind->type != Node::Type::kString || label == nullptr ||
             label->type != Node::Type::kString)
-            return fault_at(node.place, "hyperopt", "a distribution needs 'hp' and 'label'");
+            return error_at(node.place, "hyperopt", "a distribution needs 'hp' and 'label'");
         if (kind->text == "choice") return read_choice(node, label->text, when);
         TUNE_TRY(spec, numeric(node, kind->text, label->text));
         keep(label->text, std::move(spec), when);
@@ -143,7 +143,7 @@ private:
     Result<void> read_choice(const Node& node, const std::string& label, const Json& when) {
         const Node* options = node.find("options");
         if (options == nullptr || options->type != Node::Type::kList || options->items.empty())
-            return fault_at(node.place, label, "a choice needs 'options'");
+            return error_at(node.place, label, "a choice needs 'options'");
         const bool is_nested =
             std::any_of(options->items.begin(), options->items.end(), holds_distribution);
         Json values = Json::array();
@@ -176,7 +176,7 @@ private:
                                   : is_quantised                        ? 3
                                                                         : 2;
         if (given == nullptr || count == 0 || count > 3)
-            return fault_at(node.place, label, "'args' are missing");
+            return error_at(node.place, label, "'args' are missing");
         TUNE_TRY(args, numbers_in(*given, label + ".args", count));
         const std::string plain = is_quantised ? kind.substr(1) : kind;
         ForeignDomain domain;
@@ -199,7 +199,7 @@ private:
             domain.center = domain.log ? std::exp(args[0]) : args[0];
             domain.spread = args[1];
         } else if (plain != "uniform") {
-            return fault_at(node.place, label,
+            return error_at(node.place, label,
                             "distribution " + in_quotes(kind) + " has no counterpart");
         }
         return builder_.spec_of({}, label, domain);
@@ -215,7 +215,7 @@ private:
 Result<void> read_hyperopt(const Node& root, StudyBuilder& builder) {
     const Node* space = root.find("space");
     if (space == nullptr)
-        return fault_at(
+        return error_at(
             root.place, "hyperopt",
             "expected {\"hyperopt\": 1, \"space\": ...} as hyperopt_space.py prints it");
     TreeReader reader(builder);

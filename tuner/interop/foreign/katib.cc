@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "tuner/interop/foreign/builder.h"
-#include "tuner/space/wording.h"
+#include "tuner/space/error_text.h"
 
 namespace tune::tuner {
 namespace {
@@ -21,7 +21,7 @@ Result<Json> numeric_spec(const Entry* distribution, const Node& space, const No
     const Node* least = space.find("min");
     const Node* most = space.find("max");
     if (least == nullptr || most == nullptr)
-        return fault_at(space.place, name, "'min' and 'max' are missing");
+        return error_at(space.place, name, "'min' and 'max' are missing");
     TUNE_TRY(low, number_in(*least, name + ".min"));
     TUNE_TRY(high, number_in(*most, name + ".max"));
     double step = 0;
@@ -32,9 +32,9 @@ Result<Json> numeric_spec(const Entry* distribution, const Node& space, const No
     const std::string kind = distribution == nullptr ? "uniform" : distribution->value.text;
     const bool is_log = kind == "logUniform" || kind == "logNormal";
     if (kind != "uniform" && kind != "normal" && !is_log)
-        return fault_at(distribution->place, name,
+        return error_at(distribution->place, name,
                         "distribution " + in_quotes(kind) + " has no counterpart");
-    if (is_log && low <= 0) return fault_at(least->place, name, "a log scale needs bounds above 0");
+    if (is_log && low <= 0) return error_at(least->place, name, "a log scale needs bounds above 0");
     Json spec = Json::object();
     if (is_integer)
         spec["int"] = {static_cast<std::int64_t>(low), static_cast<std::int64_t>(high)};
@@ -59,12 +59,12 @@ Result<void> read_parameter(const Node& parameter, StudyBuilder& builder) {
     const Node* type = parameter.find("parameterType");
     const Node* space = parameter.find("feasibleSpace");
     if (name == nullptr || type == nullptr || space == nullptr)
-        return fault_at(parameter.place, "parameters",
+        return error_at(parameter.place, "parameters",
                         "expected name, parameterType and feasibleSpace");
     if (type->text == "categorical" || type->text == "discrete") {
         const Node* list = space->find("list");
         if (list == nullptr || list->type != Node::Type::kList)
-            return fault_at(space->place, name->text, "'list' is missing");
+            return error_at(space->place, name->text, "'list' is missing");
         Json values = Json::array();
         for (const Node& item : list->items) {
             if (type->text == "categorical") {
@@ -78,7 +78,7 @@ Result<void> read_parameter(const Node& parameter, StudyBuilder& builder) {
     }
     const bool is_integer = type->text == "int";
     if (!is_integer && type->text != "double")
-        return fault_at(type->place, name->text,
+        return error_at(type->place, name->text,
                         "parameterType " + in_quotes(type->text) + " has no counterpart");
     const Entry* distribution = nullptr;
     for (const Entry& entry : space->entries)
@@ -216,7 +216,7 @@ Result<void> read_katib(const Node& root, StudyBuilder& builder) {
     const Node* spec = root.find("spec");
     const Node* parameters = at(spec, {"parameters"});
     if (parameters == nullptr || parameters->type != Node::Type::kList)
-        return fault_at(root.place, "spec.parameters", "expected a list of parameters");
+        return error_at(root.place, "spec.parameters", "expected a list of parameters");
     if (const Node* name = at(&root, {"metadata", "name"})) builder.set("study", to_json(*name));
     read_command(*spec, builder);
     Json budget = Json::object();

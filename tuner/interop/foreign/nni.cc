@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tuner/interop/foreign/builder.h"
-#include "tuner/space/wording.h"
+#include "tuner/space/error_text.h"
 
 namespace tune::tuner {
 namespace {
@@ -28,7 +28,7 @@ private:
         const Node* type = entry.value.find("_type");
         const Node* value = entry.value.find("_value");
         if (type == nullptr || value == nullptr || value->type != Node::Type::kList)
-            return fault_at(entry.place, name,
+            return error_at(entry.place, name,
                             "expected {\"_type\": \"uniform\", \"_value\": [low, high]}");
         if (type->text == "choice") return read_choice(entry, name, *value, when);
         TUNE_TRY(spec, read_numbers(entry, name, *type, *value));
@@ -76,7 +76,7 @@ private:
             domain.center = domain.log ? std::exp(numbers[0]) : numbers[0];
             domain.spread = numbers[1];
         } else if (plain != "uniform") {
-            return fault_at(type.place, name, "_type " + in_quotes(kind) + " has no counterpart");
+            return error_at(type.place, name, "_type " + in_quotes(kind) + " has no counterpart");
         }
         return builder_.spec_of(entry.place, name, domain);
     }
@@ -179,7 +179,7 @@ void read_experiment(const Node& root, StudyBuilder& builder) {
 Result<void> read_nni(const Node& root, StudyBuilder& builder) {
     for (const char* key : {"searchSpaceFile", "searchSpacePath"})
         if (const Node* file = root.find(key))
-            return fault_at(
+            return error_at(
                 file->place, key,
                 "the space is in the file " + in_quotes(file->text) + "; give that one");
     const Node* space = root.find("searchSpace");

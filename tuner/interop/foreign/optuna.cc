@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tuner/interop/foreign/builder.h"
-#include "tuner/space/wording.h"
+#include "tuner/space/error_text.h"
 
 namespace tune::tuner {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 Result<double> attribute(const Node& attributes, const char* key, const std::string& path) {
     const Node* value = attributes.find(key);
     if (value == nullptr)
-        return fault_at(attributes.place, path, std::string("'") + key + "' is missing");
+        return error_at(attributes.place, path, std::string("'") + key + "' is missing");
     return number_in(*value, path + "." + key);
 }
 
@@ -22,7 +22,7 @@ Result<void> add_distribution(const Entry& entry, const Node& distribution, Stud
     const Node* inner = distribution.find("attributes");
     if (kind == nullptr) kind = distribution.find("type");
     if (kind == nullptr || kind->type != Node::Type::kString)
-        return fault_at(entry.place, name,
+        return error_at(entry.place, name,
                         "expected a distribution such as {\"name\": \"FloatDistribution\", "
                         "\"attributes\": {...}}");
     const Node& attributes = inner != nullptr ? *inner : distribution;
@@ -30,7 +30,7 @@ Result<void> add_distribution(const Entry& entry, const Node& distribution, Stud
     if (of == "CategoricalDistribution" || of == "categorical") {
         const Node* choices = attributes.find("choices");
         if (choices == nullptr || choices->type != Node::Type::kList)
-            return fault_at(attributes.place, name, "'choices' is missing");
+            return error_at(attributes.place, name, "'choices' is missing");
         return builder.add(entry.place, name, {{"choice", to_json(*choices)}}, nullptr);
     }
     ForeignDomain domain;
@@ -39,7 +39,7 @@ Result<void> add_distribution(const Entry& entry, const Node& distribution, Stud
     const bool is_known = domain.is_integer || of == "FloatDistribution" || of == "float" ||
                           of == "UniformDistribution" || of == "LogUniformDistribution" ||
                           of == "DiscreteUniformDistribution";
-    if (!is_known) return fault_at(kind->place, name, "unknown distribution " + in_quotes(of));
+    if (!is_known) return error_at(kind->place, name, "unknown distribution " + in_quotes(of));
     TUNE_TRY(low, attribute(attributes, "low", name));
     TUNE_TRY(high, attribute(attributes, "high", name));
     const Node* log = attributes.find("log");
@@ -52,7 +52,7 @@ Result<void> add_distribution(const Entry& entry, const Node& distribution, Stud
         TUNE_TRY(read, number_in(*given, name + "." + key));
         step = read;
     }
-    if (step < 0) return fault_at(attributes.place, name, "the step is below 0");
+    if (step < 0) return error_at(attributes.place, name, "the step is below 0");
     // Optuna's grids start at `low`, as ours do.
     Json spec =
         domain.is_integer
@@ -74,7 +74,7 @@ Result<void> read_optuna(const Node& root, StudyBuilder& builder) {
         }
         // As the database holds it: JSON in a text.
         Result<Node> inner = read_json(entry.value.text);
-        if (!inner) return fault_at(entry.value.place, entry.key, inner.error().message);
+        if (!inner) return error_at(entry.value.place, entry.key, inner.error().message);
         TUNE_TRY_VOID(add_distribution(entry, *inner, builder));
     }
     builder.note({},

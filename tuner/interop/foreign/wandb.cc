@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "tuner/interop/foreign/builder.h"
-#include "tuner/space/wording.h"
+#include "tuner/space/error_text.h"
 
 namespace tune::tuner {
 namespace {
@@ -22,7 +22,7 @@ public:
         TUNE_TRY_VOID(read_metric(root.find("metric")));
         const Node* parameters = root.find("parameters");
         if (parameters == nullptr || parameters->type != Node::Type::kMap)
-            return fault_at(root.place, "parameters", "expected a map of parameters");
+            return error_at(root.place, "parameters", "expected a map of parameters");
         TUNE_TRY_VOID(read_group(*parameters, ""));
         TUNE_TRY_VOID(read_method(root.find("method")));
         TUNE_TRY_VOID(read_stopping(root.find("early_terminate")));
@@ -45,7 +45,7 @@ private:
             return {};
         }
         if (command->type != Node::Type::kList)
-            return fault_at(command->place, "command", "expected a list of words");
+            return error_at(command->place, "command", "expected a list of words");
         Json words = Json::array();
         for (const Node& item : command->items) {
             const Json value = to_json(item);
@@ -72,7 +72,7 @@ private:
     Result<void> read_metric(const Node* metric) {
         if (metric == nullptr) return {};
         const Node* name = metric->find("name");
-        if (name == nullptr) return fault_at(metric->place, "metric", "'name' is missing");
+        if (name == nullptr) return error_at(metric->place, "metric", "'name' is missing");
         const Node* goal = metric->find("goal");
         const bool is_max = goal != nullptr && goal->text == "maximize";
         builder_.set("metric", {{"name", to_json(*name)}, {"goal", is_max ? "max" : "min"}});
@@ -133,7 +133,7 @@ private:
         for (const Entry& entry : group.entries) {
             const std::string name = prefix + entry.key;
             if (entry.value.type != Node::Type::kMap)
-                return fault_at(entry.value.place, name, "expected a map such as {min: 0, max: 1}");
+                return error_at(entry.value.place, name, "expected a map such as {min: 0, max: 1}");
             if (const Node* inner = entry.value.find("parameters");
                 inner != nullptr && inner->type == Node::Type::kMap) {
                 TUNE_TRY_VOID(read_group(*inner, name + "."));
@@ -178,7 +178,7 @@ private:
         const Node* least = node.find("min");
         const Node* most = node.find("max");
         if (least == nullptr || most == nullptr)
-            return fault_at(entry.place, name,
+            return error_at(entry.place, name,
                             kind.empty() ? "expected value, values, or min and max"
                                          : "distribution " + in_quotes(kind) +
                                                " has no counterpart, or lacks min and max");
@@ -200,7 +200,7 @@ private:
         } else if (plain == "log_uniform_values" || plain == "inv_log_uniform_values") {
             domain.log = true;
         } else if (!plain.empty() && plain != "uniform" && plain != "int_uniform") {
-            return fault_at(of->place, name,
+            return error_at(of->place, name,
                             "distribution " + in_quotes(kind) + " has no counterpart");
         }
         return builder_.spec_of(entry.place, name, domain);

@@ -77,7 +77,7 @@ void change_json(std::string& text, const Rename& rename) {
 }
 
 void rename_parameters(OptunaStudy& study, std::vector<std::string>& notes) {
-    Names names("parameter", name_fault, notes);
+    Names names("parameter", name_error, notes);
     for (const OptunaTrial& trial : study.trials)
         for (const OptunaParam& param : trial.params) names.keep(param.name);
     for (OptunaTrial& trial : study.trials) {
@@ -94,7 +94,7 @@ void rename_parameters(OptunaStudy& study, std::vector<std::string>& notes) {
 }
 
 void rename_metrics(OptunaStudy& study, std::vector<std::string>& notes) {
-    Names names("metric", metric_name_fault, notes);
+    Names names("metric", metric_name_error, notes);
     for (auto& [key, json] : study.system_attributes) {
         if (key != kMetricNames) continue;
         change_json(json, [&names](const Json& given) {
@@ -123,7 +123,7 @@ void split_constraints(OptunaAttributes& attributes) {
 }
 
 void rename_constraints(OptunaStudy& study, std::vector<std::string>& notes) {
-    Names names("constraint", metric_name_fault, notes);
+    Names names("constraint", metric_name_error, notes);
     for (OptunaTrial& trial : study.trials) {
         split_constraints(trial.system_attributes);
         for (auto& [key, json] : trial.system_attributes)

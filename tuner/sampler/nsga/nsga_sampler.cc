@@ -101,7 +101,7 @@ std::unique_ptr<Sampler> make_nsga(const SamplerConfig& config, const SamplerCon
 
 Result<void> check_nsga3(const SamplerConfig&, const StudyShape& shape) {
     if (shape.objectives > 1) return {};
-    return fault_at({}, "sampler",
+    return error_at({}, "sampler",
                     "the sampler nsga3 spreads trials between several objectives, and this study "
                     "has one; use nsga2 or tpe");
 }

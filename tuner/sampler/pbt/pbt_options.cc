@@ -47,7 +47,7 @@ std::unique_ptr<Sampler> make_pbt(const SamplerConfig& config, const SamplerCont
 
 Result<void> check_pbt(const SamplerConfig&, const StudyShape& shape) {
     if (!shape.has_history) return {};
-    return fault_at({}, "warm_start.history",
+    return error_at({}, "warm_start.history",
                     "the sampler pbt continues checkpoints of its own trials and learns nothing "
                     "from another study's; leave history out (top is fine)");
 }

@@ -78,7 +78,7 @@ Result<void> check_tpe(const SamplerConfig& config, const StudyShape& shape) {
         std::string name;
         for (const auto& [text, preset] : preset_names())
             if (preset == options.preset) name = text;
-        return fault_at(
+        return error_at(
             {}, "sampler",
             "the preset " + name + " takes one objective and no constraints; leave it out here");
     }
@@ -86,7 +86,7 @@ Result<void> check_tpe(const SamplerConfig& config, const StudyShape& shape) {
     const bool is_plain =
         options.preset == TpePreset::kTune || options.preset == TpePreset::kOptuna5;
     if (is_each && (is_several || !is_plain))
-        return fault_at({}, "sampler.constraints",
+        return error_at({}, "sampler.constraints",
                         "one model a constraint (each) goes with one objective and no other "
                         "preset; leave constraints out here");
     return {};

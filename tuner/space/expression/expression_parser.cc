@@ -22,9 +22,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tuner/space/error_text.h"
 #include "tuner/space/expression/expression.h"
 #include "tuner/space/expression/expression_tokens.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 namespace {
@@ -134,9 +134,9 @@ public:
         tokens_ = std::move(tokens);
         TUNE_TRY(whole, choice());
         if (token().kind != Token::Kind::kEnd)
-            return fault(token(), "expected an operator, found " + found());
+            return error(token(), "expected an operator, found " + found());
         if (deepest_ > kExpressionStackMax)
-            return fault(tokens_.front(), "the expression is nested too deeply");
+            return error(tokens_.front(), "the expression is nested too deeply");
         std::vector<std::size_t>& slots = expression_.slots_;
         std::sort(slots.begin(), slots.end());
         slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
@@ -159,11 +159,11 @@ private:
                                                       : in_quotes(token().text);
     }
 
-    Error fault(std::size_t column, std::string_view message) const {
-        return expression_fault(text_, column, message);
+    Error error(std::size_t column, std::string_view message) const {
+        return expression_error(text_, column, message);
     }
-    Error fault(const Token& token, std::string_view message) const {
-        return fault(token.column, message);
+    Error error(const Token& token, std::string_view message) const {
+        return error(token.column, message);
     }
 
     /// Adds a step; `growth`: by how much it changes the stack.
@@ -178,7 +178,7 @@ private:
     template <class Rule>
     Result<Operand> nested(Rule rule) {
         if (nesting_ == kExpressionDepthMax)
-            return fault(token(), "the expression is nested more than " +
+            return error(token(), "the expression is nested more than " +
                                       std::to_string(kExpressionDepthMax) + " deep");
         ++nesting_;
         Result<Operand> read = rule();
@@ -188,17 +188,17 @@ private:
 
     Result<void> expect_truth(const Operand& operand) const {
         if (operand.type == ValueType::kTruth) return {};
-        return fault(operand.column, std::string("expected a condition such as lr > 0.1, found ") +
+        return error(operand.column, std::string("expected a condition such as lr > 0.1, found ") +
                                          type_words(operand.type));
     }
 
     Result<void> expect_number(const Operand& operand) const {
         if (is_number(operand.type)) return {};
         if (operand.bare != nullptr)
-            return fault(operand.column, in_quotes(operand.bare->name) +
+            return error(operand.column, in_quotes(operand.bare->name) +
                                              " has values that are not numbers, so there is no "
                                              "arithmetic with it");
-        return fault(operand.column,
+        return error(operand.column,
                      std::string("expected a number, found ") + type_words(operand.type));
     }
 
@@ -208,11 +208,11 @@ private:
         if (!take("if")) return first;
         TUNE_TRY(condition, disjunction());
         TUNE_TRY_VOID(expect_truth(condition));
-        if (!take("else")) return fault(token(), "expected 'else', found " + found());
+        if (!take("else")) return error(token(), "expected 'else', found " + found());
         TUNE_TRY(second, nested([this] { return choice(); }));
         const bool are_numbers = is_number(first.type) && is_number(second.type);
         if (first.type != second.type && !are_numbers)
-            return fault(second.column, std::string("expected ") + type_words(first.type) +
+            return error(second.column, std::string("expected ") + type_words(first.type) +
                                             " as before 'if', found " + type_words(second.type));
         emit({.step = Step::kSelect}, -2);
         Operand result{.type = first.type, .column = first.column};
@@ -271,7 +271,7 @@ private:
             TUNE_TRY_VOID(compare(left, right, sign));
         }
         if (at_comparison())
-            return fault(token(), "comparisons do not chain; write a < b and b < c");
+            return error(token(), "comparisons do not chain; write a < b and b < c");
         return Operand{.type = ValueType::kTruth, .column = left.column};
     }
 
@@ -285,10 +285,10 @@ private:
         } else {
             const bool are_numbers = is_number(left.type) && is_number(right.type);
             if (!are_numbers && left.type != right.type)
-                return fault(sign, std::string(type_words(left.type)) + " is compared with " +
+                return error(sign, std::string(type_words(left.type)) + " is compared with " +
                                        type_words(right.type));
             if (!are_numbers && !is_equality)
-                return fault(sign, "these values have no order; expected == or !=");
+                return error(sign, "these values have no order; expected == or !=");
         }
         const Step step = sign.is("==")   ? Step::kEqual
                           : sign.is("!=") ? Step::kNotEqual
@@ -304,12 +304,12 @@ private:
         const Parameter& parameter = *listed.bare;
         const Result<double> internal = parameter.internal(*literal.literal);
         if (is_equality || listed.type == ValueType::kWord) {
-            if (!internal) return fault(literal.column, internal.error().message);
+            if (!internal) return error(literal.column, internal.error().message);
         }
         if (listed.type != ValueType::kWord) {
             if (is_number(listed.type) && is_number(literal.type)) return {};
             if (listed.type == literal.type && is_equality) return {};
-            return fault(literal.column, std::string(type_words(listed.type)) +
+            return error(literal.column, std::string(type_words(listed.type)) +
                                              " is compared with " + type_words(literal.type));
         }
         if (is_equality) {
@@ -318,7 +318,7 @@ private:
             return {};
         }
         if (parameter.kind != Kind::kOrdinal)
-            return fault(literal.column, "the values of " + in_quotes(parameter.name) +
+            return error(literal.column, "the values of " + in_quotes(parameter.name) +
                                              " have no order; expected == or !=");
         // Values of an ordinal that are not numbers are ordered by their places.
         expression_.ops_[listed.op] = {.step = Step::kLoad,
@@ -329,7 +329,7 @@ private:
 
     Result<void> among(const Operand& left) {
         if (!take("["))
-            return fault(token(), "expected a list such as ['a', 'b'], found " + found());
+            return error(token(), "expected a list such as ['a', 'b'], found " + found());
         Expression::Op op{.step = Step::kAmong, .index = expression_.lists_.size()};
         do {
             const std::size_t column = token().column;
@@ -337,7 +337,7 @@ private:
             double value = 0;
             if (left.bare != nullptr) {
                 const Result<double> internal = left.bare->internal(literal);
-                if (!internal) return fault(column, internal.error().message);
+                if (!internal) return error(column, internal.error().message);
                 literal = left.bare->choices[static_cast<std::size_t>(*internal)];
             }
             if (left.type == ValueType::kWord) {
@@ -347,12 +347,12 @@ private:
             } else if (is_number(left.type) && literal.is_number()) {
                 value = literal.get<double>();
             } else {
-                return fault(column, std::string("expected ") + type_words(left.type));
+                return error(column, std::string("expected ") + type_words(left.type));
             }
             expression_.lists_.push_back(value);
             ++op.count;
         } while (take(","));
-        if (!take("]")) return fault(token(), "expected ',' or ']', found " + found());
+        if (!take("]")) return error(token(), "expected ',' or ']', found " + found());
         emit(op, 0);
         return {};
     }
@@ -445,7 +445,7 @@ private:
         if (!first.is("(")) return constant();
         ++at_;
         TUNE_TRY(inner, nested([this] { return choice(); }));
-        if (!take(")")) return fault(token(), "expected ')', found " + found());
+        if (!take(")")) return error(token(), "expected ')', found " + found());
         return Operand{.type = inner.type, .column = first.column, .most = inner.most};
     }
 
@@ -456,7 +456,7 @@ private:
         if (function == std::end(kFunctions)) {
             std::vector<std::string> known;
             for (const Function& one : kFunctions) known.emplace_back(one.name);
-            return fault(
+            return error(
                 name, "unknown function " + in_quotes(name.text) + known_words(name.text, known));
         }
         take("(");
@@ -479,13 +479,13 @@ private:
                 joined.most = most_of(function->step, joined, argument);
         } while (take(","));
         if (count > function->arguments_max || count < function->arguments_min)
-            return fault(name,
+            return error(name,
                          in_quotes(name.text) + " takes " +
                              (function->arguments_max == kManyArguments
                                   ? "2 or more numbers"
                                   : std::to_string(function->arguments_min) +
                                         (function->arguments_min == 1 ? " number" : " numbers")));
-        if (!take(")")) return fault(token(), "expected ',' or ')', found " + found());
+        if (!take(")")) return error(token(), "expected ',' or ')', found " + found());
         if (function->arguments_max == 1) emit({.step = function->step}, 0);
         const bool keeps_integer = function->step == Step::kAbs || function->step == Step::kMax ||
                                    function->step == Step::kMin;
@@ -500,7 +500,7 @@ private:
 
     Result<Operand> name(const Token& name) {
         Result<Variable> variable = scope_(name.text);
-        if (!variable) return fault(name, variable.error().message);
+        if (!variable) return error(name, variable.error().message);
         expression_.slots_.push_back(variable->slot);
         Operand operand{.type = variable->type, .column = name.column};
         const Parameter* parameter = variable->parameter;
@@ -559,14 +559,14 @@ private:
                                              : Json(-value.get<double>());
         }
         --at_;
-        if (!first.is("[")) return fault(first, "expected a value or a name, found " + found());
+        if (!first.is("[")) return error(first, "expected a value or a name, found " + found());
         return list();
     }
 
     Result<Json> list() {
         Json list = Json::array();
         if (++nesting_ > kExpressionDepthMax)
-            return fault(token(), "the expression is nested more than " +
+            return error(token(), "the expression is nested more than " +
                                       std::to_string(kExpressionDepthMax) + " deep");
         take("[");
         do {
@@ -574,7 +574,7 @@ private:
             list.push_back(std::move(item));
         } while (take(","));
         --nesting_;
-        if (!take("]")) return fault(token(), "expected ',' or ']', found " + found());
+        if (!take("]")) return error(token(), "expected ',' or ']', found " + found());
         return list;
     }
 

@@ -11,8 +11,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "tuner/space/error_text.h"
 #include "tuner/space/expression/expression.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 namespace {
@@ -38,7 +38,7 @@ public:
 
     Result<std::vector<Token>> read() {
         if (text_.size() > kExpressionBytesMax)
-            return fault("the expression has " + std::to_string(text_.size()) + " bytes; at most " +
+            return error("the expression has " + std::to_string(text_.size()) + " bytes; at most " +
                          std::to_string(kExpressionBytesMax) + " are supported");
         for (;;) {
             while (at_ < text_.size() && is_blank(text_[at_])) ++at_;
@@ -53,8 +53,8 @@ public:
 private:
     static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-    Error fault(std::string_view message) const {
-        return expression_fault(text_, at_ + 1, message);
+    Error error(std::string_view message) const {
+        return expression_error(text_, at_ + 1, message);
     }
 
     Result<void> read_token(Token& token) {
@@ -77,17 +77,17 @@ private:
         }
         for (const std::string_view symbol : kSymbols) {
             if (!text_.substr(at_).starts_with(symbol)) continue;
-            if (symbol == "=") return fault("a single '='; a comparison is '=='");
+            if (symbol == "=") return error("a single '='; a comparison is '=='");
             token.kind = Token::Kind::kSymbol;
             token.text = symbol;
             at_ += symbol.size();
             return {};
         }
-        if (text_.substr(at_).starts_with("&&")) return fault("'&&'; write 'and'");
-        if (text_.substr(at_).starts_with("||")) return fault("'||'; write 'or'");
-        if (c == '!') return fault("'!'; write 'not'");
-        if (c == '^') return fault("'^'; a power is '**'");
-        return fault("unexpected " + in_quotes(text_.substr(at_, 1)));
+        if (text_.substr(at_).starts_with("&&")) return error("'&&'; write 'and'");
+        if (text_.substr(at_).starts_with("||")) return error("'||'; write 'or'");
+        if (c == '!') return error("'!'; write 'not'");
+        if (c == '^') return error("'^'; a power is '**'");
+        return error("unexpected " + in_quotes(text_.substr(at_, 1)));
     }
 
     Result<void> read_text(Token& token) {
@@ -100,7 +100,7 @@ private:
             if (escapes) ++end;
             token.text += text_[end];
         }
-        if (end >= text_.size()) return fault("the quote is never closed");
+        if (end >= text_.size()) return error("the quote is never closed");
         token.kind = Token::Kind::kText;
         at_ = end + 1;
         return {};
@@ -109,10 +109,10 @@ private:
     /// {weight-decay}: any name.
     Result<void> read_braced(Token& token) {
         const std::size_t end = text_.find('}', at_);
-        if (end == std::string_view::npos) return fault("'{' is never closed; expected {name}");
+        if (end == std::string_view::npos) return error("'{' is never closed; expected {name}");
         token.kind = Token::Kind::kName;
         token.text = text_.substr(at_ + 1, end - at_ - 1);
-        if (token.text.empty()) return fault("'{}' holds no name");
+        if (token.text.empty()) return error("'{}' holds no name");
         at_ = end + 1;
         return {};
     }
@@ -122,9 +122,9 @@ private:
         const char* end = text_.data() + text_.size();
         const auto [stop, ec] = std::from_chars(begin, end, token.number);
         if (ec != std::errc() || !std::isfinite(token.number))
-            return fault("the number is too large or too small for a double");
+            return error("the number is too large or too small for a double");
         if (stop != end && starts_name(*stop))
-            return fault("expected an operator between the number and the name");
+            return error("expected an operator between the number and the name");
         token.kind = Token::Kind::kNumber;
         token.is_integer = std::all_of(begin, stop, is_digit);
         at_ += static_cast<std::size_t>(stop - begin);
@@ -138,7 +138,7 @@ private:
 
 }  // namespace
 
-Error expression_fault(std::string_view text, std::size_t column, std::string_view message) {
+Error expression_error(std::string_view text, std::size_t column, std::string_view message) {
     return Error{Code::kInvalidParameterValue, "in " + in_quotes(text) + ", column " +
                                                    std::to_string(column) + ": " +
                                                    std::string(message)};

@@ -27,7 +27,7 @@ struct Token {
 /// Ends with a kEnd token. Errors: kInvalidParameterValue, "in 'lr $', column 4: ...".
 [[nodiscard]] Result<std::vector<Token>> tokens_of(std::string_view text);
 
-[[nodiscard]] Error expression_fault(std::string_view text, std::size_t column,
+[[nodiscard]] Error expression_error(std::string_view text, std::size_t column,
                                      std::string_view message);
 
 }  // namespace tune::tuner

@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tuner/space/error_text.h"
 #include "tuner/space/expression/rules.h"
 #include "tuner/space/feasible_point.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 namespace {
@@ -25,14 +25,14 @@ Result<void> read_forbid(const Node& node, RuleTexts& texts) {
         return {};
     }
     if (node.type != Node::Type::kList)
-        return fault_at(node.place, "forbid",
+        return error_at(node.place, "forbid",
                         "expected a list of conditions such as \"opt == 'sgd' and lr > 0.05\", "
                         "found " +
                             describe(node));
     for (std::size_t i = 0; i < node.items.size(); ++i) {
         const Node& item = node.items[i];
         if (item.type != Node::Type::kString)
-            return fault_at(item.place, "forbid[" + std::to_string(i) + "]",
+            return error_at(item.place, "forbid[" + std::to_string(i) + "]",
                             "expected a condition in quotes such as \"opt == 'sgd' and lr > "
                             "0.05\", found " +
                                 describe(item));
@@ -44,14 +44,14 @@ Result<void> read_forbid(const Node& node, RuleTexts& texts) {
 Result<void> read_derive(const Node& node, RuleTexts& texts) {
     if (node.type == Node::Type::kNull) return {};
     if (node.type != Node::Type::kMap)
-        return fault_at(node.place, "derive",
+        return error_at(node.place, "derive",
                         "expected a map such as {lr_scaled: \"lr * sqrt(batch / 256)\"}, found " +
                             describe(node));
     for (const Entry& entry : node.entries) {
         const Node& value = entry.value;
         const bool is_number = value.is_number();
         if (value.type != Node::Type::kString && !is_number)
-            return fault_at(value.place.line != 0 ? value.place : entry.place,
+            return error_at(value.place.line != 0 ? value.place : entry.place,
                             "derive." + shortened(entry.key),
                             "expected an expression such as \"lr * sqrt(batch / 256)\", found " +
                                 describe(value));
@@ -61,19 +61,19 @@ Result<void> read_derive(const Node& node, RuleTexts& texts) {
 }
 
 /// Where the wrong rule stands.
-Error located(const RuleNodes& nodes, const RuleFault& fault) {
-    if (!fault.derived.empty()) {
-        const Node* value = nodes.derive == nullptr ? nullptr : nodes.derive->find(fault.derived);
-        return fault_at(value == nullptr ? Place{} : value->place,
-                        "derive." + shortened(fault.derived), fault.message);
+Error located(const RuleNodes& nodes, const RuleError& error) {
+    if (!error.derived.empty()) {
+        const Node* value = nodes.derive == nullptr ? nullptr : nodes.derive->find(error.derived);
+        return error_at(value == nullptr ? Place{} : value->place,
+                        "derive." + shortened(error.derived), error.message);
     }
-    if (!fault.forbid) {
+    if (!error.forbid) {
         const Node* rules = nodes.forbid != nullptr ? nodes.forbid : nodes.derive;
-        return fault_at(rules->place, nodes.forbid != nullptr ? "forbid" : "derive", fault.message);
+        return error_at(rules->place, nodes.forbid != nullptr ? "forbid" : "derive", error.message);
     }
     const bool is_listed = nodes.forbid->type == Node::Type::kList;
-    return fault_at(is_listed ? nodes.forbid->items[*fault.forbid].place : nodes.forbid->place,
-                    "forbid[" + std::to_string(*fault.forbid) + "]", fault.message);
+    return error_at(is_listed ? nodes.forbid->items[*error.forbid].place : nodes.forbid->place,
+                    "forbid[" + std::to_string(*error.forbid) + "]", error.message);
 }
 
 std::string nothing_allowed(Feasibility allowed, const char* what) {
@@ -93,7 +93,7 @@ Result<void> check_conditions(const Space& space, const Point& point, const Node
             const double parent = point[condition.parent];
             if (!is_active(parent) || condition.holds(parent)) continue;
             const Node* value = item.find(space[i].name);
-            return fault_at(value == nullptr ? item.place : value->place,
+            return error_at(value == nullptr ? item.place : value->place,
                             path + "." + space[i].name,
                             "it has a value although its condition on " +
                                 in_quotes(space[condition.parent].name) + " does not hold");
@@ -105,18 +105,18 @@ Result<void> check_conditions(const Space& space, const Point& point, const Node
 Result<Space> with_initial(const Space& space, const Node& node) {
     if (node.type == Node::Type::kNull) return space;
     if (node.type != Node::Type::kList)
-        return fault_at(
+        return error_at(
             node.place, "initial",
             "expected a list of points such as [{lr: 0.01, opt: sgd}], found " + describe(node));
     if (node.items.size() > kInitialPointsMax)
-        return fault_at(node.place, "initial",
+        return error_at(node.place, "initial",
                         "at most " + std::to_string(kInitialPointsMax) + " points are supported");
     std::vector<Point> points;
     for (std::size_t i = 0; i < node.items.size(); ++i) {
         const Node& item = node.items[i];
         const std::string path = "initial[" + std::to_string(i) + "]";
         if (item.type != Node::Type::kMap)
-            return fault_at(
+            return error_at(
                 item.place, path,
                 "expected a point such as {lr: 0.01, opt: sgd}, found " + describe(item));
         Point point = space.empty_point();
@@ -124,7 +124,7 @@ Result<Space> with_initial(const Space& space, const Node& node) {
             Json one = Json::object();
             one[entry.key] = to_json(entry.value);
             const Result<Point> read = space.point_from_json(one);
-            if (!read) return fault_at(entry.place, path, read.error().message);
+            if (!read) return error_at(entry.place, path, read.error().message);
             for (std::size_t j = 0; j < point.size(); ++j)
                 if (is_active((*read)[j])) point[j] = (*read)[j];
         }
@@ -140,14 +140,14 @@ Result<void> check_first_points(const Space& space, const RuleNodes& nodes) {
     if (space.rules() == nullptr) return {};
     const std::vector<Point> points = space.first_points();
     for (std::size_t i = 0; i < points.size(); ++i) {
-        const std::optional<std::string> fault = space.rules()->fault(points[i]);
-        if (!fault) continue;
+        const std::optional<std::string> error = space.rules()->error(points[i]);
+        if (!error) continue;
         if (space.initial().empty())
-            return fault_at(nodes.forbid != nullptr ? nodes.forbid->place : Place{},
+            return error_at(nodes.forbid != nullptr ? nodes.forbid->place : Place{},
                             nodes.forbid != nullptr ? "forbid" : "derive",
-                            "the 'init' values: " + *fault);
-        return fault_at(nodes.initial->items[i].place, "initial[" + std::to_string(i) + "]",
-                        *fault);
+                            "the 'init' values: " + *error);
+        return error_at(nodes.initial->items[i].place, "initial[" + std::to_string(i) + "]",
+                        *error);
     }
     return {};
 }
@@ -158,16 +158,16 @@ Result<Space> with_rules(const Space& space, const RuleNodes& nodes) {
     RuleTexts texts;
     if (nodes.forbid != nullptr) TUNE_TRY_VOID(read_forbid(*nodes.forbid, texts));
     if (nodes.derive != nullptr) TUNE_TRY_VOID(read_derive(*nodes.derive, texts));
-    RuleFault fault;
-    std::shared_ptr<const SpaceRules> rules = SpaceRules::make(space, std::move(texts), fault);
-    if (!fault.message.empty()) return located(nodes, fault);
+    RuleError error;
+    std::shared_ptr<const SpaceRules> rules = SpaceRules::make(space, std::move(texts), error);
+    if (!error.message.empty()) return located(nodes, error);
     Space whole = space.with_rules(std::move(rules));
     if (whole.rules() != nullptr) {
         const Feasibility allowed = search_feasible_point(whole, {}).answer;
         const bool has_forbid = !whole.rules()->texts().forbid.empty();
         const Node* where = has_forbid ? nodes.forbid : nodes.derive;
         if (allowed != Feasibility::kSome)
-            return fault_at(where->place, has_forbid ? "forbid" : "derive",
+            return error_at(where->place, has_forbid ? "forbid" : "derive",
                             nothing_allowed(allowed, "every point of the space"));
     }
     if (nodes.initial != nullptr) {

@@ -21,9 +21,9 @@
 #include <unordered_map>
 
 #include "base/text/number_text.h"
+#include "tuner/space/error_text.h"
 #include "tuner/space/node.h"
 #include "tuner/space/space_check.h"
-#include "tuner/space/wording.h"
 
 namespace tune::tuner {
 namespace {
@@ -34,8 +34,8 @@ Error sentence(std::string message) {
     return Error{Code::kInvalidParameterValue, std::move(message)};
 }
 
-/// Derived values such that those an expression names come before it. `fault` tells of a cycle.
-std::vector<std::size_t> order_of(const RuleTexts& texts, RuleFault& fault) {
+/// Derived values such that those an expression names come before it. `error` tells of a cycle.
+std::vector<std::size_t> order_of(const RuleTexts& texts, RuleError& error) {
     std::unordered_map<std::string, std::size_t> index;
     for (std::size_t i = 0; i < texts.derive.size(); ++i) index.emplace(texts.derive[i].first, i);
     // The order of conditions serves: a derived value depends on what it names.
@@ -50,14 +50,14 @@ std::vector<std::size_t> order_of(const RuleTexts& texts, RuleFault& fault) {
     }
     ConditionOrder order = order_parents_first(nodes);
     if (!order.cycle.empty()) {
-        fault.derived = nodes[order.cycle.front()].name;
-        fault.message = "derived values form a cycle: " + cycle_text(nodes, order.cycle);
+        error.derived = nodes[order.cycle.front()].name;
+        error.message = "derived values form a cycle: " + cycle_text(nodes, order.cycle);
     }
     return std::move(order.parents_first);
 }
 
-std::optional<std::string> derived_name_fault(const Space& space, const std::string& name) {
-    if (const auto fault = name_fault(name)) return fault;
+std::optional<std::string> derived_name_error(const Space& space, const std::string& name) {
+    if (const auto error = name_error(name)) return error;
     if (space.find(name)) return "there is a parameter " + in_quotes(name) + " already";
     for (const char* fact : {"study", "trial", "attempt", "run_id", "seed"})
         if (name == fact)
@@ -65,7 +65,7 @@ std::optional<std::string> derived_name_fault(const Space& space, const std::str
     return std::nullopt;
 }
 
-std::optional<std::string> size_fault(const RuleTexts& texts) {
+std::optional<std::string> size_error(const RuleTexts& texts) {
     std::size_t bytes = 0;
     for (const std::string& clause : texts.forbid) bytes += clause.size();
     for (const auto& [name, text] : texts.derive) bytes += text.size();
@@ -80,13 +80,13 @@ std::optional<std::string> size_fault(const RuleTexts& texts) {
 }  // namespace
 
 std::shared_ptr<const SpaceRules> SpaceRules::make(const Space& space, RuleTexts texts,
-                                                   RuleFault& fault) {
+                                                   RuleError& error) {
     if (texts.forbid.empty() && texts.derive.empty()) return nullptr;
     const auto refuse = [&](std::string message) {
-        fault.message = std::move(message);
+        error.message = std::move(message);
         return nullptr;
     };
-    if (auto wrong = size_fault(texts)) return refuse(std::move(*wrong));
+    if (auto wrong = size_error(texts)) return refuse(std::move(*wrong));
     auto rules = std::make_shared<SpaceRules>();
     rules->parameter_count_ = space.size();
     std::vector<std::string> known;
@@ -94,8 +94,8 @@ std::shared_ptr<const SpaceRules> SpaceRules::make(const Space& space, RuleTexts
     rules->names_ = known;
     std::sort(texts.derive.begin(), texts.derive.end());
     for (const auto& [name, text] : texts.derive) {
-        fault.derived = name;
-        if (auto wrong = derived_name_fault(space, name)) return refuse(std::move(*wrong));
+        error.derived = name;
+        if (auto wrong = derived_name_error(space, name)) return refuse(std::move(*wrong));
         known.push_back(name);
     }
     std::map<std::string, const Derived*, std::less<>> made;
@@ -106,12 +106,12 @@ std::shared_ptr<const SpaceRules> SpaceRules::make(const Space& space, RuleTexts
             return Variable{.slot = found->second->slot, .type = found->second->expression.type()};
         return sentence("there is no parameter " + in_quotes(name) + known_words(name, known));
     };
-    const std::vector<std::size_t> order = order_of(texts, fault);
-    if (!fault.message.empty()) return nullptr;
+    const std::vector<std::size_t> order = order_of(texts, error);
+    if (!error.message.empty()) return nullptr;
     rules->derived_.reserve(order.size());
     for (const std::size_t index : order) {
         const auto& [name, text] = texts.derive[index];
-        fault.derived = name;
+        error.derived = name;
         Result<Expression> compiled = Expression::compile(text, scope, rules->words_);
         if (!compiled) return refuse(compiled.error().message);
         Derived derived{name, std::move(*compiled), space.size() + rules->derived_.size(), {}};
@@ -119,9 +119,9 @@ std::shared_ptr<const SpaceRules> SpaceRules::make(const Space& space, RuleTexts
         rules->derived_.push_back(std::move(derived));
         made.emplace(name, &rules->derived_.back());
     }
-    fault.derived.clear();
+    error.derived.clear();
     for (std::size_t i = 0; i < texts.forbid.size(); ++i) {
-        fault.forbid = i;
+        error.forbid = i;
         Result<Expression> compiled = Expression::compile(texts.forbid[i], scope, rules->words_);
         if (!compiled) return refuse(compiled.error().message);
         if (compiled->type() != ValueType::kTruth)
@@ -130,7 +130,7 @@ std::shared_ptr<const SpaceRules> SpaceRules::make(const Space& space, RuleTexts
         std::vector<std::size_t> reads = rules->parameters_read(*compiled);
         rules->clauses_.push_back({std::move(*compiled), std::move(reads)});
     }
-    fault.forbid.reset();
+    error.forbid.reset();
     std::vector<std::size_t>& all = rules->parameters_;
     for (const Clause& clause : rules->clauses_)
         all.insert(all.end(), clause.reads.begin(), clause.reads.end());
@@ -218,22 +218,22 @@ std::size_t SpaceRules::broken_count(const Point& point) const {
     return count;
 }
 
-std::optional<std::string> SpaceRules::fault(const Point& point) const {
-    std::optional<std::string> fault;
+std::optional<std::string> SpaceRules::error(const Point& point) const {
+    std::optional<std::string> error;
     each_broken(
         point, [&](const std::vector<std::size_t>&, const Derived* derived, std::size_t clause) {
             if (derived != nullptr) {
                 const auto text =
                     std::find_if(texts_.derive.begin(), texts_.derive.end(),
                                  [&](const auto& one) { return one.first == derived->name; });
-                fault = "the derived value " + in_quotes(derived->name) + " = " +
+                error = "the derived value " + in_quotes(derived->name) + " = " +
                         in_quotes(text->second) + " is not a finite number here";
             } else {
-                fault = "this combination is forbidden: " + shortened(texts_.forbid[clause]);
+                error = "this combination is forbidden: " + shortened(texts_.forbid[clause]);
             }
             return false;
         });
-    return fault;
+    return error;
 }
 
 Json SpaceRules::external(const Derived& derived, double value) const {
@@ -281,7 +281,7 @@ Result<void> SpaceRules::check_derived(const Point& point, const Json& params) c
                                   std::abs(given->get<double>() - value) <= 1e-9 * std::abs(value);
             if (is_close || is == *given) continue;
         }
-        return fault_at({}, "params." + derived.name,
+        return error_at({}, "params." + derived.name,
                         "it is derived from other values, which do not make it " +
                             shortened(to_text(*given)) + "; leave it out");
     }

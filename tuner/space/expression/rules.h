@@ -32,7 +32,7 @@ struct RuleTexts {
 };
 
 /// Which rule is wrong: forbid[index] or derive's entry of this name.
-struct RuleFault {
+struct RuleError {
     std::optional<std::size_t> forbid;
     std::string derived;
     std::string message;
@@ -41,10 +41,10 @@ struct RuleFault {
 /// Immutable. Threads: share it freely.
 class SpaceRules {
 public:
-    /// Null (and no fault) for no rules. Does not look for an allowed point: find_feasible_point
+    /// Null (and no error) for no rules. Does not look for an allowed point: find_feasible_point
     /// does.
     [[nodiscard]] static std::shared_ptr<const SpaceRules> make(const Space& space, RuleTexts texts,
-                                                                RuleFault& fault);
+                                                                RuleError& error);
 
     [[nodiscard]] const RuleTexts& texts() const { return texts_; }
 
@@ -60,7 +60,7 @@ public:
     [[nodiscard]] std::size_t broken_count(const Point& point) const;
 
     /// The sentence about the first broken rule.
-    [[nodiscard]] std::optional<std::string> fault(const Point& point) const;
+    [[nodiscard]] std::optional<std::string> error(const Point& point) const;
 
     /// Adds {"name": value} of the derived values that exist in this point.
     void add_derived(const Point& point, Json& values) const;

@@ -29,8 +29,8 @@ std::optional<TokenParts> read_token(std::string_view token) {
     if (secret == 0 || attempt == std::string_view::npos) return std::nullopt;
     TokenParts parts{.run_id = std::string(token.substr(0, attempt))};
     const char* const end = token.data() + secret;
-    const auto [at, fault] = std::from_chars(token.data() + attempt + 1, end, parts.attempt);
-    if (fault != std::errc() || at != end) return std::nullopt;
+    const auto [at, error] = std::from_chars(token.data() + attempt + 1, end, parts.attempt);
+    if (error != std::errc() || at != end) return std::nullopt;
     return parts;
 }
 

@@ -79,8 +79,8 @@ Result<void> compare_objectives(const StudyConfig& from, StudyConfig& to) {
                                                            std::string(goal_name(theirs.goal)) +
                                                            ", and '" + ours.name + "' is not"};
         if (theirs.name != ours.name)
-            to.warm_start->said.push_back("its metric is '" + theirs.name + "', not '" + ours.name +
-                                          "'");
+            to.warm_start->notes.push_back("its metric is '" + theirs.name + "', not '" +
+                                           ours.name + "'");
     }
     return {};
 }
@@ -365,7 +365,7 @@ Result<void> Studies::Impl::fill_warm_start(StudyConfig& config) const {
     }
     rank_earlier(warm_start, config);
     for (std::string& sentence : plan_warm_start(config).notes)
-        warm_start.said.push_back(std::move(sentence));
+        warm_start.notes.push_back(std::move(sentence));
     return {};
 }
 

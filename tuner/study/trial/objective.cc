@@ -6,9 +6,9 @@
 namespace tune::tuner {
 
 Objective::Objective(const MetricConfig& metric)
-    : take_(metric.take),
+    : aggregation_(metric.aggregation),
       goal_(metric.goal),
-      kept_max_(metric.take == Take::kMeanLast
+      kept_max_(metric.aggregation == Aggregation::kMeanLast
                     ? static_cast<std::size_t>(std::max(metric.take_count, 1))
                     : 1) {}
 
@@ -26,10 +26,10 @@ void Objective::add(const Row& row) {
 
 std::optional<double> Objective::value() const {
     if (kept_.empty()) return std::nullopt;
-    switch (take_) {
-        case Take::kBest: return best_;
-        case Take::kLast: return kept_.back().value;
-        case Take::kMeanLast: break;
+    switch (aggregation_) {
+        case Aggregation::kBest: return best_;
+        case Aggregation::kLast: return kept_.back().value;
+        case Aggregation::kMeanLast: break;
     }
     double sum = 0;
     for (const Row& row : kept_) sum += row.value;

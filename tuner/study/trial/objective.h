@@ -33,7 +33,7 @@ public:
     [[nodiscard]] std::optional<Row> last() const;
 
 private:
-    Take take_;
+    Aggregation aggregation_;
     Goal goal_;
     std::size_t kept_max_;
     std::vector<Row> kept_;  // the last rows, oldest first, at most kept_max_

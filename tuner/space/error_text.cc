@@ -1,4 +1,4 @@
-#include "tuner/space/wording.h"
+#include "tuner/space/error_text.h"
 
 #include <algorithm>
 #include <cctype>
