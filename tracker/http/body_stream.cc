@@ -9,8 +9,8 @@
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <cstdio>
-#include <limits>
 
+#include "tracker/http/session/session_limits.h"
 #include "tracker/http/until_end.h"
 
 namespace tune::tracker {
@@ -19,10 +19,9 @@ namespace {
 using boost::asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
 /// How long the client may take to close after the end; closing first, with something of its
 /// unread, would reset the connection and could destroy the body's end on its way.
-constexpr int kLinger_ms = 2000;
+constexpr int kCloseWait_ms = 2000;
 
 class BodyStream final : public Connection, public std::enable_shared_from_this<BodyStream> {
 public:
@@ -106,7 +105,7 @@ private:
         source_.reset();
         error_code ignored;
         socket_.shutdown(tcp::socket::shutdown_send, ignored);
-        deadline_ms_ = Worker::now_ms() + kLinger_ms;
+        deadline_ms_ = Worker::now_ms() + kCloseWait_ms;
         close_at_end(shared_from_this(), socket_, dropped_);
     }
 

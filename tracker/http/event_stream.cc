@@ -5,8 +5,8 @@
 #include "tracker/http/event_stream.h"
 
 #include <boost/asio/buffer.hpp>
-#include <limits>
 
+#include "tracker/http/session/session_limits.h"
 #include "tracker/http/until_end.h"
 
 namespace tune::tracker {
@@ -14,8 +14,6 @@ namespace {
 
 using boost::asio::ip::tcp;
 using boost::system::error_code;
-
-constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
 
 class EventStream final : public Connection, public std::enable_shared_from_this<EventStream> {
 public:

@@ -13,8 +13,6 @@
 namespace tune::tuner {
 namespace {
 
-constexpr double kNumberMax = std::numeric_limits<double>::max();
-
 /// What is counted: `of` or `metric`, of which one is given.
 Result<void> read_counted(const Fields& fields, CostBudget& cost) {
     const Node* of = fields.find("of");

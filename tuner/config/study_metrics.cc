@@ -169,7 +169,7 @@ std::string item_path(const char* key, std::size_t index) {
     return std::string(key) + "[" + std::to_string(index) + "]";
 }
 
-Error bad(std::string_view path, const std::string& message) {
+Error invalid_metric(std::string_view path, const std::string& message) {
     return error_at({}, path, message);
 }
 
@@ -265,36 +265,39 @@ double violation_of(const std::vector<ConstraintConfig>& constraints,
 Result<void> check_metrics(const StudyConfig& config) {
     const std::size_t objectives = 1 + config.more_metrics.size();
     if (objectives > 1 && !config.pruner.is_none())
-        return bad("pruner",
-                   "a pruner compares trials by one value, and this study has " +
-                       std::to_string(objectives) +
-                       " objectives; leave the pruner out (pruner: none), or make one objective a "
-                       "constraint");
+        return invalid_metric(
+            "pruner",
+            "a pruner compares trials by one value, and this study has " +
+                std::to_string(objectives) +
+                " objectives; leave the pruner out (pruner: none), or make one objective a "
+                "constraint");
     const std::size_t targets = config.budget.target.size();
     if (targets != 0 && targets != objectives)
-        return bad("budget", "target has " + std::to_string(targets) +
-                                 (targets == 1 ? " number" : " numbers") + " and this study " +
-                                 std::to_string(objectives) +
-                                 (objectives == 1 ? " objective" : " objectives") +
-                                 "; give one number for each");
+        return invalid_metric("budget", "target has " + std::to_string(targets) +
+                                            (targets == 1 ? " number" : " numbers") +
+                                            " and this study " + std::to_string(objectives) +
+                                            (objectives == 1 ? " objective" : " objectives") +
+                                            "; give one number for each");
     if (config.warm_start && config.warm_start->history > 0 && !config.constraints.empty())
-        return bad("warm_start",
-                   "earlier trials say nothing of this study's constraints, so they are no history "
-                   "for its sampler; leave history out, their best points can be its first trials");
+        return invalid_metric(
+            "warm_start",
+            "earlier trials say nothing of this study's constraints, so they are no history "
+            "for its sampler; leave history out, their best points can be its first trials");
     if (config.warm_start)
         for (const EarlierTrial& trial : config.warm_start->trials)
             if (1 + trial.more_values.size() != objectives)
-                return bad("warm_start", "an earlier trial has " +
-                                             std::to_string(1 + trial.more_values.size()) +
-                                             " values and this study " +
-                                             std::to_string(objectives) + " objectives");
+                return invalid_metric(
+                    "warm_start",
+                    "an earlier trial has " + std::to_string(1 + trial.more_values.size()) +
+                        " values and this study " + std::to_string(objectives) + " objectives");
     const StudyShape shape{.objectives = objectives,
                            .has_constraints = !config.constraints.empty(),
                            .has_history = config.warm_start && config.warm_start->history > 0};
     const SamplerKind& kind = config.sampler.kind();
     if (kind.check_study != nullptr) TUNE_TRY_VOID(kind.check_study(config.sampler, shape));
     if (!kind.takes_more && (shape.objectives > 1 || shape.has_constraints))
-        return bad("sampler", "the sampler " + std::string(kind.name) +
+        return invalid_metric("sampler",
+                              "the sampler " + std::string(kind.name) +
                                   " takes one objective and no constraints; use auto, tpe, nsga2 "
                                   "or nsga3 here");
     return {};
@@ -342,15 +345,15 @@ Result<void> parse_metrics_flag(std::string_view text, StudyConfig& config) {
         TUNE_TRY_VOID(parse_metric_flag(text.substr(0, comma), metric));
         for (const MetricConfig& other : metrics)
             if (other.name == metric.name)
-                return bad("metric",
-                           "the metric " + in_quotes(metric.name) + " is an objective twice");
+                return invalid_metric(
+                    "metric", "the metric " + in_quotes(metric.name) + " is an objective twice");
         metrics.push_back(std::move(metric));
         if (comma == std::string_view::npos) break;
         text.remove_prefix(comma + 1);
     }
     if (metrics.size() > kObjectivesMax)
-        return bad("metric",
-                   "at most " + std::to_string(kObjectivesMax) + " objectives are supported");
+        return invalid_metric(
+            "metric", "at most " + std::to_string(kObjectivesMax) + " objectives are supported");
     config.metric = std::move(metrics.front());
     config.more_metrics.assign(std::make_move_iterator(metrics.begin() + 1),
                                std::make_move_iterator(metrics.end()));

@@ -9,7 +9,6 @@
 namespace tune::tuner {
 namespace {
 
-constexpr double kNumberMax = std::numeric_limits<double>::max();
 constexpr std::size_t kParamsBytesMax = 4u << 20;
 constexpr std::size_t kStudyNameBytesMax = 200;
 

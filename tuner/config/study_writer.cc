@@ -10,7 +10,7 @@
 namespace tune::tuner {
 namespace {
 
-Error bad(std::string_view path, std::string_view message) {
+Error invalid_study(std::string_view path, std::string_view message) {
     return error_at({}, path, message);
 }
 
@@ -24,27 +24,29 @@ Json to_json(const StudyConfig& config) {
 
 Result<void> check_study(const StudyConfig& config, bool needs_command) {
     if (config.metric.name.empty())
-        return bad("metric",
-                   "no metric is named; give -m val_loss:min, or metric: {name: val_loss, "
-                   "goal: min} in the study file");
+        return invalid_study(
+            "metric",
+            "no metric is named; give -m val_loss:min, or metric: {name: val_loss, "
+            "goal: min} in the study file");
     if (config.space.size() == 0)
-        return bad("space",
-                   "there is nothing to tune; give at least one parameter, such as "
-                   "lr=1e-5..1e-1:log");
+        return invalid_study("space",
+                             "there is nothing to tune; give at least one parameter, such as "
+                             "lr=1e-5..1e-1:log");
     if (needs_command && config.command.empty())
-        return bad("command",
-                   "there is no command to run; give it after --, such as "
-                   "-- python train.py {args}");
+        return invalid_study("command",
+                             "there is no command to run; give it after --, such as "
+                             "-- python train.py {args}");
     TUNE_TRY_VOID(check_metrics(config));
     TUNE_TRY_VOID(check_command(config.command, config.space));
     if (config.budget.trials && (*config.budget.trials == 0 || *config.budget.trials > kTrialsMax))
-        return bad("budget.trials", "expected 1 to " + std::to_string(kTrialsMax) + " trials");
+        return invalid_study("budget.trials",
+                             "expected 1 to " + std::to_string(kTrialsMax) + " trials");
     if (config.budget.parallel && *config.budget.parallel < 1)
-        return bad("budget.parallel", "expected at least 1");
+        return invalid_study("budget.parallel", "expected at least 1");
     if (config.budget.gpus_per_trial < 0 || config.budget.cpus_per_trial < 0)
-        return bad("budget", "expected gpus_per_trial >= 0 and cpus_per_trial >= 0");
+        return invalid_study("budget", "expected gpus_per_trial >= 0 and cpus_per_trial >= 0");
     if (config.sampler.seed && *config.sampler.seed > kSeedMax)
-        return bad("sampler.seed", "expected a seed of at most 2^53 - 1");
+        return invalid_study("sampler.seed", "expected a seed of at most 2^53 - 1");
     return {};
 }
 

@@ -17,8 +17,6 @@ struct Unit {
 constexpr std::array<Unit, 5> kUnits = {
     Unit{"d", 86'400'000}, {"h", 3'600'000}, {"m", 60'000}, {"s", 1'000}, {"ms", 1}};
 
-constexpr double kDurationMax_ms = 3650.0 * 86'400'000.0;
-
 Error bad_duration(std::string_view text) {
     return invalid_parameter("expected a duration such as 90s, 1h30m, 250ms or 2d, found " +
                              in_quotes(text));
@@ -50,7 +48,8 @@ Result<std::int64_t> parse_duration_ms(std::string_view text) {
         total_ms += amount * unit_ms;
         at = unit_end;
     }
-    if (total_ms > kDurationMax_ms) return invalid_parameter("a duration is at most 3650 days");
+    if (total_ms > static_cast<double>(kDurationMax_ms))
+        return invalid_parameter("a duration is at most 3650 days");
     return static_cast<std::int64_t>(std::llround(total_ms));
 }
 

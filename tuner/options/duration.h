@@ -9,6 +9,8 @@
 
 namespace tune::tuner {
 
+inline constexpr std::int64_t kDurationMax_ms = std::int64_t{3650} * 24 * 3600 * 1000;
+
 /// "90", "90s", "1h30m", "250ms", "2d" in milliseconds; a bare number is seconds.
 [[nodiscard]] Result<std::int64_t> parse_duration_ms(std::string_view text);
 

@@ -9,12 +9,6 @@
 #include "tuner/space/space_reader.h"
 
 namespace tune::tuner {
-namespace {
-
-constexpr std::int64_t kDurationMax_ms = std::int64_t{3650} * 24 * 3600 * 1000;
-
-}  // namespace
-
 Result<std::int64_t> duration_of(const Node& node, std::string_view path) {
     std::int64_t duration_ms = 0;
     if (node.is_number()) {

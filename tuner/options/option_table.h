@@ -17,6 +17,7 @@
 #include <any>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,6 +40,8 @@ using OrderedJson = nlohmann::ordered_json;
 
 /// A step of a trial, as far as JSON's readers keep integers.
 inline constexpr std::int64_t kStepMax = std::int64_t{1} << 53;
+/// Of values that may be any number.
+inline constexpr double kNumberMax = std::numeric_limits<double>::max();
 /// Of trials and the like.
 inline constexpr int kCountMax = 1'000'000;
 

@@ -12,7 +12,7 @@ constexpr std::size_t kDatasetExperimentsMax = 20;
 /// On a trial's run: the experiment that its script asked for in place of the study's.
 constexpr const char* kRequestedExperimentTag = "tune.requested_experiment";
 
-Result<Command> parse_create(const Request& request) {
+Result<Command> parse_create_experiment(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     CreateExperiment command;
     TUNE_TRY(name, message.required_text("name"));
@@ -32,7 +32,7 @@ std::string render_created(const Outcome& outcome) {
     return out.take();
 }
 
-Result<Command> parse_update(const Request& request) {
+Result<Command> parse_update_experiment(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(id, message.experiment_id());
     TUNE_TRY(name, message.required_text("new_name"));
@@ -46,7 +46,7 @@ Result<Command> parse_id(const Request& request) {
     return Command(CommandOfId{id});
 }
 
-Result<Command> parse_set_tag(const Request& request) {
+Result<Command> parse_set_experiment_tag(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(id, message.experiment_id());
     TUNE_TRY(key, message.required_text("key"));
@@ -54,7 +54,7 @@ Result<Command> parse_set_tag(const Request& request) {
     return Command(SetExperimentTag{id, {std::move(key), std::move(value)}});
 }
 
-Result<Command> parse_delete_tag(const Request& request) {
+Result<Command> parse_delete_experiment_tag(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(id, message.experiment_id());
     TUNE_TRY(key, message.required_text("key"));
@@ -103,7 +103,7 @@ Result<std::string> create_within_trial(Store& store, const Request& request,
 }
 
 Handler create_handler(Store& store) {
-    return [&store, create = write_handler(store, parse_create, render_created)](
+    return [&store, create = write_handler(store, parse_create_experiment, render_created)](
                const std::shared_ptr<Request>& request, const Responder& respond) {
         const AttemptPrincipal* const attempt = current_attempt(request->principal);
         if (attempt == nullptr) return create(request, respond);
@@ -114,7 +114,7 @@ Handler create_handler(Store& store) {
     };
 }
 
-Result<std::string> search(const Store& store, const Request& request) {
+Result<std::string> search_experiments(const Store& store, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     SearchExperiments query;
     TUNE_TRY(view_type, message.view_type("view_type"));
@@ -172,22 +172,22 @@ void add_experiment_routes(Router& router, Store& store) {
     add(Method::kPost, "create", "Create an experiment: name!, artifact_location, tags",
         create_handler(store));
     add(Method::kPost, "update", "Rename: experiment_id!, new_name!",
-        write_handler(store, parse_update));
+        write_handler(store, parse_update_experiment));
     add(Method::kPost, "delete", "Delete with all its runs: experiment_id!",
         write_handler(store, parse_id<DeleteExperiment>));
     add(Method::kPost, "restore", "Restore with all its runs: experiment_id!",
         write_handler(store, parse_id<RestoreExperiment>));
     add(Method::kPost, "set-experiment-tag", "experiment_id!, key!, value",
-        write_handler(store, parse_set_tag));
+        write_handler(store, parse_set_experiment_tag));
     add(Method::kPost, "delete-experiment-tag", "experiment_id!, key!",
-        write_handler(store, parse_delete_tag));
+        write_handler(store, parse_delete_experiment_tag));
     add(Method::kGet, "get", "experiment_id!", read_handler(store, with(store, get_experiment)));
     add(Method::kGet, "get-by-name", "experiment_name!",
         read_handler(store, with(store, get_by_name)));
     add(Method::kGet, "search", "max_results!, filter, order_by, view_type, page_token",
-        read_handler(store, with(store, search)));
+        read_handler(store, with(store, search_experiments)));
     add_search("search", "max_results!, filter, order_by, view_type, page_token",
-               read_handler(store, with(store, search)));
+               read_handler(store, with(store, search_experiments)));
     add_search("search-datasets", "experiment_ids! (at most 20)",
                read_handler(store, with(store, search_datasets)));
 }

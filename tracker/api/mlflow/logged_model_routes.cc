@@ -10,11 +10,11 @@ namespace {
 
 constexpr const char* kSeeDocs = " See the API docs for more information about request parameters.";
 
-std::string render_model(const Outcome& outcome) {
+std::string render_logged_model(const Outcome& outcome) {
     return object_response("model", std::get<LoggedModel>(outcome), write_logged_model);
 }
 
-Result<Command> parse_create(const Request& request) {
+Result<Command> parse_create_logged_model(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     CreateLoggedModel command;
     TUNE_TRY(experiment_id, message.experiment_id());
@@ -67,16 +67,16 @@ Result<Command> parse_log_params(const Request& request) {
     return Command(LogLoggedModelParams{std::move(model_id), std::move(params)});
 }
 
-Result<Command> parse_delete_tag(const Request& request) {
+Result<Command> parse_delete_logged_model_tag(const Request& request) {
     return Command(
         DeleteLoggedModelTag{request.parameter("model_id"), request.parameter("tag_key")});
 }
 
-Result<Command> parse_delete(const Request& request) {
+Result<Command> parse_delete_logged_model(const Request& request) {
     return Command(DeleteLoggedModel{request.parameter("model_id")});
 }
 
-Result<std::string> get_model(const Store& store, const Request& request) {
+Result<std::string> get_logged_model(const Store& store, const Request& request) {
     TUNE_TRY(model, store.get_logged_model(request.parameter("model_id")));
     return object_response("model", model, write_logged_model);
 }
@@ -95,7 +95,7 @@ Result<std::vector<LoggedModelOrder>> read_order(const Message& message) {
     return order;
 }
 
-Result<std::string> search(const Store& store, const Request& request) {
+Result<std::string> search_logged_models(const Store& store, const Request& request) {
     constexpr std::int64_t kUnsetOnTheWire = 50;
     TUNE_TRY(message, Message::read(request));
     SearchLoggedModels query;
@@ -137,24 +137,25 @@ void add_logged_model_routes(Router& router, Store& store) {
                            std::move(handler)});
     };
     add(Method::kPost, "", "experiment_id!, name, model_type, source_run_id, params, tags",
-        write_handler(store, parse_create, render_model));
-    router.add_api(2,
-                   {.method = Method::kPost,
-                    .pattern = "/mlflow/logged-models/search",
-                    .body = Body::kJson,
-                    .summary = "experiment_ids!, filter, datasets, max_results, order_by",
-                    .handler = read_handler(
-                        store, [&store](const Request& request) { return search(store, request); }),
-                    .only_reads = true});
+        write_handler(store, parse_create_logged_model, render_logged_model));
+    router.add_api(2, {.method = Method::kPost,
+                       .pattern = "/mlflow/logged-models/search",
+                       .body = Body::kJson,
+                       .summary = "experiment_ids!, filter, datasets, max_results, order_by",
+                       .handler = read_handler(store,
+                                               [&store](const Request& request) {
+                                                   return search_logged_models(store, request);
+                                               }),
+                       .only_reads = true});
     add(Method::kGet, "/{model_id}", "One logged model",
-        read_handler(store,
-                     [&store](const Request& request) { return get_model(store, request); }));
+        read_handler(
+            store, [&store](const Request& request) { return get_logged_model(store, request); }));
     add(Method::kPatch, "/{model_id}", "Finalize: status!",
-        write_handler(store, parse_finalize, render_model));
-    add(Method::kDelete, "/{model_id}", "Delete", write_handler(store, parse_delete));
+        write_handler(store, parse_finalize, render_logged_model));
+    add(Method::kDelete, "/{model_id}", "Delete", write_handler(store, parse_delete_logged_model));
     add(Method::kPatch, "/{model_id}/tags", "tags", write_handler(store, parse_set_tags));
     add(Method::kDelete, "/{model_id}/tags/{tag_key...}", "Delete one tag",
-        write_handler(store, parse_delete_tag));
+        write_handler(store, parse_delete_logged_model_tag));
     add(Method::kPost, "/{model_id}/params", "params", write_handler(store, parse_log_params));
 }
 

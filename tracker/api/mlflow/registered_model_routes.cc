@@ -11,12 +11,12 @@ namespace {
 
 constexpr std::int64_t kResultsDefault = 100;
 
-std::string render_model(const Outcome& outcome) {
+std::string render_registered_model(const Outcome& outcome) {
     return object_response("registered_model", std::get<RegisteredModel>(outcome),
                            write_registered_model);
 }
 
-Result<Command> parse_create(const Request& request) {
+Result<Command> parse_create_registered_model(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(name, message.required_text("name"));
     TUNE_TRY(tags, registry_tags(message));
@@ -32,27 +32,27 @@ Result<Command> parse_rename(const Request& request) {
     return Command(RegistryCommand(RenameRegisteredModel{std::move(name), std::move(new_name)}));
 }
 
-Result<Command> parse_update(const Request& request) {
+Result<Command> parse_update_registered_model(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(name, message.required_text("name"));
     TUNE_TRY(description, message.text("description"));
     return Command(RegistryCommand(UpdateRegisteredModel{std::move(name), std::move(description)}));
 }
 
-Result<Command> parse_delete(const Request& request) {
+Result<Command> parse_delete_registered_model(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(name, message.required_text("name"));
     return Command(RegistryCommand(DeleteRegisteredModel{std::move(name)}));
 }
 
-Result<Command> parse_set_tag(const Request& request) {
+Result<Command> parse_set_registered_model_tag(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(name, message.required_text("name"));
     TUNE_TRY(tag, registry_tag(message));
     return Command(RegistryCommand(SetRegisteredModelTag{std::move(name), std::move(tag)}));
 }
 
-Result<Command> parse_delete_tag(const Request& request) {
+Result<Command> parse_delete_registered_model_tag(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(name, message.required_text("name"));
     TUNE_TRY(key, message.required_text("key"));
@@ -75,7 +75,7 @@ Result<Command> parse_delete_alias(const Request& request) {
     return Command(RegistryCommand(DeleteRegisteredModelAlias{std::move(name), std::move(alias)}));
 }
 
-Result<std::string> get_model(const Store& store, const Request& request) {
+Result<std::string> get_registered_model(const Store& store, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(name, message.required_text("name"));
     TUNE_TRY(model, get_registered_model(store, name));
@@ -98,7 +98,7 @@ Result<std::string> latest_versions(const Store& store, const Request& request) 
     return model_versions_response(versions, "");
 }
 
-Result<std::string> search(const Store& store, const Request& request) {
+Result<std::string> search_registered_models(const Store& store, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     SearchRegisteredModels query;
     TUNE_TRY(filter, message.text("filter"));
@@ -117,16 +117,20 @@ Result<std::string> search(const Store& store, const Request& request) {
 
 void add_registered_model_routes(Router& router, Store& store) {
     const RegistryRoutes routes(router, store, "registered-models");
-    routes.write(Method::kPost, "create", "name!, tags, description", parse_create, render_model);
-    routes.write(Method::kPost, "rename", "name!, new_name!", parse_rename, render_model);
-    routes.write(Method::kPatch, "update", "name!, description", parse_update, render_model);
-    routes.write(Method::kDelete, "delete", "name!", parse_delete);
-    routes.read(Method::kGet, "get", "name!", get_model);
-    routes.read(Method::kGet, "search", "filter, max_results, order_by, page_token", search);
+    routes.write(Method::kPost, "create", "name!, tags, description", parse_create_registered_model,
+                 render_registered_model);
+    routes.write(Method::kPost, "rename", "name!, new_name!", parse_rename,
+                 render_registered_model);
+    routes.write(Method::kPatch, "update", "name!, description", parse_update_registered_model,
+                 render_registered_model);
+    routes.write(Method::kDelete, "delete", "name!", parse_delete_registered_model);
+    routes.read(Method::kGet, "get", "name!", get_registered_model);
+    routes.read(Method::kGet, "search", "filter, max_results, order_by, page_token",
+                search_registered_models);
     routes.read(Method::kPost, "get-latest-versions", "name!, stages", latest_versions);
     routes.read(Method::kGet, "get-latest-versions", "name!, stages", latest_versions);
-    routes.write(Method::kPost, "set-tag", "name!, key!, value", parse_set_tag);
-    routes.write(Method::kDelete, "delete-tag", "name!, key!", parse_delete_tag);
+    routes.write(Method::kPost, "set-tag", "name!, key!, value", parse_set_registered_model_tag);
+    routes.write(Method::kDelete, "delete-tag", "name!, key!", parse_delete_registered_model_tag);
     routes.write(Method::kPost, "alias", "name!, alias!, version!", parse_set_alias);
     routes.write(Method::kDelete, "alias", "name!, alias!", parse_delete_alias);
     routes.read(Method::kGet, "alias", "name!, alias!", get_by_alias);

@@ -96,7 +96,7 @@ private:
     const std::byte* end_;
 };
 
-Error damaged() {
+Error damaged_block() {
     return {Code::kDataLoss, "A block of metric history in the database is damaged."};
 }
 
@@ -179,16 +179,16 @@ void append_points(std::string& encoded, const Point& last, std::span<const Poin
 
 Result<void> decode_points(std::span<const std::byte> encoded, std::size_t count,
                            std::vector<Point>& points) {
-    if (encoded.size() > kBlockBytesMax || count > kBlockBytesMax) return damaged();
+    if (encoded.size() > kBlockBytesMax || count > kBlockBytesMax) return damaged_block();
     Reader reader(encoded);
     const std::size_t first = points.size();
     points.resize(first + count);
     Point point;
     for (std::size_t i = 0; i < count; ++i) {
-        if (!reader.read_point(point)) return damaged();
+        if (!reader.read_point(point)) return damaged_block();
         points[first + i] = point;
     }
-    if (!reader.is_at_end()) return damaged();
+    if (!reader.is_at_end()) return damaged_block();
     return {};
 }
 

@@ -144,7 +144,7 @@ struct After {
     std::string run_id;
 };
 
-Error damaged() {
+Error damaged_token() {
     return {Code::kInvalidParameterValue, "Invalid page token, it was damaged"};
 }
 
@@ -163,13 +163,13 @@ Result<After> read_after(const ColumnSearch& search, std::uint64_t fingerprint) 
     for (std::size_t i = 0; i < key_count; ++i) {
         const auto* kind = std::get_if<std::int64_t>(&token[2 * i]);
         const auto* value = std::get_if<double>(&token[2 * i + 1]);
-        if (kind == nullptr || *kind < kRankMin || *kind > kRankMax) return damaged();
-        if (*kind == kRankMin && value == nullptr) return damaged();
+        if (kind == nullptr || *kind < kRankMin || *kind > kRankMax) return damaged_token();
+        if (*kind == kRankMin && value == nullptr) return damaged_token();
         after.values.push_back(value_of(static_cast<ValueRank>(*kind), value));
     }
     const auto* start = std::get_if<std::int64_t>(&token[2 * key_count]);
     const auto* run_id = std::get_if<std::string>(&token[2 * key_count + 1]);
-    if (start == nullptr || run_id == nullptr) return damaged();
+    if (start == nullptr || run_id == nullptr) return damaged_token();
     after.start_time_ms = *start;
     after.run_id = *run_id;
     return after;

@@ -43,7 +43,7 @@ Result<std::optional<Experiment>> read_one(sqlite::Connection& connection,
     return std::optional<Experiment>(std::move(experiment));
 }
 
-std::string attribute(std::string_view key) {
+std::string experiment_attribute(std::string_view key) {
     if (key == "creation_time") return "e.creation_time_ms";
     if (key == "last_update_time") return "e.last_update_time_ms";
     if (key == "experiment_id") return "e.experiment_id";
@@ -52,7 +52,7 @@ std::string attribute(std::string_view key) {
 
 search::SqlSchema experiment_schema() {
     search::SqlSchema schema;
-    schema.attribute = &attribute;
+    schema.attribute = &experiment_attribute;
     schema.tag.table = "experiment_tags";
     schema.tag.on = [](const std::string& alias, const std::string& key) {
         return alias + ".experiment_id = e.experiment_id AND " + alias + ".key = " + key;
@@ -64,12 +64,13 @@ search::SqlSchema experiment_schema() {
 std::vector<search::SortColumn> sort_columns(const std::vector<search::OrderKey>& keys) {
     std::vector<search::SortColumn> columns;
     for (const search::OrderKey& key : keys)
-        columns.push_back({attribute(key.key), false, key.is_ascending, false});
-    search::append_tie_breakers(search::Subject::kExperiments, keys, &attribute, columns);
+        columns.push_back({experiment_attribute(key.key), false, key.is_ascending, false});
+    search::append_tie_breakers(search::Subject::kExperiments, keys, &experiment_attribute,
+                                columns);
     return columns;
 }
 
-std::string life_condition(ViewType view) {
+std::string experiment_life_condition(ViewType view) {
     if (view == ViewType::kAll) return "1";
     return view == ViewType::kActiveOnly ? "e.life = 0" : "e.life = 1";
 }
@@ -115,7 +116,7 @@ Result<Page<Experiment>> search_experiments(sqlite::Connection& connection,
     page_query.row = "e.experiment_id";
     page_query.from = "experiments e";
     page_query.columns = sort_columns(keys);
-    page_query.where = life_condition(query.view_type) + " AND " +
+    page_query.where = experiment_life_condition(query.view_type) + " AND " +
                        search::compile_filter(experiment_schema(), filter, binder);
     TUNE_TRY(rows, fetch_page(connection, page_query, std::move(binder), canonical(query),
                               query.page_token, query.max_results));

@@ -50,7 +50,7 @@ Result<void> load_metrics(sqlite::Connection& connection, std::int64_t model_row
     }
 }
 
-std::string attribute(std::string_view key) {
+std::string logged_model_attribute(std::string_view key) {
     if (key == "creation_time") return "m.creation_time_ms";
     if (key == "last_updated_time") return "m.last_updated_time_ms";
     if (key == "model_id") return "m.model_id";
@@ -85,7 +85,7 @@ search::Facet keyed_facet(const char* table, const std::string& condition) {
 
 search::SqlSchema model_schema(const std::string& datasets) {
     search::SqlSchema schema;
-    schema.attribute = &attribute;
+    schema.attribute = &logged_model_attribute;
     schema.metric = keyed_facet("logged_model_metrics", datasets);
     schema.param = keyed_facet("logged_model_params", "");
     schema.tag = keyed_facet("logged_model_tags", "");
@@ -130,13 +130,15 @@ Result<std::vector<search::SortColumn>> sort_columns(const std::vector<LoggedMod
         const search::Attribute* known = search::find_attribute(attributes, name);
         if (known == nullptr)
             return invalid_parameter("Invalid order by field name: " + order.field_name);
-        columns.push_back({attribute(known->canonical), false, order.is_ascending, false});
+        columns.push_back(
+            {logged_model_attribute(known->canonical), false, order.is_ascending, false});
         sorted_by.push_back(known->canonical);
     }
     const auto is_key = [&sorted_by](std::string_view name) {
         return std::find(sorted_by.begin(), sorted_by.end(), name) != sorted_by.end();
     };
-    search::append_tie_breakers(search::Subject::kLoggedModels, is_key, &attribute, columns);
+    search::append_tie_breakers(search::Subject::kLoggedModels, is_key, &logged_model_attribute,
+                                columns);
     return columns;
 }
 

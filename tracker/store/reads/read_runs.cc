@@ -21,7 +21,7 @@ namespace {
 /// Dataset summaries of one answer (MLflow).
 constexpr std::int64_t kDatasetSummariesMax = 1'000;
 
-std::string attribute(std::string_view key) {
+std::string run_attribute(std::string_view key) {
     if (key == "run_id") return "r.run_id";
     if (key == "run_name") return "r.name";
     if (key == "user_id") return "r.user_id";
@@ -68,7 +68,7 @@ search::Facet dataset_facet(std::string_view key) {
 
 search::SqlSchema run_schema() {
     search::SqlSchema schema;
-    schema.attribute = &attribute;
+    schema.attribute = &run_attribute;
     schema.metric = keyed_facet("latest_metrics");
     schema.metric.is_nan = [](const std::string& alias) { return alias + ".is_nan = 1"; };
     schema.metric_min = extremum_facet("min_value");
@@ -88,11 +88,11 @@ std::vector<search::SortColumn> sort_columns(const search::SqlSchema& schema,
         if (key.entity == search::Entity::kAttribute)
             columns.back().is_nullable = key.key == "end_time";
     }
-    search::append_tie_breakers(search::Subject::kRuns, keys, &attribute, columns);
+    search::append_tie_breakers(search::Subject::kRuns, keys, &run_attribute, columns);
     return columns;
 }
 
-std::string life_condition(ViewType view) {
+std::string run_life_condition(ViewType view) {
     if (view == ViewType::kAll) return "r.life IN (0, 1)";
     return view == ViewType::kActiveOnly ? "r.life = 0" : "r.life = 1";
 }
@@ -114,7 +114,7 @@ Result<RunRows> find_rows(const ReadSnapshot& snapshot, const SearchRuns& query)
     const search::SqlSchema schema = run_schema();
     search::Binder binder;
     const std::string runs = "r.experiment_id IN " + bind_ids(query.experiment_ids, binder) +
-                             " AND " + life_condition(query.view_type);
+                             " AND " + run_life_condition(query.view_type);
     const std::string canonical_query = canonical(query);
     if (suits_columns(filter, keys)) {
         TUNE_TRY(found, columnar_search(

@@ -236,7 +236,7 @@ Point CmaSampler::suggest(std::uint64_t number, const Point& fixed) {
 
 namespace {
 
-constexpr const char* kName = "cmaes";
+constexpr const char* kCmaEsName = "cmaes";
 
 /// With TPE for what CMA-ES does not model.
 std::unique_ptr<Sampler> make_cmaes(const SamplerConfig&, const SamplerContext& context) {
@@ -256,7 +256,7 @@ std::unique_ptr<Sampler> make_cmaes(const SamplerConfig&, const SamplerContext& 
 }
 
 Result<void> check_cmaes(const Space& space, const SamplerConfig&) {
-    return check_model_size(kName, plain_number_count(space), "numbers");
+    return check_model_size(kCmaEsName, plain_number_count(space), "numbers");
 }
 
 }  // namespace
@@ -264,7 +264,7 @@ Result<void> check_cmaes(const Space& space, const SamplerConfig&) {
 const SamplerKind& cmaes_sampler() {
     static const OptionTable kOptions = TableOf<NoOptions>();
     static const SamplerKind kKind = [] {
-        SamplerKind kind{{kName,
+        SamplerKind kind{{kCmaEsName,
                           "draws of a normal distribution that learns, generation by generation: "
                           "for a thousand trials and more of numbers that depend on each other; "
                           "tpe does the rest; at most 500 numbers",

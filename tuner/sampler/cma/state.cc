@@ -33,7 +33,7 @@ constexpr double kTiny = 1e-8;
 constexpr double kSigmaMax = 1e32;
 /// In units of the ranges: a step below this changes nothing that anyone would notice.
 constexpr double kStepMin = 1e-12;
-constexpr double kStepMax = 1e4;
+constexpr double kSpreadMax = 1e4;
 constexpr double kSpreadMin = 1e-12;
 constexpr double kConditionMax = 1e14;
 
@@ -266,7 +266,7 @@ bool CmaState::must_stop() const {
     if (*most - *least < kSpreadMin) return true;
     const Eigen::VectorXd deviations = covariance_.diagonal().cwiseAbs().cwiseSqrt();
     if ((sigma_ * deviations).maxCoeff() < kStepMin) return true;
-    if (!(sigma_ * lengths_.maxCoeff() < kStepMax)) return true;
+    if (!(sigma_ * lengths_.maxCoeff() < kSpreadMax)) return true;
     if (!(lengths_.maxCoeff() < kConditionMax * lengths_.minCoeff())) return true;
     if ((mean_.array() == (mean_ + 0.2 * sigma_ * deviations).array()).any()) return true;
     const auto turn = static_cast<Eigen::Index>(generation_) % mean_.size();

@@ -166,7 +166,7 @@ WarpUse warp_use(Warp warp) {
     return WarpUse::kWhereItHelps;
 }
 
-constexpr const char* kName = "gp";
+constexpr const char* kGpName = "gp";
 
 OptionTable gp_rows() {
     TableOf<GpOptions> table;
@@ -182,7 +182,7 @@ std::unique_ptr<Sampler> make_gp(const SamplerConfig& config, const SamplerConte
 }
 
 Result<void> check_gp(const Space& space, const SamplerConfig&) {
-    return check_model_size(kName, space.size(), "parameters");
+    return check_model_size(kGpName, space.size(), "parameters");
 }
 
 }  // namespace
@@ -190,7 +190,7 @@ Result<void> check_gp(const Space& space, const SamplerConfig&) {
 const SamplerKind& gp_sampler() {
     static const OptionTable kOptions = gp_rows();
     static const SamplerKind kKind = [] {
-        SamplerKind kind{{kName,
+        SamplerKind kind{{kGpName,
                           "the point of greatest expected improvement under a Gaussian process: "
                           "better than tpe with up to a few hundred trials, at some ms a trial",
                           kOptions},
