@@ -19,7 +19,7 @@ endif()
 # again. For builds from nothing; developers leave it off.
 # A batch is one translation unit: names of anonymous namespaces must differ within a target.
 option(TUNE_UNITY "Compile the files of a target in batches" OFF)
-set(TUNE_UNITY_BATCH 16 CACHE STRING "Files a batch; 0: all of a target")
+set(TUNE_UNITY_BATCH 32 CACHE STRING "Files a batch; 0: all of a target")
 mark_as_advanced(TUNE_UNITY_BATCH)
 if(TUNE_UNITY)
   set(CMAKE_UNITY_BUILD ON)
@@ -110,6 +110,7 @@ function(tune_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   set(folders "TUNE_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"" "TUNE_BIN_DIR=\"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\"")
   if(TUNE_UNITY)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 16)  # helpers of tests often have one name
     target_compile_definitions(${name} PRIVATE ${folders})
     tune_test_batches(${ARG_SOURCES})
   else()

@@ -8,8 +8,6 @@
 namespace tune::tracker {
 namespace {
 
-constexpr const char* kSeeDocs = " See the API docs for more information about request parameters.";
-
 std::string render_logged_model(const Outcome& outcome) {
     return object_response("model", std::get<LoggedModel>(outcome), write_logged_model);
 }

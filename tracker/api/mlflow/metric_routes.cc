@@ -57,8 +57,6 @@ Result<std::optional<StepRange>> read_range(const Message& message) {
 }
 
 Result<std::string> get_history_bulk_interval(const Store& store, const Request& request) {
-    constexpr const char* kSeeDocs =
-        " See the API docs for more information about request parameters.";
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(ids, message.texts("run_ids"));
     if (ids.empty())

@@ -66,14 +66,15 @@ bool is_same(const Point& a, const Point& b) {
     });
 }
 
-constexpr int kPopulationMax = 100'000;
+constexpr int kNsgaPopulationMax = 100'000;
 /// Of 8 objectives 12 divisions give 50,388 reference directions, each compared with each trial.
 constexpr int kDivisionsMax = 12;
 
 OptionTable nsga_rows(NsgaVariant variant) {
     using Options = NsgaOptions;
     TableOf<Options> table;
-    table.integer("population", &Options::population, 2, kPopulationMax, "trials of a generation");
+    table.integer("population", &Options::population, 2, kNsgaPopulationMax,
+                  "trials of a generation");
     table.choice("crossover", &Options::crossover,
                  std::vector<std::pair<std::string, Crossover>>{{"uniform", Crossover::kUniform},
                                                                 {"blx_alpha", Crossover::kBlxAlpha},
