@@ -22,10 +22,12 @@ if(TARGET tune-trainer)
   list(APPEND TUNE_PACKAGED_PROGRAMS tune-trainer)
 endif()
 set_target_properties(tune PROPERTIES INSTALL_RPATH "${TUNE_RPATH_TUNE}")
-foreach(program tune-data tune-trainer)
-  if(TARGET ${program})
+foreach(program ${TUNE_PACKAGED_PROGRAMS})
+  if(NOT program STREQUAL tune)
     set_target_properties(${program} PROPERTIES INSTALL_RPATH "${TUNE_RPATH_WHEELS}")
   endif()
+  # DT_RPATH: unlike DT_RUNPATH it also holds for what the libraries themselves need.
+  target_link_options(${program} PRIVATE LINKER:--disable-new-dtags)
 endforeach()
 
 # What `tune` says of itself.
@@ -58,7 +60,8 @@ install(FILES ${TUNE_DOCS}/_tune DESTINATION share/zsh/vendor-completions COMPON
 install(FILES ${TUNE_DOCS}/tune.fish DESTINATION share/fish/vendor_completions.d COMPONENT programs)
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/package/tune.service DESTINATION lib/systemd/system COMPONENT programs)
 install(FILES ${PROJECT_SOURCE_DIR}/THIRD_PARTY.md DESTINATION share/doc/tune RENAME copyright COMPONENT programs)
-install(FILES ${PROJECT_SOURCE_DIR}/clients/python/tune_client.py DESTINATION share/tune/python COMPONENT programs)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/clients/python/ DESTINATION share/tune/python COMPONENT programs
+  PATTERN "__pycache__" EXCLUDE)
 
 # cpack by hand and not include(CPack): its target `package` would build everything first, tests and benchmarks too.
 # (A file CPackConfig.cmake in the build folder would have CMake reserve the target's name.)

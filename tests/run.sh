@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs, builds and runs every test. The last line is "N passed, N failed"; the exit code is 0 only without failures.
 #
-#   ./tests/run.sh                    unit docs contract differential e2e web examples minimal fuzz
+#   ./tests/run.sh                    unit docs contract differential e2e web examples package minimal fuzz
 #   ./tests/run.sh package            the .deb, the .tar.gz and the wheel, each installed in a clean root
 #   ./tests/run.sh asan tsan          the unit tests under the sanitizers (builds each: 15 minutes more)
 #   ./tests/run.sh fuzz               libFuzzer, 5 s a target (builds them); with TUNE_FUZZ_SECONDS so long, and every target
@@ -19,7 +19,7 @@ for argument in "$@"; do
         *) echo "run.sh: unknown suite '$argument'; see the head of tests/run.sh" >&2; exit 2 ;;
     esac
 done
-[ ${#suites[@]} -gt 0 ] || suites=(unit docs contract differential e2e web examples minimal fuzz)
+[ ${#suites[@]} -gt 0 ] || suites=(unit docs contract differential e2e web examples package minimal fuzz)
 
 passed=0
 failed=0
@@ -98,7 +98,7 @@ suite_package() { pytests package tests/package; }
 suite_minimal() {
     local log=$logs/minimal.log status
     say "Build without LibTorch and Arrow"
-    cmake --preset release -B build/minimal -DTUNE_WITH_TORCH=OFF -DTUNE_WITH_ARROW=OFF -DTUNE_WEB=OFF \
+    cmake --preset release -B build/minimal -DTUNE_UNITY=ON -DTUNE_WITH_TORCH=OFF -DTUNE_WITH_ARROW=OFF -DTUNE_WEB=OFF \
         -DTUNE_BENCH=OFF >"$log" 2>&1 && cmake --build build/minimal -j "$jobs" >>"$log" 2>&1 &&
         [ -x build/minimal/bin/tune ] && [ ! -e build/minimal/bin/tune-trainer ]
     status=$?

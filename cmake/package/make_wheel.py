@@ -87,8 +87,9 @@ def main():
     wanted.output.mkdir(parents=True, exist_ok=True)
     path = wanted.output / f"tune-{wanted.version}-{tag}.whl"
     wheel = Wheel(path, info)
-    for module in sorted(wanted.python.glob("*.py")):
-        wheel.add(module.name, module.read_bytes())
+    for module in sorted(wanted.python.rglob("*")):
+        if module.is_file() and "__pycache__" not in module.parts:
+            wheel.add(str(module.relative_to(wanted.python)), module.read_bytes())
     for program in programs:
         wheel.add(f"{data}/scripts/{program.name}", program.read_bytes(), 0o755)
     for library in libraries:
