@@ -100,7 +100,7 @@ def test_the_plotted_data_are_the_study_s(studies, tmp_path):
 def test_a_plot_without_complete_trials_is_empty_and_says_so(studies, tmp_path):
     url, _ = studies
     done = tune("plot", "empty", "history", "--server", url, "--terminal", cwd=tmp_path)
-    assert done.returncode == NO_TRIAL and "no trial has completed yet" in done.stdout
+    assert done.returncode == NO_TRIAL and "no trial has completed (" in done.stdout
     done = tune("plot", "empty", "history", "--server", url, "-o", tmp_path / "h.png", cwd=tmp_path)
     assert done.returncode == NO_TRIAL and "the plot is empty" in done.stderr and (tmp_path / "h.png").exists()
     assert tune("plot", "empty", "timeline", "--server", url, "-o", tmp_path / "t.svg", cwd=tmp_path).returncode == OK

@@ -266,7 +266,7 @@ def test_more_trials_resume_the_same_study(tmp_path):
     first = tune(*run_arguments(REPORT, trials=3), cwd=tmp_path)
     assert first.returncode == OK
     again = tune(*run_arguments(REPORT, trials=3), cwd=tmp_path)
-    assert again.returncode == OK and "goes on after 3 trials" in again.stderr
+    assert again.returncode == OK and "has ended after 3 trials" in again.stderr
     assert len(trials_of(tmp_path)) == 3, "the budget is that of the study"
     more = tune(*run_arguments(REPORT, trials=5), cwd=tmp_path)
     assert more.returncode == OK

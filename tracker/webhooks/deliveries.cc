@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/text/counted.h"
 #include "tracker/webhooks/payload.h"
 #include "tracker/webhooks/signature.h"
 
@@ -213,7 +214,7 @@ void Deliveries::on_response(const std::string& webhook_id, const PostResponse& 
     }
     ++(answer.is_refused ? stats_.refused : stats_.failed);
     log_warning("Webhook " + webhook_id + ": delivery " + delivery_of(lane.keys.front()) +
-                " was given up after " + std::to_string(lane.attempts) + " attempts: " +
+                " was given up after " + counted(lane.attempts, "attempt") + ": " +
                 (answer.status != 0 ? "status " + std::to_string(answer.status) : answer.error));
     finish(found);
 }

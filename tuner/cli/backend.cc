@@ -6,6 +6,7 @@
 #include "tuner/cli/backend.h"
 
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <nlohmann/json.hpp>
 
@@ -14,17 +15,31 @@
 #include "tracker/client/client.h"
 #include "tracker/client/mlflow_environment.h"
 #include "tuner/cli/options.h"
+#include "tuner/space/error_text.h"
 
 namespace tune::cli {
 namespace {
 
 constexpr const char* kStudies = "/api/2.0/tune/studies";
 
-/// "there is no study 'x'; ..." with the place where it is not: who named none may mean another.
-Error located(Error error, const std::string& place) {
-    if (error.code == Code::kResourceDoesNotExist &&
-        error.message.starts_with("there is no study '"))
-        error.message += " (looked in " + place + ")";
+constexpr std::string_view kNoStudy = "there is no study '";
+
+/// "there is no study 'x'; ..." with the name that may be meant, and with the place where it is
+/// not: who named none may mean another. `list_studies` gives what the list of studies answers.
+Error located(Error error, const std::string& place,
+              const std::function<Result<Json>()>& list_studies) {
+    if (error.code != Code::kResourceDoesNotExist || !error.message.starts_with(kNoStudy))
+        return error;
+    const std::size_t end = error.message.find('\'', kNoStudy.size());
+    const Result<Json> listed = list_studies();
+    if (listed && end != std::string::npos) {
+        std::vector<std::string> names;
+        for (const Json& study : listed->value("studies", Json::array()))
+            names.push_back(study.value("name", ""));
+        const std::string name = error.message.substr(kNoStudy.size(), end - kNoStudy.size());
+        error.message.insert(end + 1, tuner::did_you_mean(name, names));
+    }
+    error.message += " (looked in " + place + ")";
     return error;
 }
 
@@ -53,7 +68,7 @@ private:
             error.code == Code::kResourceConflict || error.code == Code::kResourceDoesNotExist ||
             error.code == Code::kResourceAlreadyExists || error.code == Code::kResourceExhausted;
         if (is_refusal) error.context.clear();
-        return located(std::move(error), place_);
+        return located(std::move(error), place_, [this] { return client_->get(kStudies); });
     }
 
     std::unique_ptr<tracker::Client> client_;
@@ -107,7 +122,7 @@ private:
         if (response.status < 400) return json;
         return located(
             Error{code_from_name(json.value("error_code", "")), json.value("message", "")},
-            "the folder " + where_);
+            "the folder " + where_, [this] { return call(tracker::Method::kGet, kStudies, {}); });
     }
 
     std::unique_ptr<LocalServer> owned_;

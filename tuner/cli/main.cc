@@ -22,9 +22,11 @@
 #include "tuner/cli/commands/view_verbs.h"
 #include "tuner/cli/completion/cli_description.h"
 #include "tuner/cli/completion/verb_text.h"
+#include "tuner/cli/exit_codes.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/source_flags.h"
 #include "tuner/cli/terminal/output.h"
+#include "tuner/cli/terminal/terminal.h"
 #include "tuner/cli/transfer/transfer_commands.h"
 #include "tuner/config/study_config.h"
 #include "tuner/plots/plots.h"
@@ -45,15 +47,6 @@ constexpr const char* kRunExamples =
     "--name=value.\n"
     "A trial reports its metric with an MLflow client, or with a line  tune: {\"loss\": 0.31}  on\n"
     "stdout, or through --scrape. Run the same command again to continue the study.\n";
-
-constexpr const char* kExitCodes =
-    "Exit codes:\n"
-    "  0    ok\n"
-    "  1    failed; stderr has the reason\n"
-    "  2    usage: an argument or a value in a file is wrong\n"
-    "  3    no trial has completed\n"
-    "  4    the time or cost budget ran out before the trials\n"
-    "  130  interrupted\n";
 
 constexpr int kTrialsMax = 10'000'000;
 constexpr int kParallelMax = 100'000;
@@ -81,11 +74,17 @@ struct ParsedArguments {
 
 void add_study_flags(CLI::App& app, StudyFlags& flags) {
     app.add_option("words", flags.words, "study.yaml and/or parameters NAME=SPEC");
-    app.add_option("-n,--trials", flags.trials, "total number of trials")
+    app.add_option("-n,--trials", flags.trials,
+                   "total number of trials (default: until stopped, or until every point has been "
+                   "tried)")
         ->check(within(1, kTrialsMax));
     app.add_option("-m,--metric", flags.metric,
-                   "the objective: METRIC[:min|max]; several: loss:min,ms:min");
-    app.add_option("-j,--parallel", flags.parallel, "number of trials to run at the same time")
+                   "the objective: METRIC[:min|max] (default: min); several: loss:min,ms:min. A "
+                   "trial counts with the best value that it reports (take: best), unless a study "
+                   "file says take: last or mean_last_k");
+    app.add_option("-j,--parallel", flags.parallel,
+                   "number of trials to run at the same time (default: one per GPU, else one per "
+                   "core)")
         ->check(within(1, kParallelMax));
     app.add_option("--study", flags.study, "name of the study (default: from the file or command)");
     app.add_option(
@@ -103,10 +102,14 @@ void add_study_flags(CLI::App& app, StudyFlags& flags) {
         "--warm-start", flags.warm_start,
         "start from the best trials of this study, or of a file from `tune show --json`");
     app.add_option("--seed", flags.seed, "seed of the random number generators");
-    app.add_option("--sampler", flags.sampler, "the algorithm that proposes points")
+    app.add_option("--sampler", flags.sampler,
+                   "the algorithm that proposes points (default: " +
+                       std::string(tuner::SamplerConfig().name()) + ")")
         ->type_name(offering(tuner::sampler_kinds()));
     app.add_option("--pruner", flags.pruner,
-                   "the rule that stops trials early; with settings: asha,min=1,max=90,eta=3")
+                   "the rule that stops trials early (default: " +
+                       std::string(tuner::PrunerConfig().name()) +
+                       "); with settings: asha,min=1,max=90,eta=3")
         ->type_name(offering(tuner::pruner_kinds()));
     app.add_option("--scrape", flags.scrape,
                    "read a metric from the output: its name, or a pattern with a group: "
@@ -271,8 +274,9 @@ void add_restore(CLI::App& app, ParsedArguments& parsed) {
 void add_import(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb = *app.add_subcommand("import", "import data from MLflow or Optuna");
     ImportCommand& import = parsed.import;
-    verb.add_option("source", import.source,
-                    "an mlflow.db, a folder mlruns, or http[s]://HOST:PORT")
+    verb.add_option(
+            "source", import.source,
+            "an mlflow.db, a folder mlruns, http[s]://HOST:PORT, or an SQLite file of Optuna")
         ->required();
     verb.add_option("--data", import.data, "folder with the database and the artifacts")
         ->capture_default_str();
@@ -283,9 +287,9 @@ void add_import(CLI::App& app, ParsedArguments& parsed) {
                     "a folder whose artifacts may be read; repeatable")
         ->allow_extra_args(false);
     verb.add_flag("--optuna", import.optuna,
-                  "the source is an SQLite file from Optuna; import one study");
-    verb.add_option("--study", import.study, "with --optuna: the study, if the file holds several");
-    verb.add_option("--as", import.as, "with --optuna: the name of the new study");
+                  "the source is an SQLite file from Optuna (default: detected)");
+    verb.add_option("--study", import.study, "from Optuna: the study, if the file holds several");
+    verb.add_option("--as", import.as, "from Optuna: the name of the new study");
     verb.add_flag("-q,--quiet", import.quiet, "print no progress");
     verb.add_flag("--json", import.json, "print the report as JSON");
     verb.callback([&parsed] { parsed.verb = [&parsed] { return run_import(parsed.import); }; });
@@ -428,6 +432,16 @@ std::string verb_error(const CLI::App& app, const std::vector<std::string>& argu
 /// One sentence for what the parser refuses, and where the flags are listed.
 std::string parse_error(const CLI::App& app, const CLI::ParseError& error) {
     std::string text = error.what();
+    std::string unknown;
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+        // The parser would list them from last to first.
+        const std::vector<std::string> extras = app.remaining(true);
+        text = "unexpected " + std::string(extras.size() == 1 ? "argument:" : "arguments:");
+        for (const std::string& word : extras) {
+            text += " " + printable(word);
+            if (unknown.empty() && word.starts_with("-")) unknown = word;
+        }
+    }
     std::string verb;
     std::vector<std::string> flags;
     for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
@@ -436,17 +450,25 @@ std::string parse_error(const CLI::App& app, const CLI::ParseError& error) {
         for (const CLI::Option* option : at->get_options())
             for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
     }
-    // The first of the words that nothing took.
-    if (const std::size_t word = text.rfind(": -"); word != std::string::npos)
-        text += tuner::did_you_mean(text.substr(word + 2), flags);
+    if (!unknown.empty()) text += tuner::did_you_mean(unknown, flags);
     return text + " (tune" + verb + " --help)";
+}
+
+/// Under the help of each verb the codes that it can end with.
+void add_exit_codes(CLI::App& app) {
+    for (CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+        const std::string own = app.get_footer() == verb->get_footer() ? "" : verb->get_footer();
+        verb->footer((own.empty() ? "" : own + "\n") + exit_codes(codes_of_verb(verb->get_name())));
+        for (CLI::App* inner : verb->get_subcommands([](const CLI::App*) { return true; }))
+            inner->footer(verb->get_footer());
+    }
 }
 
 int run(int argc, char** argv) {
     CLI::App app("Hyperparameter tuning and experiment tracking in one program.", "tune");
     app.set_version_flag("--version", std::string("tune ") + kVersion);
     app.require_subcommand(1);
-    app.footer(kExitCodes);
+    app.footer(exit_codes({kExitNoTrial, kExitTime, kExitInterrupted}));
     ParsedArguments parsed;
     add_run(app, parsed);
     add_server(app, parsed);
@@ -475,6 +497,7 @@ int run(int argc, char** argv) {
     add_view_verbs(app, parsed.view, parsed.verb);
     add_texts(app, parsed);
     add_alert(app, parsed);
+    add_exit_codes(app);
     if (argc > 1 && std::string_view(argv[1]) == "__complete")
         return print_completions(app, {argv + 2, argv + argc});
     std::vector<std::string> command;

@@ -182,6 +182,14 @@ Result<void> check_command(const std::vector<std::string>& command, const Space&
     return {};
 }
 
+bool passes_parameters(const std::vector<std::string>& command, const Space& space) {
+    for (const std::string& argument : command)
+        for (const Part& part : parts_of(argument))
+            if (part.is_placeholder && (part.text == "args" || is_value(space, part.text)))
+                return true;
+    return false;
+}
+
 std::vector<std::string> fill_command(const std::vector<std::string>& command, const Space& space,
                                       const Point& point, const TrialFacts& facts) {
     std::vector<std::vector<Part>> arguments;

@@ -42,6 +42,10 @@ struct TrialFacts {
 [[nodiscard]] Result<void> check_command(const std::vector<std::string>& command,
                                          const Space& space);
 
+/// Whether the command gets a parameter or a derived value as an argument: {args}, or one by its
+/// name. REQUIRES: check_command passed.
+[[nodiscard]] bool passes_parameters(const std::vector<std::string>& command, const Space& space);
+
 /// The argv of one trial. REQUIRES: check_command passed; `point` belongs to `space`.
 [[nodiscard]] std::vector<std::string> fill_command(const std::vector<std::string>& command,
                                                     const Space& space, const Point& point,

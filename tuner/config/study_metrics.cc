@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/text/counted.h"
 #include "tuner/config/study_sections.h"
 #include "tuner/config/study_words.h"
 #include "tuner/options/fields.h"
@@ -286,10 +287,10 @@ Result<void> check_metrics(const StudyConfig& config) {
     if (config.warm_start)
         for (const EarlierTrial& trial : config.warm_start->trials)
             if (1 + trial.more_values.size() != objectives)
-                return invalid_metric(
-                    "warm_start",
-                    "an earlier trial has " + std::to_string(1 + trial.more_values.size()) +
-                        " values and this study " + std::to_string(objectives) + " objectives");
+                return invalid_metric("warm_start",
+                                      "an earlier trial has " +
+                                          counted(1 + std::ssize(trial.more_values), "value") +
+                                          " and this study " + counted(objectives, "objective"));
     const StudyShape shape{.objectives = objectives,
                            .has_constraints = !config.constraints.empty(),
                            .has_history = config.warm_start && config.warm_start->history > 0};

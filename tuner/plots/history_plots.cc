@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "base/text/counted.h"
 #include "tuner/chart/scale.h"
 #include "tuner/plots/plot_parts.h"
 
@@ -163,8 +164,9 @@ chart::Figure intermediate_plot(const PlotRequest& request) {
     panel.y = value_axis(request.study.metrics[0], values);
     Figure figure{.title = request.study.name + ": learning curves"};
     figure.note = found == 0 ? "no trial has reported an intermediate value"
-                             : std::to_string(shown.size()) + " of " + std::to_string(found) +
-                                   " trials that reported intermediate values";
+                             : std::to_string(shown.size()) + " of " +
+                                   counted(static_cast<std::int64_t>(found), "trial") +
+                                   " that reported intermediate values";
     figure.panels.push_back(std::move(panel));
     return figure;
 }
@@ -204,7 +206,7 @@ chart::Figure timeline_plot(const PlotRequest& request) {
     Figure figure{.title = request.study.name + ": timeline",
                   .note = any ? chart::duration_label(busy) + " of trials in " +
                                     chart::duration_label(last - first)
-                              : "no trial has started yet"};
+                              : "no trial has started"};
     figure.panels.push_back(std::move(panel));
     return figure;
 }

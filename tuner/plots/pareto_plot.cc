@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/text/counted.h"
 #include "tuner/plots/plot_parts.h"
 
 namespace tune::tuner {
@@ -113,8 +114,9 @@ chart::Figure pareto_plot(const PlotRequest& request) {
         return figure;
     }
     const std::vector<bool> front = pareto_front(study, trials);
-    figure.note = std::to_string(std::count(front.begin(), front.end(), true)) +
-                  " trials are on the front; " + count_note(request, trials);
+    const auto on_front = std::count(front.begin(), front.end(), true);
+    figure.note = counted(on_front, "trial is", "trials are") + " on the front; " +
+                  count_note(request, trials);
     constexpr std::size_t kObjectivesShown = 4;  // pairs of them: 6 panels
     const std::size_t shown = std::min(metrics, kObjectivesShown);
     figure.columns = shown == 2 ? 1 : shown == 3 ? 3 : 2;

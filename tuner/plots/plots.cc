@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/text/counted.h"
 #include "tuner/chart/scale.h"
 #include "tuner/importance/ped_anova.h"
 #include "tuner/plots/plot_parts.h"
@@ -168,12 +169,14 @@ std::string count_note(const PlotRequest& request, const std::vector<const PlotT
     const auto complete = std::count_if(request.study.trials.begin(), request.study.trials.end(),
                                         [](const PlotTrial& trial) { return trial.is_complete(); });
     if (complete == 0)
-        return "no trial has completed yet (" + std::to_string(request.study.trials.size()) +
-               " trials)";
+        return "no trial has completed (" +
+               counted(static_cast<std::int64_t>(request.study.trials.size()), "trial") + ")";
+    if (shown.empty() && complete == 1) return "the complete trial has no finite value";
     if (shown.empty())
-        return "none of the " + std::to_string(complete) + " complete trials has a finite value";
-    return std::to_string(shown.size()) + " of " + std::to_string(request.study.trials.size()) +
-           " trials are complete with a finite value";
+        return "none of the " + counted(complete, "complete trial") + " has a finite value";
+    return std::to_string(shown.size()) + " of " +
+           counted(static_cast<std::int64_t>(request.study.trials.size()), "trial") +
+           (shown.size() == 1 ? " is" : " are") + " complete with a finite value";
 }
 
 }  // namespace tune::tuner

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/text/counted.h"
 #include "base/text/number_text.h"
 #include "tuner/space/error_text.h"
 #include "tuner/space/expression/rules.h"
@@ -119,8 +120,9 @@ bool Space::is_forbidden(const Point& point) const {
 
 Result<void> Space::check(const Point& point) const {
     if (point.size() != size())
-        return bad("point", "it has " + std::to_string(point.size()) + " values; the space has " +
-                                std::to_string(size()) + " parameters");
+        return bad("point", "it has " + counted(static_cast<std::int64_t>(point.size()), "value") +
+                                "; the space has " +
+                                counted(static_cast<std::int64_t>(size()), "parameter"));
     for (std::size_t i = 0; i < size(); ++i) {
         const Parameter& parameter = parameters_[i];
         const bool wanted = active(i, point);

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <functional>
 
+#include "base/text/counted.h"
 #include "base/text/number_text.h"
 #include "tuner/sampler/nsga/pareto.h"
 
@@ -108,8 +109,9 @@ std::optional<BudgetWatch::Over> BudgetWatch::over(double running_cost) const {
         return Over{StudyEnd::kTarget, "the target of " + target + " is reached"};
     }
     if (budget.no_progress && since_progress_ >= budget.no_progress->trials)
-        return Over{StudyEnd::kNoProgress,
-                    "no progress in " + std::to_string(since_progress_) + " trials"};
+        return Over{
+            StudyEnd::kNoProgress,
+            "no progress in " + counted(static_cast<std::int64_t>(since_progress_), "trial")};
     if (!budget.cost) return std::nullopt;
     // With a bound for each trial those that run have their share, and may use all of it.
     const double used = paid_ + running_cost;

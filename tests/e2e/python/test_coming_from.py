@@ -80,6 +80,7 @@ def test_mlflow(scene, tmp_path):
     assert re.search(r"loss", said) and "lr" in said
     shown = scene("tune show net --json", language="sh")
     assert shown.count('"complete"') >= 4, shown
+    assert "mlflow.log_params(vars(args))" in ours and '"failed": 0' in shown, shown
 
 
 def test_optuna(scene, tmp_path):

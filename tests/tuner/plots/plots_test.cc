@@ -110,9 +110,9 @@ TEST(Plots, SayWhyTheyAreEmpty) {
         return make_plot(PlotKind::kHistory, data_of(study_json(), trials)).value().note;
     };
     EXPECT_EQ(note_of(Json::array({trial_json(0, "failed", nullptr)})),
-              "no trial has completed yet (1 trials)");
+              "no trial has completed (1 trial)");
     EXPECT_EQ(note_of(Json::array({trial_json(0, "complete", "Infinity")})),
-              "none of the 1 complete trials has a finite value");
+              "the complete trial has no finite value");
 }
 
 TEST(Plots, CurvesOfOneValueAreDots) {

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/text/counted.h"
 #include "base/text/percent.h"
 #include "tracker/client/client.h"
 #include "tuner/cli/backend.h"
@@ -45,7 +46,8 @@ std::string condition_text(const Json& alert) {
     if (kind == "silence") return "no write for " + to_text(alert["seconds"]) + " s";
     if (kind == "nan") return (metric.empty() ? "any metric" : metric) + " is NaN or infinite";
     return metric + " (" + text_of(alert, "goal") + ") without improvement by more than " +
-           to_text(alert["min_delta"]) + " in " + to_text(alert["points"]) + " points";
+           to_text(alert["min_delta"]) + " in " +
+           counted(alert["points"].get<std::int64_t>(), "point");
 }
 
 std::string table_of(const Json& alerts) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/text/counted.h"
 #include "tuner/cli/commands/study_view_commands.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/study_reading.h"
@@ -110,7 +111,8 @@ Result<int> importance(const ImportanceCommand& options) {
                     {"trials", count},
                     {"importances", std::move(list)}});
     } else if (count > 0) {
-        print(rows_text(rows, is_fanova) + "from " + std::to_string(count) + " complete trials; " +
+        print(rows_text(rows, is_fanova) + "from " +
+              counted(static_cast<std::int64_t>(count), "complete trial") + "; " +
               (is_fanova ? "the rest of the variance is interaction\n"
                          : "what distinguishes the best tenth from the rest\n"));
     } else {

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/text/counted.h"
 #include "tracker/maintenance/backup.h"
 #include "tracker/maintenance/maintenance.h"
 #include "tuner/cli/backend.h"
@@ -67,25 +68,27 @@ std::string bytes_text(double bytes) {
     return text;
 }
 
-std::string counted(const Json& result, const char* name, const char* words) {
-    const std::int64_t count = result.value(name, std::int64_t{0});
-    return std::to_string(count) + " " + words;
+std::string count_of(const Json& result, const char* name, std::string_view one,
+                     std::string_view many = {}) {
+    return counted(result.value(name, std::int64_t{0}), one, many);
 }
 
 std::string gc_text(const Json& result, bool dry_run, const std::string& where) {
     std::string text = dry_run ? "would remove " : "removed ";
-    text += counted(result, "runs", "runs, ") + counted(result, "experiments", "experiments, ") +
-            counted(result, "logged_models", "logged models, ") +
-            counted(result, "metric_points", "metric points");
+    text += count_of(result, "runs", "run") + ", " + count_of(result, "experiments", "experiment") +
+            ", " + count_of(result, "logged_models", "logged model") + ", " +
+            count_of(result, "metric_points", "metric point");
     if (dry_run) return text + " from " + where + "\n";
-    text += ", " + counted(result, "datasets", "datasets, ") + counted(result, "names", "names, ") +
-            counted(result, "artifact_folders", "artifact folders") + " from " + where + "\n";
+    text += ", " + count_of(result, "datasets", "dataset") + ", " +
+            count_of(result, "names", "name") + ", " +
+            count_of(result, "artifact_folders", "artifact folder") + " from " + where + "\n";
     if (result.value("artifact_folders_elsewhere", 0) > 0)
-        text += counted(result, "artifact_folders_elsewhere",
-                        "artifact folders are stored elsewhere and were not touched\n");
+        text += count_of(result, "artifact_folders_elsewhere", "artifact folder is",
+                         "artifact folders are") +
+                " stored elsewhere and not touched\n";
     if (result.value("artifact_folders_failed", 0) > 0)
-        text += counted(result, "artifact_folders_failed",
-                        "artifact folders could not be removed; the next gc will retry\n");
+        text += count_of(result, "artifact_folders_failed", "artifact folder") +
+                " could not be removed; the next gc will retry\n";
     const double before = result.value("file_bytes_before", 0.0);
     const double after = result.value("file_bytes", 0.0);
     const double free_bytes = result.value("free_bytes", 0.0);
@@ -175,8 +178,8 @@ int run_backup(const BackupCommand& options) {
     if (report)
         text = "wrote " + options.file + ": " +
                bytes_text(static_cast<double>(report->size_bytes)) + ", " +
-               std::to_string(report->artifact_count) + " artifacts, SHA-256 " + report->sha256 +
-               "\n";
+               counted(static_cast<std::int64_t>(report->artifact_count), "artifact") +
+               ", SHA-256 " + report->sha256 + "\n";
     return finish(report, is_interrupted, options.json, text);
 }
 
@@ -190,7 +193,7 @@ int run_restore(const RestoreCommand& options) {
     std::string text;
     if (report)
         text = "restored " + options.data + " from " + options.file + " with " +
-               std::to_string(report->artifact_count) + " artifacts\n";
+               counted(static_cast<std::int64_t>(report->artifact_count), "artifact") + "\n";
     return finish(report, is_interrupted, options.json, text);
 }
 

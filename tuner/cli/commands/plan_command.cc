@@ -5,9 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/text/counted.h"
 #include "base/text/number_text.h"
 #include "tuner/cli/options.h"
+#include "tuner/cli/program_check.h"
 #include "tuner/cli/study_flags.h"
+#include "tuner/cli/terminal/objective_text.h"
 #include "tuner/cli/terminal/output.h"
 #include "tuner/cli/terminal/study_text.h"
 #include "tuner/cli/terminal/terminal.h"
@@ -144,6 +147,16 @@ void add_expected_time(const StudyConfig& config, std::int64_t trial_ms, Json& p
         static_cast<std::int64_t>(rounds * share * static_cast<double>(trial_ms));
 }
 
+/// What will go wrong, or probably is not meant so. The program may be missing here only: the study
+/// may be one for agents on other machines.
+Json warnings_of(const StudyConfig& config) {
+    Json warnings = goal_warnings(config);
+    if (config.command.empty()) return warnings;
+    if (const Result<void> checked = check_program(config); !checked)
+        warnings.push_back(checked.error().message + "; `tune run` would not start here");
+    return warnings;
+}
+
 Json plan_json(const StudyConfig& config) {
     Json rungs = Json::array();
     const StudyConfig bounded = bounded_by_space(config);
@@ -169,7 +182,8 @@ Json plan_json(const StudyConfig& config) {
                  {"space_size_is_exact", size ? Json(size->is_exact) : Json()},
                  {"points_until_end", points ? Json(*points) : Json()},
                  {"rungs", std::move(rungs)},
-                 {"command", config.command}};
+                 {"command", config.command},
+                 {"warnings", warnings_of(config)}};
     if (std::string outlook = tuner::sampler_outlook(config); !outlook.empty())
         plan["sampler_choice"] = std::move(outlook);
     if (config.sampler.get_if<tuner::PbtOptions>() != nullptr)
@@ -183,16 +197,19 @@ Json plan_json(const StudyConfig& config) {
 
 std::string population_text(const Json& population) {
     const auto number = [&](const char* name) { return to_text(population[name]); };
+    const auto number_of = [&](const char* name, const char* what) {
+        return counted(population[name].get<std::int64_t>(), what);
+    };
     std::string text =
-        "members:  " + number("members") + ", each " + number("interval") + " steps at a time";
+        "members:  " + number("members") + ", each " + number_of("interval", "step") + " at a time";
     if (population["first_interval"] != population["interval"])
         text += ", " + number("first_interval") + " the first time";
     if (population["generations"].is_null())
         return text + "; without an end: give the sampler's max, or a budget\n";
-    text += ", " + number("generations") + " generations";
+    text += ", " + number_of("generations", "generation");
     if (!population["steps"].is_null()) text += " to step " + number("steps");
-    return text + "\nexpected: at most " + number("trials_max") +
-           " trials (who copies one that is ahead skips an interval)\n";
+    return text + "\nexpected: at most " + number_of("trials_max", "trial") +
+           " (who copies one that is ahead skips an interval)\n";
 }
 
 std::string rungs_text(const StudyConfig& config, const Json& plan) {
@@ -231,7 +248,8 @@ std::string trials_text(const StudyConfig& config, const Json& plan) {
         !points.is_null() && (!trials || points.get<std::uint64_t>() < *trials);
     if (!ends_before) return trials ? std::to_string(*trials) : "until stopped";
     return (trials ? std::to_string(*trials) + ", or " : std::string()) +
-           "until every point has been tried, which are " + to_text(points);
+           (points == 1 ? "until the only point has been tried"
+                        : "until every point has been tried, which are " + to_text(points));
 }
 
 /// " (min 1, max 90)": the options that are not at their defaults, as a study writes them.
@@ -303,6 +321,8 @@ std::string plan_text(const StudyConfig& config, const Json& plan) {
         text += "\n";
     }
     if (!config.command.empty()) text += "command:  " + shell_text(config.command) + "\n";
+    for (const Json& warning : plan["warnings"])
+        text += "warning:  " + warning.get<std::string>() + "\n";
     return text;
 }
 

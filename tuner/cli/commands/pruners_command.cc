@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/text/counted.h"
 #include "base/text/percent.h"
 #include "tracker/client/client.h"
 #include "tracker/store/store.h"
@@ -172,13 +173,16 @@ std::string replays_text(const Json& answer) {
                             ? std::string()
                             : "by " + printable(text_of(answer, "metric")) + ", the first of " +
                                   to_text(answer["objectives"]) + " objectives; ") +
-                       "of " + to_text(answer["trials"]) + " trials, " +
-                       to_text(answer["reports"]) + " steps and " + span_text(answer["time_ms"]) +
-                       " of trials; rank 1: the best trial of " +
+                       "of " + counted(answer["trials"].get<std::int64_t>(), "trial") + ", " +
+                       counted(answer["reports"].get<std::int64_t>(), "step") + " and " +
+                       span_text(answer["time_ms"]) + " of trials; rank 1: the best trial of " +
                        "the study would have been kept\n";
     if (answer["pruned_before"] != 0)
-        text += to_text(answer["pruned_before"]) +
-                " trials were pruned when the study ran; their final values are unknown\n";
+        text += answer["pruned_before"] == 1
+                    ? "1 trial was pruned when the study ran; its final value is unknown\n"
+                    : to_text(answer["pruned_before"]) +
+                          " trials were pruned when the study ran; their final values are "
+                          "unknown\n";
     return text;
 }
 

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "base/text/counted.h"
 #include "base/text/percent.h"
 #include "tracker/client/client.h"
 #include "tuner/cli/backend.h"
@@ -17,11 +18,13 @@
 #include "tuner/cli/program_check.h"
 #include "tuner/cli/study_flags.h"
 #include "tuner/cli/terminal/interrupts.h"
+#include "tuner/cli/terminal/objective_text.h"
 #include "tuner/cli/terminal/output.h"
 #include "tuner/cli/terminal/progress.h"
 #include "tuner/cli/terminal/study_text.h"
 #include "tuner/cli/terminal/study_watch.h"
 #include "tuner/cli/terminal/terminal.h"
+#include "tuner/config/command_template.h"
 #include "tuner/study/study.h"
 #include "worker/agent/agent.h"
 
@@ -149,8 +152,10 @@ bool is_over(const Json& study) {
 /// Shows the study while it runs, and ends it at its end or at a signal.
 class Session {
 public:
-    Session(const RunCommand& options, const StudyServer& place, Json study, Interrupts& interrupts)
+    Session(const RunCommand& options, const tuner::StudyConfig& config, const StudyServer& place,
+            Json study, Interrupts& interrupts)
         : options_(options),
+          config_(config),
           place_(place),
           name_(text_of(study, "name")),
           study_(std::move(study)),
@@ -183,12 +188,21 @@ private:
         if (!view.study.is_object()) return;
         const std::string was = text_of(study_, "state");
         study_ = view.study;
+        warn_of_unused_parameters(view.ended);
         if (options_.quiet || options_.json) return;
         for (const Json& trial : view.ended) progress_.print(trial_line(trial, study_));
         warn_of_failures();
         if (text_of(study_, "state") == "paused" && was != "paused" && signals_ == 0)
-            progress_.print("paused; to continue: `tune resume " + name_ + "` goes on");
+            progress_.print("paused; `tune resume " + name_ + "` continues it");
         progress_.show(study_, view.running);
+    }
+
+    /// Once, and also where no progress is shown: such a study finds nothing.
+    void warn_of_unused_parameters(const std::vector<Json>& ended) {
+        for (const Json& trial : ended)
+            if (alike_.add(trial) && !config_.command.empty() &&
+                !tuner::passes_parameters(config_.command, config_.space))
+                progress_.print("warning: " + unused_parameters_text(config_));
     }
 
     /// Once: a mistake in the script makes all trials fail, and there may be thousands to come.
@@ -221,6 +235,7 @@ private:
     }
 
     const RunCommand& options_;
+    const tuner::StudyConfig& config_;
     const StudyServer& place_;
     std::string name_;
     Json study_;
@@ -229,6 +244,7 @@ private:
     std::string last_error_;
     int signals_ = 0;
     bool has_warned_ = false;
+    AlikeTrials alike_;
     StudyWatch watch_;  // last: its thread uses the others
 };
 
@@ -253,17 +269,18 @@ std::string last_reason(Backend& backend, const std::string& name, const RunComm
            "/r/" + text_of(trial, "run_id") + "?tab=logs";
 }
 
-void print_end(const RunCommand& options, const StudyServer& place, Backend& backend,
-               const Json& study, bool interrupted) {
+void print_end(const RunCommand& options, const tuner::StudyConfig& config,
+               const StudyServer& place, Backend& backend, const Json& study, bool interrupted) {
     const std::string name = text_of(study, "name");
     if (options.json) {
         return print_json(
             {{"study", study}, {"best", best_json(study)}, {"interrupted", interrupted}});
     }
-    std::string text = printable(name) + ": " + progress_text(study) + " trials";
+    std::string text = printable(name) + ": " + trials_text(study);
     if (const std::string note = text_of(study, "note"); !note.empty())
         text += " (" + printable(note) + ")";
     text += interrupted ? "; run the same command to continue\n" : "\n";
+    text += "Goal: " + goal_text(config) + "\n";
     if (has_best(study)) {
         text += best_text(study);
     } else if (!interrupted) {
@@ -272,6 +289,17 @@ void print_end(const RunCommand& options, const StudyServer& place, Backend& bac
     if (place.local)
         text += "View it again: tune server --data " + shell_text({options.data}) + "\n";
     print(text);
+}
+
+/// What the run is about to do: the study, what is optimized, where it can be watched.
+void print_start(const tuner::StudyConfig& config, const Json& study, const std::string& page) {
+    const std::int64_t done = ended_count(study);
+    const std::string so_far =
+        done == 0
+            ? ""
+            : (is_over(study) ? " has ended after " : " goes on after ") + counted(done, "trial");
+    std::fprintf(stderr, "study %s%s: %s\ngoal: %s\n", printable(config.study).c_str(),
+                 so_far.c_str(), page.c_str(), goal_text(config).c_str());
 }
 
 /// What of the earlier study did not fit.
@@ -293,21 +321,17 @@ Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
     if (options.extend) wanted["extend"] = true;
     TUNE_TRY(study, backend->post("/api/2.0/tune/studies", wanted));
     if (!options.json) print_warm_start(study);
+    for (const std::string& warning : goal_warnings(config))
+        std::fprintf(stderr, "warning: %s\n", warning.c_str());
     bool interrupted = false;
     {
-        Session session(options, place, study, interrupts);
-        if (!options.json && !options.quiet) {
-            const std::int64_t done = ended_count(study);
-            std::fprintf(
-                stderr, "study %s%s: %s\n", printable(config.study).c_str(),
-                done > 0 ? (" goes on after " + std::to_string(done) + " trials").c_str() : "",
-                session.page().c_str());
-        }
+        Session session(options, config, place, study, interrupts);
+        if (!options.json && !options.quiet) print_start(config, study, session.page());
         if (agent) TUNE_TRY_VOID(agent->start());
         interrupted = session.follow(agent.get());
     }
     TUNE_TRY(last, backend->get(study_path(config.study)));
-    print_end(options, place, *backend, last, interrupted);
+    print_end(options, config, place, *backend, last, interrupted);
     return exit_code_of(last, interrupted);
 }
 

@@ -1,7 +1,9 @@
 // ls, show, best, pause, resume, stop.
 
 #include <nlohmann/json.hpp>
+#include <string_view>
 
+#include "base/text/counted.h"
 #include "base/text/time_text.h"
 #include "tuner/cli/backend.h"
 #include "tuner/cli/options.h"
@@ -27,8 +29,7 @@ std::string date_cell(const Json& time_ms) {
 std::string best_cell(const Json& study) {
     if (!has_best(study)) return "-";
     if (study["best"].is_object()) return number_cell(study["best"]["value"]);
-    const std::size_t count = study["best_trials"].size();
-    return std::to_string(count) + (count == 1 ? " trial" : " trials");
+    return counted(static_cast<std::int64_t>(study["best_trials"].size()), "trial");
 }
 
 std::string ls_text(const Json& studies, const std::string& where) {
@@ -55,9 +56,11 @@ std::string ls_text(const Json& studies, const std::string& where) {
 std::string head_text(const Json& study) {
     const std::string state = text_of(study, "state");
     const std::string note = text_of(study, "note");
+    const auto running = study["counts"].value("running", std::int64_t{0});
     return printable(text_of(study, "name")) + " is " + styled(state, tone_of_state(state)) +
-           (note.empty() ? "" : " (" + printable(note) + ")") + ": " + progress_text(study) +
-           " trials have ended, " + count_cell(study, "running") + " are running\n";
+           (note.empty() ? "" : " (" + printable(note) + ")") + ": " + trials_text(study) +
+           (ended_count(study) == 1 ? " has ended, " : " have ended, ") +
+           count_cell(study, "running") + (running == 1 ? " is running\n" : " are running\n");
 }
 
 Result<Json> all_trials(Backend& backend, const std::string& name) {
@@ -129,11 +132,15 @@ int run_replay(const StudyCommand& options) {
         print_json(*report);
         return is_equal ? kExitOk : kExitFailed;
     }
-    std::string text = printable(options.study) + ": " + to_text((*report)["compared"]) +
-                       " suggestions repeated, " + to_text((*report)["differing"]) + " differ";
-    if ((*report)["given"] != 0) text += "; " + to_text((*report)["given"]) + " were given";
-    if ((*report)["redrawn"] != 0)
-        text += "; " + to_text((*report)["redrawn"]) + " were lost in a crash and drawn again";
+    const auto count = [&](const char* name) { return (*report)[name].get<std::int64_t>(); };
+    const auto were = [&](const char* name) {
+        return "; " + std::to_string(count(name)) + (count(name) == 1 ? " was " : " were ");
+    };
+    std::string text = printable(options.study) + ": " + counted(count("compared"), "suggestion") +
+                       " repeated, " + std::to_string(count("differing")) +
+                       (count("differing") == 1 ? " differs" : " differ");
+    if (count("given") != 0) text += were("given") + "given";
+    if (count("redrawn") != 0) text += were("redrawn") + "lost in a crash and drawn again";
     text += "\n";
     for (const Json& one : (*report)["differences"])
         text += "  trial " + to_text(one["number"]) + ", " + printable(text_of(one, "parameter")) +
@@ -146,8 +153,15 @@ int run_replay(const StudyCommand& options) {
 int run_change(const StudyCommand& options, const char* verb) {
     const auto backend = find_backend(options.server, options.data);
     if (!backend) return fail(backend.error(), options.json);
-    const Result<Json> study =
+    Result<Json> study =
         (*backend)->post(study_path(options.study, std::string("/") + verb), Json::object());
+    // Who stops a study wants it to be over, and that it is.
+    const bool may_be_over =
+        !study && study.error().code == Code::kResourceConflict && std::string_view(verb) == "stop";
+    if (may_be_over) {
+        Result<Json> now = (*backend)->get(study_path(options.study));
+        if (now && text_of(*now, "state") == "completed") study = std::move(now);
+    }
     if (!study) return fail(study.error(), options.json);
     if (options.json)
         print_json(*study);

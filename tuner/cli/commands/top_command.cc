@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/text/counted.h"
 #include "tracker/client/client.h"
 #include "tracker/client/mlflow_environment.h"
 #include "tuner/cli/backend.h"
@@ -180,10 +181,14 @@ std::string top_text(const Json& view, const std::string& where, std::int64_t no
             if (++trials <= room.trials) add_row(table, study, trial, now_ms);
     }
     if (studies > room.studies)
-        text += "  and " + std::to_string(studies - room.studies) + " more studies\n";
+        text += "  and " +
+                counted(static_cast<std::int64_t>(studies - room.studies), "more study",
+                        "more studies") +
+                "\n";
     if (!table.empty()) text += table.text();
     if (trials > room.trials)
-        text += "and " + std::to_string(trials - room.trials) + " more trials\n";
+        text +=
+            "and " + counted(static_cast<std::int64_t>(trials - room.trials), "more trial") + "\n";
     return text;
 }
 

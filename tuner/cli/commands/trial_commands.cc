@@ -135,7 +135,9 @@ std::string none_text(const Json& study) {
     if (state == "paused") return words + "is paused; `tune resume` continues it";
     if (state == "completed" || state == "stopped") return words + "is " + state;
     return words + "has no trial available now: " + to_text(study["counts"]["running"]) +
-           " are running, and with them its budget or its parallel trials are used";
+           (study["counts"]["running"] == 1 ? " is running, and with it"
+                                            : " are running, and with them") +
+           " its budget or its parallel trials are used";
 }
 
 Result<int> ask(const AskCommand& options) {

@@ -70,7 +70,7 @@ std::string Progress::status_of(const Json& study, const Json& running) const {
         const auto total = budget["trials"].get<double>();
         text += progress_bar(total > 0 ? static_cast<double>(ended) / total : 0) + " ";
     }
-    text += progress_text(study) + " trials";
+    text += trials_text(study);
     const Json counts = study.value("counts", Json::object());
     for (const char* state : {"running", "complete", "pruned", "failed"})
         if (const auto count = counts.value(state, std::int64_t{0}); count > 0)

@@ -91,6 +91,11 @@ std::string progress_text(const Json& study) {
     return text;
 }
 
+std::string trials_text(const Json& study) {
+    const std::string progress = progress_text(study);
+    return progress + (progress == "1" || progress == "1/1" ? " trial" : " trials");
+}
+
 std::string params_text(const Json& params) {
     std::string text;
     if (!params.is_object()) return text;

@@ -18,6 +18,9 @@ namespace tune::cli {
 /// "18/30" or "18".
 [[nodiscard]] std::string progress_text(const Json& study);
 
+/// "18/30 trials", "18 trials", "1 trial".
+[[nodiscard]] std::string trials_text(const Json& study);
+
 /// Trials that have ended.
 [[nodiscard]] std::int64_t ended_count(const Json& study);
 

@@ -17,6 +17,7 @@
 #include "tuner/cli/transfer/transfer_commands.h"
 #include "tuner/cli/transfer/transfer_progress.h"
 #include "tuner/cli/transfer/transfer_text.h"
+#include "tuner/interop/optuna/optuna_db.h"
 
 namespace tune::cli {
 namespace {
@@ -57,6 +58,26 @@ Result<tracker::TransferReport> import_from(const ImportCommand& options) {
 
 }  // namespace
 
+namespace {
+
+/// What to do with a journal file of Optuna's, which holds several studies in a form of its own.
+std::string journal_text(const std::string& source) {
+    return "'" + source +
+           "' is a journal file of Optuna; `tune import` reads Optuna's SQLite files. Copy the "
+           "study "
+           "into one with Python:\n"
+           "  import optuna\n"
+           "  from optuna.storages import JournalStorage\n"
+           "  from optuna.storages.journal import JournalFileBackend\n"
+           "  optuna.copy_study(from_study_name=\"NAME\", to_storage=\"sqlite:///study.db\",\n"
+           "                    from_storage=JournalStorage(JournalFileBackend(\"" +
+           source +
+           "\")))\n"
+           "and import that: tune import study.db";
+}
+
+}  // namespace
+
 Error say_holder(Error error, const std::string& data) {
     if (error.code != Code::kResourceConflict) return error;
     error.message = "The data folder '" + data + "' is in use";
@@ -67,7 +88,10 @@ Error say_holder(Error error, const std::string& data) {
 }
 
 int run_import(const ImportCommand& options) {
-    if (options.optuna) return run_import_optuna(options);
+    const tuner::OptunaFile kind = tuner::optuna_file_kind(options.source);
+    if (kind == tuner::OptunaFile::kJournal)
+        return fail({Code::kInvalidParameterValue, journal_text(options.source)}, options.json);
+    if (options.optuna || kind == tuner::OptunaFile::kDb) return run_import_optuna(options);
     const Result<tracker::TransferReport> report = import_from(options);
     if (!report) {
         const int code = fail(report.error(), options.json);

@@ -3,6 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/text/counted.h"
 #include "base/text/percent.h"
 #include "tracker/client/client.h"
 #include "tracker/store/store.h"
@@ -134,9 +135,10 @@ int run_export_optuna(const ExportCommand& options) {
     if (options.json)
         print_json({{"study", options.optuna}, {"file", options.target}, {"trials", *trials}});
     else
-        print("Exported " + std::to_string(*trials) + " trials of " + printable(options.optuna) +
-              " to " + options.target + "\nOpen it: optuna.load_study(study_name=\"" +
-              printable(options.optuna) + "\", storage=\"sqlite:///" + options.target + "\")\n");
+        print("Exported " + counted(static_cast<std::int64_t>(*trials), "trial") + " of " +
+              printable(options.optuna) + " to " + options.target +
+              "\nOpen it: optuna.load_study(study_name=\"" + printable(options.optuna) +
+              "\", storage=\"sqlite:///" + options.target + "\")\n");
     return kExitOk;
 }
 
@@ -151,8 +153,8 @@ int run_import_optuna(const ImportCommand& options) {
             {{"study", imported->study}, {"trials", imported->trials}, {"notes", imported->notes}});
         return kExitOk;
     }
-    std::string text = "Imported " + std::to_string(imported->trials) + " trials as the study " +
-                       printable(imported->study) + "\n";
+    std::string text = "Imported " + counted(static_cast<std::int64_t>(imported->trials), "trial") +
+                       " as the study " + printable(imported->study) + "\n";
     for (const std::string& sentence : imported->notes) text += "  " + printable(sentence) + "\n";
     print(text + "Continue it: tune resume " + shell_word(imported->study) + " --data " +
           shell_word(options.data) + "\n");

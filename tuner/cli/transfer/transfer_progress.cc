@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/clock.h"
+#include "base/text/counted.h"
 #include "tuner/cli/terminal/terminal.h"
 
 namespace tune::cli {
@@ -41,10 +42,10 @@ std::string TransferBar::text_of(const tracker::TransferProgress& progress) cons
         text += " " + progress_bar(static_cast<double>(progress.runs_done) /
                                    static_cast<double>(progress.runs_total));
     text += " " + std::to_string(progress.runs_done) + "/" + std::to_string(progress.runs_total) +
-            " runs  " + std::to_string(progress.points) + " points";
+            (progress.runs_total == 1 ? " run  " : " runs  ") + counted(progress.points, "point");
     if (progress.files > 0)
-        text += "  " + std::to_string(progress.files) + " artifacts (" +
-                bytes_text(progress.bytes) + ")";
+        text +=
+            "  " + counted(progress.files, "artifact") + " (" + bytes_text(progress.bytes) + ")";
     return text + "  " + span_text(SystemClock().monotonic_ms() - started_ms_);
 }
 

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/text/counted.h"
 #include "tuner/cli/terminal/terminal.h"
 #include "tuner/cli/transfer/transfer_progress.h"
 
@@ -42,6 +43,9 @@ std::string lines_text(const char* title, const tracker::ReportLines& lines) {
 }
 
 std::string verdict(const TransferReport& report) {
+    const bool is_all = report.left_behind.empty() && report.files_left_out.count == 0;
+    if (report.is_same() && !is_all)
+        return "Verified: apart from what was left out, everything reads back as in the source.\n";
     if (report.is_same()) return "Verified: everything reads back as in the source.\n";
     if (report.is_whole())
         return "Verified except for the changed texts: everything else reads back as in the "
@@ -81,10 +85,11 @@ std::string report_text(const TransferReport& report, const char* done, const st
                        std::to_string(report.stored.*one.count)});
     if (!table.empty()) text += table.text();
     if (report.files > 0)
-        text += std::to_string(report.files) + " artifacts, " + bytes_text(report.bytes) + " (" +
+        text += counted(report.files, "artifact") + ", " + bytes_text(report.bytes) + " (" +
                 std::to_string(report.files_new) + " of them moved now)\n";
     if (report.runs_unchanged > 0)
-        text += std::to_string(report.runs_unchanged) + " runs were already here, unchanged\n";
+        text +=
+            counted(report.runs_unchanged, "run was", "runs were") + " already here, unchanged\n";
     for (const tracker::MappedExperiment& mapped : report.mapped)
         text += "experiment " + std::to_string(mapped.from) + " '" + printable(mapped.from_name) +
                 "' became " + std::to_string(mapped.to) + " '" + printable(mapped.to_name) +
@@ -93,8 +98,9 @@ std::string report_text(const TransferReport& report, const char* done, const st
         text += "left behind: " + std::to_string(left.count) + " " + printable(left.what) + "\n";
     for (const std::string& note : report.notes) text += "note: " + printable(note) + "\n";
     if (report.texts_changed > 0)
-        text += std::to_string(report.texts_changed) +
-                " texts were not UTF-8 and were changed: U+FFFD replaces each invalid byte\n";
+        text += counted(report.texts_changed, "text was", "texts were") + " not UTF-8 and " +
+                (report.texts_changed == 1 ? "was" : "were") +
+                " changed: U+FFFD replaces each invalid byte\n";
     text += lines_text("artifacts left out", report.files_left_out);
     text += lines_text("not moved", report.failed);
     text += lines_text("read back differently", report.mismatches);

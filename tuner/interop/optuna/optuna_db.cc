@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <fstream>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -32,6 +33,8 @@ constexpr std::string_view kSchema =
 
 /// Trials of one file at most; more are not one study of a person.
 constexpr std::size_t kRowsMax = 10'000'000;
+/// Of a file that may be a journal; its first line is shorter.
+constexpr std::size_t kJournalLineStart = 4096;
 
 std::string time_text(std::int64_t time_ms) {
     return local_text(time_ms, "%Y-%m-%d %H:%M:%S.") + microseconds_text(time_ms);
@@ -178,16 +181,21 @@ Result<void> put_on_disk(const std::filesystem::path& file) {
 
 // --- reading -------------------------------------------------------------------------------------
 
+Result<bool> holds_studies(sqlite::Connection& connection) {
+    TUNE_TRY(tables, connection.prepare("SELECT count(*) FROM sqlite_master WHERE type = 'table' "
+                                        "AND name IN ('studies', 'trials', 'trial_params', "
+                                        "'alembic_version')"));
+    TUNE_TRY(has_row, tables.step());
+    return has_row && tables.integer(0) == 4;
+}
+
 class Reader {
 public:
     explicit Reader(sqlite::Connection& connection) : connection_(connection) {}
 
     Result<void> check_version() {
-        TUNE_TRY(tables, connection_.prepare("SELECT count(*) FROM sqlite_master WHERE type = "
-                                             "'table' AND name IN ('studies', 'trials', "
-                                             "'trial_params', 'alembic_version')"));
-        TUNE_TRY(has_row, tables.step());
-        if (!has_row || tables.integer(0) != 4)
+        TUNE_TRY(has_studies, holds_studies(connection_));
+        if (!has_studies)
             return Error{Code::kInvalidParameterValue, "it holds no studies of Optuna"};
         TUNE_TRY(version, connection_.prepare("SELECT version_num FROM alembic_version"));
         TUNE_TRY(has_version, version.step());
@@ -362,6 +370,26 @@ Result<void> write_optuna_db(const std::filesystem::path& file, const OptunaStud
     }
     std::filesystem::remove(partial, error);
     return written;
+}
+
+OptunaFile optuna_file_kind(const std::filesystem::path& file) {
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(file, ignored)) return OptunaFile::kNone;
+    // A journal is a line of JSON an operation; the first one creates a study.
+    std::string line(kJournalLineStart, '\0');
+    std::ifstream stream(file, std::ios::binary);
+    stream.read(line.data(), static_cast<std::streamsize>(line.size()));
+    line.resize(static_cast<std::size_t>(stream.gcount()));
+    if (line.starts_with('{') && line.substr(0, line.find('\n')).find("\"op_code\"") != line.npos)
+        return OptunaFile::kJournal;
+    if (!line.starts_with("SQLite format 3")) return OptunaFile::kNone;
+    sqlite::ConnectionOptions reading;
+    reading.access = sqlite::Access::kReadOnly;
+    reading.is_foreign = true;
+    auto connection = sqlite::Connection::open(file.string(), reading);
+    if (!connection) return OptunaFile::kNone;
+    const Result<bool> has_studies = holds_studies(**connection);
+    return has_studies && *has_studies ? OptunaFile::kDb : OptunaFile::kNone;
 }
 
 Result<OptunaStudy> read_optuna_db(const std::filesystem::path& file, const std::string& name) {

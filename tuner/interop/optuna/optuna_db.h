@@ -48,6 +48,12 @@ struct OptunaStudy {
 [[nodiscard]] Result<void> write_optuna_db(const std::filesystem::path& file,
                                            const OptunaStudy& study);
 
+/// What a file of Optuna's is, by its content.
+enum class OptunaFile { kNone, kDb, kJournal };
+
+/// kNone also for what cannot be read. The file is not changed.
+[[nodiscard]] OptunaFile optuna_file_kind(const std::filesystem::path& file);
+
 /// Reads one study. `name` empty: the only one. The file is not changed. Errors:
 /// kResourceDoesNotExist naming the studies there are; kInvalidParameterValue for a file that is
 /// none of Optuna's, or of a version whose schema is another one; kDataLoss for a broken one.

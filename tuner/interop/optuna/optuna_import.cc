@@ -269,12 +269,17 @@ Result<ImportedStudy> from_optuna(OptunaStudy study) {
             first_error = "trial " + std::to_string(trial.number) + ": " + point.error().message;
     }
     if (left_out > 0)
-        made.notes.push_back(std::to_string(left_out) +
-                             " trials are left out, as their points do not fit the space (" +
-                             first_error + ")");
+        made.notes.push_back((left_out == 1 ? "1 trial is left out, as its point does"
+                                            : std::to_string(left_out) +
+                                                  " trials are left out, as their points do") +
+                             std::string(" not fit the space (") + first_error + ")");
     if (unmeasured > 0)
-        made.notes.push_back(std::to_string(unmeasured) +
-                             " complete trials lack the value of a constraint and count as failed");
+        made.notes.push_back(unmeasured == 1
+                                 ? "1 complete trial lacks the value of a constraint and counts "
+                                   "as failed"
+                                 : std::to_string(unmeasured) +
+                                       " complete trials lack the value of a constraint and "
+                                       "count as failed");
     for (const auto& [key, json] : study.user_attributes)
         made.tags.emplace_back(key, text_of_json(json));
     return made;

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/text/counted.h"
 #include "tuner/sampler/nsga/pareto.h"
 #include "tuner/sampler/simple/finite_points.h"
 #include "tuner/space/expression/rules.h"
@@ -30,7 +31,7 @@ public:
         std::vector<std::string> all;
         for (const std::string& sentence : order_)
             all.push_back(sentence + " (" + std::to_string(counts_.at(sentence)) + " of " +
-                          std::to_string(of) + " points)");
+                          counted(static_cast<std::int64_t>(of), "point") + ")");
         return all;
     }
 

@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/text/counted.h"
+
 namespace tune::worker {
 namespace {
 
@@ -137,11 +139,13 @@ Result<std::optional<Assignment>> Devices::take(double cpus, double gpus) {
     const auto cores_wanted = cpus >= 1 ? static_cast<std::size_t>(cpus) : 0;
     if (cores_wanted > cores_.size())
         return Error{Code::kInvalidParameterValue,
-                     "a trial of the study needs " + std::to_string(cores_wanted) +
-                         " cores; this agent has " + std::to_string(cores_.size())};
+                     "a trial of the study needs " +
+                         counted(static_cast<std::int64_t>(cores_wanted), "core") +
+                         "; this agent has " + std::to_string(cores_.size())};
     if (gpus > static_cast<double>(gpus_.size()) + kShareSlack)
         return Error{Code::kInvalidParameterValue,
-                     "a trial of the study needs " + number_text(gpus) + " GPUs; this agent has " +
+                     "a trial of the study needs " + number_text(gpus) +
+                         (gpus == 1 ? " GPU; this agent has " : " GPUs; this agent has ") +
                          std::to_string(gpus_.size())};
     Assignment assignment;
     for (std::size_t i = 0; i < cores_.size() && assignment.cores.size() < cores_wanted; ++i)

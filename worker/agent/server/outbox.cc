@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text/counted.h"
 #include "base/text/percent.h"
 #include "worker/agent/server/backoff.h"
 
@@ -217,10 +218,12 @@ void Outbox::send_reports(tracker::Client& client, std::vector<Part> parts) {
 void Outbox::settle(const Part& part, const tuner::ReportResult& result) {
     const bool stale = !result.ok && result.error_code == code_name(Code::kResourceConflict);
     if (!result.ok && !stale) {
-        log_warning("the server refused " + std::to_string(part.values) + " values of run " +
+        log_warning("the server refused " +
+                    counted(static_cast<std::int64_t>(part.values), "value") + " of run " +
                     part.report.run_id + ": " + result.message);
-        part.files.note("the server refused " + std::to_string(part.values) +
-                        " values: " + result.message);
+        part.files.note("the server refused " +
+                        counted(static_cast<std::int64_t>(part.values), "value") + ": " +
+                        result.message);
     }
     bool room = false;
     std::optional<ProgressRecord> progress;
