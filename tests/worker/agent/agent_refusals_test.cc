@@ -1,5 +1,6 @@
 // What an agent does with metrics that the server answers with an error.
 
+#include "base/clock.h"
 #include "tests/worker/agent/agent_fixture.h"
 
 namespace tune::worker {
@@ -72,6 +73,16 @@ TEST_F(AgentTest, MetricsThatTheServerNeverTakesHoldUpNothing) {
               std::string::npos)
         << log;
     EXPECT_EQ(server_.metrics("r1"), "");
+}
+
+TEST_F(AgentTest, AServerThatHasNothingAndDoesNotWaitIsNotAskedInALoop) {
+    server_.answer_leases_empty(5);
+    const std::int64_t begin_ms = SystemClock().monotonic_ms();
+    start();
+    offer(shell("r1", "exit 0"));
+    EXPECT_EQ(server_.wait_for_finish("r1").request.outcome, Outcome::kDone);
+    // 50, 100, 200, 400 and 800 ms, each less at most a fifth.
+    EXPECT_GE(SystemClock().monotonic_ms() - begin_ms, 1'240);
 }
 
 }  // namespace

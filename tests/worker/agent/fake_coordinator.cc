@@ -175,6 +175,11 @@ void FakeCoordinator::forget_agent() {
     waiting_leases_.clear();
 }
 
+void FakeCoordinator::answer_leases_empty(int times) {
+    const std::lock_guard lock(mutex_);
+    empty_leases_left_ = times;
+}
+
 void FakeCoordinator::refuse_reports(Code code, int times) {
     const std::lock_guard lock(mutex_);
     refusal_ = code;
@@ -233,6 +238,10 @@ void FakeCoordinator::on_lease(const Json& body, Responder respond) {
     if (!known_) return respond(unknown_agent());
     const auto before = lease_answers_.find(request.request_id);
     if (before != lease_answers_.end()) return respond(tracker::json_text_response(before->second));
+    if (empty_leases_left_ > 0) {
+        --empty_leases_left_;
+        return respond(tracker::json_response(tuner::to_json(tuner::LeaseReply{})));
+    }
     waiting_leases_.push_back({request.request_id, request.free_slots, std::move(respond)});
     answer_waiting();
 }

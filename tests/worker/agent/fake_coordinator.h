@@ -38,6 +38,8 @@ public:
     /// From now on this attempt is nobody's: reports and ends of it get RESOURCE_CONFLICT.
     void take_away(const std::string& run_id, int attempt = 1);
     void forget_agent();
+    /// The next `times` requests for leases are answered at once, with none.
+    void answer_leases_empty(int times);
     /// The next `times` attempts' reports are refused one by one with this code; 0: no more.
     void refuse_reports(Code code, int times);
     /// Waits until so many were.
@@ -118,6 +120,7 @@ private:
     Code refusal_ = Code::kInternalError;
     int refusals_left_ = 0;
     int refused_ = 0;
+    int empty_leases_left_ = 0;
     bool holds_next_ = false;
     std::optional<Upload> held_;
     std::map<std::string, int> finish_calls_;
