@@ -29,6 +29,30 @@ Result<std::optional<Action>> report(World& world, std::uint64_t number, const s
     return answer.get();
 }
 
+TEST(ClientLeases, ATellIsARepeatOnlyForTheAttemptThatItEnded) {
+    World world;
+    ASSERT_TRUE(world.create(R"("retry": {"max": 3, "on": ["failed"]})").has_value());
+    const TellRequest failed{
+        .trial = {"s", 0, 1}, .request_id = "same", .state = TrialState::kFailed};
+    ASSERT_TRUE(world.ask().has_value());
+    ASSERT_TRUE(world.tell(failed).has_value());
+    EXPECT_TRUE(world.tell(failed).has_value()) << "its answer was lost";
+    ASSERT_EQ(world.ask()->at(0).attempt, 2);
+    EXPECT_TRUE(world.tell(failed).has_value()) << "and was late";
+    EXPECT_EQ(world.trial(0).state, TrialState::kRunning);
+    // Without a number it may be either.
+    const auto unclear =
+        world.tell({.trial = {"s", 0, 0}, .request_id = "same", .state = TrialState::kFailed});
+    ASSERT_FALSE(unclear.has_value());
+    EXPECT_EQ(unclear.error().code, Code::kResourceConflict);
+    EXPECT_EQ(unclear.error().message,
+              "request_id 'same' has ended attempt 1 of trial 0 of study 's'; to end attempt 2, "
+              "which is running, name it in 'attempt' or take another request_id");
+    ASSERT_TRUE(world.tell({.trial = {"s", 0, 2}, .request_id = "same", .value = 0.5}).has_value());
+    EXPECT_EQ(world.trial(0).state, TrialState::kComplete);
+    EXPECT_EQ(world.trial(0).value, 0.5);
+}
+
 TEST(ClientLeases, ARenewalKeepsTheAttemptAndSilenceLosesIt) {
     World world;
     ASSERT_TRUE(world.create().has_value());

@@ -86,6 +86,25 @@ public:
     }
     void set_database_bytes_max(std::int64_t bytes) { database_bytes_max_ = bytes; }
 
+    /// The disk has no room for anything, or has it again. REQUIRES: set_database_bytes_max before
+    /// it was opened.
+    void fill_disk() {
+        for (std::size_t bytes = 100'000; bytes > 0; bytes /= 2) {
+            const auto put = [&] {
+                return store_->execute(
+                    tracker::PutDocument{"fill", std::to_string(filled_), std::string(bytes, 'x')});
+            };
+            while (put().has_value()) ++filled_;
+        }
+    }
+    void free_disk() {
+        for (; filled_ > 0; --filled_) {
+            const auto gone =
+                store_->execute(tracker::DeleteDocument{"fill", std::to_string(filled_ - 1)});
+            ASSERT_TRUE(gone.has_value()) << gone.error().text();
+        }
+    }
+
     [[nodiscard]] tracker::Store& store() { return *store_; }
     [[nodiscard]] Studies& studies() { return *studies_; }
 
@@ -247,6 +266,7 @@ private:
     std::filesystem::path folder_;
     ManualClock clock_{1'700'000'000'000};
     std::int64_t database_bytes_max_ = 0;
+    int filled_ = 0;
     std::unique_ptr<tracker::Store> store_;
     std::unique_ptr<Studies> studies_;
 };

@@ -175,6 +175,21 @@ void FakeCoordinator::forget_agent() {
     waiting_leases_.clear();
 }
 
+void FakeCoordinator::answer_leases_empty(int times) {
+    const std::lock_guard lock(mutex_);
+    empty_leases_left_ = times;
+}
+
+void FakeCoordinator::refuse_reports(Code code, int times) {
+    const std::lock_guard lock(mutex_);
+    refusal_ = code;
+    refusals_left_ = times;
+}
+
+void FakeCoordinator::wait_for_refusals(int times) {
+    wait_until([&] { return refused_ >= times; });
+}
+
 tuner::HeartbeatReply FakeCoordinator::heartbeat_reply() const {
     tuner::HeartbeatReply reply;
     reply.directives = directives_;
@@ -223,6 +238,10 @@ void FakeCoordinator::on_lease(const Json& body, Responder respond) {
     if (!known_) return respond(unknown_agent());
     const auto before = lease_answers_.find(request.request_id);
     if (before != lease_answers_.end()) return respond(tracker::json_text_response(before->second));
+    if (empty_leases_left_ > 0) {
+        --empty_leases_left_;
+        return respond(tracker::json_response(tuner::to_json(tuner::LeaseReply{})));
+    }
     waiting_leases_.push_back({request.request_id, request.free_slots, std::move(respond)});
     answer_waiting();
 }
@@ -247,6 +266,13 @@ Response FakeCoordinator::on_report(const Json& body) {
         reply.results.push_back({report.run_id, report.attempt, !taken,
                                  taken ? "RESOURCE_CONFLICT" : "", taken ? "not yours" : ""});
         if (taken) continue;
+        if (refusals_left_ > 0) {
+            --refusals_left_;
+            ++refused_;
+            reply.results.back() = {report.run_id, report.attempt, false,
+                                    std::string(code_name(refusal_)), "not now"};
+            continue;
+        }
         std::vector<tuner::ReportedMetric>& all = reported_[report.run_id];
         all.insert(all.end(), report.metrics.begin(), report.metrics.end());
     }

@@ -38,6 +38,12 @@ public:
     /// From now on this attempt is nobody's: reports and ends of it get RESOURCE_CONFLICT.
     void take_away(const std::string& run_id, int attempt = 1);
     void forget_agent();
+    /// The next `times` requests for leases are answered at once, with none.
+    void answer_leases_empty(int times);
+    /// The next `times` attempts' reports are refused one by one with this code; 0: no more.
+    void refuse_reports(Code code, int times);
+    /// Waits until so many were.
+    void wait_for_refusals(int times);
     /// What the answers to ends say from now on.
     void answer_ends(tuner::FinishReply reply);
     /// The next upload arrives, but late: it is kept and answered with release_upload().
@@ -111,6 +117,10 @@ private:
     std::map<std::string, std::vector<tuner::ReportedMetric>> reported_;
     std::vector<Finish> finishes_;
     tuner::FinishReply finish_reply_;
+    Code refusal_ = Code::kInternalError;
+    int refusals_left_ = 0;
+    int refused_ = 0;
+    int empty_leases_left_ = 0;
     bool holds_next_ = false;
     std::optional<Upload> held_;
     std::map<std::string, int> finish_calls_;

@@ -241,7 +241,7 @@ std::string rungs_text(const StudyConfig& config, const Json& plan) {
 }
 
 /// "200", "until stopped", "until every point has been tried, which are 8".
-std::string trials_text(const StudyConfig& config, const Json& plan) {
+std::string planned_trials_text(const StudyConfig& config, const Json& plan) {
     const auto& trials = config.budget.trials;
     const Json& points = plan["points_until_end"];
     const bool ends_before =
@@ -273,7 +273,7 @@ std::string settings_text(const tuner::Chosen& chosen) {
 std::string plan_text(const StudyConfig& config, const Json& plan) {
     const auto& budget = config.budget;
     std::string text = "study:    " + config.study + "\n";
-    text += "trials:   " + trials_text(config, plan) +
+    text += "trials:   " + planned_trials_text(config, plan) +
             (budget.parallel ? ", " + std::to_string(*budget.parallel) + " at a time" : "") +
             (budget.time_ms ? ", at most " + tuner::duration_text(*budget.time_ms) : "") + "\n";
     for (const tuner::MetricConfig& metric : tuner::metrics_of(config))

@@ -187,6 +187,8 @@ void Studies::Impl::lease(const std::string& agent_id, LeaseRequest request,
                    .done = std::move(done)};
     poll.deadline_ms = monotonic_ms() + poll_wait_ms(poll.request.wait_ms);
     if (repeat_grant(locked, poll) || grant(locked, poll)) return;
+    if (write_error_)
+        return locked.after([done = std::move(poll.done), error = *write_error_] { done(error); });
     if (poll.request.wait_ms <= 0)
         return locked.after([answer = std::move(poll.done)] { answer(LeaseReply{}); });
     wake_ticker(poll.deadline_ms);
@@ -211,9 +213,9 @@ bool Studies::Impl::repeat_grant(LockedBatch& locked, LeasePoll& poll) {
 }
 
 /// Starts as many trials as the agent has places. True if it did; then it answers once they are on
-/// disk.
+/// disk. None while the disk fails: the writes that wait find out when it works again.
 bool Studies::Impl::grant(LockedBatch& locked, LeasePoll& poll) {
-    if (draining_) return false;
+    if (draining_ || write_error_) return false;
     std::vector<TrialRef> started;
     while (started.size() < static_cast<std::size_t>(std::max(poll.request.free_slots, 0))) {
         Study* study = next_study(now_ms());
@@ -238,12 +240,14 @@ bool Studies::Impl::grant(LockedBatch& locked, LeasePoll& poll) {
 }
 
 /// Answers once all is on disk, also the hashes of the credentials. One whose answer was lost gets
-/// another credential: nobody has the first, and its text is kept nowhere.
+/// another credential: nobody has the first, and its text is kept nowhere. If none
+/// could be written, the answer is the error.
 void Studies::Impl::give_leases(LockedBatch& locked, LeasePoll& poll,
                                 const std::vector<TrialRef>& started) {
     struct Join {
         std::size_t left = 0;
         LeaseReply reply;
+        std::optional<Error> error;
         Done<LeaseReply> done;
     };
     auto join = std::make_shared<Join>();
@@ -257,13 +261,20 @@ void Studies::Impl::give_leases(LockedBatch& locked, LeasePoll& poll,
                                                                 const Result<void>& result) {
                         if (result) {
                             join->reply.leases.push_back(lease);
-                        } else if (ref.trial->state == TrialState::kRunning &&
-                                   ref.trial->attempt == lease.attempt) {
-                            ref.study->requeue(*ref.trial, "could not be written", now_ms());
-                            credentials_.follow(*ref.study, *ref.trial);
+                        } else {
+                            join->error = result.error();
+                            const bool is_still_held = ref.trial->state == TrialState::kRunning &&
+                                                       ref.trial->attempt == lease.attempt;
+                            if (is_still_held) {
+                                ref.study->requeue(*ref.trial, "could not be written", now_ms());
+                                credentials_.follow(*ref.study, *ref.trial);
+                            }
                         }
                         if (--join->left > 0) return;
-                        later.after([join] { join->done(std::move(join->reply)); });
+                        later.after([join] {
+                            if (join->reply.leases.empty()) return join->done(*join->error);
+                            join->done(std::move(join->reply));
+                        });
                     });
     }
 }

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -222,6 +223,7 @@ private:
     void write_study(LockedBatch& locked, Study& study, Written written);
     void write_best(LockedBatch& locked, Study& study);
     void write_again_later();
+    void note_write(LockedBatch& locked, const Result<void>& result);
     void finish_trial(LockedBatch& locked, Study& study, Trial& trial, TrialEnd end);
 
     [[nodiscard]] std::int64_t now_ms() const { return clock_.now_ms(); }
@@ -248,6 +250,9 @@ private:
     std::int64_t seen_position_ = 0;
     std::set<Study*> unsynced_studies_;
     int unsynced_trials_ = 0;
+    /// Why the store did not take the last write of a trial or study; nothing: it did, or it never
+    /// will. What failed is tried again, so this is never stale for long.
+    std::optional<Error> write_error_;
     std::int64_t retry_at_ms_ =
         0;  // monotonic; when unsynced trials are written again; 0: none are
     bool draining_ = false;

@@ -24,6 +24,22 @@ bool was_cancelled(const Trial& trial, int attempt) {
     return trial.state == TrialState::kCancelled && (attempt == 0 || attempt == trial.attempt);
 }
 
+/// Whether it is about the attempt whose end was accepted last. One that names no attempt is about
+/// the last one, so it repeats an earlier end only while no later attempt has begun.
+bool repeats_its_end(const TellRequest& request, const Trial& trial) {
+    const int attempt = request.trial.attempt == 0 ? trial.attempt : request.trial.attempt;
+    return attempt == trial.finish_attempt;
+}
+
+/// It may be the answer to an earlier attempt on its way once more, or be meant for this one.
+Error ambiguous_repeat(const Study& study, const Trial& trial, const std::string& request_id) {
+    return {Code::kResourceConflict,
+            "request_id '" + request_id + "' has ended attempt " +
+                std::to_string(trial.finish_attempt) + " of " + trial_words(study, trial) +
+                "; to end attempt " + std::to_string(trial.attempt) +
+                ", which is running, name it in 'attempt' or take another request_id"};
+}
+
 /// The metric by which trials cost something; nothing: the study has no such budget.
 std::optional<std::string> cost_metric(const StudyConfig& config) {
     const auto& cost = config.budget.cost;
@@ -364,8 +380,9 @@ void Studies::Impl::tell_after_metrics(TellRequest request, Done<void> done) {
     const Trial& trial = *ref->trial;
     // The study ended meanwhile, and its client could not know: late, not wrong.
     if (was_cancelled(trial, request.trial.attempt)) return locked.after([done] { done({}); });
-    const bool is_same_request =
+    const bool is_known_request =
         !request.request_id.empty() && request.request_id == trial.finish_request;
+    const bool is_same_request = is_known_request && repeats_its_end(request, trial);
     const bool is_same_end =
         is_ended(trial.state) && request.state.value_or(TrialState::kComplete) == trial.state &&
         (request.trial.attempt == 0 || request.trial.attempt == trial.attempt) &&
@@ -375,6 +392,8 @@ void Studies::Impl::tell_after_metrics(TellRequest request, Done<void> done) {
                      trial.more_values.begin(), trial.more_values.end(), is_same_number)));
     if (!is_same_request && !is_same_end) {
         Result<void> applied = check_held_by_client(*ref, request.trial.attempt);
+        if (applied && is_known_request && request.trial.attempt == 0)
+            applied = ambiguous_repeat(*ref->study, trial, request.request_id);
         if (applied) applied = apply_tell(locked, *ref, request);
         if (!applied) return locked.after([done, error = applied.error()] { done(error); });
     }

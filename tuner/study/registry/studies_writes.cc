@@ -84,6 +84,7 @@ void Studies::Impl::write_trial(LockedBatch& locked, Study& study, Trial& trial,
 void Studies::Impl::trial_written(LockedBatch& locked, Study& study, Trial& trial, bool creates,
                                   Result<void> result, const Written& written) {
     TrialSync& sync = trial.sync;
+    note_write(locked, result);
     if (result) {
         if (creates) sync.run_confirmed = true;
         if (std::exchange(sync.unsynced, false)) --unsynced_trials_;
@@ -111,6 +112,15 @@ void Studies::Impl::trial_written(LockedBatch& locked, Study& study, Trial& tria
     if (written) written(locked, std::move(result));
 }
 
+/// While the disk fails no lease is given: each would be an attempt that cannot be written. The
+/// first write that succeeds again hands out what waits.
+void Studies::Impl::note_write(LockedBatch& locked, const Result<void>& result) {
+    const bool was_failing = write_error_.has_value();
+    write_error_.reset();
+    if (!result && !is_permanent(result.error())) write_error_ = result.error();
+    if (was_failing && !write_error_) wake_leases(locked);
+}
+
 void Studies::Impl::write_again_later() {
     if (retry_at_ms_ == 0) retry_at_ms_ = monotonic_ms() + kRetryWrites_ms;
     wake_ticker(retry_at_ms_);
@@ -120,6 +130,7 @@ void Studies::Impl::write_study(LockedBatch& locked, Study& study, Written writt
     locked.write(
         update_study_commands(study, now_ms()),
         [this, &study, written = std::move(written)](LockedBatch& later, Result<void> result) {
+            note_write(later, result);
             if (!result && is_permanent(result.error())) {
                 // The parent run is gone; the document is what counts.
                 std::vector<tracker::Command> document = update_study_commands(study, now_ms());

@@ -1,8 +1,10 @@
 // Per attempt a queue of segments and at most one finish; threads take an attempt that has
 // something to send and that no other thread serves, so each attempt's calls are in order. What is
 // in flight is noted on disk before it is sent and the note is advanced after the answer: a
-// successor repeats the very same metrics, and the server keeps one of equal ones. Errors on the
-// way are retried for ever with backoff; refusals by the server settle the item.
+// successor repeats the very same metrics, and the server keeps one of equal ones. Errors that pass
+// (on the way, of the server's disk, of a full queue) are retried with backoff, whether the whole
+// answer or one attempt's part of it says so: what is refused that way stays at the front of its
+// queue until it is taken or the attempt is another's. Final refusals settle the item.
 
 #include "worker/agent/server/outbox.h"
 
@@ -13,7 +15,6 @@
 #include "base/log.h"
 #include "base/text/counted.h"
 #include "base/text/percent.h"
-#include "worker/agent/server/backoff.h"
 
 namespace tune::worker {
 namespace {
@@ -29,6 +30,11 @@ constexpr std::size_t kReportSegmentsMax = 64;
 
 std::size_t values_of(const Segment& segment) {
     return segment.findings.metrics.size() + segment.findings.params.size();
+}
+
+/// A quota or disk that is full is waited for here: metrics and ends are not to be lost.
+bool may_pass(const Error& error) {
+    return is_passing(error) || error.code == Code::kResourceExhausted;
 }
 
 }  // namespace
@@ -51,7 +57,8 @@ Outbox::~Outbox() {
 void Outbox::open(std::uint64_t serial, const AttemptFiles& files, tuner::AttemptId id,
                   ProgressRecord progress) {
     const std::lock_guard lock(mutex_);
-    Entry entry{files, std::move(id), {}, 0, 0, std::move(progress.acknowledged), {}, false, false};
+    Entry entry{.files = files, .id = std::move(id)};
+    entry.acknowledged = std::move(progress.acknowledged);
     entries_.insert_or_assign(serial, std::move(entry));
 }
 
@@ -95,7 +102,7 @@ void Outbox::drop(std::uint64_t serial) {
 }
 
 Outbox::Part Outbox::collect(std::uint64_t serial, Entry& entry, std::size_t values_max) {
-    Part part{serial, 0, 0, {entry.id.run_id, entry.id.attempt, {}, {}}, {}, entry.files};
+    Part part{serial, 0, 0, entry.id, {entry.id.run_id, entry.id.attempt, {}, {}}, {}, entry.files};
     ProgressRecord progress{entry.acknowledged, {}};
     // What an earlier agent sent goes alone, as it went then.
     const std::size_t segments_max =
@@ -122,8 +129,9 @@ std::vector<Outbox::Part> Outbox::collect_reports() {
     std::vector<Part> parts;
     std::size_t values = 0;
     std::size_t segments = 0;
+    const Time now = std::chrono::steady_clock::now();
     for (auto& [serial, entry] : entries_) {
-        if (entry.busy || entry.waiting.empty()) continue;
+        if (entry.busy || entry.waiting.empty() || entry.not_before > now) continue;
         if (values >= kReportValuesMax || segments >= kReportSegmentsMax) break;
         parts.push_back(collect(serial, entry, kReportValuesMax - values));
         values += parts.back().values;
@@ -138,18 +146,29 @@ std::optional<std::uint64_t> Outbox::find_finish() const {
     return std::nullopt;
 }
 
+std::optional<Outbox::Time> Outbox::next_retry() const {
+    std::optional<Time> next;
+    for (const auto& [serial, entry] : entries_)
+        if (!entry.busy && !entry.waiting.empty() && (!next || entry.not_before < *next))
+            next = entry.not_before;
+    return next;
+}
+
 void Outbox::work(tracker::Client& client) {
     while (true) {
         std::vector<Part> parts;
         std::optional<std::uint64_t> finish;
         {
             std::unique_lock lock(mutex_);
-            changed_.wait(lock, [&] {
-                if (stopping_) return true;
+            while (!stopping_) {
                 parts = collect_reports();
                 if (parts.empty()) finish = find_finish();
-                return !parts.empty() || finish.has_value();
-            });
+                if (!parts.empty() || finish) break;
+                if (const std::optional<Time> retry = next_retry())
+                    changed_.wait_until(lock, *retry);
+                else
+                    changed_.wait(lock);
+            }
             if (stopping_) return;
             if (finish) entries_.at(*finish).busy = true;
         }
@@ -170,7 +189,7 @@ std::optional<Result<Json>> Outbox::insist(tracker::Client& client, const std::s
             return answer;
         }
         if (answer.error().code == Code::kCancelled) return std::nullopt;
-        if (!is_passing(answer.error())) return answer;
+        if (!may_pass(answer.error())) return answer;
         events_.contact(answer.error().text());
         if (!pause(backoff.next_ms())) return std::nullopt;
     }
@@ -212,18 +231,40 @@ void Outbox::send_reports(tracker::Client& client, std::vector<Part> parts) {
             result.message = answer->error().text();
         }
     }
-    for (std::size_t i = 0; i < parts.size(); ++i) settle(parts[i], results[i]);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (!results[i].ok && may_pass({code_from_name(results[i].error_code), {}}))
+            keep(parts[i], results[i].message);
+        else
+            settle(parts[i], results[i]);
+    }
+}
+
+/// The part stays in the queue and goes again, with what has come since, after a pause.
+void Outbox::keep(const Part& part, const std::string& why) {
+    bool is_first = false;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = entries_.find(part.serial);
+        if (found == entries_.end()) return;
+        Entry& entry = found->second;
+        is_first = !std::exchange(entry.is_kept, true);
+        entry.not_before =
+            std::chrono::steady_clock::now() + std::chrono::milliseconds(entry.backoff.next_ms());
+        entry.busy = false;
+        changed_.notify_all();
+    }
+    if (is_first)
+        part.files.note("the server cannot take metrics now; they are kept and sent again: " + why);
 }
 
 void Outbox::settle(const Part& part, const tuner::ReportResult& result) {
     const bool stale = !result.ok && result.error_code == code_name(Code::kResourceConflict);
     if (!result.ok && !stale) {
-        log_warning("the server refused " +
-                    counted(static_cast<std::int64_t>(part.values), "value") + " of run " +
-                    part.report.run_id + ": " + result.message);
-        part.files.note("the server refused " +
-                        counted(static_cast<std::int64_t>(part.values), "value") + ": " +
-                        result.message);
+        const std::string values = counted(static_cast<std::int64_t>(part.values), "value");
+        log_warning("the server refused " + values + " of attempt " +
+                    std::to_string(part.id.attempt) + " of run " + part.id.run_id + ": " +
+                    result.message);
+        part.files.note("the server refused " + values + ": " + result.message);
     }
     bool room = false;
     std::optional<ProgressRecord> progress;
@@ -232,6 +273,8 @@ void Outbox::settle(const Part& part, const tuner::ReportResult& result) {
         const auto found = entries_.find(part.serial);
         if (found == entries_.end()) return;
         Entry& entry = found->second;
+        entry.backoff.reset();
+        entry.is_kept = false;
         for (std::size_t i = 0; i < part.segments; ++i) {
             const Segment& segment = entry.waiting.front();
             if (segment.end.offset[0] >= 0) {

@@ -3,6 +3,7 @@
 // and then their ends. Kept in memory up to a bound; behind it stand the log files, which are read
 // again if this process dies.
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -16,6 +17,7 @@
 #include "tuner/protocol.h"
 #include "worker/agent/attempts/attempt_files.h"
 #include "worker/agent/output/trial_output.h"
+#include "worker/agent/server/backoff.h"
 #include "worker/agent/server/sender.h"
 
 namespace tune::worker {
@@ -59,22 +61,27 @@ public:
     void drop(std::uint64_t serial);
 
 private:
+    using Time = std::chrono::steady_clock::time_point;
     struct Entry {
         AttemptFiles files;
         tuner::AttemptId id;
-        std::deque<Segment> waiting;     // those with an end position are of the output
-        std::size_t waiting_values = 0;  // metrics and params in `waiting`
-        std::size_t resent = 0;          // of the front of `waiting`
-        OutputPosition acknowledged;
-        std::optional<tuner::FinishRequest> finish;
+        std::deque<Segment> waiting = {};  // those with an end position are of the output
+        std::size_t waiting_values = 0;    // metrics and params in `waiting`
+        std::size_t resent = 0;            // of the front of `waiting`
+        OutputPosition acknowledged = {};
+        std::optional<tuner::FinishRequest> finish = {};
         bool busy = false;      // a thread is sending for it
         bool was_full = false;  // has_room said no
+        bool is_kept = false;   // the last report met a passing error, and goes again
+        Time not_before = {};   // when it does
+        Backoff backoff = {};   // of such errors in a row
     };
     /// One attempt's part of a report.
     struct Part {
         std::uint64_t serial = 0;
         std::size_t segments = 0;
         std::size_t values = 0;  // metrics and params
+        tuner::AttemptId id;
         tuner::AttemptReport report;
         std::optional<ProgressRecord> progress;  // to be noted before it is sent
         AttemptFiles files;
@@ -84,9 +91,12 @@ private:
     void work(tracker::Client& client) override;
     [[nodiscard]] std::vector<Part> collect_reports();
     [[nodiscard]] std::optional<std::uint64_t> find_finish() const;
+    /// When the next attempt whose metrics were kept may send again.
+    [[nodiscard]] std::optional<Time> next_retry() const;
     static Part collect(std::uint64_t serial, Entry& entry, std::size_t values_max);
     void send_reports(tracker::Client& client, std::vector<Part> parts);
     void settle(const Part& part, const tuner::ReportResult& result);
+    void keep(const Part& part, const std::string& why);
     void send_finish(tracker::Client& client, std::uint64_t serial);
     /// Repeats the call until it is answered by more than an error on the way. Absent: stopping.
     std::optional<Result<Json>> insist(tracker::Client& client, const std::string& path,

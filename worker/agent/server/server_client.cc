@@ -1,6 +1,7 @@
 // Two loops, each with one request in flight. The lease loop asks for as many trials as slots are
 // free and repeats a request under the same id until it is answered, so a lost answer loses no
-// trial. The heartbeat loop names the attempts that are held; a directive or a lost attempt in the
+// trial. An answer without trials that comes early is followed by a pause, as an error is. The
+// heartbeat loop names the attempts that are held; a directive or a lost attempt in the
 // answer goes to the agent once. Both wait on a condition variable between calls, and stop()
 // cancels what hangs.
 
@@ -165,6 +166,7 @@ void ServerClient::ask_for_leases(int free_slots) {
     const Json body = tuner::to_json(request);
     const std::string where = path("lease");
     while (true) {
+        const std::int64_t begin_ms = SystemClock().monotonic_ms();
         Result<Json> answer =
             clients_.lease->post(where, body, static_cast<int>(kLeaseWait_ms) + kAnswerSlack_ms);
         Result<tuner::LeaseReply> reply = answer ? tuner::from_json<tuner::LeaseReply>(*answer)
@@ -175,13 +177,19 @@ void ServerClient::ask_for_leases(int free_slots) {
             if (stopping_ || !leasing_ || !registered_) return;
             continue;  // the same request id: leases that were given already come again
         }
-        lease_backoff_.reset();
         events_.contact("");
+        // A server that has nothing, and does not wait until it has, is not asked in a loop.
+        const bool early = SystemClock().monotonic_ms() - begin_ms < kLeaseWait_ms / 2;
+        if (reply->leases.empty() && early) {
+            pause(lease_backoff_.next_ms());
+            return;
+        }
+        lease_backoff_.reset();
         {
             const std::lock_guard lock(mutex_);
             free_slots_ -= static_cast<int>(reply->leases.size());
         }
-        if (!reply->leases.empty()) events_.leased(std::move(reply->leases));
+        events_.leased(std::move(reply->leases));
         return;
     }
 }
