@@ -162,8 +162,9 @@ bool Study::may_start(std::int64_t now_ms) {
 
 /// Most studies know the answer without building their sampler.
 bool Study::is_space_used() {
-    return !trials_.empty() && can_be_exhausted(config_.space, config_.sampler) &&
-           sampler().is_exhausted();
+    if (trials_.empty() || !can_be_exhausted(config_.space, config_.sampler)) return false;
+    if (suggests_elsewhere_) return exhausted_at_ == log_position_ && is_exhausted_;
+    return sampler().is_exhausted();
 }
 
 Trial& Study::start(TrialStart start) {
@@ -192,38 +193,47 @@ Trial& Study::start(TrialStart start) {
 
 Result<Trial*> Study::enqueue(const Point& fixed, std::string enqueue_request,
                               std::int64_t now_ms) {
-    if (config_.budget.trials && trials_.size() >= *config_.budget.trials)
-        return Error{Code::kResourceExhausted, "study '" + name() + "' has used its budget of " +
-                                                   std::to_string(*config_.budget.trials) +
-                                                   " trials; raise budget.trials to enqueue more"};
+    TUNE_TRY_VOID(check_enqueue());
     Point point = sampler().suggest(trials_.size(), fixed);
     TUNE_TRY_VOID(config_.space.check(point));
     const std::optional<Origin> origin = sampler().origin(trials_.size());
-    Trial& trial = add_trial(std::move(point), origin, now_ms);
+    Trial& trial = add_trial(std::move(point), origin, ++log_position_, now_ms);
+    note_enqueued(trial, fixed, std::move(enqueue_request));
+    return &trial;
+}
+
+Result<void> Study::check_enqueue() const {
+    if (!config_.budget.trials || trials_.size() < *config_.budget.trials) return {};
+    return Error{Code::kResourceExhausted, "study '" + name() + "' has used its budget of " +
+                                               std::to_string(*config_.budget.trials) +
+                                               " trials; raise budget.trials to enqueue more"};
+}
+
+void Study::note_enqueued(Trial& trial, const Point& fixed, std::string enqueue_request) {
     trial.fixed = fixed;
     if (!enqueue_request.empty()) by_enqueue_[enqueue_request] = trial.number;
     trial.enqueue_request = std::move(enqueue_request);
-    return &trial;
 }
 
 Trial& Study::add_next(std::int64_t now_ms) {
     Point point = next_point();
-    return add_trial(std::move(point), next_origin_, now_ms);
+    return add_trial(std::move(point), next_origin_, ++log_position_, now_ms);
 }
 
-Trial& Study::add_trial(Point point, std::optional<Origin> origin, std::int64_t now_ms) {
+Trial& Study::add_trial(Point point, std::optional<Origin> origin, std::int64_t asked_at,
+                        std::int64_t now_ms) {
     Trial& trial = trials_.emplace_back();
     trial.number = trials_.size() - 1;
     trial.point = std::move(point);
     trial.origin = origin;
     trial.created_ms = now_ms;
-    trial.asked_at = ++log_position_;
+    trial.asked_at = asked_at;
     trial.progress = std::make_unique<TrialProgress>(config_);
     trial.epoch = static_cast<int>(earlier_.size());
     ++counts_[static_cast<std::size_t>(TrialState::kQueued)];
     queued_.insert(trial.number);
     population_.note(trial);
-    if (sampler_) warm_up(1);
+    if (sampler_ && !suggests_elsewhere_) warm_up(1);
     return trial;
 }
 
@@ -395,6 +405,7 @@ std::vector<std::string> Study::differences(const StudyConfig& config) const {
 // --- sampler and pruner --------------------------------------------------------------------------
 
 Sampler& Study::sampler() {
+    TUNE_CHECK(!suggests_elsewhere_, "suggestions of this study are made elsewhere");
     warm_up(trials_.size());
     return *sampler_;
 }
@@ -444,8 +455,10 @@ Observation Study::observation_of(const Trial& trial) const {
 }
 
 void Study::tell_sampler(const Trial& trial) {
-    // Trials that it does not know yet reach it through warm_up, as they are then.
-    if (!sampler_ || trial.number >= sampler_knows_) return;
+    // Trials that it does not know yet reach it later, as they are then.
+    if (trial.number >= sampler_knows_) return;
+    if (suggests_elsewhere_) return changed_.push_back(trial.number);
+    if (!sampler_) return;
     const Result<void> observed = sampler_->observe(observation_of(trial));
     TUNE_CHECK(observed.has_value(), "points of a study lie in its space");
 }

@@ -28,6 +28,7 @@
 #include "tuner/pruner/pruner.h"
 #include "tuner/sampler/sampler.h"
 #include "tuner/study/study_end.h"
+#include "tuner/study/suggestion.h"
 #include "tuner/study/trial/known_points.h"
 #include "tuner/study/trial/population.h"
 #include "tuner/study/trial/trial.h"
@@ -133,7 +134,8 @@ public:
     // --- trials ---
 
     /// Whether a trial may start now: the study runs, has time, a free place, and a trial or a
-    /// point left.
+    /// point left. Where suggestions are made elsewhere, also true when only the model could tell
+    /// that no point is left.
     [[nodiscard]] bool may_start(std::int64_t now_ms);
 
     /// Ends trials that are next and whose points a complete trial has had (duplicates: reuse),
@@ -142,13 +144,38 @@ public:
     [[nodiscard]] std::vector<Trial*> reuse_known(std::int64_t now_ms);
 
     /// Starts the oldest queued trial, or a new one with the sampler's suggestion. REQUIRES:
-    /// may_start(now_ms). Cost: one suggestion.
+    /// may_start(now_ms); where suggestions are made elsewhere, that a trial is queued. Cost: one
+    /// suggestion.
     Trial& start(TrialStart start);
 
     /// Adds a queued trial with these values; what they leave open the sampler fills in now.
     /// Errors: kInvalidParameterValue for values outside the space, kResourceExhausted when the
     /// budget is used.
     Result<Trial*> enqueue(const Point& fixed, std::string enqueue_request, std::int64_t now_ms);
+    /// Whether the budget has a trial left to enqueue. Errors: kResourceExhausted.
+    [[nodiscard]] Result<void> check_enqueue() const;
+    /// Notes that an enqueue with these values and this request id made the trial.
+    void note_enqueued(Trial& trial, const Point& fixed, std::string enqueue_request);
+
+    // --- suggestions made elsewhere (tuner/study/suggestion.h) ---
+
+    /// From now on nothing here computes a suggestion: begin_suggestion and end_suggestion bring
+    /// them in. warm_up is not to be called any more.
+    void suggest_elsewhere();
+    /// True while a suggestion is being made elsewhere.
+    [[nodiscard]] bool is_suggesting() const { return work_.has_value(); }
+    /// What a suggestion takes, with at most `news_max` observations: without all of them the work
+    /// only brings the model closer, and another one has to follow. REQUIRES: !is_suggesting().
+    /// Cost: O(news).
+    [[nodiscard]] SuggestionWork begin_suggestion(const SuggestionWish& wish, std::size_t news_max);
+    /// False: the study got another sampler meanwhile, and what was made counts for nothing.
+    [[nodiscard]] bool end_suggestion(const SuggestionWork& work, const Suggestion& made);
+    /// Adds the trial that was suggested; it waits to be started. REQUIRES: end_suggestion said
+    /// true, made.point. Errors: kInvalidParameterValue when a given point is forbidden.
+    Result<Trial*> add_suggested(const SuggestionWork& work, const Suggestion& made,
+                                 std::int64_t now_ms);
+    /// True if only its model can tell whether the study is completed; see SuggestionWish::kLook.
+    [[nodiscard]] bool needs_look();
 
     /// The attempt of a running trial ended without a result: the trial waits for the next one.
     void requeue(Trial& trial, std::string reason, std::int64_t now_ms);
@@ -267,7 +294,8 @@ private:
     void consider_best(const Trial& trial);
     void restore_unwritten();
     void restore_next(Trial trial, bool is_written);
-    Trial& add_trial(Point point, std::optional<Origin> origin, std::int64_t now_ms);
+    Trial& add_trial(Point point, std::optional<Origin> origin, std::int64_t asked_at,
+                     std::int64_t now_ms);
     Trial& add_next(std::int64_t now_ms);
     void finish_done(Trial& trial, std::int64_t now_ms);
     void retry_or_fail(Trial& trial, RetryOn why, std::string reason, std::int64_t now_ms);
@@ -290,7 +318,14 @@ private:
     std::uint64_t best_version_ = 0;
     std::unordered_map<std::string, std::vector<std::uint64_t>> by_request_;
     std::unordered_map<std::string, std::uint64_t> by_enqueue_;
-    std::unique_ptr<Sampler> sampler_;
+    enum class Work { kPoint, kOther };
+    bool suggests_elsewhere_ = false;
+    std::optional<Work> work_;            // what is being made elsewhere, with the sampler
+    std::uint64_t model_version_ = 0;     // grows when the sampler becomes another one
+    std::vector<std::uint64_t> changed_;  // trials that it knows, and that have ended since
+    std::int64_t exhausted_at_ = -1;      // the log position of is_exhausted_
+    bool is_exhausted_ = false;
+    std::shared_ptr<Sampler> sampler_;
     std::size_t sampler_knows_ = 0;      // this many of the first trials
     Point next_point_;                   // what the sampler suggests at next_at_
     std::optional<Origin> next_origin_;  // the same

@@ -93,6 +93,7 @@ void Study::complete_with(StudyEnd end, std::string note) {
 
 bool Study::complete_if_done(std::int64_t now_ms) {
     if (state_ != StudyState::kRunning || !running_.empty()) return false;
+    if (work_ == Work::kPoint) return false;  // a trial may be on its way
     const auto used = over(now_ms);
     // A target that is reached with the last trial is what the user wants to hear of.
     if (used && used->why == StudyEnd::kTarget) {
@@ -143,6 +144,7 @@ std::vector<Trial*> Study::reuse_known(std::int64_t now_ms) {
     while (reused.size() < kReusedMax && may_start(now_ms)) {
         Trial* waiting = queued_.empty() ? nullptr : &trials_[*queued_.begin()];
         if (waiting != nullptr && waiting->attempt > 0) break;  // it is being tried already
+        if (waiting == nullptr && suggests_elsewhere_) break;   // it is looked at when it waits
         const auto known = known_->find(waiting != nullptr ? waiting->point : next_point());
         if (!known) break;
         Trial& trial = waiting != nullptr ? *waiting : add_next(now_ms);

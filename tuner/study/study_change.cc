@@ -26,6 +26,10 @@ void Study::restore_end(StudyEnd end, std::vector<StudyEpoch> earlier) {
 /// What was derived from the configuration is made anew when it is next needed.
 void Study::forget_models() {
     sampler_.reset();
+    sampler_knows_ = 0;
+    changed_.clear();
+    ++model_version_;
+    exhausted_at_ = -1;
     next_at_ = -1;
     watch_.reset();
     known_.reset();

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -69,8 +70,13 @@ public:
             {.directory = folder_, .clock = &clock_, .database_bytes_max = database_bytes_max_});
         ASSERT_TRUE(store.has_value()) << store.error().text();
         store_ = std::move(store).value();
-        auto studies = Studies::open(
-            {.store = store_.get(), .clock = &clock_, .lease_ttl_ms = kTtl_ms, .ticker = false});
+        auto studies = Studies::open({.store = store_.get(),
+                                      .clock = &clock_,
+                                      .lease_ttl_ms = kTtl_ms,
+                                      .ticker = false,
+                                      .before_suggestion = [this](const std::string& study) {
+                                          if (before_suggestion_) before_suggestion_(study);
+                                      }});
         ASSERT_TRUE(studies.has_value()) << studies.error().text();
         studies_ = std::move(studies).value();
     }
@@ -83,6 +89,10 @@ public:
     void reopen() {
         close();
         open();
+    }
+    /// Runs on the thread that is about to compute a suggestion. To be set while none is wanted.
+    void set_before_suggestion(std::function<void(const std::string& study)> call) {
+        before_suggestion_ = std::move(call);
     }
     void set_database_bytes_max(std::int64_t bytes) { database_bytes_max_ = bytes; }
 
@@ -267,6 +277,7 @@ private:
     ManualClock clock_{1'700'000'000'000};
     std::int64_t database_bytes_max_ = 0;
     int filled_ = 0;
+    std::function<void(const std::string& study)> before_suggestion_;
     std::unique_ptr<tracker::Store> store_;
     std::unique_ptr<Studies> studies_;
 };

@@ -69,7 +69,7 @@ TEST_F(AgentTest, MetricsThatTheServerNeverTakesHoldUpNothing) {
     EXPECT_EQ(server_.wait_for_finish("r1").request.outcome, Outcome::kDone);
     const std::string log = testing::internal::GetCapturedStderr();
     set_log_level(LogLevel::kError);
-    EXPECT_NE(log.find("the server refused 1 values of attempt 1 of run r1: not now"),
+    EXPECT_NE(log.find("the server refused 1 value of attempt 1 of run r1: not now"),
               std::string::npos)
         << log;
     EXPECT_EQ(server_.metrics("r1"), "");

@@ -122,6 +122,7 @@ Result<void> Studies::Impl::load_study(const tracker::Document& document) {
                       [&](const auto& entry) { return entry.second.study == study.get(); });
         return loaded;
     }
+    study->suggest_elsewhere();
     studies_.emplace(document.key, std::move(study));
     return {};
 }
@@ -172,21 +173,10 @@ Result<void> Studies::Impl::load_progress(Study& study, Trial& trial) {
     return {};
 }
 
-/// On a reader thread, in slices, so that other calls get their turn.
 void Studies::Impl::warm_up() {
-    constexpr std::size_t kSlice = 500;
-    std::vector<Study*> running;
-    {
-        const LockedBatch locked(*this);
-        for (const auto& [name, study] : studies_)
-            if (study->state() == StudyState::kRunning) running.push_back(study.get());
-    }
-    for (Study* study : running) {
-        for (bool is_warm = false; !is_warm;) {
-            const LockedBatch locked(*this);
-            is_warm = stopping_ || study->warm_up(kSlice);
-        }
-    }
+    LockedBatch locked(*this);
+    for (const auto& [name, study] : studies_)
+        if (study->state() == StudyState::kRunning && !draining_) look(locked, *study);
 }
 
 /// The trials whose reports a pruner wants to know. Most trials of large studies report only once,
@@ -281,55 +271,74 @@ void Studies::Impl::find_experiment(Wanted wanted) {
     store_.submit(
         tracker::CreateExperiment{.name = name},
         [this, shared](const Result<tracker::Outcome>& outcome) {
-            if (outcome)
-                return create_in_experiment(std::move(*shared),
-                                            std::get<tracker::ExperimentId>(*outcome));
-            if (outcome.error().code != Code::kResourceAlreadyExists)
-                return shared->done(outcome.error());
-            if (!store_.post_read([this, shared] { find_experiment(std::move(*shared)); }))
-                shared->done(Error{Code::kRequestLimitExceeded, "the server is busy; try again"});
+            completions_.post([this, shared, outcome] { experiment_made(*shared, outcome); });
         });
 }
 
+void Studies::Impl::experiment_made(Wanted& wanted, const Result<tracker::Outcome>& outcome) {
+    if (outcome)
+        return create_in_experiment(std::move(wanted), std::get<tracker::ExperimentId>(*outcome));
+    if (outcome.error().code != Code::kResourceAlreadyExists) return wanted.done(outcome.error());
+    auto shared = std::make_shared<Wanted>(std::move(wanted));
+    if (!store_.post_read([this, shared] { find_experiment(std::move(*shared)); }))
+        shared->done(Error{Code::kRequestLimitExceeded, "the server is busy; try again"});
+}
+
 void Studies::Impl::create_in_experiment(Wanted wanted, std::int64_t experiment_id) {
-    LockedBatch locked(*this);
     StudyConfig& config = wanted.config;
-    if (Study* study = find_study(config.study))  // another client was faster
-        return resume(locked, *study, std::move(wanted));
-    if (Result<void> filled = fill_warm_start(config); !filled)
-        return locked.after(
-            [done = std::move(wanted.done), error = filled.error()] { done(error); });
+    {
+        LockedBatch locked(*this);
+        if (Study* study = find_study(config.study))  // another client was faster
+            return resume(locked, *study, std::move(wanted));
+        if (Result<void> filled = fill_warm_start(config); !filled)
+            return locked.after(
+                [done = std::move(wanted.done), error = filled.error()] { done(error); });
+    }
     StudyIdentity identity{.name = config.study,
                            .id = random_hex(8),
                            .run_id = random_hex(16),
                            .experiment_id = experiment_id,
                            .seed = config.sampler.seed ? *config.sampler.seed : draw_seed(),
                            .created_ms = now_ms()};
+    const StudyConfig as_wanted = config;
     config.sampler.seed = identity.seed;
-    if (const std::string outlook = sampler_outlook(config); !outlook.empty())
-        log_info("study '" + config.study + "': sampler " + std::string(config.sampler.name()) +
-                 ": " + outlook);
     auto made = std::make_unique<Study>(std::move(identity), std::move(config));
+    // A model of the earlier study's trials may take its time: nobody else knows this study yet.
+    const std::vector<Trial*> first = begin_warm(*made);
+    made->suggest_elsewhere();
+    LockedBatch locked(*this);
+    if (Study* faster = find_study(as_wanted.study)) {
+        wanted.config = as_wanted;
+        return resume(locked, *faster, std::move(wanted));
+    }
+    add_study(locked, std::move(made), first, std::move(wanted.done));
+}
+
+void Studies::Impl::add_study(LockedBatch& locked, std::unique_ptr<Study> made,
+                              const std::vector<Trial*>& first, Done<Created> done) {
     Study& study = *made;
+    if (const std::string outlook = sampler_outlook(study.config()); !outlook.empty())
+        log_info("study '" + study.name() + "': sampler " +
+                 std::string(study.config().sampler.name()) + ": " + outlook);
     studies_.emplace(study.name(), std::move(made));
-    const std::vector<Trial*> first = begin_warm(study);
-    locked.write(create_study_commands(study), [this, &study, done = std::move(wanted.done)](
-                                                   LockedBatch& later, Result<void> result) {
-        if (!result) {
-            const auto found = studies_.find(study.name());
-            refused_.push_back(std::move(found->second));
-            studies_.erase(found);
-            return later.after([done, error = result.error()] { done(error); });
-        }
-        notify(later, study, nullptr);
-        wake_leases(later);
-        later.after([done, name = study.name()] { done(Created{name, true}); });
-    });
+    for (Trial* trial : first) admit(study, *trial);
+    locked.write(create_study_commands(study),
+                 [this, &study, done = std::move(done)](LockedBatch& later, Result<void> result) {
+                     if (!result) {
+                         const auto found = studies_.find(study.name());
+                         refused_.push_back(std::move(found->second));
+                         studies_.erase(found);
+                         return later.after([done, error = result.error()] { done(error); });
+                     }
+                     notify(later, study, nullptr);
+                     wake_leases(later);
+                     later.after([done, name = study.name()] { done(Created{name, true}); });
+                 });
     for (Trial* trial : first) write_trial(locked, study, *trial, nullptr, {});
 }
 
 /// The best points of an earlier study wait as the first trials, as far as the budget goes.
-std::vector<Trial*> Studies::Impl::begin_warm(Study& study) {
+std::vector<Trial*> Studies::Impl::begin_warm(Study& study) const {
     std::vector<Trial*> first;
     if (!study.config().warm_start) return first;
     for (const Point& point : plan_warm_start(study.config()).first) {
@@ -337,7 +346,6 @@ std::vector<Trial*> Studies::Impl::begin_warm(Study& study) {
         // A point that this study's rules forbid is no first trial; without budget there is none.
         if (!added && added.error().code == Code::kInvalidParameterValue) continue;
         if (!added) break;
-        admit(study, **added);
         first.push_back(*added);
     }
     return first;

@@ -5,9 +5,10 @@
 //                            ^            |
 //                            +- on_commit +  metrics of trials -> objective, pruner -> directives
 //
-// Concurrency: thread-safe; one mutex, held for computing only. Calls that change something answer
-// through a completion after the change is on disk; the completion runs on any thread, without the
-// lock, exactly once. Nothing blocks except open() and stop().
+// Concurrency: thread-safe; one mutex, held for bookkeeping only: suggestions are computed outside
+// it. Calls that change something answer through a completion after the change is on disk; the
+// completion runs on any thread but those of the store, without the lock, exactly once. Nothing
+// blocks except open() and stop().
 //
 // What is answered is on disk. A call that fails with kRequestLimitExceeded, kResourceExhausted or
 // kTemporarilyUnavailable (queue full, disk full) may or may not take effect; repeating it with the
@@ -59,6 +60,8 @@ struct StudiesOptions {
     std::string only_study = {};
     /// False: nobody calls tick() but the caller; for tests with a ManualClock.
     bool ticker = true;
+    /// Called on the thread that is about to compute a suggestion of the study; for tests.
+    std::function<void(const std::string& study)> before_suggestion = {};
 };
 
 struct AskRequest {

@@ -1,25 +1,17 @@
-// The agent protocol: register, lease, heartbeat, report, finish.
+// The agent protocol: register, heartbeat, report, finish. Leases: studies_leases.cc.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/limits.h"
-#include "tuner/config/command_template.h"
 #include "tuner/study/registry/studies_impl.h"
 #include "tuner/study/trial/checkpoints.h"
-#include "tuner/study/trial/lineage.h"
 
 namespace tune::tuner {
 namespace {
 
 std::string token_of(const AttemptId& attempt) {
     return attempt.run_id + "/" + std::to_string(attempt.attempt);
-}
-
-Error unknown_agent(const std::string& agent_id) {
-    return {Code::kResourceDoesNotExist, "the agent '" + agent_id +
-                                             "' is not registered (the server may have restarted); "
-                                             "register again"};
 }
 
 Error stale_attempt(const AttemptId& attempt) {
@@ -39,11 +31,17 @@ std::string remark_on_address(const std::string& reason, const std::string& run_
            "run is not: take that line out, so that it follows MLFLOW_TRACKING_URI";
 }
 
+}  // namespace
+
+Error unknown_agent(const std::string& agent_id) {
+    return {Code::kResourceDoesNotExist, "the agent '" + agent_id +
+                                             "' is not registered (the server may have restarted); "
+                                             "register again"};
+}
+
 std::int64_t poll_wait_ms(std::int64_t asked_ms) {
     return std::clamp<std::int64_t>(asked_ms, 0, kLongPollMax_ms);
 }
-
-}  // namespace
 
 Studies::Impl::TrialRef Studies::Impl::find_run(std::string_view run_id) const {
     const auto found = by_run_.find(run_id);
@@ -96,203 +94,6 @@ void Studies::Impl::register_agent(RegisterRequest request, Done<RegisterReply> 
     for (const AttemptId& attempt : reply.lost) agent.reported_lost.insert(token_of(attempt));
     agent.facts = std::move(request);
     locked.after([done, reply = std::move(reply)] { done(reply); });
-}
-
-// --- lease ---------------------------------------------------------------------------------------
-
-namespace {
-
-/// What the command of population based training needs to know.
-void add_origin(const Study& study, const Trial& trial, Lease& lease) {
-    const std::optional<Steps> steps = steps_of(study, trial);
-    if (!steps) return;
-    lease.env.push_back({"TUNE_STEP_FROM", std::to_string(steps->from)});
-    lease.env.push_back({"TUNE_STEP_TO", std::to_string(steps->to)});
-    if (!trial.origin->parent) return;
-    lease.env.push_back({"TUNE_PARENT", std::to_string(*trial.origin->parent)});
-    lease.resume_from = trial_key(study.identity(), *trial.origin->parent);
-}
-
-}  // namespace
-
-Lease Studies::Impl::make_lease(const Study& study, const Trial& trial) const {
-    const StudyConfig& config = study.config();
-    Lease lease;
-    lease.study = study.name();
-    lease.number = static_cast<std::int64_t>(trial.number);
-    lease.attempt = trial.attempt;
-    lease.run_id = trial.run_id;
-    lease.experiment_id = std::to_string(study.identity().experiment_id);
-    lease.params_json = to_text(config.space.to_json(trial.point));
-    lease.seed = study.trial_seed(trial.number);
-    lease.command = fill_command(config.command, config.space, trial.point,
-                                 {.study = study.name(),
-                                  .trial = trial.number,
-                                  .attempt = trial.attempt,
-                                  .run_id = trial.run_id,
-                                  .seed = lease.seed});
-    for (const auto& [name, value] : config.env) lease.env.push_back({name, value});
-    lease.working_dir = config.working_dir;
-    lease.checkpoint_dir = trial_key(study.identity(), trial.number);
-    add_origin(study, trial, lease);
-    lease.grace_ms = config.grace_ms;
-    lease.timeout_ms = config.timeout_ms.value_or(0);
-    lease.metric = config.metric.name;
-    for (const ScrapeConfig& scrape : config.scrape)
-        lease.scrape.push_back({scrape.name, scrape.pattern});
-    lease.cpus_per_trial = config.budget.cpus_per_trial;
-    lease.gpus_per_trial = config.budget.gpus_per_trial;
-    return lease;
-}
-
-/// Makes the running attempt's credential and remembers its hash, which the next write of the trial
-/// puts on disk. Empty: the agent does not want one, or the study's commands log in themselves.
-std::string Studies::Impl::issue_token(const Study& study, Trial& trial,
-                                       const LeaseRequest& request) {
-    const auto& env = study.config().env;
-    const bool logs_in = std::any_of(env.begin(), env.end(), [](const auto& variable) {
-        return variable.first == "MLFLOW_TRACKING_TOKEN" ||
-               variable.first == "MLFLOW_TRACKING_USERNAME" ||
-               variable.first == "MLFLOW_TRACKING_AUTH";
-    });
-    std::string& hash = trial.progress->holder.credential_hash;
-    hash.clear();
-    if (!request.wants_tokens || logs_in) return {};
-    std::string token = make_attempt_token(trial);
-    hash = hash_of_token(token);
-    return token;
-}
-
-/// The study that may start a trial and has the fewest running, so that studies share the agents.
-Study* Studies::Impl::next_study(std::int64_t now) const {
-    Study* next = nullptr;
-    for (const auto& [name, study] : studies_) {
-        if (!options_.only_study.empty() && name != options_.only_study) continue;
-        if (study->config().command.empty() || !study->may_start(now)) continue;
-        if (next == nullptr || study->running().size() < next->running().size()) next = study.get();
-    }
-    return next;
-}
-
-void Studies::Impl::lease(const std::string& agent_id, LeaseRequest request,
-                          Done<LeaseReply> done) {
-    LockedBatch locked(*this);
-    if (!agents_.contains(agent_id))
-        return locked.after([done, agent_id] { done(unknown_agent(agent_id)); });
-    // One poll an agent: an older one belongs to a connection that is gone.
-    drop_lease_polls(locked, agent_id);
-    LeasePoll poll{.agent_id = agent_id,
-                   .request = std::move(request),
-                   .deadline_ms = 0,
-                   .done = std::move(done)};
-    poll.deadline_ms = monotonic_ms() + poll_wait_ms(poll.request.wait_ms);
-    if (repeat_grant(locked, poll) || grant(locked, poll)) return;
-    if (write_error_)
-        return locked.after([done = std::move(poll.done), error = *write_error_] { done(error); });
-    if (poll.request.wait_ms <= 0)
-        return locked.after([answer = std::move(poll.done)] { answer(LeaseReply{}); });
-    wake_ticker(poll.deadline_ms);
-    lease_polls_.push_back(std::move(poll));
-}
-
-/// The answer to this request was lost on the way: the attempts it started are given again.
-bool Studies::Impl::repeat_grant(LockedBatch& locked, LeasePoll& poll) {
-    if (poll.request.request_id.empty()) return false;
-    std::vector<TrialRef> started;
-    for (const auto& [name, study] : studies_)
-        for (const std::uint64_t number : study->running()) {
-            Trial& trial = *study->find(number);
-            const Holder& holder = trial.progress->holder;
-            if (holder.agent_id == poll.agent_id && holder.request_id == poll.request.request_id &&
-                trial.sync.run_confirmed)
-                started.push_back({study.get(), &trial});
-        }
-    if (started.empty()) return false;
-    give_leases(locked, poll, started);
-    return true;
-}
-
-/// Starts as many trials as the agent has places. True if it did; then it answers once they are on
-/// disk. None while the disk fails: the writes that wait find out when it works again.
-bool Studies::Impl::grant(LockedBatch& locked, LeasePoll& poll) {
-    if (draining_ || write_error_) return false;
-    std::vector<TrialRef> started;
-    while (started.size() < static_cast<std::size_t>(std::max(poll.request.free_slots, 0))) {
-        Study* study = next_study(now_ms());
-        if (study == nullptr) break;
-        reuse_known(locked, *study);
-        if (!study->may_start(now_ms())) continue;
-        Trial& trial =
-            study->start({.holder = {.agent_id = poll.agent_id,
-                                     .request_id = poll.request.request_id,
-                                     .ttl_ms = options_.lease_ttl_ms,
-                                     .expires_ms = monotonic_ms() + options_.lease_ttl_ms},
-                          .worker = agents_[poll.agent_id].facts.host,
-                          .ask_request = {},
-                          .now_ms = now_ms()});
-        admit(*study, trial);
-        wake_ticker_for(*study, trial);
-        started.push_back({study, &trial});
-    }
-    if (started.empty()) return false;
-    give_leases(locked, poll, started);
-    return true;
-}
-
-/// Answers once all is on disk, also the hashes of the credentials. One whose answer was lost gets
-/// another credential: nobody has the first, and its text is kept nowhere. If none
-/// could be written, the answer is the error.
-void Studies::Impl::give_leases(LockedBatch& locked, LeasePoll& poll,
-                                const std::vector<TrialRef>& started) {
-    struct Join {
-        std::size_t left = 0;
-        LeaseReply reply;
-        std::optional<Error> error;
-        Done<LeaseReply> done;
-    };
-    auto join = std::make_shared<Join>();
-    join->left = started.size();
-    join->done = std::move(poll.done);
-    for (const TrialRef& ref : started) {
-        Lease lease = make_lease(*ref.study, *ref.trial);
-        lease.token = issue_token(*ref.study, *ref.trial, poll.request);
-        write_trial(locked, *ref.study, *ref.trial, nullptr,
-                    [this, join, ref, lease = std::move(lease)](LockedBatch& later,
-                                                                const Result<void>& result) {
-                        if (result) {
-                            join->reply.leases.push_back(lease);
-                        } else {
-                            join->error = result.error();
-                            const bool is_still_held = ref.trial->state == TrialState::kRunning &&
-                                                       ref.trial->attempt == lease.attempt;
-                            if (is_still_held) {
-                                ref.study->requeue(*ref.trial, "could not be written", now_ms());
-                                credentials_.follow(*ref.study, *ref.trial);
-                            }
-                        }
-                        if (--join->left > 0) return;
-                        later.after([join] {
-                            if (join->reply.leases.empty()) return join->done(*join->error);
-                            join->done(std::move(join->reply));
-                        });
-                    });
-    }
-}
-
-void Studies::Impl::drop_lease_polls(LockedBatch& locked, const std::string& agent_id) {
-    lease_polls_.remove_if([&locked, &agent_id](LeasePoll& poll) {
-        if (poll.agent_id != agent_id) return false;
-        locked.after([done = std::move(poll.done)] { done(LeaseReply{}); });
-        return true;
-    });
-}
-
-void Studies::Impl::wake_leases(LockedBatch& locked) {
-    for (auto poll = lease_polls_.begin(); poll != lease_polls_.end();) {
-        const auto next = std::next(poll);
-        if (grant(locked, *poll)) lease_polls_.erase(poll);
-        poll = next;
-    }
 }
 
 // --- heartbeat -----------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 #include "tuner/study/registry/studies.h"
 
-#include "base/log.h"
 #include "tuner/study/registry/studies_impl.h"
 
 namespace tune::tuner {
@@ -21,8 +20,7 @@ Result<std::unique_ptr<Studies>> Studies::open(StudiesOptions options) {
 }
 
 void Studies::warm_up() {
-    if (!impl_->start_warming_up())
-        log_warning("the first suggestions will take longer: the server is busy");
+    impl_->warm_up();
 }
 void Studies::drain() {
     impl_->drain();

@@ -1,10 +1,23 @@
 #pragma once
 // Inside of Studies, shared by its .cc files: studies.cc (opening, studies), studies_trials.cc
-// (ask, report, tell), studies_agents.cc (the agent protocol), studies_ticker.cc (tick and
-// commits), studies_writes.cc (the way to the store).
+// (ask, report, tell), studies_suggestions.cc (models), studies_agents.cc (the agent protocol),
+// studies_leases.cc (which agent gets which trial), studies_ticker.cc (tick and commits),
+// studies_writes.cc (the way to the store).
+//
+// Threads. All state is guarded by `mutex_`, which is held for bookkeeping only, never while
+// anybody waits or computes a suggestion. It is taken by:
+//   - callers (network, command line): the calls of Studies;
+//   - `pool_`: before and after a suggestion, one at a time a study;
+//   - `completions_`: what follows from a write; the store's writer thread only posts it there;
+//   - the store's observer thread: metrics that were logged;
+//   - the ticker.
+// Lock order: mutex_, then those of AttemptCredentials, WorkPool and the store's queue, each of
+// which is held for a look-up and calls nothing.
 
 #include <condition_variable>
+#include <deque>
 #include <functional>
+#include <limits>
 #include <list>
 #include <map>
 #include <memory>
@@ -20,8 +33,20 @@
 #include "tuner/study/journal/journal.h"
 #include "tuner/study/registry/attempt_credentials.h"
 #include "tuner/study/registry/studies.h"
+#include "tuner/study/registry/work_pool.h"
 
 namespace tune::tuner {
+
+/// What a call of an agent gets that did not register.
+[[nodiscard]] Error unknown_agent(const std::string& agent_id);
+/// How long a long-poll that asks for so much may wait.
+[[nodiscard]] std::int64_t poll_wait_ms(std::int64_t asked_ms);
+
+/// When the lease of a trial ends that is not in its holder's hands yet; monotonic.
+inline constexpr std::int64_t kNotHandedOut_ms = std::numeric_limits<std::int64_t>::max();
+
+/// Two: a study whose model takes seconds leaves one to the others.
+inline constexpr int kSuggestionThreads = 2;
 
 class Studies::Impl final : public tracker::CommitObserver {
 public:
@@ -63,9 +88,7 @@ public:
     void prepare_large();
     void observe_store() { store_.add_observer(this); }
     void start_ticker();
-    [[nodiscard]] bool start_warming_up() {
-        return store_.post_read([this] { warm_up(); });
-    }
+    void warm_up();
     void drain();
     void stop();
     void on_commit(const tracker::Commit& commit) override;
@@ -122,6 +145,31 @@ private:
         std::string run_id;
         std::uint64_t number = 0;
     };
+    /// Somebody who wants a suggestion of a study. `settled`: the trial that it made, or nullptr
+    /// where none was needed, allowed or left. Called once, under the lock.
+    struct Wish {
+        SuggestionWish wanted;
+        std::string request_id;  ///< kGiven: a trial that this request made needs no other
+        std::function<void(LockedBatch&, Result<Trial*>)> settled;
+    };
+    /// Who waits for suggestions of one study. One thread at a time serves it.
+    struct Line {
+        std::deque<Wish> waiting;
+        bool is_served = false;
+    };
+    /// An ask that is being answered. Its leases begin when it is.
+    struct Asking {
+        AskRequest request;
+        Study* study = nullptr;
+        std::vector<Trial*> trials;
+        std::vector<Done<std::vector<AskedTrial>>> done;  ///< repeats of the request wait too
+    };
+    /// A lease poll that is being answered.
+    struct Granting {
+        LeasePoll poll;
+        std::vector<std::pair<TrialRef, int>> started;  ///< with the attempt
+        std::int64_t since_ms = 0;                      ///< monotonic
+    };
 
     // studies.cc
     Study* find_study(std::string_view name) const;
@@ -131,7 +179,6 @@ private:
     Result<void> load_progress(Study& study, Trial& trial);
     [[nodiscard]] static std::vector<Snapshot> with_reports(const Study& study);
     void load_history(Study& study);
-    void warm_up();
     /// A study that is to be made or gone on with, on its way through the store.
     struct Wanted {
         StudyConfig config;
@@ -140,15 +187,37 @@ private:
     };
     void create_in_experiment(Wanted wanted, std::int64_t experiment_id);
     void find_experiment(Wanted wanted);
+    void experiment_made(Wanted& wanted, const Result<tracker::Outcome>& outcome);
+    void add_study(LockedBatch& locked, std::unique_ptr<Study> made,
+                   const std::vector<Trial*>& first, Done<Created> done);
     void resume(LockedBatch& locked, Study& study, Wanted wanted);
     Result<void> take_other_config(Study& study, StudyConfig config, const CreateOptions& options);
     Result<void> fill_warm_start(StudyConfig& config) const;
-    std::vector<Trial*> begin_warm(Study& study);
+    [[nodiscard]] std::vector<Trial*> begin_warm(Study& study) const;
     void prepare(LockedBatch& locked, Study& study);
     [[nodiscard]] AskedTrial asked(const Study& study, const Trial& trial) const;
     void index_run(Study& study, Trial& trial);
 
+    // studies_suggestions.cc
+    /// Puts the wish at the end of the study's line.
+    void want(LockedBatch& locked, Study& study, Wish wish);
+    /// Makes the study's model know all trials, in the background.
+    void look(LockedBatch& locked, Study& study);
+    void serve(Study& study);
+    [[nodiscard]] std::optional<SuggestionWork> next_suggestion(LockedBatch& locked, Study& study);
+    void end_suggestion(LockedBatch& locked, Study& study, const SuggestionWork& work,
+                        const Suggestion& made);
+    void answer_first(LockedBatch& locked, Study& study, const Result<Trial*>& trial);
+    void give_up_suggestions(LockedBatch& locked);
+    /// Completes the study, or finds out from its model whether it is complete.
+    void complete_if_done(LockedBatch& locked, Study& study);
+
     // studies_trials.cc
+    void continue_ask(LockedBatch& locked, const std::shared_ptr<Asking>& asking);
+    void end_ask(LockedBatch& locked, const std::shared_ptr<Asking>& asking);
+    void enqueue_point(LockedBatch& locked, Study& study, Point point, std::string request_id,
+                       Done<AskedTrial> done);
+    void answer_enqueued(LockedBatch& locked, Study& study, Trial& trial, Done<AskedTrial> done);
     void reuse_known(LockedBatch& locked, Study& study);
     Result<TrialRef> find_named(const TrialName& name) const;
     [[nodiscard]] static Result<void> check_held_by_client(const TrialRef& ref, int attempt);
@@ -156,8 +225,6 @@ private:
     void renew_lease(Trial& trial) const;
     /// Gives the trial what it needs before it is first written: a run id, its place in the index.
     void admit(Study& study, Trial& trial);
-    void write_asked(LockedBatch& locked, Study& study, const std::vector<Trial*>& trials,
-                     Done<std::vector<AskedTrial>> done);
     void report_written(const TrialName& name, Done<std::optional<Action>> done);
     void tell_after_metrics(TellRequest request, Done<void> done);
     Result<void> apply_tell(LockedBatch& locked, const TrialRef& ref, const TellRequest& request);
@@ -168,18 +235,24 @@ private:
                         Done<void> done);
 
     // studies_agents.cc
-    [[nodiscard]] Lease make_lease(const Study& study, const Trial& trial) const;
     [[nodiscard]] bool is_current(const TrialRef& ref, const std::string& agent_id,
                                   int attempt) const;
     TrialRef find_run(std::string_view run_id) const;
+
+    // studies_leases.cc
+    [[nodiscard]] Lease make_lease(const Study& study, const Trial& trial) const;
     Study* next_study(std::int64_t now_ms) const;
-    bool grant(LockedBatch& locked, LeasePoll& poll);
+    void grant(LockedBatch& locked, LeasePoll poll);
+    void continue_grant(LockedBatch& locked, const std::shared_ptr<Granting>& granting);
+    void end_grant(LockedBatch& locked, Granting& granting);
     bool repeat_grant(LockedBatch& locked, LeasePoll& poll);
     void give_leases(LockedBatch& locked, LeasePoll& poll, const std::vector<TrialRef>& started);
     [[nodiscard]] static std::string issue_token(const Study& study, Trial& trial,
                                                  const LeaseRequest& request);
     void wake_leases(LockedBatch& locked);
     void drop_lease_polls(LockedBatch& locked, const std::string& agent_id);
+
+    // studies_agents.cc
     void direct(LockedBatch& locked, Study& study, Trial& trial, Action action, std::string reason);
     HeartbeatReply heartbeat_reply(const HeartbeatPoll& poll);
     [[nodiscard]] bool has_news(const std::string& agent_id) const;
@@ -244,6 +317,9 @@ private:
     AttemptCredentials credentials_;
     std::map<std::string, Agent> agents_;
     std::list<LeasePoll> lease_polls_;
+    std::unordered_map<Study*, Line> lines_;
+    std::map<std::pair<const Study*, std::string>, std::shared_ptr<Asking>> asking_;  // by request
+    std::map<std::string, std::shared_ptr<Granting>> granting_;                       // by agent
     std::list<HeartbeatPoll> heartbeat_polls_;
     std::list<StudyPoll> study_polls_;
     std::multimap<std::int64_t, std::function<void()>> after_position_;
@@ -261,6 +337,9 @@ private:
     std::condition_variable ticker_wake_;
     std::int64_t ticker_sleeps_until_ms_ = 0;  // monotonic; 0: it is awake
     std::thread ticker_;
+    // Last: their threads use all of the above.
+    WorkPool completions_{{.name = "study-writes", .threads = 1}};
+    WorkPool pool_{{.name = "suggestions", .threads = kSuggestionThreads, .stand_back = 5}};
 };
 
 }  // namespace tune::tuner

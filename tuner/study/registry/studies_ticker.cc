@@ -94,7 +94,7 @@ void Studies::Impl::after_change(LockedBatch& locked, Study& study) {
     if (study.state() == StudyState::kRunning) {
         if (const auto over = study.over(now_ms())) stop_trials(locked, study, over->note);
     }
-    if (study.complete_if_done(now_ms())) write_study(locked, study, {});
+    complete_if_done(locked, study);
     wake_leases(locked);
 }
 
@@ -247,6 +247,7 @@ void Studies::Impl::drain() {
     for (LeasePoll& poll : lease_polls_)
         locked.after([done = std::move(poll.done)] { done(LeaseReply{}); });
     lease_polls_.clear();
+    give_up_suggestions(locked);
     expire_polls(locked);
 }
 
@@ -260,6 +261,8 @@ void Studies::Impl::stop() {
         ticker_wake_.notify_all();
     }
     if (ticker_.joinable()) ticker_.join();
+    pool_.stop();
+    completions_.stop();
 }
 
 }  // namespace tune::tuner

@@ -204,27 +204,39 @@ void Studies::Impl::ask(AskRequest request, Done<std::vector<AskedTrial>> done) 
             done(Error{Code::kInvalidParameterValue,
                        "lease_ttl_ms must be 0.." + std::to_string(kAskLeaseMax_ms)});
         });
-    std::vector<Trial*> trials = study->started_by_request(request.request_id);
-    for (Trial* trial : trials)
-        if (trial->state == TrialState::kRunning) renew_lease(*trial);
-    if (!draining_ && trials.size() < static_cast<std::size_t>(request.count))
-        reuse_known(locked, *study);
-    while (!draining_ && trials.size() < static_cast<std::size_t>(request.count) &&
-           study->may_start(now_ms())) {
-        Holder holder{.agent_id = {},
-                      .request_id = request.request_id,
-                      .ttl_ms = request.lease_ttl_ms,
-                      .expires_ms = monotonic_ms() + request.lease_ttl_ms};
-        Trial& trial = study->start({.holder = std::move(holder),
-                                     .worker = request.worker,
-                                     .ask_request = request.request_id,
-                                     .now_ms = now_ms()});
-        admit(*study, trial);
-        wake_ticker_for(*study, trial);
-        trials.push_back(&trial);
-        if (trials.size() < static_cast<std::size_t>(request.count)) reuse_known(locked, *study);
+    const auto key = std::pair<const Study*, std::string>(study, request.request_id);
+    if (const auto same = asking_.find(key); same != asking_.end() && !key.second.empty())
+        return same->second->done.push_back(std::move(done));
+    auto asking = std::make_shared<Asking>();
+    asking->study = study;
+    asking->trials = study->started_by_request(request.request_id);
+    asking->request = std::move(request);
+    asking->done.push_back(std::move(done));
+    if (!key.second.empty()) asking_[key] = asking;
+    continue_ask(locked, asking);
+}
+
+void Studies::Impl::continue_ask(LockedBatch& locked, const std::shared_ptr<Asking>& asking) {
+    Study& study = *asking->study;
+    const AskRequest& request = asking->request;
+    while (!draining_ && asking->trials.size() < static_cast<std::size_t>(request.count)) {
+        reuse_known(locked, study);
+        if (!study.may_start(now_ms())) break;
+        if (study.queued().empty()) {
+            const auto go_on = [this, asking](LockedBatch& later, const Result<Trial*>&) {
+                continue_ask(later, asking);
+            };
+            return want(locked, study, {.wanted = {}, .request_id = {}, .settled = go_on});
+        }
+        asking->trials.push_back(&study.start({.holder = {.agent_id = {},
+                                                          .request_id = request.request_id,
+                                                          .ttl_ms = request.lease_ttl_ms,
+                                                          .expires_ms = kNotHandedOut_ms},
+                                               .worker = request.worker,
+                                               .ask_request = request.request_id,
+                                               .now_ms = now_ms()}));
     }
-    write_asked(locked, *study, trials, std::move(done));
+    end_ask(locked, asking);
 }
 
 /// Trials whose values are known end without running (duplicates: reuse). What is next then has to
@@ -238,40 +250,47 @@ void Studies::Impl::reuse_known(LockedBatch& locked, Study& study) {
     }
     if (reused.empty()) return;
     if (study.best_version() != best) write_best(locked, study);
-    if (study.complete_if_done(now_ms())) write_study(locked, study, {});
+    complete_if_done(locked, study);
 }
 
 /// Answers when all are on disk, with those that could be written. The others wait for the next
 /// ask.
-void Studies::Impl::write_asked(LockedBatch& locked, Study& study,
-                                const std::vector<Trial*>& trials,
-                                Done<std::vector<AskedTrial>> done) {
-    if (trials.empty()) return locked.after([done] { done(std::vector<AskedTrial>()); });
+void Studies::Impl::end_ask(LockedBatch& locked, const std::shared_ptr<Asking>& asking) {
+    Study& study = *asking->study;
+    const auto answer = [this, asking](LockedBatch& later,
+                                       const Result<std::vector<AskedTrial>>& reply) {
+        const auto found = asking_.find({asking->study, asking->request.request_id});
+        if (found != asking_.end() && found->second == asking) asking_.erase(found);
+        later.after([done = std::move(asking->done), reply] {
+            for (const auto& one : done) one(reply);
+        });
+    };
+    if (asking->trials.empty()) return answer(locked, std::vector<AskedTrial>());
     struct Join {
         std::size_t left = 0;
         std::vector<AskedTrial> written;
         std::optional<Error> error;
     };
     auto join = std::make_shared<Join>();
-    join->left = trials.size();
-    for (Trial* trial : trials) {
+    join->left = asking->trials.size();
+    for (Trial* trial : asking->trials) {
+        if (trial->state == TrialState::kRunning) renew_lease(*trial);
+        wake_ticker_for(study, *trial);
         write_trial(locked, study, *trial, nullptr,
-                    [this, join, &study, trial, answer = asked(study, *trial), done](
+                    [this, join, answer, &study, trial, one = asked(study, *trial)](
                         LockedBatch& later, const Result<void>& result) {
+                        const bool is_still_held =
+                            trial->state == TrialState::kRunning && trial->attempt == one.attempt;
                         if (result) {
-                            join->written.push_back(answer);
+                            join->written.push_back(one);
                         } else {
                             join->error = result.error();
-                            const bool is_still_held = trial->state == TrialState::kRunning &&
-                                                       trial->attempt == answer.attempt;
                             if (is_still_held)
                                 study.requeue(*trial, "could not be written", now_ms());
                         }
                         if (--join->left > 0) return;
-                        later.after([join, done] {
-                            if (join->written.empty()) return done(*join->error);
-                            done(std::move(join->written));
-                        });
+                        if (join->written.empty()) return answer(later, *join->error);
+                        answer(later, std::move(join->written));
                     });
     }
 }
@@ -284,25 +303,53 @@ void Studies::Impl::enqueue(const std::string& name, const std::string& params_j
     };
     Study* study = find_study(name);
     if (study == nullptr) return refuse(no_such_study(name));
-    Trial* trial = study->enqueued_by_request(request_id);
-    if (trial == nullptr) {
-        const Result<Json> params = parse_json(params_json);
-        if (!params) return refuse(params.error());
-        const Result<Point> point = study->config().space.point_from_json(*params);
-        if (!point) return refuse(point.error());
-        const Result<Trial*> added = study->enqueue(*point, std::move(request_id), now_ms());
-        if (!added) return refuse(added.error());
-        trial = *added;
-        admit(*study, *trial);
-    }
-    write_trial(locked, *study, *trial, nullptr,
-                [done, answer = asked(*study, *trial)](LockedBatch& later, Result<void> result) {
+    if (Trial* known = study->enqueued_by_request(request_id))
+        return answer_enqueued(locked, *study, *known, std::move(done));
+    const Result<Json> params = parse_json(params_json);
+    if (!params) return refuse(params.error());
+    const Result<Point> point = study->config().space.point_from_json(*params);
+    if (!point) return refuse(point.error());
+    enqueue_point(locked, *study, *point, std::move(request_id), std::move(done));
+}
+
+/// What the values leave open is suggested. A repeat of the request that comes meanwhile stands
+/// behind it in the line, and finds the trial when its turn comes.
+void Studies::Impl::enqueue_point(LockedBatch& locked, Study& study, Point point,
+                                  std::string request_id, Done<AskedTrial> done) {
+    if (draining_)
+        return locked.after([done = std::move(done)] {
+            done(Error{Code::kTemporarilyUnavailable, "the server is stopping; try again"});
+        });
+    Wish wish{.wanted = {.what = SuggestionWish::For::kGiven, .fixed = point},
+              .request_id = request_id,
+              .settled = {}};
+    wish.settled = [this, &study, point, request_id = std::move(request_id),
+                    done = std::move(done)](LockedBatch& later, const Result<Trial*>& added) {
+        Trial* known = study.enqueued_by_request(request_id);
+        if (known == nullptr) {
+            const Error error =
+                added ? Error{Code::kTemporarilyUnavailable, "the server is stopping; try again"}
+                      : added.error();
+            if (!added || *added == nullptr) return later.after([done, error] { done(error); });
+            known = *added;
+            study.note_enqueued(*known, point, request_id);
+        }
+        answer_enqueued(later, study, *known, done);
+    };
+    want(locked, study, std::move(wish));
+}
+
+void Studies::Impl::answer_enqueued(LockedBatch& locked, Study& study, Trial& trial,
+                                    Done<AskedTrial> done) {
+    write_trial(locked, study, trial, nullptr,
+                [done = std::move(done), answer = asked(study, trial)](LockedBatch& later,
+                                                                       Result<void> result) {
                     later.after([done, answer, result = std::move(result)] {
                         if (!result) return done(result.error());
                         done(answer);
                     });
                 });
-    after_change(locked, *study);
+    after_change(locked, study);
 }
 
 // --- report --------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ void Studies::Impl::LockedBatch::submit() {
             const bool is_early =
                 submission->thread == std::this_thread::get_id() && !submission->is_over;
             if (is_early) return after(std::move(tell));
-            tell();
+            impl.completions_.post(std::move(tell));
         };
         all.push_back({tracker::Atomic{std::move(write.commands)}, std::move(complete)});
     }

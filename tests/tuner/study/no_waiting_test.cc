@@ -1,0 +1,214 @@
+// Nobody waits for a model: while a suggestion is being computed, and for as long as it takes,
+// everything else goes on, of the same study and of others.
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "tests/tuner/study/world.h"
+
+namespace tune::tuner {
+namespace {
+
+/// Holds whoever computes a suggestion of the study "slow" until it is opened.
+class Gate {
+public:
+    void close() {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        is_open_ = false;
+    }
+    void open() {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        is_open_ = true;
+        changed_.notify_all();
+    }
+    void pass(const std::string& study) {
+        std::unique_lock<std::mutex> lock(mutex_);
+        if (study != "slow" || is_open_) return;
+        is_held_ = true;
+        changed_.notify_all();
+        changed_.wait(lock, [this] { return is_open_; });
+    }
+    void wait_until_held() {
+        std::unique_lock<std::mutex> lock(mutex_);
+        changed_.wait(lock, [this] { return is_held_; });
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool is_open_ = true;
+    bool is_held_ = false;
+};
+
+class NoWaiting : public ::testing::Test {
+protected:
+    NoWaiting() {
+        world_.set_before_suggestion([this](const std::string& study) { gate_.pass(study); });
+        create("slow");
+        create("other");
+    }
+    ~NoWaiting() override { gate_.open(); }
+
+    void create(const std::string& name) {
+        Answer<Studies::Created> answer;
+        world_.studies().create(
+            World::config(R"("sampler": {"type": "tpe", "seed": 1}, "study": ")" + name + "\""),
+            answer.done());
+        ASSERT_TRUE(answer.get().has_value());
+    }
+    Answer<std::vector<AskedTrial>> begin_ask(const std::string& study, int count,
+                                              const std::string& request_id = "") {
+        Answer<std::vector<AskedTrial>> answer;
+        world_.studies().ask({.study = study, .count = count, .request_id = request_id},
+                             answer.done());
+        return answer;
+    }
+    std::vector<AskedTrial> ask(const std::string& study, int count = 1) {
+        Result<std::vector<AskedTrial>> asked = begin_ask(study, count).get();
+        EXPECT_TRUE(asked.has_value());
+        return std::move(asked).value_or({});
+    }
+    Result<void> tell(const std::string& study, std::uint64_t number, double value) {
+        return world_.tell({.trial = {study, number, 0}, .value = value});
+    }
+    std::size_t trials_of(const std::string& study) {
+        std::size_t count = 0;
+        EXPECT_TRUE(world_.studies()
+                        .read(study, [&](const Study& one) { count = one.trials().size(); })
+                        .has_value());
+        return count;
+    }
+
+    Gate gate_;
+    World world_;
+};
+
+TEST_F(NoWaiting, EverythingGoesOnWhileAModelComputes) {
+    const std::vector<AskedTrial> first = ask("slow", 2);
+    ASSERT_EQ(first.size(), 2u);
+    ASSERT_TRUE(world_.register_agent("a").has_value());
+    const auto leased = world_.lease("a");
+    ASSERT_TRUE(leased.has_value());
+    ASSERT_EQ(leased->leases.size(), 1u);
+
+    gate_.close();
+    auto waits = begin_ask("slow", 3);
+    gate_.wait_until_held();
+
+    EXPECT_EQ(trials_of("other"), leased->leases[0].study == "other" ? 1u : 0u);
+    EXPECT_TRUE(world_.heartbeat("a", {token(leased->leases[0])})->lost.empty());
+    EXPECT_TRUE(tell("slow", first[0].number, 0.5).has_value()) << "a tell of the same study";
+    world_.log(leased->leases[0].run_id, "loss", 1, 0.25);
+    world_.store().wait_for_observers();
+    EXPECT_EQ(ask("other").size(), 1u) << "a suggestion of another study";
+    world_.advance_ms(World::kTtl_ms / 2);
+    EXPECT_FALSE(waits.is_there());
+
+    gate_.open();
+    const auto asked = waits.get();
+    ASSERT_TRUE(asked.has_value());
+    EXPECT_EQ(asked->size(), 3u);
+}
+
+TEST_F(NoWaiting, WhatWasToldMeanwhileCountsForTheNextSuggestionAndTheReplay) {
+    const std::vector<AskedTrial> first = ask("slow", 4);
+    gate_.close();
+    auto waits = begin_ask("slow", 8);
+    gate_.wait_until_held();
+    for (const AskedTrial& trial : first)
+        ASSERT_TRUE(tell("slow", trial.number, 0.1 * static_cast<double>(trial.number)));
+    gate_.open();
+    ASSERT_EQ(waits.get()->size(), 8u);
+    ASSERT_TRUE(world_.studies()
+                    .read("slow",
+                          [](const Study& study) {
+                              EXPECT_LT(study.find(4)->asked_at, study.find(0)->ended_at)
+                                  << "it was on its way, and had not seen the end";
+                              EXPECT_GT(study.find(5)->asked_at, study.find(3)->ended_at);
+                          })
+                    .has_value());
+    Answer<ReplayReport> replayed;
+    world_.studies().replay("slow", replayed.done());
+    const auto report = replayed.get();
+    ASSERT_TRUE(report.has_value());
+    EXPECT_EQ(report->compared, 12u);
+    EXPECT_EQ(report->differing, 0u);
+}
+
+TEST_F(NoWaiting, ARepeatOfARequestThatIsBeingAnsweredGetsTheSameTrials) {
+    gate_.close();
+    auto one = begin_ask("slow", 2, "same");
+    gate_.wait_until_held();
+    auto again = begin_ask("slow", 2, "same");
+    gate_.open();
+    const auto first = one.get();
+    const auto second = again.get();
+    ASSERT_TRUE(first.has_value() && second.has_value());
+    ASSERT_EQ(first->size(), 2u);
+    ASSERT_EQ(second->size(), 2u);
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(first->at(i).number, second->at(i).number);
+    EXPECT_EQ(trials_of("slow"), 2u);
+}
+
+TEST_F(NoWaiting, AStoppedStudyGetsNoTrialFromASuggestionOnItsWay) {
+    gate_.close();
+    auto waits = begin_ask("slow", 2);
+    gate_.wait_until_held();
+    Answer<void> stopped;
+    world_.studies().change("slow", Studies::Change::kStop, stopped.done());
+    EXPECT_TRUE(stopped.get().has_value());
+    gate_.open();
+    EXPECT_TRUE(waits.get()->empty());
+    EXPECT_EQ(trials_of("slow"), 0u);
+}
+
+TEST_F(NoWaiting, AnotherSamplerMeanwhileMakesTheSuggestionAnew) {
+    gate_.close();
+    auto waits = begin_ask("slow", 1);
+    gate_.wait_until_held();
+    Answer<Studies::Created> changed;
+    world_.studies().create(
+        World::config(R"("study": "slow", "sampler": {"type": "qmc", "seed": 1})"), changed.done());
+    EXPECT_TRUE(changed.get().has_value());
+    gate_.open();
+    EXPECT_EQ(waits.get()->size(), 1u);
+    EXPECT_EQ(trials_of("slow"), 1u);
+    Answer<ReplayReport> replayed;
+    world_.studies().replay("slow", replayed.done());
+    EXPECT_EQ(replayed.get()->differing, 0u);
+}
+
+TEST_F(NoWaiting, AnAgentThatCallsAgainGetsTheTrialsOfItsLastCall) {
+    Answer<void> stopped;
+    world_.studies().change("other", Studies::Change::kStop, stopped.done());
+    EXPECT_TRUE(stopped.get().has_value());
+    ASSERT_TRUE(world_.register_agent("a").has_value());
+    gate_.close();
+    Answer<LeaseReply> lost;
+    world_.studies().lease("a", {.request_id = "1", .free_slots = 2, .wait_ms = 1000}, lost.done());
+    gate_.wait_until_held();
+    Answer<LeaseReply> now;
+    world_.studies().lease("a", {.request_id = "2", .free_slots = 2, .wait_ms = 1000}, now.done());
+    EXPECT_TRUE(lost.get()->leases.empty()) << "its connection is gone";
+    gate_.open();
+    EXPECT_EQ(now.get()->leases.size(), 2u);
+    EXPECT_EQ(trials_of("slow"), 2u);
+}
+
+TEST_F(NoWaiting, AServerThatStopsAnswersWhoeverWaits) {
+    gate_.close();
+    auto asks = begin_ask("slow", 5);
+    gate_.wait_until_held();
+    Answer<AskedTrial> enqueues;
+    world_.studies().enqueue("slow", "{}", "e", enqueues.done());
+    world_.studies().drain();
+    EXPECT_TRUE(asks.get()->empty());
+    const auto enqueued = enqueues.get();
+    ASSERT_FALSE(enqueued.has_value());
+    EXPECT_EQ(enqueued.error().code, Code::kTemporarilyUnavailable);
+}
+
+}  // namespace
+}  // namespace tune::tuner

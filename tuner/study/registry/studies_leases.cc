@@ -1,0 +1,247 @@
+// Which agent gets which trial. A poll is answered with as many trials as the agent has places;
+// while one of them is only being suggested, others go on. A poll for which there is nothing waits.
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "tuner/config/command_template.h"
+#include "tuner/study/registry/studies_impl.h"
+#include "tuner/study/trial/lineage.h"
+
+namespace tune::tuner {
+namespace {
+
+/// How long a poll that has a trial already waits for the suggestion of another.
+constexpr std::int64_t kGatherMax_ms = 200;
+
+/// What the command of population based training needs to know.
+void add_origin(const Study& study, const Trial& trial, Lease& lease) {
+    const std::optional<Steps> steps = steps_of(study, trial);
+    if (!steps) return;
+    lease.env.push_back({"TUNE_STEP_FROM", std::to_string(steps->from)});
+    lease.env.push_back({"TUNE_STEP_TO", std::to_string(steps->to)});
+    if (!trial.origin->parent) return;
+    lease.env.push_back({"TUNE_PARENT", std::to_string(*trial.origin->parent)});
+    lease.resume_from = trial_key(study.identity(), *trial.origin->parent);
+}
+
+}  // namespace
+
+Lease Studies::Impl::make_lease(const Study& study, const Trial& trial) const {
+    const StudyConfig& config = study.config();
+    Lease lease;
+    lease.study = study.name();
+    lease.number = static_cast<std::int64_t>(trial.number);
+    lease.attempt = trial.attempt;
+    lease.run_id = trial.run_id;
+    lease.experiment_id = std::to_string(study.identity().experiment_id);
+    lease.params_json = to_text(config.space.to_json(trial.point));
+    lease.seed = study.trial_seed(trial.number);
+    lease.command = fill_command(config.command, config.space, trial.point,
+                                 {.study = study.name(),
+                                  .trial = trial.number,
+                                  .attempt = trial.attempt,
+                                  .run_id = trial.run_id,
+                                  .seed = lease.seed});
+    for (const auto& [name, value] : config.env) lease.env.push_back({name, value});
+    lease.working_dir = config.working_dir;
+    lease.checkpoint_dir = trial_key(study.identity(), trial.number);
+    add_origin(study, trial, lease);
+    lease.grace_ms = config.grace_ms;
+    lease.timeout_ms = config.timeout_ms.value_or(0);
+    lease.metric = config.metric.name;
+    for (const ScrapeConfig& scrape : config.scrape)
+        lease.scrape.push_back({scrape.name, scrape.pattern});
+    lease.cpus_per_trial = config.budget.cpus_per_trial;
+    lease.gpus_per_trial = config.budget.gpus_per_trial;
+    return lease;
+}
+
+/// Makes the running attempt's credential and remembers its hash, which the next write of the trial
+/// puts on disk. Empty: the agent does not want one, or the study's commands log in themselves.
+std::string Studies::Impl::issue_token(const Study& study, Trial& trial,
+                                       const LeaseRequest& request) {
+    const auto& env = study.config().env;
+    const bool logs_in = std::any_of(env.begin(), env.end(), [](const auto& variable) {
+        return variable.first == "MLFLOW_TRACKING_TOKEN" ||
+               variable.first == "MLFLOW_TRACKING_USERNAME" ||
+               variable.first == "MLFLOW_TRACKING_AUTH";
+    });
+    std::string& hash = trial.progress->holder.credential_hash;
+    hash.clear();
+    if (!request.wants_tokens || logs_in) return {};
+    std::string token = make_attempt_token(trial);
+    hash = hash_of_token(token);
+    return token;
+}
+
+// --- polls ---------------------------------------------------------------------------------------
+
+void Studies::Impl::lease(const std::string& agent_id, LeaseRequest request,
+                          Done<LeaseReply> done) {
+    LockedBatch locked(*this);
+    if (!agents_.contains(agent_id))
+        return locked.after([done, agent_id] { done(unknown_agent(agent_id)); });
+    LeasePoll poll{.agent_id = agent_id,
+                   .request = std::move(request),
+                   .deadline_ms = 0,
+                   .done = std::move(done)};
+    poll.deadline_ms = monotonic_ms() + poll_wait_ms(poll.request.wait_ms);
+    // One poll an agent: an older one belongs to a connection that is gone.
+    const auto older = granting_.find(agent_id);
+    if (older != granting_.end()) {
+        Granting& granting = *older->second;
+        for (const auto& [ref, attempt] : granting.started)
+            if (is_current(ref, agent_id, attempt))
+                ref.trial->progress->holder.request_id = poll.request.request_id;
+        std::swap(granting.poll, poll);
+        return locked.after([answer = std::move(poll.done)] { answer(LeaseReply{}); });
+    }
+    drop_lease_polls(locked, agent_id);
+    if (!repeat_grant(locked, poll)) grant(locked, std::move(poll));
+}
+
+/// The study that may start a trial and has the fewest running, so that studies share the agents.
+Study* Studies::Impl::next_study(std::int64_t now) const {
+    Study* next = nullptr;
+    for (const auto& [name, study] : studies_) {
+        if (!options_.only_study.empty() && name != options_.only_study) continue;
+        if (study->config().command.empty() || !study->may_start(now)) continue;
+        if (next == nullptr || study->running().size() < next->running().size()) next = study.get();
+    }
+    return next;
+}
+
+/// The answer to this request was lost on the way: the attempts it started are given again.
+bool Studies::Impl::repeat_grant(LockedBatch& locked, LeasePoll& poll) {
+    if (poll.request.request_id.empty()) return false;
+    std::vector<TrialRef> started;
+    for (const auto& [name, study] : studies_)
+        for (const std::uint64_t number : study->running()) {
+            Trial& trial = *study->find(number);
+            const Holder& holder = trial.progress->holder;
+            if (holder.agent_id == poll.agent_id && holder.request_id == poll.request.request_id &&
+                trial.sync.run_confirmed)
+                started.push_back({study.get(), &trial});
+        }
+    if (started.empty()) return false;
+    give_leases(locked, poll, started);
+    return true;
+}
+
+/// Starts as many trials as the agent has places, then answers. None while the disk fails: the
+/// writes that wait find out when it works again.
+void Studies::Impl::grant(LockedBatch& locked, LeasePoll poll) {
+    auto granting = std::make_shared<Granting>();
+    granting->since_ms = monotonic_ms();
+    granting->poll = std::move(poll);
+    granting_[granting->poll.agent_id] = granting;
+    continue_grant(locked, granting);
+}
+
+void Studies::Impl::continue_grant(LockedBatch& locked, const std::shared_ptr<Granting>& granting) {
+    const std::string& agent_id = granting->poll.agent_id;
+    const auto places = static_cast<std::size_t>(std::max(granting->poll.request.free_slots, 0));
+    while (!draining_ && !write_error_ && granting->started.size() < places) {
+        Study* study = next_study(now_ms());
+        if (study == nullptr) break;
+        reuse_known(locked, *study);
+        if (!study->may_start(now_ms())) continue;
+        if (study->queued().empty()) {
+            const bool is_late = monotonic_ms() - granting->since_ms > kGatherMax_ms;
+            if (is_late && !granting->started.empty()) break;
+            const auto go_on = [this, granting](LockedBatch& later, const Result<Trial*>&) {
+                continue_grant(later, granting);
+            };
+            return want(locked, *study, {.wanted = {}, .request_id = {}, .settled = go_on});
+        }
+        Trial& trial = study->start({.holder = {.agent_id = agent_id,
+                                                .request_id = granting->poll.request.request_id,
+                                                .ttl_ms = options_.lease_ttl_ms,
+                                                .expires_ms = kNotHandedOut_ms},
+                                     .worker = agents_[agent_id].facts.host,
+                                     .ask_request = {},
+                                     .now_ms = now_ms()});
+        granting->started.push_back({{study, &trial}, trial.attempt});
+    }
+    end_grant(locked, *granting);
+}
+
+/// Those that were stopped or lost while others were suggested are not the agent's any more.
+void Studies::Impl::end_grant(LockedBatch& locked, Granting& granting) {
+    LeasePoll& poll = granting.poll;
+    const std::shared_ptr<Granting> kept = granting_.extract(poll.agent_id).mapped();
+    std::vector<TrialRef> started;
+    for (const auto& [ref, attempt] : granting.started)
+        if (is_current(ref, poll.agent_id, attempt)) started.push_back(ref);
+    if (!started.empty()) return give_leases(locked, poll, started);
+    if (write_error_)
+        return locked.after([done = std::move(poll.done), error = *write_error_] { done(error); });
+    if (draining_ || monotonic_ms() >= poll.deadline_ms)
+        return locked.after([answer = std::move(poll.done)] { answer(LeaseReply{}); });
+    wake_ticker(poll.deadline_ms);
+    lease_polls_.push_back(std::move(poll));
+}
+
+/// Answers once all is on disk, also the hashes of the credentials. One whose answer was lost gets
+/// another credential: nobody has the first, and its text is kept nowhere. If none
+/// could be written, the answer is the error.
+void Studies::Impl::give_leases(LockedBatch& locked, LeasePoll& poll,
+                                const std::vector<TrialRef>& started) {
+    struct Join {
+        std::size_t left = 0;
+        LeaseReply reply;
+        std::optional<Error> error;
+        Done<LeaseReply> done;
+    };
+    auto join = std::make_shared<Join>();
+    join->left = started.size();
+    join->done = std::move(poll.done);
+    for (const TrialRef& ref : started) {
+        Lease lease = make_lease(*ref.study, *ref.trial);
+        lease.token = issue_token(*ref.study, *ref.trial, poll.request);
+        renew_lease(*ref.trial);
+        wake_ticker_for(*ref.study, *ref.trial);
+        write_trial(locked, *ref.study, *ref.trial, nullptr,
+                    [this, join, ref, lease = std::move(lease)](LockedBatch& later,
+                                                                const Result<void>& result) {
+                        if (result) {
+                            join->reply.leases.push_back(lease);
+                        } else {
+                            join->error = result.error();
+                            const bool is_still_held = ref.trial->state == TrialState::kRunning &&
+                                                       ref.trial->attempt == lease.attempt;
+                            if (is_still_held) {
+                                ref.study->requeue(*ref.trial, "could not be written", now_ms());
+                                credentials_.follow(*ref.study, *ref.trial);
+                            }
+                        }
+                        if (--join->left > 0) return;
+                        later.after([join] {
+                            if (join->reply.leases.empty()) return join->done(*join->error);
+                            join->done(std::move(join->reply));
+                        });
+                    });
+    }
+}
+
+void Studies::Impl::drop_lease_polls(LockedBatch& locked, const std::string& agent_id) {
+    lease_polls_.remove_if([&locked, &agent_id](LeasePoll& poll) {
+        if (poll.agent_id != agent_id) return false;
+        locked.after([done = std::move(poll.done)] { done(LeaseReply{}); });
+        return true;
+    });
+}
+
+void Studies::Impl::wake_leases(LockedBatch& locked) {
+    // Whoever finds nothing waits again, behind those that are looked at now.
+    for (std::size_t left = lease_polls_.size(); left > 0; --left) {
+        if (lease_polls_.empty() || write_error_ || next_study(now_ms()) == nullptr) return;
+        LeasePoll poll = std::move(lease_polls_.front());
+        lease_polls_.pop_front();
+        grant(locked, std::move(poll));
+    }
+}
+
+}  // namespace tune::tuner
