@@ -125,7 +125,7 @@ struct Submission {
 };
 
 /// Thread-safe. Owns one writer thread, one observer thread, one checkpoint thread, a pool of
-/// reader threads and read connections. Memory is bounded: see tracker/README.md.
+/// reader threads and read connections. Memory is bounded: see docs/operating.md.
 class Store {
 public:
     /// Opens or creates the store; ready in a few ms. Errors, each naming the path and what to do:

@@ -1,3 +1,6 @@
+// Reading one level of a study file: each key once, known keys only, and every error with the place
+// where the reader of the file has to look.
+
 #include "tuner/options/fields.h"
 
 #include <cmath>
@@ -9,6 +12,7 @@
 #include "tuner/space/space_reader.h"
 
 namespace tune::tuner {
+
 Result<std::int64_t> duration_of(const Node& node, std::string_view path) {
     std::int64_t duration_ms = 0;
     if (node.is_number()) {

@@ -1,4 +1,4 @@
-// Which sampler, decided by what was measured (tests/bench/tuner, figures in tuner/README.md):
+// Which sampler, decided by what was measured (tests/bench/tuner, figures in docs/samplers.md):
 //
 //   a Gaussian process finds better values than TPE with up to a few hundred trials on every kind
 //   of space that was tried, conditional and categorical ones too, alone and with 8, 32 and 64

@@ -1,4 +1,4 @@
-// The table of worker/README.md as a chain of rules, first match wins: never started, ended by us,
+// The table of docs/agents.md as a chain of rules, first match wins: never started, ended by us,
 // timed out, killed for memory, exit code, signal. What the agent itself caused comes before the
 // exit code, because a trial that is asked to stop may exit with anything.
 

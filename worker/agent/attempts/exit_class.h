@@ -1,6 +1,6 @@
 #pragma once
 // From how a process ended to what is reported to the server. Pure. The table is in
-// worker/README.md.
+// docs/agents.md.
 
 #include <optional>
 #include <string>
