@@ -64,6 +64,12 @@ class Server:
         self.log.flush()
         return pathlib.Path(self.log.name).read_text()
 
+    @property
+    def credentials(self):
+        """The header of its owner; none where it knows no owner (the tracking part alone)."""
+        token = self.data / "token"
+        return {"Authorization": "Bearer " + token.read_text().strip()} if token.exists() else {}
+
     def is_alive(self):
         return self.process.poll() is None
 

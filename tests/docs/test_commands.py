@@ -271,7 +271,7 @@ def test_the_shell_worker_of_the_documents_runs(place):
     (place.folder / "measure").write_text("#!/bin/sh\necho $1\n")
     (place.folder / "measure").chmod(0o755)
     make = documents.Fence("sh", 1, """curl -sS --fail-with-body $S/api/2.0/tune/studies -H 'Content-Type: application/json' \\
-        -d '{"name": "s", "metric": {"name": "y", "goal": "min"}, "space": {"x": {"float": [0, 1]}}, "budget": {"trials": 4}}'
+        -H "Authorization: Bearer $(cat tune-data/token)" -d '{"name": "s", "metric": {"name": "y", "goal": "min"}, "space": {"x": {"float": [0, 1]}}, "budget": {"trials": 4}}'
 """)
     done = place.run(make)
     assert done.returncode == 0, done.stdout
@@ -281,9 +281,10 @@ def test_the_shell_worker_of_the_documents_runs(place):
 
 
 def test_the_rest_calls_of_the_documents_work(place):
-    """The block of docs/rest_api.md, each call with the header that the page names."""
+    """The block of docs/rest_api.md, each call with the headers that the page names."""
     fence = next(one for one in documents.read("docs/rest_api.md").fences if "/ask" in one.text)
-    text = re.sub(r"curl -s ", "curl -sS --fail-with-body -H 'Content-Type: application/json' ", fence.text)
+    headers = "-H 'Content-Type: application/json' -H \"Authorization: Bearer $(cat tune-data/token)\""
+    text = fence.text.replace("curl -s ", f"curl -sS --fail-with-body {headers} ")
     assert text.count("--fail-with-body") == 5
     done = place.run(documents.Fence("sh", fence.line, text))
     assert done.returncode == 0, done.stdout

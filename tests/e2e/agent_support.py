@@ -133,8 +133,11 @@ class Farm:
         answer.raise_for_status()
         return answer.json()
 
+    def credentials(self):
+        return {"Authorization": "Bearer " + (self.folder / "data" / "token").read_text().strip()}
+
     def post(self, path, body):
-        answer = requests.post(self.url + "/api/2.0/" + path, json=body, timeout=60)
+        answer = requests.post(self.url + "/api/2.0/" + path, json=body, headers=self.credentials(), timeout=60)
         assert answer.ok, answer.text
         return answer.json()
 

@@ -11,12 +11,16 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import termios
 import time
 import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "clients" / "python"))
+from tune_client._local import token_of_local_server
+
 BIN_DIR = pathlib.Path(os.environ.get("TUNE_BIN_DIR", ROOT / "build" / "release" / "bin"))
 TUNE = BIN_DIR / "tune"
 TIMEOUT_S = 120
@@ -125,10 +129,16 @@ def server(cwd, *arguments, port=0):
             assert process.returncode == OK
 
 
+def credentials(url):
+    """The header with the token of the server at `url`."""
+    token = token_of_local_server(url)
+    return {"Authorization": "Bearer " + token} if token else {}
+
+
 def call(url, path, body=None):
     """One REST call; (status, JSON)."""
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url + path, data=data, headers={"Content-Type": "application/json"})
+    request = urllib.request.Request(url + path, data=data, headers={"Content-Type": "application/json", **credentials(url)})
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, json.loads(answer.read())

@@ -12,7 +12,7 @@ import urllib.request
 
 import pytest
 
-from study_support import OK, end_all_of, free_port, read_lines_until, start, tune
+from study_support import OK, credentials, end_all_of, free_port, read_lines_until, start, tune
 
 KILLS = int(os.environ.get("TUNE_KILLS", "4"))
 TRIALS = 40 * KILLS
@@ -56,7 +56,7 @@ def post(url, path, body, over):
     data = json.dumps(body).encode()
     while not over.is_set():
         try:
-            request = urllib.request.Request(url + path, data=data, headers={"Content-Type": "application/json"})
+            request = urllib.request.Request(url + path, data=data, headers={"Content-Type": "application/json", **credentials(url)})
             with urllib.request.urlopen(request, timeout=60) as answer:
                 return json.loads(answer.read())
         except urllib.error.HTTPError as error:

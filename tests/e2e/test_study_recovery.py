@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from study_support import (FAILED, INTERRUPTED, OK, TUNE, call, end_all_of, free_port, read_lines_until, run_arguments,
+from study_support import (FAILED, INTERRUPTED, OK, TUNE, call, credentials, end_all_of, free_port, read_lines_until, run_arguments,
                            server, start, study_of, trials_of, tune, wait_until)
 
 # Each start leaves a line, so that what ran twice is seen.
@@ -201,8 +201,9 @@ def test_sigterm_drains_the_server(tmp_path):
             [sys.executable, "-c",
              "import sys, urllib.request as u\n"
              "r = u.Request(sys.argv[1] + '/api/2.0/tune/agents/a/lease', data=b'{\"wait_ms\": 30000}',\n"
-             "              headers={'Content-Type': 'application/json'})\n"
-             "print('asking', flush=True)\nprint(u.urlopen(r, timeout=60).read().decode())", url],
+             "              headers={'Content-Type': 'application/json', 'Authorization': sys.argv[2]})\n"
+             "print('asking', flush=True)\nprint(u.urlopen(r, timeout=60).read().decode())", url,
+             credentials(url)["Authorization"]],
             stdout=subprocess.PIPE, text=True)
         assert poll.stdout.readline() == "asking\n"
         process.send_signal(signal.SIGTERM)

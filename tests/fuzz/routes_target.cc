@@ -78,6 +78,7 @@ std::shared_ptr<Request> request_of(const Router& router, std::string_view text)
     const std::size_t question = target.find('?');
     auto request = std::make_shared<Request>();
     request->method = *method;
+    request->principal = OwnerPrincipal{};
     request->raw_path = std::string(target.substr(0, question));
     request->path = percent_decode(request->raw_path);
     if (question != std::string_view::npos)

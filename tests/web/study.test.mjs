@@ -122,6 +122,17 @@ test("pause, resume and stop from the page", async () => {
     await page.context().close();
 });
 
+test("a page that was not opened by the printed address shows everything and changes nothing that runs", async () => {
+    await seedStudy(server, "watched", 1);
+    const before = browser.faults.length;
+    const page = await browser.open("/s/watched", { isGuest: true });
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByText("this call needs a token of this server").waitFor();
+    assert.equal((await server.call("GET", "/api/2.0/tune/studies/watched")).state, "running");
+    for (const fault of browser.faults.splice(before)) assert.match(fault, /401/);
+    await page.context().close();
+});
+
 test("the page survives a restart of the server: offline, then live with what it missed", async () => {
     const page = await browser.open("/s/digits");
     await live(page);

@@ -17,13 +17,13 @@ const { chromium } = require("playwright-core");
 
 const binaries = process.env.TUNE_BIN_DIR ?? path.join(here, "../../build/release/bin");
 
-/// The address in the JSON that the server prints when it listens; the pipe is emptied for as long as it is open.
-function readUrl(stdout) {
+/// The JSON that the server prints when it listens, with its address; the pipe is emptied for as long as it is open.
+function readStart(stdout) {
     let text = "";
     return new Promise((resolve) => {
         stdout.on("data", (piece) => {
             text += piece;
-            if (text.endsWith("}\n")) resolve(JSON.parse(text).url);
+            if (text.endsWith("}\n")) resolve(JSON.parse(text));
         });
     });
 }
@@ -38,10 +38,13 @@ export class TuneServer {
         this.process = spawn(path.join(binaries, "tune"), words, { stdio: ["ignore", "pipe", "pipe"] });
         let complaint = "";
         this.process.stderr.on("data", (text) => (complaint += text));
-        this.url = await Promise.race([
-            readUrl(this.process.stdout),
+        const { url, page } = await Promise.race([
+            readStart(this.process.stdout),
             once(this.process, "exit").then(() => Promise.reject(new Error(`tune server ended: ${complaint}`))),
         ]);
+        this.url = url;
+        this.page = page; // opens the page once, and gives the browser a cookie
+        this.token = (await readFile(path.join(this.data, "token"), "utf8")).trim();
         this.port = Number(new URL(this.url).port);
         return this;
     }
@@ -61,7 +64,7 @@ export class TuneServer {
     async call(method, route, body) {
         const answer = await fetch(this.url + route, {
             method,
-            headers: { "content-type": "application/json" },
+            headers: { "content-type": "application/json", authorization: `Bearer ${this.token}` },
             body: body === undefined ? undefined : JSON.stringify(body),
         });
         const text = await answer.text();
@@ -91,6 +94,13 @@ export class TuneServer {
         const timestamp = Date.now();
         return this.mlflow("runs/log-batch", { run_id: runId, params, metrics: metrics.map(([key, value, step]) => ({ key, value, step, timestamp })) });
     }
+    /// The cookie that the printed address gives a browser, for every new profile of one.
+    async cookie() {
+        this.cookieText ??= (await fetch(this.page, { redirect: "manual" })).headers.get("set-cookie").split(";")[0];
+        const [name, value] = this.cookieText.split("=");
+        return { name, value, url: this.url, httpOnly: true, sameSite: "Strict" };
+    }
+
     async artifact(run, name, content) {
         const root = run.uri.replace(/^mlflow-artifacts:\/*/, "");
         const route = `/api/2.0/mlflow-artifacts/artifacts/${root}/${name}`;
@@ -118,9 +128,10 @@ export class Browser {
         return this;
     }
 
-    /// `script` runs in the page before its own.
-    async open(route, { theme = "light", width = 1440, height = 900, reducedMotion = "reduce", script } = {}) {
+    /// `script` runs in the page before its own. A page that `isGuest` has not been opened by the printed address.
+    async open(route, { theme = "light", width = 1440, height = 900, reducedMotion = "reduce", script, isGuest = false } = {}) {
         const context = await this.browser.newContext({ viewport: { width, height }, colorScheme: theme, reducedMotion });
+        if (!isGuest) await context.addCookies([await this.server.cookie()]);
         const page = await context.newPage();
         context.on("request", (request) => {
             const url = request.url();

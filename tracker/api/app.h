@@ -8,6 +8,7 @@
 //   add_tracking_routes(router, {*store, *artifacts, hub}, {.assets = assets});
 //   auto server = Server::start(options, router);
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,6 +45,9 @@ struct TrackingOptions {
     std::span<const WebAsset> assets = {};
     /// "/tracking": stands before every path (Router::set_prefix); empty: none.
     std::string static_prefix = {};
+    /// Gives the Set-Cookie for a code that came with the address of a page ("?code="), or "";
+    /// empty: such codes mean nothing.
+    std::function<std::string(std::string_view code)> redeem_page_code = {};
 };
 
 /// Adds MLflow's tracking and artifact routes (under /api and /ajax-api), /health, /version,

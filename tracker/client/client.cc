@@ -139,6 +139,7 @@ struct Client::State {
     Result<Json> call_json(std::string_view method, std::string_view path, const Json* body,
                            int timeout_ms);
     Result<void> upload(std::string_view path, BodySource& body, int timeout_ms);
+    bool find_other_authorization();
     int backoff_ms(int attempt, int retry_after_s);
     void pause(int pause_ms);
 
@@ -161,6 +162,15 @@ int Client::State::backoff_ms(int attempt, int retry_after_s) {
     return half(random);
 }
 
+/// Whether there is an authorization now that was not sent yet. REQUIRES: one_call is held.
+bool Client::State::find_other_authorization() {
+    if (!options.find_authorization) return false;
+    std::string found = options.find_authorization();
+    if (found.empty() || found == options.authorization) return false;
+    options.authorization = std::move(found);
+    return true;
+}
+
 void Client::State::pause(int pause_ms) {
     std::unique_lock lock(pause_mutex);
     pause_end.wait_for(lock, std::chrono::milliseconds(pause_ms),
@@ -176,6 +186,7 @@ Result<std::string> Client::State::call(Outgoing request) {
         AttemptError failed;
         Error error;
         bool again = false;
+        request.authorization = options.authorization;
         if (connection->is_cancelled()) {
             error = {Code::kCancelled, "cancelled"};
         } else if (!connection->exchange(request, answer, failed)) {
@@ -185,6 +196,9 @@ Result<std::string> Client::State::call(Outgoing request) {
             error = std::move(*answer.sink_error);
         } else if (answer.status / 100 == 2) {
             return std::move(answer.body);
+        } else if (answer.status == 401 && find_other_authorization()) {
+            --attempt;  // a first attempt with it
+            continue;
         } else {
             error = error_of(answer);
             again = is_worth_retrying(answer.status);
@@ -239,7 +253,7 @@ Result<std::unique_ptr<Client>> Client::create(ClientOptions options) {
         return Error{Code::kInvalidParameterValue,
                      "the token, or the user name and password, for '" + options.url +
                          "' holds a line break or another control character"};
-    TransportOptions sending{options.user_agent, options.authorization, options.answer_bytes_max};
+    TransportOptions sending{options.user_agent, options.answer_bytes_max};
     std::unique_ptr<Transport> transport;
     if (url.is_tls) {
         TUNE_TRY(secured, make_curl_transport(url, std::move(sending), options.tls));

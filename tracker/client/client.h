@@ -41,6 +41,9 @@ struct ClientOptions {
     std::string user_agent = "tune";
     /// Value of the Authorization header, e.g. "Bearer ..."; empty: none.
     std::string authorization = {};
+    /// Where the authorization is looked up anew after a 401, empty for "no other": a server that
+    /// starts after its client has a token by then. May be called on any thread that makes a call.
+    std::function<std::string()> find_authorization = {};
     TlsOptions tls = {};
 };
 

@@ -112,8 +112,8 @@ error_code ClientConnection::State::send(const Outgoing& request, AttemptError& 
     std::string head(request.method);
     head.append(" ").append(url.prefix).append(request.target).append(" HTTP/1.1\r\nHost: ");
     head.append(url.authority).append("\r\nUser-Agent: ").append(options.user_agent);
-    if (!options.authorization.empty())
-        head.append("\r\nAuthorization: ").append(options.authorization);
+    if (!request.authorization.empty())
+        head.append("\r\nAuthorization: ").append(request.authorization);
     head.append("\r\nAccept: */*\r\n");
     if (request.body) {
         head.append("Content-Type: ").append(request.content_type);

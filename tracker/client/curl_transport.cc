@@ -204,8 +204,8 @@ bool CurlTransport::set_up(CURL* easy, curl_slist*& headers, Exchange& exchange,
     std::vector<std::string> lines = {"Expect:"};
     if (request.body != nullptr)
         lines.push_back("Content-Type: " + std::string(request.content_type));
-    if (!options_.authorization.empty())
-        lines.push_back("Authorization: " + options_.authorization);
+    if (!request.authorization.empty())
+        lines.push_back("Authorization: " + std::string(request.authorization));
     for (const std::string& line : lines) headers = curl_.slist_append(headers, line.c_str());
     const OptionSetter set{curl_, easy};
     return set(CURLOPT_URL, url.c_str()) && set(CURLOPT_PROTOCOLS_STR, "https") &&

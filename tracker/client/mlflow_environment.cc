@@ -9,6 +9,7 @@
 
 #include "base/text/base64.h"
 #include "base/text/text.h"
+#include "tracker/client/local_servers.h"
 
 namespace tune::tracker {
 namespace {
@@ -91,6 +92,11 @@ Result<void> read_mlflow_environment(ClientOptions& options) {
 
 Result<std::unique_ptr<Client>> create_client(ClientOptions options) {
     TUNE_TRY_VOID(read_mlflow_environment(options));
+    // The token of a server of this user is for that server; what the environment says may be for
+    // another one.
+    if (std::string own = local_authorization(options.url); !own.empty())
+        options.authorization = std::move(own);
+    options.find_authorization = [url = options.url] { return local_authorization(url); };
     return Client::create(std::move(options));
 }
 

@@ -15,7 +15,8 @@ namespace tune::tracker {
 /// mlflow/utils/credentials.py and rest_utils.py of 3.17.2.
 [[nodiscard]] Result<void> read_mlflow_environment(ClientOptions& options);
 
-/// A client with these options and those of the environment: for every address that a user gave.
+/// A client with these options, those of the environment and local_authorization(), which wins: for
+/// every address that a user gave.
 /// Errors: those of read_mlflow_environment and Client::create.
 [[nodiscard]] Result<std::unique_ptr<Client>> create_client(ClientOptions options);
 

@@ -57,7 +57,8 @@ struct AttemptError {
 struct Outgoing {
     std::string_view method;
     std::string_view target;
-    std::string_view content_type;  // empty: no body
+    std::string_view content_type;   // empty: no body
+    std::string_view authorization;  // the header's value; empty: none
     BodySource* body = nullptr;
     int timeout_ms = 0;
     /// The time-out counts anew for each piece of the body.
@@ -69,7 +70,6 @@ struct Outgoing {
 /// What every request says of its sender, and how much of an answer it takes.
 struct TransportOptions {
     std::string user_agent;
-    std::string authorization;  ///< the header's value; empty: none
     std::size_t answer_bytes_max = 0;
 };
 

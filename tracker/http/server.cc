@@ -194,7 +194,6 @@ std::uint16_t Server::port() const {
 
 std::string Server::url() const {
     std::string host = state_->context->options.host;
-    if (host == "0.0.0.0" || host == "::" || host.empty()) host = "127.0.0.1";
     if (host.find(':') != std::string::npos) host = "[" + host + "]";
     return "http://" + host + ":" + std::to_string(state_->port);
 }

@@ -279,7 +279,7 @@ void read_document(const YAML::Node& node, Description& description) {
 }  // namespace
 
 const std::vector<std::string>& common_errors() {
-    static const std::vector<std::string> kErrors = {"400", "403", "429"};
+    static const std::vector<std::string> kErrors = {"400", "401", "403", "429"};
     return kErrors;
 }
 

@@ -64,8 +64,8 @@ void finish(Studies& studies, const Request& request, const Responder& respond) 
 
 void add_agent_routes(tracker::Router& router, Studies& studies) {
     const auto add = [&router](const char* pattern, const char* summary, tracker::Handler handle) {
-        router.add_api(2,
-                       {Method::kPost, pattern, tracker::Body::kJson, summary, std::move(handle)});
+        router.add_api(2, {Method::kPost, tracker::Access::kAgent, pattern, tracker::Body::kJson,
+                           summary, std::move(handle)});
     };
     add("/tune/agents/register", "an agent introduces itself",
         [&studies](const RequestPtr& request, const Responder& respond) {

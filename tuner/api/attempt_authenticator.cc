@@ -12,7 +12,9 @@ constexpr std::string_view kScheme = "bearer ";
 
 }  // namespace
 
-tracker::Principal AttemptAuthenticator::authenticate(std::string_view authorization) const {
+tracker::Principal AttemptAuthenticator::authenticate(
+    const tracker::Credentials& credentials) const {
+    const std::string_view authorization = credentials.authorization;
     if (authorization.size() <= kScheme.size() ||
         lower_ascii(authorization.substr(0, kScheme.size())) != kScheme)
         return tracker::AnonymousPrincipal();

@@ -12,7 +12,8 @@ public:
     explicit AttemptAuthenticator(const AttemptCredentials& credentials)
         : credentials_(credentials) {}
 
-    [[nodiscard]] tracker::Principal authenticate(std::string_view authorization) const override;
+    [[nodiscard]] tracker::Principal authenticate(
+        const tracker::Credentials& credentials) const override;
     [[nodiscard]] Result<void> check_metrics(
         const tracker::Principal& principal, std::string_view run_id,
         std::span<const tracker::Metric> metrics) const override;

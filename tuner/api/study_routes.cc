@@ -160,34 +160,36 @@ void change_study(Studies& studies, const std::string& name, Studies::Change cha
 
 void add_study_routes(tracker::Router& router, Studies& studies) {
     router.add_api(2,
-                   {Method::kPost, "/tune/studies", tracker::Body::kJson,
+                   {Method::kPost, tracker::Access::kRun, "/tune/studies", tracker::Body::kJson,
                     "creates a study, or goes on with the one of this name",
                     [&studies](const std::shared_ptr<Request>& request, const Responder& respond) {
                         create_study(studies, *request, respond);
                     }});
-    router.add_api(2, {Method::kGet, "/tune/studies", tracker::Body::kNone, "lists the studies",
+    router.add_api(2, {Method::kGet, tracker::Access::kRead, "/tune/studies", tracker::Body::kNone,
+                       "lists the studies",
                        [&studies](const std::shared_ptr<Request>&, const Responder& respond) {
                            list_studies(studies, respond);
                        }});
+    router.add_api(
+        2, {Method::kGet, tracker::Access::kRead, "/tune/studies/{name}", tracker::Body::kNone,
+            "one study",
+            [&studies](const std::shared_ptr<Request>& request, const Responder& respond) {
+                get_study(studies, *request, respond);
+            }});
     router.add_api(2,
-                   {Method::kGet, "/tune/studies/{name}", tracker::Body::kNone, "one study",
-                    [&studies](const std::shared_ptr<Request>& request, const Responder& respond) {
-                        get_study(studies, *request, respond);
-                    }});
-    router.add_api(2,
-                   {Method::kGet, "/tune/studies/{name}/replay", tracker::Body::kNone,
-                    "asks for every suggestion again and compares",
+                   {Method::kGet, tracker::Access::kRun, "/tune/studies/{name}/replay",
+                    tracker::Body::kNone, "asks for every suggestion again and compares",
                     [&studies](const std::shared_ptr<Request>& request, const Responder& respond) {
                         replay_study(studies, *request, respond);
                     }});
-    router.add_api(
-        2, {Method::kGet, "/tune/schema", tracker::Body::kNone, "the JSON Schema of studies",
-            [](const std::shared_ptr<Request>&, const Responder& respond) {
-                Response response;
-                response.body = study_schema();
-                response.content_type = "application/json";
-                respond(std::move(response));
-            }});
+    router.add_api(2, {Method::kGet, tracker::Access::kRead, "/tune/schema", tracker::Body::kNone,
+                       "the JSON Schema of studies",
+                       [](const std::shared_ptr<Request>&, const Responder& respond) {
+                           Response response;
+                           response.body = study_schema();
+                           response.content_type = "application/json";
+                           respond(std::move(response));
+                       }});
     struct Verb {
         const char* name;
         Studies::Change change;
@@ -197,8 +199,9 @@ void add_study_routes(tracker::Router& router, Studies& studies) {
          {Verb{"pause", Studies::Change::kPause, "starts no more trials"},
           Verb{"resume", Studies::Change::kResume, "starts trials again"},
           Verb{"stop", Studies::Change::kStop, "ends the study and its running trials"}}) {
-        router.add_api(2, {Method::kPost, std::string("/tune/studies/{name}/") + verb.name,
-                           tracker::Body::kJson, verb.summary,
+        router.add_api(2, {Method::kPost, tracker::Access::kRun,
+                           std::string("/tune/studies/{name}/") + verb.name, tracker::Body::kJson,
+                           verb.summary,
                            [&studies, change = verb.change](const std::shared_ptr<Request>& request,
                                                             const Responder& respond) {
                                change_study(studies, request->parameter("name"), change, respond);

@@ -112,6 +112,7 @@ private:
             request->query = tracker::parse_query(path.substr(query + 1));
         request->headers.emplace_back("Content-Type", "application/json");
         request->body = std::move(body);
+        request->principal = tracker::OwnerPrincipal{};
         auto promise = std::make_shared<std::promise<tracker::Response>>();
         std::future<tracker::Response> answer = promise->get_future();
         server_.router().dispatch(std::move(request), [promise](tracker::Response response) {

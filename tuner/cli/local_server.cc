@@ -16,6 +16,9 @@
 #include "tracker/api/app.h"
 #include "tracker/api/ops/maintenance_routes.h"
 #include "tracker/api/ops/prometheus.h"
+#include "tracker/auth/token_file.h"
+#include "tracker/auth/token_routes.h"
+#include "tracker/client/local_servers.h"
 #include "tracker/webhooks/webhook_routes.h"
 #include "tuner/api/routes.h"
 #include "tuner/interop/optuna/optuna_writes.h"
@@ -72,21 +75,37 @@ Result<std::unique_ptr<LocalServer>> LocalServer::open(LocalServerOptions option
                                             .only_study = local->options_.only_study}));
     local->studies_ = std::move(studies);
     local->live_studies_.start(*local->studies_);
-    local->authenticator_.emplace(local->studies_->credentials());
-    local->router_.set_authenticator(*local->authenticator_);
+    TUNE_TRY_VOID(local->open_gate());
     tuner::add_tuning_routes(local->router_, {*local->studies_, *local->store_});
     tracker::add_webhook_routes(local->router_, *local->store_, *local->webhooks_);
     tracker::add_alert_routes(local->router_, *local->store_, *local->alerts_);
     local->add_stats();
     tracker::add_tracking_routes(
         local->router_, {*local->store_, *local->artifacts_, local->hub_},
-        {.assets = page(), .static_prefix = local->options_.static_prefix});
+        {.assets = page(),
+         .static_prefix = local->options_.static_prefix,
+         .redeem_page_code = [login = &*local->login_](std::string_view code) {
+             return login->redeem(code);
+         }});
+    tracker::add_page_login_routes(local->router_, *local->login_);
+    tracker::add_token_routes(local->router_, *local->store_, *local->tokens_);
     local->maintenance_ = std::make_unique<tracker::Maintenance>(*local->store_, *local->artifacts_,
                                                                  data, local->clock_);
     tracker::add_maintenance_routes(local->router_, *local->maintenance_, *local->artifacts_);
     tracker::add_openapi_routes(local->router_,
                                 {tracker::tracking_openapi(), tuner::tuning_openapi()});
     return local;
+}
+
+Result<void> LocalServer::open_gate() {
+    TUNE_TRY(token, tracker::own_token(options_.data));
+    TUNE_TRY(tokens, tracker::TokenBook::open(options_.data / "tokens.json", clock_));
+    tokens_ = std::move(tokens);
+    attempts_.emplace(studies_->credentials());
+    login_.emplace(token, options_.static_prefix);
+    gate_.emplace(std::move(token), *login_, *tokens_, *attempts_, options_.guard);
+    router_.set_authenticator(*gate_);
+    return {};
 }
 
 void LocalServer::add_stats() {
@@ -111,6 +130,10 @@ Result<void> LocalServer::listen(tracker::ServerOptions options) {
     const Result<void> written = write_file_atomic(address_file(options_.data), to_text(address));
     if (!written) log_warning("other programs cannot find this server: " + written.error().text());
     announced_ = written.has_value();
+    const Result<void> findable = tracker::announce_server(url(), options_.data);
+    if (!findable)
+        log_warning("other programs do not find the token of this server (" +
+                    findable.error().message + "); give it to them as TUNE_TOKEN");
     studies_->warm_up();
     webhooks_->start();
     alerts_->start();
@@ -127,6 +150,7 @@ void LocalServer::stop() {
         std::filesystem::remove(address_file(options_.data), ignored);
         announced_ = false;
     }
+    if (server_) tracker::withdraw_server(url());
     if (studies_) studies_->drain();
     if (maintenance_) maintenance_->stop();
     if (server_) server_->stop();

@@ -17,6 +17,8 @@
 #include "tracker/api/ui/event_hub.h"
 #include "tracker/api/ui/live_events.h"
 #include "tracker/artifacts/artifact_store.h"
+#include "tracker/auth/local_gate.h"
+#include "tracker/auth/page_login.h"
 #include "tracker/http/http_stats.h"
 #include "tracker/http/server.h"
 #include "tracker/maintenance/maintenance.h"
@@ -35,6 +37,7 @@ struct LocalServerOptions {
     std::int64_t lease_ttl_ms = tuner::kLeaseTtl_ms;
     std::string static_prefix = {};  ///< "/tracking": before every path
     tracker::DeliveryOptions webhooks = {};
+    tracker::Guard guard = tracker::Guard::kLoopback;
 };
 
 class LocalServer {
@@ -55,10 +58,14 @@ public:
     /// REQUIRES: listen() succeeded.
     [[nodiscard]] std::string url() const { return server_->url() + options_.static_prefix; }
 
+    /// The address of the page with a code that makes one browser the owner's. REQUIRES: as url().
+    [[nodiscard]] std::string page_url() { return url() + "/?code=" + login_->new_code(); }
+
     /// Ends agents' long-polls, lets running requests finish, closes the store. Idempotent.
     void stop();
 
 private:
+    [[nodiscard]] Result<void> open_gate();
     void add_stats();
 
     explicit LocalServer(LocalServerOptions options)
@@ -79,7 +86,10 @@ private:
     std::unique_ptr<tracker::WebhookService> webhooks_;
     std::unique_ptr<tracker::AlertEngine> alerts_;
     std::shared_ptr<tracker::HttpStatistics> http_ = std::make_shared<tracker::HttpStatistics>();
-    std::optional<tuner::AttemptAuthenticator> authenticator_;
+    std::optional<tuner::AttemptAuthenticator> attempts_;
+    std::optional<tracker::PageLogin> login_;
+    std::unique_ptr<tracker::TokenBook> tokens_;
+    std::optional<tracker::LocalGate> gate_;
     tracker::Router router_;
     std::unique_ptr<tracker::Server> server_;
     bool announced_ = false;

@@ -18,6 +18,7 @@
 #include "tuner/cli/commands/maintenance_commands.h"
 #include "tuner/cli/commands/space_command.h"
 #include "tuner/cli/commands/study_view_commands.h"
+#include "tuner/cli/commands/token_commands.h"
 #include "tuner/cli/commands/trial_verbs.h"
 #include "tuner/cli/commands/view_verbs.h"
 #include "tuner/cli/completion/cli_description.h"
@@ -58,6 +59,8 @@ struct ParsedArguments {
     PlanCommand plan;
     AgentCommand agent;
     StudyCommand study;
+    OpenCommand open;
+    TokenCommand token;
     GcCommand gc;
     BackupCommand backup;
     RestoreCommand restore;
@@ -141,6 +144,15 @@ void add_server(CLI::App& app, ParsedArguments& parsed) {
         ->capture_default_str();
     verb.add_option("--data", server.data, "folder with the database and the artifacts")
         ->capture_default_str();
+    verb.add_option("--auth", server.auth,
+                    "token: what starts, stops or changes what runs needs the token in the data "
+                    "folder; off: everybody who reaches the server may run commands")
+        ->check(CLI::IsMember({"token", "off"}))
+        ->capture_default_str();
+    verb.add_flag("--insecure-no-auth", server.insecure_no_auth,
+                  "no authentication, also where other machines reach the server");
+    verb.add_flag("--insecure-no-tls", server.insecure_no_tls,
+                  "no encryption where other machines reach the server");
     verb.add_option("--allowed-hosts", server.allowed_hosts,
                     "additional Host headers to accept: names, *.suffix or *")
         ->delimiter(',');
@@ -231,6 +243,48 @@ void add_agent(CLI::App& app, ParsedArguments& parsed) {
     verb.add_option("--cpus", agent.cpus, "number of cores to use (default: all)");
     verb.add_flag("--no-gpus", agent.no_gpus, "use no GPU");
     verb.callback([&parsed] { parsed.verb = [&parsed] { return run_agent(parsed.agent); }; });
+}
+
+void add_open(CLI::App& app, ParsedArguments& parsed) {
+    CLI::App& verb = *app.add_subcommand(
+        "open", "print an address that opens the page with the right to change what runs");
+    OpenCommand& open = parsed.open;
+    verb.add_option("--server", open.server,
+                    "address of the server (default: the one that serves the folder)");
+    verb.add_option("--data", open.data, std::string("the folder (default: ") + kDefaultData + ")");
+    verb.add_flag("--json", open.json, "print JSON");
+    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_open(parsed.open); }; });
+}
+
+CLI::App& add_token_verb(CLI::App& group, ParsedArguments& parsed, const char* name,
+                         const char* summary, int (*call)(const TokenCommand&)) {
+    CLI::App& verb = *group.add_subcommand(name, summary);
+    add_source(verb, parsed.token);
+    verb.callback(
+        [&parsed, call] { parsed.verb = [&parsed, call] { return call(parsed.token); }; });
+    return verb;
+}
+
+void add_token(CLI::App& app, ParsedArguments& parsed) {
+    CLI::App& group = *app.add_subcommand(
+        "token", "manage tokens for agents on other machines, notebooks and dashboards");
+    group.require_subcommand(1);
+    TokenCommand& token = parsed.token;
+    CLI::App& create = add_token_verb(group, parsed, "create",
+                                      "make a token and print it, this once", run_token_create);
+    create
+        .add_option("--scope", token.scope,
+                    "read: look; agent: also log and take trials; user: also start, stop and "
+                    "change studies")
+        ->required()
+        ->check(CLI::IsMember({"read", "agent", "user"}));
+    create.add_option("--expires", token.expires,
+                      "how long it works, e.g. 30d (default: for ever)");
+    create.add_option("--name", token.name, "what it is for");
+    add_token_verb(group, parsed, "ls", "list the tokens", run_token_ls);
+    add_token_verb(group, parsed, "rm", "revoke a token", run_token_rm)
+        .add_option("id", token.token_id, "the token's id")
+        ->required();
 }
 
 void add_gc(CLI::App& app, ParsedArguments& parsed) {
@@ -472,6 +526,8 @@ int run(int argc, char** argv) {
     ParsedArguments parsed;
     add_run(app, parsed);
     add_server(app, parsed);
+    add_open(app, parsed);
+    add_token(app, parsed);
     add_agent(app, parsed);
     add_import(app, parsed);
     add_export(app, parsed);

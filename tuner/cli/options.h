@@ -36,6 +36,9 @@ struct ServerCommand {
     std::string webhook_timeout = "30s";
     std::string webhook_backoff = "1s";
     int webhook_retries = 3;
+    std::string auth = "token";  ///< or "off"
+    bool insecure_no_auth = false;
+    bool insecure_no_tls = false;
     bool json = false;
 };
 

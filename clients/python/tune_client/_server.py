@@ -14,6 +14,7 @@ import urllib.request
 from typing import Any
 
 from tune_client._errors import TuneError, say
+from tune_client._local import token_of_local_server
 
 RETRY_FOR_S = 60.0
 _FIRST_CONTACT_S = 10.0  # where nothing listens: a server that starts takes much less
@@ -29,7 +30,7 @@ class Server:
         if not url.lower().startswith(("http://", "https://")):
             raise TuneError(f"{url!r} is no address of a server, as http://host:5000 is; give server= or TUNE_SERVER")
         self.url = url.rstrip("/")
-        self.headers = {"Content-Type": "application/json", **_authorization()}
+        self.headers = {"Content-Type": "application/json", **_authorization(self.url)}
         self.tls = _tls() if self.url.startswith("https:") else None
         self._has_answered = False
 
@@ -49,6 +50,9 @@ class Server:
                     return json.loads(answer.read())
             except urllib.error.HTTPError as error:
                 self._has_answered = True
+                if error.code == 401 and self._finds_other_login():
+                    request.add_header("Authorization", self.headers["Authorization"])
+                    continue
                 fault = _fault_of(error)
                 reason = f"HTTP {error.code}"
                 if error.code not in (429, 500, 502, 503, 504):
@@ -72,8 +76,18 @@ class Server:
             pause_s = min(2 * pause_s, 5.0)
 
 
-def _authorization() -> dict[str, str]:
-    """The credentials of MLflow's own client: user and password, else a token."""
+    def _finds_other_login(self) -> bool:
+        """Whether there is a login now that was not sent yet: the server started after this client."""
+        before = self.headers.get("Authorization")
+        self.headers.update(_authorization(self.url))
+        return self.headers.get("Authorization") != before
+
+
+def _authorization(url: str) -> dict[str, str]:
+    """The server's own token where it is known, else the credentials of MLflow's own client: user and password, or a token."""
+    own = os.environ.get("TUNE_TOKEN") or token_of_local_server(url)
+    if own:
+        return {"Authorization": "Bearer " + own}
     stored = configparser.ConfigParser()
     stored.read(os.path.expanduser("~/.mlflow/credentials"))
     user, password = (os.environ.get(f"MLFLOW_TRACKING_{name.upper()}") or

@@ -12,11 +12,13 @@ using namespace tune::bench;
 constexpr int kRows = 1'000;
 constexpr std::size_t kWriters = 8;
 
+std::string authorization;  // set when the server runs
+
 std::string tune_request(const char* method, const std::string& path, const std::string& body) {
     return std::string(method) + " /api/2.0/tune/" + path +
-           " HTTP/1.1\r\nHost: 127.0.0.1:5000\r\nContent-Type: application/json\r\n"
-           "Content-Length: " +
-           std::to_string(body.size()) + "\r\n\r\n" + body;
+           " HTTP/1.1\r\nHost: 127.0.0.1:5000\r\n" + authorization +
+           "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
+           "\r\n\r\n" + body;
 }
 
 std::string deleted_run(Connection& connection, int points) {
@@ -53,6 +55,7 @@ std::vector<double> write_until(std::uint16_t port, const std::vector<std::strin
 
 void measure(const fs::path& bin_dir, int points) {
     const Server server(bin_dir);
+    authorization = server.authorization();
     Connection connection(server.port());
     std::vector<std::string> runs;
     for (std::size_t i = 0; i < kWriters; ++i) runs.push_back(create_run(connection, "0"));

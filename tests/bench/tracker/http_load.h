@@ -243,6 +243,9 @@ public:
     [[nodiscard]] pid_t pid() const { return pid_; }
     [[nodiscard]] double start_ms() const { return start_ms_; }
 
+protected:
+    [[nodiscard]] const fs::path& folder() const { return folder_; }
+
 private:
     /// Asks for an end; what is there after 10 s is killed, and so are workers left behind.
     void stop() {
@@ -311,6 +314,14 @@ public:
         double kb = 0;
         status >> kb;
         return kb / 1024;
+    }
+    /// A header line with the token of its owner, for calls that change what runs; empty where only
+    /// the tracking part runs.
+    [[nodiscard]] std::string authorization() const {
+        std::ifstream file(folder() / "data" / "token");
+        std::string token;
+        file >> token;
+        return token.empty() ? token : "Authorization: Bearer " + token + "\r\n";
     }
     void reset_peak() const {
         std::ofstream("/proc/" + std::to_string(pid()) + "/clear_refs") << "5";

@@ -13,12 +13,14 @@ constexpr int kMeasured = 300;
 constexpr std::size_t kClients = 64;
 constexpr double kConcurrent_s = 5;
 
+std::string authorization;  // set when the server runs
+
 std::string tune_post(std::string_view path, const Json& body) {
     const std::string text = body.dump();
     return "POST /api/2.0/tune/" + std::string(path) +
-           " HTTP/1.1\r\nHost: 127.0.0.1:5000\r\nConnection: keep-alive\r\n"
-           "Content-Type: application/json\r\nContent-Length: " +
-           std::to_string(text.size()) + "\r\n\r\n" + text;
+           " HTTP/1.1\r\nHost: 127.0.0.1:5000\r\nConnection: keep-alive\r\n" + authorization +
+           "Content-Type: application/json\r\nContent-Length: " + std::to_string(text.size()) +
+           "\r\n\r\n" + text;
 }
 
 /// As tpe_bench: 8 floats, one log float, one choice.
@@ -95,6 +97,7 @@ double concurrent_rate(std::uint16_t port, const std::string& ask) {
 
 void measure(const fs::path& bin_dir, int trials) {
     const Server server(bin_dir);
+    authorization = server.authorization();
     Connection connection(server.port());
     connection.exchange(tune_post("studies", {{"name", "b"},
                                               {"metric", {{"name", "loss"}}},

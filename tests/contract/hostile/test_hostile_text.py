@@ -148,7 +148,7 @@ def test_sql_is_text_in_every_field_of_every_route(own_server):
             for text in EVERYWHERE:
                 known = victims(server) if text == EVERYWHERE[0] or method != "GET" else known
                 for target, body in requests_of(table, method, path, operation, known, text):
-                    answer = session.request(method, server.url + target, json=body, timeout=30)
+                    answer = session.request(method, server.url + target, json=body, headers=server.credentials, timeout=30)
                     sent += 1
                     written += answer.status_code == 200 and method != "GET"
                     where = f"{method} {target} {json.dumps(body)}: {answer.status_code} {answer.text[:300]}"

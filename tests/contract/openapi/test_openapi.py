@@ -76,11 +76,11 @@ def test_an_answer_that_deviates_is_noticed(document, method, path, status, cont
     )
 
 
-def known_things(url):
+def known_things(url, credentials):
     """Things that exist, for requests that name one."""
 
     def post(path, body):
-        answer = requests.post(url + "/api/2.0/" + path, json=body, timeout=30)
+        answer = requests.post(url + "/api/2.0/" + path, json=body, headers=credentials, timeout=30)
         assert answer.ok, answer.text
         return answer.json()
 
@@ -119,13 +119,13 @@ def test_does_what_the_description_promises(own_server, tmp_path):
         "--phases", "coverage,fuzzing" if examples else "coverage", "--max-examples", str(max(examples, 1)),
         "--continue-on-failure", "--generation-database", "none", "--warnings", "off", "--no-color",
         "--exclude-path", "/api/ui/events",  # a stream without an end: tests/tracker/http and tests/web read it
-        "--request-timeout", "60", "--suppress-health-check", "all",
+        *(f"--header={name}: {value}" for name, value in server.credentials.items()), "--request-timeout", "60", "--suppress-health-check", "all",
     ]  # fmt: skip
     environment = {
         **os.environ,
         "SCHEMATHESIS_HOOKS": "schemathesis_hooks",
         "PYTHONPATH": str(ROOT / "tests/contract/openapi"),
-        "TUNE_KNOWN": json.dumps(known_things(server.url)),
+        "TUNE_KNOWN": json.dumps(known_things(server.url, server.credentials)),
     }
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     print(done.stdout[-20000:], done.stderr[-2000:])

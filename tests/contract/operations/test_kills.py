@@ -79,12 +79,12 @@ class Client:
             self.post(session, url, "mlflow/model-versions/create", {"name": name, "source": "s3://b/m"})
 
 
-def collect(url, stop):
+def collect(url, credentials, stop):
     """Garbage collections without a pause, as a fault of their own."""
     try:
         with requests.Session() as session:
             while not stop.is_set():
-                state = session.post(f"{url}/api/2.0/tune/gc", json={"older_than_ms": 0}, timeout=30).json()
+                state = session.post(f"{url}/api/2.0/tune/gc", json={"older_than_ms": 0}, headers=credentials, timeout=30).json()
                 while state["job"]["is_running"]:
                     after = state["job"]["version"]
                     state = session.get(f"{url}/api/2.0/tune/job?after={after}", timeout=30).json()
@@ -150,8 +150,8 @@ def test_what_was_answered_survives_every_kill(own_server):
     acknowledged = 0
     for round_number in range(KILLS):
         stop = threading.Event()
-        threads = [threading.Thread(target=client.loop, args=(server.url, stop)) for client in clients]
-        threads.append(threading.Thread(target=collect, args=(server.url, stop)))
+        threads = [threading.Thread(target=client.loop, args=(server.url, server.credentials, stop)) for client in clients]
+        threads.append(threading.Thread(target=collect, args=(server.url, server.credentials, stop)))
         before = sum(client.step for client in clients)
         for thread in threads:
             thread.start()

@@ -17,7 +17,7 @@ needs_tune = pytest.mark.skipif(not TUNE.exists(), reason="needs the program tun
 
 
 def post(server, path, body, **headers):
-    return requests.post(f"{server.url}/api/2.0/{path}", json=body, headers=headers, timeout=30)
+    return requests.post(f"{server.url}/api/2.0/{path}", json=body, headers={**server.credentials, **headers}, timeout=30)
 
 
 def create_run(server, experiment="0"):
@@ -211,7 +211,7 @@ def test_backup_under_load_and_restore(own_server, tmp_path):
         thread.join()
     name = job["result"]["file"]
     fetched = tmp_path / "two.backup"
-    fetched.write_bytes(requests.get(f"{server.url}/api/2.0/tune/backups/{name}").content)
+    fetched.write_bytes(requests.get(f"{server.url}/api/2.0/tune/backups/{name}", headers=server.credentials).content)
     server.kill()
     for backup in (file, fetched):
         data = tmp_path / "restored" / backup.stem
@@ -236,13 +236,17 @@ def test_backups_of_the_server_are_listed_fetched_and_deleted(own_server):
     name = job["result"]["file"]
     assert (server.data / "backups" / name).exists()
     assert [each["name"] for each in requests.get(base).json()["backups"]] == [name]
-    part = requests.get(f"{base}/{name}", headers={"Range": "bytes=0-15"})
+    assert requests.get(f"{base}/{name}").status_code == 401, "the whole database"
+    session = requests.Session()
+    session.headers.update(server.credentials)
+    part = session.get(f"{base}/{name}", headers={"Range": "bytes=0-15"})
     assert part.status_code == 206 and part.content == b"tune-backup.json"
-    assert requests.delete(f"{base}/{name}").status_code == 200
-    assert requests.delete(f"{base}/{name}").status_code == 404
+    assert requests.delete(f"{base}/{name}").status_code == 401
+    assert session.delete(f"{base}/{name}").status_code == 200
+    assert session.delete(f"{base}/{name}").status_code == 404
     for hostile in ("..%2Ftune.db", "%2e%2e%2ftune.db", "tune.db", "tune-..%2F.backup", "tune-1.backup%00", "x" * 300):
-        assert requests.get(f"{base}/{hostile}").status_code == 404, hostile
-        assert requests.delete(f"{base}/{hostile}").status_code == 404, hostile
+        assert session.get(f"{base}/{hostile}").status_code == 404, hostile
+        assert session.delete(f"{base}/{hostile}").status_code == 404, hostile
     assert (server.data / "tune.db").exists()
 
 

@@ -27,7 +27,7 @@ print(study.info()["counts"]["complete"])
 
 @pytest.fixture(scope="module")
 def backend(tmp_path_factory):
-    server = Server(tmp_path_factory.mktemp("backend") / "data")
+    server = Server(tmp_path_factory.mktemp("backend") / "data", more=["--auth", "off"])  # the front asks for the login
     yield server
     server.stop()
 

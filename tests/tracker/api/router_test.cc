@@ -26,7 +26,7 @@ protected:
         add(Method::kGet, "/files/{path...}");
     }
     void add(Method method, const std::string& pattern) {
-        router_.add({method, pattern, Body::kNone, "",
+        router_.add({method, Access::kOpen, pattern, Body::kNone, "",
                      named(std::string(method_name(method)) + " " + pattern)});
     }
     Response ask(Method method, std::string path) {
@@ -106,7 +106,7 @@ TEST_F(RouterTest, GivesPagesToTheFallbackButNotTheApi) {
 }
 
 TEST_F(RouterTest, MountsApiRoutesTwice) {
-    router_.add_api(3, {Method::kGet, "/mlflow/x", Body::kNone, "", named("x")});
+    router_.add_api(3, {Method::kGet, Access::kOpen, "/mlflow/x", Body::kNone, "", named("x")});
     EXPECT_EQ(ask(Method::kGet, "/api/3.0/mlflow/x").body, "x");
     EXPECT_EQ(ask(Method::kGet, "/ajax-api/3.0/mlflow/x").body, "x");
     EXPECT_EQ(ask(Method::kGet, "/api/2.0/mlflow/x").status, 404);

@@ -74,7 +74,7 @@ protected:
     ~BodyStreamTest() override { server_->stop(); }
 
     void add(const char* path, int count, bool is_broken) {
-        router_.add({Method::kGet, path, Body::kNone, "",
+        router_.add({Method::kGet, Access::kOpen, path, Body::kNone, "",
                      [this, count, is_broken](auto, const Responder& respond) {
                          Response response;
                          response.content_type = "text/plain";

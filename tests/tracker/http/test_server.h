@@ -109,7 +109,7 @@ public:
 private:
     void add_routes() {
         const auto add = [this](Method method, std::string pattern, Body body, Handler handler) {
-            router.add({method, std::move(pattern), body, "", std::move(handler)});
+            router.add({method, Access::kOpen, std::move(pattern), body, "", std::move(handler)});
         };
         add(Method::kGet, "/health", Body::kNone,
             [](auto, const Responder& respond) { respond(text_response("OK")); });
@@ -149,7 +149,7 @@ private:
                 respond(std::move(response));
             });
         router.add(
-            {Method::kPut, "/upload/{path...}", Body::kStream, "", nullptr,
+            {Method::kPut, Access::kOpen, "/upload/{path...}", Body::kStream, "", nullptr,
              [this](const std::shared_ptr<Request>& request) -> Result<std::unique_ptr<BodySink>> {
                  if (request->parameter("path") == "forbidden")
                      return Error{Code::kPermissionDenied, "not here"};

@@ -28,7 +28,7 @@ struct Received {
 class Receiver {
 public:
     Receiver() {
-        router_.add({Method::kPost, "/{path...}", Body::kJson, "",
+        router_.add({Method::kPost, Access::kOpen, "/{path...}", Body::kJson, "",
                      [this](const std::shared_ptr<Request>& request, const Responder& respond) {
                          respond(take(*request));
                      }});

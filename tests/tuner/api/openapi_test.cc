@@ -15,6 +15,8 @@
 #include "tracker/api/ops/maintenance_routes.h"
 #include "tracker/api/ops/prometheus.h"
 #include "tracker/artifacts/artifact_store.h"
+#include "tracker/auth/local_gate.h"
+#include "tracker/auth/token_routes.h"
 #include "tracker/webhooks/webhook_routes.h"
 #include "tuner/api/routes.h"
 
@@ -37,6 +39,8 @@ protected:
         tracker::add_alert_routes(router_, world_.store(), *alerts_);
         tracker::add_metrics_route(router_, world_.store(), {});
         tracker::add_openapi_routes(router_, parts_);
+        tracker::add_page_login_routes(router_, login_);
+        tracker::add_token_routes(router_, world_.store(), *tokens_);
         document_ = parse_json(tracker::openapi_document(parts_)).value();
     }
     ~OpenApiTest() override {
@@ -54,6 +58,9 @@ protected:
     std::unique_ptr<tracker::Maintenance> maintenance_;
     std::unique_ptr<tracker::WebhookService> webhooks_;
     std::unique_ptr<tracker::AlertEngine> alerts_;
+    tracker::PageLogin login_{"token", ""};
+    std::unique_ptr<tracker::TokenBook> tokens_ =
+        tracker::TokenBook::open("nosuchfolder/tokens.json", clock_).value();
     tracker::Router router_;
     std::vector<tracker::OpenApiPart> parts_ = {tracker::tracking_openapi(), tuning_openapi()};
     Json document_;

@@ -36,6 +36,7 @@ protected:
             request->query = tracker::parse_query(path.substr(query + 1));
         request->headers.emplace_back("Content-Type", "application/json");
         request->body = body;
+        request->principal = tracker::OwnerPrincipal{};
         auto promise = std::make_shared<std::promise<tracker::Response>>();
         auto future = promise->get_future();
         router_.dispatch(request,

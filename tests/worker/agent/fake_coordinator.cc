@@ -83,6 +83,7 @@ void FakeCoordinator::add_routes() {
     const auto json = [this](const std::string& path,
                              std::function<void(const Json&, Responder)> handle) {
         router_.add({Method::kPost,
+                     tracker::Access::kOpen,
                      path,
                      tracker::Body::kJson,
                      "",
@@ -100,6 +101,7 @@ void FakeCoordinator::add_routes() {
     json(std::string(kAgents) + "{id}/report",
          [this](const Json& body, Responder respond) { respond(on_report(body)); });
     router_.add({Method::kPost,
+                 tracker::Access::kOpen,
                  std::string(kAgents) + "{id}/attempts/{run_id}/{attempt}/finish",
                  tracker::Body::kJson,
                  "",
@@ -108,6 +110,7 @@ void FakeCoordinator::add_routes() {
                  },
                  {}});
     router_.add({Method::kGet,
+                 tracker::Access::kOpen,
                  "/api/2.0/mlflow/experiments/get",
                  tracker::Body::kNone,
                  "",
@@ -118,6 +121,7 @@ void FakeCoordinator::add_routes() {
                  {}});
     router_.add(
         {Method::kPut,
+         tracker::Access::kOpen,
          "/api/2.0/mlflow-artifacts/artifacts/{path...}",
          tracker::Body::kStream,
          "",

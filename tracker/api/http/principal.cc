@@ -1,10 +1,16 @@
 #include "tracker/api/http/principal.h"
 
+#include "tracker/api/http/access.h"
+
 namespace tune::tracker {
 
 const AttemptPrincipal* current_attempt(const Principal& principal) {
     const auto* attempt = std::get_if<AttemptPrincipal>(&principal);
     return attempt != nullptr && attempt->is_current() ? attempt : nullptr;
+}
+
+Result<void> Authenticator::check_access(const Principal& principal, Access access) const {
+    return tracker::check_access(principal, access, kAnonymousOnLoopback);
 }
 
 Result<void> check_may_write(const Principal& principal) {

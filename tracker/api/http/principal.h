@@ -1,6 +1,6 @@
 #pragma once
-// Who asks. Every request carries a principal; the router fills it in, once, from the Authorization
-// header (Router::set_authenticator), and refuses in one place what it may not do.
+// Who asks. Every request carries a principal; the router fills it in, once, from the request's
+// credentials (Router::set_authenticator), and refuses in one place what it may not do.
 
 #include <atomic>
 #include <cstdint>
@@ -31,8 +31,26 @@ struct AttemptPrincipal {
     [[nodiscard]] bool is_current() const { return current->load(std::memory_order_acquire); }
 };
 
-/// Users and tokens with scopes of their own become further alternatives.
-using Principal = std::variant<AnonymousPrincipal, AttemptPrincipal>;
+/// Whoever holds the token of the data folder, or calls from within the server's own process.
+struct OwnerPrincipal {};
+
+enum class Access : std::uint8_t;  // tracker/api/http/access.h
+
+/// Whoever holds a token that the owner made for something.
+struct TokenPrincipal {
+    std::string name = {};
+    Access most = {};  ///< what it reaches
+};
+
+/// Users become a further alternative.
+using Principal =
+    std::variant<AnonymousPrincipal, AttemptPrincipal, OwnerPrincipal, TokenPrincipal>;
+
+/// What a request says about who sends it: the values of these headers, or empty.
+struct Credentials {
+    std::string_view authorization = {};
+    std::string_view cookie = {};
+};
 
 /// Knows the credentials. All methods from any thread, on network threads: they compute, take no
 /// lock that is held for long, and do not fail.
@@ -40,10 +58,15 @@ class Authenticator {
 public:
     virtual ~Authenticator() = default;
 
-    /// `authorization`: the value of the header, or empty. A Bearer token or Basic login that this
-    /// server did not make is AnonymousPrincipal and no error: it belongs to a proxy in front,
-    /// which passes it through, or to another server that the same client talks to.
-    [[nodiscard]] virtual Principal authenticate(std::string_view authorization) const = 0;
+    /// A Bearer token or Basic login that this server did not make is AnonymousPrincipal and no
+    /// error: it belongs to a proxy in front, which passes it through, or to another server that
+    /// the same client talks to.
+    [[nodiscard]] virtual Principal authenticate(const Credentials& credentials) const = 0;
+
+    /// Whether `principal` may use a route that needs `access`: the free check_access() with
+    /// kAnonymousOnLoopback, where nothing else is said. Errors: those of it.
+    [[nodiscard]] virtual Result<void> check_access(const Principal& principal,
+                                                    Access access) const;
 
     /// Whether `principal` may log these metrics to the run now. Errors: kResourceConflict for a
     /// run whose metrics decide about something and come from one writer only.

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/text/text.h"
 
 namespace tune::tracker {
 namespace {
@@ -67,6 +68,18 @@ bool is_artifact_path(std::string_view path) {
            path.starts_with("/ajax-api/2.0/mlflow-artifacts/artifacts/");
 }
 
+/// A page of another site can send a form or plain text without asking; what starts or changes what
+/// runs must say that it is JSON, which such a page cannot. MLflow's routes have their own check.
+Result<void> check_content_type(const Request& request, const Route& route) {
+    if (route.body != Body::kJson || route.access.access() <= Access::kWrite) return {};
+    const std::string_view type = request.header("Content-Type");
+    const std::string_view name = trimmed(type.substr(0, type.find(';')));
+    if (lower_ascii(name) == "application/json") return {};
+    return Error{Code::kInvalidParameterValue,
+                 type.empty() ? "Bad Request. Content-Type header is missing."
+                              : "Bad Request. Content-Type must be one of ['application/json']."};
+}
+
 void note_allowed(std::string& allow, Method method) {
     if (allow.find(method_name(method)) != std::string::npos) return;
     if (!allow.empty()) allow += ", ";
@@ -117,12 +130,7 @@ SinkOpener fenced(SinkOpener open_sink) {
 }  // namespace
 
 bool is_write(const Route& route) {
-    switch (route.method) {
-        case Method::kGet:
-        case Method::kHead:
-        case Method::kOptions: return false;
-        default: return !route.only_reads;
-    }
+    return route.access.is_write();
 }
 
 void Router::add(Route route) {
@@ -161,7 +169,8 @@ void Router::add_api(int version, Route route) {
 }
 
 void Router::set_fallback(Handler handler) {
-    fallback_ = Route{Method::kGet, "/{path...}", Body::kNone, "The web page", std::move(handler)};
+    fallback_ = Route{Method::kGet, Access::kOpen,  "/{path...}",
+                      Body::kNone,  "The web page", std::move(handler)};
 }
 
 Router::Match Router::match(Method method, std::string_view path) const {
@@ -207,13 +216,33 @@ void Router::strip_prefix(Request& request) const {
     if (!streams || !is_artifact_path(path)) path.clear();
 }
 
+void Router::identify(Request& request) const {
+    if (authenticator_ == nullptr || !std::holds_alternative<AnonymousPrincipal>(request.principal))
+        return;
+    request.principal = authenticator_->authenticate(
+        {.authorization = request.header("Authorization"), .cookie = request.header("Cookie")});
+}
+
+Result<void> Router::check_access(const Request& request, const Route& route) const {
+    const Access access = route.access.access();
+    if (access == Access::kOpen) return {};
+    if (authenticator_ == nullptr)
+        return tracker::check_access(request.principal, access, kAnonymousOnLoopback);
+    return authenticator_->check_access(request.principal, access);
+}
+
 const Route* Router::resolve(Request& request, Response& refusal) const {
     Match found = match(request.method, request.path);
     if (found.route) {
         request.parameters = std::move(found.parameters);
-        if (authenticator_ != nullptr)
-            request.principal = authenticator_->authenticate(request.header("Authorization"));
-        return found.route;
+        identify(request);
+        Result<void> may = check_access(request, *found.route);
+        if (may) may = check_content_type(request, *found.route);
+        if (may) return found.route;
+        refusal = error_response(may.error());
+        if (may.error().code == Code::kUnauthenticated)
+            refusal.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"tune\"");
+        return nullptr;
     }
     if (!found.allow.empty()) {
         if (found.allow.find("GET") != std::string::npos) note_allowed(found.allow, Method::kHead);

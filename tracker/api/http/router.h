@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tracker/api/http/access.h"
 #include "tracker/api/http/http_types.h"
 
 namespace tune::tracker {
@@ -17,6 +18,8 @@ namespace tune::tracker {
 /// slashes. Segments are compared after percent-decoding.
 struct Route {
     Method method = Method::kGet;
+    /// Who may use it, and whether it changes something.
+    Needs access;
     std::string pattern;
     Body body = Body::kNone;
     std::string summary;
@@ -24,10 +27,6 @@ struct Route {
     Handler handler;
     /// For Body::kStream.
     SinkOpener open_sink = {};
-    /// A POST that changes nothing (a search whose query is a body). Any other POST, and every PUT,
-    /// PATCH and DELETE, writes: a route of which nobody said anything is refused to those who may
-    /// not write.
-    bool only_reads = false;
 };
 
 /// Whether the route may change something.
@@ -61,7 +60,8 @@ public:
     /// has. Call it before resolve() and before anything that looks at the path.
     void strip_prefix(Request& request) const;
 
-    /// Who tells requests apart; without one all are anonymous. Outlives the router's use.
+    /// Who tells requests apart; without one all are anonymous, and kAnonymousOnLoopback is what
+    /// they may do. Outlives the router's use.
     /// REQUIRES: before the server starts.
     void set_authenticator(const Authenticator& authenticator) { authenticator_ = &authenticator; }
 
@@ -81,7 +81,9 @@ public:
     [[nodiscard]] Match match(Method method, std::string_view path) const;
 
     /// The route for `request`, with its parameters and principal put into the request, or nullptr
-    /// with the answer in `refusal` (404 or 405 as JSON, or the fallback's route).
+    /// with the answer in `refusal`: 404 or 405 as JSON, 401 or 403 for who may not use the route,
+    /// 400 for a call of ours whose body is not said to be JSON. A principal that an in-process
+    /// caller has put into the request stays. The page is the fallback's route.
     [[nodiscard]] const Route* resolve(Request& request, Response& refusal) const;
 
     /// Runs a request that has its body through strip_prefix(), resolve() and the handler: what the
@@ -92,6 +94,9 @@ public:
     [[nodiscard]] const std::vector<Route>& routes() const { return routes_; }
 
 private:
+    void identify(Request& request) const;
+    [[nodiscard]] Result<void> check_access(const Request& request, const Route& route) const;
+
     struct TransparentHash {
         using is_transparent = void;
         std::size_t operator()(std::string_view text) const {

@@ -158,16 +158,17 @@ void add_experiment_routes(Router& router, Store& store) {
     const auto add = [&router](Method method, std::string pattern, std::string summary,
                                Handler handler) {
         const Body body = method == Method::kGet ? Body::kNone : Body::kJson;
-        router.add_api(2, {method, "/mlflow/experiments/" + pattern, body, std::move(summary),
-                           std::move(handler)});
+        router.add_api(
+            2, {method, method == Method::kGet ? Access::kRead : Access::kWrite,
+                "/mlflow/experiments/" + pattern, body, std::move(summary), std::move(handler)});
     };
     const auto add_search = [&router](std::string call, std::string summary, Handler handler) {
         router.add_api(2, {.method = Method::kPost,
+                           .access = Access::kRead,
                            .pattern = "/mlflow/experiments/" + std::move(call),
                            .body = Body::kJson,
                            .summary = std::move(summary),
-                           .handler = std::move(handler),
-                           .only_reads = true});
+                           .handler = std::move(handler)});
     };
     add(Method::kPost, "create", "Create an experiment: name!, artifact_location, tags",
         create_handler(store));

@@ -131,20 +131,20 @@ void add_logged_model_routes(Router& router, Store& store) {
                                Handler handler) {
         const Body body =
             method == Method::kGet || method == Method::kDelete ? Body::kNone : Body::kJson;
-        router.add_api(2, {method, "/mlflow/logged-models" + pattern, body, std::move(summary),
-                           std::move(handler)});
+        router.add_api(
+            2, {method, method == Method::kGet ? Access::kRead : Access::kWrite,
+                "/mlflow/logged-models" + pattern, body, std::move(summary), std::move(handler)});
     };
     add(Method::kPost, "", "experiment_id!, name, model_type, source_run_id, params, tags",
         write_handler(store, parse_create_logged_model, render_logged_model));
     router.add_api(2, {.method = Method::kPost,
+                       .access = Access::kRead,
                        .pattern = "/mlflow/logged-models/search",
                        .body = Body::kJson,
                        .summary = "experiment_ids!, filter, datasets, max_results, order_by",
-                       .handler = read_handler(store,
-                                               [&store](const Request& request) {
-                                                   return search_logged_models(store, request);
-                                               }),
-                       .only_reads = true});
+                       .handler = read_handler(store, [&store](const Request& request) {
+                           return search_logged_models(store, request);
+                       })});
     add(Method::kGet, "/{model_id}", "One logged model",
         read_handler(
             store, [&store](const Request& request) { return get_logged_model(store, request); }));

@@ -169,7 +169,7 @@ Result<Command> parse_log_model(const Request& request) {
 
 void add_logging_routes(Router& router, Store& store) {
     const auto add = [&router](std::string pattern, std::string summary, Handler handler) {
-        router.add_api(2, {Method::kPost, "/mlflow/runs/" + pattern, Body::kJson,
+        router.add_api(2, {Method::kPost, Access::kWrite, "/mlflow/runs/" + pattern, Body::kJson,
                            std::move(summary), std::move(handler)});
     };
     add("log-metric", "run_id!, key!, value!, timestamp!, step, model_id, dataset_*",

@@ -168,7 +168,8 @@ void add_model_version_routes(Router& router, TrackingParts parts) {
     routes.read(Method::kGet, "get-download-uri", "name, version", download_uri);
     routes.write(Method::kPost, "set-tag", "name!, version!, key!, value", parse_set_version_tag);
     routes.write(Method::kDelete, "delete-tag", "name!, version!, key!", parse_delete_version_tag);
-    router.add({Method::kGet, "/model-versions/get-artifact", Body::kNone, "name!, version!, path!",
+    router.add({Method::kGet, Access::kRead, "/model-versions/get-artifact", Body::kNone,
+                "name!, version!, path!",
                 [parts](const std::shared_ptr<Request>& request, const Responder& respond) {
                     parts.artifacts.pool().post([parts, request, respond] {
                         Result<Response> response = get_version_artifact(parts, *request);

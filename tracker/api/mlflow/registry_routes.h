@@ -18,7 +18,7 @@ public:
     void write(Method method, const char* call, const char* summary, ParseCommand parse,
                RenderOutcome render = {}) const {
         add(method, call, summary, write_handler(store_, std::move(parse), std::move(render)),
-            false);
+            Access::kWrite);
     }
 
     void read(Method method, const char* call, const char* summary,
@@ -26,19 +26,19 @@ public:
         add(method, call, summary,
             read_handler(store_, [&store = store_, answer](
                                      const Request& request) { return answer(store, request); }),
-            true);
+            Access::kRead);
     }
 
 private:
     void add(Method method, const char* call, const char* summary, Handler handler,
-             bool only_reads) const {
+             Access access) const {
         const bool has_body = method == Method::kPost || method == Method::kPatch;
         router_.add_api(2, {.method = method,
+                            .access = access,
                             .pattern = "/mlflow/" + name_ + "/" + call,
                             .body = has_body ? Body::kJson : Body::kNone,
                             .summary = summary,
-                            .handler = std::move(handler),
-                            .only_reads = only_reads});
+                            .handler = std::move(handler)});
     }
 
     Router& router_;

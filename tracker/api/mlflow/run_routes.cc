@@ -61,8 +61,9 @@ void add_run_routes(Router& router, Store& store) {
     const auto add = [&router](Method method, std::string pattern, std::string summary,
                                Handler handler) {
         const Body body = method == Method::kGet ? Body::kNone : Body::kJson;
-        router.add_api(
-            2, {method, "/mlflow/runs/" + pattern, body, std::move(summary), std::move(handler)});
+        router.add_api(2,
+                       {method, method == Method::kGet ? Access::kRead : Access::kWrite,
+                        "/mlflow/runs/" + pattern, body, std::move(summary), std::move(handler)});
     };
     add(Method::kPost, "create", "experiment_id!, run_name, start_time, user_id, tags",
         write_handler(store, parse_create_run, render_run));
@@ -75,12 +76,12 @@ void add_run_routes(Router& router, Store& store) {
             store, [&store](const Request& request) { return get_run_response(store, request); }));
     router.add_api(
         2, {.method = Method::kPost,
+            .access = Access::kRead,
             .pattern = "/mlflow/runs/search",
             .body = Body::kJson,
             .summary =
                 "experiment_ids, filter, run_view_type, max_results, order_by, page_token, fields",
-            .handler = search_runs_handler(store),
-            .only_reads = true});
+            .handler = search_runs_handler(store)});
 }
 
 }  // namespace tune::tracker

@@ -152,17 +152,18 @@ using DiskCall = Result<Response> (*)(Maintenance&, const Request&);
 }  // namespace
 
 void add_maintenance_routes(Router& router, Maintenance& maintenance, ArtifactStore& artifacts) {
-    const auto add = [&](Method method, const char* pattern, const char* summary, Call call) {
+    const auto add = [&](Method method, Access access, const char* pattern, const char* summary,
+                         Call call) {
         const Body body = method == Method::kPost ? Body::kJson : Body::kNone;
-        router.add_api(2, {method, pattern, body, summary,
+        router.add_api(2, {method, access, pattern, body, summary,
                            [&maintenance, call](const std::shared_ptr<Request>& request,
                                                 const Responder& respond) {
                                call(maintenance, *request, respond);
                            }});
     };
-    const auto add_disk = [&](Method method, const char* pattern, const char* summary,
-                              DiskCall call) {
-        router.add_api(2, {method, pattern, Body::kNone, summary,
+    const auto add_disk = [&](Method method, Access access, const char* pattern,
+                              const char* summary, DiskCall call) {
+        router.add_api(2, {method, access, pattern, Body::kNone, summary,
                            [&maintenance, &artifacts, call](const std::shared_ptr<Request>& request,
                                                             const Responder& respond) {
                                artifacts.pool().post([&maintenance, call, request, respond] {
@@ -172,12 +173,17 @@ void add_maintenance_routes(Router& router, Maintenance& maintenance, ArtifactSt
                                });
                            }});
     };
-    add(Method::kPost, "/tune/gc", "Remove for good what is deleted", start_gc);
-    add(Method::kPost, "/tune/backups", "Write a backup into the data directory", start_backup);
-    add(Method::kGet, "/tune/job", "How far the last collection or backup is", wait_for_job);
-    add_disk(Method::kGet, "/tune/backups", "The backups in the data directory", list_backups);
-    add_disk(Method::kGet, "/tune/backups/{name}", "A backup as a file", get_backup);
-    add_disk(Method::kDelete, "/tune/backups/{name}", "Delete a backup", delete_backup);
+    add(Method::kPost, Access::kAdmin, "/tune/gc", "Remove for good what is deleted", start_gc);
+    add(Method::kPost, Access::kAdmin, "/tune/backups", "Write a backup into the data directory",
+        start_backup);
+    add(Method::kGet, Access::kRead, "/tune/job", "How far the last collection or backup is",
+        wait_for_job);
+    add_disk(Method::kGet, Access::kRead, "/tune/backups", "The backups in the data directory",
+             list_backups);
+    add_disk(Method::kGet, Access::kAdmin, "/tune/backups/{name}", "A backup as a file",
+             get_backup);
+    add_disk(Method::kDelete, Access::kAdmin, "/tune/backups/{name}", "Delete a backup",
+             delete_backup);
 }
 
 }  // namespace tune::tracker

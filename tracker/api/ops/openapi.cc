@@ -23,6 +23,7 @@ struct CommonResponse {
 /// What the error references of the descriptions point to.
 constexpr std::array kCommonResponses = {
     CommonResponse{"400", "The request is wrong: the message says what and where"},
+    CommonResponse{"401", "The call needs a token: see Authorization"},
     CommonResponse{"403", "Refused: a foreign Host or Origin, or something that must not be done"},
     CommonResponse{"404", "What the request names is not there"},
     CommonResponse{"409", "It is in another state than the request expects"},
@@ -140,12 +141,13 @@ std::string openapi_page(const std::vector<OpenApiPart>& parts) {
 }
 
 void add_openapi_routes(Router& router, std::vector<OpenApiPart> parts) {
-    router.add({Method::kGet, "/api/openapi.json", Body::kNone, "This interface, for programs",
+    router.add({Method::kGet, Access::kOpen, "/api/openapi.json", Body::kNone,
+                "This interface, for programs",
                 [parts](const std::shared_ptr<Request>&, const Responder& respond) {
                     respond(page_response(openapi_document(parts), "application/json"));
                 }});
     router.add(
-        {Method::kGet, "/api/docs", Body::kNone, "This interface, for people",
+        {Method::kGet, Access::kOpen, "/api/docs", Body::kNone, "This interface, for people",
          [parts = std::move(parts)](const std::shared_ptr<Request>&, const Responder& respond) {
              Response page = page_response(openapi_page(parts), "text/html; charset=utf-8");
              page.headers.emplace_back("Content-Security-Policy", kDocsPolicy);

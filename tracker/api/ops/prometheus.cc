@@ -204,8 +204,8 @@ void add_metrics_route(Router& router, Store& store, std::vector<MetricsSource> 
         };
         if (!store.post_read(work)) work();
     };
-    router.add(
-        {Method::kGet, "/metrics", Body::kNone, "Metrics for Prometheus", std::move(handler)});
+    router.add({Method::kGet, Access::kRead, "/metrics", Body::kNone, "Metrics for Prometheus",
+                std::move(handler)});
 }
 
 }  // namespace tune::tracker

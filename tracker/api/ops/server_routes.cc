@@ -28,13 +28,13 @@ Json server_info() {
 }  // namespace
 
 void add_server_routes(Router& router) {
-    router.add({Method::kGet, "/health", Body::kNone, "OK when the server answers",
+    router.add({Method::kGet, Access::kOpen, "/health", Body::kNone, "OK when the server answers",
                 fixed_response(text_response("OK"))});
-    router.add({Method::kGet, "/version", Body::kNone,
+    router.add({Method::kGet, Access::kOpen, "/version", Body::kNone,
                 "The MLflow release that this server follows",
                 fixed_response(text_response(kMlflowVersion))});
-    router.add_api(3, {Method::kGet, "/mlflow/server-info", Body::kNone, "What the server supports",
-                       fixed_response(json_response(server_info()))});
+    router.add_api(3, {Method::kGet, Access::kOpen, "/mlflow/server-info", Body::kNone,
+                       "What the server supports", fixed_response(json_response(server_info()))});
 }
 
 }  // namespace tune::tracker

@@ -51,7 +51,7 @@ std::optional<std::uint64_t> read_last_event_id(const Request& request) {
 }  // namespace
 
 void add_event_routes(Router& router, EventHub& hub) {
-    router.add({Method::kGet, "/api/ui/events", Body::kNone,
+    router.add({Method::kGet, Access::kRead, "/api/ui/events", Body::kNone,
                 "Server-sent events of ?topics=a,b; resumes after Last-Event-ID",
                 [&hub](const std::shared_ptr<Request>& request, const Responder& respond) {
                     const Result<std::vector<std::string>> topics = read_topics(*request);

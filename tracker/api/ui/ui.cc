@@ -262,6 +262,7 @@ Result<Response> list_series(const Store& store, const Request& request) {
 
 void add_ui_routes(Router& router, Store& store) {
     router.add({.method = Method::kGet,
+                .access = Access::kRead,
                 .pattern = "/api/ui/experiments",
                 .summary = "Experiments with run counts, latest activity first",
                 .handler = [&store](RequestPtr, Responder respond) {
@@ -269,6 +270,7 @@ void add_ui_routes(Router& router, Store& store) {
                                    [&store] { return list_experiments(store); });
                 }});
     router.add({.method = Method::kGet,
+                .access = Access::kRead,
                 .pattern = "/api/ui/experiments/{experiment_id}/runs",
                 .summary = "All runs of an experiment, column by column",
                 .handler = [&store, mark = random_hex(6)](RequestPtr request, Responder respond) {
@@ -277,6 +279,7 @@ void add_ui_routes(Router& router, Store& store) {
                     });
                 }});
     router.add({.method = Method::kGet,
+                .access = Access::kRead,
                 .pattern = "/api/ui/series",
                 .summary = "Metric histories of several runs, down-sampled with exact extrema",
                 .handler = [&store](RequestPtr request, Responder respond) {

@@ -61,6 +61,17 @@ Response moved_page(const WebAsset& index, const std::string& prefix) {
     return response;
 }
 
+/// To the same page without the code, which is used up: a reload or a bookmark needs none.
+Response without_code(const Request& request, const std::string& cookie) {
+    const bool is_local = request.raw_path.starts_with('/') && !request.raw_path.starts_with("//");
+    Response response;
+    response.status = 303;
+    response.headers.emplace_back("Location", is_local ? request.raw_path : "/");
+    response.headers.emplace_back("Cache-Control", "no-store");
+    if (!cookie.empty()) response.headers.emplace_back("Set-Cookie", cookie);
+    return response;
+}
+
 /// "/experiments/3" is a page of the application, "/favicon.png" would be a file.
 bool is_page_path(std::string_view path) {
     return path.substr(path.rfind('/') + 1).find('.') == std::string_view::npos;
@@ -75,16 +86,19 @@ void add_web_routes(Router& router, const TrackingOptions& options) {
     if (index == by_path.end()) return;
     std::optional<Response> moved;
     if (!options.static_prefix.empty()) moved = moved_page(index->second, options.static_prefix);
-    router.set_fallback([by_path = std::move(by_path), moved = std::move(moved)](
-                            const std::shared_ptr<Request>& request, const Responder& respond) {
-        const auto found = by_path.find(request->path);
-        const bool is_page = is_page_path(request->path) || request->path == "/index.html";
-        if (is_page && moved) return respond(*moved);
-        if (found != by_path.end()) return respond(asset_response(found->second, *request));
-        if (is_page) return respond(asset_response(by_path.at("/index.html"), *request));
-        respond(error_response(
-            {Code::kEndpointNotFound, "There is no file " + request->path + " on this server."}));
-    });
+    router.set_fallback(
+        [by_path = std::move(by_path), moved = std::move(moved), redeem = options.redeem_page_code](
+            const std::shared_ptr<Request>& request, const Responder& respond) {
+            const auto found = by_path.find(request->path);
+            const bool is_page = is_page_path(request->path) || request->path == "/index.html";
+            if (const auto code = request->query_value("code"); is_page && redeem && code)
+                return respond(without_code(*request, redeem(*code)));
+            if (is_page && moved) return respond(*moved);
+            if (found != by_path.end()) return respond(asset_response(found->second, *request));
+            if (is_page) return respond(asset_response(by_path.at("/index.html"), *request));
+            respond(error_response({Code::kEndpointNotFound,
+                                    "There is no file " + request->path + " on this server."}));
+        });
 }
 
 }  // namespace tune::tracker

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/version.h"
 #include "tracker/client/client.h"
+#include "tracker/client/mlflow_environment.h"
 #include "tuner/cli/commands/bench_server.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/terminal/interrupts.h"
@@ -61,7 +62,7 @@ struct Bench {
         return !is_stopped && since_ms(begin) < options.seconds * 1000;
     }
     [[nodiscard]] Result<std::unique_ptr<tracker::Client>> client() const {
-        return tracker::Client::create(
+        return tracker::create_client(
             {.url = server.url(), .timeout_ms = kTimeout_ms, .retries = 0});
     }
 };
@@ -268,7 +269,7 @@ Result<int> bench(const BenchCommand& options, Interrupts& interrupts) {
     const bool is_in_memory = statfs(dir.c_str(), &system) == 0 && system.f_type == TMPFS_MAGIC;
     const auto begin = Clock::now();
     TUNE_TRY(server, BenchServer::start(dir));
-    TUNE_TRY(client, tracker::Client::create({.url = server->url(), .retries = 0}));
+    TUNE_TRY(client, tracker::create_client({.url = server->url(), .retries = 0}));
     TUNE_TRY_VOID(client->get("/api/2.0/tune/studies"));
     const Json stats = {
         {"version", kVersion},          {"dir", dir.string()},

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/log.h"
 #include "base/version.h"
 #include "tuner/cli/local_server.h"
 #include "tuner/cli/options.h"
@@ -30,6 +31,30 @@ Result<tracker::DeliveryOptions> webhook_options(const ServerCommand& options) {
     return webhooks;
 }
 
+bool is_loopback(const std::string& host) {
+    return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+/// Beyond loopback, who leaves out authentication or encryption says so by name.
+Result<tracker::Guard> guard_of(const ServerCommand& options) {
+    const bool is_off = options.auth == "off";
+    if (is_loopback(options.host))
+        return is_off || options.insecure_no_auth ? tracker::Guard::kOff
+                                                  : tracker::Guard::kLoopback;
+    const std::string reached = "--host " + options.host + " can be reached from other machines";
+    if (is_off && !options.insecure_no_auth)
+        return Error{Code::kInvalidParameterValue,
+                     reached +
+                         ", from which anybody could run commands here: leave --auth off out, "
+                         "or say --insecure-no-auth too"};
+    if (!options.insecure_no_tls)
+        return Error{Code::kInvalidParameterValue,
+                     reached +
+                         ", and without TLS everybody on the way reads the tokens: listen on "
+                         "loopback behind a proxy with TLS, or say --insecure-no-tls"};
+    return options.insecure_no_auth ? tracker::Guard::kOff : tracker::Guard::kClosed;
+}
+
 Result<LocalServerOptions> server_options(const ServerCommand& options) {
     TUNE_TRY(heartbeat_ms, tuner::parse_duration_ms(options.heartbeat));
     TUNE_TRY(lease_ttl_ms, tuner::parse_duration_ms(options.lease_ttl));
@@ -37,11 +62,13 @@ Result<LocalServerOptions> server_options(const ServerCommand& options) {
         return Error{Code::kInvalidParameterValue,
                      "--lease-ttl must be longer than --heartbeat, and both above 0"};
     TUNE_TRY(webhooks, webhook_options(options));
+    TUNE_TRY(guard, guard_of(options));
     return LocalServerOptions{.data = options.data,
                               .heartbeat_ms = heartbeat_ms,
                               .lease_ttl_ms = lease_ttl_ms,
                               .static_prefix = options.static_prefix,
-                              .webhooks = std::move(webhooks)};
+                              .webhooks = std::move(webhooks),
+                              .guard = guard};
 }
 
 }  // namespace
@@ -50,6 +77,7 @@ int run_server(const ServerCommand& options) {
     Interrupts interrupts;
     Result<LocalServerOptions> local_options = server_options(options);
     if (!local_options) return fail(local_options.error(), options.json);
+    const tracker::Guard guard = local_options->guard;
     const auto server = LocalServer::open(std::move(local_options).value());
     if (!server) {
         static_cast<void>(fail(server.error(), options.json));
@@ -65,10 +93,18 @@ int run_server(const ServerCommand& options) {
         return kExitFailed;
     }
     if (options.json)
-        print(to_text({{"url", (*server)->url()}, {"data", options.data}}) + "\n");
+        print(to_text({{"url", (*server)->url()},
+                       {"page", (*server)->page_url()},
+                       {"data", options.data}}) +
+              "\n");
     else
         print(std::string("tune ") + kVersion + " listening on " + (*server)->url() +
-              " (data: " + options.data + ")\n");
+              " (data: " + options.data + ")\npage: " + (*server)->page_url() +
+              " (works once; `tune open` prints another)\n");
+    if (guard == tracker::Guard::kOff)
+        log_warning(
+            "there is no authentication: whoever reaches this address, also other users of this "
+            "machine, can start studies, and their commands run as the users of the agents");
     while (interrupts.wait(-1) != Interrupts::Event::kSignal) {
     }
     (*server)->stop();

@@ -291,7 +291,7 @@ export function StudyPage({ name }: { name: string }) {
                             The study is waiting for a worker. Start one on any machine:
                         </Empty>
                     ) : (
-                        <Empty title="No trials yet" command={`curl ${location.origin}${base}${tuneApi}/studies/${encodeURIComponent(name)}/ask -H 'Content-Type: application/json' -d '{"count": 1}'`}>
+                        <Empty title="No trials yet" command={`curl ${location.origin}${base}${tuneApi}/studies/${encodeURIComponent(name)}/ask -H 'Content-Type: application/json' -H "Authorization: Bearer $TUNE_TOKEN" -d '{"count": 1}'`}>
                             The study has no command that an agent could run. Ask for trials with the Python client, or with:
                         </Empty>
                     )}

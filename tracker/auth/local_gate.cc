@@ -1,0 +1,61 @@
+#include "tracker/auth/local_gate.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/crypto/digest.h"
+#include "base/text/text.h"
+
+namespace tune::tracker {
+namespace {
+
+/// What follows "Bearer ", or nothing.
+std::string_view bearer_of(std::string_view authorization) {
+    constexpr std::string_view kScheme = "bearer ";
+    if (authorization.size() <= kScheme.size() ||
+        lower_ascii(authorization.substr(0, kScheme.size())) != kScheme)
+        return {};
+    return trimmed(authorization.substr(kScheme.size()));
+}
+
+}  // namespace
+
+LocalGate::LocalGate(std::string token, const PageLogin& login, const TokenBook& tokens,
+                     const Authenticator& attempts, Guard guard)
+    : token_(std::move(token)),
+      login_(login),
+      tokens_(tokens),
+      attempts_(attempts),
+      guard_(guard) {}
+
+Principal LocalGate::authenticate(const Credentials& credentials) const {
+    if (!credentials.authorization.empty()) {
+        const std::string_view token = bearer_of(credentials.authorization);
+        if (!token.empty() && equal_secrets(token, token_)) return OwnerPrincipal{};
+        if (std::optional<TokenPrincipal> known = tokens_.find(token)) return std::move(*known);
+        Principal principal = attempts_.authenticate(credentials);
+        if (!std::holds_alternative<AnonymousPrincipal>(principal)) return principal;
+    }
+    if (!credentials.cookie.empty() && login_.is_known(credentials.cookie)) return OwnerPrincipal{};
+    return AnonymousPrincipal{};
+}
+
+Result<void> LocalGate::check_access(const Principal& principal, Access access) const {
+    if (guard_ == Guard::kOff) return {};
+    return tracker::check_access(principal, access,
+                                 guard_ == Guard::kLoopback ? kAnonymousOnLoopback : Access::kOpen);
+}
+
+Result<void> LocalGate::check_metrics(const Principal& principal, std::string_view run_id,
+                                      std::span<const Metric> metrics) const {
+    return attempts_.check_metrics(principal, run_id, metrics);
+}
+
+void add_page_login_routes(Router& router, PageLogin& login) {
+    router.add_api(2, {Method::kPost, Access::kAdmin, "/tune/page-codes", Body::kJson,
+                       "A code that opens the page, once, as the owner's",
+                       [&login](const std::shared_ptr<Request>&, const Responder& respond) {
+                           respond(json_response({{"code", login.new_code()}}));
+                       }});
+}
+
+}  // namespace tune::tracker

@@ -1,0 +1,26 @@
+#pragma once
+// The servers of this user on this machine, by their ports: how programs find the token of a server
+// of which they know the address. Each server leaves a file with its data folder in a folder that
+// only this user can enter: TUNE_RUNTIME_DIR, else /tmp/tune-<user id>.
+
+#include <filesystem>
+#include <string>
+
+#include "base/result.h"
+
+namespace tune::tracker {
+
+/// Says that this process serves `data` at `url`. Errors: kPermissionDenied with path and reason,
+/// when the folder cannot be made or is not this user's alone.
+[[nodiscard]] Result<void> announce_server(const std::string& url,
+                                           const std::filesystem::path& data);
+
+/// Takes that back, if no other process has announced itself at this port since.
+void withdraw_server(const std::string& url);
+
+/// The Authorization header for the server at `url`: by the variable TUNE_TOKEN, else by the file
+/// `token` in the data folder of a server of this user that lives and listens there; else empty.
+/// Reads two small files.
+[[nodiscard]] std::string local_authorization(const std::string& url);
+
+}  // namespace tune::tracker
