@@ -16,9 +16,9 @@ namespace tune::tracker {
 namespace {
 
 constexpr std::string_view kPrefix = "tune-";
-constexpr std::size_t kIdDigits = 12;
+constexpr std::size_t kTokenIdDigits = 12;
 constexpr std::size_t kSecretBytes = 32;
-constexpr std::size_t kTokenSize = kPrefix.size() + kIdDigits + 1 + 2 * kSecretBytes;
+constexpr std::size_t kTokenSize = kPrefix.size() + kTokenIdDigits + 1 + 2 * kSecretBytes;
 
 std::string digest_of(std::string_view token) {
     return hex_encode(sha256(token));
@@ -106,7 +106,7 @@ Result<TokenBook::Made> TokenBook::create(std::string name, Access most, std::in
         return Error{Code::kResourceExhausted,
                      "there are " + std::to_string(kTokensMax) + " tokens; revoke some first"};
     Made made;
-    made.info.id = random_hex(kIdDigits / 2);
+    made.info.id = random_hex(kTokenIdDigits / 2);
     made.info.name = std::move(name);
     made.info.most = most;
     made.info.created_ms = clock_.now_ms();
@@ -142,7 +142,7 @@ Result<void> TokenBook::revoke(std::string_view id) {
 std::optional<TokenPrincipal> TokenBook::find(std::string_view token) const {
     if (token.size() != kTokenSize || !token.starts_with(kPrefix)) return std::nullopt;
     const std::string digest = digest_of(token);
-    const std::string_view id = token.substr(kPrefix.size(), kIdDigits);
+    const std::string_view id = token.substr(kPrefix.size(), kTokenIdDigits);
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(tokens_.begin(), tokens_.end(),
                                     [id](const TokenInfo& row) { return row.id == id; });

@@ -11,7 +11,7 @@ namespace {
 /// Ten years: more is "for ever", which is said by leaving it out.
 constexpr std::int64_t kTokenLifeMax_ms = 10ll * 366 * 24 * 3600 * 1000;
 
-Json json_of(const TokenInfo& token) {
+Json view_json(const TokenInfo& token) {
     Json json = {{"token_id", token.id},
                  {"name", token.name},
                  {"scope", scope_name(token.most)},
@@ -32,12 +32,12 @@ Result<std::string> create(TokenBook& book, const Request& request) {
     if (lives_ms && *lives_ms <= 0)
         return Error{Code::kInvalidParameterValue, "lives_ms must be above 0"};
     TUNE_TRY(made, book.create(std::move(name), *most, lives_ms.value_or(0)));
-    return to_text({{"token", json_of(made.info)}, {"secret", made.token}});
+    return to_text({{"token", view_json(made.info)}, {"secret", made.token}});
 }
 
 Result<std::string> list(TokenBook& book, const Request&) {
     Json tokens = Json::array();
-    for (const TokenInfo& token : book.list()) tokens.push_back(json_of(token));
+    for (const TokenInfo& token : book.list()) tokens.push_back(view_json(token));
     return to_text({{"tokens", std::move(tokens)}});
 }
 
