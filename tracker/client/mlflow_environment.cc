@@ -1,3 +1,7 @@
+// What MLflow's own client reads of the environment, in its order: a token, a name and password,
+// the file of credentials; last our own server's token file. A script that works with MLflow's
+// server therefore needs no other settings for ours.
+
 #include "tracker/client/mlflow_environment.h"
 
 #include <cstdlib>

@@ -1,5 +1,6 @@
-// Studies and trials as the JSON that every reader of them gets. It is written from the study itself
-// under its lock and nothing is kept, so an answer never differs from the state that it shows.
+// Studies and trials as the JSON that every reader of them gets. It is written from the study
+// itself under its lock and nothing is kept, so an answer never differs from the state that it
+// shows.
 
 #include "tuner/api/views.h"
 

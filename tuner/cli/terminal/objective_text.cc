@@ -1,5 +1,6 @@
-// Sentences on what is optimized. A name speaks for a direction only by whole words ("val_loss", not
-// "glossary"), and one that speaks for both directions is left alone: a warning is not to be wrong.
+// Sentences on what is optimized. A name speaks for a direction only by whole words ("val_loss",
+// not "glossary"), and one that speaks for both directions is left alone: a warning is not to be
+// wrong.
 
 #include "tuner/cli/terminal/objective_text.h"
 

@@ -1,5 +1,6 @@
-// A token names its run and attempt, so that a request is checked against one trial without a search;
-// its secret is kept as a hash. It is current as long as the trial runs that attempt, nothing longer.
+// A token names its run and attempt, so that a request is checked against one trial without a
+// search; its secret is kept as a hash. It is current as long as the trial runs that attempt,
+// nothing longer.
 
 #include "tuner/study/registry/attempt_credentials.h"
 

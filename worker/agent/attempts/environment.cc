@@ -1,6 +1,6 @@
-// What a trial's process finds in its environment: that of the agent without what names another trial,
-// then its share of the machine, then the study's own settings, then which trial it is. The later
-// wins, so a study may set its threads but never pose as another trial.
+// What a trial's process finds in its environment: that of the agent without what names another
+// trial, then its share of the machine, then the study's own settings, then which trial it is. The
+// later wins, so a study may set its threads but never pose as another trial.
 
 #include "worker/agent/attempts/environment.h"
 
