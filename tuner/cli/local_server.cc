@@ -21,6 +21,7 @@
 #include "tracker/client/local_servers.h"
 #include "tracker/webhooks/webhook_routes.h"
 #include "tuner/api/routes.h"
+#include "tuner/cli/transfer/import_job.h"
 #include "tuner/interop/optuna/optuna_writes.h"
 #include "web/assets.h"
 
@@ -92,6 +93,8 @@ Result<std::unique_ptr<LocalServer>> LocalServer::open(LocalServerOptions option
     local->maintenance_ = std::make_unique<tracker::Maintenance>(*local->store_, *local->artifacts_,
                                                                  data, local->clock_);
     tracker::add_maintenance_routes(local->router_, *local->maintenance_, *local->artifacts_);
+    add_import_route(local->router_, *local->maintenance_, *local->store_, *local->artifacts_,
+                     data);
     tracker::add_openapi_routes(local->router_,
                                 {tracker::tracking_openapi(), tuner::tuning_openapi()});
     return local;

@@ -309,7 +309,9 @@ void add_backup(CLI::App& app, ParsedArguments& parsed) {
         *app.add_subcommand("backup", "write the database to one file, also while a server runs");
     BackupCommand& backup = parsed.backup;
     verb.add_option("file", backup.file, "the file to create")->required();
-    verb.add_option("--data", backup.data, "the folder")->capture_default_str();
+    CLI::Option* data = verb.add_option("--data", backup.data, "the folder")->capture_default_str();
+    verb.add_option("--server", backup.server, "address of a server; its backup is copied here")
+        ->excludes(data);
     verb.add_flag("--with-artifacts", backup.with_artifacts, "include the artifacts");
     verb.add_flag("--json", backup.json, "print JSON");
     verb.callback([&parsed] { parsed.verb = [&parsed] { return run_backup(parsed.backup); }; });

@@ -12,6 +12,7 @@
 #include <new>
 
 #include "base/system/file.h"
+#include "base/text/counted.h"
 #include "base/version.h"
 #include "worker/train/config/config.h"
 #include "worker/train/exit_code.h"
@@ -134,9 +135,9 @@ int run(const Flags& flags) {
     handle_signals();
     const auto outcome = tune::train::train(*config, /*metrics_fd=*/1, stop_requested);
     if (!outcome) return report(outcome.error());
-    std::fprintf(stderr, "%s after %lld epochs, %lld steps",
-                 outcome->preempted ? "stopped by request" : "done",
-                 static_cast<long long>(outcome->epochs), static_cast<long long>(outcome->steps));
+    std::fprintf(stderr, "%s after %s, %s", outcome->preempted ? "stopped by request" : "done",
+                 tune::counted(outcome->epochs, "epoch").c_str(),
+                 tune::counted(outcome->steps, "step").c_str());
     if (outcome->stop_reason != tune::train::StopReason::kNotStopped)
         std::fprintf(stderr, " (early: %s)",
                      std::string(stop_reason_name(outcome->stop_reason)).c_str());

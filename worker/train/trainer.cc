@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/text/counted.h"
 #include "loader/dataset.h"
 #include "worker/train/checkpoint/checkpoint.h"
 #include "worker/train/inputs.h"
@@ -349,12 +350,11 @@ void Trainer::save(bool with_best) {
 }
 
 void Trainer::report_start() {
-    std::fprintf(stderr, "%s, %lld parameters; %lld samples in %lld steps per epoch, %lld epochs\n",
-                 learner_->python_source().c_str(),
-                 static_cast<long long>(learner_->parameter_count()),
-                 static_cast<long long>(train_data_->sample_count()),
-                 static_cast<long long>(train_data_->batches_per_epoch()),
-                 static_cast<long long>(config_.epochs));
+    std::fprintf(stderr, "%s, %s; %s in %s per epoch, %s\n", learner_->python_source().c_str(),
+                 counted(learner_->parameter_count(), "parameter").c_str(),
+                 counted(train_data_->sample_count(), "sample").c_str(),
+                 counted(train_data_->batches_per_epoch(), "step").c_str(),
+                 counted(config_.epochs, "epoch").c_str());
     if (progress_.step_reported >= 0) return;
     progress_.step_reported = 0;
     const NamedValue values[] = {{"lr_base", learning_rate_.base},

@@ -1,11 +1,14 @@
 """Files of others that a new user hands to `tune import`, and a server that stands in the way."""
 
+import json
+
+import mlflow
 import optuna
 import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from study_support import OK, USAGE, tune, tune_json
+from study_support import OK, USAGE, call, server, tune, tune_json, wait_until
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -45,3 +48,76 @@ def test_other_files_are_not_taken_for_optunas(tmp_path, text):
     done = tune("import", "file", cwd=tmp_path)
     assert done.returncode != OK
     assert ("journal" in done.stderr) == (b'{"op_code"' == text)
+
+
+# --- a server that holds the folder --------------------------------------------------------------
+
+
+def mlflow_file(folder, monkeypatch):
+    """An mlflow.db with one run, its point and its artifact, as a script without a server leaves them."""
+    monkeypatch.chdir(folder)
+    for name in ("MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID"):
+        monkeypatch.delenv(name, raising=False)
+    client = mlflow.MlflowClient(tracking_uri=f"sqlite:///{folder}/mlflow.db")
+    run = client.create_run(client.create_experiment("came along")).info.run_id
+    client.log_metric(run, "loss", 0.25, step=3)
+    client.log_text(run, "kept", "note.txt")
+    client.set_terminated(run)
+    return run
+
+
+def test_an_import_goes_through_the_server_that_holds_the_folder(tmp_path, monkeypatch):
+    (tmp_path / "theirs").mkdir()
+    run = mlflow_file(tmp_path / "theirs", monkeypatch)
+    with server(tmp_path) as (_, url):
+        client = mlflow.MlflowClient(tracking_uri=url)
+        before = client.create_run("0").info.run_id
+        done = tune("import", "theirs/mlflow.db", cwd=tmp_path)
+        assert done.returncode == OK, done.stderr
+        assert "-> " in done.stdout and done.stdout.endswith("Verified: everything reads back as in the source.\n")
+        assert client.get_run(run).data.metrics == {"loss": 0.25}
+        path = client.download_artifacts(run, "note.txt", str(tmp_path))
+        assert open(path).read() == "kept" and client.get_run(before).info.status == "RUNNING"
+        again = tune_json("import", "sqlite:///theirs/mlflow.db", cwd=tmp_path)
+        assert again["runs_unchanged"] == 1 and again["verified"] is True
+        refused = tune("import", "nowhere.db", cwd=tmp_path)
+        assert refused.returncode == USAGE and "there is no '" in refused.stderr
+        assert not any((tmp_path / "tune-data" / "imports").iterdir())
+        assert tune("import", "theirs/mlflow.db", "--artifacts", "move", cwd=tmp_path).returncode == USAGE
+
+
+def test_the_server_imports_only_what_lies_in_its_folder(tmp_path):
+    with server(tmp_path) as (_, url):
+        for name in ("../../theirs/mlflow", "x", "", None, "A" * 32, ["0" * 32]):
+            status, answer = call(url, "/api/2.0/tune/imports", {"request": name})
+            assert status == 400 and "'request' must be" in answer["message"], name
+        call(url, "/api/2.0/tune/imports", {"request": "0" * 32})
+        job = wait_until(lambda: (lambda job: None if job["is_running"] else job)(call(url, "/api/2.0/tune/job")[1]["job"]), "the job ends")
+        assert job["kind"] == "import" and "error" in job
+
+
+def test_a_source_that_is_none_makes_no_folder(tmp_path):
+    assert tune("import", "nowhere.db", cwd=tmp_path).returncode == USAGE
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_backup_of_a_server(tmp_path):
+    with server(tmp_path) as (_, url):
+        client = mlflow.MlflowClient(tracking_uri=url)
+        run = client.create_run("0").info.run_id
+        client.log_text(run, "kept", "note.txt")
+        made = json.loads(tune("backup", "all.backup", "--server", url, "--with-artifacts", "--json", cwd=tmp_path).stdout)
+        assert made["file"] == "all.backup" and made["size_bytes"] == (tmp_path / "all.backup").stat().st_size
+        assert made["artifacts"] == 1
+        assert call(url, "/api/2.0/tune/backups")[1] == {"backups": []}, "the server's copy is gone"
+        again = tune("backup", "all.backup", "--server", url, cwd=tmp_path)
+        assert again.returncode != OK and "'all.backup' is there already" in again.stderr
+        said = tune("backup", "one.backup", "--server", url, cwd=tmp_path)
+        assert said.returncode == OK and ", 0 artifacts, SHA-256 " in said.stdout
+        both = tune("backup", "two.backup", "--server", url, "--data", "tune-data", cwd=tmp_path)
+        assert both.returncode == USAGE
+    assert sorted(path.name for path in tmp_path.glob("*.backup*")) == ["all.backup", "one.backup"]
+    restored = tune("restore", "all.backup", "--data", "again", cwd=tmp_path)
+    assert restored.returncode == OK and restored.stdout.endswith(" with 1 artifact\n")
+    assert (tmp_path / "again" / "artifacts" / "0" / run / "artifacts" / "note.txt").read_text() == "kept"
+    assert tune("backup", "x", "--server", "http://127.0.0.1:9", cwd=tmp_path).returncode != OK

@@ -24,10 +24,16 @@ std::string without_scheme(const std::string& name) {
 
 }  // namespace
 
+std::optional<fs::path> path_of_source(const std::string& name) {
+    if (name.starts_with("http://") || name.starts_with("https://")) return std::nullopt;
+    return without_scheme(name);
+}
+
 Result<std::unique_ptr<Source>> open_source(const SourceOptions& options) {
     const std::string& name = options.name;
-    if (name.starts_with("http://") || name.starts_with("https://")) return open_remote(name);
-    const fs::path path = without_scheme(name);
+    const std::optional<fs::path> local = path_of_source(name);
+    if (!local) return open_remote(name);
+    const fs::path& path = *local;
     std::error_code missing;
     if (fs::is_directory(path, missing)) return open_mlruns({path, options.artifact_roots});
     if (fs::exists(path, missing)) return open_mlflow_db({path, options.artifact_roots});

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ struct SourceOptions {
     /// Folders whose artifacts may be read, besides those beside the source.
     std::vector<std::filesystem::path> artifact_roots = {};
 };
+
+/// The path that `name` means; nothing for the address of a server.
+[[nodiscard]] std::optional<std::filesystem::path> path_of_source(const std::string& name);
 
 /// The source that `name` means. Errors: kInvalidParameterValue for what is none of them; those of
 /// the source.

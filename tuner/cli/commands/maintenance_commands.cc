@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
@@ -19,6 +21,8 @@
 #include "tuner/cli/terminal/interrupts.h"
 #include "tuner/cli/terminal/output.h"
 #include "tuner/cli/terminal/terminal.h"
+#include "tuner/cli/transfer/backup_download.h"
+#include "tuner/cli/transfer/server_job.h"
 #include "tuner/config/study_config.h"
 
 namespace tune::cli {
@@ -107,25 +111,6 @@ Result<Json> gc_body(const GcCommand& options) {
     return body;
 }
 
-/// Starts the collection and waits for its end; its result.
-Result<Json> collect(Backend& backend, const Json& body) {
-    TUNE_TRY(answer, backend.post("/api/2.0/tune/gc", body));
-    ProgressLine line;
-    while (answer["job"].value("is_running", false)) {
-        const Json& job = answer["job"];
-        line.show(job.value("phase", ""), job.value("done", std::int64_t{0}),
-                  job.value("total", std::int64_t{0}));
-        TUNE_TRY(next, backend.get("/api/2.0/tune/job?after=" +
-                                   std::to_string(job.value("version", std::int64_t{0}))));
-        answer = std::move(next);
-    }
-    const Json& job = answer["job"];
-    if (job.contains("error"))
-        return Error{code_from_name(job["error"].value("error_code", "")),
-                     job["error"].value("message", "")};
-    return job.value("result", Json::object());
-}
-
 /// A report that draws the line and ends the work at Ctrl-C.
 tracker::Report reporter(ProgressLine& line, Interrupts& interrupts, bool& is_interrupted) {
     return [&](const tracker::Progress& progress) {
@@ -133,6 +118,36 @@ tracker::Report reporter(ProgressLine& line, Interrupts& interrupts, bool& is_in
         is_interrupted = is_interrupted || interrupts.wait(0) == Interrupts::Event::kSignal;
         return !is_interrupted;
     };
+}
+
+/// The server makes the backup, which is copied into the file and deleted there.
+Result<tracker::BackupReport> fetch_backup(const BackupCommand& options, ProgressLine& line,
+                                           const std::function<bool()>& is_cancelled,
+                                           const tracker::Report& report) {
+    std::error_code ignored;
+    if (std::filesystem::exists(options.file, ignored))
+        return Error{Code::kResourceAlreadyExists,
+                     "'" + options.file + "' is there already; choose another name."};
+    TUNE_TRY_VOID(check_server(*options.server, kNamedServer_ms));
+    TUNE_TRY(backend, remote_backend(*options.server));
+    TUNE_TRY(made,
+             run_server_job(
+                 *backend, "/api/2.0/tune/backups", {{"with_artifacts", options.with_artifacts}},
+                 [&](const auto&... progress) { line.show(progress...); }, is_cancelled));
+    tracker::BackupReport backup;
+    backup.file = options.file;
+    backup.size_bytes = made.value("size_bytes", std::uint64_t{0});
+    backup.sha256 = made.value("sha256", "");
+    backup.artifact_count = made.value("artifacts", std::int64_t{0});
+    backup.schema_version = made.value("schema_version", std::int64_t{0});
+    const auto show = [&](std::uint64_t bytes) {
+        return report({.phase = "bytes",
+                       .done = static_cast<std::int64_t>(bytes),
+                       .total = static_cast<std::int64_t>(backup.size_bytes)});
+    };
+    TUNE_TRY_VOID(download_backup(*options.server, made.value("file", ""), backup.size_bytes,
+                                  options.file, show));
+    return backup;
 }
 
 /// Prints what a backup or restore has given; the exit code.
@@ -157,7 +172,11 @@ int run_gc(const GcCommand& options) {
     if (!body) return fail(body.error(), options.json);
     const auto backend = find_backend(options.server, options.data);
     if (!backend) return fail(backend.error(), options.json);
-    const Result<Json> result = collect(**backend, *body);
+    ProgressLine line;
+    const Result<Json> result = run_server_job(
+        **backend, "/api/2.0/tune/gc", *body,
+        [&](const auto&... progress) { line.show(progress...); }, [] { return false; });
+    line.clear();
     if (!result) return fail(result.error(), options.json);
     if (options.json)
         print_json(*result);
@@ -170,9 +189,15 @@ int run_backup(const BackupCommand& options) {
     Interrupts interrupts;
     ProgressLine line;
     bool is_interrupted = false;
+    const tracker::Report progress = reporter(line, interrupts, is_interrupted);
+    const auto is_cancelled = [&] {
+        is_interrupted = is_interrupted || interrupts.wait(0) == Interrupts::Event::kSignal;
+        return is_interrupted;
+    };
     const Result<tracker::BackupReport> report =
-        tracker::write_backup(options.data, options.file, options.with_artifacts,
-                              reporter(line, interrupts, is_interrupted));
+        options.server
+            ? fetch_backup(options, line, is_cancelled, progress)
+            : tracker::write_backup(options.data, options.file, options.with_artifacts, progress);
     line.clear();
     std::string text;
     if (report)

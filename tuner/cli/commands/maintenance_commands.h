@@ -19,6 +19,7 @@ struct GcCommand {
 
 struct BackupCommand {
     std::string file = {};
+    std::optional<std::string> server = {};  ///< makes the backup and sends it; else the folder
     std::string data = "./tune-data";
     bool with_artifacts = false;
     bool json = false;
@@ -32,7 +33,7 @@ struct RestoreCommand {
 };
 
 [[nodiscard]] int run_gc(const GcCommand& options);
-/// Reads the folder itself, also while a server runs on it.
+/// Reads the folder itself, also while a server runs on it; or fetches a server's.
 [[nodiscard]] int run_backup(const BackupCommand& options);
 [[nodiscard]] int run_restore(const RestoreCommand& options);
 

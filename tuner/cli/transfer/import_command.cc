@@ -3,17 +3,19 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "tracker/transfer/importer.h"
-#include "tracker/transfer/source/open_source.h"
+#include "tuner/cli/backend.h"
 #include "tuner/cli/local_server.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/terminal/interrupts.h"
 #include "tuner/cli/terminal/output.h"
 #include "tuner/cli/terminal/terminal.h"
+#include "tuner/cli/transfer/import_job.h"
 #include "tuner/cli/transfer/transfer_commands.h"
 #include "tuner/cli/transfer/transfer_progress.h"
 #include "tuner/cli/transfer/transfer_text.h"
@@ -25,40 +27,40 @@ namespace {
 /// Searches must end; reading a whole run back may take its time.
 constexpr int kReadTimeout_ms = 3'600'000;
 
-Result<tracker::TransferReport> import_into(const ImportCommand& options, tracker::Source& source,
-                                            TransferBar& bar, Interrupts& interrupts) {
-    TUNE_TRY(mode, artifact_mode(options.artifacts));
-    Result<std::unique_ptr<tracker::Store>> store =
-        tracker::Store::open({.directory = options.data, .read_timeout_ms = kReadTimeout_ms});
-    if (!store) return say_holder(std::move(store).error(), options.data);
-    const std::filesystem::path root = std::filesystem::path(options.data) / "artifacts";
-    TUNE_TRY(artifacts, tracker::ArtifactStore::open(root));
+Result<tracker::TransferReport> import_here(const ImportCommand& options,
+                                            const std::function<bool()>& is_cancelled) {
+    TransferBar bar("importing", is_terminal(STDERR_FILENO), options.quiet);
+    // First: a source that is none makes no folder.
+    TUNE_TRY(source, open_import_source(options));
+    TUNE_TRY(store,
+             tracker::Store::open({.directory = options.data, .read_timeout_ms = kReadTimeout_ms}));
+    TUNE_TRY(artifacts,
+             tracker::ArtifactStore::open(std::filesystem::path(options.data) / "artifacts"));
+    ImportWatch watch;
+    watch.on_progress = [&](const tracker::TransferProgress& progress) { bar.show(progress); };
+    watch.is_cancelled = is_cancelled;
+    return import_into(options, *source, *store, *artifacts, watch);
+}
+
+/// By this process, or by the server that holds the folder: {report, text, is_whole}.
+Result<Json> import_anyhow(const ImportCommand& options) {
+    Interrupts interrupts;
     bool is_interrupted = false;
-    tracker::ImportOptions importing;
-    importing.artifacts = mode;
-    importing.artifact_root = root;
-    importing.on_progress = [&](const tracker::TransferProgress& progress) { bar.show(progress); };
-    importing.is_cancelled = [&] {
+    const auto is_cancelled = [&] {
         is_interrupted = is_interrupted || interrupts.wait(0) == Interrupts::Event::kSignal;
         return is_interrupted;
     };
-    return tracker::import_all(source, **store, *artifacts, importing);
+    const Result<tracker::TransferReport> report = import_here(options, is_cancelled);
+    if (report)
+        return Json{{"report", report_json(*report)},
+                    {"text", report_text(*report, "Imported", options.source, options.data)},
+                    {"is_whole", report->is_whole()}};
+    if (report.error().code != Code::kResourceConflict) return report.error();
+    const std::optional<std::string> url = url_of_holder(options.data);
+    if (!url || !check_server(*url, kNamedServer_ms))
+        return say_holder(report.error(), options.data);
+    return import_by_server(options, *url, is_cancelled);
 }
-
-Result<tracker::TransferReport> import_from(const ImportCommand& options) {
-    Interrupts interrupts;
-    TransferBar bar("importing", is_terminal(STDERR_FILENO), options.quiet);
-    tracker::SourceOptions opening;
-    opening.name = options.source;
-    for (const std::string& root : options.artifact_roots)
-        opening.artifact_roots.emplace_back(root);
-    TUNE_TRY(source, tracker::open_source(opening));
-    return import_into(options, *source, bar, interrupts);
-}
-
-}  // namespace
-
-namespace {
 
 /// What to do with a journal file of Optuna's, which holds several studies in a form of its own.
 std::string journal_text(const std::string& source) {
@@ -92,16 +94,16 @@ int run_import(const ImportCommand& options) {
     if (kind == tuner::OptunaFile::kJournal)
         return fail({Code::kInvalidParameterValue, journal_text(options.source)}, options.json);
     if (options.optuna || kind == tuner::OptunaFile::kDb) return run_import_optuna(options);
-    const Result<tracker::TransferReport> report = import_from(options);
-    if (!report) {
-        const int code = fail(report.error(), options.json);
-        return report.error().code == Code::kCancelled ? kExitInterrupted : code;
+    const Result<Json> done = import_anyhow(options);
+    if (!done) {
+        const int code = fail(done.error(), options.json);
+        return done.error().code == Code::kCancelled ? kExitInterrupted : code;
     }
     if (options.json)
-        print_json(report_json(*report));
+        print_json((*done)["report"]);
     else
-        print(report_text(*report, "Imported", options.source, options.data));
-    return report->is_whole() ? kExitOk : kExitFailed;
+        print((*done)["text"].get<std::string>());
+    return (*done)["is_whole"].get<bool>() ? kExitOk : kExitFailed;
 }
 
 }  // namespace tune::cli
