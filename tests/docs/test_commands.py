@@ -82,9 +82,12 @@ def every_option(programs):
     """Options of all verbs of all programs, and the text of the scripts."""
     known = set()
     for ask in programs.values():
-        top = ask(())
-        for verb in [(), *((word,) for word in re.findall(r"^  ([a-z][\w-]+)\s", top, re.M))]:
-            known |= set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", ask(verb) or ""))
+        verbs = [()]
+        for verb in verbs:  # those of `tune alert` and the like come after it
+            text = ask(verb)
+            known |= set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", text or ""))
+            if text and len(verb) < 2:
+                verbs += [(*verb, word) for word in re.findall(r"^  ([a-z][\w-]+)\s", text, re.M)]
     return known
 
 

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "base/version.h"
+#include "tuner/cli/access/token_commands.h"
 #include "tuner/cli/commands/maintenance_commands.h"
 #include "tuner/cli/commands/space_command.h"
 #include "tuner/cli/commands/study_view_commands.h"
-#include "tuner/cli/commands/token_commands.h"
 #include "tuner/cli/commands/trial_verbs.h"
 #include "tuner/cli/commands/view_verbs.h"
 #include "tuner/cli/completion/cli_description.h"

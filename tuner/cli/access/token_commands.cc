@@ -1,6 +1,6 @@
 // open, token create, token ls, token rm.
 
-#include "tuner/cli/commands/token_commands.h"
+#include "tuner/cli/access/token_commands.h"
 
 #include <nlohmann/json.hpp>
 
