@@ -26,10 +26,12 @@ constexpr int kCloseWait_ms = 2000;
 class BodyStream final : public Connection, public std::enable_shared_from_this<BodyStream> {
 public:
     BodyStream(tcp::socket socket, std::shared_ptr<Worker> worker,
-               std::shared_ptr<ServerContext> context, StreamedResponse answer)
+               std::shared_ptr<ServerContext> context, std::unique_ptr<ConnectionTicket> ticket,
+               StreamedResponse answer)
         : socket_(std::move(socket)),
           worker_(std::move(worker)),
           context_(std::move(context)),
+          ticket_(std::move(ticket)),
           source_(std::move(answer.source)),
           out_(std::move(answer.head)),
           is_chunked_(answer.is_chunked) {}
@@ -53,7 +55,7 @@ public:
         error_code ignored;
         socket_.shutdown(tcp::socket::shutdown_both, ignored);
         socket_.close(ignored);
-        context_->connection_closed();
+        ticket_.reset();
         worker_->remove(this);
     }
 
@@ -112,6 +114,7 @@ private:
     tcp::socket socket_;
     std::shared_ptr<Worker> worker_;
     std::shared_ptr<ServerContext> context_;
+    std::unique_ptr<ConnectionTicket> ticket_;
     std::shared_ptr<BodySource> source_;
     std::string out_;
     std::string_view rest_;  // of out_
@@ -125,9 +128,10 @@ private:
 }  // namespace
 
 void serve_body_stream(tcp::socket socket, std::shared_ptr<Worker> worker,
-                       std::shared_ptr<ServerContext> context, StreamedResponse answer) {
+                       std::shared_ptr<ServerContext> context,
+                       std::unique_ptr<ConnectionTicket> ticket, StreamedResponse answer) {
     std::make_shared<BodyStream>(std::move(socket), std::move(worker), std::move(context),
-                                 std::move(answer))
+                                 std::move(ticket), std::move(answer))
         ->start();
 }
 

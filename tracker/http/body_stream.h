@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tracker/api/http/body_source.h"
+#include "tracker/http/session/connection_ticket.h"
 #include "tracker/http/worker.h"
 
 namespace tune::tracker {
@@ -19,8 +20,9 @@ struct StreamedResponse {
 
 /// Sends `answer` and closes. A piece is asked for when the last one is with the kernel, so a slow
 /// client holds one piece; one that takes nothing for request_timeout_ms is cut off. Call it on the
-/// worker's thread; takes over the connection, which stays counted in `context`.
+/// worker's thread; takes over the connection with its ticket.
 void serve_body_stream(boost::asio::ip::tcp::socket socket, std::shared_ptr<Worker> worker,
-                       std::shared_ptr<ServerContext> context, StreamedResponse answer);
+                       std::shared_ptr<ServerContext> context,
+                       std::unique_ptr<ConnectionTicket> ticket, StreamedResponse answer);
 
 }  // namespace tune::tracker

@@ -18,11 +18,12 @@ using boost::system::error_code;
 class EventStream final : public Connection, public std::enable_shared_from_this<EventStream> {
 public:
     EventStream(tcp::socket socket, std::shared_ptr<Worker> worker,
-                std::shared_ptr<ServerContext> context,
+                std::shared_ptr<ServerContext> context, std::unique_ptr<ConnectionTicket> ticket,
                 std::shared_ptr<EventSubscription> subscription, std::string head)
         : socket_(std::move(socket)),
           worker_(std::move(worker)),
           context_(std::move(context)),
+          ticket_(std::move(ticket)),
           subscription_(std::move(subscription)),
           out_(std::move(head)) {}
 
@@ -56,7 +57,7 @@ public:
         error_code ignored;
         socket_.shutdown(tcp::socket::shutdown_both, ignored);
         socket_.close(ignored);
-        context_->connection_closed();
+        ticket_.reset();
         worker_->remove(this);
     }
 
@@ -93,6 +94,7 @@ private:
     tcp::socket socket_;
     std::shared_ptr<Worker> worker_;
     std::shared_ptr<ServerContext> context_;
+    std::unique_ptr<ConnectionTicket> ticket_;
     std::shared_ptr<EventSubscription> subscription_;
     std::string out_;
     DroppedBytes dropped_{};
@@ -106,9 +108,10 @@ private:
 
 void serve_event_stream(tcp::socket socket, std::shared_ptr<Worker> worker,
                         std::shared_ptr<ServerContext> context,
+                        std::unique_ptr<ConnectionTicket> ticket,
                         std::shared_ptr<EventSubscription> subscription, std::string head) {
     std::make_shared<EventStream>(std::move(socket), std::move(worker), std::move(context),
-                                  std::move(subscription), std::move(head))
+                                  std::move(ticket), std::move(subscription), std::move(head))
         ->start();
 }
 

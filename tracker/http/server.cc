@@ -144,25 +144,27 @@ void Server::State::on_accept(const error_code& ec, tcp::socket socket) {
         });
         return;
     }
-    std::size_t count = 0;
-    {
-        const std::lock_guard lock(context->mutex);
-        count = ++context->connection_count;
-    }
-    const std::size_t limit = context->options.connections_max;
-    if (HttpStatistics* const statistics = context->options.statistics.get()) {
+    error_code unknown;
+    const auto remote = socket.remote_endpoint(unknown);
+    auto ticket = std::make_unique<ConnectionTicket>(
+        context, unknown ? std::string() : remote.address().to_string());
+    const ServerOptions& options = context->options;
+    const auto is_beyond = [&](std::size_t more) {
+        return ticket->count() > options.connections_max + more ||
+               ticket->count_of_address() > options.connections_per_client_max + more;
+    };
+    if (HttpStatistics* const statistics = options.statistics.get()) {
         statistics->connection_opened();
-        if (count > limit) statistics->connection_refused();
+        if (is_beyond(0)) statistics->connection_refused();
     }
-    if (count > limit + kRefusalsMax) {
+    if (is_beyond(kRefusalsMax)) {
         error_code ignored;
         socket.close(ignored);
-        context->connection_closed();
     } else {
         const std::shared_ptr<Worker>& worker = workers[next_worker];
-        worker->dispatch([worker, shared = context, overloaded = count > limit,
+        worker->dispatch([worker, shared = context, ticket = std::move(ticket),
                           moved = std::move(socket)]() mutable {
-            serve_connection(std::move(moved), worker, shared, overloaded);
+            serve_connection(std::move(moved), worker, shared, std::move(ticket));
         });
         next_worker = (next_worker + 1) % workers.size();
     }

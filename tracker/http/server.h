@@ -16,6 +16,18 @@ namespace tune::tracker {
 
 class HttpStatistics;
 
+/// Open connections of one client address, so that one client cannot shut out all others. Behind a
+/// proxy all clients have one address: `tune server --connections-per-client`.
+inline constexpr std::size_t kConnectionsPerClientMax = kConnectionsMax / 4 * 3;
+
+/// Bytes of JSON bodies held at one time by all connections together, as they are unfolded; one
+/// more is 429. Without it kConnectionsMax bodies of kJsonBodyBytesMax would be 32 GB.
+inline constexpr std::size_t kBodyBytesTotalMax = 256u << 20;
+
+/// Bytes of large answers that wait for their clients to read them, all together; one more is 429.
+/// A page of 50,000 runs is 30 MB and more, and a client has 30 s to begin to read it.
+inline constexpr std::size_t kAnswerBytesTotalMax = 256u << 20;
+
 struct ServerOptions {
     /// Address or name to listen on.
     std::string host = "127.0.0.1";
@@ -34,8 +46,12 @@ struct ServerOptions {
     std::shared_ptr<HttpStatistics> statistics = {};
     /// Answers to loopback peers are not compressed: there it only costs time.
     bool compress_for_loopback = false;
+    /// Open connections of one client address; more are answered with 429.
+    std::size_t connections_per_client_max = kConnectionsPerClientMax;
     /// The limits, changed by tests only.
     std::size_t connections_max = kConnectionsMax;
+    std::size_t body_bytes_total_max = kBodyBytesTotalMax;
+    std::size_t answer_bytes_total_max = kAnswerBytesTotalMax;
     std::size_t header_bytes_max = kHeaderBytesMax;
     std::size_t json_body_bytes_max = kJsonBodyBytesMax;
     int idle_timeout_ms = kIdleTimeout_s * 1000;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -19,12 +20,9 @@
 #include "tracker/http/http_stats.h"
 #include "tracker/http/protocol/host_check.h"
 #include "tracker/http/server.h"
+#include "tracker/http/session/memory_budget.h"
 
 namespace tune::tracker {
-
-/// Bytes of JSON bodies held at one time by all connections together; one more is 429. Without it
-/// kConnectionsMax bodies of kJsonBodyBytesMax would be 32 GB.
-inline constexpr std::size_t kBodyBytesTotalMax = 256u << 20;
 
 /// Connections that may have a large read buffer at one time; the others make do with a small one,
 /// so that thousands of clients that send slowly cost little.
@@ -35,32 +33,30 @@ struct ServerContext {
     ServerContext(const ServerOptions& server_options, const Router& all_routes)
         : options(server_options),
           router(all_routes),
-          host_check(options.host, options.allowed_hosts, options.allowed_origins) {}
+          host_check(options.host, options.allowed_hosts, options.allowed_origins),
+          body_budget(std::make_shared<MemoryBudget>(options.body_bytes_total_max)),
+          answer_budget(std::make_shared<MemoryBudget>(options.answer_bytes_total_max)) {}
 
     const ServerOptions options;
     const Router& router;
     const HostCheck host_check;
     /// For reads that must wait for a disk. Used on network threads only, while they run.
     WorkPool* pool = nullptr;
-    std::atomic<std::size_t> body_bytes{0};
+    const std::shared_ptr<MemoryBudget> body_budget;
+    const std::shared_ptr<MemoryBudget> answer_budget;
     std::atomic<int> large_buffers{0};
 
-    /// Open connections; stop() waits for none.
+    /// Open connections (ConnectionTicket); stop() waits for none.
     std::mutex mutex;
     std::condition_variable none_left;
     std::size_t connection_count = 0;
+    std::unordered_map<std::string, std::size_t> connections_of;  ///< by the client's address
 
     /// Whether one more connection may have a large buffer; its end is large_buffers - 1.
     bool take_large_buffer() {
         if (large_buffers.fetch_add(1) < kLargeBuffersMax) return true;
         large_buffers.fetch_sub(1);
         return false;
-    }
-
-    void connection_closed() {
-        if (options.statistics) options.statistics->connection_closed();
-        const std::lock_guard lock(mutex);
-        if (--connection_count == 0) none_left.notify_all();
     }
 };
 

@@ -55,6 +55,28 @@ private:
     LocalFiles files_;
 };
 
+/// Removes the folder in which the target's store would collect uploads, if it is empty: it is no
+/// part of what is exported.
+class StagingRemoval {
+public:
+    explicit StagingRemoval(const fs::path& artifacts) : folder_(artifacts / kStagingFolder) {}
+    ~StagingRemoval() {
+        std::error_code ignored;
+        fs::remove(folder_, ignored);
+    }
+    StagingRemoval(const StagingRemoval&) = delete;
+    StagingRemoval& operator=(const StagingRemoval&) = delete;
+
+private:
+    const fs::path folder_;
+};
+
+/// Whether the file is of an upload under way, in whatever folder.
+bool is_of_upload(const std::string& path) {
+    return path.starts_with(kUploadPrefix) ||
+           path.find("/" + std::string(kUploadPrefix)) != std::string::npos;
+}
+
 class Exporter {
 public:
     Exporter(const ExportOptions& options, std::unique_ptr<sqlite::Connection> store,
@@ -231,6 +253,7 @@ Result<SourceRegisteredModel> Exporter::read_registered(const std::string& name)
 Result<void> Exporter::copy_artifacts() {
     if (options_.artifacts == ArtifactMode::kNone) return {};
     StoreFiles source(options_.data / "artifacts");
+    const StagingRemoval staging_removal(artifacts_);
     TUNE_TRY(target, ArtifactStore::open(artifacts_));
     const ArtifactMover mover(source, *target, artifacts_, options_.artifacts);
     const ArtifactOwner owner{true, "all", std::string(kProxied)};
@@ -238,7 +261,7 @@ Result<void> Exporter::copy_artifacts() {
     SourceFiles one;
     for (SourceFile& file : files.files) {
         if (is_cancelled()) return export_cancelled();
-        if (file.path.starts_with(kUploadPrefix)) continue;  // of an upload under way
+        if (is_of_upload(file.path)) continue;
         one.files.assign(1, std::move(file));
         TUNE_TRY(moved, mover.move(owner, one, ""));
         report_.files += moved.files;

@@ -188,6 +188,7 @@ Trial& Study::start(TrialStart start) {
     progress.directive_sent = false;
     progress.is_ending = false;
     progress.is_unheard = false;
+    if (trial.attempt > 1) progress.metrics.begin_attempt();
     return trial;
 }
 
@@ -302,13 +303,33 @@ void Study::consider_best(const Trial& trial) {
 
 std::optional<Verdict> Study::report(Trial& trial, std::string_view metric,
                                      const Objective::Row& row) {
+    roll_back(trial, metric, row);
     if (!trial.progress->metrics.add(metric, row)) return std::nullopt;
     if (metric != config_.metric.name) return Verdict::kKeep;
     if (!history_known_) {
         reports_waiting_.emplace_back(trial.number, row);
         return Verdict::kKeep;
     }
-    return pruner_->report(trial.number, row.step, row.value);
+    return pruner_->report(pruner_number(trial.number), row.step, row.value);
+}
+
+/// The first row of a later attempt says from which step it goes on; see roll_back.h.
+void Study::roll_back(Trial& trial, std::string_view metric, const Objective::Row& row) {
+    const Objective::Forgotten forgotten = trial.progress->metrics.roll_back(metric, row.step);
+    if (forgotten == Objective::Forgotten::kNothing) return;
+    add_roll_back(trial.roll_backs,
+                  {std::string(metric), row.step, row.timestamp_ms, trial.attempt});
+    trial.progress->is_rolled_back = true;
+    if (metric != config_.metric.name || forgotten != Objective::Forgotten::kAll) return;
+    pruner_->finish(pruner_number(trial.number), Pruner::End::kGone);
+    ++pruner_restarts_[trial.number];
+}
+
+/// Pruners do not forget: a trial that began anew is another one to them.
+std::uint64_t Study::pruner_number(std::uint64_t number) const {
+    constexpr int kNumberBits = 40;
+    const auto restarts = pruner_restarts_.find(number);
+    return restarts == pruner_restarts_.end() ? number : number | restarts->second << kNumberBits;
 }
 
 // --- the end of an attempt -----------------------------------------------------------------------
@@ -515,8 +536,9 @@ void Study::replay_reports(std::uint64_t number, const std::vector<Objective::Ro
     if (history_known_) return;
     // A final value stands at the last step once more, and was no report.
     std::unordered_set<std::int64_t> steps;
+    const std::vector<RollBack>& roll_backs = trials_[number].roll_backs;
     for (const Objective::Row& row : rows)
-        if (steps.insert(row.step).second)
+        if (!is_rolled_back(roll_backs, config_.metric.name, row) && steps.insert(row.step).second)
             history_.push_back({row.timestamp_ms, number, false, row.step, row.value});
 }
 
@@ -551,7 +573,7 @@ bool Study::replay_history(std::size_t events_max) {
     std::vector<PrunerEvent>().swap(history_);
     history_sent_ = 0;
     for (const auto& [number, row] : reports_waiting_)
-        static_cast<void>(pruner_->report(number, row.step, row.value));
+        static_cast<void>(pruner_->report(pruner_number(number), row.step, row.value));
     reports_waiting_.clear();
     // Those too that ended meanwhile.
     for (const Trial& trial : trials_)
@@ -561,7 +583,8 @@ bool Study::replay_history(std::size_t events_max) {
 }
 
 void Study::finish_in_pruner(const Trial& trial) {
-    pruner_->finish(trial.number, pruner_end(trial.state), trial.value.value_or(std::nan("")));
+    pruner_->finish(pruner_number(trial.number), pruner_end(trial.state),
+                    trial.value.value_or(std::nan("")));
 }
 
 }  // namespace tune::tuner

@@ -280,6 +280,8 @@ private:
 
     void sort_history();
     void finish_in_pruner(const Trial& trial);
+    void roll_back(Trial& trial, std::string_view metric, const Objective::Row& row);
+    [[nodiscard]] std::uint64_t pruner_number(std::uint64_t number) const;
     [[nodiscard]] bool is_space_used();
     [[nodiscard]] bool is_out_of_time(std::int64_t now_ms) const;
     [[nodiscard]] std::vector<double> running_costs(std::int64_t now_ms) const;
@@ -333,6 +335,7 @@ private:
     std::optional<BudgetWatch> watch_;   // nothing: to be made from the trials
     std::optional<KnownPoints> known_;   // the same
     std::unique_ptr<Pruner> pruner_;
+    std::unordered_map<std::uint64_t, std::uint64_t> pruner_restarts_;  // trials that began anew
     bool history_known_ = true;
     std::uint64_t pruner_version_ = 0;
     std::vector<PrunerEvent> history_;  // what the pruner has not observed

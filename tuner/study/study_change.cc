@@ -49,6 +49,7 @@ void Study::reconfigure(StudyConfig config) {
     config.warm_start = std::move(config_.warm_start);
     config_ = std::move(config);
     if (!other_pruner) return;
+    pruner_restarts_.clear();
     pruner_ = make_pruner(config_.pruner, config_.metric.goal, config_.study);
     history_known_ = trials_.empty() || config_.pruner.is_none();
     ++pruner_version_;

@@ -37,6 +37,8 @@ test("paths of pages", () => {
     assert.equal(parsePath("/x/1").page, "lost");
     assert.equal(parsePath("/e/1/2").page, "lost");
     assert.equal(parsePath("/s/%").page, "study");
+    assert.deepEqual(parsePath("/studies/a%20b"), { page: "study", name: "a b" });
+    assert.equal(parsePath("/studies").page, "lost");
 });
 
 test("an address of MLflow's page that we have no page for is told apart from home", () => {

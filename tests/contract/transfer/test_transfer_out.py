@@ -54,6 +54,8 @@ def test_a_real_server_serves_the_folder_with_its_artifacts(ours, tmp_path):
     import mlflow
 
     tune("export", tmp_path / "out", "--data", ours["data"])
+    assert (tmp_path / "out/mlartifacts").is_dir()
+    assert not [path for path in tmp_path.rglob("*") if path.name.startswith(".artifact.uploading")]
     with mlflow_server(tmp_path / "out") as url:
         client = mlflow.MlflowClient(url, registry_uri=url)
         assert_same(ours["record"], read_all(client, mlflow, tmp_path / "scratch"))

@@ -26,10 +26,14 @@ class RawClient {
 public:
     static constexpr int kPatience_ms = 60'000;
 
-    explicit RawClient(std::uint16_t port) {
+    /// `last_byte`: connects from 127.0.0.<last_byte>.
+    explicit RawClient(std::uint16_t port, std::uint32_t last_byte = 1) {
         fd_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         sockaddr_in address{};
         address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + last_byte);
+        if (::bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+            throw std::runtime_error("cannot bind");
         address.sin_port = htons(port);
         address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         if (::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
@@ -55,6 +59,12 @@ public:
     }
 
     void end_sending() { ::shutdown(fd_, SHUT_WR); }
+
+    /// Whether bytes of the peer are there within this time.
+    [[nodiscard]] bool is_readable(int wait_ms) const {
+        pollfd wait{fd_, POLLIN, 0};
+        return ::poll(&wait, 1, wait_ms) > 0;
+    }
 
     /// More bytes into the buffer; false at the end of the stream or after kPatience_ms.
     bool fill() {

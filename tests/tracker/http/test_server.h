@@ -127,6 +127,11 @@ private:
             held.push_back(respond);
             held_changed.notify_all();
         });
+        add(Method::kPost, "/held", Body::kJson, [this](auto, const Responder& respond) {
+            const std::lock_guard lock(held_mutex);
+            held.push_back(respond);
+            held_changed.notify_all();
+        });
         add(Method::kGet, "/elsewhere", Body::kNone, [this](auto, const Responder& respond) {
             pool.post([respond] { respond(text_response("from another thread")); });
         });

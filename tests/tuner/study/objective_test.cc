@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
 
 namespace tune::tuner {
 namespace {
@@ -61,6 +66,49 @@ TEST(Objective, BestPassesOverNanUnlessNothingElseCame) {
     last.add({.step = 0, .timestamp_ms = 0, .value = 7});
     last.add({.step = 1, .timestamp_ms = 0, .value = std::nan("")});
     EXPECT_TRUE(std::isnan(*last.value()));
+}
+
+TEST(Objective, ForgetsRowsFromAStepOn) {
+    Objective objective(metric(Aggregation::kBest));
+    EXPECT_EQ(objective.forget_from(0), Objective::Forgotten::kNothing);
+    for (const auto& [step, value] : {std::pair{1, 0.5}, {2, 0.001}, {3, 0.7}})
+        objective.add({.step = step, .timestamp_ms = 0, .value = value});
+    EXPECT_EQ(objective.forget_from(4), Objective::Forgotten::kNothing);
+    EXPECT_EQ(objective.forget_from(3), Objective::Forgotten::kSome);
+    EXPECT_EQ(objective.value(), 0.001);
+    EXPECT_EQ(objective.last()->step, 2);
+    EXPECT_EQ(objective.forget_from(2), Objective::Forgotten::kSome);
+    EXPECT_EQ(objective.value(), 0.5);
+    EXPECT_EQ(objective.forget_from(1), Objective::Forgotten::kAll);
+    EXPECT_FALSE(objective.value().has_value());
+}
+
+/// Of histories many times longer than what is kept, gone back to anywhere.
+TEST(Objective, GoingBackLeavesWhatWasMeasuredBefore) {
+    std::mt19937_64 random(7);
+    for (int round = 0; round < 200; ++round) {
+        const Goal goal = round % 2 == 0 ? Goal::kMinimize : Goal::kMaximize;
+        Objective best(metric(Aggregation::kBest, goal));
+        Objective mean(metric(Aggregation::kMeanLast, goal, 5));
+        std::vector<double> values;
+        for (int leg = 0; leg < 4; ++leg) {
+            const std::size_t from = values.empty() ? 0 : random() % values.size();
+            values.resize(from);
+            for (Objective* one : {&best, &mean}) one->forget_from(static_cast<std::int64_t>(from));
+            const std::size_t end = from + 6 + random() % 1000;
+            for (std::size_t i = from; i < end; ++i) {
+                values.push_back(std::uniform_real_distribution<>(0, 1)(random));
+                for (Objective* one : {&best, &mean})
+                    one->add({.step = static_cast<std::int64_t>(i),
+                              .timestamp_ms = 0,
+                              .value = values.back()});
+            }
+            const auto [low, high] = std::minmax_element(values.begin(), values.end());
+            EXPECT_EQ(best.value(), goal == Goal::kMinimize ? *low : *high);
+            EXPECT_NEAR(*mean.value(), std::accumulate(values.end() - 5, values.end(), 0.0) / 5,
+                        1e-12);
+        }
+    }
 }
 
 }  // namespace

@@ -58,22 +58,30 @@ std::string gzip(std::string_view text) {
     return out;
 }
 
-Result<std::string> gunzip(std::string_view data, std::size_t bytes_max) {
+Result<std::string> gunzip(std::string_view data, std::size_t bytes_max, const MayHold& may_hold) {
     z_stream stream{};
     TUNE_CHECK(inflateInit2(&stream, kAnyHeaderWindowBits) == Z_OK, "zlib is out of memory");
     std::string out;
     stream.next_in = writable(data);
     stream.avail_in = static_cast<uInt>(data.size());
     int status = Z_OK;
+    bool has_room = true;
     while (status == Z_OK && out.size() <= bytes_max) {
         const std::size_t begin = out.size();
-        out.resize(std::min(bytes_max + 1, std::max<std::size_t>(begin * 2, data.size() * 4 + 64)));
+        const std::size_t size =
+            std::min(bytes_max + 1, std::max<std::size_t>(begin * 2, data.size() * 4 + 64));
+        has_room = !may_hold || may_hold(size);
+        if (!has_room) break;
+        out.resize(size);
         stream.next_out = writable(out) + begin;
         stream.avail_out = static_cast<uInt>(out.size() - begin);
         status = inflate(&stream, Z_NO_FLUSH);
         out.resize(out.size() - stream.avail_out);
     }
     inflateEnd(&stream);
+    if (!has_room)
+        return Error{Code::kRequestLimitExceeded,
+                     "The server is holding as many large requests as it can. Try again later."};
     if (out.size() > bytes_max)
         return Error{Code::kRequestEntityTooLarge, "The request body unfolds to more than " +
                                                        std::to_string(bytes_max) + " bytes."};

@@ -203,10 +203,8 @@ bool RequestReader::collect(std::string_view chunk) {
         body.reserve(std::min<std::size_t>(
             static_cast<std::size_t>(parser_.content_length().value_or(0)), kTransferBytes));
     body.append(chunk);
-    const std::size_t above = body.size() > kDrainedBodyMax ? body.size() - charged_bytes_ : 0;
-    if (above == 0) return true;
-    charged_bytes_ += above;
-    if (context_->body_bytes.fetch_add(above) + above <= kBodyBytesTotalMax) return true;
+    if (body.size() <= kDrainedBodyMax) return true;
+    if (body_share()->grow_to(body.size())) return true;
     Response response =
         error_response({Code::kRequestLimitExceeded,
                         "The server is receiving as many large requests as it can hold. Try again "
@@ -235,9 +233,13 @@ void RequestReader::on_whole() {
     session_.on_request();
 }
 
+const std::shared_ptr<MemoryShare>& RequestReader::body_share() {
+    if (!body_share_) body_share_ = std::make_shared<MemoryShare>(context_->body_budget);
+    return body_share_;
+}
+
 void RequestReader::release_budget() {
-    if (charged_bytes_ > 0) context_->body_bytes.fetch_sub(charged_bytes_);
-    charged_bytes_ = 0;
+    body_share_.reset();
     if (std::exchange(has_large_buffer_, false)) context_->large_buffers.fetch_sub(1);
 }
 

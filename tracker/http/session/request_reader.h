@@ -52,6 +52,8 @@ public:
     [[nodiscard]] bool is_idle() const { return state_ == State::kReading && !parser_.started(); }
 
     [[nodiscard]] std::int64_t deadline_ms() const { return deadline_ms_; }
+    /// What the body holds of the server's memory; a job that unfolds it makes it grow.
+    [[nodiscard]] const std::shared_ptr<MemoryShare>& body_share();
     /// Gives back what the body and the buffer count in the server's budgets. Idempotent.
     void release_budget();
 
@@ -97,7 +99,7 @@ private:
     Admission admission_;
     std::chrono::steady_clock::time_point received_;
     bool keep_alive_ = true;
-    std::size_t charged_bytes_ = 0;
+    std::shared_ptr<MemoryShare> body_share_;  // null: the body is small
     std::int64_t deadline_ms_ = kNoDeadline;
     std::int64_t linger_end_ms_ = 0;
 };

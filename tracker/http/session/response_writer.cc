@@ -22,7 +22,8 @@ ResponseWriter::ResponseWriter(tcp::socket& socket, std::shared_ptr<Worker> work
     : socket_(socket),
       worker_(std::move(worker)),
       context_(std::move(context)),
-      session_(session) {}
+      session_(session),
+      share_(context_->answer_budget) {}
 
 int ResponseWriter::prepare(Response response, const Request* request, bool keep_alive) {
     HeadOptions head;
@@ -67,6 +68,8 @@ void ResponseWriter::stop() {
     state_ = State::kIdle;
     deadline_ms_ = kNoDeadline;
     file_ = {};
+    if (body_.capacity() > kTransferBytes) std::string().swap(body_);
+    share_.release();
 }
 
 void ResponseWriter::extend_deadline() {
@@ -128,7 +131,6 @@ void ResponseWriter::on_file_piece(SendOutcome outcome) {
 
 void ResponseWriter::finish() {
     stop();
-    if (body_.capacity() > kTransferBytes) std::string().swap(body_);
     session_.on_written();
 }
 

@@ -24,6 +24,11 @@ public:
     ResponseWriter(boost::asio::ip::tcp::socket& socket, std::shared_ptr<Worker> worker,
                    std::shared_ptr<ServerContext> context, SessionEvents& session);
 
+    /// Makes room for the response's body in the server's budget of answers that wait to be read.
+    /// False: there is none.
+    [[nodiscard]] bool reserve(const Response& response) {
+        return response.body.size() <= kTransferBytes || share_.grow_to(response.body.size());
+    }
     /// Decides what is sent: the body, a part of the file, nothing for HEAD or 304. `request` may
     /// be null (the response refuses what could not be read). Returns the status.
     [[nodiscard]] int prepare(Response response, const Request* request, bool keep_alive);
@@ -60,6 +65,7 @@ private:
     std::string_view in_memory_;            // the body to send: body_, or bytes that live for ever
     std::array<std::string_view, 2> rest_;  // of head_ and in_memory_
     FilePart file_;
+    MemoryShare share_;  // of the answer under way
 };
 
 }  // namespace tune::tracker

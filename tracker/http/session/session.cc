@@ -10,6 +10,8 @@
 
 #include <boost/asio/buffer.hpp>
 #include <chrono>
+#include <optional>
+#include <utility>
 
 #include "tracker/api/ui/event_hub.h"
 #include "tracker/http/body_stream.h"
@@ -38,13 +40,24 @@ Endpoints endpoints_of(const tcp::socket& socket) {
     return endpoints;
 }
 
-Response too_many_connections(std::size_t limit) {
-    Response response = error_response(
-        {Code::kRequestLimitExceeded,
-         "The server has " + std::to_string(limit) +
-             " open connections, which is its limit. Try again later, or reuse connections."});
+Response try_later(std::string why) {
+    Response response = error_response({Code::kRequestLimitExceeded, std::move(why)});
     response.headers.emplace_back("Retry-After", "1");
     return response;
+}
+
+/// Nothing: the connection is within the limits.
+std::optional<Response> refuse_connection(const ConnectionTicket& ticket,
+                                          const ServerOptions& options) {
+    if (ticket.count() > options.connections_max)
+        return try_later("The server has " + std::to_string(options.connections_max) +
+                         " open connections, which is its limit. Try again later, or reuse "
+                         "connections.");
+    if (ticket.count_of_address() > options.connections_per_client_max)
+        return try_later("Your address has " + std::to_string(options.connections_per_client_max) +
+                         " open connections, which is the share of one client "
+                         "(--connections-per-client). Try again later, or reuse connections.");
+    return {};
 }
 
 Response too_slow(int timeout_ms) {
@@ -61,15 +74,16 @@ class Session final : public Connection,
                       public std::enable_shared_from_this<Session> {
 public:
     Session(tcp::socket socket, std::shared_ptr<Worker> worker,
-            std::shared_ptr<ServerContext> context)
+            std::shared_ptr<ServerContext> context, std::unique_ptr<ConnectionTicket> ticket)
         : socket_(std::move(socket)),
           worker_(std::move(worker)),
           context_(std::move(context)),
+          ticket_(std::move(ticket)),
           endpoints_(endpoints_of(socket_)),
           reader_(socket_, worker_, context_, endpoints_, *this),
           writer_(socket_, worker_, context_, *this) {}
 
-    void start(bool overloaded);
+    void start();
 
     void tick(std::int64_t now_ms) override;
     void drain() override;
@@ -99,6 +113,7 @@ private:
     tcp::socket socket_;
     const std::shared_ptr<Worker> worker_;
     const std::shared_ptr<ServerContext> context_;
+    std::unique_ptr<ConnectionTicket> ticket_;  // null once the connection is closed or a stream's
     const Endpoints endpoints_;
     RequestReader reader_;
     ResponseWriter writer_;
@@ -107,11 +122,12 @@ private:
     bool unread_input_ = false;  // the client may still be sending what nobody reads
 };
 
-void Session::start(bool overloaded) {
+void Session::start() {
     error_code ignored;
     socket_.set_option(tcp::no_delay(true), ignored);
     worker_->add(shared_from_this());
-    if (overloaded) return on_refused(too_many_connections(context_->options.connections_max));
+    if (auto refusal = refuse_connection(*ticket_, context_->options))
+        return on_refused(*std::move(refusal));
     reader_.start();
 }
 
@@ -140,7 +156,7 @@ void Session::close() {
     error_code ignored;
     socket_.shutdown(tcp::socket::shutdown_both, ignored);
     socket_.close(ignored);
-    context_->connection_closed();
+    ticket_.reset();
     worker_->remove(this);
 }
 
@@ -167,11 +183,14 @@ void Session::dispatch() {
 }
 
 void Session::decompress_then_dispatch() {
-    context_->pool->post([self = shared_from_this()] {
+    context_->pool->post([self = shared_from_this(), share = reader_.body_share()] {
         Result<std::string> body =
-            gunzip(self->request()->body, self->context_->options.json_body_bytes_max);
+            gunzip(self->request()->body, self->context_->options.json_body_bytes_max,
+                   [&share](std::size_t bytes) { return share->grow_to(bytes); });
         self->worker_->post([self, body = std::move(body)]() mutable {
             if (self->state_ != State::kAnswering) return;
+            if (!body && body.error().code == Code::kRequestLimitExceeded)
+                return self->respond(try_later(body.error().message));
             if (!body) return self->respond(error_response(body.error()));
             self->reader_.request()->body = std::move(body).value();
             self->dispatch();
@@ -203,6 +222,10 @@ void Session::count(int status) {
 }
 
 void Session::respond(Response response) {
+    if (!writer_.reserve(response))
+        response = try_later(
+            "Clients have not read the large answers that the server holds for "
+            "them, and it holds no more. Try again later.");
     if (worker_->is_draining() || !reader_.keep_alive()) close_after_ = true;
     if (become_stream(response)) return;
     const int status = writer_.prepare(std::move(response), request(), !close_after_);
@@ -220,8 +243,8 @@ bool Session::become_stream(Response& response) {
         head.keep_alive = false;
         std::string text;
         append_head(text, response, head);
-        serve_event_stream(release_socket(), worker_, context_, body->subscription,
-                           std::move(text));
+        serve_event_stream(release_socket(), worker_, context_, std::move(ticket_),
+                           body->subscription, std::move(text));
         return true;
     }
     if (const auto* body = std::get_if<StreamBody>(&response.special);
@@ -231,7 +254,7 @@ bool Session::become_stream(Response& response) {
         if (is_chunked) response.headers.emplace_back("Transfer-Encoding", "chunked");
         std::string text;
         append_head(text, response, head);
-        serve_body_stream(release_socket(), worker_, context_,
+        serve_body_stream(release_socket(), worker_, context_, std::move(ticket_),
                           {body->source, std::move(text), is_chunked});
         return true;
     }
@@ -264,9 +287,11 @@ void Session::on_written() {
 }  // namespace
 
 void serve_connection(tcp::socket socket, std::shared_ptr<Worker> worker,
-                      std::shared_ptr<ServerContext> context, bool overloaded) {
-    std::make_shared<Session>(std::move(socket), std::move(worker), std::move(context))
-        ->start(overloaded);
+                      std::shared_ptr<ServerContext> context,
+                      std::unique_ptr<ConnectionTicket> ticket) {
+    std::make_shared<Session>(std::move(socket), std::move(worker), std::move(context),
+                              std::move(ticket))
+        ->start();
 }
 
 }  // namespace tune::tracker

@@ -162,8 +162,19 @@ Result<void> Studies::Impl::load_progress(Study& study, Trial& trial) {
     if (trial.attempt == 0) return {};
     for (const std::string& name : measured_metrics(study.config())) {
         TUNE_TRY(history, store_.metric_history(trial.run_id, name));
-        for (const tracker::Metric& metric : history.items)
-            trial.progress->metrics.add(name, {metric.step, metric.timestamp_ms, metric.value});
+        for (const tracker::Metric& metric : history.items) {
+            const Objective::Row row{metric.step, metric.timestamp_ms, metric.value};
+            if (!is_rolled_back(trial.roll_backs, name, row))
+                trial.progress->metrics.add(name, row);
+        }
+        const bool has_begun =
+            std::any_of(trial.roll_backs.begin(), trial.roll_backs.end(), [&](const RollBack& one) {
+                return one.metric == name && one.attempt == trial.attempt;
+            });
+        const bool has_rows =
+            !history.items.empty() && history.items.back().timestamp_ms > trial.attempt_start_ms;
+        if (trial.attempt > 1 && !has_begun && !has_rows)
+            trial.progress->metrics.begin_attempt(name);
     }
     const auto& cost = study.config().budget.cost;
     if (!cost || cost->of != CostBudget::Of::kMetric) return {};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <utility>
 
 #include "base/log.h"
 #include "tuner/study/registry/studies_impl.h"
@@ -60,6 +61,8 @@ void Studies::Impl::take_metrics(LockedBatch& locked, const tracker::MetricsLogg
             direct(locked, study, trial, Action::kPrune,
                    "pruned at step " + std::to_string(metric.step));
     }
+    if (std::exchange(progress.is_rolled_back, false))
+        write_trial(locked, study, trial, nullptr, {});
     if (has_objective) notify(locked, study, &trial);
     // Last, since it may end the trial at once.
     if (const auto why = study.exceeds_budget(trial); why && !progress.directive)

@@ -102,6 +102,7 @@ Trial read_trial(const Json& document) {
     trial.enqueue_request = document.value("enqueue_request", "");
     trial.finish_request = document.value("finish_request", "");
     trial.finish_attempt = document.value("finish_attempt", 0);
+    if (document.contains("roll_backs")) trial.roll_backs = roll_backs_from(document["roll_backs"]);
     return trial;
 }
 
@@ -157,6 +158,7 @@ std::string trial_to_document(const Trial& trial) {
     put(document, "enqueue_request", trial.enqueue_request);
     put(document, "finish_request", trial.finish_request);
     put(document, "finish_attempt", trial.finish_attempt);
+    if (!trial.roll_backs.empty()) document["roll_backs"] = roll_backs_to_json(trial.roll_backs);
     if (trial.state == TrialState::kRunning && trial.progress) {
         const Holder& holder = trial.progress->holder;
         document["holder"] = {{"agent_id", holder.agent_id},

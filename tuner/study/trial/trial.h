@@ -23,6 +23,7 @@
 #include "tuner/protocol.h"
 #include "tuner/sampler/pbt/origin.h"
 #include "tuner/space/space.h"
+#include "tuner/study/trial/roll_back.h"
 #include "tuner/study/trial/trial_results.h"
 
 namespace tune::tuner {
@@ -63,7 +64,8 @@ struct TrialProgress {
     bool directive_sent = false;         ///< it stood in a reply already
     bool is_ending =
         false;  ///< its end was reported and waits for the metrics before it to be seen
-    bool is_unheard = false;  ///< it has a credential, and no request has come with it
+    bool is_rolled_back = false;  ///< `roll_backs` has changed and is to be written
+    bool is_unheard = false;      ///< it has a credential, and no request has come with it
     std::vector<std::string> other_metrics;  ///< names that arrived besides those measured; a few
     double cost = 0;                         ///< the greatest value of the budget's cost metric
     std::int64_t cost_step = 0;              ///< the greatest step of that metric
@@ -114,6 +116,7 @@ struct Trial {
     std::string enqueue_request;  ///< request_id of the enqueue that made it
     std::string finish_request;   ///< request_id of the last finish or tell that was accepted
     int finish_attempt = 0;
+    std::vector<RollBack> roll_backs;  ///< what later attempts took back of earlier ones
 
     std::unique_ptr<TrialProgress> progress;
     TrialSync sync;

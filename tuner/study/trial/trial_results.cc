@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "tuner/study/trial/trial.h"
 
@@ -14,6 +15,23 @@ ResultMetrics::ResultMetrics(const StudyConfig& config)
         followed_.push_back({metric.name, Objective(metric)});
     for (const ConstraintConfig& constraint : config.constraints)
         followed_.push_back({constraint.metric.name, Objective(constraint.metric)});
+}
+
+void ResultMetrics::begin_attempt() {
+    for (Followed& followed : followed_) followed.awaits_first = true;
+}
+
+void ResultMetrics::begin_attempt(std::string_view metric) {
+    for (Followed& followed : followed_)
+        if (followed.metric == metric) followed.awaits_first = true;
+}
+
+Objective::Forgotten ResultMetrics::roll_back(std::string_view metric, std::int64_t step) {
+    Objective::Forgotten forgotten = Objective::Forgotten::kNothing;
+    for (Followed& followed : followed_)
+        if (followed.metric == metric && std::exchange(followed.awaits_first, false))
+            forgotten = followed.objective.forget_from(step);
+    return forgotten;
 }
 
 bool ResultMetrics::add(std::string_view metric, const Objective::Row& row) {

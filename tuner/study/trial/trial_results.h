@@ -28,6 +28,15 @@ public:
     /// The first objective: what pruners and pages look at while the trial runs.
     [[nodiscard]] const Objective& first() const { return followed_.front().objective; }
 
+    /// The next row of each metric is the first of another attempt: see roll_back.
+    void begin_attempt();
+    /// The same for one metric.
+    void begin_attempt(std::string_view metric);
+
+    /// Before a row is added: if it is the first of an attempt, takes back what was measured from
+    /// its step on. kNothing: there was nothing, or it is another row.
+    Objective::Forgotten roll_back(std::string_view metric, std::int64_t step);
+
     /// Takes a row of `metric`; false if the study does not measure it. O(metrics of the study).
     bool add(std::string_view metric, const Objective::Row& row);
 
@@ -49,6 +58,7 @@ private:
     struct Followed {
         std::string metric;
         Objective objective;
+        bool awaits_first = false;  // row of an attempt
     };
     std::vector<Followed> followed_;  // the objectives, then the constraints
     std::size_t objective_count_;

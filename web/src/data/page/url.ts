@@ -76,7 +76,7 @@ export function parsePath(path: string, hash = ""): Route {
     if (parts.length === 0) return { page: "home" };
     if (parts.length === 2 && parts[0] === "e") return { page: "experiment", id: parts[1]! };
     if (parts.length === 2 && parts[0] === "r") return { page: "run", id: parts[1]! };
-    if (parts.length === 2 && parts[0] === "s") return { page: "study", name: parts[1]! };
+    if (parts.length === 2 && (parts[0] === "s" || parts[0] === "studies")) return { page: "study", name: parts[1]! };
     return foreignRoute(path);
 }
 
