@@ -128,8 +128,8 @@ void add_import_route(tracker::Router& router, tracker::Maintenance& maintenance
                                                   {"is_running", state->is_running}}}})
                       : tracker::error_response(state.error()));
     };
-    router.add_api(2, {tracker::Method::kPost, "/tune/imports", tracker::Body::kJson,
-                       "Import another tracking store", start});
+    router.add_api(2, {tracker::Method::kPost, tracker::Access::kAdmin, "/tune/imports",
+                       tracker::Body::kJson, "Import another tracking store", start});
 }
 
 Result<Json> import_by_server(const ImportCommand& options, const std::string& url,
