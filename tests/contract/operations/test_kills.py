@@ -150,7 +150,7 @@ def test_what_was_answered_survives_every_kill(own_server):
     acknowledged = 0
     for round_number in range(KILLS):
         stop = threading.Event()
-        threads = [threading.Thread(target=client.loop, args=(server.url, server.credentials, stop)) for client in clients]
+        threads = [threading.Thread(target=client.loop, args=(server.url, stop)) for client in clients]
         threads.append(threading.Thread(target=collect, args=(server.url, server.credentials, stop)))
         before = sum(client.step for client in clients)
         for thread in threads:
