@@ -174,7 +174,7 @@ void add_maintenance_routes(Router& router, Maintenance& maintenance, ArtifactSt
     };
     add(Method::kPost, "/tune/gc", "Remove for good what is deleted", start_gc);
     add(Method::kPost, "/tune/backups", "Write a backup into the data directory", start_backup);
-    add(Method::kGet, "/tune/job", "How far the last collection, backup or import is", wait_for_job);
+    add(Method::kGet, "/tune/job", "How far the last collection or backup is", wait_for_job);
     add_disk(Method::kGet, "/tune/backups", "The backups in the data directory", list_backups);
     add_disk(Method::kGet, "/tune/backups/{name}", "A backup as a file", get_backup);
     add_disk(Method::kDelete, "/tune/backups/{name}", "Delete a backup", delete_backup);
