@@ -212,7 +212,7 @@ def test_ask_explains_why_there_is_nothing(url, tmp_path):
     assert tune_json("ask", "none", "--server", url, cwd=tmp_path)["trials"][0]["params"]["n"] == 2
     empty = tune("ask", "none", "--json", "--server", url, cwd=tmp_path)
     assert empty.returncode == FAILED and json.loads(empty.stdout) == {"trials": [], "state": "running"}
-    assert "has no trial available now: 1 are running" in empty.stderr
+    assert "has no trial available now: 1 is running" in empty.stderr
     assert tune("best", "none", "--server", url, cwd=tmp_path).returncode == NO_TRIAL
 
 

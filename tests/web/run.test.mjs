@@ -43,7 +43,7 @@ test("a metric logged now changes the value and the chart without a reload", asy
     await server.log(run.id, [["new_metric", 7, 0]]);
     await page.locator('[data-metric="new_metric"]', { hasText: "7" }).waitFor();
     await server.log(run.id, [["new_metric", 8, 1]]);
-    await page.getByRole("img", { name: /Line chart of new_metric over step, 1 curves\. live ends at 8/ }).waitFor();
+    await page.getByRole("img", { name: /Line chart of new_metric over step, 1 curve\. live ends at 8/ }).waitFor();
     await server.mlflow("runs/log-parameter", { run_id: run.id, key: "late", value: "yes" });
     await page.getByRole("cell", { name: "late" }).waitFor();
     await server.mlflow("runs/update", { run_id: run.id, status: "FINISHED", end_time: Date.now() });

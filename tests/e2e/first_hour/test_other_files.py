@@ -96,6 +96,13 @@ def test_the_server_imports_only_what_lies_in_its_folder(tmp_path):
         assert job["kind"] == "import" and "error" in job
 
 
+def test_a_study_of_optuna_needs_the_folder_to_itself(tmp_path):
+    fill(f"sqlite:///{tmp_path}/study.db")
+    with server(tmp_path) as (_, url):
+        refused = tune("import", "study.db", cwd=tmp_path)
+        assert refused.returncode == USAGE and url in refused.stderr and "Stop it" in refused.stderr
+
+
 def test_a_source_that_is_none_makes_no_folder(tmp_path):
     assert tune("import", "nowhere.db", cwd=tmp_path).returncode == USAGE
     assert not any(tmp_path.iterdir())

@@ -176,8 +176,8 @@ void add_maintenance_routes(Router& router, Maintenance& maintenance, ArtifactSt
     add(Method::kPost, Access::kAdmin, "/tune/gc", "Remove for good what is deleted", start_gc);
     add(Method::kPost, Access::kAdmin, "/tune/backups", "Write a backup into the data directory",
         start_backup);
-    add(Method::kGet, Access::kRead, "/tune/job",
-        "How far the last collection, backup or import is", wait_for_job);
+    add(Method::kGet, Access::kRead, "/tune/job", "How far the last collection or backup is",
+        wait_for_job);
     add_disk(Method::kGet, Access::kRead, "/tune/backups", "The backups in the data directory",
              list_backups);
     add_disk(Method::kGet, Access::kAdmin, "/tune/backups/{name}", "A backup as a file",

@@ -1,7 +1,7 @@
 // The study over its trials: every value by trial number, marked by state, and the best so far.
 import { useMemo, useRef, useState } from "preact/hooks";
 import { fitScale } from "../data/study/axes.ts";
-import { number } from "../data/format.ts";
+import { count, number } from "../data/format.ts";
 import { fence } from "../data/study/pareto.ts";
 import { bestSoFar, bestTrial, lineage, shownValue, type Trial } from "../data/study/study.ts";
 import { drawFrame, drawMark, nearest, Plot, ring, TrialTip, type Frame, type Pen } from "./canvas.tsx";
@@ -105,7 +105,7 @@ export function History(props: Props) {
     const at = tip && frame.current && place(frame.current, tip);
     const end = best.at(-1);
     const hasLineages = shown.some((trial) => trial.origin);
-    const summary = `${trials.length} trials of ${props.metric}. ` + (end === undefined || Number.isNaN(end) ? "None is complete yet." : `Best so far ${number(end)}.`) + (hasLineages ? " Lines join each trial to those that continued it." : "");
+    const summary = `${count(trials.length, "trial")} of ${props.metric}. ` + (end === undefined || Number.isNaN(end) ? "None is complete." : `Best so far ${number(end)}.`) + (hasLineages ? " Lines join each trial to those that continued it." : "");
     return (
         <Plot
             height={props.height}

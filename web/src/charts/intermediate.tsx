@@ -1,5 +1,6 @@
 // Every trial's curve of reported values. A pruned trial ends in a diamond: one sees where and why it was stopped.
 import { useMemo, useRef, useState } from "preact/hooks";
+import { count } from "../data/format.ts";
 import { fitScale } from "../data/study/axes.ts";
 import type { Trial } from "../data/study/study.ts";
 import { drawFrame, drawMark, Plot, TrialTip, type Frame, type Pen } from "./canvas.tsx";
@@ -103,7 +104,7 @@ export function Intermediate(props: Props) {
     return (
         <Plot
             height={props.height}
-            summary={`Reported values of ${shown.length} trials over steps ${low} to ${high}; ${pruned} were pruned.`}
+            summary={`Reported values of ${count(shown.length, "trial")} over steps ${low} to ${high}; ${pruned} ${pruned === 1 ? "was" : "were"} pruned.`}
             draw={draw}
             deps={[shown, props.active, props.best, props.isLog, props.hovered]}
             onMove={onMove}

@@ -3,7 +3,7 @@
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import type { LineStyle } from "../data/curves/colors.ts";
-import { date, duration, number } from "../data/format.ts";
+import { count, date, duration, number } from "../data/format.ts";
 import { align, describe, smooth, xValues, type Series, type XAxis } from "../data/curves/series.ts";
 import { themeVersion, token } from "../data/page/theme.ts";
 import { kFont } from "./canvas.tsx";
@@ -159,7 +159,7 @@ function summary(props: LineChartProps): string {
         .filter((curve) => curve.series.last.length > 0)
         .slice(0, 8)
         .map((curve) => `${curve.label} ends at ${number(curve.series.last.at(-1)!)}`);
-    return `Line chart of ${props.name} over ${props.xAxis}, ${props.curves.length} curves. ${lasts.join(", ")}.`;
+    return `Line chart of ${props.name} over ${props.xAxis}, ${count(props.curves.length, "curve")}. ${lasts.join(", ")}.`;
 }
 
 export function LineChart(props: LineChartProps) {
@@ -201,7 +201,7 @@ export function LineChart(props: LineChartProps) {
                 <div class="tip" hidden ref={tip} />
             </div>
             <div class="chart-caption num">
-                <span>{shown < total ? `${shown.toLocaleString("en-US")} of ${total.toLocaleString("en-US")} points, band: min to max` : `${total.toLocaleString("en-US")} points`}</span>
+                <span>{shown < total ? `${shown.toLocaleString("en-US")} of ${total.toLocaleString("en-US")} points, band: min to max` : count(total, "point")}</span>
                 <span>{nan > 0 ? `${nan} NaN` : ""}</span>
             </div>
         </>

@@ -2,7 +2,7 @@
 // an axis to brush it, click it to clear. Lines are drawn once to a bitmap; a brush redraws only what it keeps.
 import { useMemo, useRef, useState } from "preact/hooks";
 import { position, ticks, valueAt, type Axis, type Brush } from "../data/study/axes.ts";
-import { number } from "../data/format.ts";
+import { count, number } from "../data/format.ts";
 import type { Trial } from "../data/study/study.ts";
 import { Plot, TrialTip, tickText, type Pen } from "./canvas.tsx";
 
@@ -223,7 +223,7 @@ export function Parallel(props: Props) {
     return (
         <Plot
             height={props.height}
-            summary={`Parallel coordinates of ${shown.length} trials over ${axes.map((axis) => axis.name).join(", ")}; ${props.active.size} within the brushes.`}
+            summary={`Parallel coordinates of ${count(shown.length, "trial")} over ${axes.map((axis) => axis.name).join(", ")}; ${props.active.size} within the brushes.`}
             draw={draw}
             deps={[shown, axes, props.active, brushes, props.hovered]}
             onMove={onMove}

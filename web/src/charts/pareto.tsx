@@ -1,7 +1,7 @@
 // Two objectives against each other: every trial that has both, and the staircase of those that no other one beats.
 import { useMemo, useRef, useState } from "preact/hooks";
 import { fitScale } from "../data/study/axes.ts";
-import { paramText } from "../data/format.ts";
+import { count, paramText } from "../data/format.ts";
 import { fence, frontOf, objectiveOf } from "../data/study/pareto.ts";
 import type { StudyMetric, Trial } from "../data/study/study.ts";
 import { drawFrame, drawMark, nearest, Plot, ring, TrialTip, type Frame, type Pen } from "./canvas.tsx";
@@ -111,7 +111,7 @@ export function Pareto(props: Props) {
     };
     const at = tip && frame.current && place(frame.current, tip);
     const ofFront = shown.filter((trial) => props.front.has(trial.number));
-    const summary = `${shown.length} trials by ${metrics[across]!.name} and ${metrics[up]!.name}; ${props.front.size} in total are on the Pareto front.`;
+    const summary = `${count(shown.length, "trial")} by ${metrics[across]!.name} and ${metrics[up]!.name}; ${props.front.size} in total ${props.front.size === 1 ? "is" : "are"} on the Pareto front.`;
     return (
         <Plot
             height={props.height}

@@ -55,6 +55,11 @@ function Rows({ title, entries, empty, isLate }: { title: string; entries: [stri
 /// Tags that the page shows elsewhere, or that are for programs.
 const kQuietTags = /^(mlflow\.(runName|user|log-model\.history|parentRunId|loggedArtifacts|autologging)|tune\.(state|study|trial|attempt))$/;
 
+/// A run that has ended logs none any more.
+function noMetrics(run: RunView): string {
+    return run.status === "RUNNING" || run.status === "SCHEDULED" ? "No metrics yet" : "No metrics";
+}
+
 function Side({ run, leading }: { run: RunView; leading: readonly string[] }) {
     const sorted = <V,>(map: Map<string, V>) => [...map].sort(([a], [b]) => a.localeCompare(b));
     return (
@@ -70,7 +75,7 @@ function Side({ run, leading }: { run: RunView; leading: readonly string[] }) {
                         </span>,
                     ];
                 })}
-                empty="No metrics yet."
+                empty={`${noMetrics(run)}.`}
             />
             <Rows title="Params" entries={sorted(run.params)} empty="This run logged no params." />
             <Rows title="Tags" entries={sorted(run.tags).filter(([key]) => !kQuietTags.test(key))} empty="No tags." isLate />
@@ -150,8 +155,8 @@ function Charts({ run, book, leading }: { run: RunView; book: SeriesBook; leadin
     const isSingle = (metric: string) => book.isSingle(run.id, metric, run.metrics.get(metric)!.step === 0);
     if (run.metrics.size === 0)
         return (
-            <section class="card" aria-label="No metrics yet">
-                <Empty title="No metrics yet" command={`mlflow.log_metric("loss", 0.31, step=4)\n# or print a line to stdout:\nprint('tune: {"loss": 0.31, "step": 4}')`}>
+            <section class="card" aria-label={noMetrics(run)}>
+                <Empty title={noMetrics(run)} command={`mlflow.log_metric("loss", 0.31, step=4)\n# or print a line to stdout:\nprint('tune: {"loss": 0.31, "step": 4}')`}>
                     The first point appears here the moment it is logged.
                 </Empty>
             </section>

@@ -2,6 +2,7 @@
 import { useEffect, useMemo } from "preact/hooks";
 import { useFirstCharts } from "../charts/first_charts.tsx";
 import { SeriesCard } from "../charts/series_card.tsx";
+import { count } from "../data/format.ts";
 import type { RunStore } from "../data/runs/run_store.ts";
 import type { XAxis } from "../data/curves/series.ts";
 import { kSmoothingMax } from "../data/curves/series.ts";
@@ -66,7 +67,7 @@ export function RunsCharts(props: Props) {
         <section class="frame" aria-label="Charts">
             <ChartBar {...props} />
             <p class="status-line" style={{ margin: "8px 0 6px" }}>
-                {props.isSelected ? `${runs.length} selected ${runs.length === 1 ? "run" : "runs"}` : `the first ${runs.length} runs of the table; select runs to compare them`}
+                {props.isSelected ? count(runs.length, "selected run") : `the first ${count(runs.length, "run")} of the table; select runs to compare them`}
             </p>
             {metrics.length === 0 && <Empty title={props.metrics.length === 0 ? "No metrics yet" : "No metric matches"} />}
             <div class="charts" tabIndex={0} role="group" aria-label="Metric charts">

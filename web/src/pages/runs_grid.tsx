@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import type { LineStyle } from "../data/curves/colors.ts";
 import type { ColumnSpec, RunTable } from "../data/runs/columns.ts";
-import { ago, date, duration, number } from "../data/format.ts";
+import { ago, count, date, duration, number } from "../data/format.ts";
 import type { Aggregate, Group } from "../data/runs/sorting.ts";
 import { runPath } from "../data/page/url.ts";
 import { nowMs } from "../parts/clock.ts";
@@ -61,7 +61,7 @@ function GroupCell({ column, group, how }: { column: ColumnSpec; group: Group; h
     const summary = group.summaries.get(column.id);
     if (!summary) return null;
     const show = column.kind === "duration" ? duration : number;
-    const title = `mean ${show(summary.mean)}, min ${show(summary.min)}, max ${show(summary.max)}, ${summary.count} runs`;
+    const title = `mean ${show(summary.mean)}, min ${show(summary.min)}, max ${show(summary.max)}, ${count(summary.count, "run")}`;
     return (
         <span title={title}>
             {show(summary[how])}

@@ -53,12 +53,13 @@ function elapsed(study: Study, trials: readonly Trial[]): number {
 const kFrontLinksMax = 6;
 
 function BestFigure({ study, best, front }: { study: Study; best: Trial | undefined; front: readonly Trial[] | undefined }) {
+    const isOver = study.state === "completed" || study.state === "stopped";
     if (!front)
         return (
             <div class="figure">
                 <span>best {study.metric.name}</span>
                 <strong class="best" data-best>{best ? number(best.value, 5) : "–"}</strong>
-                {best ? <a href={runPath(best.runId)}>trial {best.number}</a> : <span>{study.constraints ? "no trial meets the constraints yet" : "no trial is complete yet"}</span>}
+                {best ? <a href={runPath(best.runId)}>trial {best.number}</a> : <span>{(study.constraints ? "no trial meets the constraints" : "no trial is complete") + (isOver ? "" : " yet")}</span>}
             </div>
         );
     return (
