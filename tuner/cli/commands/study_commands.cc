@@ -55,9 +55,11 @@ std::string ls_text(const Json& studies, const std::string& where) {
 std::string head_text(const Json& study) {
     const std::string state = text_of(study, "state");
     const std::string note = text_of(study, "note");
+    const std::string waits_for = text_of(study, "waits_for");
     return printable(text_of(study, "name")) + " is " + styled(state, tone_of_state(state)) +
            (note.empty() ? "" : " (" + printable(note) + ")") + ": " + progress_text(study) +
-           " trials have ended, " + count_cell(study, "running") + " are running\n";
+           " trials have ended, " + count_cell(study, "running") + " are running\n" +
+           (waits_for.empty() ? "" : "It waits: " + printable(waits_for) + "\n");
 }
 
 Result<Json> all_trials(Backend& backend, const std::string& name) {

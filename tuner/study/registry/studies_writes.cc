@@ -65,7 +65,7 @@ void Studies::Impl::LockedBatch::submit() {
 
 void Studies::Impl::write_trial(LockedBatch& locked, Study& study, Trial& trial,
                                 const FinishRequest* finish, Written written) {
-    credentials_.follow(study, trial);
+    follow(study, trial);
     const bool creates = !trial.sync.run_requested && !trial.sync.detached;
     std::vector<tracker::Command> commands;
     if (creates)
@@ -109,6 +109,11 @@ void Studies::Impl::trial_written(LockedBatch& locked, Study& study, Trial& tria
         write_study(locked, study, {});
     }
     if (written) written(locked, std::move(result));
+}
+
+void Studies::Impl::follow(Study& study, Trial& trial) {
+    credentials_.follow(study, trial);
+    agents_.follow(study, trial);
 }
 
 void Studies::Impl::write_again_later() {
