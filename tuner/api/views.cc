@@ -110,6 +110,8 @@ Json study_json(const Study& study) {
                  {"trials", study.trials().size()},
                  {"version", study.version()},
                  {"best", best_json(study, study.best())}};
+    const bool is_waiting = study.state() == StudyState::kRunning && study.running().empty();
+    if (is_waiting && !study.obstacle().empty()) json["waits_for"] = study.obstacle();
     if (config.budget.cost) json["cost"] = study.paid();
     if (whole.contains("warm_start")) json["warm_start"] = std::move(whole["warm_start"]);
     if (std::string outlook = sampler_outlook(config); !outlook.empty())

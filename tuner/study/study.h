@@ -93,6 +93,9 @@ public:
     [[nodiscard]] StudyState state() const { return state_; }
     /// Why it is in this state, when that needs saying; one sentence or empty.
     [[nodiscard]] const std::string& note() const { return note_; }
+    /// What keeps agents from running its trials, as a sentence; empty: nothing. Not kept on disk.
+    [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
+    void set_obstacle(std::string obstacle) { obstacle_ = std::move(obstacle); }
     /// What completed it; kNone while it is not completed.
     [[nodiscard]] StudyEnd end() const { return end_; }
     [[nodiscard]] std::int64_t started_ms() const { return started_ms_; }
@@ -306,6 +309,7 @@ private:
     StudyConfig config_;
     StudyState state_ = StudyState::kRunning;
     std::string note_;
+    std::string obstacle_;
     StudyEnd end_ = StudyEnd::kNone;
     std::vector<StudyEpoch> earlier_;
     std::int64_t started_ms_ = 0;

@@ -1,5 +1,6 @@
 // Study: states, and going on with another configuration.
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tuner/study/journal/carry_over.h"
@@ -21,6 +22,8 @@ void Study::restore_state(StudyState state, std::string note, std::int64_t start
 void Study::restore_end(StudyEnd end, std::vector<StudyEpoch> earlier) {
     end_ = end;
     earlier_ = std::move(earlier);
+    // Positions of suggestions that came to nothing lie there too, and are not given again.
+    if (!earlier_.empty()) log_position_ = std::max(log_position_, earlier_.back().until);
 }
 
 /// What was derived from the configuration is made anew when it is next needed.

@@ -231,11 +231,15 @@ public:
     // --- agents ---
 
     Result<RegisterReply> register_agent(const std::string& id, std::vector<AttemptId> running = {},
-                                         int slots = 4) {
+                                         int slots = 64) {
         Answer<RegisterReply> answer;
-        studies_->register_agent(
-            {.agent_id = id, .host = "host-" + id, .slots = slots, .running = std::move(running)},
-            answer.done());
+        studies_->register_agent({.agent_id = id,
+                                  .host = "host-" + id,
+                                  .slots = slots,
+                                  .cpus = 64,
+                                  .gpus = {"gpu-0", "gpu-1", "gpu-2", "gpu-3"},
+                                  .running = std::move(running)},
+                                 answer.done());
         return answer.get();
     }
     Result<LeaseReply> lease(const std::string& id, int slots = 1, std::string request_id = "") {

@@ -56,11 +56,13 @@ std::string ls_text(const Json& studies, const std::string& where) {
 std::string head_text(const Json& study) {
     const std::string state = text_of(study, "state");
     const std::string note = text_of(study, "note");
+    const std::string waits_for = text_of(study, "waits_for");
     const auto running = study["counts"].value("running", std::int64_t{0});
     return printable(text_of(study, "name")) + " is " + styled(state, tone_of_state(state)) +
            (note.empty() ? "" : " (" + printable(note) + ")") + ": " + trials_text(study) +
            (ended_count(study) == 1 ? " has ended, " : " have ended, ") +
-           count_cell(study, "running") + (running == 1 ? " is running\n" : " are running\n");
+           count_cell(study, "running") + (running == 1 ? " is running\n" : " are running\n") +
+           (waits_for.empty() ? "" : "It waits: " + printable(waits_for) + "\n");
 }
 
 Result<Json> all_trials(Backend& backend, const std::string& name) {

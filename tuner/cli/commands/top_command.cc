@@ -132,6 +132,12 @@ void add_row(Table& table, const Json& study, const Json& trial, std::int64_t no
                clipped(params_text(trial.value("params", Json::object())), 60)});
 }
 
+/// No agent can run its trials: said where one looks for them.
+std::string waits_text(const Json& study) {
+    const std::string why = text_of(study, "waits_for");
+    return why.empty() ? "" : ", waits: " + printable(why);
+}
+
 /// How many lines of studies and of trials there is room for below the title.
 struct Room {
     std::size_t studies = SIZE_MAX;
@@ -176,7 +182,8 @@ std::string top_text(const Json& view, const std::string& where, std::int64_t no
         const std::string state = text_of(study, "state");
         if (++studies <= room.studies)
             text += "  " + printable(text_of(study, "name")) + " " +
-                    styled(state, tone_of_state(state)) + " " + progress_text(study) + "\n";
+                    styled(state, tone_of_state(state)) + " " + progress_text(study) +
+                    waits_text(study) + "\n";
         for (const Json& trial : study["running"])
             if (++trials <= room.trials) add_row(table, study, trial, now_ms);
     }

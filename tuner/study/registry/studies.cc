@@ -109,6 +109,7 @@ Result<void> Studies::Impl::load() {
         log_error(no_such_study(aside->first).message);
     }
     credentials_.forget_silence();
+    note_obstacles();
     seen_position_ = store_.last_position();
     return {};
 }
@@ -146,7 +147,7 @@ Result<void> Studies::Impl::load_trials(Study& study) {
         Trial& trial = *study.find(number);
         admit(study, trial);
         index_run(study, trial);
-        credentials_.follow(study, trial);
+        follow(study, trial);
         if (!is_ended(trial.state)) TUNE_TRY_VOID(load_progress(study, trial));
     }
     const bool is_needed = study.state() == StudyState::kRunning || !study.running().empty();
@@ -158,7 +159,7 @@ Result<void> Studies::Impl::load_trials(Study& study) {
 /// A live lease begins anew: its agent could not renew it while no server was there.
 Result<void> Studies::Impl::load_progress(Study& study, Trial& trial) {
     Holder& holder = trial.progress->holder;
-    if (holder.ttl_ms > 0) holder.expires_ms = monotonic_ms() + holder.ttl_ms;
+    if (holder.ttl_ms > 0) begin_lease(trial);
     if (trial.attempt == 0) return {};
     for (const std::string& name : measured_metrics(study.config())) {
         TUNE_TRY(history, store_.metric_history(trial.run_id, name));
@@ -332,6 +333,7 @@ void Studies::Impl::add_study(LockedBatch& locked, std::unique_ptr<Study> made,
         log_info("study '" + study.name() + "': sampler " +
                  std::string(study.config().sampler.name()) + ": " + outlook);
     studies_.emplace(study.name(), std::move(made));
+    note_obstacle(study);
     for (Trial* trial : first) admit(study, *trial);
     locked.write(create_study_commands(study),
                  [this, &study, done = std::move(done)](LockedBatch& later, Result<void> result) {
@@ -414,6 +416,7 @@ void Studies::Impl::resume(LockedBatch& locked, Study& study, Wanted wanted) {
         return locked.after(
             [done = std::move(wanted.done), error = taken.error()] { done(error); });
     study.set_state(StudyState::kRunning);
+    note_obstacle(study);
     prepare(locked, study);
     study.complete_if_done(now_ms());
     write_study(locked, study,

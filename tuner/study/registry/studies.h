@@ -165,7 +165,7 @@ public:
     void create(StudyConfig config, CreateOptions options, Done<Created> done);
 
     /// Asks a new sampler for every suggestion of the study again (tuner/study/journal/replay.h),
-    /// on a reader thread. Errors: kResourceDoesNotExist; kRequestLimitExceeded.
+    /// one study at a time. Errors: kResourceDoesNotExist; kRequestLimitExceeded when several wait.
     void replay(const std::string& study, Done<ReplayReport> done) const;
 
     enum class Change { kPause, kResume, kStop };

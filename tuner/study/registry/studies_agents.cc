@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/limits.h"
+#include "base/text/number_text.h"
 #include "tuner/study/registry/studies_impl.h"
 #include "tuner/study/trial/checkpoints.h"
 
@@ -43,7 +44,7 @@ std::int64_t poll_wait_ms(std::int64_t asked_ms) {
     return std::clamp<std::int64_t>(asked_ms, 0, kLongPollMax_ms);
 }
 
-Studies::Impl::TrialRef Studies::Impl::find_run(std::string_view run_id) const {
+TrialRef Studies::Impl::find_run(std::string_view run_id) const {
     const auto found = by_run_.find(run_id);
     return found == by_run_.end() ? TrialRef{} : found->second;
 }
@@ -62,48 +63,64 @@ void Studies::Impl::register_agent(RegisterRequest request, Done<RegisterReply> 
         return locked.after([done] {
             done(Error{Code::kInvalidParameterValue, "field 'agent_id' must be 1..250 bytes"});
         });
+    if (agents_.find(request.agent_id) == nullptr && agents_.is_full())
+        return locked.after([done] {
+            done(Error{Code::kRequestLimitExceeded,
+                       "the server knows " + std::to_string(kAgentsMax) +
+                           " agents already, its limit; agents that are silent are forgotten "
+                           "after " +
+                           duration_text(kAgentForgotten_ms)});
+        });
     RegisterReply reply{.agent_id = request.agent_id,
                         .heartbeat_ms = options_.heartbeat_ms,
                         .lease_ttl_ms = options_.lease_ttl_ms,
                         .lost = {}};
-    std::set<std::string> named;
     for (const AttemptId& attempt : request.running) {
-        named.insert(token_of(attempt));
         const TrialRef ref = find_run(attempt.run_id);
         if (is_current(ref, request.agent_id, attempt.attempt))
-            ref.trial->progress->holder.expires_ms =
-                monotonic_ms() + ref.trial->progress->holder.ttl_ms;
+            renew_lease(*ref.trial);
         else
             reply.lost.push_back(attempt);
     }
-    for (const auto& [name, study] : studies_) {
-        const std::set<std::uint64_t> running = study->running();
-        for (const std::uint64_t number : running) {
-            Trial& trial = *study->find(number);
-            const TrialProgress& progress = *trial.progress;
-            if (progress.holder.agent_id != request.agent_id || progress.is_ending) continue;
-            if (named.contains(token_of({trial.run_id, trial.attempt}))) continue;
-            study->lose_attempt(trial, "its agent on " + request.host + " let go of it", now_ms());
-            write_trial(locked, *study, trial, nullptr, {});
-        }
-        after_change(locked, *study);
-    }
-    if (request.slots <= 0) drop_lease_polls(locked, request.agent_id);
-    Agent& agent = agents_[request.agent_id];
+    let_go(locked, request);
+    if (request.slots <= 0) drop_lease_poll(locked, request.agent_id);
+    const std::string id = request.agent_id;
+    if (agents_.add(std::move(request), monotonic_ms())) note_obstacles();
+    Agent& agent = *agents_.find(id);
     agent.reported_lost.clear();
     for (const AttemptId& attempt : reply.lost) agent.reported_lost.insert(token_of(attempt));
-    agent.facts = std::move(request);
     locked.after([done, reply = std::move(reply)] { done(reply); });
+}
+
+/// Attempts that the agent holds and does not name are lost.
+void Studies::Impl::let_go(LockedBatch& locked, const RegisterRequest& request) {
+    std::set<std::string> named;
+    for (const AttemptId& attempt : request.running) named.insert(token_of(attempt));
+    std::vector<TrialRef> held;
+    if (const auto* const known = agents_.held_by(request.agent_id))
+        for (const auto& [run_id, ref] : *known) held.push_back(ref);
+    std::set<Study*> changed;
+    for (const TrialRef& ref : held) {
+        Trial& trial = *ref.trial;
+        if (trial.progress->is_ending || named.contains(token_of({trial.run_id, trial.attempt})))
+            continue;
+        ref.study->lose_attempt(trial, "its agent on " + request.host + " let go of it", now_ms());
+        write_trial(locked, *ref.study, trial, nullptr, {});
+        changed.insert(ref.study);
+    }
+    for (Study* study : changed) after_change(locked, *study);
 }
 
 // --- heartbeat -----------------------------------------------------------------------------------
 
 void Studies::Impl::heartbeat(const std::string& agent_id, HeartbeatRequest request,
                               Done<HeartbeatReply> done) {
+    renewals_.add(agent_id, request.running);
     LockedBatch locked(*this);
-    const auto found = agents_.find(agent_id);
-    if (found == agents_.end())
-        return locked.after([done, agent_id] { done(unknown_agent(agent_id)); });
+    count_renewals();
+    Agent* const agent = agents_.find(agent_id);
+    if (agent == nullptr) return locked.after([done, agent_id] { done(unknown_agent(agent_id)); });
+    agents_.heard(*agent, monotonic_ms());
     HeartbeatPoll poll{.agent_id = agent_id,
                        .lost = {},
                        .deadline_ms = monotonic_ms() + poll_wait_ms(request.wait_ms),
@@ -111,62 +128,60 @@ void Studies::Impl::heartbeat(const std::string& agent_id, HeartbeatRequest requ
     std::set<std::string> lost_tokens;
     for (const AttemptId& attempt : request.running) {
         const TrialRef ref = find_run(attempt.run_id);
-        if (is_current(ref, agent_id, attempt.attempt)) {
-            Holder& holder = ref.trial->progress->holder;
-            holder.expires_ms = monotonic_ms() + holder.ttl_ms;
-        } else {
-            poll.lost.push_back(attempt);
-            lost_tokens.insert(token_of(attempt));
-        }
+        if (is_current(ref, agent_id, attempt.attempt)) continue;
+        poll.lost.push_back(attempt);
+        lost_tokens.insert(token_of(attempt));
     }
     // What was reported to the agent already, it is busy ending; repeating it at once would spin.
-    std::set<std::string>& reported = found->second.reported_lost;
+    std::set<std::string>& reported = agent->reported_lost;
     const bool has_new_lost =
         !std::includes(reported.begin(), reported.end(), lost_tokens.begin(), lost_tokens.end());
     reported = std::move(lost_tokens);
     const bool is_due = request.wait_ms <= 0 || has_new_lost || has_news(agent_id);
-    heartbeat_polls_.remove_if([&locked, &agent_id](HeartbeatPoll& older) {
-        if (older.agent_id != agent_id) return false;
-        locked.after([answer = std::move(older.done)] { answer(HeartbeatReply{}); });
-        return true;
-    });
+    if (const auto older = heartbeat_polls_.extract(agent_id))
+        locked.after([answer = std::move(older.mapped().done)] { answer(HeartbeatReply{}); });
     if (is_due)
         return locked.after([answer = poll.done, reply = heartbeat_reply(poll)] { answer(reply); });
     wake_ticker(poll.deadline_ms);
-    heartbeat_polls_.push_back(std::move(poll));
+    heartbeat_poll_ends_.set(agent_id, poll.deadline_ms);
+    heartbeat_polls_.emplace(agent_id, std::move(poll));
 }
 
-bool Studies::Impl::has_news(const std::string& agent_id) const {
-    for (const auto& [name, study] : studies_)
-        for (const std::uint64_t number : study->running()) {
-            const TrialProgress& progress = *study->find(number)->progress;
-            if (progress.holder.agent_id == agent_id && progress.directive &&
-                !progress.directive_sent)
-                return true;
-        }
-    return false;
+void Studies::Impl::count_renewals() {
+    for (const Renewal& renewal : renewals_.take()) {
+        const TrialRef ref = find_run(renewal.attempt.run_id);
+        if (is_current(ref, renewal.agent_id, renewal.attempt.attempt)) renew_lease(*ref.trial);
+    }
+}
+
+bool Studies::Impl::has_news(const std::string& agent_id) {
+    const auto* const held = agents_.held_by(agent_id);
+    return held != nullptr && std::any_of(held->begin(), held->end(), [](const auto& entry) {
+               const TrialProgress& progress = *entry.second.trial->progress;
+               return progress.directive && !progress.directive_sent;
+           });
 }
 
 HeartbeatReply Studies::Impl::heartbeat_reply(const HeartbeatPoll& poll) {
     HeartbeatReply reply{.directives = {}, .lost = poll.lost, .draining = draining_};
-    for (const auto& [name, study] : studies_)
-        for (const std::uint64_t number : study->running()) {
-            TrialProgress& progress = *study->find(number)->progress;
-            if (progress.holder.agent_id != poll.agent_id || !progress.directive) continue;
-            progress.directive_sent = true;
-            reply.directives.push_back(*progress.directive);
-        }
+    const auto* const held = agents_.held_by(poll.agent_id);
+    if (held == nullptr) return reply;
+    for (const auto& [run_id, ref] : *held) {
+        TrialProgress& progress = *ref.trial->progress;
+        if (!progress.directive) continue;
+        progress.directive_sent = true;
+        reply.directives.push_back(*progress.directive);
+    }
     return reply;
 }
 
 void Studies::Impl::wake_heartbeat(LockedBatch& locked, const std::string& agent_id) {
-    for (auto poll = heartbeat_polls_.begin(); poll != heartbeat_polls_.end(); ++poll) {
-        if (poll->agent_id != agent_id) continue;
-        locked.after(
-            [done = std::move(poll->done), reply = heartbeat_reply(*poll)] { done(reply); });
-        heartbeat_polls_.erase(poll);
-        return;
-    }
+    const auto poll = heartbeat_polls_.extract(agent_id);
+    if (!poll) return;
+    heartbeat_poll_ends_.erase(agent_id);
+    locked.after([done = std::move(poll.mapped().done), reply = heartbeat_reply(poll.mapped())] {
+        done(reply);
+    });
 }
 
 /// Asks whoever holds the attempt to end it. A client without a connection learns of it
@@ -215,8 +230,7 @@ void Studies::Impl::report_metrics(const std::string& agent_id, ReportRequest re
             refuse(stale_attempt({report.run_id, report.attempt}));
             continue;
         }
-        Holder& holder = ref.trial->progress->holder;
-        holder.expires_ms = monotonic_ms() + holder.ttl_ms;
+        renew_lease(*ref.trial);
         ++join->left;
         locked.write(report_commands(report, now_ms()),
                      [refuse, arrive](LockedBatch& later, const Result<void>& result) {

@@ -7,12 +7,12 @@
 // Threads. All state is guarded by `mutex_`, which is held for bookkeeping only, never while
 // anybody waits or computes a suggestion. It is taken by:
 //   - callers (network, command line): the calls of Studies;
-//   - `pool_`: before and after a suggestion, one at a time a study;
+//   - `pool_`: before and after a suggestion, one at a time a study; `replays_`;
 //   - `completions_`: what follows from a write; the store's writer thread only posts it there;
 //   - the store's observer thread: metrics that were logged;
 //   - the ticker.
-// Lock order: mutex_, then those of AttemptCredentials, WorkPool and the store's queue, each of
-// which is held for a look-up and calls nothing.
+// Lock order: mutex_, then those of AttemptCredentials, Renewals, WorkPool and the store's queue,
+// each of which is held for a look-up and calls nothing.
 
 #include <condition_variable>
 #include <deque>
@@ -31,8 +31,11 @@
 #include <vector>
 
 #include "tuner/study/journal/journal.h"
+#include "tuner/study/registry/agents.h"
 #include "tuner/study/registry/attempt_credentials.h"
+#include "tuner/study/registry/renewals.h"
 #include "tuner/study/registry/studies.h"
+#include "tuner/study/registry/timers.h"
 #include "tuner/study/registry/work_pool.h"
 
 namespace tune::tuner {
@@ -94,7 +97,7 @@ public:
     void on_commit(const tracker::Commit& commit) override;
 
     void create(StudyConfig config, CreateOptions options, Done<Created> done);
-    void replay(const std::string& name, Done<ReplayReport> done) const;
+    void replay(const std::string& name, Done<ReplayReport> done);
     void change(const std::string& name, Change change, Done<void> done);
     void wait(const std::string& name, std::int64_t version, std::int64_t wait_ms, Done<void> done);
     void ask(AskRequest request, Done<std::vector<AskedTrial>> done);
@@ -116,14 +119,6 @@ public:
     [[nodiscard]] const AttemptCredentials& credentials() const { return credentials_; }
 
 private:
-    struct TrialRef {
-        Study* study = nullptr;
-        Trial* trial = nullptr;
-    };
-    struct Agent {
-        RegisterRequest facts;
-        std::set<std::string> reported_lost;  ///< tokens it was sent to kill and still names
-    };
     struct LeasePoll {
         std::string agent_id;
         LeaseRequest request;
@@ -241,7 +236,9 @@ private:
 
     // studies_leases.cc
     [[nodiscard]] Lease make_lease(const Study& study, const Trial& trial) const;
-    Study* next_study(std::int64_t now_ms) const;
+    /// `agent`: what must fit there; nullptr: any.
+    Study* next_study(const Agent* agent);
+    [[nodiscard]] bool may_lease(Study& study);
     void grant(LockedBatch& locked, LeasePoll poll);
     void continue_grant(LockedBatch& locked, const std::shared_ptr<Granting>& granting);
     void end_grant(LockedBatch& locked, Granting& granting);
@@ -250,12 +247,22 @@ private:
     [[nodiscard]] static std::string issue_token(const Study& study, Trial& trial,
                                                  const LeaseRequest& request);
     void wake_leases(LockedBatch& locked);
-    void drop_lease_polls(LockedBatch& locked, const std::string& agent_id);
+    void park(LeasePoll poll);
+    [[nodiscard]] LeasePoll unpark(std::list<LeasePoll>::iterator poll);
+    void drop_lease_poll(LockedBatch& locked, const std::string& agent_id);
+    /// From now on the trial's lease ends when it is not renewed.
+    void begin_lease(const Trial& trial);
+    /// Says of each study what keeps agents from running it.
+    void note_obstacles();
+    void note_obstacle(Study& study);
+    void let_go(LockedBatch& locked, const RegisterRequest& request);
 
     // studies_agents.cc
     void direct(LockedBatch& locked, Study& study, Trial& trial, Action action, std::string reason);
     HeartbeatReply heartbeat_reply(const HeartbeatPoll& poll);
-    [[nodiscard]] bool has_news(const std::string& agent_id) const;
+    [[nodiscard]] bool has_news(const std::string& agent_id);
+    /// Renewals that have arrived and are not counted yet.
+    void count_renewals();
     void wake_heartbeat(LockedBatch& locked, const std::string& agent_id);
     [[nodiscard]] static std::vector<tracker::Command> report_commands(const AttemptReport& report,
                                                                        std::int64_t now);
@@ -265,7 +272,7 @@ private:
                        Done<FinishReply> done);
 
     // studies_ticker.cc
-    void expire_leases(LockedBatch& locked, Study& study);
+    void expire_leases(LockedBatch& locked);
     void end_if_over(LockedBatch& locked, Study& study);
     void cancel_queued(LockedBatch& locked, Study& study, const std::string& reason);
     void stop_trials(LockedBatch& locked, Study& study, const std::string& reason);
@@ -297,6 +304,8 @@ private:
     void write_best(LockedBatch& locked, Study& study);
     void write_again_later();
     void note_write(LockedBatch& locked, const Result<void>& result);
+    /// What is known beside the trial follows its change: its credential, who holds it.
+    void follow(Study& study, Trial& trial);
     void finish_trial(LockedBatch& locked, Study& study, Trial& trial, TrialEnd end);
 
     [[nodiscard]] std::int64_t now_ms() const { return clock_.now_ms(); }
@@ -315,12 +324,18 @@ private:
     std::vector<std::unique_ptr<Study>> refused_;  // never reached the disk; writes still name them
     std::unordered_map<std::string_view, TrialRef> by_run_;  // keys lie in the trials
     AttemptCredentials credentials_;
-    std::map<std::string, Agent> agents_;
-    std::list<LeasePoll> lease_polls_;
+    Agents agents_;
+    std::list<LeasePoll> lease_polls_;  // for which there is nothing, the longest waiting first
+    std::unordered_map<std::string, std::list<LeasePoll>::iterator> lease_poll_of_;  // by agent
+    std::unordered_map<std::string, HeartbeatPoll> heartbeat_polls_;                 // by agent
+    Timers lease_poll_ends_;
+    Timers heartbeat_poll_ends_;
+    /// Running trials by run id, when their lease ends at the earliest: it may have been renewed.
+    Timers lease_ends_;
+    Renewals renewals_;
     std::unordered_map<Study*, Line> lines_;
     std::map<std::pair<const Study*, std::string>, std::shared_ptr<Asking>> asking_;  // by request
     std::map<std::string, std::shared_ptr<Granting>> granting_;                       // by agent
-    std::list<HeartbeatPoll> heartbeat_polls_;
     std::list<StudyPoll> study_polls_;
     std::multimap<std::int64_t, std::function<void()>> after_position_;
     std::int64_t seen_position_ = 0;
@@ -330,7 +345,8 @@ private:
     /// will. What failed is tried again, so this is never stale for long.
     std::optional<Error> write_error_;
     std::int64_t retry_at_ms_ =
-        0;  // monotonic; when unsynced trials are written again; 0: none are
+        0;                     // monotonic; when unsynced trials are written again; 0: none are
+    int replays_waiting_ = 0;  // or running
     bool draining_ = false;
     bool stopping_ = false;
 
@@ -340,6 +356,7 @@ private:
     // Last: their threads use all of the above.
     WorkPool completions_{{.name = "study-writes", .threads = 1}};
     WorkPool pool_{{.name = "suggestions", .threads = kSuggestionThreads, .stand_back = 5}};
+    WorkPool replays_{{.name = "replays", .threads = 1, .stand_back = 5}};
 };
 
 }  // namespace tune::tuner

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "tuner/config/command_template.h"
 #include "tuner/study/registry/studies_impl.h"
@@ -81,8 +82,9 @@ std::string Studies::Impl::issue_token(const Study& study, Trial& trial,
 void Studies::Impl::lease(const std::string& agent_id, LeaseRequest request,
                           Done<LeaseReply> done) {
     LockedBatch locked(*this);
-    if (!agents_.contains(agent_id))
-        return locked.after([done, agent_id] { done(unknown_agent(agent_id)); });
+    Agent* const agent = agents_.find(agent_id);
+    if (agent == nullptr) return locked.after([done, agent_id] { done(unknown_agent(agent_id)); });
+    agents_.heard(*agent, monotonic_ms());
     LeasePoll poll{.agent_id = agent_id,
                    .request = std::move(request),
                    .deadline_ms = 0,
@@ -98,34 +100,54 @@ void Studies::Impl::lease(const std::string& agent_id, LeaseRequest request,
         std::swap(granting.poll, poll);
         return locked.after([answer = std::move(poll.done)] { answer(LeaseReply{}); });
     }
-    drop_lease_polls(locked, agent_id);
+    drop_lease_poll(locked, agent_id);
     if (!repeat_grant(locked, poll)) grant(locked, std::move(poll));
 }
 
-/// The study that may start a trial and has the fewest running, so that studies share the agents.
-Study* Studies::Impl::next_study(std::int64_t now) const {
+bool Studies::Impl::may_lease(Study& study) {
+    if (!options_.only_study.empty() && study.name() != options_.only_study) return false;
+    return !study.config().command.empty() && study.may_start(now_ms());
+}
+
+/// Of the studies that may start a trial there, the one that has the fewest running, so that
+/// studies share the agents.
+Study* Studies::Impl::next_study(const Agent* agent) {
     Study* next = nullptr;
     for (const auto& [name, study] : studies_) {
-        if (!options_.only_study.empty() && name != options_.only_study) continue;
-        if (study->config().command.empty() || !study->may_start(now)) continue;
+        if (!may_lease(*study)) continue;
+        const TrialNeeds needs = needs_of(*study);
+        if (agent != nullptr ? !agents_.fits(*agent, needs) : !agents_.can_serve(needs)) continue;
         if (next == nullptr || study->running().size() < next->running().size()) next = study.get();
     }
     return next;
+}
+
+void Studies::Impl::note_obstacle(Study& study) {
+    const bool is_for_agents = !study.config().command.empty();
+    const bool is_served = options_.only_study.empty() || study.name() == options_.only_study;
+    std::string obstacle = is_for_agents && is_served ? agents_.obstacle(needs_of(study)) : "";
+    if (obstacle == study.obstacle()) return;
+    study.set_obstacle(std::move(obstacle));
+}
+
+void Studies::Impl::note_obstacles() {
+    for (const auto& [name, study] : studies_) note_obstacle(*study);
 }
 
 /// The answer to this request was lost on the way: the attempts it started are given again.
 bool Studies::Impl::repeat_grant(LockedBatch& locked, LeasePoll& poll) {
     if (poll.request.request_id.empty()) return false;
     std::vector<TrialRef> started;
-    for (const auto& [name, study] : studies_)
-        for (const std::uint64_t number : study->running()) {
-            Trial& trial = *study->find(number);
-            const Holder& holder = trial.progress->holder;
-            if (holder.agent_id == poll.agent_id && holder.request_id == poll.request.request_id &&
-                trial.sync.run_confirmed)
-                started.push_back({study.get(), &trial});
-        }
+    if (const auto* const held = agents_.held_by(poll.agent_id))
+        for (const auto& [run_id, ref] : *held)
+            if (ref.trial->progress->holder.request_id == poll.request.request_id &&
+                ref.trial->sync.run_confirmed)
+                started.push_back(ref);
     if (started.empty()) return false;
+    std::sort(started.begin(), started.end(), [](const TrialRef& a, const TrialRef& b) {
+        return std::tuple(a.study->name(), a.trial->number) <
+               std::tuple(b.study->name(), b.trial->number);
+    });
     give_leases(locked, poll, started);
     return true;
 }
@@ -144,7 +166,10 @@ void Studies::Impl::continue_grant(LockedBatch& locked, const std::shared_ptr<Gr
     const std::string& agent_id = granting->poll.agent_id;
     const auto places = static_cast<std::size_t>(std::max(granting->poll.request.free_slots, 0));
     while (!draining_ && !write_error_ && granting->started.size() < places) {
-        Study* study = next_study(now_ms());
+        const Agent* const agent = agents_.find(agent_id);
+        // What it registered and what it holds count, whatever it asks for.
+        if (agent == nullptr || agents_.free_slots(*agent) <= 0) break;
+        Study* study = next_study(agent);
         if (study == nullptr) break;
         reuse_known(locked, *study);
         if (!study->may_start(now_ms())) continue;
@@ -160,9 +185,10 @@ void Studies::Impl::continue_grant(LockedBatch& locked, const std::shared_ptr<Gr
                                                 .request_id = granting->poll.request.request_id,
                                                 .ttl_ms = options_.lease_ttl_ms,
                                                 .expires_ms = kNotHandedOut_ms},
-                                     .worker = agents_[agent_id].facts.host,
+                                     .worker = agent->facts.host,
                                      .ask_request = {},
                                      .now_ms = now_ms()});
+        agents_.follow(*study, trial);
         granting->started.push_back({{study, &trial}, trial.attempt});
     }
     end_grant(locked, *granting);
@@ -180,8 +206,7 @@ void Studies::Impl::end_grant(LockedBatch& locked, Granting& granting) {
         return locked.after([done = std::move(poll.done), error = *write_error_] { done(error); });
     if (draining_ || monotonic_ms() >= poll.deadline_ms)
         return locked.after([answer = std::move(poll.done)] { answer(LeaseReply{}); });
-    wake_ticker(poll.deadline_ms);
-    lease_polls_.push_back(std::move(poll));
+    park(std::move(poll));
 }
 
 /// Answers once all is on disk, also the hashes of the credentials. One whose answer was lost gets
@@ -201,7 +226,7 @@ void Studies::Impl::give_leases(LockedBatch& locked, LeasePoll& poll,
     for (const TrialRef& ref : started) {
         Lease lease = make_lease(*ref.study, *ref.trial);
         lease.token = issue_token(*ref.study, *ref.trial, poll.request);
-        renew_lease(*ref.trial);
+        begin_lease(*ref.trial);
         wake_ticker_for(*ref.study, *ref.trial);
         write_trial(locked, *ref.study, *ref.trial, nullptr,
                     [this, join, ref, lease = std::move(lease)](LockedBatch& later,
@@ -214,7 +239,7 @@ void Studies::Impl::give_leases(LockedBatch& locked, LeasePoll& poll,
                                                        ref.trial->attempt == lease.attempt;
                             if (is_still_held) {
                                 ref.study->requeue(*ref.trial, "could not be written", now_ms());
-                                credentials_.follow(*ref.study, *ref.trial);
+                                follow(*ref.study, *ref.trial);
                             }
                         }
                         if (--join->left > 0) return;
@@ -226,22 +251,44 @@ void Studies::Impl::give_leases(LockedBatch& locked, LeasePoll& poll,
     }
 }
 
-void Studies::Impl::drop_lease_polls(LockedBatch& locked, const std::string& agent_id) {
-    lease_polls_.remove_if([&locked, &agent_id](LeasePoll& poll) {
-        if (poll.agent_id != agent_id) return false;
-        locked.after([done = std::move(poll.done)] { done(LeaseReply{}); });
-        return true;
-    });
+void Studies::Impl::park(LeasePoll poll) {
+    wake_ticker(poll.deadline_ms);
+    lease_poll_ends_.set(poll.agent_id, poll.deadline_ms);
+    const std::string agent_id = poll.agent_id;
+    lease_poll_of_[agent_id] = lease_polls_.insert(lease_polls_.end(), std::move(poll));
 }
 
+Studies::Impl::LeasePoll Studies::Impl::unpark(std::list<LeasePoll>::iterator poll) {
+    LeasePoll taken = std::move(*poll);
+    lease_polls_.erase(poll);
+    lease_poll_of_.erase(taken.agent_id);
+    lease_poll_ends_.erase(taken.agent_id);
+    return taken;
+}
+
+void Studies::Impl::drop_lease_poll(LockedBatch& locked, const std::string& agent_id) {
+    const auto found = lease_poll_of_.find(agent_id);
+    if (found == lease_poll_of_.end()) return;
+    locked.after([done = unpark(found->second).done] { done(LeaseReply{}); });
+}
+
+/// Whoever finds nothing waits again, behind those that are looked at now. Looks at an agent for
+/// which nothing fits only while some study could start a trial elsewhere.
 void Studies::Impl::wake_leases(LockedBatch& locked) {
-    // Whoever finds nothing waits again, behind those that are looked at now.
-    for (std::size_t left = lease_polls_.size(); left > 0; --left) {
-        if (lease_polls_.empty() || write_error_ || next_study(now_ms()) == nullptr) return;
-        LeasePoll poll = std::move(lease_polls_.front());
-        lease_polls_.pop_front();
-        grant(locked, std::move(poll));
+    auto next = lease_polls_.begin();
+    for (std::size_t left = lease_polls_.size(); left > 0 && next != lease_polls_.end(); --left) {
+        if (write_error_ || next_study(nullptr) == nullptr) return;
+        const auto poll = next++;
+        const Agent* const agent = agents_.find(poll->agent_id);
+        if (agent == nullptr || next_study(agent) == nullptr) continue;
+        grant(locked, unpark(poll));
     }
+}
+
+void Studies::Impl::begin_lease(const Trial& trial) {
+    Holder& holder = trial.progress->holder;
+    holder.expires_ms = monotonic_ms() + holder.ttl_ms;
+    if (holder.ttl_ms > 0) lease_ends_.set(trial.run_id, holder.expires_ms);
 }
 
 }  // namespace tune::tuner

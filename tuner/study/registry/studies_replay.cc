@@ -3,15 +3,25 @@
 #include "tuner/study/registry/studies_impl.h"
 
 namespace tune::tuner {
+namespace {
 
-void Studies::Impl::replay(const std::string& name, Done<ReplayReport> done) const {
-    std::string id;
-    {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        const Study* study = find_study(name);
-        if (study != nullptr) id = study->identity().id;
-    }
-    if (id.empty()) return done(no_such_study(name));
+/// Replays that wait or run. One of a large study takes minutes, and there is one thread for them.
+constexpr int kReplaysMax = 8;
+
+}  // namespace
+
+void Studies::Impl::replay(const std::string& name, Done<ReplayReport> done) {
+    LockedBatch locked(*this);
+    const Study* study = find_study(name);
+    if (study == nullptr) return locked.after([done, error = no_such_study(name)] { done(error); });
+    if (draining_ || replays_waiting_ >= kReplaysMax)
+        return locked.after([done] {
+            done(Error{Code::kRequestLimitExceeded,
+                       std::to_string(kReplaysMax) +
+                           " replays wait already, or the server is stopping; try again later"});
+        });
+    ++replays_waiting_;
+    const std::string id = study->identity().id;
     const auto work = [this, name, id]() -> Result<ReplayReport> {
         TUNE_TRY(documents, store_.list_documents(kTrialCollection, id + "/"));
         std::vector<Trial> trials;
@@ -23,16 +33,25 @@ void Studies::Impl::replay(const std::string& name, Done<ReplayReport> done) con
         TUNE_TRY(studies, store_.list_documents(kStudyCollection, name));
         for (const tracker::Document& document : studies) {
             if (document.key != name) continue;
-            TUNE_TRY(study, study_from_document(document.json_text));
-            return tuner::replay(study, trials, [this] {
+            TUNE_TRY(read, study_from_document(document.json_text));
+            return tuner::replay(read, trials, [this] {
                 const std::lock_guard<std::mutex> lock(mutex_);
                 return stopping_;
             });
         }
         return no_such_study(name);
     };
-    if (!store_.post_read([work, done] { done(work()); }))
-        done(Error{Code::kRequestLimitExceeded, "the server is busy; try again"});
+    // On a thread of its own: readers and suggestions are not held up for as long as it takes.
+    locked.after([this, work, done] {
+        replays_.post([this, work, done] {
+            const Result<ReplayReport> report = work();
+            {
+                const LockedBatch over(*this);
+                --replays_waiting_;
+            }
+            done(report);
+        });
+    });
 }
 
 }  // namespace tune::tuner

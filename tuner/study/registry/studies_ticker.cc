@@ -126,32 +126,41 @@ void Studies::Impl::tick() {
     LockedBatch locked(*this);
     const bool retries = retry_at_ms_ != 0 && monotonic_ms() >= retry_at_ms_;
     if (retries) retry_at_ms_ = 0;
+    expire_leases(locked);
+    if (agents_.forget_silent(monotonic_ms())) note_obstacles();
     for (const auto& [name, study] : studies_) {
-        expire_leases(locked, *study);
         end_if_over(locked, *study);
         if (retries) write_unsynced(locked, *study);
     }
     expire_polls(locked);
 }
 
-void Studies::Impl::expire_leases(LockedBatch& locked, Study& study) {
-    const std::set<std::uint64_t> running = study.running();
-    bool any = false;
-    for (const std::uint64_t number : running) {
-        Trial& trial = *study.find(number);
+/// Renewals that have arrived count before anything is judged.
+void Studies::Impl::expire_leases(LockedBatch& locked) {
+    count_renewals();
+    const std::int64_t now = monotonic_ms();
+    std::set<Study*> changed;
+    while (const auto run_id = lease_ends_.take_due(now)) {
+        const TrialRef ref = find_run(*run_id);
+        if (ref.trial == nullptr || ref.trial->state != TrialState::kRunning) continue;
+        Trial& trial = *ref.trial;
         const TrialProgress& progress = *trial.progress;
         const Holder& holder = progress.holder;
-        if (holder.ttl_ms <= 0 || holder.expires_ms > monotonic_ms() || progress.is_ending)
+        if (holder.ttl_ms <= 0 || progress.is_ending || holder.expires_ms == kNotHandedOut_ms)
             continue;
+        if (holder.expires_ms > now) {
+            lease_ends_.set(*run_id, holder.expires_ms);
+            continue;
+        }
         const std::string who = holder.agent_id.empty() ? "its client" : "its agent";
-        study.lose_attempt(trial,
-                           who + (trial.worker.empty() ? "" : " on " + trial.worker) +
-                               " has been silent for " + duration_text(holder.ttl_ms),
-                           now_ms());
-        write_trial(locked, study, trial, nullptr, {});
-        any = true;
+        ref.study->lose_attempt(trial,
+                                who + (trial.worker.empty() ? "" : " on " + trial.worker) +
+                                    " has been silent for " + duration_text(holder.ttl_ms),
+                                now_ms());
+        write_trial(locked, *ref.study, trial, nullptr, {});
+        changed.insert(ref.study);
     }
-    if (any) after_change(locked, study);
+    for (Study* study : changed) after_change(locked, *study);
 }
 
 void Studies::Impl::expire_polls(LockedBatch& locked) {
@@ -161,20 +170,10 @@ void Studies::Impl::expire_polls(LockedBatch& locked) {
         locked.after([done = std::move(poll.done)] { done({}); });
         return true;
     });
-    lease_polls_.remove_if([&locked, now](LeasePoll& poll) {
-        if (poll.deadline_ms > now) return false;
-        locked.after([done = std::move(poll.done)] { done(LeaseReply{}); });
-        return true;
-    });
-    for (auto poll = heartbeat_polls_.begin(); poll != heartbeat_polls_.end();) {
-        const auto next = std::next(poll);
-        if (poll->deadline_ms <= now || draining_) {
-            locked.after(
-                [done = std::move(poll->done), reply = heartbeat_reply(*poll)] { done(reply); });
-            heartbeat_polls_.erase(poll);
-        }
-        poll = next;
-    }
+    const std::int64_t due = draining_ ? Timers::kNever_ms : now;
+    while (const auto agent_id = lease_poll_ends_.take_due(due)) drop_lease_poll(locked, *agent_id);
+    while (const auto agent_id = heartbeat_poll_ends_.take_due(due))
+        wake_heartbeat(locked, *agent_id);
 }
 
 void Studies::Impl::write_unsynced(LockedBatch& locked, Study& study) {
@@ -188,15 +187,10 @@ void Studies::Impl::write_unsynced(LockedBatch& locked, Study& study) {
 std::int64_t Studies::Impl::next_deadline_ms() const {
     std::int64_t next = kNever_ms;
     if (retry_at_ms_ != 0) next = retry_at_ms_;
-    for (const LeasePoll& poll : lease_polls_) next = std::min(next, poll.deadline_ms);
+    next = std::min({next, lease_poll_ends_.next_ms(), heartbeat_poll_ends_.next_ms(),
+                     lease_ends_.next_ms(), agents_.next_forgotten_ms()});
     for (const StudyPoll& poll : study_polls_) next = std::min(next, poll.deadline_ms);
-    for (const HeartbeatPoll& poll : heartbeat_polls_) next = std::min(next, poll.deadline_ms);
     for (const auto& [name, study] : studies_) {
-        for (const std::uint64_t number : study->running()) {
-            const TrialProgress& progress = *study->find(number)->progress;
-            if (progress.holder.ttl_ms > 0 && !progress.is_ending)
-                next = std::min(next, progress.holder.expires_ms);
-        }
         if (study->state() != StudyState::kRunning) continue;
         const auto deadline = study->deadline_ms(now_ms());
         if (!deadline) continue;
@@ -247,9 +241,6 @@ void Studies::Impl::run_ticker() {
 void Studies::Impl::drain() {
     LockedBatch locked(*this);
     draining_ = true;
-    for (LeasePoll& poll : lease_polls_)
-        locked.after([done = std::move(poll.done)] { done(LeaseReply{}); });
-    lease_polls_.clear();
     give_up_suggestions(locked);
     expire_polls(locked);
 }
@@ -264,6 +255,7 @@ void Studies::Impl::stop() {
         ticker_wake_.notify_all();
     }
     if (ticker_.joinable()) ticker_.join();
+    replays_.stop();
     pool_.stop();
     completions_.stop();
 }

@@ -133,7 +133,7 @@ AskedTrial Studies::Impl::asked(const Study& study, const Trial& trial) const {
             .steps = steps_of(study, trial).value_or(Steps())};
 }
 
-Result<Studies::Impl::TrialRef> Studies::Impl::find_named(const TrialName& name) const {
+Result<TrialRef> Studies::Impl::find_named(const TrialName& name) const {
     Study* study = find_study(name.study);
     if (study == nullptr) return no_such_study(name.study);
     Trial* trial = study->find(name.number);
@@ -168,8 +168,7 @@ Result<void> Studies::Impl::check_held_by_client(const TrialRef& ref, int attemp
 }
 
 /// Nothing when the trial was cancelled.
-Result<std::optional<Studies::Impl::TrialRef>> Studies::Impl::held_by_client(
-    const TrialName& name) const {
+Result<std::optional<TrialRef>> Studies::Impl::held_by_client(const TrialName& name) const {
     TUNE_TRY(ref, find_named(name));
     if (was_cancelled(*ref.trial, name.attempt)) return std::optional<TrialRef>();
     TUNE_TRY_VOID(check_held_by_client(ref, name.attempt));
@@ -274,8 +273,10 @@ void Studies::Impl::end_ask(LockedBatch& locked, const std::shared_ptr<Asking>& 
     auto join = std::make_shared<Join>();
     join->left = asking->trials.size();
     for (Trial* trial : asking->trials) {
-        if (trial->state == TrialState::kRunning) renew_lease(*trial);
-        wake_ticker_for(study, *trial);
+        if (trial->state == TrialState::kRunning) {
+            begin_lease(*trial);
+            wake_ticker_for(study, *trial);
+        }
         write_trial(locked, study, *trial, nullptr,
                     [this, join, answer, &study, trial, one = asked(study, *trial)](
                         LockedBatch& later, const Result<void>& result) {

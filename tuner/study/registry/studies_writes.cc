@@ -65,7 +65,7 @@ void Studies::Impl::LockedBatch::submit() {
 
 void Studies::Impl::write_trial(LockedBatch& locked, Study& study, Trial& trial,
                                 const FinishRequest* finish, Written written) {
-    credentials_.follow(study, trial);
+    follow(study, trial);
     const bool creates = !trial.sync.run_requested && !trial.sync.detached;
     std::vector<tracker::Command> commands;
     if (creates)
@@ -119,6 +119,11 @@ void Studies::Impl::note_write(LockedBatch& locked, const Result<void>& result) 
     write_error_.reset();
     if (!result && !is_permanent(result.error())) write_error_ = result.error();
     if (was_failing && !write_error_) wake_leases(locked);
+}
+
+void Studies::Impl::follow(Study& study, Trial& trial) {
+    credentials_.follow(study, trial);
+    agents_.follow(study, trial);
 }
 
 void Studies::Impl::write_again_later() {

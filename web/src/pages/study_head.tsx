@@ -102,6 +102,7 @@ export function StudyHead({ study, trials, front, store }: { study: Study; trial
                         <span>created {ago(study.created_ms, nowMs.value)}</span>
                     </div>
                     {study.note && <p class="muted">{study.note}</p>}
+                    {study.waits_for && <p class="muted">Waits: {study.waits_for}.</p>}
                 </div>
                 <Controls study={study} store={store} />
             </div>

@@ -96,6 +96,8 @@ export interface Study {
     created_ms: number;
     /// A sentence about why the study stands where it does; may be empty.
     note?: string;
+    /// Why no registered agent can run its trials, while none runs.
+    waits_for?: string;
     counts: Partial<Record<TrialState, number>>;
     best: BestTrial | null;
     /// The Pareto front, where there are several objectives; `best` is null then.

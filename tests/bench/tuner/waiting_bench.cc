@@ -1,0 +1,175 @@
+// Who waits for whom: a durable value of an unrelated run, and a look at another study, without and
+// with a model that is asked for 1,000 points beside a replay; then many agents of which one in ten
+// works: heartbeats, and from a lease to its answer. Store and studies in one process, no HTTP.
+//   waiting_bench [AGENTS]     default 10000
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/check.h"
+#include "base/id.h"
+#include "tracker/store/store.h"
+#include "tuner/study/registry/studies.h"
+
+namespace {
+
+using namespace tune;
+using namespace tune::tuner;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kHistory = 600;
+constexpr int kAsked = 1000;
+constexpr int kMeasured = 2000;
+
+double ms_since(Clock::time_point begin) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+double percentile(std::vector<double>& values, double share) {
+    std::sort(values.begin(), values.end());
+    return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
+void print(const std::string& name, double value, double target) {
+    Json line = {{"name", name}, {"value", value}, {"unit", "ms"}, {"better", "lower"}};
+    if (target > 0) line["target"] = target;
+    std::printf("%s\n", line.dump().c_str());
+    std::fflush(stdout);
+}
+
+/// Calls, and waits for the answer.
+template <class T, class Call>
+T answer_of(const Call& call) {
+    auto promise = std::make_shared<std::promise<Result<T>>>();
+    auto answer = promise->get_future();
+    call([promise](Result<T> result) { promise->set_value(std::move(result)); });
+    Result<T> result = answer.get();
+    TUNE_CHECK(result.has_value(), result.error().text());
+    if constexpr (!std::is_void_v<T>) return std::move(result).value();
+}
+
+void create(Studies& studies, const std::string& name, const std::string& sampler) {
+    Json space;
+    for (int i = 0; i < 6; ++i) space["x" + std::to_string(i)] = {{"float", {0, 1}}};
+    Json json = {{"study", name},
+                 {"metric", {{"name", "loss"}}},
+                 {"space", space},
+                 {"sampler", {{"type", sampler}, {"seed", 1}}}};
+    if (name == "agents") json["command"] = {"true"};
+    answer_of<Studies::Created>(
+        [&](auto done) { studies.create(study_config_from_json(json).value(), std::move(done)); });
+}
+
+std::vector<AskedTrial> ask(Studies& studies, const std::string& name, int count) {
+    return answer_of<std::vector<AskedTrial>>(
+        [&](auto done) { studies.ask({.study = name, .count = count}, std::move(done)); });
+}
+
+/// One client that logs and looks, one after the other, until it has done so often enough.
+void measure(tracker::Store& store, Studies& studies, const std::string& run_id,
+             const std::string& when, const std::atomic<bool>& goes_on) {
+    std::vector<double> writes;
+    std::vector<double> reads;
+    for (int i = 0; i < kMeasured || goes_on; ++i) {
+        tracker::LogBatch batch{.run_id = run_id};
+        batch.metrics.push_back({.key = when, .value = 1, .timestamp_ms = i + 1, .step = i});
+        auto begin = Clock::now();
+        TUNE_CHECK(store.execute(std::move(batch)).has_value(), "log");
+        writes.push_back(ms_since(begin));
+        begin = Clock::now();
+        std::size_t trials = 0;
+        TUNE_CHECK(
+            studies.read("other", [&](const Study& s) { trials = s.trials().size(); }).has_value(),
+            "read");
+        reads.push_back(ms_since(begin));
+    }
+    print("log-metric of another run p50, " + when, percentile(writes, 0.5), 0);
+    print("log-metric of another run p99, " + when, percentile(writes, 0.99), 0);
+    print("read of another study p99, " + when, percentile(reads, 0.99), 10);
+}
+
+void measure_model(tracker::Store& store, Studies& studies) {
+    create(studies, "model", "gp");
+    create(studies, "other", "random");
+    ask(studies, "other", 10);
+    const std::string run_id = ask(studies, "other", 1).front().run_id;
+    for (const AskedTrial& trial : ask(studies, "model", kHistory))
+        answer_of<void>([&](auto done) {
+            studies.tell({.trial = {"model", trial.number, 0},
+                          .value = static_cast<double>(trial.seed % 1000)},
+                         std::move(done));
+        });
+    const std::atomic<bool> stops = false;
+    measure(store, studies, run_id, "alone", stops);
+    std::atomic<bool> goes_on = true;
+    std::thread model([&] {
+        const auto begin = Clock::now();
+        std::thread replays([&] {
+            answer_of<ReplayReport>([&](auto done) { studies.replay("model", std::move(done)); });
+        });
+        ask(studies, "model", kAsked);
+        print("ask of 1,000 of a Gaussian process of 600 trials", ms_since(begin), 0);
+        replays.join();
+        goes_on = false;
+    });
+    measure(store, studies, run_id, "beside a model and a replay", goes_on);
+    model.join();
+}
+
+void measure_agents(Studies& studies, int agents) {
+    create(studies, "agents", "random");
+    for (int i = 0; i < agents; ++i)
+        answer_of<RegisterReply>([&](auto done) {
+            studies.register_agent({.agent_id = "a" + std::to_string(i), .slots = 1},
+                                   std::move(done));
+        });
+    std::vector<std::vector<AttemptId>> running(static_cast<std::size_t>(agents));
+    std::vector<double> leases;
+    for (int i = 0; i < agents / 10; ++i) {
+        const auto begin = Clock::now();
+        const LeaseReply reply = answer_of<LeaseReply>([&](auto done) {
+            studies.lease("a" + std::to_string(i), {.free_slots = 1}, std::move(done));
+        });
+        leases.push_back(ms_since(begin));
+        running[static_cast<std::size_t>(i)] = {{reply.leases.at(0).run_id, 1}};
+    }
+    std::vector<double> beats;
+    for (int i = 0; i < agents; ++i) {
+        const auto begin = Clock::now();
+        answer_of<HeartbeatReply>([&](auto done) {
+            studies.heartbeat("a" + std::to_string(i),
+                              {.running = running[static_cast<std::size_t>(i)]}, std::move(done));
+        });
+        beats.push_back(ms_since(begin));
+    }
+    const std::string of = " of " + std::to_string(agents) + " agents";
+    print("heartbeat p99" + of, percentile(beats, 0.99), 50);
+    print("lease to answer p99" + of, percentile(leases, 0.99), 100);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const int agents = argc > 1 ? std::atoi(argv[1]) : 10'000;
+    const auto folder =
+        std::filesystem::temp_directory_path() / ("tune-waiting-bench-" + random_hex(8));
+    {
+        auto store = tracker::Store::open({.directory = folder}).value();
+        auto studies = Studies::open({.store = store.get()}).value();
+        measure_model(*store, *studies);
+        measure_agents(*studies, agents);
+        studies->drain();
+        store->stop();
+        studies.reset();
+    }
+    std::filesystem::remove_all(folder);
+}

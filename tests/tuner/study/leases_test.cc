@@ -1,0 +1,133 @@
+// Which agent gets which trial: by what it has, what it holds, and how long ago it was heard.
+
+#include <gtest/gtest.h>
+
+#include "tests/tuner/study/world.h"
+#include "tuner/study/registry/agents.h"
+
+namespace tune::tuner {
+namespace {
+
+class Leases : public ::testing::Test {
+protected:
+    void register_agent(const std::string& id, int slots, int cpus,
+                        const std::vector<std::string>& gpus = {}) {
+        Answer<RegisterReply> answer;
+        world_.studies().register_agent(
+            {.agent_id = id, .host = id, .slots = slots, .cpus = cpus, .gpus = gpus},
+            answer.done());
+        ASSERT_TRUE(answer.get().has_value());
+    }
+    std::vector<Lease> lease(const std::string& id, int slots = 1) {
+        Result<LeaseReply> reply = world_.lease(id, slots);
+        EXPECT_TRUE(reply.has_value());
+        return reply ? reply->leases : std::vector<Lease>();
+    }
+    std::string obstacle() {
+        std::string text;
+        EXPECT_TRUE(world_.studies()
+                        .read("s", [&](const Study& study) { text = study.obstacle(); })
+                        .has_value());
+        return text;
+    }
+    void end(const std::string& agent, const Lease& lease) {
+        ASSERT_TRUE(world_
+                        .finish(agent, token(lease),
+                                {.request_id = lease.run_id, .outcome = Outcome::kCancelled})
+                        .has_value());
+    }
+
+    World world_;
+};
+
+TEST_F(Leases, AnAgentWithoutEnoughGpusDoesNotGetTheTrial) {
+    ASSERT_TRUE(world_.create(R"("budget": {"trials": 3, "gpus_per_trial": 2})").has_value());
+    EXPECT_NE(obstacle().find("no agent is registered"), std::string::npos) << obstacle();
+    register_agent("small", 4, 8, {"g0"});
+    EXPECT_TRUE(lease("small").empty());
+    EXPECT_NE(obstacle().find("has the 2 GPUs that a trial needs; the largest has 1 GPU"),
+              std::string::npos)
+        << obstacle();
+    register_agent("large", 4, 8, {"g0", "g1", "g2"});
+    EXPECT_EQ(obstacle(), "");
+    const std::vector<Lease> first = lease("large", 4);
+    ASSERT_EQ(first.size(), 1u) << "the third GPU is not enough for a second trial";
+    EXPECT_TRUE(lease("large", 4).empty());
+    end("large", first[0]);
+    EXPECT_EQ(lease("large", 4).size(), 1u);
+    EXPECT_EQ(world_.count(TrialState::kFailed), 0u);
+}
+
+TEST_F(Leases, CoresAreCountedToo) {
+    ASSERT_TRUE(world_.create(R"("budget": {"trials": 9, "cpus_per_trial": 3})").has_value());
+    register_agent("a", 8, 2);
+    EXPECT_TRUE(lease("a", 8).empty());
+    EXPECT_NE(obstacle().find("3 cores"), std::string::npos) << obstacle();
+    register_agent("b", 8, 7);
+    EXPECT_EQ(lease("b", 8).size(), 2u);
+}
+
+TEST_F(Leases, AnAgentThatWaitsGetsTheTrialWhenItsGpuIsFree) {
+    ASSERT_TRUE(world_.create(R"("budget": {"trials": 3, "gpus_per_trial": 1})").has_value());
+    register_agent("a", 2, 4, {"g0"});
+    const std::vector<Lease> first = lease("a", 2);
+    ASSERT_EQ(first.size(), 1u);
+    Answer<LeaseReply> waits;
+    world_.studies().lease("a", {.free_slots = 1, .wait_ms = 10'000}, waits.done());
+    EXPECT_FALSE(waits.is_there());
+    end("a", first[0]);
+    EXPECT_EQ(waits.get()->leases.size(), 1u);
+}
+
+TEST_F(Leases, SlotsAreThoseThatWereRegistered) {
+    ASSERT_TRUE(world_.create(R"("budget": {"trials": 60000})").has_value());
+    register_agent("a", 3, 4);
+    EXPECT_EQ(lease("a", 50'000).size(), 3u);
+    EXPECT_TRUE(lease("a", 50'000).empty()) << "it holds as many as it has places";
+    register_agent("b", 1'000'000, 4);
+    EXPECT_EQ(lease("b", 1'000'000).size(), static_cast<std::size_t>(kAgentSlotsMax));
+    EXPECT_EQ(world_.count(TrialState::kRunning), 3u + kAgentSlotsMax);
+}
+
+TEST_F(Leases, ASilentAgentIsForgotten) {
+    ASSERT_TRUE(world_.create(R"("budget": {"gpus_per_trial": 1})").has_value());
+    register_agent("a", 1, 1, {"g0"});
+    world_.advance_ms(kAgentForgotten_ms - 1);
+    EXPECT_TRUE(world_.heartbeat("a", {}).has_value());
+    world_.advance_ms(kAgentForgotten_ms - 1);
+    EXPECT_EQ(obstacle(), "");
+    world_.advance_ms(1);
+    EXPECT_NE(obstacle().find("no agent is registered"), std::string::npos) << obstacle();
+    const auto late = world_.heartbeat("a", {});
+    ASSERT_FALSE(late.has_value());
+    EXPECT_EQ(late.error().code, Code::kResourceDoesNotExist) << "it registers again";
+}
+
+TEST_F(Leases, ARenewalThatHasArrivedCountsBeforeTheLeaseIsJudged) {
+    ASSERT_TRUE(world_.create().has_value());
+    register_agent("a", 1, 1);
+    const std::vector<Lease> held = lease("a");
+    ASSERT_EQ(held.size(), 1u);
+    for (int round = 0; round < 5; ++round) {
+        world_.advance_ms(World::kTtl_ms - 1);
+        EXPECT_TRUE(world_.heartbeat("a", {token(held[0])})->lost.empty());
+    }
+    EXPECT_EQ(world_.trial(0).lost_attempts, 0);
+    world_.advance_ms(World::kTtl_ms);
+    EXPECT_EQ(world_.trial(0).lost_attempts, 1);
+}
+
+TEST(AgentRegistry, IsBounded) {
+    Agents agents;
+    for (std::size_t i = 0; i < kAgentsMax; ++i)
+        agents.add({.agent_id = std::to_string(i)}, static_cast<std::int64_t>(i));
+    EXPECT_TRUE(agents.is_full());
+    EXPECT_EQ(agents.next_forgotten_ms(), kAgentForgotten_ms);
+    EXPECT_FALSE(agents.forget_silent(kAgentForgotten_ms + 9)) << "others have the same";
+    EXPECT_EQ(agents.size(), kAgentsMax - 10);
+    EXPECT_EQ(agents.find("9"), nullptr);
+    EXPECT_NE(agents.find("10"), nullptr);
+}
+
+}  // namespace
+}  // namespace tune::tuner
