@@ -15,24 +15,6 @@
 namespace tune::tuner {
 namespace {
 
-/// A name stands in URLs, file names and event topics.
-Result<void> check_name(const std::string& name) {
-    constexpr std::size_t kNameBytesMax = 200;
-    const auto is_bad = [](char c) {
-        return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '/' || c == '\\';
-    };
-    if (name.empty())
-        return Error{Code::kInvalidParameterValue,
-                     "the study needs a name ('study' in a file, 'name' over REST)"};
-    if (name.size() > kNameBytesMax || std::any_of(name.begin(), name.end(), is_bad) ||
-        name == "." || name == "..")
-        return Error{Code::kInvalidParameterValue,
-                     "'" + name.substr(0, kNameBytesMax) +
-                         "' cannot name a study: at most 200 bytes, no '/', no '\\' and no "
-                         "control characters"};
-    return {};
-}
-
 /// Trials whose reports are read before a server answers: about 0.3 s.
 constexpr std::size_t kHistoryAtOnceMax = 1000;
 /// Reports that a pruner observes before other calls get their turn.
@@ -110,6 +92,7 @@ Result<void> Studies::Impl::load() {
     }
     credentials_.forget_silence();
     seen_position_ = store_.last_position();
+    opened_ms_ = now_ms();
     return {};
 }
 
@@ -122,6 +105,9 @@ Result<void> Studies::Impl::load_study(const tracker::Document& document) {
                       [&](const auto& entry) { return entry.second.study == study.get(); });
         return loaded;
     }
+    const auto experiment = store_.get_experiment(study->identity().experiment_id);
+    study->set_experiment_deleted(!experiment ||
+                                  experiment->lifecycle_stage != tracker::LifecycleStage::kActive);
     studies_.emplace(document.key, std::move(study));
     return {};
 }
@@ -251,7 +237,7 @@ Error Studies::Impl::no_such_study(std::string_view name) const {
 }
 
 void Studies::Impl::create(StudyConfig config, CreateOptions options, Done<Created> done) {
-    Result<void> checked = check_name(config.study);
+    Result<void> checked = check_study_name(config.study);
     if (checked) checked = check_study(config, false);
     if (checked) checked = check_sampler(config.space, config.sampler);
     if (!checked) return done(checked.error());
@@ -313,7 +299,9 @@ void Studies::Impl::create_in_experiment(Wanted wanted, std::int64_t experiment_
     Study& study = *made;
     studies_.emplace(study.name(), std::move(made));
     const std::vector<Trial*> first = begin_warm(study);
-    locked.write(create_study_commands(study), [this, &study, done = std::move(wanted.done)](
+    study.note_activity(now_ms());
+    locked.write(create_study_commands(study), [this, &study, done = std::move(wanted.done),
+                                                replaced = std::move(wanted.replaced)](
                                                    LockedBatch& later, Result<void> result) {
         if (!result) {
             const auto found = studies_.find(study.name());
@@ -323,7 +311,7 @@ void Studies::Impl::create_in_experiment(Wanted wanted, std::int64_t experiment_
         }
         notify(later, study, nullptr);
         wake_leases(later);
-        later.after([done, name = study.name()] { done(Created{name, true}); });
+        later.after([done, name = study.name(), replaced] { done(Created{name, true, replaced}); });
     });
     for (Trial* trial : first) write_trial(locked, study, *trial, nullptr, {});
 }
@@ -390,11 +378,14 @@ Result<void> Studies::Impl::take_other_config(Study& study, StudyConfig config,
 }
 
 void Studies::Impl::resume(LockedBatch& locked, Study& study, Wanted wanted) {
-    const Result<void> taken = take_other_config(study, std::move(wanted.config), wanted.options);
+    if (is_replaced(study, wanted)) return replace(locked, study, std::move(wanted));
+    Result<void> taken = check_usable(study);
+    if (taken) taken = take_other_config(study, std::move(wanted.config), wanted.options);
     if (!taken)
         return locked.after(
             [done = std::move(wanted.done), error = taken.error()] { done(error); });
-    study.set_state(StudyState::kRunning);
+    study.note_activity(now_ms());
+    const std::vector<Trial*> again = run_again(study);
     prepare(locked, study);
     study.complete_if_done(now_ms());
     write_study(locked, study,
@@ -405,6 +396,7 @@ void Studies::Impl::resume(LockedBatch& locked, Study& study, Wanted wanted) {
                         done(Created{name, false});
                     });
                 });
+    for (Trial* trial : again) write_trial(locked, study, *trial, nullptr, {});
     after_change(locked, study);
 }
 
@@ -442,9 +434,16 @@ void Studies::Impl::change(const std::string& name, Change change, Done<void> do
     LockedBatch locked(*this);
     Study* study = find_study(name);
     if (study == nullptr) return locked.after([done, error = no_such_study(name)] { done(error); });
+    const bool is_late = store_.last_position() > seen_position_ && !stopping_;
+    if (study->is_experiment_deleted() && is_late)  // it may have been restored by now
+        return after_observed(locked,
+                              [this, name, change, done] { this->change(name, change, done); });
+    if (const auto usable = check_usable(*study); !usable)
+        return locked.after([done, error = usable.error()] { done(error); });
     const bool is_completed = study->state() == StudyState::kCompleted;
+    std::vector<Trial*> again;
     if (change == Change::kResume) {
-        study->set_state(StudyState::kRunning);
+        again = run_again(*study);
         prepare(locked, *study);
         study->complete_if_done(now_ms());
     } else if (is_completed) {
@@ -457,6 +456,7 @@ void Studies::Impl::change(const std::string& name, Change change, Done<void> do
     write_study(locked, *study, [done](LockedBatch& later, Result<void> result) {
         later.after([done, result = std::move(result)] { done(result); });
     });
+    for (Trial* trial : again) write_trial(locked, *study, *trial, nullptr, {});
     if (study->state() == StudyState::kStopped) {
         const std::set<std::uint64_t> running = study->running();
         for (const std::uint64_t number : running)
@@ -480,8 +480,9 @@ void Studies::Impl::wait(const std::string& name, std::int64_t version, std::int
 Result<void> Studies::Impl::read(std::string_view name,
                                  const std::function<void(const Study&)>& read) const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const Study* study = find_study(name);
+    Study* study = find_study(name);
     if (study == nullptr) return no_such_study(name);
+    study->set_attended(is_attended(*study));
     read(*study);
     return {};
 }
@@ -489,7 +490,10 @@ Result<void> Studies::Impl::read(std::string_view name,
 void Studies::Impl::read_all(const std::function<void(const Study&)>& read) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::vector<const Study*> ordered;
-    for (const auto& [name, study] : studies_) ordered.push_back(study.get());
+    for (const auto& [name, study] : studies_) {
+        study->set_attended(is_attended(*study));
+        ordered.push_back(study.get());
+    }
     std::stable_sort(ordered.begin(), ordered.end(), [](const Study* a, const Study* b) {
         return a->identity().created_ms < b->identity().created_ms;
     });
