@@ -178,7 +178,9 @@ def test_a_script_that_always_fails_is_reported_early_with_its_output(tmp_path):
     os.mkfifo(tmp_path / "gate")
     (tmp_path / "broken.py").write_text(
         "import os\nif os.environ['TUNE_TRIAL'] == '3':\n    open('gate').read()\nimport no_module_of_this_name\n")
-    process = start(*run_arguments(["python3", "broken.py"], trials=6, jobs=1), cwd=tmp_path)
+    arguments = run_arguments(["python3", "broken.py"], trials=6, jobs=1)
+    arguments[1:1] = ["--stop-after-failures", 0]
+    process = start(*arguments, cwd=tmp_path)
     lines = read_lines_until(process, "all 3 trials so far failed")
     (tmp_path / "gate").write_text("go")
     out, err = process.communicate(timeout=60)

@@ -21,10 +21,13 @@ using tracker::Request;
 using tracker::Responder;
 using tracker::Response;
 
-Response study_response(const Studies& studies, const std::string& name) {
+/// `replaced`: how the study differed that this one has replaced, or empty.
+Response study_response(const Studies& studies, const std::string& name,
+                        const std::string& replaced = {}) {
     Json json;
     const Result<void> read =
         studies.read(name, [&json](const Study& study) { json = study_json(study); });
+    if (read && !replaced.empty()) json["replaced"] = replaced;
     return read ? json_response(json) : error_response(read.error());
 }
 
@@ -47,7 +50,7 @@ void keep_what_is_left_out(const Studies& studies, Json& body) {
         const Json whole = to_json(study.config());
         if (!body.contains("command"))  // a client's; `tune run` says all of them
             keep(whole, {"command", "scrape", "timeout", "env", "working_dir"});
-        keep(whole, {"budget", "sampler", "pruner", "retry", "grace"});
+        keep(whole, {"budget", "sampler", "pruner", "retry", "stop_after_failures", "grace"});
     }));
 }
 
@@ -71,6 +74,12 @@ Result<StudyBody> read_study_body(const Studies& studies, const std::string& tex
         read.options.extend = extend->get<bool>();
         body.erase(extend);
     }
+    if (const auto replace = body.find("replace"); replace != body.end()) {
+        if (!replace->is_boolean())
+            return Error{Code::kInvalidParameterValue, "'replace' must be true or false"};
+        read.options.replace = replace->get<bool>();
+        body.erase(replace);
+    }
     keep_what_is_left_out(studies, body);
     Result<StudyConfig> config = study_config_from_json(body);
     constexpr std::string_view kInFile = "study: ";
@@ -85,14 +94,14 @@ Result<StudyBody> read_study_body(const Studies& studies, const std::string& tex
 void create_study(Studies& studies, const Request& request, const Responder& respond) {
     Result<StudyBody> body = read_study_body(studies, request.body);
     if (!body) return respond(error_response(body.error()));
-    studies.create(std::move(body->config), body->options,
-                   [&studies, respond](const Result<Studies::Created>& created) {
-                       if (!created) return respond(error_response(created.error()));
-                       Response response = study_response(studies, created->name);
-                       response.headers.emplace_back("X-Tune-Created",
-                                                     created->is_new ? "true" : "false");
-                       respond(std::move(response));
-                   });
+    studies.create(
+        std::move(body->config), body->options,
+        [&studies, respond](const Result<Studies::Created>& created) {
+            if (!created) return respond(error_response(created.error()));
+            Response response = study_response(studies, created->name, created->replaced);
+            response.headers.emplace_back("X-Tune-Created", created->is_new ? "true" : "false");
+            respond(std::move(response));
+        });
 }
 
 Result<std::int64_t> number_of(const Request& request, std::string_view name,
@@ -156,6 +165,50 @@ void change_study(Studies& studies, const std::string& name, Studies::Change cha
     });
 }
 
+void erase_study(Studies& studies, const Request& request, const Responder& respond) {
+    studies.erase(request.parameter("name"), [respond](const Result<void>& erased) {
+        respond(erased ? json_response(Json::object()) : error_response(erased.error()));
+    });
+}
+
+void rename_study(Studies& studies, const Request& request, const Responder& respond) {
+    const Result<Json> body = parse_json(request.body);
+    if (!body) return respond(error_response(body.error()));
+    const auto name = body->is_object() ? body->find("name") : body->end();
+    if (name == body->end() || !name->is_string())
+        return respond(error_response(
+            {Code::kInvalidParameterValue, "field 'name' must be the study's new name"}));
+    const std::string new_name = name->get<std::string>();
+    studies.rename(request.parameter("name"), new_name,
+                   [&studies, new_name, respond](const Result<void>& renamed) {
+                       if (!renamed) return respond(error_response(renamed.error()));
+                       respond(study_response(studies, new_name));
+                   });
+}
+
+void restore_study(Studies& studies, const Request& request, const Responder& respond) {
+    const std::string& name = request.parameter("name");
+    studies.restore(name, [&studies, name, respond](const Result<void>& restored) {
+        if (!restored) return respond(error_response(restored.error()));
+        respond(study_response(studies, name));
+    });
+}
+
+void add_lifecycle_routes(tracker::Router& router, Studies& studies) {
+    using Call = void (*)(Studies&, const Request&, const Responder&);
+    const auto add = [&](Method method, const char* rest, const char* summary, Call call) {
+        const auto body = method == Method::kPost ? tracker::Body::kJson : tracker::Body::kNone;
+        router.add_api(
+            2, {method, tracker::Access::kRun, std::string("/tune/studies/{name}") + rest, body,
+                summary,
+                [&studies, call](const std::shared_ptr<Request>& request,
+                                 const Responder& respond) { call(studies, *request, respond); }});
+    };
+    add(Method::kDelete, "", "removes a study, with its runs", erase_study);
+    add(Method::kPost, "/rename", "gives a study another name", rename_study);
+    add(Method::kPost, "/restore", "brings back a study", restore_study);
+}
+
 }  // namespace
 
 void add_study_routes(tracker::Router& router, Studies& studies) {
@@ -190,6 +243,7 @@ void add_study_routes(tracker::Router& router, Studies& studies) {
                            response.content_type = "application/json";
                            respond(std::move(response));
                        }});
+    add_lifecycle_routes(router, studies);
     struct Verb {
         const char* name;
         Studies::Change change;

@@ -41,6 +41,14 @@ void add_more_values(const Study& study, const Trial& trial, Json& json) {
     json["violation"] = json_number(violation_of(trial, config));
 }
 
+/// The state, as it is: one that nobody works on is not said to run.
+std::string_view status_of(const Study& study) {
+    if (study.is_experiment_deleted()) return "deleted";
+    if (study.state() != StudyState::kRunning || study.is_attended())
+        return study_state_name(study.state());
+    return study.trials().empty() ? "waiting" : "interrupted";
+}
+
 Json best_json(const Study& study, const Trial* best) {
     if (best == nullptr) return nullptr;
     Json json = {{"number", best->number},
@@ -95,6 +103,7 @@ Json study_json(const Study& study) {
                  {"experiment_id", std::to_string(identity.experiment_id)},
                  {"run_id", identity.run_id},
                  {"state", study_state_name(study.state())},
+                 {"status", status_of(study)},
                  {"note", study.note()},
                  {"ended_by", study.end() == StudyEnd::kNone ? Json(nullptr)
                                                              : Json(study_end_name(study.end()))},
@@ -113,6 +122,7 @@ Json study_json(const Study& study) {
     const bool is_waiting = study.state() == StudyState::kRunning && study.running().empty();
     if (is_waiting && !study.obstacle().empty()) json["waits_for"] = study.obstacle();
     if (config.budget.cost) json["cost"] = study.paid();
+    if (study.excused_count() > 0) json["excused"] = study.excused_count();
     if (whole.contains("warm_start")) json["warm_start"] = std::move(whole["warm_start"]);
     if (std::string outlook = sampler_outlook(config); !outlook.empty())
         json["sampler_choice"] = std::move(outlook);
@@ -133,7 +143,9 @@ Json trial_json(const Study& study, const Trial& trial) {
                  {"reason", trial.reason},
                  {"start_ms", time_json(trial.start_ms)},
                  {"end_ms", time_json(trial.end_ms)},
+                 {"ran_ms", trial.ran_ms},
                  {"worker", trial.worker}};
+    if (trial.state == TrialState::kRunning) json["attempt_start_ms"] = trial.attempt_start_ms;
     if (study.config().budget.cost) json["cost"] = trial.cost;
     if (trial.reused_from) json["reused_from"] = *trial.reused_from;
     if (trial.origin) add_origin(*trial.origin, *steps_of(study, trial), json);

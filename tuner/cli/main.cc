@@ -101,6 +101,9 @@ void add_study_flags(CLI::App& app, StudyFlags& flags) {
     app.add_option("--no-progress", flags.no_progress,
                    "stop after this many trials without an improvement")
         ->check(within(1, kTrialsMax));
+    app.add_option("--stop-after-failures", flags.stop_after_failures,
+                   "stop when this many first trials fail alike (default: 3; 0: never)")
+        ->check(within(0, 1'000'000));
     app.add_option(
         "--warm-start", flags.warm_start,
         "start from the best trials of this study, or of a file from `tune show --json`");
@@ -318,13 +321,33 @@ void add_backup(CLI::App& app, ParsedArguments& parsed) {
 }
 
 void add_restore(CLI::App& app, ParsedArguments& parsed) {
-    CLI::App& verb = *app.add_subcommand("restore", "restore a backup into a folder");
+    CLI::App& verb = *app.add_subcommand(
+        "restore", "restore a backup into a folder, or a study that was removed");
     RestoreCommand& restore = parsed.restore;
-    verb.add_option("file", restore.file, "a file from `tune backup`")->required();
-    verb.add_option("--data", restore.data, "the folder")->capture_default_str();
+    CLI::Option* file = verb.add_option("file", restore.file, "a file from `tune backup`");
+    CLI::Option* study = verb.add_option(
+        "--study", restore.study,
+        "instead of a file: a study that `tune rm` removed, or whose experiment was deleted");
+    file->excludes(study);
+    verb.add_option("--server", restore.server, "with --study: address of the server")
+        ->needs(study);
+    CLI::Option* data =
+        verb.add_option("--data", restore.data, "the folder")->capture_default_str();
     verb.add_flag("--force", restore.force, "overwrite existing data");
     verb.add_flag("--json", restore.json, "print JSON");
-    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_restore(parsed.restore); }; });
+    verb.callback([&parsed, file, study, data] {
+        if (file->count() + study->count() == 0) throw CLI::RequiredError("file");
+        parsed.verb = [&parsed, study, data] {
+            const RestoreCommand& wanted = parsed.restore;
+            if (study->count() == 0) return run_restore(wanted);
+            std::optional<std::string> folder;
+            if (data->count() > 0) folder = wanted.data;
+            return run_restore_study({.server = wanted.server,
+                                      .data = folder,
+                                      .study = *wanted.study,
+                                      .json = wanted.json});
+        };
+    });
 }
 
 void add_import(CLI::App& app, ParsedArguments& parsed) {
@@ -373,13 +396,14 @@ void add_export(CLI::App& app, ParsedArguments& parsed) {
     verb.callback([&parsed] { parsed.verb = [&parsed] { return run_export(parsed.export_); }; });
 }
 
-void add_study_verb(CLI::App& app, ParsedArguments& parsed, const char* name, const char* summary,
-                    std::function<int()> call) {
+CLI::App& add_study_verb(CLI::App& app, ParsedArguments& parsed, const char* name,
+                         const char* summary, std::function<int()> call) {
     CLI::App& verb = *app.add_subcommand(name, summary);
     if (std::string_view(name) != "ls")
         verb.add_option("study", parsed.study.study, "name of the study")->required();
     add_source(verb, parsed.study);
     verb.callback([&parsed, call = std::move(call)] { parsed.verb = call; });
+    return verb;
 }
 
 void add_texts(CLI::App& app, ParsedArguments& parsed) {
@@ -551,6 +575,11 @@ int run(int argc, char** argv) {
                    [&] { return run_change(parsed.study, "resume"); });
     add_study_verb(app, parsed, "stop", "stop the study and its running trials",
                    [&] { return run_change(parsed.study, "stop"); });
+    CLI::App& rename = add_study_verb(app, parsed, "rename", "give a study another name",
+                                      [&] { return run_rename(parsed.study); });
+    rename.add_option("new-name", parsed.study.new_name, "the new name")->required();
+    add_study_verb(app, parsed, "rm", "remove a study, with its runs",
+                   [&] { return run_rm(parsed.study); });
     add_trial_verbs(app, parsed.trial, parsed.verb);
     add_view_verbs(app, parsed.view, parsed.verb);
     add_texts(app, parsed);

@@ -54,7 +54,8 @@ struct StudyFlags {
     std::optional<std::string> time = {};
     std::vector<double> target = {};
     std::optional<std::uint64_t> no_progress = {};  ///< trials
-    std::optional<std::string> warm_start = {};     ///< a study, or a file
+    std::optional<std::uint64_t> stop_after_failures = {};  ///< 0: never
+    std::optional<std::string> warm_start = {};             ///< a study, or a file
     std::optional<std::uint64_t> seed = {};
     std::optional<std::string> sampler = {};
     std::optional<std::string> pruner = {};
@@ -87,11 +88,12 @@ struct AgentCommand {
     bool no_gpus = false;
 };
 
-/// ls, show, best, pause, resume, stop.
+/// ls, show, best, pause, resume, stop, rename, rm, restore --study.
 struct StudyCommand {
     std::optional<std::string> server = {};
     std::optional<std::string> data = {};
     std::string study = {};
+    std::string new_name = {};
     bool json = false;
 };
 
@@ -122,5 +124,8 @@ struct AlertCommand {
 [[nodiscard]] int run_replay(const StudyCommand& options);
 /// `verb`: pause, resume or stop.
 [[nodiscard]] int run_change(const StudyCommand& options, const char* verb);
+[[nodiscard]] int run_rename(const StudyCommand& options);
+[[nodiscard]] int run_rm(const StudyCommand& options);
+[[nodiscard]] int run_restore_study(const StudyCommand& options);
 
 }  // namespace tune::cli

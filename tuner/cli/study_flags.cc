@@ -101,6 +101,7 @@ Result<void> lay_over(const StudyFlags& flags, Json& json) {
     if (flags.target.size() == 1) json["budget"]["target"] = flags.target.front();
     if (flags.target.size() > 1) json["budget"]["target"] = flags.target;
     if (flags.no_progress) json["budget"]["no_progress"]["trials"] = *flags.no_progress;
+    if (flags.stop_after_failures) json["stop_after_failures"] = *flags.stop_after_failures;
     if (flags.warm_start) json["warm_start"]["from"] = *flags.warm_start;
     if (json.contains("warm_start")) TUNE_TRY_VOID(read_warm_start_file(json["warm_start"]));
     if (!flags.scrape.empty()) json["scrape"] = flags.scrape;

@@ -137,6 +137,9 @@ struct WarmStartConfig {
     [[nodiscard]] bool operator==(const WarmStartConfig&) const = default;
 };
 
+/// More than one, for a single trial may have met a passing fault.
+inline constexpr std::uint64_t kStopAfterFailures = 3;
+
 struct StudyConfig {
     std::string study;                 // empty: the caller names it
     std::vector<std::string> command;  // argv with placeholders; empty: trials are asked over REST
@@ -148,6 +151,8 @@ struct StudyConfig {
     PrunerConfig pruner;
     BudgetConfig budget;
     RetryConfig retry;
+    /// So many failures alike in a row stop the study while no trial has succeeded; 0: none do.
+    std::uint64_t stop_after_failures = kStopAfterFailures;
     std::vector<ScrapeConfig> scrape;
     std::int64_t grace_ms = 30'000;          // between SIGTERM and SIGKILL
     std::optional<std::int64_t> timeout_ms;  // longest time of one attempt

@@ -96,6 +96,15 @@ Result<void> read_env(const Node& node, StudyConfig& config) {
     return {};
 }
 
+Result<void> read_stop_after_failures(const Node& node, StudyConfig& config) {
+    constexpr std::int64_t kMost = 1'000'000;
+    if (node.type != Node::Type::kInt || node.integer < 0 || node.integer > kMost)
+        return error_at(node.place, "stop_after_failures",
+                        "expected a whole number in 0..1000000, found " + describe(node));
+    config.stop_after_failures = static_cast<std::uint64_t>(node.integer);
+    return {};
+}
+
 Result<void> read_grace(const Node& node, StudyConfig& config) {
     TUNE_TRY(grace_ms, duration_of(node, "grace"));
     config.grace_ms = grace_ms;
@@ -240,6 +249,11 @@ constexpr Section kSections[] = {
      [](C config, Json& json) { json["budget"] = to_json(config.budget); }},
     {"retry", "when a failed trial is tried again", R"({"$ref": "#/definitions/retry"})",
      read_retry, write_retry},
+    {"stop_after_failures",
+     "the study stops when its first trials fail alike, so many in a row, before any succeeds; 3 "
+     "if left out, 0: never",
+     R"({"type": "integer", "minimum": 0, "maximum": 1000000})", read_stop_after_failures,
+     [](C config, Json& json) { json["stop_after_failures"] = config.stop_after_failures; }},
     {"scrape", "patterns that turn lines of output into metrics",
      R"({"anyOf": [{"$ref": "#/definitions/scrape_one"},
          {"type": "array", "items": {"$ref": "#/definitions/scrape_one"}, "maxItems": 100}]})",

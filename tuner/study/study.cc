@@ -151,12 +151,13 @@ std::uint64_t Study::trial_seed(std::uint64_t number) const {
 // --- trials --------------------------------------------------------------------------------------
 
 bool Study::may_start(std::int64_t now_ms) {
-    if (state_ != StudyState::kRunning || over(now_ms) || lacks_room(now_ms)) return false;
+    if (state_ != StudyState::kRunning || is_experiment_deleted_) return false;
+    if (over(now_ms) || lacks_room(now_ms)) return false;
     if (config_.budget.parallel &&
         running_.size() >= static_cast<std::size_t>(*config_.budget.parallel))
         return false;
     if (!queued_.empty()) return true;
-    if (config_.budget.trials && trials_.size() >= *config_.budget.trials) return false;
+    if (has_used_trials()) return false;
     return !is_space_used();
 }
 
@@ -204,7 +205,7 @@ Result<Trial*> Study::enqueue(const Point& fixed, std::string enqueue_request,
 }
 
 Result<void> Study::check_enqueue() const {
-    if (!config_.budget.trials || trials_.size() < *config_.budget.trials) return {};
+    if (!has_used_trials()) return {};
     return Error{Code::kResourceExhausted, "study '" + name() + "' has used its budget of " +
                                                std::to_string(*config_.budget.trials) +
                                                " trials; raise budget.trials to enqueue more"};
@@ -252,6 +253,7 @@ void Study::move(Trial& trial, TrialState state) {
 void Study::requeue(Trial& trial, std::string reason, std::int64_t now_ms) {
     TUNE_CHECK(trial.state == TrialState::kRunning, "only a running attempt can end");
     watch().pay_attempt(trial, now_ms);
+    trial.ran_ms += now_ms - trial.attempt_start_ms;
     move(trial, TrialState::kQueued);
     trial.reason = std::move(reason);
     trial.progress->holder = {};
@@ -260,7 +262,9 @@ void Study::requeue(Trial& trial, std::string reason, std::int64_t now_ms) {
 }
 
 void Study::finish(Trial& trial, TrialEnd end) {
+    FailureWatch& failing = failures();  // made without this trial
     watch().pay_attempt(trial, end.now_ms);
+    if (trial.state == TrialState::kRunning) trial.ran_ms += end.now_ms - trial.attempt_start_ms;
     move(trial, end.state);
     trial.value = end.value;
     trial.more_values = std::move(end.more_values);
@@ -277,6 +281,7 @@ void Study::finish(Trial& trial, TrialEnd end) {
         trial.value = trial.last_value;
     trial.progress.reset();
     watch().trial_ended(trial, violation_of(trial, config_) <= 0);
+    failing.trial_ended(trial.state, trial.reason);
     if (known_) known_->add(trial);
     consider_best(trial);
     population_.note(trial);
@@ -512,7 +517,9 @@ void Study::restore_next(Trial trial, bool is_written) {
     if (!trial.ask_request.empty()) by_request_[trial.ask_request].push_back(trial.number);
     if (!trial.enqueue_request.empty()) by_enqueue_[trial.enqueue_request] = trial.number;
     log_position_ = std::max({log_position_, trial.asked_at, trial.ended_at});
-    if (trial.start_ms != 0 && (started_ms_ == 0 || trial.start_ms < started_ms_))
+    if (is_excused(trial))
+        ++excused_count_;
+    else if (trial.start_ms != 0 && (started_ms_ == 0 || trial.start_ms < started_ms_))
         started_ms_ = trial.start_ms;
     trial.sync = {.run_requested = is_written, .run_confirmed = is_written};
     if (!is_ended(trial.state)) {
@@ -521,6 +528,7 @@ void Study::restore_next(Trial trial, bool is_written) {
         trial.progress = std::move(progress);
     }
     watch_.reset();
+    failures_.reset();
     known_.reset();
     trials_.push_back(std::move(trial));
     consider_best(trials_.back());

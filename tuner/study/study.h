@@ -3,7 +3,8 @@
 // caller (Studies) holds its mutex, passes the time in, and writes what changed to the journal.
 //
 // Invariants, checked by the property tests:
-//  - trials.size() never exceeds budget.trials: what exists was asked within the budget;
+//  - trials.size() - excused_count() never exceeds budget.trials: what exists was asked within the
+//    budget;
 //  - a trial has at most one running attempt, and attempt numbers only grow;
 //  - an ended trial never changes again;
 //  - the sampler knows each trial from the moment it is created;
@@ -27,6 +28,7 @@
 #include "tuner/protocol.h"
 #include "tuner/pruner/pruner.h"
 #include "tuner/sampler/sampler.h"
+#include "tuner/study/failure_watch.h"
 #include "tuner/study/study_end.h"
 #include "tuner/study/suggestion.h"
 #include "tuner/study/trial/known_points.h"
@@ -99,6 +101,10 @@ public:
     /// What completed it; kNone while it is not completed.
     [[nodiscard]] StudyEnd end() const { return end_; }
     [[nodiscard]] std::int64_t started_ms() const { return started_ms_; }
+    /// How many trials count towards no budget (excuse_failures).
+    [[nodiscard]] std::size_t excused_count() const { return excused_count_; }
+    /// Where they ended, oldest first.
+    [[nodiscard]] const std::vector<ExcusedEnds>& excused() const { return excused_; }
     /// What attempts that have ended have cost, as budget.cost counts it; 0 without such a budget.
     [[nodiscard]] double paid() const;
     /// Its spaces and samplers before the present ones, oldest first.
@@ -213,6 +219,21 @@ public:
     /// not fit (then nothing changes). Cost: O(trials).
     Result<void> extend(StudyConfig config);
 
+    void rename(const std::string& name) { identity_.name = config_.study = name; }
+
+    /// Its experiment was deleted: nothing of it can be written, and no trial starts. Not kept in
+    /// the journal: the store knows.
+    void set_experiment_deleted(bool is_deleted) { is_experiment_deleted_ = is_deleted; }
+    [[nodiscard]] bool is_experiment_deleted() const { return is_experiment_deleted_; }
+
+    /// Whether somebody works on it, as its registry sees it now: what is_attended() gives.
+    void set_attended(bool is_attended) { is_attended_ = is_attended; }
+    [[nodiscard]] bool is_attended() const { return is_attended_; }
+    /// A client or an agent has said something of it.
+    void note_activity(std::int64_t now_ms) { last_activity_ms_ = now_ms; }
+    /// 0: nobody has, since the registry was opened.
+    [[nodiscard]] std::int64_t last_activity_ms() const { return last_activity_ms_; }
+
     /// Grows with each change that was made known; for clients that wait for the next one.
     [[nodiscard]] std::int64_t version() const { return version_; }
     void touch() { ++version_; }
@@ -235,6 +256,18 @@ public:
     /// True if it did.
     bool complete_if_done(std::int64_t now_ms);
 
+    // --- a beginning that fails ---
+
+    /// Stops a running study whose first trials fail alike (stop_after_failures). True if it did;
+    /// the caller cancels what waits and runs.
+    bool stop_if_failing();
+
+    /// For a study that runs again after a rest: failures before the first success use up no budget
+    /// (nor does what stop_if_failing() had cancelled), and their points are queued again. The
+    /// queued trials. Nothing where stop_after_failures is 0. Cost: O(trials), and a suggestion
+    /// each.
+    [[nodiscard]] std::vector<Trial*> excuse_failures(std::int64_t now_ms);
+
     // --- for a replay ---
 
     /// A sampler as the study would make it for this space and configuration, without observations.
@@ -254,6 +287,8 @@ public:
     void restore(Trial trial);
     void restore_state(StudyState state, std::string note, std::int64_t started_ms);
     void restore_end(StudyEnd end, std::vector<StudyEpoch> earlier);
+    /// Before its trials.
+    void restore_excused(std::vector<ExcusedEnds> excused) { excused_ = std::move(excused); }
 
     /// True while the pruner has not observed the history (replay_history). Reports that arrive
     /// meanwhile are kept and observed afterwards.
@@ -291,6 +326,11 @@ private:
     [[nodiscard]] bool lacks_room(std::int64_t now_ms);
     [[nodiscard]] const Point& next_point();
     BudgetWatch& watch();
+    FailureWatch& failures();
+    [[nodiscard]] bool is_excused(const Trial& trial) const;
+    [[nodiscard]] bool has_used_trials() const {
+        return config_.budget.trials && trials_.size() - excused_count_ >= *config_.budget.trials;
+    }
     void forget_models();
     void complete_with(StudyEnd end, std::string note);
     Sampler& sampler();
@@ -332,12 +372,18 @@ private:
     std::int64_t exhausted_at_ = -1;      // the log position of is_exhausted_
     bool is_exhausted_ = false;
     std::shared_ptr<Sampler> sampler_;
-    std::size_t sampler_knows_ = 0;      // this many of the first trials
-    Point next_point_;                   // what the sampler suggests at next_at_
-    std::optional<Origin> next_origin_;  // the same
-    std::int64_t next_at_ = -1;          // the log position at which it was asked; -1: never
-    std::optional<BudgetWatch> watch_;   // nothing: to be made from the trials
-    std::optional<KnownPoints> known_;   // the same
+    std::size_t sampler_knows_ = 0;         // this many of the first trials
+    Point next_point_;                      // what the sampler suggests at next_at_
+    std::optional<Origin> next_origin_;     // the same
+    std::int64_t next_at_ = -1;             // the log position at which it was asked; -1: never
+    std::optional<BudgetWatch> watch_;      // nothing: to be made from the trials
+    std::optional<KnownPoints> known_;      // the same
+    std::optional<FailureWatch> failures_;  // the same
+    std::vector<ExcusedEnds> excused_;
+    std::size_t excused_count_ = 0;
+    bool is_experiment_deleted_ = false;
+    bool is_attended_ = true;
+    std::int64_t last_activity_ms_ = 0;
     std::unique_ptr<Pruner> pruner_;
     std::unordered_map<std::uint64_t, std::uint64_t> pruner_restarts_;  // trials that began anew
     bool history_known_ = true;

@@ -17,6 +17,7 @@ BudgetWatch& Study::watch() {
     watch_.emplace(config_.budget, objectives_of(config_).goals);
     std::vector<const Trial*> ended;
     for (const Trial& trial : trials_) {
+        if (is_excused(trial)) continue;
         watch_->pay(trial.cost);
         if (is_ended(trial.state)) ended.push_back(&trial);
     }
@@ -38,7 +39,8 @@ std::vector<double> Study::running_costs(std::int64_t now_ms) const {
 double Study::paid() const {
     if (watch_) return watch_->paid();
     double paid = 0;
-    for (const Trial& trial : trials_) paid += trial.cost;
+    for (const Trial& trial : trials_)
+        if (!is_excused(trial)) paid += trial.cost;
     return paid;
 }
 
@@ -100,7 +102,7 @@ bool Study::complete_if_done(std::int64_t now_ms) {
         complete_with(used->why, used->note);
         return true;
     }
-    if (queued_.empty() && config_.budget.trials && trials_.size() >= *config_.budget.trials) {
+    if (queued_.empty() && has_used_trials()) {
         complete_with(StudyEnd::kTrials, {});
         return true;
     }

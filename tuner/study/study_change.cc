@@ -48,6 +48,7 @@ void Study::reconfigure(StudyConfig config) {
         forget_models();
     }
     watch_.reset();
+    failures_.reset();
     // What it was born with was used at its birth.
     config.warm_start = std::move(config_.warm_start);
     config_ = std::move(config);

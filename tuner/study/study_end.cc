@@ -17,8 +17,8 @@
 namespace tune::tuner {
 namespace {
 
-constexpr std::array<std::string_view, 8> kNames = {"none", "trials",      "space",  "time",
-                                                    "cost", "no_progress", "target", "steps"};
+constexpr std::array<std::string_view, 9> kNames = {
+    "none", "trials", "space", "time", "cost", "no_progress", "target", "steps", "failures"};
 
 std::string cost_text(const CostBudget& budget) {
     if (budget.of == CostBudget::Of::kMetric)

@@ -14,10 +14,21 @@
 
 namespace tune::tuner {
 
-/// What completed a study. kNone: nothing yet.
-enum class StudyEnd { kNone, kTrials, kSpace, kTime, kCost, kNoProgress, kTarget, kSteps };
+/// What ended a study by itself. kNone: nothing yet.
+enum class StudyEnd {
+    kNone,
+    kTrials,
+    kSpace,
+    kTime,
+    kCost,
+    kNoProgress,
+    kTarget,
+    kSteps,
+    kFailures
+};
 
-/// "none", "trials", "space", "time", "cost", "no_progress", "target", "steps".
+/// "none", "trials", "space", "time", "cost", "no_progress", "target", "steps",
+/// "failures" (which stops the study instead of completing it).
 [[nodiscard]] std::string_view study_end_name(StudyEnd end);
 /// kNone for a name that is not known.
 [[nodiscard]] StudyEnd study_end_from_name(std::string_view name);

@@ -51,10 +51,10 @@ client (MLFLOW_TRACKING_TOKEN, ...). Any number of processes on any number of ma
 
 from tune_client._errors import Lost, Pruned, TuneError
 from tune_client._records import FrozenTrial, TrialState
-from tune_client._study import Study, create_study, load_study
+from tune_client._study import Study, create_study, load_study, restore_study
 from tune_client._trial import Trial
 
 TrialPruned = Pruned  # Optuna's name
 
 __all__ = ["FrozenTrial", "Lost", "Pruned", "Study", "Trial", "TrialPruned", "TrialState", "TuneError", "create_study",
-           "load_study"]
+           "load_study", "restore_study"]

@@ -35,10 +35,11 @@ class Server:
         self._has_answered = False
 
     def call(self, path: str, body: dict[str, Any] | None = None, retry_for_s: float = RETRY_FOR_S,
-             timeout_s: float = _TIMEOUT_S) -> Any:
-        """One REST call; the JSON of the answer. Raises TuneError."""
+             timeout_s: float = _TIMEOUT_S, method: str | None = None) -> Any:
+        """One REST call; the JSON of the answer. `method`: POST with a body, else GET. Raises TuneError."""
         data = None if body is None else json.dumps(body, default=_plain).encode()
-        request = urllib.request.Request(self.url + "/api/2.0/tune" + path, data=data, headers=self.headers)
+        request = urllib.request.Request(self.url + "/api/2.0/tune" + path, data=data, headers=self.headers,
+                                         method=method)
         begin = time.monotonic()
         pause_s = 0.1
         is_silent = True

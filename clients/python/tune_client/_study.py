@@ -68,6 +68,16 @@ def load_study(name: str | None = None, server: str | None = None, lease_s: floa
     return study
 
 
+def restore_study(name: str, server: str | None = None, lease_s: float = LEASE_S) -> Study:
+    """Brings back a study that was deleted, or whose experiment was: until `tune gc` takes its runs.
+
+    TuneError with status 404 if there is none of this name, 409 if the name is taken by now.
+    """
+    study = Study(Server(server), name, keeper_of(lease_s))
+    study._change("/restore")
+    return study
+
+
 class Study:
     """A study on the server. Safe to use from several threads."""
 
@@ -76,7 +86,7 @@ class Study:
         self._keeper = keeper
         self._declared: dict[str, Any] | None = None
         self.name = name
-        self._path = "/studies/" + urllib.parse.quote(name, safe="")
+        self._path = _path_of(name)
 
     def info(self) -> dict[str, Any]:
         """What the server knows of the study: state, counts, best, space, budget, ..."""
@@ -220,6 +230,17 @@ class Study:
         """
         return self._change("/stop")
 
+    def rename(self, name: str) -> dict[str, Any]:
+        """Gives the study another name, which this object then has too. Raises TuneError (409) while trials run."""
+        renamed: dict[str, Any] = self._call("/rename", {"name": name})
+        self.name = name
+        self._path = _path_of(name)
+        return renamed
+
+    def delete(self) -> None:
+        """Removes the study with its runs, and cancels the trials that run; `restore_study` brings it back."""
+        self._connection.call(self._path, method="DELETE")
+
     def _change(self, path: str) -> dict[str, Any]:
         changed: dict[str, Any] = self._call(path, {})
         return changed
@@ -292,6 +313,10 @@ class Study:
 
 def _metrics(info: Mapping[str, Any]) -> list[dict[str, Any]]:
     return list(info.get("metrics") or [info["metric"]])
+
+
+def _path_of(name: str) -> str:
+    return "/studies/" + urllib.parse.quote(name, safe="")
 
 
 def _worker() -> str:

@@ -49,7 +49,8 @@ TEST_P(EverySampler, NanFailsTheTrialAndInfinityIsAValue) {
 
 TEST_P(EverySampler, AllTrialsFailing) {
     World world;
-    ASSERT_TRUE(world.create(fields() + R"(, "budget": {"trials": 30})").has_value());
+    ASSERT_TRUE(world.create(fields() + R"(, "stop_after_failures": 0, "budget": {"trials": 30})")
+                    .has_value());
     for (std::uint64_t number = 0; number < 30; ++number) {
         ASSERT_THAT(*world.ask(), SizeIs(1));
         ASSERT_TRUE(

@@ -28,7 +28,8 @@ public:
             R"({"type": "hyperband", "max": 9})", R"({"type": "patience", "wait": 1})",
             R"({"type": "threshold", "upper": 0.9})"};
         EXPECT_TRUE(world_
-                        .create(R"("budget": {"trials": 25, "parallel": 6},
+                        .create(R"("stop_after_failures": 0,
+                                    "budget": {"trials": 25, "parallel": 6},
                                    "retry": {"max": 1, "on": ["failed"]},
                                    "sampler": {"seed": 9, "type": ")" +
                                 std::string(kSamplers[seed % std::size(kSamplers)]) +

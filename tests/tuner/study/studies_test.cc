@@ -247,16 +247,16 @@ TEST_F(StudiesTest, ADeletedRunDoesNotHoldUpTheTrial) {
     EXPECT_EQ(world_.trial(0).value, 0.5);
 }
 
-TEST_F(StudiesTest, ADeletedExperimentPausesTheStudyAndReportsWhy) {
+TEST_F(StudiesTest, ADeletedExperimentStopsNoStudyAndIsNamed) {
     ASSERT_TRUE(world_.create().has_value());
     const auto experiment = world_.store().get_experiment_by_name("s");
     ASSERT_TRUE(
         world_.store().execute(tracker::DeleteExperiment{experiment->experiment_id}).has_value());
+    // Whether the deletion was observed by now or is met by the write, in the end it is known.
     EXPECT_FALSE(world_.ask().has_value());
-    EXPECT_EQ(world_.state(), StudyState::kPaused);
-    std::string note;
-    ASSERT_TRUE(world_.studies().read("s", [&](const Study& s) { note = s.note(); }).has_value());
-    EXPECT_THAT(note, HasSubstr("a trial could not be written"));
+    EXPECT_FALSE(world_.tell(99, 0).has_value()) << "answered after what was committed is observed";
+    EXPECT_THAT(world_.ask().error().message, HasSubstr("was deleted by an MLflow client"));
+    EXPECT_EQ(world_.state(), StudyState::kRunning);
     EXPECT_EQ(world_.count(TrialState::kRunning), 0u);
 }
 

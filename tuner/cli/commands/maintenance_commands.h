@@ -27,6 +27,8 @@ struct BackupCommand {
 
 struct RestoreCommand {
     std::string file = {};
+    std::optional<std::string> study = {};  ///< bring this one back, instead of a file
+    std::optional<std::string> server = {};
     std::string data = "./tune-data";
     bool force = false;
     bool json = false;

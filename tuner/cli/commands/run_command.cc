@@ -24,6 +24,7 @@
 #include "tuner/cli/terminal/study_text.h"
 #include "tuner/cli/terminal/study_watch.h"
 #include "tuner/cli/terminal/terminal.h"
+#include "tuner/cli/terminal/trial_output.h"
 #include "tuner/config/command_template.h"
 #include "tuner/study/study.h"
 #include "worker/agent/agent.h"
@@ -209,7 +210,8 @@ private:
     void warn_of_failures() {
         constexpr std::int64_t kFailuresMin = 3;
         const Json& counts = study_["counts"];
-        const auto failed = counts.value("failed", std::int64_t{0});
+        const auto failed =
+            counts.value("failed", std::int64_t{0}) - study_.value("excused", std::int64_t{0});
         if (has_warned_ || failed < kFailuresMin || failed < ended_count(study_) || is_over(study_))
             return;
         has_warned_ = true;
@@ -262,8 +264,14 @@ std::string last_reason(Backend& backend, const std::string& name, const RunComm
     const Result<Json> page =
         backend.get(study_path(name, "/trials?state=failed&max_results=10000"));
     if (!page || (*page)["trials"].empty()) return {};
+    constexpr std::size_t kLinesShown = 10;
     const Json& trial = (*page)["trials"].back();
-    return " The last one failed: " + printable(text_of(trial, "reason")) + "\nWhat it printed: " +
+    const std::string output = last_output(place.url, text_of(trial, "run_id"), kLinesShown);
+    return " The last one failed: " + printable(text_of(trial, "reason")) +
+           (output.empty()
+                ? ""
+                : "\nThe last lines of its output:\n" + output.substr(0, output.size() - 1)) +
+           "\nWhat it printed: " +
            (place.local ? "`tune server --data " + shell_text({options.data}) + "`, there "
                         : place.url) +
            "/r/" + text_of(trial, "run_id") + "?tab=logs";
@@ -285,6 +293,10 @@ void print_end(const RunCommand& options, const tuner::StudyConfig& config,
         text += best_text(study);
     } else if (!interrupted) {
         text += "No trial has completed." + last_reason(backend, name, options, place) + "\n";
+        if (text_of(study, "ended_by") == "failures")
+            text +=
+                "The study was stopped. Mend the command and run the same again: it continues, and "
+                "these trials do not count. To go on regardless: --stop-after-failures 0\n";
     }
     if (place.local)
         text += "View it again: tune server --data " + shell_text({options.data}) + "\n";
@@ -310,6 +322,15 @@ void print_warm_start(const Json& study) {
         std::fprintf(stderr, "warm start: %s\n", printable(sentence.get<std::string>()).c_str());
 }
 
+/// What the command line has for a study that differs from the one of its name.
+Error with_ways_out(Error error, const std::string& name) {
+    if (error.code == Code::kResourceConflict &&
+        error.message.find(" already exists and differs: ") != std::string::npos)
+        error.message += "\n--study NEW names another one; `tune rm " + shell_text({name}) +
+                         "` removes this one first";
+    return error;
+}
+
 Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
     TUNE_TRY(config, study_from_flags(options.study, true));
     if (!options.no_agent) TUNE_TRY_VOID(check_program(config));
@@ -319,14 +340,26 @@ Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
     TUNE_TRY(agent, make_agent(options, config, place.url));
     Json wanted = to_json(config);
     if (options.extend) wanted["extend"] = true;
-    TUNE_TRY(study, backend->post("/api/2.0/tune/studies", wanted));
+    wanted["replace"] = true;
+    Result<Json> created = backend->post("/api/2.0/tune/studies", wanted);
+    if (!created) return with_ways_out(created.error(), config.study);
+    const Json study = std::move(*created);
     if (!options.json) print_warm_start(study);
     for (const std::string& warning : goal_warnings(config))
         std::fprintf(stderr, "warning: %s\n", warning.c_str());
+    if (const std::string replaced = text_of(study, "replaced"); !replaced.empty())
+        std::fprintf(stderr,
+                     "study %s: replaces the one before, of which no trial was complete (%s)\n",
+                     printable(config.study).c_str(), printable(replaced).c_str());
     bool interrupted = false;
     {
         Session session(options, config, place, study, interrupts);
-        if (!options.json && !options.quiet) print_start(config, study, session.page());
+        if (!options.json && !options.quiet) {
+            print_start(config, study, session.page());
+            if (const auto excused = study.value("excused", std::int64_t{0}); excused > 0)
+                std::fprintf(stderr, "%s failed before any succeeded and %s not count\n",
+                             counted(excused, "trial").c_str(), excused == 1 ? "does" : "do");
+        }
         if (agent) TUNE_TRY_VOID(agent->start());
         interrupted = session.follow(agent.get());
     }

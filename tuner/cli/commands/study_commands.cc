@@ -43,7 +43,7 @@ std::string ls_text(const Json& studies, const std::string& where) {
     table.column("best", Table::Align::kRight);
     table.column("created");
     for (const Json& study : studies) {
-        const std::string state = text_of(study, "state");
+        const std::string state = status_text(study);
         table.row({printable(text_of(study, "name")), styled(state, tone_of_state(state)),
                    progress_text(study), count_cell(study, "running"),
                    count_cell(study, "complete"), count_cell(study, "pruned"),
@@ -53,8 +53,19 @@ std::string ls_text(const Json& studies, const std::string& where) {
     return table.text();
 }
 
+/// What to do about a study that does not go on by itself, where that is not plain; or empty.
+std::string remedy_text(const Json& study) {
+    const std::string status = status_text(study);
+    const std::string name = shell_text({text_of(study, "name")});
+    if (status == "interrupted") return "Nobody works on it: run its command again to continue.\n";
+    if (status == "deleted")
+        return "An MLflow client has deleted its experiment: `tune restore --study " + name +
+               "` brings it back, `tune rm " + name + "` removes the study.\n";
+    return {};
+}
+
 std::string head_text(const Json& study) {
-    const std::string state = text_of(study, "state");
+    const std::string state = status_text(study);
     const std::string note = text_of(study, "note");
     const std::string waits_for = text_of(study, "waits_for");
     const auto running = study["counts"].value("running", std::int64_t{0});
@@ -62,7 +73,8 @@ std::string head_text(const Json& study) {
            (note.empty() ? "" : " (" + printable(note) + ")") + ": " + trials_text(study) +
            (ended_count(study) == 1 ? " has ended, " : " have ended, ") +
            count_cell(study, "running") + (running == 1 ? " is running\n" : " are running\n") +
-           (waits_for.empty() ? "" : "It waits: " + printable(waits_for) + "\n");
+           (waits_for.empty() ? "" : "It waits: " + printable(waits_for) + "\n") +
+           remedy_text(study);
 }
 
 Result<Json> all_trials(Backend& backend, const std::string& name) {
@@ -170,6 +182,36 @@ int run_change(const StudyCommand& options, const char* verb) {
     else
         print(head_text(*study));
     return kExitOk;
+}
+
+int run_rename(const StudyCommand& options) {
+    const auto backend = find_backend(options.server, options.data);
+    if (!backend) return fail(backend.error(), options.json);
+    const Result<Json> study =
+        (*backend)->post(study_path(options.study, "/rename"), {{"name", options.new_name}});
+    if (!study) return fail(study.error(), options.json);
+    if (options.json)
+        print_json(*study);
+    else
+        print(head_text(*study));
+    return kExitOk;
+}
+
+int run_rm(const StudyCommand& options) {
+    const auto backend = find_backend(options.server, options.data);
+    if (!backend) return fail(backend.error(), options.json);
+    const Result<Json> removed = (*backend)->remove(study_path(options.study));
+    if (!removed) return fail(removed.error(), options.json);
+    if (options.json)
+        print_json(*removed);
+    else
+        print(printable(options.study) + " is removed; until `tune gc` takes its runs, " +
+              "`tune restore --study " + shell_text({options.study}) + "` brings it back\n");
+    return kExitOk;
+}
+
+int run_restore_study(const StudyCommand& options) {
+    return run_change(options, "restore");
 }
 
 }  // namespace tune::cli

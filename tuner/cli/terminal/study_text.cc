@@ -35,9 +35,8 @@ std::string param_cell(const Json& value) {
 }
 
 std::string duration_cell(const Json& trial) {
-    const std::int64_t start = integer_of(trial, "start_ms");
-    const std::int64_t end = integer_of(trial, "end_ms");
-    return start > 0 && end >= start ? span_text(end - start) : "";
+    const bool has_ended = integer_of(trial, "start_ms") > 0 && integer_of(trial, "end_ms") > 0;
+    return has_ended ? span_text(integer_of(trial, "ran_ms")) : "";
 }
 
 std::string params_lines(const Json& params) {
@@ -68,10 +67,15 @@ std::string text_of(const Json& object, const char* name) {
 
 Tone tone_of_state(std::string_view state) {
     if (state == "complete" || state == "completed") return Tone::kGood;
-    if (state == "pruned" || state == "paused") return Tone::kWarn;
-    if (state == "failed") return Tone::kBad;
+    if (state == "pruned" || state == "paused" || state == "interrupted") return Tone::kWarn;
+    if (state == "failed" || state == "deleted") return Tone::kBad;
     if (state == "cancelled" || state == "queued" || state == "stopped") return Tone::kDim;
     return Tone::kPlain;
+}
+
+std::string status_text(const Json& study) {
+    const std::string status = text_of(study, "status");
+    return status.empty() ? text_of(study, "state") : status;
 }
 
 std::int64_t ended_count(const Json& study) {
@@ -80,7 +84,7 @@ std::int64_t ended_count(const Json& study) {
     std::int64_t ended = 0;
     for (const char* state : {"complete", "pruned", "failed", "cancelled"})
         ended += integer_of(counts, state);
-    return ended;
+    return ended - integer_of(study, "excused");
 }
 
 std::string progress_text(const Json& study) {

@@ -15,13 +15,16 @@ namespace tune::cli {
 
 [[nodiscard]] Tone tone_of_state(std::string_view state);
 
+/// What the study does: its status, or from an older server its state.
+[[nodiscard]] std::string status_text(const Json& study);
+
 /// "18/30" or "18".
 [[nodiscard]] std::string progress_text(const Json& study);
 
 /// "18/30 trials", "18 trials", "1 trial".
 [[nodiscard]] std::string trials_text(const Json& study);
 
-/// Trials that have ended.
+/// Trials that have ended and count: not those that failed before the study was mended.
 [[nodiscard]] std::int64_t ended_count(const Json& study);
 
 /// "lr=0.01 batch=64"; values with 4 significant digits.

@@ -4,6 +4,7 @@
 
 #include "tuner/study/journal/journal.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -49,6 +50,7 @@ Command study_document_command(const Study& study) {
                      {"config", to_json(study.config())}};
     if (!study.note().empty()) document["note"] = study.note();
     if (study.end() != StudyEnd::kNone) document["ended_by"] = study_end_name(study.end());
+    if (!study.excused().empty()) document["excused"] = to_json(study.excused());
     for (const StudyEpoch& epoch : study.earlier()) {
         StudyConfig of_epoch;  // its order of parameters is kept with it
         of_epoch.space = epoch.space;
@@ -90,6 +92,14 @@ void add_finish_tags(std::vector<Tag>& tags, const FinishRequest& finish) {
     if (finish.cpu_ms > 0) tags.push_back({"tune.cpu_ms", std::to_string(finish.cpu_ms)});
     if (finish.max_rss_kb > 0)
         tags.push_back({"tune.max_rss_kb", std::to_string(finish.max_rss_kb)});
+}
+
+/// A completed study ended with its last trial, whenever that is written. A stopped one ends now.
+std::int64_t end_of(const Study& study, std::int64_t now_ms) {
+    std::int64_t end_ms = 0;
+    if (study.state() == StudyState::kCompleted)
+        for (const Trial& trial : study.trials()) end_ms = std::max(end_ms, trial.end_ms);
+    return end_ms != 0 ? end_ms : now_ms;
 }
 
 /// The trial's params in batches that the store takes, as a Python program would log them; the
@@ -136,6 +146,7 @@ Study read_study(const Json& document) {
         earlier.push_back(
             {epoch.at("until"), std::move(of_epoch->space), std::move(of_epoch->sampler)});
     }
+    study.restore_excused(excused_from_json(document.value("excused", Json::array())));
     study.restore_end(study_end_from_name(document.value("ended_by", "none")), std::move(earlier));
     return study;
 }
@@ -174,7 +185,7 @@ std::vector<Command> create_study_commands(const Study& study) {
 std::vector<Command> update_study_commands(const Study& study, std::int64_t now_ms) {
     const std::string& run_id = study.identity().run_id;
     tracker::UpdateRun update{.run_id = run_id, .status = run_status(study.state())};
-    if (tracker::is_terminal(*update.status)) update.end_time_ms = now_ms;
+    if (tracker::is_terminal(*update.status)) update.end_time_ms = end_of(study, now_ms);
     return {
         std::move(update),
         tracker::LogBatch{.run_id = run_id, .metrics = {}, .params = {}, .tags = study_tags(study)},

@@ -51,6 +51,7 @@ struct Agent {
 class Agents {
 public:
     [[nodiscard]] Agent* find(const std::string& id);
+    [[nodiscard]] bool contains(const std::string& id) const { return agents_.contains(id); }
     [[nodiscard]] bool is_full() const { return agents_.size() >= kAgentsMax; }
     [[nodiscard]] std::size_t size() const { return agents_.size(); }
 

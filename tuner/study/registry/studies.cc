@@ -15,24 +15,6 @@
 namespace tune::tuner {
 namespace {
 
-/// A name stands in URLs, file names and event topics.
-Result<void> check_name(const std::string& name) {
-    constexpr std::size_t kNameBytesMax = 200;
-    const auto is_bad = [](char c) {
-        return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '/' || c == '\\';
-    };
-    if (name.empty())
-        return Error{Code::kInvalidParameterValue,
-                     "the study needs a name ('study' in a file, 'name' over REST)"};
-    if (name.size() > kNameBytesMax || std::any_of(name.begin(), name.end(), is_bad) ||
-        name == "." || name == "..")
-        return Error{Code::kInvalidParameterValue,
-                     "'" + name.substr(0, kNameBytesMax) +
-                         "' cannot name a study: at most 200 bytes, no '/', no '\\' and no "
-                         "control characters"};
-    return {};
-}
-
 /// Trials whose reports are read before a server answers: about 0.3 s.
 constexpr std::size_t kHistoryAtOnceMax = 1000;
 /// Reports that a pruner observes before other calls get their turn.
@@ -111,6 +93,7 @@ Result<void> Studies::Impl::load() {
     credentials_.forget_silence();
     note_obstacles();
     seen_position_ = store_.last_position();
+    opened_ms_ = now_ms();
     return {};
 }
 
@@ -124,6 +107,9 @@ Result<void> Studies::Impl::load_study(const tracker::Document& document) {
         return loaded;
     }
     study->suggest_elsewhere();
+    const auto experiment = store_.get_experiment(study->identity().experiment_id);
+    study->set_experiment_deleted(!experiment ||
+                                  experiment->lifecycle_stage != tracker::LifecycleStage::kActive);
     studies_.emplace(document.key, std::move(study));
     return {};
 }
@@ -187,6 +173,7 @@ Result<void> Studies::Impl::load_progress(Study& study, Trial& trial) {
 
 void Studies::Impl::warm_up() {
     LockedBatch locked(*this);
+    serves_ = true;
     for (const auto& [name, study] : studies_)
         if (study->state() == StudyState::kRunning && !draining_) look(locked, *study);
 }
@@ -253,7 +240,7 @@ Error Studies::Impl::no_such_study(std::string_view name) const {
 }
 
 void Studies::Impl::create(StudyConfig config, CreateOptions options, Done<Created> done) {
-    Result<void> checked = check_name(config.study);
+    Result<void> checked = check_study_name(config.study);
     if (checked) checked = check_study(config, false);
     if (checked) checked = check_sampler(config.space, config.sampler);
     if (!checked) return done(checked.error());
@@ -323,30 +310,33 @@ void Studies::Impl::create_in_experiment(Wanted wanted, std::int64_t experiment_
         wanted.config = as_wanted;
         return resume(locked, *faster, std::move(wanted));
     }
-    add_study(locked, std::move(made), first, std::move(wanted.done));
+    add_study(locked, std::move(made), first, std::move(wanted.done), std::move(wanted.replaced));
 }
 
 void Studies::Impl::add_study(LockedBatch& locked, std::unique_ptr<Study> made,
-                              const std::vector<Trial*>& first, Done<Created> done) {
+                              const std::vector<Trial*>& first, Done<Created> done,
+                              std::string replaced) {
     Study& study = *made;
     if (const std::string outlook = sampler_outlook(study.config()); !outlook.empty())
         log_info("study '" + study.name() + "': sampler " +
                  std::string(study.config().sampler.name()) + ": " + outlook);
     studies_.emplace(study.name(), std::move(made));
+    study.note_activity(now_ms());
     note_obstacle(study);
     for (Trial* trial : first) admit(study, *trial);
-    locked.write(create_study_commands(study),
-                 [this, &study, done = std::move(done)](LockedBatch& later, Result<void> result) {
-                     if (!result) {
-                         const auto found = studies_.find(study.name());
-                         refused_.push_back(std::move(found->second));
-                         studies_.erase(found);
-                         return later.after([done, error = result.error()] { done(error); });
-                     }
-                     notify(later, study, nullptr);
-                     wake_leases(later);
-                     later.after([done, name = study.name()] { done(Created{name, true}); });
-                 });
+    locked.write(create_study_commands(study), [this, &study, done = std::move(done),
+                                                replaced = std::move(replaced)](
+                                                   LockedBatch& later, Result<void> result) {
+        if (!result) {
+            const auto found = studies_.find(study.name());
+            refused_.push_back(std::move(found->second));
+            studies_.erase(found);
+            return later.after([done, error = result.error()] { done(error); });
+        }
+        notify(later, study, nullptr);
+        wake_leases(later);
+        later.after([done, name = study.name(), replaced] { done(Created{name, true, replaced}); });
+    });
     for (Trial* trial : first) write_trial(locked, study, *trial, nullptr, {});
 }
 
@@ -411,12 +401,14 @@ Result<void> Studies::Impl::take_other_config(Study& study, StudyConfig config,
 }
 
 void Studies::Impl::resume(LockedBatch& locked, Study& study, Wanted wanted) {
-    const Result<void> taken = take_other_config(study, std::move(wanted.config), wanted.options);
+    if (is_replaced(study, wanted)) return replace(locked, study, std::move(wanted));
+    Result<void> taken = check_usable(study);
+    if (taken) taken = take_other_config(study, std::move(wanted.config), wanted.options);
     if (!taken)
         return locked.after(
             [done = std::move(wanted.done), error = taken.error()] { done(error); });
-    study.set_state(StudyState::kRunning);
-    note_obstacle(study);
+    study.note_activity(now_ms());
+    const std::vector<Trial*> again = run_again(study);
     prepare(locked, study);
     study.complete_if_done(now_ms());
     write_study(locked, study,
@@ -427,6 +419,7 @@ void Studies::Impl::resume(LockedBatch& locked, Study& study, Wanted wanted) {
                         done(Created{name, false});
                     });
                 });
+    for (Trial* trial : again) write_trial(locked, study, *trial, nullptr, {});
     after_change(locked, study);
 }
 
@@ -464,9 +457,16 @@ void Studies::Impl::change(const std::string& name, Change change, Done<void> do
     LockedBatch locked(*this);
     Study* study = find_study(name);
     if (study == nullptr) return locked.after([done, error = no_such_study(name)] { done(error); });
+    const bool is_late = store_.last_position() > seen_position_ && !stopping_;
+    if (study->is_experiment_deleted() && is_late)  // it may have been restored by now
+        return after_observed(locked,
+                              [this, name, change, done] { this->change(name, change, done); });
+    if (const auto usable = check_usable(*study); !usable)
+        return locked.after([done, error = usable.error()] { done(error); });
     const bool is_completed = study->state() == StudyState::kCompleted;
+    std::vector<Trial*> again;
     if (change == Change::kResume) {
-        study->set_state(StudyState::kRunning);
+        again = run_again(*study);
         prepare(locked, *study);
         study->complete_if_done(now_ms());
     } else if (is_completed) {
@@ -479,6 +479,7 @@ void Studies::Impl::change(const std::string& name, Change change, Done<void> do
     write_study(locked, *study, [done](LockedBatch& later, Result<void> result) {
         later.after([done, result = std::move(result)] { done(result); });
     });
+    for (Trial* trial : again) write_trial(locked, *study, *trial, nullptr, {});
     if (study->state() == StudyState::kStopped) {
         const std::set<std::uint64_t> running = study->running();
         for (const std::uint64_t number : running)
@@ -502,8 +503,9 @@ void Studies::Impl::wait(const std::string& name, std::int64_t version, std::int
 Result<void> Studies::Impl::read(std::string_view name,
                                  const std::function<void(const Study&)>& read) const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const Study* study = find_study(name);
+    Study* study = find_study(name);
     if (study == nullptr) return no_such_study(name);
+    study->set_attended(is_attended(*study));
     read(*study);
     return {};
 }
@@ -511,7 +513,10 @@ Result<void> Studies::Impl::read(std::string_view name,
 void Studies::Impl::read_all(const std::function<void(const Study&)>& read) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::vector<const Study*> ordered;
-    for (const auto& [name, study] : studies_) ordered.push_back(study.get());
+    for (const auto& [name, study] : studies_) {
+        study->set_attended(is_attended(*study));
+        ordered.push_back(study.get());
+    }
     std::stable_sort(ordered.begin(), ordered.end(), [](const Study* a, const Study* b) {
         return a->identity().created_ms < b->identity().created_ms;
     });

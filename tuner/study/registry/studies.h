@@ -145,7 +145,8 @@ public:
 
     struct Created {
         std::string name;
-        bool is_new = false;  ///< false: a study of this name went on
+        bool is_new = false;        ///< false: a study of this name went on
+        std::string replaced = {};  ///< how the study that it replaced differed; empty: none was
     };
     /// Creates the study, or goes on with the one of this name: then budget, pruner, sampler,
     /// command and the like become those of `config`, and a paused, stopped or completed study runs
@@ -156,8 +157,11 @@ public:
     /// `init` of parameters that are new, and none may lie outside (else kResourceConflict).
     /// A new study with a warm start takes its trials from the study that names, which must exist
     /// (else kResourceDoesNotExist).
+    /// With `replace` a study of this name that differs and has no complete trial is erased, and
+    /// the new one takes its place; not one whose trials run in somebody's hands.
     struct CreateOptions {
         bool extend = false;
+        bool replace = false;
     };
     void create(StudyConfig config, Done<Created> done) {
         create(std::move(config), CreateOptions(), std::move(done));
@@ -173,6 +177,20 @@ public:
     /// queued ones cancelled. kResume: runs again. Idempotent. Errors: kResourceDoesNotExist;
     /// kResourceConflict for pausing or stopping a completed study.
     void change(const std::string& study, Change change, Done<void> done);
+
+    /// Gives the study another name, and its experiment where that has the study's. Errors:
+    /// kResourceDoesNotExist; kInvalidParameterValue for a name that none can have;
+    /// kResourceAlreadyExists; kResourceConflict while trials run, whose holders know it by its
+    /// name.
+    void rename(const std::string& study, const std::string& new_name, Done<void> done);
+    /// Removes the study; its name is free. Running trials are cancelled, and its runs are deleted
+    /// as MLflow deletes runs: until `tune gc` takes them, restore() brings all back. Errors:
+    /// kResourceDoesNotExist. Cost: a write a trial.
+    void erase(const std::string& study, Done<void> done);
+    /// Brings back the study of this name that was erased last, or one whose experiment an MLflow
+    /// client has deleted. Errors: kResourceDoesNotExist naming those that can be restored;
+    /// kResourceAlreadyExists when the name is taken by now; kDataLoss when its run is gone.
+    void restore(const std::string& study, Done<void> done);
 
     /// Calls `read` under the lock. Errors: kResourceDoesNotExist naming the study.
     Result<void> read(std::string_view study, const std::function<void(const Study&)>& read) const;

@@ -37,6 +37,15 @@ void Studies::replay(const std::string& study, Done<ReplayReport> done) const {
 void Studies::change(const std::string& study, Change change, Done<void> done) {
     impl_->change(study, change, std::move(done));
 }
+void Studies::rename(const std::string& study, const std::string& new_name, Done<void> done) {
+    impl_->rename(study, new_name, std::move(done));
+}
+void Studies::erase(const std::string& study, Done<void> done) {
+    impl_->erase(study, std::move(done));
+}
+void Studies::restore(const std::string& study, Done<void> done) {
+    impl_->restore(study, std::move(done));
+}
 Result<void> Studies::read(std::string_view study,
                            const std::function<void(const Study&)>& read) const {
     return impl_->read(study, read);

@@ -50,6 +50,8 @@ inline constexpr std::int64_t kNotHandedOut_ms = std::numeric_limits<std::int64_
 
 /// Two: a study whose model takes seconds leaves one to the others.
 inline constexpr int kSuggestionThreads = 2;
+/// A name stands in URLs, file names and event topics.
+[[nodiscard]] Result<void> check_study_name(const std::string& name);
 
 class Studies::Impl final : public tracker::CommitObserver {
 public:
@@ -99,6 +101,9 @@ public:
     void create(StudyConfig config, CreateOptions options, Done<Created> done);
     void replay(const std::string& name, Done<ReplayReport> done);
     void change(const std::string& name, Change change, Done<void> done);
+    void rename(const std::string& name, const std::string& new_name, Done<void> done);
+    void erase(const std::string& name, Done<void> done);
+    void restore(const std::string& name, Done<void> done);
     void wait(const std::string& name, std::int64_t version, std::int64_t wait_ms, Done<void> done);
     void ask(AskRequest request, Done<std::vector<AskedTrial>> done);
     void report(ClientReport report, Done<std::optional<Action>> done);
@@ -179,17 +184,39 @@ private:
         StudyConfig config;
         CreateOptions options;
         Done<Created> done;
+        std::string replaced = {};  ///< how the study that was erased for this one differed
     };
     void create_in_experiment(Wanted wanted, std::int64_t experiment_id);
     void find_experiment(Wanted wanted);
     void experiment_made(Wanted& wanted, const Result<tracker::Outcome>& outcome);
     void add_study(LockedBatch& locked, std::unique_ptr<Study> made,
-                   const std::vector<Trial*>& first, Done<Created> done);
+                   const std::vector<Trial*>& first, Done<Created> done, std::string replaced);
     void resume(LockedBatch& locked, Study& study, Wanted wanted);
     Result<void> take_other_config(Study& study, StudyConfig config, const CreateOptions& options);
     Result<void> fill_warm_start(StudyConfig& config) const;
     [[nodiscard]] std::vector<Trial*> begin_warm(Study& study) const;
     void prepare(LockedBatch& locked, Study& study);
+
+    // studies_lifecycle.cc
+    /// Why nothing can be done with the study before it is restored; nothing: it can.
+    [[nodiscard]] static Result<void> check_usable(const Study& study);
+    void take_experiment(LockedBatch& locked, const tracker::Experiment& experiment);
+    /// Takes the study out of memory and of the list, its document to those of erased studies.
+    void erase_study(LockedBatch& locked, Study& study, Written written);
+    void change_runs(LockedBatch& locked, const Study& study, bool deletes);
+    void restore_erased(const std::string& name, Done<void> done);
+    [[nodiscard]] bool is_held(const Study& study) const;
+    [[nodiscard]] bool is_attended(const Study& study) const;
+
+    // studies_failures.cc
+    /// Whether the study gives way to the wanted one (CreateOptions::replace).
+    [[nodiscard]] bool is_replaced(const Study& study, const Wanted& wanted) const;
+    void replace(LockedBatch& locked, Study& study, Wanted wanted);
+    /// Stops a study whose command cannot work (Study::stop_if_failing).
+    void stop_if_failing(LockedBatch& locked, Study& study);
+    /// Runs a study again after a rest. The trials that are queued once more, to be written after
+    /// the study.
+    std::vector<Trial*> run_again(Study& study);
     [[nodiscard]] AskedTrial asked(const Study& study, const Trial& trial) const;
     void index_run(Study& study, Trial& trial);
 
@@ -321,7 +348,8 @@ private:
     /// Why it cannot be read, by name; settled when the server starts. Its documents stay as they
     /// are, and neither the other studies nor the tracker wait for it.
     std::map<std::string, std::string, std::less<>> unreadable_;
-    std::vector<std::unique_ptr<Study>> refused_;  // never reached the disk; writes still name them
+    // Never reached the disk, or erased since; writes still name them.
+    std::vector<std::unique_ptr<Study>> refused_;
     std::unordered_map<std::string_view, TrialRef> by_run_;  // keys lie in the trials
     AttemptCredentials credentials_;
     Agents agents_;
@@ -339,6 +367,7 @@ private:
     std::list<StudyPoll> study_polls_;
     std::multimap<std::int64_t, std::function<void()>> after_position_;
     std::int64_t seen_position_ = 0;
+    std::int64_t opened_ms_ = 0;
     std::set<Study*> unsynced_studies_;
     int unsynced_trials_ = 0;
     /// Why the store did not take the last write of a trial or study; nothing: it did, or it never
@@ -347,6 +376,7 @@ private:
     std::int64_t retry_at_ms_ =
         0;                     // monotonic; when unsynced trials are written again; 0: none are
     int replays_waiting_ = 0;  // or running
+    bool serves_ = false;      // others may reach it; else it is only looked at
     bool draining_ = false;
     bool stopping_ = false;
 

@@ -27,6 +27,8 @@ void Studies::Impl::on_commit(const tracker::Commit& commit) {
     for (const tracker::Event& event : commit.events)
         if (const auto* metrics = std::get_if<tracker::MetricsLogged>(&event))
             take_metrics(locked, *metrics);
+        else if (const auto* changed = std::get_if<tracker::ExperimentChanged>(&event))
+            take_experiment(locked, changed->experiment);
     seen_position_ = std::max(seen_position_, commit.position);
     while (!after_position_.empty() && after_position_.begin()->first <= seen_position_) {
         locked.after(std::move(after_position_.begin()->second));
@@ -92,6 +94,7 @@ void Studies::Impl::notify(LockedBatch& locked, Study& study, const Trial* trial
 }
 
 void Studies::Impl::after_change(LockedBatch& locked, Study& study) {
+    stop_if_failing(locked, study);
     if (study.state() == StudyState::kStopped)
         cancel_queued(locked, study, "the study was stopped");
     if (study.state() == StudyState::kRunning) {

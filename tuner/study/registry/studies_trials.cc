@@ -172,6 +172,7 @@ Result<std::optional<TrialRef>> Studies::Impl::held_by_client(const TrialName& n
     TUNE_TRY(ref, find_named(name));
     if (was_cancelled(*ref.trial, name.attempt)) return std::optional<TrialRef>();
     TUNE_TRY_VOID(check_held_by_client(ref, name.attempt));
+    ref.study->note_activity(now_ms());
     return std::optional(ref);
 }
 
@@ -193,6 +194,9 @@ void Studies::Impl::ask(AskRequest request, Done<std::vector<AskedTrial>> done) 
     Study* study = find_study(request.study);
     if (study == nullptr)
         return locked.after([done, error = no_such_study(request.study)] { done(error); });
+    if (const auto usable = check_usable(*study); !usable)
+        return locked.after([done, error = usable.error()] { done(error); });
+    study->note_activity(now_ms());
     if (request.count < 1 || request.count > kAskCountMax)
         return locked.after([done] {
             done(Error{Code::kInvalidParameterValue,
@@ -304,6 +308,8 @@ void Studies::Impl::enqueue(const std::string& name, const std::string& params_j
     };
     Study* study = find_study(name);
     if (study == nullptr) return refuse(no_such_study(name));
+    if (const auto usable = check_usable(*study); !usable) return refuse(usable.error());
+    study->note_activity(now_ms());
     if (Trial* known = study->enqueued_by_request(request_id))
         return answer_enqueued(locked, *study, *known, std::move(done));
     const Result<Json> params = parse_json(params_json);
@@ -445,6 +451,7 @@ void Studies::Impl::tell_after_metrics(TellRequest request, Done<void> done) {
         if (applied) applied = apply_tell(locked, *ref, request);
         if (!applied) return locked.after([done, error = applied.error()] { done(error); });
     }
+    ref->study->note_activity(now_ms());
     answer_written(locked, *ref, nullptr, std::move(done));
     after_change(locked, *ref->study);
 }

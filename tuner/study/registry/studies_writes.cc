@@ -103,7 +103,9 @@ void Studies::Impl::trial_written(LockedBatch& locked, Study& study, Trial& tria
     if (creates) sync.run_requested = false;
     if (!std::exchange(sync.unsynced, true)) ++unsynced_trials_;
     write_again_later();
-    if (creates && is_permanent(result.error()) && study.state() == StudyState::kRunning) {
+    const bool is_known = study.is_experiment_deleted();
+    if (creates && !is_known && is_permanent(result.error()) &&
+        study.state() == StudyState::kRunning) {
         study.set_state(StudyState::kPaused,
                         "paused: a trial could not be written (" + result.error().message + ")");
         log_warning("study '" + study.name() + "' " + study.note());

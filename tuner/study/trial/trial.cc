@@ -66,6 +66,11 @@ Origin origin_from(const Json& json) {
     return origin;
 }
 
+/// From the first start to the end: how long a trial of one attempt ran. 0: it has not ended.
+std::int64_t whole_time_ms(const Trial& trial) {
+    return is_ended(trial.state) && trial.start_ms != 0 ? trial.end_ms - trial.start_ms : 0;
+}
+
 Trial read_trial(const Json& document) {
     Trial trial;
     trial.number = document.at("number").get<std::uint64_t>();
@@ -97,6 +102,7 @@ Trial read_trial(const Json& document) {
     if (document.contains("reused_from"))
         trial.reused_from = document["reused_from"].get<std::uint64_t>();
     trial.attempt_start_ms = document.value("attempt_start_ms", trial.start_ms);
+    trial.ran_ms = document.value("ran_ms", whole_time_ms(trial));
     trial.cost = document.value("cost", 0.0);
     trial.ask_request = document.value("ask_request", "");
     trial.enqueue_request = document.value("enqueue_request", "");
@@ -153,6 +159,7 @@ std::string trial_to_document(const Trial& trial) {
     if (trial.reused_from) document["reused_from"] = *trial.reused_from;
     if (trial.attempt_start_ms != trial.start_ms)
         document["attempt_start_ms"] = trial.attempt_start_ms;
+    if (trial.ran_ms != whole_time_ms(trial)) document["ran_ms"] = trial.ran_ms;
     put(document, "cost", trial.cost);
     put(document, "ask_request", trial.ask_request);
     put(document, "enqueue_request", trial.enqueue_request);

@@ -111,6 +111,7 @@ struct Trial {
     std::optional<Origin> origin;              ///< population based training: what it continues
     std::optional<std::uint64_t> reused_from;  ///< the trial whose value it got without running
     std::int64_t attempt_start_ms = 0;         ///< of the running or last attempt
+    std::int64_t ran_ms = 0;      ///< of ended attempts together: not what it waited between them
     double cost = 0;              ///< of ended attempts, as the budget counts it; see CostBudget
     std::string ask_request;      ///< request_id of the REST ask that started it
     std::string enqueue_request;  ///< request_id of the enqueue that made it
