@@ -9,6 +9,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/system/user_name.h"
 #include "tuner/study/journal/warm_start.h"
 #include "tuner/study/registry/studies_impl.h"
 
@@ -315,7 +316,8 @@ void Studies::Impl::create_in_experiment(Wanted wanted, std::int64_t experiment_
                            .run_id = random_hex(16),
                            .experiment_id = experiment_id,
                            .seed = config.sampler.seed ? *config.sampler.seed : draw_seed(),
-                           .created_ms = now_ms()};
+                           .created_ms = now_ms(),
+                           .user = user_name()};
     config.sampler.seed = identity.seed;
     if (const std::string outlook = sampler_outlook(config); !outlook.empty())
         log_info("study '" + config.study + "': sampler " + std::string(config.sampler.name()) +
