@@ -11,9 +11,10 @@ namespace tune {
 /// far below the stack.
 inline constexpr int kJsonDepthMax = 64;
 
-/// A request body that is JSON. log-batch of 1,000 metrics is about 150 kB; a logged model's JSON
-/// about 1 MB.
-inline constexpr std::size_t kJsonBodyBytesMax = 16u << 20;
+/// A request body that is JSON. log-batch of 1,000 metrics is about 150 kB, a logged model's JSON
+/// about 1 MB; log-inputs may hold one data set of MLflow's sizes (16 MiB of profile, 1 MiB of
+/// schema, 64 KiB of source) with some of it escaped.
+inline constexpr std::size_t kJsonBodyBytesMax = 20u << 20;
 
 /// All headers of a request. The MLflow client sends about 300 bytes; cookies of a proxy may add
 /// some kB.

@@ -271,3 +271,26 @@ def test_bench_shows_what_it_does_and_ends_with_its_server(tmp_path):
     process.kill()
     process.communicate(timeout=60)
     wait_until(lambda: not servers_in(tmp_path / "tune-bench"), "the server's end with a bench that was killed")
+
+
+def test_verbs_that_look_take_the_only_study_there_is(tmp_path):
+    """Without a name. With several studies none is guessed."""
+    with server(tmp_path) as (_, url):
+        for verb in ("best", "show", "plot", "importance", "pruners"):
+            done = tune(verb, "--server", url, cwd=tmp_path)
+            assert done.returncode == USAGE and "there are no studies in " in done.stderr, (verb, done.stderr)
+        create(url, "lone")
+        for value in (0.5, 0.25):
+            asked = tune_json("ask", "lone", "--server", url, cwd=tmp_path)["trials"][0]
+            assert tune("tell", "lone", asked["number"], value, "--server", url, cwd=tmp_path).returncode == OK
+        assert tune_json("best", "--server", url, cwd=tmp_path)["value"] == 0.25
+        for verb in ("show", "importance"):
+            assert "lone" in json.dumps(tune_json(verb, "--server", url, cwd=tmp_path))
+        for verb in ("plot", "pruners"):
+            assert tune(verb, "--server", url, cwd=tmp_path).returncode == OK, verb
+        create(url, "other")
+        for verb in ("best", "show", "plot", "importance", "pruners"):
+            done = tune(verb, "--server", url, cwd=tmp_path)
+            assert done.returncode == USAGE, verb
+            assert "there are 2 studies; name one of them: lone, other" in done.stderr, (verb, done.stderr)
+        assert tune("stop", "--server", url, cwd=tmp_path).returncode == USAGE, "what changes is named"

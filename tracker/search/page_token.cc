@@ -84,6 +84,9 @@ Result<std::vector<TokenValue>> read_page_token(std::uint64_t fingerprint, std::
     const Result<Json> parsed = parse_json(text);
     const bool is_token = parsed && parsed->is_object() && parsed->contains("q") &&
                           parsed->contains("row") && (*parsed)["row"].is_array();
+    // Python's decoder, whose message clients know, wants whole groups of four.
+    if (!is_token && token.size() % 4 != 0)
+        return invalid_parameter("Invalid page token, could not base64-decode");
     if (!is_token) return invalid_parameter("Invalid page token, it was damaged");
     if ((*parsed)["q"] != std::to_string(fingerprint))
         return invalid_parameter("Invalid page token, it belongs to another search");

@@ -156,7 +156,7 @@ public:
     /// submit and wait. Never on a network, writer or observer thread.
     [[nodiscard]] Result<Outcome> execute(Command command);
 
-    /// REQUIRES: before the first command; `observer` outlives the store or its stop().
+    /// It hears of all commits from now on; `observer` outlives the store or its stop().
     void add_observer(CommitObserver* observer);
 
     /// At most one. REQUIRES: before the first command; `outbox` outlives the store or its stop().

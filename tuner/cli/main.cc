@@ -162,6 +162,10 @@ void add_server(CLI::App& app, ParsedArguments& parsed) {
     verb.add_option("--allowed-origins", server.allowed_origins,
                     "additional web origins that may make changes")
         ->delimiter(',');
+    verb.add_option("--connections-per-client", server.connections_per_client,
+                    "open connections of one client address; behind a proxy all have its address")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
     verb.add_option("--static-prefix", server.static_prefix, "prefix of every path, e.g. /tracking")
         ->check(is_static_prefix);
     verb.add_option("--threads", server.threads, "number of network threads")
@@ -399,7 +403,11 @@ void add_export(CLI::App& app, ParsedArguments& parsed) {
 CLI::App& add_study_verb(CLI::App& app, ParsedArguments& parsed, const char* name,
                          const char* summary, std::function<int()> call) {
     CLI::App& verb = *app.add_subcommand(name, summary);
-    if (std::string_view(name) != "ls")
+    const std::string_view verb_name(name);
+    if (verb_name == "show" || verb_name == "best")  // what only looks may guess
+        verb.add_option("study", parsed.study.study,
+                        "name of the study (default: the only one there is)");
+    else if (verb_name != "ls")
         verb.add_option("study", parsed.study.study, "name of the study")->required();
     add_source(verb, parsed.study);
     verb.callback([&parsed, call = std::move(call)] { parsed.verb = call; });

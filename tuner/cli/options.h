@@ -3,6 +3,7 @@
 // own file. An exit code is 0 ok, 1 failed, 2 usage, 3 no complete trial, 4 time or cost hit, 130
 // interrupted.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@ struct ServerCommand {
     std::string host = "127.0.0.1";
     std::uint16_t port = 5000;
     std::string data = kDefaultData;
+    std::size_t connections_per_client = 1536;
     std::vector<std::string> allowed_hosts = {};
     std::vector<std::string> allowed_origins = {};
     std::string static_prefix = {};

@@ -8,6 +8,26 @@
 #include "tuner/cli/terminal/study_text.h"
 
 namespace tune::cli {
+namespace {
+
+constexpr std::size_t kNamesShown = 10;
+
+}  // namespace
+
+Result<std::string> named_or_only_study(Backend& backend, const std::string& name) {
+    if (!name.empty()) return name;
+    TUNE_TRY(answer, backend.get("/api/2.0/tune/studies"));
+    const Json& studies = answer["studies"];
+    if (studies.size() == 1) return text_of(studies[0], "name");
+    if (studies.empty())
+        return Error{Code::kInvalidParameterValue, "there are no studies in " + backend.where()};
+    std::string names;
+    for (std::size_t i = 0; i < studies.size() && i < kNamesShown; ++i)
+        names += (i == 0 ? "" : ", ") + printable(text_of(studies[i], "name"));
+    if (studies.size() > kNamesShown) names += ", ...";
+    return Error{Code::kInvalidParameterValue, "there are " + std::to_string(studies.size()) +
+                                                   " studies; name one of them: " + names};
+}
 
 Result<Json> read_trials(Backend& backend, const std::string& study, std::string_view fields) {
     Json trials = Json::array();

@@ -9,6 +9,10 @@
 
 namespace tune::cli {
 
+/// The study that is meant: the one that is named, or the only one that there is. Errors:
+/// kInvalidParameterValue with the names to choose from.
+[[nodiscard]] Result<std::string> named_or_only_study(Backend& backend, const std::string& name);
+
 /// All trials, page by page. `fields`: empty, or "intermediate" for their learning curves too.
 [[nodiscard]] Result<Json> read_trials(Backend& backend, const std::string& study,
                                        std::string_view fields = {});

@@ -54,6 +54,7 @@ struct StudyIdentity {
     std::int64_t experiment_id = 0;
     std::uint64_t seed = 0;
     std::int64_t created_ms = 0;
+    std::string user = {};  ///< `mlflow.user` of its runs; empty: unknown
 };
 
 struct TrialStart {

@@ -35,6 +35,11 @@ TEST(PageToken, IsRefusedWhenDamaged) {
     const auto plain = read_page_token(1, "not base64!", 1);
     ASSERT_FALSE(plain);
     EXPECT_EQ(plain.error().message, "Invalid page token, could not base64-decode");
+    // What MLflow's own tests send.
+    EXPECT_EQ(read_page_token(1, "evilhax", 1).error().message,
+              "Invalid page token, could not base64-decode");
+    EXPECT_EQ(read_page_token(1, "evilhaxx", 1).error().message,
+              "Invalid page token, it was damaged");
     const std::string token = make_page_token(1, {std::int64_t{7}});
     for (std::size_t i = 0; i < token.size(); ++i) {
         std::string bad = token;

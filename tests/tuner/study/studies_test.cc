@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 
 #include "tests/tuner/study/world.h"
 
@@ -55,6 +56,19 @@ TEST_F(StudiesTest, AStudyIsAParentRunInAnExperimentOfItsName) {
     EXPECT_EQ(parent.info.status, tracker::RunStatus::kRunning);
     EXPECT_EQ(tag_of(parent, "tune.study"), "s");
     EXPECT_EQ(tag_of(parent, "tune.metric"), "loss");
+}
+
+TEST_F(StudiesTest, RunsBearTheirUserAsThoseOfMlflowsClientsDo) {
+    ::setenv("LOGNAME", "ada", 1);
+    ASSERT_TRUE(world_.create().has_value());
+    ::setenv("LOGNAME", "another", 1);
+    world_.reopen();
+    const tracker::Run trial = run(world_.ask()->at(0).run_id);
+    for (const tracker::Run& one : {run(parent_run()), trial}) {
+        EXPECT_EQ(tag_of(one, "mlflow.user"), "ada");
+        EXPECT_EQ(one.info.user_id, "ada");
+    }
+    ::unsetenv("LOGNAME");
 }
 
 TEST_F(StudiesTest, ATrialIsANestedRunFromAskToTell) {

@@ -134,15 +134,17 @@ Result<std::string> search_experiments(const Store& store, const Request& reques
 
 Result<std::string> search_datasets(const Store& store, const Request& request) {
     TUNE_TRY(message, Message::read(request));
-    TUNE_TRY(ids, message.experiment_ids());
-    if (ids.empty())
+    // Counted before they are looked at, as MLflow does.
+    TUNE_TRY(names, message.texts("experiment_ids"));
+    if (names.empty())
         return Error{Code::kInvalidParameterValue,
                      "SearchDatasets request must specify at least one experiment_id."};
-    if (ids.size() > kDatasetExperimentsMax)
+    if (names.size() > kDatasetExperimentsMax)
         return Error{Code::kInvalidParameterValue,
                      "SearchDatasets request cannot specify more than " +
                          std::to_string(kDatasetExperimentsMax) + " experiment_ids. Received " +
-                         std::to_string(ids.size()) + " experiment_ids."};
+                         std::to_string(names.size()) + " experiment_ids."};
+    TUNE_TRY(ids, message.experiment_ids());
     TUNE_TRY(datasets, store.search_datasets(ids));
     return datasets_response(datasets);
 }

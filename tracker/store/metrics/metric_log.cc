@@ -10,6 +10,7 @@
 #include <cmath>
 #include <utility>
 
+#include "tracker/store/metrics/block_cache.h"
 #include "tracker/store/metrics/metric_spans.h"
 #include "tracker/store/metrics/metric_table.h"
 
@@ -35,13 +36,20 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 
 }  // namespace
 
+MetricLog::MetricLog(sqlite::Connection& connection)
+    : connection_(connection), late_blocks_(std::make_unique<BlockCache>()) {}
+
+MetricLog::~MetricLog() = default;
+
 void MetricLog::forget() {
     heads_.clear();
+    late_blocks_->clear();
     changed_.clear();
 }
 
 void MetricLog::forget_runs(const std::unordered_set<std::int64_t>& run_rows) {
     if (run_rows.empty()) return;
+    late_blocks_->clear();
     std::erase_if(heads_,
                   [&](const auto& entry) { return run_rows.contains(entry.first.run_row); });
 }
@@ -103,10 +111,15 @@ Result<void> MetricLog::load_last_block(SeriesKey key, Head& head) {
 Result<bool> MetricLog::is_known(SeriesKey key, const Head& head, const Point& point) {
     if (head.row_count == 0 || is_before(head.greatest, point)) return false;
     for (const Point& known : head.tail)
-        if (is_same(known, point)) return true;
+        if (known.timestamp_ms == point.timestamp_ms && is_same(known, point)) return true;
     if (!head.has_blocks || is_before(head.block_greatest, point)) return false;
+    const auto has_it = [&point](const std::vector<Point>& points) {
+        return std::binary_search(points.begin(), points.end(), point, is_before);
+    };
+    if (const auto* points = late_blocks_->find(key, point)) return has_it(*points);
     TUNE_TRY(block, read_block_holding(connection_, key, point));
-    return std::binary_search(block.points.begin(), block.points.end(), point, is_before);
+    late_blocks_->put(key, block.points);
+    return has_it(block.points);
 }
 
 Result<bool> MetricLog::add(SeriesKey key, const Point& point) {
@@ -250,6 +263,8 @@ Result<std::size_t> MetricLog::insert_into_blocks(SeriesKey key, Head& head,
         const auto part = rest.first(std::min(rest.size(), part_max));
         TUNE_TRY(block_id, insert_block(connection_, key, part));
         rest = rest.subspan(part.size());
+        // The next late points probably follow the last of these; and no older copy stays.
+        if (!is_before(points[count - 1], part.front())) late_blocks_->put(key, part);
         if (block.block_id == head.last_block_id && rest.empty()) {
             head.last_block_id = block_id;
             head.last_block_count = static_cast<std::int64_t>(part.size());

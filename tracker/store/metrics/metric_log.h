@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -46,14 +47,17 @@ struct SeriesKeyHash {
     }
 };
 
+class BlockCache;
+
 /// Not thread-safe: belongs to the writer. After any error of SQL the transaction must be rolled
 /// back and forget() called.
 class MetricLog {
 public:
-    explicit MetricLog(sqlite::Connection& connection) : connection_(connection) {}
+    explicit MetricLog(sqlite::Connection& connection);
+    ~MetricLog();
 
     /// Adds a point. False: it was there already. O(1) for points newer than all others of the
-    /// series; else one block is read.
+    /// series; else one block is read, once for points that follow each other in it.
     [[nodiscard]] Result<bool> add(SeriesKey key, const Point& point);
 
     /// Writes all changed heads. Before COMMIT, and before a savepoint (which then can be undone
@@ -107,6 +111,7 @@ private:
 
     sqlite::Connection& connection_;
     std::unordered_map<SeriesKey, Head, SeriesKeyHash> heads_;
+    std::unique_ptr<BlockCache> late_blocks_;
     std::vector<std::pair<SeriesKey, Head*>> changed_;
     std::vector<SeriesKey> touched_;
 };

@@ -20,6 +20,11 @@ void ObserverThread::stop() {
     if (thread_.joinable()) thread_.join();
 }
 
+void ObserverThread::add(CommitObserver* observer) {
+    const std::lock_guard lock(mutex_);
+    observers_.push_back(observer);
+}
+
 void ObserverThread::announce() {
     const std::lock_guard lock(mutex_);
     ++announced_;
@@ -46,15 +51,17 @@ std::size_t ObserverThread::waiting() {
 
 void ObserverThread::run() {
     name_thread("observers");
+    std::vector<CommitObserver*> observers;  // a copy: they are called without the lock
     std::unique_lock lock(mutex_);
     for (;;) {
         changed_.wait(lock, [this] { return is_stopping_ || !queue_.empty(); });
         if (queue_.empty()) return;
         const Queued next = std::move(queue_.front());
         queue_.pop_front();
+        if (observers.size() != observers_.size()) observers = observers_;
         changed_.notify_all();
         lock.unlock();
-        for (CommitObserver* observer : observers_)
+        for (CommitObserver* observer : observers)
             observer->on_commit(Commit{next.position, next.events});
         lock.lock();
         ++seen_;

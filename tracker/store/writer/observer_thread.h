@@ -23,8 +23,8 @@ public:
     /// Delivers what is queued, then ends the thread. Idempotent.
     void stop();
 
-    /// REQUIRES: before the first commit.
-    void add(CommitObserver* observer) { observers_.push_back(observer); }
+    /// It is told of the commits that are queued from now on, perhaps also of some before.
+    void add(CommitObserver* observer);
 
     /// Says that a commit will be delivered; before its commands are answered, so that wait()
     /// counts it.
@@ -49,14 +49,14 @@ private:
 
     void run();
 
-    std::vector<CommitObserver*> observers_;  // fixed before start of traffic
     std::thread thread_;
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::deque<Queued> queue_;    // guarded by mutex_
-    std::int64_t announced_ = 0;  // guarded by mutex_
-    std::int64_t seen_ = 0;       // guarded by mutex_
-    bool is_stopping_ = false;    // guarded by mutex_
+    std::vector<CommitObserver*> observers_;  // guarded by mutex_; grows only
+    std::deque<Queued> queue_;                // guarded by mutex_
+    std::int64_t announced_ = 0;              // guarded by mutex_
+    std::int64_t seen_ = 0;                   // guarded by mutex_
+    bool is_stopping_ = false;                // guarded by mutex_
 };
 
 }  // namespace tune::tracker

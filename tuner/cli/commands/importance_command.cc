@@ -87,7 +87,8 @@ Result<int> importance(const ImportanceCommand& options) {
     const bool is_fanova = options.method == "fanova";
     std::optional<WaitLine> line(std::in_place, "measuring importance");
     TUNE_TRY(backend, find_backend(options.server, options.data));
-    TUNE_TRY(study, read_study_data(*backend, options.study));
+    TUNE_TRY(name, named_or_only_study(*backend, options.study));
+    TUNE_TRY(study, read_study_data(*backend, name));
     TUNE_TRY(metric, metric_index(study, options.metric));
     std::vector<Row> rows =
         is_fanova ? fanova_rows(study, metric, options.seed) : ped_anova_rows(study, metric);

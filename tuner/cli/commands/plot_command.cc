@@ -68,8 +68,8 @@ struct Drawn {
 Result<Drawn> drawn(const PlotCommand& options, tuner::PlotKind kind) {
     const WaitLine line("drawing");
     TUNE_TRY(backend, find_backend(options.server, options.data));
-    TUNE_TRY(study,
-             read_study_data(*backend, options.study, kind == tuner::PlotKind::kIntermediate));
+    TUNE_TRY(name, named_or_only_study(*backend, options.study));
+    TUNE_TRY(study, read_study_data(*backend, name, kind == tuner::PlotKind::kIntermediate));
     TUNE_TRY(figure,
              tuner::make_plot(kind, study, {.params = options.params, .metric = options.metric}));
     return Drawn{std::move(study), std::move(figure)};
@@ -97,7 +97,7 @@ Result<int> plot(const PlotCommand& options) {
     // Of a picture in a file nothing is seen yet.
     if (is_empty && (form == Form::kSvg || form == Form::kPng))
         std::fprintf(stderr, "tune: no trial of %s has completed; the plot is empty\n",
-                     printable(options.study).c_str());
+                     printable(study.name).c_str());
     return is_empty ? kExitNoTrial : kExitOk;
 }
 

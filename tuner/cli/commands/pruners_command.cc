@@ -195,20 +195,21 @@ Result<int> replay(const PrunersCommand& options) {
         configs.push_back(std::move(config));
     }
     TUNE_TRY(backend, find_backend(options.server, options.data));
-    TUNE_TRY(study, backend->get(study_path(options.study)));
+    TUNE_TRY(name, named_or_only_study(*backend, options.study));
+    TUNE_TRY(study, backend->get(study_path(name)));
     std::optional<WaitLine> line(std::in_place, "reading trials");
     TUNE_TRY(trials, read_recorded(*backend, study, *line));
     const tuner::Goal goal =
         text_of(study["metric"], "goal") == "max" ? tuner::Goal::kMaximize : tuner::Goal::kMinimize;
     const std::size_t objectives = study.contains("metrics") ? study["metrics"].size() : 1;
-    Json answer = {{"study", options.study},
+    Json answer = {{"study", name},
                    {"metric", text_of(study["metric"], "name")},
                    {"objectives", objectives},
                    {"pruners", Json::array()}};
     tuner::PrunerReplay last;
     for (std::size_t i = 0; i < configs.size(); ++i) {
         line->say("replaying " + names[i]);
-        last = tuner::replay_pruner(configs[i], goal, options.study, trials);
+        last = tuner::replay_pruner(configs[i], goal, name, trials);
         answer["pruners"].push_back(replay_json(names[i], last));
     }
     line.reset();
@@ -221,7 +222,7 @@ Result<int> replay(const PrunersCommand& options) {
     if (options.json)
         print_json(answer);
     else if (last.reports == 0)
-        print("no trial of " + printable(options.study) +
+        print("no trial of " + printable(name) +
               " reported an intermediate value, so there is nothing to prune by\n");
     else
         print(replays_text(answer));

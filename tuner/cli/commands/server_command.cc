@@ -11,6 +11,8 @@
 #include "tuner/config/study_config.h"
 
 namespace tune::cli {
+
+static_assert(ServerCommand{}.connections_per_client == tracker::kConnectionsPerClientMax);
 namespace {
 
 Result<tracker::DeliveryOptions> webhook_options(const ServerCommand& options) {
@@ -83,11 +85,13 @@ int run_server(const ServerCommand& options) {
         static_cast<void>(fail(server.error(), options.json));
         return kExitFailed;
     }
-    const Result<void> listening = (*server)->listen({.host = options.host,
-                                                      .port = options.port,
-                                                      .threads = options.threads,
-                                                      .allowed_hosts = options.allowed_hosts,
-                                                      .allowed_origins = options.allowed_origins});
+    const Result<void> listening =
+        (*server)->listen({.host = options.host,
+                           .port = options.port,
+                           .threads = options.threads,
+                           .allowed_hosts = options.allowed_hosts,
+                           .allowed_origins = options.allowed_origins,
+                           .connections_per_client_max = options.connections_per_client});
     if (!listening) {
         static_cast<void>(fail(listening.error(), options.json));
         return kExitFailed;

@@ -111,9 +111,11 @@ int run_ls(const StudyCommand& options) {
 int run_show(const StudyCommand& options) {
     const auto backend = find_backend(options.server, options.data);
     if (!backend) return fail(backend.error(), options.json);
-    const Result<Json> study = (*backend)->get(study_path(options.study));
+    const Result<std::string> name = named_or_only_study(**backend, options.study);
+    if (!name) return fail(name.error(), options.json);
+    const Result<Json> study = (*backend)->get(study_path(*name));
     if (!study) return fail(study.error(), options.json);
-    const Result<Json> trials = all_trials(**backend, options.study);
+    const Result<Json> trials = all_trials(**backend, *name);
     if (!trials) return fail(trials.error(), options.json);
     if (options.json) {
         print_json({{"study", *study}, {"trials", *trials}});
@@ -127,7 +129,9 @@ int run_show(const StudyCommand& options) {
 int run_best(const StudyCommand& options) {
     const auto backend = find_backend(options.server, options.data);
     if (!backend) return fail(backend.error(), options.json);
-    const Result<Json> study = (*backend)->get(study_path(options.study));
+    const Result<std::string> name = named_or_only_study(**backend, options.study);
+    if (!name) return fail(name.error(), options.json);
+    const Result<Json> study = (*backend)->get(study_path(*name));
     if (!study) return fail(study.error(), options.json);
     if (options.json)
         print_json(best_json(*study));

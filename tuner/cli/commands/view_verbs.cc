@@ -28,10 +28,12 @@ std::string plot_summaries() {
     return text;
 }
 
+constexpr const char* kStudySummary = "name of the study (default: the only one there is)";
+
 void add_plot(CLI::App& app, PlotCommand& plot, std::function<int()>& chosen) {
     CLI::App& verb = *app.add_subcommand("plot", "plot a study");
     verb.footer(plot_summaries());
-    verb.add_option("study", plot.study, "name of the study")->required();
+    verb.add_option("study", plot.study, kStudySummary);
     verb.add_option("kind", plot.kind, "the kind of plot")
         ->check(CLI::IsMember(plot_names()))
         ->capture_default_str();
@@ -54,7 +56,7 @@ void add_plot(CLI::App& app, PlotCommand& plot, std::function<int()>& chosen) {
 
 void add_importance(CLI::App& app, ImportanceCommand& importance, std::function<int()>& chosen) {
     CLI::App& verb = *app.add_subcommand("importance", "show which parameters matter");
-    verb.add_option("study", importance.study, "name of the study")->required();
+    verb.add_option("study", importance.study, kStudySummary);
     verb.add_option("--method", importance.method,
                     "ped-anova: what distinguishes the best trials; fanova: share of the variance")
         ->check(CLI::IsMember({"ped-anova", "fanova"}))
@@ -69,7 +71,7 @@ void add_importance(CLI::App& app, ImportanceCommand& importance, std::function<
 void add_pruners(CLI::App& app, PrunersCommand& pruners, std::function<int()>& chosen) {
     CLI::App& verb = *app.add_subcommand(
         "pruners", "show what each pruner would have saved and lost on a finished study");
-    verb.add_option("study", pruners.study, "name of the study")->required();
+    verb.add_option("study", pruners.study, kStudySummary);
     verb.add_option("--pruner", pruners.pruners,
                     "a pruner to replay, as for `run`: asha,min=1,eta=3; repeatable (default: the "
                     "common ones)")

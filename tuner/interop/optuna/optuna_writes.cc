@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/limits.h"
+#include "base/system/user_name.h"
 #include "base/text/utf8.h"
 #include "tuner/study/journal/journal.h"
 #include "tuner/study/study.h"
@@ -244,7 +245,8 @@ Result<void> store_imported(tracker::Store& store, const ImportedStudy& imported
                            .id = random_hex(8),
                            .run_id = random_hex(16),
                            .seed = config.sampler.seed.value_or(0),
-                           .created_ms = SystemClock().now_ms()};
+                           .created_ms = SystemClock().now_ms(),
+                           .user = user_name()};
     if (!config.sampler.seed) identity.seed = std::stoull(random_hex(8), nullptr, 16) & kSeedMax;
     config.sampler.seed = identity.seed;
     // It may have been gone on with beyond the budget that it came with.

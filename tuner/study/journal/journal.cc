@@ -20,6 +20,8 @@ namespace {
 using tracker::Command;
 using tracker::Tag;
 
+/// By which MLflow's page shows whose run it is.
+constexpr const char* kUserTag = "mlflow.user";
 /// The trial's value as a metric of its run: the objective's history may hold better or later rows.
 constexpr const char* kValueMetric = "tune.value";
 /// How far it lies beyond the constraints' bounds.
@@ -48,6 +50,7 @@ Command study_document_command(const Study& study) {
                      {"started_ms", study.started_ms()},
                      {"state", study_state_name(study.state())},
                      {"config", to_json(study.config())}};
+    if (!identity.user.empty()) document["user"] = identity.user;
     if (!study.note().empty()) document["note"] = study.note();
     if (study.end() != StudyEnd::kNone) document["ended_by"] = study_end_name(study.end());
     if (!study.excused().empty()) document["excused"] = to_json(study.excused());
@@ -135,6 +138,7 @@ Study read_study(const Json& document) {
     identity.experiment_id = document.at("experiment_id").get<std::int64_t>();
     identity.seed = document.at("seed").get<std::uint64_t>();
     identity.created_ms = document.at("created_ms").get<std::int64_t>();
+    identity.user = document.value("user", "");
     const Result<StudyState> state = study_state_from_name(document.at("state").get<std::string>());
     if (!state) throw std::runtime_error(state.error().message);
     Study study(std::move(identity), *config);
@@ -165,11 +169,14 @@ std::string trial_key(const StudyIdentity& study, std::uint64_t number) {
 
 std::vector<Command> create_study_commands(const Study& study) {
     const StudyIdentity& identity = study.identity();
+    std::vector<Tag> tags = study_tags(study);
+    if (!identity.user.empty()) tags.push_back({kUserTag, identity.user});
     std::vector<Command> commands = {tracker::CreateRun{.experiment_id = identity.experiment_id,
                                                         .run_id = identity.run_id,
                                                         .run_name = identity.name,
+                                                        .user_id = identity.user,
                                                         .start_time_ms = identity.created_ms,
-                                                        .tags = study_tags(study),
+                                                        .tags = std::move(tags),
                                                         .status = run_status(study.state())}};
     // What `metrics.<objective>.best` means in searches of the experiment.
     for (const MetricConfig& metric : metrics_of(study.config())) {
@@ -224,11 +231,13 @@ std::vector<Command> create_trial_commands(const Study& study, const Trial& tria
     tags.push_back({"mlflow.parentRunId", identity.run_id});
     tags.push_back({"tune.study", identity.name});
     tags.push_back({"tune.trial", std::to_string(trial.number)});
+    if (!identity.user.empty()) tags.push_back({kUserTag, identity.user});
     std::vector<Command> commands;
     commands.push_back(
         tracker::CreateRun{.experiment_id = identity.experiment_id,
                            .run_id = trial.run_id,
                            .run_name = identity.name + "-" + std::to_string(trial.number),
+                           .user_id = identity.user,
                            .start_time_ms = trial.start_ms != 0 ? trial.start_ms : trial.created_ms,
                            .tags = std::move(tags),
                            .status = run_status(trial.state)});

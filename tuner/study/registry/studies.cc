@@ -9,6 +9,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/system/user_name.h"
 #include "tuner/study/journal/warm_start.h"
 #include "tuner/study/registry/studies_impl.h"
 
@@ -298,7 +299,8 @@ void Studies::Impl::create_in_experiment(Wanted wanted, std::int64_t experiment_
                            .run_id = random_hex(16),
                            .experiment_id = experiment_id,
                            .seed = config.sampler.seed ? *config.sampler.seed : draw_seed(),
-                           .created_ms = now_ms()};
+                           .created_ms = now_ms(),
+                           .user = user_name()};
     const StudyConfig as_wanted = config;
     config.sampler.seed = identity.seed;
     auto made = std::make_unique<Study>(std::move(identity), std::move(config));

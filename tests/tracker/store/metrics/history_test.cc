@@ -71,11 +71,12 @@ TEST_F(HistoryTest, IsOrderedByTimeStepValue) {
 /// Orders of arrival, each compared with the model at every stage and after reopening.
 TEST_F(HistoryTest, EqualsTheModelForAnyArrival) {
     std::mt19937 random(1);
-    for (int kind = 0; kind < 6; ++kind) {
+    for (int kind = 0; kind < 7; ++kind) {
         const std::string key = "kind" + std::to_string(kind);
         std::vector<Metric> metrics;
         for (int i = 0; i < 2'000; ++i) {
             const auto wild = static_cast<std::int64_t>(random() % 1'500);
+            const std::int64_t resumed = i < 1'200 ? i : i - 900;  // some rows are there already
             const double value = random() % 20 == 0 ? kNan : static_cast<double>(random() % 5);
             switch (kind) {
                 case 0: metrics.push_back({key, value, i, i}); break;                  // in order
@@ -83,7 +84,8 @@ TEST_F(HistoryTest, EqualsTheModelForAnyArrival) {
                 case 2: metrics.push_back({key, value, wild, wild}); break;            // any order
                 case 3: metrics.push_back({key, value, 7, wild}); break;               // one time
                 case 4: metrics.push_back({key, value, wild, 0}); break;               // one step
-                default: metrics.push_back({key, value, i, wild}); break;              // steps jump
+                case 5: metrics.push_back({key, value, resumed, resumed}); break;
+                default: metrics.push_back({key, value, i, wild}); break;  // steps jump
             }
         }
         const std::size_t batch = 1 + random() % 300;

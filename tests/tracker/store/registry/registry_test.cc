@@ -182,7 +182,7 @@ TEST_F(RegistryTest, PagesResumeWhereTheyEnded) {
     } while (!query.page_token.empty());
     EXPECT_EQ(all, "54321");
     query = {.filter = "name = 'm'", .page_token = "x"};
-    EXPECT_EQ(versions(query), "Invalid page token, it was damaged");
+    EXPECT_EQ(versions(query), "Invalid page token, could not base64-decode");
 }
 
 TEST_F(RegistryTest, EventsSayWhatHooksTell) {

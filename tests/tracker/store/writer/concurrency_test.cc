@@ -2,7 +2,9 @@
 #include <condition_variable>
 #include <latch>
 #include <map>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "base/limits.h"
 #include "tests/tracker/store/store_fixture.h"
@@ -69,6 +71,32 @@ TEST_F(ConcurrencyTest, ObserversSeeEveryCommitOnceAndInOrder) {
 }
 
 /// Blocks in on_commit until it may resume.
+TEST_F(ConcurrencyTest, ObserversMayComeWhileCommitsAreObserved) {
+    const std::string id = create_run();
+    std::atomic<bool> stops = false;
+    std::thread writer([&] {
+        for (int i = 0; !stops; ++i)
+            EXPECT_TRUE(store_->execute(LogMetric{id, {"busy", 0.5, i, i}}));
+    });
+    std::vector<std::unique_ptr<RecordingObserver>> late;
+    for (int i = 0; i < 100; ++i) {
+        late.push_back(std::make_unique<RecordingObserver>());
+        store_->add_observer(late.back().get());
+        EXPECT_TRUE(store_->execute(LogMetric{id, {"mine", 0.5, i, i}}));
+    }
+    stops = true;
+    writer.join();
+    store_->wait_for_observers();
+    for (const auto& observer : late) {
+        const std::vector<std::int64_t> positions = observer->positions();
+        ASSERT_FALSE(positions.empty());
+        for (std::size_t i = 1; i < positions.size(); ++i)
+            EXPECT_EQ(positions[i], positions[i - 1] + 1);
+        EXPECT_EQ(positions.back(), store_->last_position());
+    }
+    store_.reset();  // before the observers
+}
+
 class SlowObserver final : public CommitObserver {
 public:
     void on_commit(const Commit&) override {
