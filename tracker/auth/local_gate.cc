@@ -4,6 +4,7 @@
 
 #include "base/crypto/digest.h"
 #include "base/text/text.h"
+#include "tracker/api/http/message.h"
 
 namespace tune::tracker {
 namespace {
@@ -53,7 +54,9 @@ Result<void> LocalGate::check_metrics(const Principal& principal, std::string_vi
 void add_page_login_routes(Router& router, PageLogin& login) {
     router.add_api(2, {Method::kPost, Access::kAdmin, "/tune/page-codes", Body::kJson,
                        "A code that opens the page, once, as the owner's",
-                       [&login](const std::shared_ptr<Request>&, const Responder& respond) {
+                       [&login](const std::shared_ptr<Request>& request, const Responder& respond) {
+                           const Result<Message> message = Message::read(*request);
+                           if (!message) return respond(error_response(message.error()));
                            respond(json_response({{"code", login.new_code()}}));
                        }});
 }
