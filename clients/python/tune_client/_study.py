@@ -145,7 +145,8 @@ class Study:
 
         `timeout`: no trial begins here after so many seconds; those that run end as they would. `callbacks`: functions of
         (study, trial), called after each trial that ended here with that trial as the server has it, a FrozenTrial; what
-        they raise ends the loop. `n_trials` and `n_jobs` are Optuna's names; n_jobs=-1 is as many as there are processors.
+        they raise ends the loop. A study that its first failures stopped goes on, with the mended objective: they use up no
+        budget, and their points are tried again. `n_trials` and `n_jobs` are Optuna's names; n_jobs=-1 is as many as there are processors.
         """
         trials = _words.one_of(trials=trials, n_trials=n_trials)
         jobs = jobs_of(jobs, n_jobs)
@@ -153,6 +154,8 @@ class Study:
             raise ValueError(f"jobs must be at least 1 and trials at least 0, found {jobs} and {trials}")
         if timeout is not None and timeout < 0:
             raise ValueError(f"timeout must be at least 0 seconds, found {timeout}")
+        if self.info().get("ended_by") == "failures":
+            self.resume()
         Loop(self, objective, trials, timeout, catch, callbacks).run(jobs)
         return self
 
