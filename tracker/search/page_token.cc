@@ -1,3 +1,7 @@
+// A token holds what the last row of the page was sorted by, so the next page begins behind it
+// however many rows come or go meanwhile; and what it was made for, so that another query's token
+// is refused.
+
 #include "tracker/search/page_token.h"
 
 #include <array>

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/version.h"
-#include "tuner/cli/access/token_commands.h"
+#include "tuner/cli/access/access_verbs.h"
 #include "tuner/cli/commands/maintenance_commands.h"
 #include "tuner/cli/commands/space_command.h"
 #include "tuner/cli/commands/study_view_commands.h"
@@ -59,8 +59,7 @@ struct ParsedArguments {
     PlanCommand plan;
     AgentCommand agent;
     StudyCommand study;
-    OpenCommand open;
-    TokenCommand token;
+    AccessArguments access;
     GcCommand gc;
     BackupCommand backup;
     RestoreCommand restore;
@@ -250,48 +249,6 @@ void add_agent(CLI::App& app, ParsedArguments& parsed) {
     verb.add_option("--cpus", agent.cpus, "number of cores to use (default: all)");
     verb.add_flag("--no-gpus", agent.no_gpus, "use no GPU");
     verb.callback([&parsed] { parsed.verb = [&parsed] { return run_agent(parsed.agent); }; });
-}
-
-void add_open(CLI::App& app, ParsedArguments& parsed) {
-    CLI::App& verb = *app.add_subcommand(
-        "open", "print an address that opens the page with the right to change what runs");
-    OpenCommand& open = parsed.open;
-    verb.add_option("--server", open.server,
-                    "address of the server (default: the one that serves the folder)");
-    verb.add_option("--data", open.data, std::string("the folder (default: ") + kDefaultData + ")");
-    verb.add_flag("--json", open.json, "print JSON");
-    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_open(parsed.open); }; });
-}
-
-CLI::App& add_token_verb(CLI::App& group, ParsedArguments& parsed, const char* name,
-                         const char* summary, int (*call)(const TokenCommand&)) {
-    CLI::App& verb = *group.add_subcommand(name, summary);
-    add_source(verb, parsed.token);
-    verb.callback(
-        [&parsed, call] { parsed.verb = [&parsed, call] { return call(parsed.token); }; });
-    return verb;
-}
-
-void add_token(CLI::App& app, ParsedArguments& parsed) {
-    CLI::App& group = *app.add_subcommand(
-        "token", "manage tokens for agents on other machines, notebooks and dashboards");
-    group.require_subcommand(1);
-    TokenCommand& token = parsed.token;
-    CLI::App& create = add_token_verb(group, parsed, "create",
-                                      "make a token and print it, this once", run_token_create);
-    create
-        .add_option("--scope", token.scope,
-                    "read: look; agent: also log and take trials; user: also start, stop and "
-                    "change studies")
-        ->required()
-        ->check(CLI::IsMember({"read", "agent", "user"}));
-    create.add_option("--expires", token.expires,
-                      "how long it works, e.g. 30d (default: for ever)");
-    create.add_option("--name", token.name, "what it is for");
-    add_token_verb(group, parsed, "ls", "list the tokens", run_token_ls);
-    add_token_verb(group, parsed, "rm", "revoke a token", run_token_rm)
-        .add_option("id", token.token_id, "the token's id")
-        ->required();
 }
 
 void add_gc(CLI::App& app, ParsedArguments& parsed) {
@@ -560,8 +517,7 @@ int run(int argc, char** argv) {
     ParsedArguments parsed;
     add_run(app, parsed);
     add_server(app, parsed);
-    add_open(app, parsed);
-    add_token(app, parsed);
+    add_access_verbs(app, parsed.access, parsed.verb);
     add_agent(app, parsed);
     add_import(app, parsed);
     add_export(app, parsed);

@@ -157,7 +157,9 @@ TEST_F(AccessTest, WhatChangesWhatRunsIsTheOwners) {
             "POST " + tune + "studies/{name}/ask", "POST " + tune + "studies/{name}/report",
             "POST " + tune + "studies/{name}/renew", "POST " + tune + "studies/{name}/tell",
             "POST " + tune + "studies/{name}/enqueue", "POST " + tune + "studies/{name}/pause",
-            "POST " + tune + "studies/{name}/resume", "POST " + tune + "studies/{name}/stop"}));
+            "POST " + tune + "studies/{name}/resume", "POST " + tune + "studies/{name}/stop",
+            "POST " + tune + "studies/{name}/rename", "POST " + tune + "studies/{name}/restore",
+            "DELETE " + tune + "studies/{name}"}));
     EXPECT_EQ(found[Access::kAgent],
               (std::set<std::string>{
                   "POST " + tune + "agents/register", "POST " + tune + "agents/{id}/lease",

@@ -19,6 +19,7 @@
 #include "tracker/auth/token_routes.h"
 #include "tracker/webhooks/webhook_routes.h"
 #include "tuner/api/routes.h"
+#include "tuner/cli/transfer/import_job.h"
 
 namespace tune::tuner {
 namespace {
@@ -33,6 +34,7 @@ protected:
         maintenance_ =
             std::make_unique<tracker::Maintenance>(world_.store(), *artifacts_, folder_, clock_);
         tracker::add_maintenance_routes(router_, *maintenance_, *artifacts_);
+        cli::add_import_route(router_, *maintenance_, world_.store(), *artifacts_, folder_);
         webhooks_ = tracker::WebhookService::open(world_.store(), clock_, {}).value();
         tracker::add_webhook_routes(router_, world_.store(), *webhooks_);
         alerts_ = tracker::AlertEngine::open(world_.store(), hub_, clock_).value();

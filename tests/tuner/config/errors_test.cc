@@ -275,7 +275,7 @@ TEST(Errors, Settings) {
         {"smapler: tpe",
          "line 1, column 1: unknown key 'smapler'; did you mean 'sampler'? Known: version, study, "
          "command, metric, constraints, space, forbid, derive, initial, sampler, pruner, budget, "
-         "retry, scrape, "
+         "retry, stop_after_failures, scrape, "
          "grace, timeout, env, "
          "working_dir, warm_start"},
         {"version: 2",
@@ -402,6 +402,7 @@ TEST(Errors, Yaml) {
         {"- a",
          "line 1, column 1: study: expected a map with the keys version, study, command, "
          "metric, constraints, space, forbid, derive, initial, sampler, pruner, budget, retry, "
+         "stop_after_failures, "
          "scrape, grace, "
          "timeout, env, "
          "working_dir, warm_start, found the list [\"a\"]"},
@@ -418,7 +419,7 @@ TEST(Errors, Json) {
              "line 3, column 5: unknown key 'smapler'; did you mean 'sampler'? Known: version, "
              "study, "
              "command, metric, constraints, space, forbid, derive, initial, sampler, pruner, "
-             "budget, retry, "
+             "budget, retry, stop_after_failures, "
              "scrape, grace, timeout, env, "
              "working_dir, warm_start"},
             {"{\"budget\": {\"trials\": 0,\n\"parallel\": 1}}",

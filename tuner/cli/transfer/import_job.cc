@@ -1,3 +1,7 @@
+// `tune import` into a folder that a server holds. The request is a file in the folder, named at
+// random: a URL that made the server read files of the machine would be a hole, a file there needs
+// its owner.
+
 #include "tuner/cli/transfer/import_job.h"
 
 #include <nlohmann/json.hpp>

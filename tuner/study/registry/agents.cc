@@ -1,3 +1,7 @@
+// The agents that called lately, and which trials each holds. Both are kept as they change: a
+// change of one trial, or the look for who fell silent, is a few look-ups however many agents there
+// are.
+
 #include "tuner/study/registry/agents.h"
 
 #include <algorithm>
