@@ -14,7 +14,7 @@ import xml.etree.ElementTree
 
 import pytest
 
-from study_support import (INTERRUPTED, NO_TRIAL, OK, TUNE, USAGE, call, run_arguments, server, study_of, terminal,
+from study_support import (credentials, INTERRUPTED, NO_TRIAL, OK, TUNE, USAGE, call, run_arguments, server, study_of, terminal,
                            tune, tune_json)
 
 SPACE = {"lr": {"float": [1e-5, 0.1], "log": True}, "n": {"int": [1, 8]}, "opt": {"choice": ["sgd", "adam", "<&>"]}}
@@ -157,7 +157,8 @@ def test_what_takes_long_says_so_on_a_terminal_and_leaves_nothing(studies, tmp_p
         def do_GET(self):
             if self.path.endswith("/replay"):
                 assert was_seen.wait(60)
-            with urllib.request.urlopen(url + self.path) as answer:
+            wanted = urllib.request.Request(url + self.path, headers=credentials(url))
+            with urllib.request.urlopen(wanted) as answer:
                 body = answer.read()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")

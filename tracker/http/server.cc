@@ -173,7 +173,7 @@ void Server::State::on_accept(const error_code& ec, tcp::socket socket) {
 
 Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-Result<std::unique_ptr<Server>> Server::start(ServerOptions options, const Router& router) {
+Result<std::unique_ptr<Server>> Server::listen(ServerOptions options, const Router& router) {
     raise_descriptor_limit(options.connections_max);
     auto state = std::make_unique<State>(with_own_name(std::move(options)), router);
     if (Result<void> listening = state->listen(); !listening) {
@@ -181,9 +181,18 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options, const Route
         return std::move(listening).error();
     }
     for (const auto& worker : state->workers) worker->start();
-    State* const raw = state.get();
-    state->workers[0]->post([raw] { raw->accept(); });
     return std::unique_ptr<Server>(new Server(std::move(state)));
+}
+
+void Server::serve() {
+    State* const state = state_.get();
+    state->workers[0]->post([state] { state->accept(); });
+}
+
+Result<std::unique_ptr<Server>> Server::start(ServerOptions options, const Router& router) {
+    TUNE_TRY(server, listen(std::move(options), router));
+    server->serve();
+    return server;
 }
 
 Server::~Server() {

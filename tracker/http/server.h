@@ -62,12 +62,18 @@ struct ServerOptions {
     int event_keep_alive_ms = 15'000;
 };
 
-/// Listens from start() to stop(). Thread-safe.
+/// Listens from listen() to stop(). Thread-safe.
 class Server {
 public:
-    /// Errors: kInvalidState, in one sentence that says what to do, if the port is in use or may
-    /// not be used; kInvalidParameterValue for a host that cannot be resolved. `router` is complete
-    /// and outlives the server.
+    /// Takes the port; clients can connect from now on and wait until serve(). Errors:
+    /// kInvalidState, in one sentence that says what to do, if the port is in use or may not be
+    /// used; kInvalidParameterValue for a host that cannot be resolved. `router` is complete and
+    /// outlives the server.
+    [[nodiscard]] static Result<std::unique_ptr<Server>> listen(ServerOptions options,
+                                                                const Router& router);
+    /// Answers from now on. To be called once.
+    void serve();
+    /// listen() and serve(). Errors: those of listen().
     [[nodiscard]] static Result<std::unique_ptr<Server>> start(ServerOptions options,
                                                                const Router& router);
     /// Stops.

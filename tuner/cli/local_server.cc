@@ -126,8 +126,18 @@ void LocalServer::add_stats() {
 
 Result<void> LocalServer::listen(tracker::ServerOptions options) {
     options.statistics = http_;
-    TUNE_TRY(server, tracker::Server::start(std::move(options), router_));
+    TUNE_TRY(server, tracker::Server::listen(std::move(options), router_));
     server_ = std::move(server);
+    announce();
+    server_->serve();
+    studies_->warm_up();
+    webhooks_->start();
+    alerts_->start();
+    return {};
+}
+
+/// Before the first answer, so that no client is refused for a token that it could not find yet.
+void LocalServer::announce() {
     Json address = {{"url", url()}, {"pid", getpid()}};
     if (!options_.only_study.empty()) address["study"] = options_.only_study;
     const Result<void> written = write_file_atomic(address_file(options_.data), to_text(address));
@@ -137,10 +147,6 @@ Result<void> LocalServer::listen(tracker::ServerOptions options) {
     if (!findable)
         log_warning("other programs do not find the token of this server (" +
                     findable.error().message + "); give it to them as TUNE_TOKEN");
-    studies_->warm_up();
-    webhooks_->start();
-    alerts_->start();
-    return {};
 }
 
 LocalServer::~LocalServer() {

@@ -67,6 +67,7 @@ public:
 private:
     [[nodiscard]] Result<void> open_gate();
     void add_stats();
+    void announce();
 
     explicit LocalServer(LocalServerOptions options)
         : options_(std::move(options)),

@@ -32,6 +32,24 @@ TEST(Server, KeepsConnectionsAlive) {
     EXPECT_TRUE(client.is_closed_by_peer());
 }
 
+TEST(Server, AnswersOnlyOnceItServes) {
+    Router router;
+    bool may_answer = false;
+    router.add({Method::kGet, Access::kOpen, "/ready", Body::kNone, "",
+                [&](const std::shared_ptr<Request>&, const Responder& respond) {
+                    EXPECT_TRUE(may_answer);
+                    Response response;
+                    response.body = "yes";
+                    respond(std::move(response));
+                }});
+    const auto server = Server::listen({.port = 0}, router).value();
+    RawClient client(server->port());
+    client.send(get("/ready"));
+    may_answer = true;
+    server->serve();
+    EXPECT_EQ(client.read_response().body, "yes");
+}
+
 TEST(Server, AnswersPipelinedRequestsInOrder) {
     TestServer server;
     RawClient client(server.port());

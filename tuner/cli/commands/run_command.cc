@@ -26,6 +26,7 @@
 #include "tuner/cli/terminal/terminal.h"
 #include "tuner/cli/terminal/trial_output.h"
 #include "tuner/config/command_template.h"
+#include "tuner/study/registry/studies.h"
 #include "tuner/study/study.h"
 #include "worker/agent/agent.h"
 
@@ -325,7 +326,7 @@ void print_warm_start(const Json& study) {
 /// What the command line has for a study that differs from the one of its name.
 Error with_ways_out(Error error, const std::string& name) {
     if (error.code == Code::kResourceConflict &&
-        error.message.find(" already exists and differs: ") != std::string::npos)
+        error.message.find(tuner::kDifferentSettings) != std::string::npos)
         error.message += "\n--study NEW names another one; `tune rm " + shell_text({name}) +
                          "` removes this one first";
     return error;

@@ -394,7 +394,7 @@ Result<void> Studies::Impl::take_other_config(Study& study, StudyConfig config,
     }
     if (options.extend && is_space_alone) return study.extend(std::move(config));
     return Error{Code::kResourceConflict,
-                 "study '" + study.name() + "' already exists and differs: " +
+                 "study '" + study.name() + "'" + std::string(kDifferentSettings) +
                      list_of(differences) + ". Choose another name" +
                      (is_space_alone ? "," : " or") + " undo the change to continue it" +
                      (is_space_alone ? ", or extend it (--extend, \"extend\": true): its trials "

@@ -49,6 +49,9 @@ public:
     virtual void on_study(const Study& study) = 0;
 };
 
+/// In the error of a study that is there already and differs, before the differences.
+inline constexpr std::string_view kDifferentSettings = " exists with different settings: ";
+
 struct StudiesOptions {
     tracker::Store* store = nullptr;  ///< outlives Studies or is stopped before it is destroyed
     const Clock* clock = nullptr;     ///< default: the system's
