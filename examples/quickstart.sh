@@ -42,16 +42,16 @@ trap 'kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true' EX
 exec 3<"$announcement" # stays open, so that the server's output always has a reader
 rm -f "$announcement"
 read -r line <&3 || exit 1 # the server says why on stderr
-echo "$line"
 url=$(grep -o 'http://[^ ]*' <<<"$line")
-echo "Open the page now and watch: $url/"
+read -r line <&3 || exit 1
+echo "Open the page now and watch: $(grep -o 'http://[^ ]*' <<<"$line")"
 
 say "Tuning: 30 trials of a small network on real data"
 "$bin/tune" run examples/digits/study.yaml --server "$url"
 
 say "Best trial"
 "$bin/tune" best digits --server "$url"
-echo "The page: $url/"
+echo "The page: $("$bin/tune" open --server "$url" --data "$data")"
 if [ $once = 0 ]; then
     echo "Still serving; Ctrl-C ends it. Start it again with: build/release/bin/tune server --data $data"
     wait "$server"

@@ -38,7 +38,7 @@ def test_quickstart_tunes_a_network_on_real_data(tmp_path):
     output = run(
         ["./examples/quickstart.sh", "--once"], timeout_s=880, TUNE_PORT="0", TUNE_DATA=str(tmp_path / "data")
     )
-    assert re.search(r"^Open the page now and watch: http://127\.0\.0\.1:\d+/$", output, re.MULTILINE)
+    assert re.search(r"^Open the page now and watch: http://127\.0\.0\.1:\d+/\?code=[0-9a-f]+$", output, re.MULTILINE)
     trials = trials_of(tmp_path / "data", "digits")
     assert len(trials) == 30
     states = [trial["state"] for trial in trials]
