@@ -326,6 +326,21 @@ def test_drips_cost_little_and_hold_up_nobody(own_server):
     assert listed == {}
 
 
+def connect_from(address, port):
+    return socket.create_connection(("127.0.0.1", port), source_address=(address, 0))
+
+
+def test_one_client_leaves_connections_to_others(own_server):
+    server = own_server(more=["--connections-per-client", "50"])
+    idle = [connect_from("127.0.0.2", server.port) for _ in range(50)]
+    assert connect_from("127.0.0.2", server.port).recv(12) == b"HTTP/1.1 429"
+    other = connect_from("127.0.0.3", server.port)
+    other.sendall(api("GET", SEARCH))
+    assert other.recv(12) == b"HTTP/1.1 200"
+    for each in [other, *idle]:
+        each.close()
+
+
 def test_two_thousand_idle_connections(own_server):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < 4500:
@@ -333,7 +348,7 @@ def test_two_thousand_idle_connections(own_server):
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
     server = own_server()
     assert requests.get(f"{server.url}{SEARCH}").status_code == 200
-    idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(2000)]
+    idle = [connect_from(f"127.0.0.{1 + i % 2}", server.port) for i in range(2000)]
     try:
         for each in idle[::100]:
             each.sendall(api("GET", SEARCH))
@@ -341,7 +356,7 @@ def test_two_thousand_idle_connections(own_server):
         with requests.Session() as session:
             assert session.get(f"{server.url}{SEARCH}").status_code == 200, "a new one is served"
         assert server.falls_to_kb(60 << 10, seconds=30), "and long before the idle ones are closed"
-        more = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(100)]
+        more = [connect_from("127.0.0.3", server.port) for _ in range(100)]
         refused = more[-40]
         assert refused.recv(12) == b"HTTP/1.1 429"
         for each in more:

@@ -27,19 +27,15 @@ namespace {
 /// Searches must end; reading a whole run back may take its time.
 constexpr int kReadTimeout_ms = 3'600'000;
 
-Result<tracker::TransferReport> import_here(const ImportCommand& options,
+Result<tracker::TransferReport> import_here(const ImportCommand& options, tracker::Source& source,
+                                            tracker::Store& store, TransferBar& bar,
                                             const std::function<bool()>& is_cancelled) {
-    TransferBar bar("importing", is_terminal(STDERR_FILENO), options.quiet);
-    // First: a source that is none makes no folder.
-    TUNE_TRY(source, open_import_source(options));
-    TUNE_TRY(store,
-             tracker::Store::open({.directory = options.data, .read_timeout_ms = kReadTimeout_ms}));
     TUNE_TRY(artifacts,
              tracker::ArtifactStore::open(std::filesystem::path(options.data) / "artifacts"));
     ImportWatch watch;
     watch.on_progress = [&](const tracker::TransferProgress& progress) { bar.show(progress); };
     watch.is_cancelled = is_cancelled;
-    return import_into(options, *source, *store, *artifacts, watch);
+    return import_into(options, source, store, *artifacts, watch);
 }
 
 /// By this process, or by the server that holds the folder: {report, text, is_whole}.
@@ -50,15 +46,21 @@ Result<Json> import_anyhow(const ImportCommand& options) {
         is_interrupted = is_interrupted || interrupts.wait(0) == Interrupts::Event::kSignal;
         return is_interrupted;
     };
-    const Result<tracker::TransferReport> report = import_here(options, is_cancelled);
-    if (report)
-        return Json{{"report", report_json(*report)},
-                    {"text", report_text(*report, "Imported", options.source, options.data)},
-                    {"is_whole", report->is_whole()}};
-    if (report.error().code != Code::kResourceConflict) return report.error();
+    TransferBar bar("importing", is_terminal(STDERR_FILENO), options.quiet);
+    // First: a source that is none makes no folder.
+    TUNE_TRY(source, open_import_source(options));
+    const auto store =
+        tracker::Store::open({.directory = options.data, .read_timeout_ms = kReadTimeout_ms});
+    if (store) {
+        TUNE_TRY(report, import_here(options, *source, **store, bar, is_cancelled));
+        return Json{{"report", report_json(report)},
+                    {"text", report_text(report, "Imported", options.source, options.data)},
+                    {"is_whole", report.is_whole()}};
+    }
+    if (store.error().code != Code::kResourceConflict) return store.error();
     const std::optional<std::string> url = url_of_holder(options.data);
     if (!url || !check_server(*url, kNamedServer_ms))
-        return say_holder(report.error(), options.data);
+        return say_holder(store.error(), options.data);
     return import_by_server(options, *url, is_cancelled);
 }
 
