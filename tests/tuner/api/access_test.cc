@@ -9,20 +9,8 @@
 #include <regex>
 #include <set>
 
-#include "base/id.h"
 #include "base/system/file.h"
-#include "tests/tuner/study/world.h"
-#include "tracker/alerts/alert_routes.h"
-#include "tracker/api/app.h"
-#include "tracker/api/ops/maintenance_routes.h"
-#include "tracker/api/ops/openapi.h"
-#include "tracker/api/ops/prometheus.h"
-#include "tracker/artifacts/artifact_store.h"
-#include "tracker/auth/local_gate.h"
-#include "tracker/auth/token_routes.h"
-#include "tracker/webhooks/webhook_routes.h"
-#include "tuner/api/attempt_authenticator.h"
-#include "tuner/api/routes.h"
+#include "tests/tuner/api/application.h"
 
 namespace tune::tuner {
 namespace {
@@ -33,35 +21,11 @@ using tracker::Request;
 using tracker::Response;
 using tracker::Route;
 
-constexpr const char* kToken = "0123456789abcdef";
-
-class AccessTest : public ::testing::Test {
+class AccessTest : public ApplicationTest {
 protected:
     AccessTest() {
-        folder_ = std::filesystem::temp_directory_path() / ("access-" + random_hex(8));
-        artifacts_ = tracker::ArtifactStore::open(folder_).value();
-        add_tuning_routes(router_, {world_.studies(), world_.store()});
-        tracker::add_tracking_routes(router_, {world_.store(), *artifacts_, hub_}, {});
-        maintenance_ =
-            std::make_unique<tracker::Maintenance>(world_.store(), *artifacts_, folder_, clock_);
-        tracker::add_maintenance_routes(router_, *maintenance_, *artifacts_);
-        webhooks_ = tracker::WebhookService::open(world_.store(), clock_, {}).value();
-        tracker::add_webhook_routes(router_, world_.store(), *webhooks_);
-        alerts_ = tracker::AlertEngine::open(world_.store(), hub_, clock_).value();
-        tracker::add_alert_routes(router_, world_.store(), *alerts_);
-        tracker::add_metrics_route(router_, world_.store(), {});
-        tracker::add_openapi_routes(router_, {});
-        tracker::add_page_login_routes(router_, login_);
-        tracker::add_token_routes(router_, world_.store(), *tokens_);
         EXPECT_TRUE(world_.create().has_value());
         EXPECT_TRUE(world_.register_agent("a").has_value());
-    }
-    ~AccessTest() override {
-        maintenance_.reset();
-        world_.close();
-        artifacts_.reset();
-        std::filesystem::remove_all(folder_);
-        std::filesystem::remove(token_file_);
     }
 
     /// 200 if the route would be called, else the status of the refusal.
@@ -82,25 +46,9 @@ protected:
         return std::string(tracker::method_name(route.method)) + " " + route.pattern;
     }
 
-    World world_;
-    SystemClock clock_;
-    tracker::EventHub hub_{clock_};
-    std::filesystem::path folder_;
-    std::unique_ptr<tracker::ArtifactStore> artifacts_;
-    std::unique_ptr<tracker::Maintenance> maintenance_;
-    std::unique_ptr<tracker::WebhookService> webhooks_;
-    std::unique_ptr<tracker::AlertEngine> alerts_;
-    AttemptAuthenticator attempts_{world_.studies().credentials()};
-    tracker::PageLogin login_{kToken, ""};
-    std::filesystem::path token_file_ =
-        std::filesystem::temp_directory_path() / ("tokens-" + random_hex(8));
-    ManualClock token_clock_{1'000'000};
-    std::unique_ptr<tracker::TokenBook> tokens_ =
-        tracker::TokenBook::open(token_file_, token_clock_).value();
     tracker::LocalGate gate_{kToken, login_, *tokens_, attempts_, tracker::Guard::kLoopback};
     tracker::LocalGate off_{kToken, login_, *tokens_, attempts_, tracker::Guard::kOff};
     tracker::LocalGate closed_{kToken, login_, *tokens_, attempts_, tracker::Guard::kClosed};
-    tracker::Router router_;
 };
 
 TEST_F(AccessTest, EveryRouteAsksEverybodyForWhatItNeeds) {
@@ -150,27 +98,26 @@ TEST_F(AccessTest, WhatChangesWhatRunsIsTheOwners) {
         found[route.access.access()].insert(name_of(route));
     }
     const std::string tune = "/api/2.0/tune/";
-    EXPECT_EQ(
-        found[Access::kRun],
-        (std::set<std::string>{
-            "POST " + tune + "studies", "GET " + tune + "studies/{name}/replay",
-            "POST " + tune + "studies/{name}/ask", "POST " + tune + "studies/{name}/report",
-            "POST " + tune + "studies/{name}/renew", "POST " + tune + "studies/{name}/tell",
-            "POST " + tune + "studies/{name}/enqueue", "POST " + tune + "studies/{name}/pause",
-            "POST " + tune + "studies/{name}/resume", "POST " + tune + "studies/{name}/stop",
-            "POST " + tune + "studies/{name}/rename", "POST " + tune + "studies/{name}/restore",
-            "DELETE " + tune + "studies/{name}"}));
+    EXPECT_EQ(found[Access::kRun],
+              (std::set<std::string>{
+                  "POST " + tune + "studies", "GET " + tune + "studies/{name}/replay",
+                  "POST " + tune + "studies/{name}/ask", "POST " + tune + "studies/{name}/report",
+                  "POST " + tune + "studies/{name}/renew", "POST " + tune + "studies/{name}/tell",
+                  "POST " + tune + "studies/{name}/enqueue",
+                  "POST " + tune + "studies/{name}/pause", "POST " + tune + "studies/{name}/resume",
+                  "POST " + tune + "studies/{name}/stop", "POST " + tune + "studies/{name}/rename",
+                  "POST " + tune + "studies/{name}/restore", "DELETE " + tune + "studies/{name}"}));
     EXPECT_EQ(found[Access::kAgent],
               (std::set<std::string>{
                   "POST " + tune + "agents/register", "POST " + tune + "agents/{id}/lease",
                   "POST " + tune + "agents/{id}/heartbeat", "POST " + tune + "agents/{id}/report",
                   "POST " + tune + "agents/{id}/attempts/{run_id}/{attempt}/finish"}));
-    EXPECT_EQ(
-        found[Access::kAdmin],
-        (std::set<std::string>{"POST " + tune + "page-codes", "POST " + tune + "gc",
-                               "POST " + tune + "backups", "GET " + tune + "backups/{name}",
-                               "DELETE " + tune + "backups/{name}", "POST " + tune + "tokens",
-                               "GET " + tune + "tokens", "DELETE " + tune + "tokens/{token_id}"}));
+    EXPECT_EQ(found[Access::kAdmin],
+              (std::set<std::string>{
+                  "POST " + tune + "page-codes", "POST " + tune + "gc", "POST " + tune + "backups",
+                  "POST " + tune + "imports", "GET " + tune + "backups/{name}",
+                  "DELETE " + tune + "backups/{name}", "POST " + tune + "tokens",
+                  "GET " + tune + "tokens", "DELETE " + tune + "tokens/{token_id}"}));
     EXPECT_EQ(found[Access::kOpen],
               (std::set<std::string>{"GET /health", "GET /version", "GET /api/openapi.json",
                                      "GET /api/docs", "GET /api/3.0/mlflow/server-info"}));
@@ -230,9 +177,9 @@ TEST_F(AccessTest, ATokenEndsWhenItExpiresOrIsRevoked) {
     const auto lasting = tokens_->create("lasting", Access::kRun, 0);
     ASSERT_TRUE(brief && lasting);
     EXPECT_EQ(tokens_->find(brief->token)->name, "brief");
-    const auto again = tracker::TokenBook::open(token_file_, token_clock_).value();
+    const auto again = tracker::TokenBook::open(folder_ / "tokens.json", token_clock_).value();
     EXPECT_EQ(again->find(lasting->token)->most, Access::kRun) << "after a restart";
-    const std::string stored = read_file(token_file_).value();
+    const std::string stored = read_file(folder_ / "tokens.json").value();
     EXPECT_EQ(stored.find(lasting->token), std::string::npos);
     EXPECT_EQ(stored.find(lasting->token.substr(lasting->token.rfind('-') + 1)), std::string::npos);
     token_clock_.advance_ms(1000);
@@ -241,7 +188,9 @@ TEST_F(AccessTest, ATokenEndsWhenItExpiresOrIsRevoked) {
     EXPECT_TRUE(tokens_->revoke(lasting->info.id).has_value());
     EXPECT_FALSE(tokens_->find(lasting->token));
     EXPECT_EQ(tokens_->revoke(lasting->info.id).error().code, Code::kResourceDoesNotExist);
-    EXPECT_FALSE(tracker::TokenBook::open(token_file_, token_clock_).value()->find(lasting->token));
+    EXPECT_FALSE(tracker::TokenBook::open(folder_ / "tokens.json", token_clock_)
+                     .value()
+                     ->find(lasting->token));
 }
 
 TEST_F(AccessTest, SwitchedOffEverybodyMayDoEverything) {

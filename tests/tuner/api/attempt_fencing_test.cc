@@ -10,15 +10,8 @@
 #include <set>
 
 #include "base/text/percent.h"
-#include "tests/tuner/study/world.h"
-#include "tracker/alerts/alert_routes.h"
-#include "tracker/api/app.h"
+#include "tests/tuner/api/application.h"
 #include "tracker/api/http/url.h"
-#include "tracker/api/ops/maintenance_routes.h"
-#include "tracker/artifacts/artifact_store.h"
-#include "tracker/webhooks/webhook_routes.h"
-#include "tuner/api/attempt_authenticator.h"
-#include "tuner/api/routes.h"
 
 namespace tune::tuner {
 namespace {
@@ -28,29 +21,12 @@ using tracker::Method;
 using tracker::Request;
 using tracker::Response;
 
-class AttemptFencingTest : public ::testing::Test {
+class AttemptFencingTest : public ApplicationTest {
 protected:
     AttemptFencingTest() {
-        folder_ = std::filesystem::temp_directory_path() / ("fencing-" + random_hex(8));
-        artifacts_ = tracker::ArtifactStore::open(folder_).value();
-        router_.set_authenticator(authenticator_);
-        add_tuning_routes(router_, {world_.studies(), world_.store()});
-        tracker::add_tracking_routes(router_, {world_.store(), *artifacts_, hub_}, {});
-        maintenance_ =
-            std::make_unique<tracker::Maintenance>(world_.store(), *artifacts_, folder_, clock_);
-        tracker::add_maintenance_routes(router_, *maintenance_, *artifacts_);
-        webhooks_ = tracker::WebhookService::open(world_.store(), clock_, {}).value();
-        tracker::add_webhook_routes(router_, world_.store(), *webhooks_);
-        alerts_ = tracker::AlertEngine::open(world_.store(), hub_, clock_).value();
-        tracker::add_alert_routes(router_, world_.store(), *alerts_);
+        router_.set_authenticator(attempts_);
         EXPECT_TRUE(world_.create().has_value());
         EXPECT_TRUE(world_.register_agent("a").has_value());
-    }
-    ~AttemptFencingTest() override {
-        maintenance_.reset();
-        world_.close();
-        artifacts_.reset();
-        std::filesystem::remove_all(folder_);
     }
 
     struct Answered {
@@ -108,17 +84,6 @@ protected:
             if (tag.key == key) return tag.value;
         return {};
     }
-
-    World world_;
-    SystemClock clock_;
-    tracker::EventHub hub_{clock_};
-    std::filesystem::path folder_;
-    std::unique_ptr<tracker::ArtifactStore> artifacts_;
-    std::unique_ptr<tracker::Maintenance> maintenance_;
-    std::unique_ptr<tracker::WebhookService> webhooks_;
-    std::unique_ptr<tracker::AlertEngine> alerts_;
-    AttemptAuthenticator authenticator_{world_.studies().credentials()};
-    tracker::Router router_;
 };
 
 /// A path that the route's pattern matches.

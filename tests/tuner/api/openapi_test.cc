@@ -9,63 +9,14 @@
 #include <set>
 #include <string>
 
-#include "tests/tuner/study/world.h"
-#include "tracker/alerts/alert_routes.h"
-#include "tracker/api/app.h"
-#include "tracker/api/ops/maintenance_routes.h"
-#include "tracker/api/ops/prometheus.h"
-#include "tracker/artifacts/artifact_store.h"
-#include "tracker/auth/local_gate.h"
-#include "tracker/auth/token_routes.h"
-#include "tracker/webhooks/webhook_routes.h"
-#include "tuner/api/routes.h"
-#include "tuner/cli/transfer/import_job.h"
+#include "tests/tuner/api/application.h"
 
 namespace tune::tuner {
 namespace {
 
-class OpenApiTest : public ::testing::Test {
+class OpenApiTest : public ApplicationTest {
 protected:
-    OpenApiTest() {
-        folder_ = std::filesystem::temp_directory_path() / ("openapi-" + random_hex(8));
-        artifacts_ = tracker::ArtifactStore::open(folder_).value();
-        add_tuning_routes(router_, {world_.studies(), world_.store()});
-        tracker::add_tracking_routes(router_, {world_.store(), *artifacts_, hub_}, {});
-        maintenance_ =
-            std::make_unique<tracker::Maintenance>(world_.store(), *artifacts_, folder_, clock_);
-        tracker::add_maintenance_routes(router_, *maintenance_, *artifacts_);
-        cli::add_import_route(router_, *maintenance_, world_.store(), *artifacts_, folder_);
-        webhooks_ = tracker::WebhookService::open(world_.store(), clock_, {}).value();
-        tracker::add_webhook_routes(router_, world_.store(), *webhooks_);
-        alerts_ = tracker::AlertEngine::open(world_.store(), hub_, clock_).value();
-        tracker::add_alert_routes(router_, world_.store(), *alerts_);
-        tracker::add_metrics_route(router_, world_.store(), {});
-        tracker::add_openapi_routes(router_, parts_);
-        tracker::add_page_login_routes(router_, login_);
-        tracker::add_token_routes(router_, world_.store(), *tokens_);
-        document_ = parse_json(tracker::openapi_document(parts_)).value();
-    }
-    ~OpenApiTest() override {
-        maintenance_.reset();
-        world_.close();
-        artifacts_.reset();
-        std::filesystem::remove_all(folder_);
-    }
-
-    World world_;
-    SystemClock clock_;
-    tracker::EventHub hub_{clock_};
-    std::filesystem::path folder_;
-    std::unique_ptr<tracker::ArtifactStore> artifacts_;
-    std::unique_ptr<tracker::Maintenance> maintenance_;
-    std::unique_ptr<tracker::WebhookService> webhooks_;
-    std::unique_ptr<tracker::AlertEngine> alerts_;
-    tracker::PageLogin login_{"token", ""};
-    std::unique_ptr<tracker::TokenBook> tokens_ =
-        tracker::TokenBook::open("nosuchfolder/tokens.json", clock_).value();
-    tracker::Router router_;
-    std::vector<tracker::OpenApiPart> parts_ = {tracker::tracking_openapi(), tuning_openapi()};
-    Json document_;
+    Json document_ = parse_json(tracker::openapi_document(parts_)).value();
 };
 
 /// "{path...}" is "{path}" in OpenAPI, which has no word for it.
