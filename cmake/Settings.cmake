@@ -112,6 +112,7 @@ function(tune_test name)
   set(folders "TUNE_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"" "TUNE_BIN_DIR=\"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\"")
   if(TUNE_UNITY)
     set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 16)  # helpers of tests often have one name
+    target_compile_options(${name} PRIVATE -O1)  # of the tests' own code alone: a fifth less to compile
     target_compile_definitions(${name} PRIVATE ${folders})
     tune_test_batches(${ARG_SOURCES})
   else()

@@ -5,6 +5,7 @@
 // state, so threads may fill several batches at once.
 
 #include "loader/batch_decoder.h"
+#include "base/text/counted.h"
 
 #include <algorithm>
 #include <cstring>
@@ -70,8 +71,9 @@ Result<void> BatchDecoder::fill(std::span<const std::int64_t> ids, BatchSlot& sl
         }
         return fill_columns(slot);
     } catch (const std::bad_alloc&) {
-        return Error{Code::kResourceExhausted,
-                     "no memory for a batch of " + std::to_string(ids.size()) + " samples"};
+        return Error{
+            Code::kResourceExhausted,
+            "no memory for a batch of " + counted(static_cast<std::int64_t>(ids.size()), "sample")};
     }
 }
 

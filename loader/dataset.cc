@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/text/counted.h"
 #include "loader/batch_decoder.h"
 #include "loader/batch_reader.h"
 #include "loader/batch_slot.h"
@@ -158,8 +159,8 @@ public:
                                  ? samples / options_.batch_size
                                  : (samples + options_.batch_size - 1) / options_.batch_size;
         if (batches_per_epoch_ == 0)
-            return invalid_parameter("a rank is given " + std::to_string(samples) +
-                                     " samples per epoch, less than one batch of " +
+            return invalid_parameter("a rank is given " + counted(samples, "sample") +
+                                     " per epoch, less than one batch of " +
                                      std::to_string(options_.batch_size) + "; keep the last one");
         restart();
         return {};

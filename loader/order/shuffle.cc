@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "base/text/counted.h"
 #include "loader/order/rng.h"
 
 namespace tune::loader {
@@ -243,7 +244,7 @@ Result<std::int64_t> count_samples(const Ids& unit_sizes) {
     std::int64_t count = 0;
     for (const std::int64_t size : unit_sizes) {
         if (size <= 0 || size > kSamplesMax - count)
-            return invalid_parameter("a shuffle unit has " + std::to_string(size) + " samples");
+            return invalid_parameter("a shuffle unit has " + counted(size, "sample"));
         count += size;
     }
     return count;

@@ -81,6 +81,9 @@ test("a study that came to its end without one good trial says so", () => {
     assert.equal(at("completed", {}), "completed");
     assert.equal(at("running", { failed: 3 }), "running");
     assert.equal(study.shownState({ state: "completed" }), "completed");
+    assert.equal(study.shownState({ state: "running", status: "interrupted", counts: { running: 0 } }), "interrupted");
+    assert.equal(study.shownState({ state: "running", status: "interrupted", counts: { running: 1 } }), "running", "somebody took one since");
+    assert.equal(study.shownState({ state: "paused", status: "deleted" }), "deleted");
 });
 
 test("studies stand as experiments do: by their latest activity", () => {

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/system/file.h"
+#include "base/text/counted.h"
 #include "base/text/text.h"
 #include "loader/format/hash.h"
 #include "loader/format/mds/encoding.h"
@@ -162,7 +163,7 @@ void check_sizes(Fields& fields, const ShardInfo& shard) {
         return fields.fail("it is larger than the 4 GiB that a shard can have");
     if (shard.raw_data.bytes < 8 + 4 * static_cast<std::uint64_t>(shard.samples))
         fields.fail("its " + std::to_string(shard.raw_data.bytes) + " bytes cannot hold " +
-                    std::to_string(shard.samples) + " samples");
+                    counted(shard.samples, "sample"));
 }
 
 Result<ShardInfo> parse_shard(const Json& json, std::size_t number) {

@@ -1,4 +1,5 @@
 #include "loader/format/mds/shard.h"
+#include "base/text/counted.h"
 
 namespace tune::loader {
 namespace {
@@ -51,8 +52,8 @@ Result<Shard> Shard::make(std::span<const std::byte> file, std::shared_ptr<const
     shard.owner_ = std::move(owner);
     shard.count_ = read_u32(file.data());
     if (shard.count_ != static_cast<std::uint64_t>(info.samples))
-        return data_loss("its header states " + std::to_string(shard.count_) +
-                         " samples, the index " + std::to_string(info.samples));
+        return data_loss("its header states " + counted(shard.count_, "sample") + ", the index " +
+                         std::to_string(info.samples));
     const std::uint64_t header = 4 + 4 * (std::uint64_t{shard.count_} + 1);
     if (header > file.size()) return data_loss("it is too short for its offsets");
     std::uint64_t previous = header;

@@ -58,7 +58,7 @@ function specs(study: Study, trials: readonly Trial[]): ColumnSpec[] {
         ...(study.constraints ? [{ id: "violation", title: "Violation", kind: "number", get: (i) => (trials[i]!.state === "complete" ? trials[i]!.violation : undefined) } as ColumnSpec] : []),
         ...(trials.some((trial) => trial.origin) ? lineageSpecs(trials) : []),
         { id: "step", title: "Last step", kind: "number", get: (i) => trials[i]!.steps.at(-1) },
-        { id: "duration", title: "Duration", kind: "duration", get: (i) => (trials[i]!.end > 0 ? orMissing(trials[i]!.end - trials[i]!.start) : undefined) },
+        { id: "duration", title: "Duration", kind: "duration", get: (i) => (trials[i]!.end > 0 ? orMissing(trials[i]!.ran || trials[i]!.end - trials[i]!.start) : undefined) },
         ...searchedParams(study, trials).map(param),
         { id: "attempt", title: "Attempt", kind: "number", get: (i) => orMissing(trials[i]!.attempt) },
         { id: "worker", title: "Worker", kind: "text", get: (i) => trials[i]!.worker || undefined },

@@ -22,6 +22,8 @@ export interface WireTrial {
     reason?: string;
     start_ms?: number | null;
     end_ms?: number | null;
+    /// Of its ended attempts together; the time between them does not count.
+    ran_ms?: number;
     worker?: string;
     /// Population based training: the trial whose checkpoint this one continues, whose turn it was, and the steps
     /// that it trains from and to.
@@ -47,6 +49,8 @@ export interface Trial {
     reason: string;
     start: number;
     end: number;
+    /// How long its ended attempts ran, without the time between them.
+    ran: number;
     worker: string;
     /// Of population based training; `parent` is undefined where the trial starts from nothing.
     origin: { parent: number | undefined; member: number; from: number; to: number } | undefined;
@@ -82,6 +86,9 @@ export interface Study {
     experiment_id: string;
     run_id?: string;
     state: "running" | "paused" | "stopped" | "completed";
+    /// The state, but "waiting" or "interrupted" where nobody works on a running study, and "deleted" where an MLflow client
+    /// has deleted its experiment.
+    status?: string;
     metric: StudyMetric;
     /// All objectives, where there are several; `metric` is the first.
     metrics?: StudyMetric[];
@@ -106,7 +113,7 @@ export interface Study {
 
 function emptyTrial(number: number): Trial {
     return {
-        number, state: "queued", attempt: 0, runId: "", params: {}, value: NaN, moreValues: [], violation: 0, reason: "", start: 0, end: 0,
+        number, state: "queued", attempt: 0, runId: "", params: {}, value: NaN, moreValues: [], violation: 0, reason: "", start: 0, end: 0, ran: 0,
         worker: "", origin: undefined, steps: [], values: [],
     };
 }
@@ -138,6 +145,7 @@ export function mergeTrial(trial: Trial | undefined, wire: WireTrial): Trial {
     next.reason = wire.reason ?? next.reason;
     next.start = wire.start_ms ?? next.start;
     next.end = wire.end_ms ?? next.end;
+    next.ran = wire.ran_ms ?? next.ran;
     next.worker = wire.worker ?? next.worker;
     if (wire.member !== undefined && wire.steps)
         next.origin = { parent: wire.parent ?? undefined, member: wire.member, from: wire.steps[0], to: wire.steps[1] };
@@ -218,9 +226,12 @@ export function bestRuns(studies: readonly Study[]): Map<string, string> {
     return titles;
 }
 
-/// The state as the page names it: a study that came to its end without one good trial is not just "completed".
+/// The state as the page names it: a study that came to its end without one good trial is not just "completed", and one on
+/// which nobody works is not "running".
 export function shownState(study: Study): string {
-    const { complete, pruned, failed } = study.counts ?? {};
+    const { complete, pruned, failed, running } = study.counts ?? {};
+    if (study.status === "deleted") return "deleted";
+    if (study.state === "running") return running ? "running" : (study.status ?? "running");
     return study.state === "completed" && failed && !complete && !pruned ? "all failed" : study.state;
 }
 
