@@ -201,6 +201,8 @@ private:
     /// Why nothing can be done with the study before it is restored; nothing: it can.
     [[nodiscard]] static Result<void> check_usable(const Study& study);
     void take_experiment(LockedBatch& locked, const tracker::Experiment& experiment);
+    void rename_experiment(std::int64_t experiment_id, const std::string& name,
+                           const std::string& new_name, const Done<void>& done);
     /// Takes the study out of memory and of the list, its document to those of erased studies.
     void erase_study(LockedBatch& locked, Study& study, Written written);
     void change_runs(LockedBatch& locked, const Study& study, bool deletes);

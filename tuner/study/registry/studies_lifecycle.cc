@@ -155,7 +155,9 @@ void Studies::Impl::rename(const std::string& name, const std::string& new_name,
             return later.after([done, error = result.error()] { done(error); });
         }
         notify(later, *study, nullptr);
-        later.after([done] { done({}); });
+        later.after([this, id = study->identity().experiment_id, name, new_name, done] {
+            rename_experiment(id, name, new_name, done);
+        });
     });
     for (const Trial& trial : study->trials()) {
         if (!trial.sync.run_confirmed || trial.sync.detached) continue;
@@ -163,14 +165,20 @@ void Studies::Impl::rename(const std::string& name, const std::string& new_name,
         tag.push_back(tracker::SetTag{trial.run_id, {"tune.study", new_name}});
         locked.write(std::move(tag), {});
     }
-    // Shown only: an experiment that another name has already keeps its own.
-    const std::int64_t experiment_id = study->identity().experiment_id;
-    static_cast<void>(store_.post_read([this, experiment_id, name, new_name] {
+}
+
+/// The experiment's name is only shown: one that bears another name than the study, or whose new
+/// name another experiment has, keeps its own.
+void Studies::Impl::rename_experiment(std::int64_t experiment_id, const std::string& name,
+                                      const std::string& new_name, const Done<void>& done) {
+    const auto answer = [this, done] { completions_.post([done] { done({}); }); };
+    const bool is_asked = store_.post_read([this, experiment_id, name, new_name, answer] {
         const auto experiment = store_.get_experiment(experiment_id);
-        if (!experiment || experiment->name != name) return;
+        if (!experiment || experiment->name != name) return answer();
         store_.submit(tracker::RenameExperiment{experiment_id, new_name},
-                      [](const Result<tracker::Outcome>&) {});
-    }));
+                      [answer](const Result<tracker::Outcome>&) { answer(); });
+    });
+    if (!is_asked) answer();
 }
 
 // --- erase and restore ---------------------------------------------------------------------------
