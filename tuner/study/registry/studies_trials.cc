@@ -268,7 +268,11 @@ void Studies::Impl::end_ask(LockedBatch& locked, const std::shared_ptr<Asking>& 
             for (const auto& one : done) one(reply);
         });
     };
-    if (asking->trials.empty()) return answer(locked, std::vector<AskedTrial>());
+    if (asking->trials.empty()) {
+        // Its experiment may have been deleted while the suggestion was computed.
+        if (const auto usable = check_usable(study); !usable) return answer(locked, usable.error());
+        return answer(locked, std::vector<AskedTrial>());
+    }
     struct Join {
         std::size_t left = 0;
         std::vector<AskedTrial> written;
