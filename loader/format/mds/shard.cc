@@ -52,8 +52,9 @@ Result<Shard> Shard::make(std::span<const std::byte> file, std::shared_ptr<const
     shard.owner_ = std::move(owner);
     shard.count_ = read_u32(file.data());
     if (shard.count_ != static_cast<std::uint64_t>(info.samples))
-        return data_loss("its header states " + counted(shard.count_, "sample") + ", the index " +
-                         std::to_string(info.samples));
+        return data_loss("its header states " +
+                         counted(static_cast<std::int64_t>(shard.count_), "sample") +
+                         ", the index " + std::to_string(info.samples));
     const std::uint64_t header = 4 + 4 * (std::uint64_t{shard.count_} + 1);
     if (header > file.size()) return data_loss("it is too short for its offsets");
     std::uint64_t previous = header;
