@@ -204,6 +204,8 @@ bool CurlTransport::set_up(CURL* easy, curl_slist*& headers, Exchange& exchange,
     std::vector<std::string> lines = {"Expect:"};
     if (request.body != nullptr)
         lines.push_back("Content-Type: " + std::string(request.content_type));
+    if (!request.content_range.empty())
+        lines.push_back("Content-Range: " + std::string(request.content_range));
     if (!request.authorization.empty())
         lines.push_back("Authorization: " + std::string(request.authorization));
     for (const std::string& line : lines) headers = curl_.slist_append(headers, line.c_str());

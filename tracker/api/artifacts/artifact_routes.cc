@@ -1,6 +1,8 @@
 // The artifact proxy (mlflow-artifacts/*) and the artifacts of runs and logged models.
 
+#include <algorithm>
 #include <charconv>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "tracker/api/app.h"
@@ -47,10 +49,37 @@ Result<Response> remove(const ArtifactStore& artifacts, const Request& request) 
     return json_text_response("{}");
 }
 
+/// "bytes 100-199/*": the end of a file is uploaded, whose whole length nobody knows yet.
+Result<std::optional<UploadRange>> uploaded_range(std::string_view header) {
+    if (header.empty()) return std::optional<UploadRange>();
+    constexpr std::string_view kUnit = "bytes ";
+    const char* const end = header.data() + header.size();
+    UploadRange range;
+    std::uint64_t last = 0;
+    const char* at = header.data() + std::min(kUnit.size(), header.size());
+    bool is_good = header.starts_with(kUnit);
+    const auto read = [&](std::uint64_t& number, std::string_view after) {
+        const auto [next, error] = std::from_chars(at, end, number);
+        is_good = is_good && error == std::errc() && std::string_view(next, end).starts_with(after);
+        at = is_good ? next + after.size() : end;
+    };
+    read(range.begin, "-");
+    read(last, "/*");
+    constexpr std::uint64_t kLastMax = std::numeric_limits<std::int64_t>::max() - 1;
+    if (!is_good || at != end || last < range.begin || last > kLastMax)
+        return Error{Code::kBadRequest,
+                     "Content-Range must be 'bytes FIRST-LAST/*' in an upload, found '" +
+                         std::string(header.substr(0, 100)) + "'."};
+    range.end = last + 1;
+    return std::optional(range);
+}
+
 Result<std::unique_ptr<BodySink>> open_proxy_upload(TrackingParts parts, const Request& request) {
     const std::string& path = request.parameter("path");
     TUNE_TRY(checked, artifact_file_path(path));
     UploadTarget target;
+    TUNE_TRY(range, uploaded_range(request.header("Content-Range")));
+    target.range = range;
     target.resolve_path = [checked]() -> Result<std::string> { return checked; };
     target.on_done = [&hub = parts.hub](const std::string& done) { announce_artifact(hub, done); };
     return make_upload_sink(parts.artifacts, std::move(target));
