@@ -81,7 +81,9 @@ Result<void> ColumnarShard::copy(std::size_t column, std::span<const RowCopy> ro
     if (rows.empty()) return {};
     if (block.has_mask)
         for (const RowCopy& row : rows)
-            target.valid[row.to] = block.valid ? block.valid[stored_row(row.row)] : 1;
+            target.valid[row.to] = block.is_all_null ? 0
+                                   : block.valid     ? block.valid[stored_row(row.row)]
+                                                     : 1;
     if (block.is_fixed) {
         copy_fixed(block, rows, target.data.data());
         return {};

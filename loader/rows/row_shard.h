@@ -53,6 +53,7 @@ struct ColumnBlock {
     /// 1 for a value, 0 for a null; nullptr: no nulls.
     const std::uint8_t* valid = nullptr;
     bool has_mask = false;
+    bool is_all_null = false;
     /// Keeps what the pointers point to.
     std::vector<std::shared_ptr<const void>> owners = {};
     std::size_t bytes = 0;
