@@ -1,22 +1,22 @@
 #pragma once
-// Copies samples out of shards into the columns of a batch. Internal to the loader.
+// Copies samples into the columns of a batch, whatever they are stored in. Internal to the loader.
 
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "loader/batch_slot.h"
-#include "loader/format/mds/shard.h"
-#include "loader/source/shard_store.h"
 
 namespace tune::loader {
 
 /// Sample number -> shard and number within it.
 class ShardMap {
 public:
-    explicit ShardMap(const Index& index);
+    /// Samples of each shard; at least one shard must have some.
+    explicit ShardMap(std::span<const std::int64_t> shard_samples);
 
     struct Place {
         std::size_t shard = 0;
@@ -31,35 +31,23 @@ private:
     std::vector<std::uint32_t> bucket_shards_;  // the shard of each 1,024th sample
 };
 
-/// What is read of each sample.
-struct ColumnSelection {
-    std::vector<ColumnInfo> columns;
-    /// Where each one stands among the columns of the shards.
-    std::vector<std::size_t> positions;
-};
-
-/// Immutable after construction; fill may run on many threads at once.
+/// Reads rows of a data set into batches. One virtual call a batch: what a format does for each
+/// sample is compiled into it. Immutable to its callers; both methods may run on many threads.
 class BatchDecoder {
 public:
-    BatchDecoder(std::shared_ptr<ShardStore> store, ColumnSelection selection);
+    virtual ~BatchDecoder() = default;
 
-    /// Reads the samples `ids` into `slot`. Errors: those of ShardStore::get; kDataLoss when a
-    /// sample does not match its columns, naming shard and sample; kResourceExhausted without
-    /// memory.
-    [[nodiscard]] Result<void> fill(std::span<const std::int64_t> ids, BatchSlot& slot) const;
+    /// Reads the samples `ids` into `slot`. Errors: kDataLoss when a shard is damaged or a sample
+    /// does not match its columns, naming both; kInvalidParameterValue for a null that was not
+    /// asked for; kResourceExhausted without memory; those of the source.
+    [[nodiscard]] virtual Result<void> fill(std::span<const std::int64_t> ids,
+                                            BatchSlot& slot) const = 0;
 
-private:
-    [[nodiscard]] Result<void> fill_columns(BatchSlot& slot) const;
-    [[nodiscard]] Result<bool> fill_fixed(BatchSlot& slot) const;
-    [[nodiscard]] Result<void> fill_any(BatchSlot& slot) const;
-    void append_payload(std::size_t column, std::span<const std::byte> payload, std::size_t row,
-                        BatchSlot& slot) const;
-    [[nodiscard]] Error bad_sample(const ShardMap::Place& place) const;
-
-    std::shared_ptr<ShardStore> store_;
-    ColumnSelection selection_;
-    SampleLayout layout_;
-    ShardMap map_;
+    /// Told before a batch is filled: the samples that come after it, in their order. A decoder may
+    /// begin to work on them on threads of its own; must return at once.
+    virtual void look_ahead(std::span<const std::int64_t> upcoming) const {
+        static_cast<void>(upcoming);
+    }
 };
 
 }  // namespace tune::loader

@@ -169,6 +169,7 @@ void ThreadedReader::decode_batches() {
         ++in_progress_;
         if (can_advance()) pool_->work.notify_one();
         lock.unlock();
+        decoder_.look_ahead(ticket->plan->after(ticket->batch));
         Result<void> filled = decoder_.fill(ticket->plan->batch(ticket->batch), *ticket->slot);
         lock.lock();
         --in_progress_;

@@ -41,6 +41,7 @@ public:
     struct ColumnBuffer {
         AlignedBuffer data;
         std::vector<std::uint64_t> offsets;  // of variable columns
+        std::vector<std::uint8_t> valid;     // of columns with a mask
     };
 
     explicit BatchSlot(std::size_t column_count) : columns(column_count) {}

@@ -15,10 +15,8 @@
 #include "loader/batch_reader.h"
 #include "loader/batch_slot.h"
 #include "loader/epoch_plan.h"
-#include "loader/format/compression.h"
-#include "loader/format/mds/encoding.h"
-#include "loader/format/mds/index.h"
 #include "loader/order/epoch.h"
+#include "loader/rows/row_set.h"
 
 namespace tune::loader {
 namespace {
@@ -70,51 +68,6 @@ Result<void> check_options(const DatasetOptions& options) {
     return {};
 }
 
-/// All shards must have the columns of the first one, and be readable by this build.
-Result<void> check_shards(const Index& index) {
-    if (index.shards.empty() || index.sample_count() == 0)
-        return invalid_parameter("the data set has no samples");
-    for (const ShardInfo& shard : index.shards) {
-        if (shard.column_names != index.shards.front().column_names ||
-            shard.column_encodings != index.shards.front().column_encodings)
-            return Error{Code::kDataLoss, "shard '" + shard.raw_data.basename +
-                                              "' has other columns than the first shard"};
-        if (!shard.compression.empty()) TUNE_TRY_VOID(parse_compression(shard.compression));
-    }
-    return {};
-}
-
-Result<ColumnInfo> column_info(const ShardInfo& shard, std::size_t position) {
-    TUNE_TRY(encoding, parse_encoding(shard.column_encodings[position]));
-    ColumnInfo column{.name = shard.column_names[position], .encoding = encoding.name};
-    column.fixed = encoding.size.has_value();
-    column.sample_bytes = encoding.size.value_or(0);
-    if (column.fixed) column.dtype = *encoding.dtype;
-    if (encoding.shape) column.shape = *encoding.shape;
-    return column;
-}
-
-Result<ColumnSelection> select_columns(const ShardInfo& shard,
-                                       const std::vector<std::string>& wanted) {
-    const std::vector<std::string>& names = shard.column_names;
-    for (const std::string& name : wanted) {
-        if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-        std::string message = "there is no column '" + name + "'; the data set has";
-        for (const std::string& known : names) message += " " + known;
-        return invalid_parameter(message);
-    }
-    ColumnSelection selection;
-    for (std::size_t position = 0; position < names.size(); ++position) {
-        if (!wanted.empty() &&
-            std::find(wanted.begin(), wanted.end(), names[position]) == wanted.end())
-            continue;
-        TUNE_TRY(column, column_info(shard, position));
-        selection.columns.push_back(std::move(column));
-        selection.positions.push_back(position);
-    }
-    return selection;
-}
-
 std::int64_t batches_ahead(const DatasetOptions& options) {
     if (options.predownload == 0) return kBatchesAheadDefault;
     const std::int64_t batches =
@@ -133,22 +86,17 @@ struct OrderSettings {
 
 class Dataset::Impl {
 public:
-    Impl(DatasetOptions options, Topology topology, Index index, ColumnSelection selection)
+    Impl(DatasetOptions options, Topology topology, RowSet rows)
         : options_(std::move(options)),
           topology_(topology),
-          index_digest_(tune::loader::index_digest(index)),
-          sample_count_(index.sample_count()),
+          index_digest_(rows.catalogue.digest),
+          sample_count_(rows.catalogue.sample_count()),
+          block_samples_max_(rows.catalogue.block_samples_max),
           streams_({Stream{{}, options_.epoch_size > 0 ? options_.epoch_size : sample_count_}}),
-          pool_(std::make_shared<SlotPool>(selection.columns,
+          pool_(std::make_shared<SlotPool>(rows.catalogue.columns,
                                            static_cast<std::size_t>(batches_ahead(options_) + 1))) {
-        for (const ShardInfo& shard : index.shards)
-            streams_.front().shard_samples.push_back(shard.samples);
-        const std::filesystem::path directory =
-            options_.split.empty() ? options_.directory : options_.directory / options_.split;
-        auto store = std::make_shared<ShardStore>(directory, std::move(index),
-                                                  options_.verify == Verify::kHashes,
-                                                  options_.decompressed_bytes_max);
-        decoder_ = std::make_unique<BatchDecoder>(std::move(store), std::move(selection));
+        streams_.front().shard_samples = std::move(rows.catalogue.shard_samples);
+        decoder_ = std::move(rows.decoder);
         settings_ = {default_canonical_nodes(), options_.seed, topology_.nodes};
     }
 
@@ -238,7 +186,9 @@ private:
 
     [[nodiscard]] std::int64_t block_size(const OrderSettings& settings) const {
         if (options_.shuffle_block_size > 0) return options_.shuffle_block_size;
-        return std::max(kDefaultBlockTotal / settings.num_canonical_nodes, kDefaultBlockMin);
+        const std::int64_t usual =
+            std::max(kDefaultBlockTotal / settings.num_canonical_nodes, kDefaultBlockMin);
+        return block_samples_max_ > 0 ? std::min(usual, block_samples_max_) : usual;
     }
 
     [[nodiscard]] ShuffleOptions shuffle_options(const OrderSettings& settings,
@@ -314,7 +264,8 @@ private:
         for (std::size_t c = 0; c < slot->columns.size(); ++c) {
             const ColumnInfo& info = pool_->columns()[c];
             batch.columns.push_back({&info, slot->columns[c].data.data(),
-                                     info.fixed ? nullptr : slot->columns[c].offsets.data()});
+                                     info.fixed ? nullptr : slot->columns[c].offsets.data(),
+                                     info.has_mask ? slot->columns[c].valid.data() : nullptr});
         }
         batch.slot_ = std::move(slot);
     }
@@ -323,6 +274,7 @@ private:
     const Topology topology_;
     const std::string index_digest_;
     const std::int64_t sample_count_;
+    const std::int64_t block_samples_max_;
     std::vector<Stream> streams_;
     std::int64_t batches_per_epoch_ = 0;
     std::shared_ptr<SlotPool> pool_;
@@ -339,17 +291,8 @@ Dataset::~Dataset() = default;
 Result<std::unique_ptr<Dataset>> Dataset::open(DatasetOptions options) {
     TUNE_TRY_VOID(check_options(options));
     TUNE_TRY(topology, topology_of(options.world));
-    const std::filesystem::path directory =
-        options.split.empty() ? options.directory : options.directory / options.split;
-    TUNE_TRY(index, read_index(directory));
-    if (Result<void> checked = check_shards(index); !checked) {
-        Error error = std::move(checked).error();
-        error.context = (directory / "index.json").string();
-        return error;
-    }
-    TUNE_TRY(selection, select_columns(index.shards.front(), options.columns));
-    auto impl = std::make_unique<Impl>(std::move(options), topology, std::move(index),
-                                       std::move(selection));
+    TUNE_TRY(rows, open_rows(options));
+    auto impl = std::make_unique<Impl>(std::move(options), topology, std::move(rows));
     TUNE_TRY_VOID(impl->start());
     return std::unique_ptr<Dataset>(new Dataset(std::move(impl)));
 }

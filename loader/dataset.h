@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@
 #include "base/result.h"
 #include "loader/format/dtype.h"
 #include "loader/order/shuffle.h"
+#include "loader/rows/filter.h"
 
 namespace tune::loader {
 
@@ -42,10 +44,36 @@ enum class Verify {
     kHashes,     ///< also every hash that the index holds (xxh3_64: about 10 GB/s, sha1: 1.3 GB/s)
 };
 
+/// What a missing value (null) of a table becomes. MDS has none.
+enum class Nulls {
+    kRefuse,  ///< an error that names file and row
+    kMask,    ///< zeros or an empty payload, and a 0 in Column::valid
+    kFill,    ///< ColumnOptions::fill
+};
+
+/// How one column is given out, where that differs from how it is stored.
+struct ColumnOptions {
+    std::string name = {};
+    /// Element type of the batches; nothing: the stored one. A type that cannot hold every stored
+    /// value (int64 as float32, float64 as int32) is refused unless `allows_narrowing`; integers
+    /// out of range are then clamped, fractions cut off, and NaN becomes 0.
+    std::optional<Dtype> dtype = {};
+    bool allows_narrowing = false;
+    /// For lists and Petastorm's arrays that all have this shape though the file does not say so:
+    /// the column is then fixed, and a row of another size is an error. Every number >= 1.
+    std::vector<std::int64_t> shape = {};
+    Nulls nulls = Nulls::kRefuse;
+    /// For kFill: a number, or the text or bytes themselves.
+    std::string fill = {};
+};
+
 struct DatasetOptions {
-    /// Holds index.json and the shards; `split`, when given, is a subdirectory of it.
+    /// Holds the data set, or is its one file; `split`, when given, is a subdirectory of it.
     std::filesystem::path directory = {};
     std::string split = {};
+    /// "mds" (also index.json of json, csv and tsv shards), "parquet", "delta", "jsonl", "csv",
+    /// "tsv", "webdataset" or "images"; empty: what the directory holds.
+    std::string format = {};
 
     /// Samples of a batch of this rank, > 0.
     std::int64_t batch_size = 1;
@@ -54,13 +82,24 @@ struct DatasetOptions {
     /// Columns to read, by name; none given: all. Batches hold them in the order of the index
     /// (sorted by name).
     std::vector<std::string> columns = {};
+    /// For columns that are not given out as they are stored.
+    std::vector<ColumnOptions> column_options = {};
+    /// What nulls become in columns that column_options does not name.
+    Nulls nulls = Nulls::kRefuse;
+    /// Parquet and Delta only: the rows that are read. See loader/rows/filter.h.
+    Filters filters = {};
+    /// Delta only: a version of the table, or its state at a time ("2026-01-31T12:00:00Z");
+    /// neither: the newest version.
+    std::optional<std::int64_t> version = {};
+    std::string timestamp = {};
 
     bool shuffle = false;
     ShuffleAlgo shuffle_algo = ShuffleAlgo::kPy1e;
     std::uint64_t seed = 9176;
     /// 0: the number of machines of the first run, 64 times that for py1s and py2s.
     std::int64_t num_canonical_nodes = 0;
-    /// Samples; 0: max(4,000,000 / num_canonical_nodes, 262,144).
+    /// Samples; 0: max(4,000,000 / num_canonical_nodes, 262,144), but for tables no more than half
+    /// of decompressed_bytes_max holds, so that a row group is decoded once an epoch.
     std::int64_t shuffle_block_size = 0;
     /// Samples drawn for an epoch; 0: each sample once. With another number the choice is balanced
     /// over the shards and, when shuffling, differs from epoch to epoch.
@@ -76,24 +115,30 @@ struct DatasetOptions {
     std::int64_t predownload = 0;
 
     Verify verify = Verify::kHashes;
-    /// Compressed shards are held decompressed in memory, least recently used ones are dropped
-    /// beyond this.
+    /// Compressed shards, and those of tables (row groups, text files), are held decompressed in
+    /// memory; least recently used ones are dropped beyond this.
     std::size_t decompressed_bytes_max = std::size_t{2} << 30;
 };
 
 /// What a column of a data set holds.
 struct ColumnInfo {
     std::string name;
-    /// As in the index, e.g. "ndarray:uint8:8,8", "int", "str".
+    /// As in the index of MDS, e.g. "ndarray:uint8:8,8", "int", "str"; or, of a table,
+    /// "list:float32".
     std::string encoding;
     /// True: every sample is `dtype` elements of `shape` (a scalar has an empty shape). False: the
     /// payload is a run of bytes, a different number for each sample (str, bytes, json, jpeg, ...);
     /// dtype is then kUint8 and shape empty. loader/format/mds/encoding.h decodes such payloads.
+    /// A "list:" is a run of elements of `dtype` (each of `shape`, when that is not empty).
     bool fixed = true;
     Dtype dtype = Dtype::kUint8;
     std::vector<std::int64_t> shape = {};
     /// Bytes of one sample when fixed, else 0.
     std::size_t sample_bytes = 0;
+    /// The stored type where it is another: "int8", "timestamp[us]", "decimal128(10, 2)".
+    std::string stored = {};
+    /// Batches have Column::valid.
+    bool has_mask = false;
 };
 
 /// One column of one batch. Pointers are valid while the Batch holds its slot.
@@ -104,6 +149,8 @@ struct Column {
     const std::byte* data = nullptr;
     /// Variable only: count + 1 positions in `data`; payload i is data[offsets[i] .. offsets[i+1]).
     const std::uint64_t* offsets = nullptr;
+    /// With ColumnInfo::has_mask: count bytes, 1 for a value and 0 for a null.
+    const std::uint8_t* valid = nullptr;
 
     /// The bytes of sample `i` of the batch.
     [[nodiscard]] std::span<const std::byte> sample(std::size_t i) const;

@@ -27,4 +27,8 @@ std::span<const std::int64_t> EpochPlan::batch(std::size_t number) const {
     return std::span(ids_).subspan(begin, ends_[number] - begin);
 }
 
+std::span<const std::int64_t> EpochPlan::after(std::size_t number) const {
+    return std::span(ids_).subspan(ends_[number]);
+}
+
 }  // namespace tune::loader

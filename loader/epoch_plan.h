@@ -28,6 +28,8 @@ public:
     [[nodiscard]] std::int64_t epoch() const { return epoch_; }
     [[nodiscard]] std::size_t batch_count() const { return ends_.size(); }
     [[nodiscard]] std::span<const std::int64_t> batch(std::size_t number) const;
+    /// What follows that batch.
+    [[nodiscard]] std::span<const std::int64_t> after(std::size_t number) const;
 
 private:
     std::int64_t epoch_;

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,6 +47,18 @@ public:
 
     /// What it was opened with, without credentials; for error messages.
     [[nodiscard]] virtual const std::string& url() const = 0;
+
+    /// The folder on this machine, where the source is one: its files can be mapped.
+    [[nodiscard]] virtual std::optional<std::filesystem::path> local_folder() const { return {}; }
 };
+
+/// Whether `path` may be asked of a source: relative, without "..", without a NUL. An empty one is
+/// the object that the source's own URL names.
+[[nodiscard]] bool is_object_path(std::string_view path);
+
+/// The whole object as text. Errors: those of stat() and read(); kResourceExhausted when it is
+/// larger than `bytes_max`.
+[[nodiscard]] Result<std::string> read_object(const ObjectSource& source, std::string_view path,
+                                              std::size_t bytes_max = 256u << 20);
 
 }  // namespace tune::loader

@@ -1,0 +1,12 @@
+#include "loader/tables/formats.h"
+
+#include "loader/rows/row_set.h"
+#include "loader/tables/parquet_table.h"
+
+namespace tune::loader {
+
+void use_arrow_formats() {
+    add_format({"parquet", is_parquet_folder, open_parquet_folder});
+}
+
+}  // namespace tune::loader

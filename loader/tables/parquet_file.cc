@@ -1,0 +1,135 @@
+#include "loader/tables/parquet_file.h"
+
+#include <arrow/array.h>
+#include <arrow/array/concatenate.h>
+#include <arrow/array/util.h>
+#include <arrow/util/key_value_metadata.h>
+#include <parquet/arrow/schema.h>
+#include <parquet/exception.h>
+#include <parquet/file_reader.h>
+#include <parquet/properties.h>
+
+#include <algorithm>
+
+#include "loader/tables/arrow_file.h"
+
+namespace tune::loader {
+namespace {
+
+void collect_leaves(const parquet::arrow::SchemaField& field, std::vector<int>& leaves) {
+    if (field.children.empty()) leaves.push_back(field.column_index);
+    for (const parquet::arrow::SchemaField& child : field.children) collect_leaves(child, leaves);
+}
+
+/// Runs `work`; what Parquet throws becomes a status.
+template <class Work>
+arrow::Status catching(Work work) {
+    try {
+        return work();
+    } catch (const parquet::ParquetStatusException& error) {
+        return error.status();
+    } catch (const std::bad_alloc&) {
+        return arrow::Status::OutOfMemory("no memory to read it");
+    } catch (const std::exception& error) {
+        return arrow::Status::IOError(error.what());
+    }
+}
+
+}  // namespace
+
+arrow::Result<std::unique_ptr<parquet::arrow::FileReader>> ParquetFile::make_reader(
+    bool with_threads) const {
+    parquet::arrow::FileReaderBuilder builder;
+    ARROW_RETURN_NOT_OK(builder.Open(make_arrow_file(source_, object_),
+                                     parquet::default_reader_properties(), metadata_));
+    parquet::ArrowReaderProperties properties;
+    properties.set_use_threads(with_threads);
+    properties.set_coerce_int96_timestamp_unit(arrow::TimeUnit::MICRO);
+    builder.properties(properties);
+    return builder.Build();
+}
+
+arrow::Status ParquetFile::read_footer() {
+    ARROW_ASSIGN_OR_RAISE(auto reader, make_reader(false));
+    metadata_ = reader->parquet_reader()->metadata();
+    ARROW_RETURN_NOT_OK(reader->GetSchema(&schema_));
+    for (const parquet::arrow::SchemaField& field : reader->manifest().schema_fields)
+        collect_leaves(field, leaves_.emplace_back());
+    group_begins_.push_back(0);
+    for (int group = 0; group < metadata_->num_row_groups(); ++group) {
+        const std::int64_t rows = metadata_->RowGroup(group)->num_rows();
+        if (rows < 0 || rows > std::int64_t{1} << 32)
+            return arrow::Status::IOError("row group ", group, " states ", rows, " rows");
+        group_begins_.push_back(group_begins_.back() + rows);
+    }
+    return arrow::Status::OK();
+}
+
+Result<std::shared_ptr<const ParquetFile>> ParquetFile::open(
+    std::shared_ptr<const ObjectSource> source, ObjectInfo object) {
+    std::shared_ptr<ParquetFile> file(new ParquetFile());
+    file->source_ = std::move(source);
+    file->object_ = std::move(object);
+    const arrow::Status status = catching([&] { return file->read_footer(); });
+    if (!status.ok()) return in_file(arrow_error(status), *file->source_, file->object_.path);
+    return std::shared_ptr<const ParquetFile>(std::move(file));
+}
+
+int ParquetFile::find_field(const TableColumn& column) const {
+    if (!column.field_id) return schema_->GetFieldIndex(column.stored_name);
+    const std::string wanted = std::to_string(*column.field_id);
+    for (int i = 0; i < schema_->num_fields(); ++i) {
+        const auto& metadata = schema_->field(i)->metadata();
+        const int key = metadata ? metadata->FindKey("PARQUET:field_id") : -1;
+        if (key >= 0 && metadata->value(key) == wanted) return i;
+    }
+    return -1;
+}
+
+arrow::Status ParquetFile::read_checked(int group, const std::vector<int>& fields,
+                                        std::vector<std::shared_ptr<arrow::Array>>& arrays) const {
+    // Each field once, in the order of the file, as the reader gives them.
+    std::vector<int> ordered = fields;
+    std::sort(ordered.begin(), ordered.end());
+    ordered.erase(std::unique(ordered.begin(), ordered.end()), ordered.end());
+    std::vector<int> leaf_columns;
+    for (const int field : ordered)
+        leaf_columns.insert(leaf_columns.end(), leaves(field).begin(), leaves(field).end());
+    ARROW_ASSIGN_OR_RAISE(auto reader, make_reader(false));
+    ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Table> table,
+                          reader->ReadRowGroup(group, leaf_columns));
+    const std::int64_t rows = group_begins_[static_cast<std::size_t>(group) + 1] -
+                              group_begins_[static_cast<std::size_t>(group)];
+    for (const int field : fields) {
+        const auto at = std::lower_bound(ordered.begin(), ordered.end(), field) - ordered.begin();
+        const std::shared_ptr<arrow::ChunkedArray>& column = table->column(static_cast<int>(at));
+        if (column->length() != rows)
+            return arrow::Status::IOError("column '", schema_->field(field)->name(), "' holds ",
+                                          column->length(), " of ", rows, " rows");
+        if (column->num_chunks() == 1) {
+            arrays.push_back(column->chunk(0));
+        } else if (column->num_chunks() == 0) {
+            ARROW_ASSIGN_OR_RAISE(auto empty, arrow::MakeEmptyArray(column->type()));
+            arrays.push_back(std::move(empty));
+        } else {
+            ARROW_ASSIGN_OR_RAISE(auto whole, arrow::Concatenate(column->chunks()));
+            arrays.push_back(std::move(whole));
+        }
+        // Untrusted bytes: lengths and offsets are compared before anything points by them.
+        ARROW_RETURN_NOT_OK(arrays.back()->Validate());
+    }
+    return arrow::Status::OK();
+}
+
+Result<std::vector<std::shared_ptr<arrow::Array>>> ParquetFile::read(
+    int group, const std::vector<int>& fields) const {
+    std::vector<std::shared_ptr<arrow::Array>> arrays;
+    if (fields.empty()) return arrays;
+    const arrow::Status status = catching([&] { return read_checked(group, fields, arrays); });
+    if (status.ok()) return arrays;
+    Error error = arrow_error(status);
+    error.context = "row group " + std::to_string(group);
+    return in_file(std::move(error), *source_, object_.path);
+}
+
+}  // namespace tune::loader

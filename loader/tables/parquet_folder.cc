@@ -1,0 +1,89 @@
+#include <arrow/util/key_value_metadata.h>
+
+#include <algorithm>
+
+#include "base/text/percent.h"
+#include "base/text/text.h"
+#include "loader/source/open_source.h"
+#include "loader/tables/parquet_file.h"
+#include "loader/tables/parquet_table.h"
+
+namespace tune::loader {
+namespace {
+
+constexpr std::string_view kNullPartition = "__HIVE_DEFAULT_PARTITION__";
+constexpr const char* kPetastormKey = "dataset-toolkit.unischema.v1";
+
+bool is_parquet_name(std::string_view path) {
+    const std::string lower = lower_ascii(path);
+    return lower.ends_with(".parquet") || lower.ends_with(".parq");
+}
+
+/// Whether some part of the path says that this is no data.
+bool is_hidden(const std::filesystem::path& path) {
+    return std::any_of(path.begin(), path.end(), [](const std::filesystem::path& part) {
+        const std::string name = part.string();
+        const bool is_partition = name.find('=') != std::string::npos;
+        return !is_partition && (name.starts_with('_') || name.starts_with('.'));
+    });
+}
+
+std::map<std::string, std::optional<std::string>> partition_of(const std::filesystem::path& path) {
+    std::map<std::string, std::optional<std::string>> partition;
+    for (const std::filesystem::path& part : path.parent_path()) {
+        const std::string name = part.string();
+        const std::size_t equals = name.find('=');
+        if (equals == std::string::npos || equals == 0) continue;
+        std::string value = percent_decode(name.substr(equals + 1));
+        const bool is_null = value == kNullPartition;
+        partition[percent_decode(name.substr(0, equals))] =
+            is_null ? std::nullopt : std::optional(std::move(value));
+    }
+    return partition;
+}
+
+/// Petastorm keeps its own schema, a pickle that is never opened, under a key of this file.
+bool is_petastorm(const std::shared_ptr<const ObjectSource>& source) {
+    const Result<ObjectInfo> object = source->stat("_common_metadata");
+    if (!object) return false;
+    const auto file = ParquetFile::open(source, *object);
+    return file && (*file)->metadata().key_value_metadata() &&
+           (*file)->metadata().key_value_metadata()->Contains(kPetastormKey);
+}
+
+}  // namespace
+
+bool is_parquet_folder(const DatasetOptions& options) {
+    const std::string url = data_directory(options).string();
+    if (is_parquet_name(url)) return true;
+    const auto source = open_source(url);
+    if (!source) return false;
+    const auto objects = (*source)->list("");
+    return objects && std::any_of(objects->begin(), objects->end(), [](const ObjectInfo& object) {
+               return is_parquet_name(object.path) && !is_hidden(object.path);
+           });
+}
+
+Result<RowSet> open_parquet_folder(const DatasetOptions& options) {
+    if (options.version || !options.timestamp.empty())
+        return invalid_parameter("only a Delta table has versions; this is a folder of Parquet");
+    TUNE_TRY(source, open_source(data_directory(options).string()));
+    ParquetTable table{.format = "parquet", .source = source};
+    if (const Result<ObjectInfo> single = source->stat(""); single) {
+        table.files.push_back({*single});
+    } else {
+        TUNE_TRY(objects, source->list(""));
+        for (ObjectInfo& object : objects) {
+            if (!is_parquet_name(object.path) || is_hidden(object.path) || object.bytes == 0)
+                continue;
+            auto partition = partition_of(object.path);
+            table.files.push_back({std::move(object), std::move(partition)});
+        }
+        table.may_hold_npy = is_petastorm(source);
+    }
+    if (table.files.empty())
+        return Error{Code::kResourceDoesNotExist, "'" + source->url() + "' holds no Parquet files"};
+    return open_parquet_table(options, std::move(table));
+}
+
+}  // namespace tune::loader
