@@ -41,11 +41,11 @@ Result<std::shared_ptr<BatchSlot>> InlineReader::next() {
     BatchSlot* slot = nullptr;
     {
         const std::lock_guard lock(pool_->mutex);
-        slot = pool_->take();
+        if (pool_->has_free() || pool_->add_slot()) slot = pool_->take();
     }
     if (!slot) return no_slot(pool_->slot_count());
     std::shared_ptr<BatchSlot> lent = pool_->lend(slot);
-    TUNE_TRY_VOID(decoder_.fill(plan_->batch(next_batch_), *slot));
+    TUNE_TRY_VOID(decoder_.fill(plan_->batch(next_batch_, scratch_), *slot));
     slot->epoch = plan_->epoch();
     ++next_batch_;
     return lent;
@@ -90,8 +90,8 @@ void ThreadedReader::seek(Position position) {
 
 Result<std::shared_ptr<BatchSlot>> ThreadedReader::next() {
     std::unique_lock lock(pool_->mutex);
-    while (tickets_.empty() || !tickets_.front()->is_done) {
-        if (lacks_slot()) return no_slot(pool_->slot_count());
+    while (!is_ready()) {
+        if (lacks_slot() && !add_slot()) return no_slot(pool_->slot_count());
         done_.wait(lock);
     }
     const TicketPtr ticket = std::move(tickets_.front());
@@ -104,6 +104,12 @@ Result<std::shared_ptr<BatchSlot>> ThreadedReader::next() {
     if (!ticket->slot) return std::shared_ptr<BatchSlot>();
     ticket->slot->epoch = ticket->plan->epoch();
     return pool_->lend(ticket->slot);
+}
+
+bool ThreadedReader::wait(std::chrono::milliseconds time) {
+    std::unique_lock lock(pool_->mutex);
+    if (lacks_slot() && !add_slot()) return true;
+    return done_.wait_for(lock, time, [this] { return is_ready(); });
 }
 
 void ThreadedReader::append_done(TicketPtr ticket) {
@@ -119,10 +125,22 @@ bool ThreadedReader::can_advance() const {
     return upcoming_plan_.has_value();
 }
 
+/// Whether the next ticket is done.
+bool ThreadedReader::is_ready() const {
+    return !tickets_.empty() && tickets_.front()->is_done;
+}
+
 /// Whether the next batch waits for a slot that only the consumer can give back.
 bool ThreadedReader::lacks_slot() const {
     return tickets_.empty() && in_progress_ == 0 && !has_failed_ && !plan_is_over_ &&
            next_batch_ != plan_->batch_count() && !pool_->has_free();
+}
+
+/// Gives the decoding threads one more slot, if the pool grows.
+bool ThreadedReader::add_slot() {
+    if (!pool_->add_slot()) return false;
+    pool_->work.notify_one();
+    return true;
 }
 
 /// One step along the order: begins a batch (and returns its ticket), or ends a plan, or takes up
@@ -159,6 +177,7 @@ ThreadedReader::TicketPtr ThreadedReader::advance() {
 }
 
 void ThreadedReader::decode_batches() {
+    std::vector<std::int64_t> scratch;
     std::unique_lock lock(pool_->mutex);
     while (true) {
         pool_->work.wait(lock, [this] { return is_stopping_ || can_advance(); });
@@ -170,7 +189,8 @@ void ThreadedReader::decode_batches() {
         if (can_advance()) pool_->work.notify_one();
         lock.unlock();
         decoder_.look_ahead(ticket->plan->after(ticket->batch));
-        Result<void> filled = decoder_.fill(ticket->plan->batch(ticket->batch), *ticket->slot);
+        Result<void> filled =
+            decoder_.fill(ticket->plan->batch(ticket->batch, scratch), *ticket->slot);
         lock.lock();
         --in_progress_;
         if (generation != generation_) {

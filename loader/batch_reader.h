@@ -1,6 +1,7 @@
 #pragma once
 // Who fills batches: the consumer's own thread, or threads ahead of it. Internal to the loader.
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -27,6 +28,9 @@ public:
     /// The next batch, or nullptr at the end of an epoch (the next epoch follows). After an error
     /// the reader must be told where to go on by seek.
     [[nodiscard]] virtual Result<std::shared_ptr<BatchSlot>> next() = 0;
+
+    /// Waits until next() would return at once, at most for `time`. False: it would still wait.
+    [[nodiscard]] virtual bool wait(std::chrono::milliseconds time) = 0;
 };
 
 /// Does the work in next().
@@ -35,11 +39,14 @@ public:
     InlineReader(std::shared_ptr<SlotPool> pool, const BatchDecoder& decoder, Planner planner);
     void seek(Position position) override;
     [[nodiscard]] Result<std::shared_ptr<BatchSlot>> next() override;
+    /// Always true: the work itself is next()'s.
+    [[nodiscard]] bool wait(std::chrono::milliseconds /*time*/) override { return true; }
 
 private:
     std::shared_ptr<SlotPool> pool_;
     const BatchDecoder& decoder_;
     Planner planner_;
+    std::vector<std::int64_t> scratch_;
     Position position_;
     std::shared_ptr<const EpochPlan> plan_;
     std::size_t next_batch_ = 0;
@@ -55,6 +62,7 @@ public:
     ~ThreadedReader() override;
     void seek(Position position) override;
     [[nodiscard]] Result<std::shared_ptr<BatchSlot>> next() override;
+    [[nodiscard]] bool wait(std::chrono::milliseconds time) override;
 
 private:
     /// A batch that was begun, the end of an epoch, or an error in their place.
@@ -70,7 +78,9 @@ private:
     void decode_batches();
     void plan_epochs();
     [[nodiscard]] bool can_advance() const;
+    [[nodiscard]] bool is_ready() const;
     [[nodiscard]] bool lacks_slot() const;
+    [[nodiscard]] bool add_slot();
     [[nodiscard]] TicketPtr advance();
     void append_done(TicketPtr ticket);
 

@@ -18,8 +18,8 @@ std::vector<Format> builtin_formats() {
 }
 
 Result<RowSet> open_index(const DatasetOptions& options) {
-    TUNE_TRY(index, read_index(data_directory(options)));
-    return open_mds(options, std::move(index));
+    TUNE_TRY(set, open_streams(options));
+    return open_mds(options, std::move(set));
 }
 
 }  // namespace tune::loader

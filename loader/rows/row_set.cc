@@ -54,13 +54,21 @@ void add_format(Format format) {
 }
 
 Result<RowSet> open_rows(const DatasetOptions& options) {
+    if (!options.streams.empty() && !options.format.empty() && options.format != "mds")
+        return invalid_parameter("streams are mixed of MDS data sets only, not of " +
+                                 options.format);
     const std::vector<Format> formats = known_formats();
     const auto chosen = std::find_if(formats.begin(), formats.end(), [&](const Format& format) {
+        if (!options.streams.empty()) return format.name == "mds";
         return options.format.empty() ? format.detects(options) : format.name == options.format;
     });
     if (chosen != formats.end()) {
         TUNE_TRY(rows, chosen->open(options));
-        if (rows.catalogue.sample_count() > 0) return rows;
+        const std::int64_t stored = rows.catalogue.sample_count();
+        if (rows.streams.empty())
+            rows.streams.push_back({rows.catalogue.shard_samples,
+                                    options.epoch_size > 0 ? options.epoch_size : stored});
+        if (stored > 0) return rows;
         return Error{Code::kInvalidParameterValue, "the data set has no samples",
                      data_directory(options).string()};
     }

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "loader/batch_decoder.h"
 #include "loader/dataset.h"
+#include "loader/order/epoch.h"
 
 namespace tune::loader {
 
@@ -38,6 +39,9 @@ struct Catalogue {
 
 struct RowSet {
     Catalogue catalogue;
+    /// Parts of the shards that are mixed, in their order, and what an epoch takes of each; a
+    /// format that leaves it empty is one stream.
+    std::vector<Stream> streams = {};
     std::unique_ptr<BatchDecoder> decoder;
 };
 

@@ -1,0 +1,98 @@
+#include "loader/stream_set.h"
+
+#include <utility>
+
+#include "loader/format/compression.h"
+
+namespace tune::loader {
+namespace {
+
+/// All shards must have the columns of the first one, and be readable by this build.
+Result<void> check_shards(const Index& index, const ShardInfo& first) {
+    if (index.shards.empty() || index.sample_count() == 0)
+        return invalid_parameter("the data set has no samples");
+    for (const ShardInfo& shard : index.shards) {
+        if (shard.column_names != first.column_names ||
+            shard.column_encodings != first.column_encodings)
+            return Error{Code::kDataLoss, "shard '" + shard.raw_data.basename +
+                                              "' has other columns than the first shard"};
+        if (!shard.compression.empty()) TUNE_TRY_VOID(parse_compression(shard.compression));
+    }
+    return {};
+}
+
+Result<Index> open_stream_index(const std::filesystem::path& directory, const ShardInfo* first) {
+    TUNE_TRY(index, read_index(directory));
+    const ShardInfo none;
+    const ShardInfo& model = first ? *first : index.shards.empty() ? none : index.shards.front();
+    if (Result<void> checked = check_shards(index, model); !checked) {
+        Error error = std::move(checked).error();
+        error.context = (directory / "index.json").string();
+        return error;
+    }
+    return index;
+}
+
+std::filesystem::path place_of(const StreamOptions& stream) {
+    return stream.split.empty() ? stream.directory : stream.directory / stream.split;
+}
+
+Result<void> share_epoch(const std::vector<StreamOptions>& options, std::int64_t epoch_size,
+                         std::uint64_t seed, std::vector<Stream>& streams) {
+    std::vector<std::int64_t> samples;
+    std::vector<StreamWeight> weights;
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+        std::int64_t count = 0;
+        for (const std::int64_t of_shard : streams[i].shard_samples) count += of_shard;
+        samples.push_back(count);
+        weights.push_back(options[i].weight);
+    }
+    TUNE_TRY(shares, stream_shares(samples, weights, epoch_size, seed));
+    std::int64_t total = 0;
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+        streams[i].choose = shares[i].choose;
+        streams[i].proportion = shares[i].proportion;
+        total += shares[i].choose;
+    }
+    if (total == 0) return invalid_parameter("the streams' weights leave no sample in an epoch");
+    return {};
+}
+
+}  // namespace
+
+Result<StreamSet> open_streams(const DatasetOptions& options) {
+    if (!options.streams.empty() && !options.directory.empty())
+        return invalid_parameter("a data set is read from a directory or from streams, not both");
+    std::vector<StreamOptions> places = options.streams;
+    if (places.empty()) places.push_back({options.directory, options.split, {}});
+    StreamSet set;
+    set.directory = places.size() == 1 ? place_of(places.front()) : "/";
+    for (const StreamOptions& place : places) {
+        const ShardInfo* first = set.index.shards.empty() ? nullptr : &set.index.shards.front();
+        TUNE_TRY(index, open_stream_index(place_of(place), first));
+        Stream stream;
+        for (ShardInfo& shard : index.shards) {
+            stream.shard_samples.push_back(shard.samples);
+            set.index.shards.push_back(std::move(shard));
+        }
+        set.streams.push_back(std::move(stream));
+    }
+    TUNE_TRY_VOID(share_epoch(places, options.epoch_size, options.seed, set.streams));
+    set.digest = index_digest(set.index);
+    if (places.size() == 1) return set;
+    // From here on the names lead from the root of the file system to each stream's own files.
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        const std::filesystem::path place =
+            std::filesystem::absolute(place_of(places[i])).relative_path();
+        for (std::size_t s = 0; s < set.streams[i].shard_samples.size(); ++s, ++next) {
+            ShardInfo& shard = set.index.shards[next];
+            shard.raw_data.basename = (place / shard.raw_data.basename).string();
+            if (shard.zip_data)
+                shard.zip_data->basename = (place / shard.zip_data->basename).string();
+        }
+    }
+    return set;
+}
+
+}  // namespace tune::loader
