@@ -65,8 +65,9 @@ public:
 
     [[nodiscard]] Result<void> start() {
         TUNE_TRY_VOID(planner_.check(settings_, 0));
-        TUNE_TRY(batches, planner_.batches_per_epoch(settings_));
-        batches_per_epoch_ = batches;
+        // Of the other batching methods an epoch's order would have to be worked out first.
+        if (options_.batching == BatchingMethod::kRandom)
+            TUNE_TRY_VOID(planner_.batches_per_epoch(settings_));
         restart();
         return {};
     }
@@ -121,7 +122,9 @@ public:
     [[nodiscard]] const std::vector<ColumnInfo>& columns() const { return pool_->columns(); }
     [[nodiscard]] std::int64_t sample_count() const { return sample_count_; }
     [[nodiscard]] std::int64_t epoch_size() const { return planner_.epoch_size(); }
-    [[nodiscard]] std::int64_t batches_per_epoch() const { return batches_per_epoch_; }
+    [[nodiscard]] std::int64_t batches_per_epoch() const {
+        return planner_.batches_per_epoch(settings_).value_or(0);
+    }
     [[nodiscard]] std::int64_t epoch() const { return position_.epoch; }
 
     [[nodiscard]] DatasetState state() const {
@@ -196,7 +199,6 @@ private:
     const std::string index_digest_;
     const std::int64_t sample_count_;
     const OrderPlanner planner_;
-    std::int64_t batches_per_epoch_ = 0;
     std::shared_ptr<SlotPool> pool_;
     std::unique_ptr<BatchDecoder> decoder_;
     OrderSettings settings_;

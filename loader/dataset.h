@@ -277,7 +277,8 @@ public:
     [[nodiscard]] std::int64_t sample_count() const;
     /// Samples that all ranks together read in an epoch, without the repeats that even ranks out.
     [[nodiscard]] std::int64_t epoch_size() const;
-    /// Batches this rank is given in a whole epoch.
+    /// Batches this rank is given in a whole epoch; 0 when next() would fail. Cost: O(1) for
+    /// batching random, else that of an epoch's order.
     [[nodiscard]] std::int64_t batches_per_epoch() const;
     /// The epoch that the next call of next() reads from.
     [[nodiscard]] std::int64_t epoch() const;

@@ -150,10 +150,11 @@ Result<void> OrderPlanner::check(const OrderSettings& settings,
         TUNE_TRY_VOID(lazy_rank(settings, {0, sample_in_epoch}));
         return {};
     }
+    // The other methods partition each stream on its own: only a whole plan would tell.
+    if (options_.batching != BatchingMethod::kRandom) return {};
     const EpochOptions epoch = epoch_options(settings, {0, sample_in_epoch});
     // A shuffle that cannot work is an error here, not of some later batch.
-    if (epoch.shuffle && options_.batching == BatchingMethod::kRandom)
-        TUNE_TRY_VOID(check_shuffle(epoch.partition.sample_count, *epoch.shuffle));
+    if (epoch.shuffle) TUNE_TRY_VOID(check_shuffle(epoch.partition.sample_count, *epoch.shuffle));
     TUNE_TRY_VOID(Partition::make(epoch.partition));
     return {};
 }
@@ -173,9 +174,6 @@ Result<std::int64_t> OrderPlanner::batches_per_epoch(const OrderSettings& settin
     } else {
         TUNE_TRY(all, plan(settings, {}, 0, 1));
         batches = static_cast<std::int64_t>(all->batch_count());
-        if (batches == 0)
-            return invalid_parameter("the data does not fill one batch of " +
-                                     std::to_string(options_.batch_size) + " on each rank");
     }
     return (batches - options_.world.worker + workers - 1) / workers;
 }

@@ -47,6 +47,8 @@ public:
     [[nodiscard]] std::int64_t epoch_size() const;
 
     /// Whether these settings give an order that can be entered after `sample_in_epoch` samples.
+    /// What stands in the way of the batching methods beside random is an error of plan() only.
+    /// Cost: O(1).
     [[nodiscard]] Result<void> check(const OrderSettings& settings,
                                      std::int64_t sample_in_epoch) const;
 

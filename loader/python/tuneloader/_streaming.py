@@ -107,13 +107,14 @@ class StreamingDataset(Array, IterableDataset):  # type: ignore[type-arg, misc, 
         self._open()
 
     def _open(self) -> None:
+        # The number of canonical nodes is given with each epoch's state: one that this world cannot begin with may be right
+        # for a run that began in another.
         options = {
             "streams": [stream.options(self._split) for stream in self.streams],
             "batch_size": self.batch_size or 1,
             "shuffle": self.shuffle,
             "shuffle_algo": self.shuffle_algo,
             "seed": self.shuffle_seed,
-            "num_canonical_nodes": self._canonical_nodes(),
             "shuffle_block_size": self.shuffle_block_size,
             "epoch_size": self._wanted_epoch_size,
             "sampling_method": self.sampling_method,
