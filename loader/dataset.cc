@@ -14,6 +14,7 @@
 #include "loader/batch_decoder.h"
 #include "loader/batch_reader.h"
 #include "loader/batch_slot.h"
+#include "loader/cache/remote_set.h"
 #include "loader/epoch_plan.h"
 #include "loader/format/compression.h"
 #include "loader/format/mds/encoding.h"
@@ -28,6 +29,7 @@ constexpr std::int64_t kDefaultBlockTotal = 4'000'000;
 constexpr std::int64_t kBatchesAheadDefault = 8;
 constexpr std::int64_t kBatchesAheadMax = 4096;
 constexpr int kThreadsMax = 256;
+constexpr int kConnectionsMax = 256;
 
 /// Where the rank stands among machines.
 struct Topology {
@@ -65,6 +67,9 @@ Result<void> check_options(const DatasetOptions& options) {
         return invalid_parameter(
             "num_canonical_nodes, shuffle_block_size, epoch_size and predownload must not be "
             "negative");
+    if (options.download_connections < 1 || options.download_connections > kConnectionsMax)
+        return invalid_parameter("download_connections must lie in 1..256, it is " +
+                                 std::to_string(options.download_connections));
     if (options.seed > (std::uint64_t{1} << 62))
         return invalid_parameter("the seed is larger than 2^62");
     return {};
@@ -115,6 +120,11 @@ Result<ColumnSelection> select_columns(const ShardInfo& shard,
     return selection;
 }
 
+std::filesystem::path data_directory(const DatasetOptions& options) {
+    const std::filesystem::path directory = plain_directory(options);
+    return options.split.empty() ? directory : directory / options.split;
+}
+
 std::int64_t batches_ahead(const DatasetOptions& options) {
     if (options.predownload == 0) return kBatchesAheadDefault;
     const std::int64_t batches =
@@ -133,7 +143,9 @@ struct OrderSettings {
 
 class Dataset::Impl {
 public:
-    Impl(DatasetOptions options, Topology topology, Index index, ColumnSelection selection)
+    /// `remote`: what the index was read with, when the data is cached.
+    Impl(DatasetOptions options, Topology topology, Index index, ColumnSelection selection,
+         RemoteSet remote)
         : options_(std::move(options)),
           topology_(topology),
           index_digest_(tune::loader::index_digest(index)),
@@ -143,11 +155,12 @@ public:
                                            static_cast<std::size_t>(batches_ahead(options_) + 1))) {
         for (const ShardInfo& shard : index.shards)
             streams_.front().shard_samples.push_back(shard.samples);
-        const std::filesystem::path directory =
-            options_.split.empty() ? options_.directory : options_.directory / options_.split;
-        auto store = std::make_shared<ShardStore>(directory, std::move(index),
-                                                  options_.verify == Verify::kHashes,
-                                                  options_.decompressed_bytes_max);
+        supply_ = std::move(remote.supply);
+        std::shared_ptr<ShardStore> store = std::move(remote.store);
+        if (!store)
+            store = std::make_shared<ShardStore>(data_directory(options_), std::move(index),
+                                                 options_.verify == Verify::kHashes,
+                                                 options_.decompressed_bytes_max);
         decoder_ = std::make_unique<BatchDecoder>(std::move(store), std::move(selection));
         settings_ = {default_canonical_nodes(), options_.seed, topology_.nodes};
     }
@@ -188,6 +201,9 @@ public:
     [[nodiscard]] std::int64_t sample_count() const { return sample_count_; }
     [[nodiscard]] std::int64_t batches_per_epoch() const { return batches_per_epoch_; }
     [[nodiscard]] std::int64_t epoch() const { return position_.epoch; }
+    [[nodiscard]] FetchFigures fetch_figures() const {
+        return supply_ ? supply_->figures() : FetchFigures{};
+    }
 
     [[nodiscard]] DatasetState state() const {
         DatasetState state;
@@ -300,10 +316,11 @@ private:
             return plan_at(settings, position);
         };
         if (options_.threads == 0)
-            reader_ = std::make_unique<InlineReader>(pool_, *decoder_, std::move(planner));
+            reader_ =
+                std::make_unique<InlineReader>(pool_, *decoder_, std::move(planner), supply_.get());
         else
             reader_ = std::make_unique<ThreadedReader>(pool_, *decoder_, std::move(planner),
-                                                       options_.threads);
+                                                       options_.threads, supply_.get());
         reader_->seek(position_);
     }
 
@@ -327,6 +344,7 @@ private:
     std::int64_t batches_per_epoch_ = 0;
     std::shared_ptr<SlotPool> pool_;
     std::unique_ptr<BatchDecoder> decoder_;
+    std::shared_ptr<ShardSupply> supply_;  // nullptr: the data is on this machine
     OrderSettings settings_;
     Position position_;
     bool has_failed_ = false;              // the reader must be told where to go on
@@ -339,17 +357,25 @@ Dataset::~Dataset() = default;
 Result<std::unique_ptr<Dataset>> Dataset::open(DatasetOptions options) {
     TUNE_TRY_VOID(check_options(options));
     TUNE_TRY(topology, topology_of(options.world));
-    const std::filesystem::path directory =
-        options.split.empty() ? options.directory : options.directory / options.split;
-    TUNE_TRY(index, read_index(directory));
+    RemoteSet remote;
+    Index index;
+    const bool is_far = is_cached(options);
+    if (is_far) {
+        TUNE_TRY(opened, open_remote(options));
+        remote = std::move(opened);
+        index = remote.index;
+    } else {
+        TUNE_TRY(read, read_index(data_directory(options)));
+        index = std::move(read);
+    }
     if (Result<void> checked = check_shards(index); !checked) {
         Error error = std::move(checked).error();
-        error.context = (directory / "index.json").string();
+        error.context = is_far ? options.remote : (data_directory(options) / "index.json").string();
         return error;
     }
     TUNE_TRY(selection, select_columns(index.shards.front(), options.columns));
     auto impl = std::make_unique<Impl>(std::move(options), topology, std::move(index),
-                                       std::move(selection));
+                                       std::move(selection), std::move(remote));
     TUNE_TRY_VOID(impl->start());
     return std::unique_ptr<Dataset>(new Dataset(std::move(impl)));
 }
@@ -372,6 +398,10 @@ std::int64_t Dataset::batches_per_epoch() const {
 
 std::int64_t Dataset::epoch() const {
     return impl_->epoch();
+}
+
+FetchFigures Dataset::fetch_figures() const {
+    return impl_->fetch_figures();
 }
 
 DatasetState Dataset::state() const {
