@@ -21,6 +21,7 @@ namespace {
 constexpr std::int64_t kBatchesAheadDefault = 8;
 constexpr std::int64_t kBatchesAheadMax = 4096;
 constexpr int kThreadsMax = 256;
+constexpr int kConnectionsMax = 256;
 
 Result<void> check_options(const DatasetOptions& options) {
     if (options.batch_size <= 0 || options.batch_size > (std::int64_t{1} << 31))
@@ -36,6 +37,9 @@ Result<void> check_options(const DatasetOptions& options) {
             "negative");
     if (options.sampling_granularity <= 0)
         return invalid_parameter("the sampling granularity must be positive");
+    if (options.download_connections < 1 || options.download_connections > kConnectionsMax)
+        return invalid_parameter("download_connections must lie in 1..256, it is " +
+                                 std::to_string(options.download_connections));
     if (options.seed > (std::uint64_t{1} << 62))
         return invalid_parameter("the seed is larger than 2^62");
     return {};
@@ -61,6 +65,7 @@ public:
                                            static_cast<std::size_t>(batches_ahead(options_) + 1),
                                            options_.adds_batches)),
           decoder_(std::move(rows.decoder)),
+          supply_(std::move(rows.supply)),
           settings_(planner_.default_settings()) {}
 
     [[nodiscard]] Result<void> start() {
@@ -126,6 +131,9 @@ public:
         return planner_.batches_per_epoch(settings_).value_or(0);
     }
     [[nodiscard]] std::int64_t epoch() const { return position_.epoch; }
+    [[nodiscard]] FetchFigures fetch_figures() const {
+        return supply_ ? supply_->figures() : FetchFigures{};
+    }
 
     [[nodiscard]] DatasetState state() const {
         DatasetState state;
@@ -175,10 +183,11 @@ private:
             return planner_.plan(settings, position, options_.world.worker, options_.world.workers);
         };
         if (options_.threads == 0)
-            reader_ = std::make_unique<InlineReader>(pool_, *decoder_, std::move(planner));
+            reader_ =
+                std::make_unique<InlineReader>(pool_, *decoder_, std::move(planner), supply_.get());
         else
             reader_ = std::make_unique<ThreadedReader>(pool_, *decoder_, std::move(planner),
-                                                       options_.threads);
+                                                       options_.threads, supply_.get());
         reader_->seek(position_);
     }
 
@@ -201,6 +210,7 @@ private:
     const OrderPlanner planner_;
     std::shared_ptr<SlotPool> pool_;
     std::unique_ptr<BatchDecoder> decoder_;
+    std::shared_ptr<BatchSupply> supply_;  // nullptr: the data is on this machine
     OrderSettings settings_;
     Position position_;
     bool has_failed_ = false;              // the reader must be told where to go on
@@ -254,6 +264,10 @@ std::int64_t Dataset::batches_per_epoch() const {
 
 std::int64_t Dataset::epoch() const {
     return impl_->epoch();
+}
+
+FetchFigures Dataset::fetch_figures() const {
+    return impl_->fetch_figures();
 }
 
 DatasetState Dataset::state() const {

@@ -100,6 +100,22 @@ struct DatasetOptions {
     /// Instead of a directory: several data sets, mixed by their weights.
     std::vector<StreamOptions> streams = {};
 
+    /// Instead of a directory, as in StreamingDataset: where the data set lies (see
+    /// loader/source/open_source.h for the kinds of URLs), and the folder in which what was fetched
+    /// is kept for later epochs, other trials and other processes. A `remote` on this machine is
+    /// read where it is.
+    std::string remote = {};
+    std::filesystem::path local = {};
+    /// Bytes that `local` may hold; what is needed last goes first. 0: no limit.
+    std::uint64_t cache_limit = 0;
+    /// Keeps compressed files beside the decompressed ones.
+    bool keep_zip = false;
+    /// Attempts after the first one, and seconds without a byte that end an attempt.
+    int download_retry = 5;
+    double download_timeout_s = 60;
+    /// Requests at once.
+    int download_connections = 16;
+
     /// Samples of a batch of this rank, > 0.
     std::int64_t batch_size = 1;
     /// Leaves out a last batch that is not full.
@@ -142,7 +158,8 @@ struct DatasetOptions {
     /// samples never depends on this.
     int threads = 2;
     /// Samples decoded ahead, at most; 0: 8 batches. Memory: this many decoded samples, and one
-    /// more batch for each Batch the consumer holds.
+    /// more batch for each Batch the consumer holds. With `remote`, also the samples after those
+    /// that are read whose shards are fetched ahead; 0: as many as keep the connections busy.
     std::int64_t predownload = 0;
     /// A consumer that holds every batch there is room for is given another one; otherwise that is
     /// an error. For consumers whose batches live as long as somebody refers to them.
@@ -189,6 +206,14 @@ struct Column {
     /// The bytes of sample `i` of the batch.
     [[nodiscard]] std::span<const std::byte> sample(std::size_t i) const;
     [[nodiscard]] std::string_view text(std::size_t i) const;
+};
+
+/// What was moved over the network.
+struct FetchFigures {
+    std::uint64_t bytes = 0;
+    std::uint64_t shards = 0;          ///< whole ones
+    std::uint64_t ranged_batches = 0;  ///< read sample by sample, before their shards came
+    std::uint64_t waited_shards = 0;   ///< fetched by another process meanwhile
 };
 
 class BatchSlot;
@@ -270,6 +295,8 @@ public:
     /// `worker` of `workers` that asks. Cost: that of an epoch's order.
     [[nodiscard]] Result<std::vector<std::int64_t>> remaining_ids(std::int64_t worker,
                                                                   std::int64_t workers) const;
+    /// What a data set with `remote` fetched so far; zeros for another.
+    [[nodiscard]] FetchFigures fetch_figures() const;
 
     /// Columns that batches hold, in their order.
     [[nodiscard]] const std::vector<ColumnInfo>& columns() const;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "loader/cache/remote_set.h"
 #include "loader/format/compression.h"
 
 namespace tune::loader {
@@ -21,16 +22,21 @@ Result<void> check_shards(const Index& index, const ShardInfo& first) {
     return {};
 }
 
-Result<Index> open_stream_index(const std::filesystem::path& directory, const ShardInfo* first) {
-    TUNE_TRY(index, read_index(directory));
+/// `place`: of the index, for the message.
+Result<void> check_index(const Index& index, const ShardInfo* first, std::string place) {
     const ShardInfo none;
     const ShardInfo& model = first ? *first : index.shards.empty() ? none : index.shards.front();
-    if (Result<void> checked = check_shards(index, model); !checked) {
-        Error error = std::move(checked).error();
-        error.context = (directory / "index.json").string();
-        return error;
-    }
-    return index;
+    Result<void> checked = check_shards(index, model);
+    if (checked) return checked;
+    Error error = std::move(checked).error();
+    error.context = std::move(place);
+    return error;
+}
+
+std::vector<std::int64_t> samples_of(const Index& index) {
+    std::vector<std::int64_t> samples;
+    for (const ShardInfo& shard : index.shards) samples.push_back(shard.samples);
+    return samples;
 }
 
 std::filesystem::path place_of(const StreamOptions& stream) {
@@ -58,24 +64,38 @@ Result<void> share_epoch(const std::vector<StreamOptions>& options, std::int64_t
     return {};
 }
 
+/// One stream that is read through a cache.
+Result<StreamSet> open_cached(const DatasetOptions& options) {
+    TUNE_TRY(remote, open_remote(options));
+    TUNE_TRY_VOID(check_index(remote.index, nullptr, options.remote));
+    StreamSet set;
+    set.digest = index_digest(remote.index);
+    set.streams.push_back({samples_of(remote.index)});
+    TUNE_TRY_VOID(share_epoch({StreamOptions()}, options.epoch_size, options.seed, set.streams));
+    set.index = std::move(remote.index);
+    set.store = std::move(remote.store);
+    set.supply = std::move(remote.supply);
+    return set;
+}
+
 }  // namespace
 
 Result<StreamSet> open_streams(const DatasetOptions& options) {
-    if (!options.streams.empty() && !options.directory.empty())
-        return invalid_parameter("a data set is read from a directory or from streams, not both");
+    const bool has_place =
+        !options.directory.empty() || !options.remote.empty() || !options.local.empty();
+    if (!options.streams.empty() && has_place)
+        return invalid_parameter("a data set is read from one place or from streams, not both");
+    if (is_cached(options)) return open_cached(options);
     std::vector<StreamOptions> places = options.streams;
-    if (places.empty()) places.push_back({options.directory, options.split, {}});
+    if (places.empty()) places.push_back({plain_directory(options), options.split, {}});
     StreamSet set;
     set.directory = places.size() == 1 ? place_of(places.front()) : "/";
     for (const StreamOptions& place : places) {
         const ShardInfo* first = set.index.shards.empty() ? nullptr : &set.index.shards.front();
-        TUNE_TRY(index, open_stream_index(place_of(place), first));
-        Stream stream;
-        for (ShardInfo& shard : index.shards) {
-            stream.shard_samples.push_back(shard.samples);
-            set.index.shards.push_back(std::move(shard));
-        }
-        set.streams.push_back(std::move(stream));
+        TUNE_TRY(index, read_index(place_of(place)));
+        TUNE_TRY_VOID(check_index(index, first, (place_of(place) / "index.json").string()));
+        set.streams.push_back({samples_of(index)});
+        for (ShardInfo& shard : index.shards) set.index.shards.push_back(std::move(shard));
     }
     TUNE_TRY_VOID(share_epoch(places, options.epoch_size, options.seed, set.streams));
     set.digest = index_digest(set.index);

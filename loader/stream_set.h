@@ -3,13 +3,16 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "loader/batch_supply.h"
 #include "loader/dataset.h"
 #include "loader/format/mds/index.h"
 #include "loader/order/epoch.h"
+#include "loader/source/shard_store.h"
 
 namespace tune::loader {
 
@@ -22,6 +25,9 @@ struct StreamSet {
     std::string digest;
     /// Each stream's shards and what an epoch takes of it.
     std::vector<Stream> streams;
+    /// Of a data set that is read through a cache; else nullptr.
+    std::shared_ptr<ShardStore> store;
+    std::shared_ptr<BatchSupply> supply;
 };
 
 /// Reads the index of every stream (of `directory` alone when `streams` is empty). Errors: those of

@@ -1,5 +1,6 @@
 #include "loader/rows/formats.h"
 
+#include "loader/cache/remote_set.h"
 #include "loader/format/mds/index.h"
 #include "loader/rows/mds_rows.h"
 
@@ -8,7 +9,8 @@ namespace {
 
 bool has_index(const DatasetOptions& options) {
     std::error_code ignored;
-    return std::filesystem::exists(data_directory(options) / "index.json", ignored);
+    return is_cached(options) ||
+           std::filesystem::exists(data_directory(options) / "index.json", ignored);
 }
 
 }  // namespace

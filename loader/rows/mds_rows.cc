@@ -209,9 +209,12 @@ Result<RowSet> open_mds(const DatasetOptions& options, StreamSet set) {
         rows.catalogue.shard_names.push_back(file.basename);
         rows.catalogue.bytes += file.bytes;
     }
-    auto store = std::make_shared<ShardStore>(std::move(set.directory), std::move(index),
-                                              options.verify == Verify::kHashes,
-                                              options.decompressed_bytes_max);
+    rows.supply = std::move(set.supply);
+    std::shared_ptr<ShardStore> store = std::move(set.store);
+    if (!store)
+        store = std::make_shared<ShardStore>(std::move(set.directory), std::move(index),
+                                             options.verify == Verify::kHashes,
+                                             options.decompressed_bytes_max);
     rows.decoder = std::make_unique<MdsDecoder>(std::move(store), std::move(selected),
                                                 rows.catalogue.shard_samples);
     return rows;

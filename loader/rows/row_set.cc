@@ -8,6 +8,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "loader/cache/remote_set.h"
 #include "loader/format/convert_dtype.h"
 #include "loader/format/hash.h"
 #include "loader/rows/formats.h"
@@ -80,7 +81,8 @@ Result<RowSet> open_rows(const DatasetOptions& options) {
 }
 
 std::filesystem::path data_directory(const DatasetOptions& options) {
-    return options.split.empty() ? options.directory : options.directory / options.split;
+    const std::filesystem::path directory = plain_directory(options);
+    return options.split.empty() ? directory : directory / options.split;
 }
 
 ColumnOptions options_of(const DatasetOptions& options, std::string_view column) {

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "loader/batch_decoder.h"
+#include "loader/batch_supply.h"
 #include "loader/dataset.h"
 #include "loader/order/epoch.h"
 
@@ -43,6 +44,8 @@ struct RowSet {
     /// format that leaves it empty is one stream.
     std::vector<Stream> streams = {};
     std::unique_ptr<BatchDecoder> decoder;
+    /// Brings what the decoder reads; nullptr: it is all on this machine.
+    std::shared_ptr<BatchSupply> supply = {};
 };
 
 /// A way in which data sets are stored.
@@ -62,7 +65,7 @@ void add_format(Format format);
 /// built without, those of the format.
 [[nodiscard]] Result<RowSet> open_rows(const DatasetOptions& options);
 
-/// options.directory / options.split.
+/// The folder, or the file, of data that is read where it lies.
 [[nodiscard]] std::filesystem::path data_directory(const DatasetOptions& options);
 
 /// The options for this column; those of a column that has none otherwise.

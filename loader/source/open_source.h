@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "loader/source/object_source.h"
+#include "loader/source/stop_signal.h"
 
 namespace tune::loader {
 
@@ -21,6 +22,8 @@ struct SourceOptions {
     std::string region = {};
     /// The bearer token of http(s), hf and dbfs URLs, in place of what the environment holds.
     std::string token = {};
+    /// Ends pauses between attempts, and with them the calls that wait.
+    std::shared_ptr<StopSignal> stop = {};
 };
 
 /// What `url` names:

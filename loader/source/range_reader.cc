@@ -1,0 +1,111 @@
+#include "loader/source/range_reader.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace tune::loader {
+namespace {
+
+Result<void> write_all(int fd, std::span<const std::byte> bytes, std::uint64_t offset) {
+    while (!bytes.empty()) {
+        const ssize_t count = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) {
+            const bool is_full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+            return Error{is_full ? Code::kResourceExhausted : Code::kInternalError,
+                         std::string("cannot write what was fetched: ") + std::strerror(errno)};
+        }
+        offset += static_cast<std::uint64_t>(count);
+        bytes = bytes.subspan(static_cast<std::size_t>(count));
+    }
+    return {};
+}
+
+}  // namespace
+
+RangeReader::RangeReader(int connections) {
+    for (int i = 0; i < connections; ++i) threads_.emplace_back([this] { work(); });
+}
+
+RangeReader::~RangeReader() {
+    stop();
+    for (std::thread& thread : threads_) thread.join();
+}
+
+void RangeReader::stop() {
+    {
+        const std::lock_guard lock(mutex_);
+        is_stopping_ = true;
+        for (const Task& task : tasks_) {
+            if (!task.group->error) task.group->error = Error{Code::kCancelled, "it was cancelled"};
+            if (--task.group->left == 0) task.group->done.notify_all();
+        }
+        tasks_.clear();
+    }
+    waiting_.notify_all();
+}
+
+Result<void> RangeReader::run(std::vector<Job> jobs, Turn turn) {
+    if (jobs.empty()) return {};
+    Group group;
+    group.left = jobs.size();
+    std::unique_lock lock(mutex_);
+    if (is_stopping_) return Error{Code::kCancelled, "it was cancelled"};
+    if (turn == Turn::kUsual)
+        for (Job& job : jobs) tasks_.push_back({std::move(job), &group});
+    else
+        for (auto job = jobs.rbegin(); job != jobs.rend(); ++job)
+            tasks_.push_front({std::move(*job), &group});
+    waiting_.notify_all();
+    group.done.wait(lock, [&group] { return group.left == 0; });
+    if (group.error) return *std::move(group.error);
+    return {};
+}
+
+void RangeReader::work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+        waiting_.wait(lock, [this] { return is_stopping_ || !tasks_.empty(); });
+        if (is_stopping_) return;
+        const Task task = std::move(tasks_.front());
+        tasks_.pop_front();
+        Result<void> done;
+        if (!task.group->error) {
+            lock.unlock();
+            done = task.job();
+            lock.lock();
+        }
+        if (!done && !task.group->error) task.group->error = std::move(done).error();
+        if (--task.group->left == 0) task.group->done.notify_all();
+    }
+}
+
+Result<void> RangeReader::to_file(const ObjectSource& source, const ObjectInfo& object, int fd) {
+    std::vector<Job> jobs;
+    for (std::uint64_t at = 0; at < object.bytes; at += kRangeBytes) {
+        const std::size_t bytes = std::min<std::uint64_t>(kRangeBytes, object.bytes - at);
+        jobs.push_back([&source, &object, fd, at, bytes]() -> Result<void> {
+            thread_local std::vector<std::byte> buffer;
+            buffer.resize(bytes);
+            TUNE_TRY_VOID(source.read(object, at, buffer));
+            return write_all(fd, buffer, at);
+        });
+    }
+    return run(std::move(jobs));
+}
+
+Result<void> RangeReader::to_memory(const ObjectSource& source, const ObjectInfo& object,
+                                    std::span<std::byte> bytes) {
+    std::vector<Job> jobs;
+    for (std::size_t at = 0; at < bytes.size(); at += kRangeBytes) {
+        const std::span<std::byte> range =
+            bytes.subspan(at, std::min(kRangeBytes, bytes.size() - at));
+        jobs.push_back([&source, &object, at, range] { return source.read(object, at, range); });
+    }
+    return run(std::move(jobs));
+}
+
+}  // namespace tune::loader
