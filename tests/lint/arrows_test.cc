@@ -81,7 +81,7 @@ const std::map<std::string, std::set<std::string>> kLibraryHomes = {
     {"boost/beast/", {"tracker/http", "tracker/client"}},
     {"sqlite3.h", {"tracker/sqlite"}},
     {"curl/", {"tracker/curl"}},
-    {"openssl/", {"base/crypto"}},
+    {"openssl/", {"base/crypto", "tracker/http/tls"}},
     {"cairo/", {"tuner/chart"}},
     {"arrow/", {"loader"}},
     {"parquet/", {"loader"}},

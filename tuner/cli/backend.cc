@@ -159,7 +159,8 @@ Result<void> check_server(const std::string& url, int timeout_ms) {
     TUNE_TRY(client, tracker::create_client({.url = url, .timeout_ms = timeout_ms, .retries = 0}));
     const Result<Json> studies = client->get(kStudies);
     const bool is_refused = !studies && (studies.error().code == Code::kUnauthenticated ||
-                                         studies.error().code == Code::kPermissionDenied);
+                                         studies.error().code == Code::kPermissionDenied ||
+                                         studies.error().code == Code::kBadRequest);  // no HTTPS
     if (is_refused) return studies.error();
     if (studies && studies->is_object() && studies->contains("studies")) return {};
     return Error{

@@ -105,7 +105,7 @@ Result<void> LocalServer::open_gate() {
     TUNE_TRY(tokens, tracker::TokenBook::open(options_.data / "tokens.json", clock_));
     tokens_ = std::move(tokens);
     attempts_.emplace(studies_->credentials());
-    login_.emplace(token, options_.static_prefix);
+    login_.emplace(token, options_.static_prefix, options_.is_https);
     gate_.emplace(std::move(token), *login_, *tokens_, *attempts_, options_.guard);
     router_.set_authenticator(*gate_);
     return {};

@@ -36,6 +36,7 @@ struct LocalServerOptions {
     std::int64_t heartbeat_ms = tuner::kHeartbeat_ms;
     std::int64_t lease_ttl_ms = tuner::kLeaseTtl_ms;
     std::string static_prefix = {};  ///< "/tracking": before every path
+    bool is_https = false;           ///< the page's cookie goes through TLS only
     tracker::DeliveryOptions webhooks = {};
     tracker::Guard guard = tracker::Guard::kLoopback;
 };

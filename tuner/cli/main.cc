@@ -16,6 +16,7 @@
 
 #include "base/version.h"
 #include "tuner/cli/access/access_verbs.h"
+#include "tuner/cli/access/tls_flags.h"
 #include "tuner/cli/commands/maintenance_commands.h"
 #include "tuner/cli/commands/space_command.h"
 #include "tuner/cli/commands/study_view_commands.h"
@@ -155,6 +156,7 @@ void add_server(CLI::App& app, ParsedArguments& parsed) {
                   "no authentication, also where other machines reach the server");
     verb.add_flag("--insecure-no-tls", server.insecure_no_tls,
                   "no encryption where other machines reach the server");
+    add_tls_flags(verb, server.tls);
     verb.add_option("--allowed-hosts", server.allowed_hosts,
                     "additional Host headers to accept: names, *.suffix or *")
         ->delimiter(',');
@@ -548,6 +550,7 @@ int run(int argc, char** argv) {
     add_view_verbs(app, parsed.view, parsed.verb);
     add_texts(app, parsed);
     add_alert(app, parsed);
+    add_trust_flags(app);
     add_exit_codes(app);
     if (argc > 1 && std::string_view(argv[1]) == "__complete")
         return print_completions(app, {argv + 2, argv + argc});

@@ -48,6 +48,8 @@ struct Request {
     std::string body;
     /// The peer's IP address as text.
     std::string remote_address;
+    /// It came through TLS that ends in this server.
+    bool is_encrypted = false;
     /// Who asks; filled in by the router when it finds the route.
     Principal principal = {};
 
