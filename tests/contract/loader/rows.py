@@ -16,8 +16,9 @@ def run_probe(directory, **options):
     if not PROBE.exists():
         pytest.skip("built with the tests only")
     return subprocess.run(
-        [PROBE, json.dumps({"directory": str(directory), **options})], capture_output=True, text=True, timeout=120
-    )
+        [PROBE, json.dumps({"directory": str(directory), **options})],
+        capture_output=True, encoding="utf-8", errors="replace", timeout=120,
+    )  # fmt: skip
 
 
 def read(directory, **options):
