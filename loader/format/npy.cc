@@ -14,7 +14,7 @@
 namespace tune::loader {
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
 /// A claimed size of a deflated member beyond this is damage: deflate cannot grow data more.
 constexpr std::size_t kDeflateRatioMax = 1040;
 
@@ -140,7 +140,7 @@ std::optional<Member> find_member(std::span<const std::byte> file, std::string_v
 
 Result<ArrayView> parse_npy(std::span<const std::byte> file) {
     const std::string_view text = chars_of(file);
-    if (!text.starts_with(kMagic) || text.size() < 12) return data_loss("no .npy array");
+    if (!text.starts_with(kNpyMagic) || text.size() < 12) return data_loss("no .npy array");
     const auto version = static_cast<unsigned>(file[6]);
     if (version < 1 || version > 3) return data_loss("a .npy of an unknown version");
     const std::size_t begin = version == 1 ? 10 : 12;

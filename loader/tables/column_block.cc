@@ -446,6 +446,9 @@ Result<std::string> bytes_at(const OutputColumn& column, const arrow::Array& arr
         case arrow::Type::LARGE_STRING:
         case arrow::Type::LARGE_BINARY:
             return std::string(static_cast<const arrow::LargeBinaryArray&>(array).GetView(row));
+        case arrow::Type::STRING_VIEW:
+        case arrow::Type::BINARY_VIEW:
+            return std::string(static_cast<const arrow::BinaryViewArray&>(array).GetView(row));
         case arrow::Type::FIXED_SIZE_BINARY:
             return std::string(static_cast<const arrow::FixedSizeBinaryArray&>(array).GetView(row));
         case arrow::Type::DICTIONARY: {

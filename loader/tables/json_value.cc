@@ -22,12 +22,11 @@ Json list_json(const arrow::Array& values, std::int64_t begin, std::int64_t end)
 Json map_json(const arrow::MapArray& map, std::int64_t row) {
     const std::int64_t begin = map.value_offset(row);
     const std::int64_t end = map.value_offset(row + 1);
-    const bool has_text_keys = map.keys()->type_id() == arrow::Type::STRING;
-    Json json = has_text_keys ? Json::object() : Json::array();
+    const auto* text_keys = dynamic_cast<const arrow::StringArray*>(map.keys().get());
+    Json json = text_keys ? Json::object() : Json::array();
     for (std::int64_t i = begin; i < end; ++i) {
-        if (has_text_keys)
-            json[static_cast<const arrow::StringArray&>(*map.keys()).GetString(i)] =
-                json_value(*map.items(), i);
+        if (text_keys)
+            json[text_keys->GetString(i)] = json_value(*map.items(), i);
         else
             json.push_back({json_value(*map.keys(), i), json_value(*map.items(), i)});
     }
@@ -121,6 +120,8 @@ Json json_value(const arrow::Array& array, std::int64_t row) {
         case arrow::Type::DURATION: return number_json<arrow::DurationArray>(array, row);
         case arrow::Type::STRING: return text_json<arrow::StringArray>(array, row);
         case arrow::Type::LARGE_STRING: return text_json<arrow::LargeStringArray>(array, row);
+        case arrow::Type::STRING_VIEW: return text_json<arrow::StringViewArray>(array, row);
+        case arrow::Type::BINARY_VIEW: return bytes_json<arrow::BinaryViewArray>(array, row);
         case arrow::Type::BINARY: return bytes_json<arrow::BinaryArray>(array, row);
         case arrow::Type::LARGE_BINARY: return bytes_json<arrow::LargeBinaryArray>(array, row);
         case arrow::Type::FIXED_SIZE_BINARY:

@@ -123,9 +123,11 @@ Result<void> plan(OutputColumn& column, const std::shared_ptr<arrow::DataType>& 
     switch (type->id()) {
         case arrow::Type::STRING:
         case arrow::Type::LARGE_STRING:
+        case arrow::Type::STRING_VIEW:
         case arrow::Type::NA: make_variable(column, ColumnKind::kBytes, "str"); return {};
         case arrow::Type::BINARY:
         case arrow::Type::LARGE_BINARY:
+        case arrow::Type::BINARY_VIEW:
         case arrow::Type::FIXED_SIZE_BINARY:
             make_variable(column, ColumnKind::kBytes, "bytes");
             return {};

@@ -1,9 +1,8 @@
 #include <arrow/util/key_value_metadata.h>
 
-#include <algorithm>
-
 #include "base/text/percent.h"
 #include "base/text/text.h"
+#include "loader/rows/formats.h"
 #include "loader/source/open_source.h"
 #include "loader/tables/parquet_file.h"
 #include "loader/tables/parquet_table.h"
@@ -17,15 +16,6 @@ constexpr const char* kPetastormKey = "dataset-toolkit.unischema.v1";
 bool is_parquet_name(std::string_view path) {
     const std::string lower = lower_ascii(path);
     return lower.ends_with(".parquet") || lower.ends_with(".parq");
-}
-
-/// Whether some part of the path says that this is no data.
-bool is_hidden(const std::filesystem::path& path) {
-    return std::any_of(path.begin(), path.end(), [](const std::filesystem::path& part) {
-        const std::string name = part.string();
-        const bool is_partition = name.find('=') != std::string::npos;
-        return !is_partition && (name.starts_with('_') || name.starts_with('.'));
-    });
 }
 
 std::map<std::string, std::optional<std::string>> partition_of(const std::filesystem::path& path) {
@@ -54,14 +44,7 @@ bool is_petastorm(const std::shared_ptr<const ObjectSource>& source) {
 }  // namespace
 
 bool is_parquet_folder(const DatasetOptions& options) {
-    const std::string url = data_directory(options).string();
-    if (is_parquet_name(url)) return true;
-    const auto source = open_source(url);
-    if (!source) return false;
-    const auto objects = (*source)->list("");
-    return objects && std::any_of(objects->begin(), objects->end(), [](const ObjectInfo& object) {
-               return is_parquet_name(object.path) && !is_hidden(object.path);
-           });
+    return holds_files(options, {".parquet", ".parq"});
 }
 
 Result<RowSet> open_parquet_folder(const DatasetOptions& options) {

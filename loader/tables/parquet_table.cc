@@ -26,6 +26,8 @@ namespace {
 /// Footers and filter columns read at one time: enough to hide the latency of an object store.
 constexpr std::size_t kOpenThreadsMax = 16;
 
+constexpr std::int64_t kBlockSamplesMin = 1024;
+
 struct GroupShard {
     std::size_t file = 0;
     int group = 0;
@@ -322,8 +324,14 @@ Catalogue TableReaderState::catalogue(const DatasetOptions& options) const {
         for (const Filter& filter : alternative) described += "\n" + filter_text(filter);
     }
     catalogue.digest = digest_of(described);
-    catalogue.block_samples_max = std::max<std::int64_t>(
-        1, static_cast<std::int64_t>(options.decompressed_bytes_max / 2 / bytes_per_row()));
+    // A shuffle among fewer samples than a few row groups hold would hardly be one.
+    const std::int64_t largest = catalogue.shard_samples.empty()
+                                     ? 0
+                                     : *std::max_element(catalogue.shard_samples.begin(),
+                                                         catalogue.shard_samples.end());
+    catalogue.block_samples_max = std::max(
+        {kBlockSamplesMin, 2 * largest,
+         static_cast<std::int64_t>(options.decompressed_bytes_max / 2 / bytes_per_row())});
     return catalogue;
 }
 

@@ -24,7 +24,9 @@ Comparable comparable(const arrow::DataType& type) {
         case arrow::Type::STRING:
         case arrow::Type::LARGE_STRING:
         case arrow::Type::BINARY:
-        case arrow::Type::LARGE_BINARY: return Comparable::kText;
+        case arrow::Type::LARGE_BINARY:
+        case arrow::Type::STRING_VIEW:
+        case arrow::Type::BINARY_VIEW: return Comparable::kText;
         case arrow::Type::DATE32: return Comparable::kDate;
         case arrow::Type::TIMESTAMP: return Comparable::kTime;
         case arrow::Type::UINT64: return Comparable::kReal;  // beyond int64 a real is near enough
@@ -105,6 +107,10 @@ std::optional<FilterValue> value_at(const arrow::Array& array, std::int64_t row)
         case arrow::Type::LARGE_BINARY:
             return FilterValue(
                 std::string(static_cast<const arrow::LargeBinaryArray&>(array).GetView(row)));
+        case arrow::Type::STRING_VIEW:
+        case arrow::Type::BINARY_VIEW:
+            return FilterValue(
+                std::string(static_cast<const arrow::BinaryViewArray&>(array).GetView(row)));
         case arrow::Type::DICTIONARY: {
             const auto& coded = static_cast<const arrow::DictionaryArray&>(array);
             return value_at(*coded.dictionary(), coded.GetValueIndex(row));

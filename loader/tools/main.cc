@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/version.h"
 #include "loader/format/parquet.h"
+#include "loader/tables/formats.h"
 #include "loader/tools/convert.h"
 #include "loader/tools/data_sets.h"
 #include "loader/tools/inspect.h"
@@ -153,12 +154,49 @@ int run_verify(const VerifyArguments& arguments) {
     return is_good ? 0 : kExitError;
 }
 
-struct BenchArguments {
+/// Which data set, and what of it, for the verbs that read any format.
+struct SetArguments {
     DatasetOptions options;
     std::string directory;
+    std::vector<std::string> filters;
+    std::string nulls = "mask";
+};
+
+void add_set_options(CLI::App& verb, SetArguments& arguments) {
+    DatasetOptions& options = arguments.options;
+    verb.add_option("directory", arguments.directory, "The data set: a folder, a file or a URL")
+        ->required();
+    verb.add_option("--format", options.format,
+                    "mds, parquet, delta, jsonl, csv, tsv, webdataset or images (default: what is "
+                    "there)");
+    verb.add_option("--columns", options.columns, "Columns to read (default: all)")->delimiter(',');
+    verb.add_option("--filter", arguments.filters,
+                    "Rows to read of a table, e.g. 'age >= 18'; all must match");
+    verb.add_option("--table-version", options.version, "Version of a Delta table");
+    verb.add_option("--timestamp", options.timestamp, "State of a Delta table at a time");
+    verb.add_option("--nulls", arguments.nulls, "refuse, or mask")->capture_default_str();
+}
+
+Result<DatasetOptions> set_options(const SetArguments& arguments) {
+    DatasetOptions options = arguments.options;
+    options.directory = arguments.directory;
+    if (arguments.nulls != "mask" && arguments.nulls != "refuse")
+        return invalid_parameter("--nulls: '" + arguments.nulls + "' is neither refuse nor mask");
+    options.nulls = arguments.nulls == "mask" ? Nulls::kMask : Nulls::kRefuse;
+    for (const std::string& text : arguments.filters) {
+        TUNE_TRY(filter, parse_filter(text));
+        if (options.filters.empty()) options.filters.emplace_back();
+        options.filters.front().push_back(std::move(filter));
+    }
+    return options;
+}
+
+struct BenchArguments {
+    SetArguments set;
     std::string algo = "py1e";
     bool no_shuffle = false;
     double seconds = 2;
+    std::string decompressed_max = "2gb";
     bool as_json = false;
 };
 
@@ -168,10 +206,15 @@ int run_bench(BenchArguments arguments) {
         return fail({Code::kInvalidParameterValue,
                      "--shuffle-algo: '" + arguments.algo +
                          "' is unknown; known are naive, py1s, py2s, py1br, py1e"});
-    arguments.options.directory = arguments.directory;
-    arguments.options.shuffle = !arguments.no_shuffle;
-    arguments.options.shuffle_algo = *algo;
-    const Result<Throughput> result = measure_throughput(arguments.options, arguments.seconds);
+    Result<DatasetOptions> options = set_options(arguments.set);
+    if (!options) return fail(options.error());
+    const Result<std::uint64_t> kept = parse_bytes(arguments.decompressed_max);
+    if (!kept)
+        return fail(Error{kept.error().code, "--decompressed-max: " + kept.error().message});
+    options->decompressed_bytes_max = *kept;
+    options->shuffle = !arguments.no_shuffle;
+    options->shuffle_algo = *algo;
+    const Result<Throughput> result = measure_throughput(*options, arguments.seconds);
     if (!result) return fail(result.error());
     const double samples_s = static_cast<double>(result->samples) / result->seconds;
     const double bytes_s = static_cast<double>(result->bytes) / result->seconds;
@@ -211,19 +254,23 @@ void add_convert(CLI::App& app, ConvertArguments& arguments) {
 
 void add_bench(CLI::App& app, BenchArguments& arguments) {
     CLI::App* verb = app.add_subcommand("bench", "Measures how fast a data set is read");
-    DatasetOptions& options = arguments.options;
+    DatasetOptions& options = arguments.set.options;
     options.batch_size = 256;
-    verb->add_option("directory", arguments.directory, "The data set")->required();
+    add_set_options(*verb, arguments.set);
     verb->add_option("--batch-size", options.batch_size)->capture_default_str();
     verb->add_option("--threads", options.threads)->capture_default_str();
     verb->add_option("--shuffle-algo", arguments.algo)->capture_default_str();
     verb->add_flag("--no-shuffle", arguments.no_shuffle);
+    verb->add_option("--decompressed-max", arguments.decompressed_max,
+                     "Decoded shards that are kept in memory")
+        ->capture_default_str();
     verb->add_option("--seconds", arguments.seconds, "Read whole epochs for at least this long")
         ->capture_default_str();
     verb->add_flag("--json", arguments.as_json);
 }
 
 int run(int argc, char** argv) {
+    use_arrow_formats();
     CLI::App app("Data sets for tune: convert, inspect, verify, measure.", "tune-data");
     app.set_version_flag("--version", std::string("tune-data ") + kVersion);
     app.require_subcommand(1);
