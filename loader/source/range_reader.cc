@@ -94,7 +94,13 @@ Result<void> RangeReader::to_file(const ObjectSource& source, const ObjectInfo& 
             return write_all(fd, buffer, at);
         });
     }
-    return run(std::move(jobs));
+    Result<void> done = run(std::move(jobs));
+    if (done || done.error().code != Code::kNotImplemented) return done;
+    return run({[&source, &object, fd]() -> Result<void> {
+        std::vector<std::byte> whole(object.bytes);
+        TUNE_TRY_VOID(source.read(object, 0, whole));
+        return write_all(fd, whole, 0);
+    }});
 }
 
 Result<void> RangeReader::to_memory(const ObjectSource& source, const ObjectInfo& object,
@@ -105,7 +111,9 @@ Result<void> RangeReader::to_memory(const ObjectSource& source, const ObjectInfo
             bytes.subspan(at, std::min(kRangeBytes, bytes.size() - at));
         jobs.push_back([&source, &object, at, range] { return source.read(object, at, range); });
     }
-    return run(std::move(jobs));
+    Result<void> done = run(std::move(jobs));
+    if (done || done.error().code != Code::kNotImplemented) return done;
+    return run({[&source, &object, bytes] { return source.read(object, 0, bytes); }});
 }
 
 }  // namespace tune::loader

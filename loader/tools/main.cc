@@ -10,9 +10,11 @@
 
 #include "base/json.h"
 #include "base/version.h"
+#include "loader/cache/disk_cache.h"
 #include "loader/format/parquet.h"
+#include "loader/source/open_source.h"
 #include "loader/tables/formats.h"
-#include "loader/tools/convert.h"
+#include "loader/tools/convert_anywhere.h"
 #include "loader/tools/data_sets.h"
 #include "loader/tools/inspect.h"
 #include "loader/tools/progress.h"
@@ -67,8 +69,8 @@ int run_convert(ConvertArguments arguments) {
                    stderr);
         return kExitUsage;
     }
-    options.output = arguments.paths.back();
-    options.inputs.assign(arguments.paths.begin(), arguments.paths.end() - 1);
+    const std::string output = arguments.paths.back();
+    arguments.paths.pop_back();
     // So that a half-written data set is taken away again.
     options.cancelled = &cancelled;
     std::signal(SIGINT, [](int) { cancelled = true; });
@@ -83,7 +85,8 @@ int run_convert(ConvertArguments arguments) {
     options.size_limit = *limit;
     if (options.hashes == std::vector<std::string>{"none"}) options.hashes.clear();
 
-    const Result<ConvertReport> report = convert(options);
+    const Result<ConvertReport> report =
+        convert_anywhere(std::move(options), arguments.paths, output);
     if (!report) return fail(report.error());
     if (arguments.as_json) {
         print(to_text(report_json(*report)) + "\n");
@@ -102,7 +105,7 @@ struct InspectArguments {
 };
 
 int run_inspect(const InspectArguments& arguments) {
-    const Result<std::vector<DataSet>> sets = find_data_sets(arguments.directory);
+    const Result<std::vector<DataSet>> sets = find_data_sets_at(arguments.directory);
     if (!sets) return fail(sets.error());
     Json all = Json::array();
     std::string text;
@@ -127,7 +130,7 @@ struct VerifyArguments {
 };
 
 int run_verify(const VerifyArguments& arguments) {
-    const Result<std::vector<DataSet>> sets = find_data_sets(arguments.directory);
+    const Result<std::vector<DataSet>> sets = find_data_sets_at(arguments.directory);
     if (!sets) return fail(sets.error());
     Json all = Json::array();
     bool is_good = true;
@@ -179,7 +182,10 @@ void add_set_options(CLI::App& verb, SetArguments& arguments) {
 
 Result<DatasetOptions> set_options(const SetArguments& arguments) {
     DatasetOptions options = arguments.options;
-    options.directory = arguments.directory;
+    if (is_local_url(arguments.directory) && options.local.empty())
+        options.directory = local_path(arguments.directory);
+    else
+        options.remote = arguments.directory;
     if (arguments.nulls != "mask" && arguments.nulls != "refuse")
         return invalid_parameter("--nulls: '" + arguments.nulls + "' is neither refuse nor mask");
     options.nulls = arguments.nulls == "mask" ? Nulls::kMask : Nulls::kRefuse;
@@ -194,6 +200,7 @@ Result<DatasetOptions> set_options(const SetArguments& arguments) {
 struct BenchArguments {
     SetArguments set;
     std::string algo = "py1e";
+    std::string cache_limit;
     bool no_shuffle = false;
     double seconds = 2;
     std::string decompressed_max = "2gb";
@@ -212,6 +219,12 @@ int run_bench(BenchArguments arguments) {
     if (!kept)
         return fail(Error{kept.error().code, "--decompressed-max: " + kept.error().message});
     options->decompressed_bytes_max = *kept;
+    if (!arguments.cache_limit.empty()) {
+        const Result<std::uint64_t> limit = parse_bytes(arguments.cache_limit);
+        if (!limit)
+            return fail(Error{limit.error().code, "--cache-limit: " + limit.error().message});
+        options->cache_limit = *limit;
+    }
     options->shuffle = !arguments.no_shuffle;
     options->shuffle_algo = *algo;
     const Result<Throughput> result = measure_throughput(*options, arguments.seconds);
@@ -235,7 +248,8 @@ void add_convert(CLI::App& app, ConvertArguments& arguments) {
     CLI::App* verb = app.add_subcommand(
         "convert", std::string("Turns tables into an MDS data set (CSV, TSV") +
                        (can_read_parquet() ? ", Parquet)" : "; this build has no Parquet)"));
-    verb->add_option("paths", arguments.paths, "TABLE... OUTPUT_DIRECTORY")->required();
+    verb->add_option("paths", arguments.paths, "TABLE... OUTPUT_DIRECTORY; paths or URLs")
+        ->required();
     verb->add_option("--columns", arguments.options.columns.columns,
                      "Columns to store: name[:encoding],... (default: all)");
     verb->add_option("--pack", arguments.options.columns.packs,
@@ -244,7 +258,8 @@ void add_convert(CLI::App& app, ConvertArguments& arguments) {
     verb->add_option("--seed", arguments.options.seed, "Seed of --split")->capture_default_str();
     verb->add_option("--size-limit", arguments.size_limit, "Largest shard before compression")
         ->capture_default_str();
-    verb->add_option("--compression", arguments.options.compression, "zstd[:level] or gz[:level]");
+    verb->add_option("--compression", arguments.options.compression,
+                     "br, bz2, gz, zstd, each with [:level], or snappy");
     verb->add_option("--hashes", arguments.options.hashes, "Hashes to store, or none")
         ->delimiter(',')
         ->capture_default_str();
@@ -257,6 +272,8 @@ void add_bench(CLI::App& app, BenchArguments& arguments) {
     DatasetOptions& options = arguments.set.options;
     options.batch_size = 256;
     add_set_options(*verb, arguments.set);
+    verb->add_option("--local", options.local, "Where what is fetched from a URL is kept");
+    verb->add_option("--cache-limit", arguments.cache_limit, "Most that --local may hold: 100gb");
     verb->add_option("--batch-size", options.batch_size)->capture_default_str();
     verb->add_option("--threads", options.threads)->capture_default_str();
     verb->add_option("--shuffle-algo", arguments.algo)->capture_default_str();
@@ -269,6 +286,48 @@ void add_bench(CLI::App& app, BenchArguments& arguments) {
     verb->add_flag("--json", arguments.as_json);
 }
 
+struct CacheArguments {
+    std::string directory;
+    bool removes = false;
+    bool as_json = false;
+};
+
+int run_cache(const CacheArguments& arguments) {
+    const Result<std::vector<CacheUsage>> caches = find_caches(arguments.directory);
+    if (!caches) return fail(caches.error());
+    Json all = Json::array();
+    for (const CacheUsage& cache : *caches) {
+        if (arguments.removes)
+            if (const Result<void> deleted = cache_delete(cache.directory); !deleted)
+                return fail(deleted.error());
+        if (arguments.as_json)
+            all.push_back({{"directory", cache.directory.string()},
+                           {"bytes", cache.bytes},
+                           {"files", cache.files},
+                           {"in_use", cache.is_in_use}});
+        else
+            print((arguments.removes ? "deleted " : "") + cache.directory.string() + ": " +
+                  readable_bytes(cache.bytes) + " in " +
+                  counted(static_cast<std::int64_t>(cache.files), "file") +
+                  (cache.is_in_use ? ", in use" : "") + "\n");
+    }
+    if (arguments.as_json) print(to_text(all) + "\n");
+    return 0;
+}
+
+void add_cache(CLI::App& app, CacheArguments& arguments) {
+    CLI::App* verb = app.add_subcommand("cache", "Shows or deletes what was fetched from URLs");
+    verb->require_subcommand(1);
+    CLI::App* list = verb->add_subcommand("ls", "Caches in a folder, with their sizes");
+    CLI::App* remove = verb->add_subcommand("rm", "Deletes the caches in a folder");
+    remove->callback([&arguments] { arguments.removes = true; });
+    for (CLI::App* each : {list, remove}) {
+        each->add_option("directory", arguments.directory, "A cache, or a folder of caches")
+            ->required();
+        each->add_flag("--json", arguments.as_json);
+    }
+}
+
 int run(int argc, char** argv) {
     use_arrow_formats();
     CLI::App app("Data sets for tune: convert, inspect, verify, measure.", "tune-data");
@@ -278,7 +337,8 @@ int run(int argc, char** argv) {
     add_convert(app, convert_arguments);
     InspectArguments inspect_arguments;
     CLI::App* inspect_verb = app.add_subcommand("inspect", "Shows what a data set holds");
-    inspect_verb->add_option("directory", inspect_arguments.directory)->required();
+    inspect_verb->add_option("directory", inspect_arguments.directory, "A folder or URL")
+        ->required();
     inspect_verb->add_option("--rows", inspect_arguments.options.rows, "First samples to show")
         ->capture_default_str();
     inspect_verb->add_option("--shards", inspect_arguments.options.shards_max, "Shards to list")
@@ -287,10 +347,12 @@ int run(int argc, char** argv) {
     VerifyArguments verify_arguments;
     CLI::App* verify_verb = app.add_subcommand(
         "verify", "Checks sizes, hashes and every value; exit code 1 on an error");
-    verify_verb->add_option("directory", verify_arguments.directory)->required();
+    verify_verb->add_option("directory", verify_arguments.directory, "A folder or URL")->required();
     verify_verb->add_flag("--json", verify_arguments.as_json);
     BenchArguments bench_arguments;
     add_bench(app, bench_arguments);
+    CacheArguments cache_arguments;
+    add_cache(app, cache_arguments);
 
     try {
         app.parse(argc, argv);
@@ -300,6 +362,7 @@ int run(int argc, char** argv) {
     if (app.got_subcommand("convert")) return run_convert(std::move(convert_arguments));
     if (app.got_subcommand("inspect")) return run_inspect(inspect_arguments);
     if (app.got_subcommand("verify")) return run_verify(verify_arguments);
+    if (app.got_subcommand("cache")) return run_cache(cache_arguments);
     return run_bench(std::move(bench_arguments));
 }
 
