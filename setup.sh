@@ -69,7 +69,7 @@ if [ $with_torch = 1 ]; then
         pip_install tests/contract/frameworks/torch_requirements.txt \
             --no-deps -r tests/contract/frameworks/torch_requirements.txt
 else
-    pip_install "$libraries" --no-deps "$(grep '^pyarrow' requirements.txt)"
+    pip_install "$libraries" --no-deps "$(grep '^pyarrow' requirements.txt)" "$(grep '^nanobind' requirements.txt)"
 fi
 
 if [ -f web/package-lock.json ]; then

@@ -137,6 +137,6 @@ def _encoding_of(name: str, series: Any) -> str:
         return "str_decimal"
     if isinstance(value, dict):
         return "json"
-    if isinstance(value, list) or hasattr(value, "__array__") and getattr(value, "ndim", 0):
+    if isinstance(value, list) or hasattr(value, "__array__") and value.ndim > 0:
         return "ndarray"
     raise ValueError(f"column '{name}' of type {series.dtype} has no encoding of its own; name one in mds_kwargs['columns']")

@@ -67,7 +67,7 @@ def _decode_jpeg_array(data: bytes) -> list[Any]:
 
 
 def _encode_pil(image: Any) -> bytes:
-    mode = image.mode.encode()
+    mode: bytes = image.mode.encode()
     width, height = image.size
     return struct.pack("<III", width, height, len(mode)) + mode + bytes(image.tobytes())
 
@@ -77,7 +77,7 @@ def _encode_jpeg(image: Any) -> bytes:
     path = getattr(image, "filename", "")
     if image.format == "JPEG" and path and os.path.isfile(path):
         with open(path, "rb") as file:
-            return file.read()
+            return bytes(file.read())
     out = BytesIO()
     image.save(out, format="JPEG")
     return out.getvalue()

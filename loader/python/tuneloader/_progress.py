@@ -54,7 +54,7 @@ class Progress:
     @property
     def next_epoch(self) -> int:
         """The epoch that nobody has begun yet."""
-        return max(self._values[_RESUME + 1 :: 3])
+        return int(max(self._values[_RESUME + 1 :: 3]))
 
     def presumed_epoch(self, worker: int, workers: int) -> int:
         """The epoch that this worker begins now, apart from a loaded state. `workers` 0: no worker process."""
