@@ -38,7 +38,7 @@ private:
 
 Result<std::filesystem::path> fetch_table(const std::string& url,
                                           const std::filesystem::path& folder) {
-    TUNE_TRY(source, open_source(url));
+    TUNE_TRY(source, loader::open_source(url));
     TUNE_TRY(object, source->stat(""));
     // The name decides how a table is read.
     const std::string name = url.substr(0, url.find_first_of("?#"));
@@ -54,7 +54,7 @@ Result<std::filesystem::path> fetch_table(const std::string& url,
 }
 
 Result<void> refuse_existing(const std::string& url) {
-    TUNE_TRY(source, open_source(url));
+    TUNE_TRY(source, loader::open_source(url));
     const Result<std::vector<ObjectInfo>> objects = source->list("");
     if (!objects && objects.error().code == Code::kResourceDoesNotExist) return {};
     if (!objects) return objects.error();
