@@ -46,6 +46,7 @@ Json asked_json(const AskedTrial& trial) {
                  {"experiment_id", std::to_string(trial.experiment_id)},
                  {"params", params ? *params : Json::object()},
                  {"seed", trial.seed}};
+    if (!trial.token.empty()) json["token"] = trial.token;
     if (trial.origin) add_origin(*trial.origin, trial.steps, json);
     return json;
 }

@@ -82,6 +82,8 @@ struct AskedTrial {
     int attempt = 0;
     std::string run_id = {};
     std::int64_t experiment_id = 0;
+    /// The attempt's credential; empty for a trial that waits.
+    std::string token = {};
     std::string params_json = {};
     std::uint64_t seed = 0;
     std::optional<Origin> origin = {};  ///< population based training

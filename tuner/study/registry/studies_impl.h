@@ -273,8 +273,8 @@ private:
     void end_grant(LockedBatch& locked, Granting& granting);
     bool repeat_grant(LockedBatch& locked, LeasePoll& poll);
     void give_leases(LockedBatch& locked, LeasePoll& poll, const std::vector<TrialRef>& started);
-    [[nodiscard]] static std::string issue_token(const Study& study, Trial& trial,
-                                                 const LeaseRequest& request);
+    [[nodiscard]] static bool logs_in(const Study& study);
+    [[nodiscard]] static std::string issue_token(Trial& trial);
     void wake_leases(LockedBatch& locked);
     void park(LeasePoll poll);
     [[nodiscard]] LeasePoll unpark(std::list<LeasePoll>::iterator poll);
