@@ -123,6 +123,8 @@ void ShardSupply::expect(std::uint64_t batch) {
     open_.insert(batch);
     next_batch_ = std::max(next_batch_, batch + 1);
     walking_.notify_one();
+    // Those that nobody waited for were left; now somebody does.
+    if (!can_range_) retry_without_room(next_batch_);
     if (!is_warm_ || pending_ > 0) work_.notify_one();
 }
 
@@ -256,6 +258,7 @@ void ShardSupply::walk_batch() {
 /// Puts a shard in line for a thread.
 void ShardSupply::want(std::size_t shard, Stage stage) {
     shards_[shard].stage = stage;
+    no_room_.erase(shard);
     (stage == Stage::kQueued ? queued_ : absent_).insert({shards_[shard].first_batch, shard});
 }
 
@@ -270,19 +273,21 @@ void ShardSupply::release_used() {
             passed.push_back(shard);
     }
     for (const std::size_t shard : passed) release(shard);
-    if (!passed.empty()) retry_without_room();
+    if (!passed.empty()) retry_without_room(next_base_);
 }
 
-void ShardSupply::retry_without_room() {
-    for (const std::size_t shard : wanted_)
-        if (shards_[shard].stage == Stage::kNoRoom) want(shard, Stage::kAbsent);
-    work_.notify_all();
+/// Shards without room that a batch before `before` wants.
+void ShardSupply::retry_without_room(std::uint64_t before) {
+    for (const std::size_t shard : std::vector<std::size_t>(no_room_.begin(), no_room_.end()))
+        if (shards_[shard].first_batch < before) want(shard, Stage::kAbsent);
+    if (!absent_.empty()) work_.notify_all();
 }
 
 void ShardSupply::release(std::size_t shard) {
     ShardState& state = shards_[shard];
     queued_.erase({state.first_batch, shard});
     absent_.erase({state.first_batch, shard});
+    no_room_.erase(shard);
     const bool is_there = state.stage == Stage::kReady || state.stage == Stage::kInMemory ||
                           state.stage == Stage::kFailed;
     if (!is_there) --pending_;

@@ -141,7 +141,7 @@ private:
     [[nodiscard]] Result<ShardPtr> open_pinned(std::size_t shard);
     void settle(std::size_t shard, Result<Outcome> outcome, std::unique_lock<std::mutex>& lock);
     void want(std::size_t shard, Stage stage);
-    void retry_without_room();
+    void retry_without_room(std::uint64_t before);
     void wait_for_claims();
     void tell(std::unique_lock<std::mutex>& lock);
     [[nodiscard]] bool is_there(std::uint64_t batch);
@@ -181,6 +181,7 @@ private:
     FetchFigures figures_;
     std::set<std::pair<std::uint64_t, std::size_t>> queued_;  // by first batch
     std::set<std::pair<std::uint64_t, std::size_t>> absent_;
+    std::set<std::size_t> no_room_;
     std::uint64_t batch_samples_ = 1;
     std::mutex listener_mutex_;  // held while the listener runs
 

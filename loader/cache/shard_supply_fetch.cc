@@ -178,8 +178,7 @@ void ShardSupply::range(std::uint64_t batch, std::unique_lock<std::mutex>& lock)
         // Whatever the reason, the shards themselves come to the same end, and say so.
         can_range_ = false;
         for (const RangeNeed& need : needs) shards_[need.shard].sparse.reset();
-        for (const std::size_t shard : wanted_)
-            if (shards_[shard].stage == Stage::kNoRoom) want(shard, Stage::kAbsent);
+        retry_without_room(next_base_);
     }
     tell(lock);
 }
@@ -349,6 +348,7 @@ void ShardSupply::settle(std::size_t shard, Result<Outcome> outcome,
     ShardState& state = shards_[shard];
     if (!outcome) {
         store_->fail(shard, outcome.error());
+        holds_downloads_ = false;  // the first batch will not come, and must say so
         state.stage = Stage::kFailed;
     } else {
         state.stage = outcome->stage;
@@ -359,8 +359,9 @@ void ShardSupply::settle(std::size_t shard, Result<Outcome> outcome,
     if (state.stage != Stage::kNoRoom) {
         --pending_;
         state.sparse.reset();
-    } else if (state.first_batch < next_batch_ && !can_range_) {
-        want(shard, Stage::kAbsent);  // a batch began to wait for it meanwhile
+    } else {
+        no_room_.insert(shard);
+        if (!can_range_) retry_without_room(next_batch_);  // a batch waits for it since
     }
     tell(lock);
 }

@@ -135,16 +135,16 @@ def test_convert_writes_to_s3_and_the_verbs_read_it(moto, tmp_path):
 
 
 FAULTS = {
-    "503": lambda dice: "503" if dice.random() < 0.3 else None,
-    "cut": lambda dice: "cut" if dice.random() < 0.3 else None,
-    "short": lambda dice: "short" if dice.random() < 0.3 else None,
+    "503": lambda dice: "503" if dice.random() < 0.2 else None,
+    "cut": lambda dice: "cut" if dice.random() < 0.2 else None,
+    "short": lambda dice: "short" if dice.random() < 0.2 else None,
 }
 
 
 @pytest.mark.parametrize("kind", ["http", pytest.param("s3", marks=needs_arrow)])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_that_pass_cost_time_and_nothing_else(moto, tmp_path, kind, fault):
-    folder = write_set(tmp_path / "set", count=200)
+    folder = write_set(tmp_path / "set", count=100)
     upstream = FileServer(tmp_path) if kind == "http" else None
     if kind == "s3":
         put_set(moto, f"faulty-{fault}", folder)
@@ -277,7 +277,23 @@ def test_processes_that_share_a_cache_fetch_each_shard_once(tmp_path, processes,
     assert sum(report["shards"] for report in reports) == shard_count(folder)
 
 
-@pytest.mark.parametrize("limit", [0])
+@pytest.mark.parametrize("compression", [None, "zstd"])
+def test_processes_that_share_a_small_cache_keep_to_its_limit_and_end(tmp_path, compression):
+    folder = write_set(tmp_path / "set", compression=compression)
+    server = FileServer(tmp_path)
+    cache = tmp_path / "cache"
+    running = [
+        subprocess.Popen(
+            probe_command(f"{server.url}/set", cache, epochs=3, seed=i, limit=100_000), stdout=subprocess.PIPE, text=True
+        )
+        for i in range(3)
+    ]
+    reports = [json.loads(process.communicate(timeout=120)[0]) for process in running]
+    assert {report["digest"] for report in reports} == {probe(folder, "", epochs=3)["digest"]}
+    assert sum(path.stat().st_size for path in cache.glob("shard.*")) <= 100_000
+
+
+@pytest.mark.parametrize("limit", [0, 150_000])
 def test_killed_at_any_moment_it_starts_again_with_a_cache_that_is_right(tmp_path, limit):
     folder = write_set(tmp_path / "set", compression="zstd" if limit else None)
     upstream = FileServer(tmp_path)
