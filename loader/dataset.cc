@@ -6,6 +6,7 @@
 #include "loader/dataset.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "base/text/counted.h"
@@ -14,6 +15,7 @@
 #include "loader/batch_slot.h"
 #include "loader/order_planner.h"
 #include "loader/rows/row_set.h"
+#include "loader/sample_access.h"
 
 namespace tune::loader {
 namespace {
@@ -66,6 +68,7 @@ public:
                                            options_.adds_batches)),
           decoder_(std::move(rows.decoder)),
           supply_(std::move(rows.supply)),
+          samples_(*decoder_, supply_.get()),
           settings_(planner_.default_settings()) {}
 
     [[nodiscard]] Result<void> start() {
@@ -88,9 +91,14 @@ public:
                 return invalid_parameter("there is no sample " + std::to_string(id) +
                                          "; the data set has " + counted(sample_count_, "sample"));
         auto slot = std::make_shared<BatchSlot>(pool_->columns().size());
-        TUNE_TRY_VOID(decoder_->fill(ids, *slot));
+        TUNE_TRY_VOID(take_supply());
+        TUNE_TRY_VOID(samples_.read(ids, *slot));
         fill_batch(std::move(slot), batch);
         return {};
+    }
+
+    void expect_reads(std::vector<std::int64_t> ids) {
+        if (take_supply()) samples_.expect(std::move(ids));
     }
 
     [[nodiscard]] Result<std::vector<std::int64_t>> remaining_ids(std::int64_t worker,
@@ -107,6 +115,7 @@ public:
 
     [[nodiscard]] Result<bool> next(Batch& batch) {
         batch.reset();
+        if (supply_ && is_supply_taken_.exchange(false)) has_failed_ = true;
         // Only now, so that what the caller repaired after an error is read anew.
         if (std::exchange(has_failed_, false)) reader_->seek(position_);
         Result<std::shared_ptr<BatchSlot>> slot = reader_->next();
@@ -175,6 +184,17 @@ public:
     }
 
 private:
+    /// Samples by number use the plans of the supply, so next() has to plan anew afterwards.
+    [[nodiscard]] Result<void> take_supply() const {
+        if (!supply_) return {};
+        if (options_.threads > 0)
+            return Error{Code::kInvalidState,
+                         "samples of data that is fetched are read by number only where no thread "
+                         "decodes ahead; open the data set with threads = 0"};
+        is_supply_taken_ = true;
+        return {};
+    }
+
     /// A new reader at position_, because the settings its planner holds may have changed.
     void restart() {
         reader_.reset();
@@ -210,7 +230,9 @@ private:
     const OrderPlanner planner_;
     std::shared_ptr<SlotPool> pool_;
     std::unique_ptr<BatchDecoder> decoder_;
-    std::shared_ptr<BatchSupply> supply_;  // nullptr: the data is on this machine
+    mutable std::atomic<bool> is_supply_taken_ = false;  // by samples_
+    std::shared_ptr<BatchSupply> supply_;                // nullptr: the data is on this machine
+    mutable SampleAccess samples_;
     OrderSettings settings_;
     Position position_;
     bool has_failed_ = false;              // the reader must be told where to go on
@@ -239,6 +261,10 @@ bool Dataset::wait_next(std::chrono::milliseconds time) {
 
 Result<void> Dataset::read(std::span<const std::int64_t> ids, Batch& batch) const {
     return impl_->read(ids, batch);
+}
+
+void Dataset::expect_reads(std::vector<std::int64_t> ids) {
+    impl_->expect_reads(std::move(ids));
 }
 
 Result<std::vector<std::int64_t>> Dataset::remaining_ids(std::int64_t worker,

@@ -47,9 +47,11 @@ struct World {
 
 /// One of several data sets that are read as one. Their columns must be the same.
 struct StreamOptions {
-    /// As in DatasetOptions.
+    /// As in DatasetOptions. Either all streams of a data set are read through a cache or none is.
     std::filesystem::path directory = {};
     std::string split = {};
+    std::string remote = {};
+    std::filesystem::path local = {};
     StreamWeight weight = {};
 };
 
@@ -106,7 +108,8 @@ struct DatasetOptions {
     /// read where it is.
     std::string remote = {};
     std::filesystem::path local = {};
-    /// Bytes that `local` may hold; what is needed last goes first. 0: no limit.
+    /// Bytes that `local` may hold, shared evenly among streams; what is needed last goes first. 0:
+    /// no limit.
     std::uint64_t cache_limit = 0;
     /// Keeps compressed files beside the decompressed ones.
     bool keep_zip = false;
@@ -288,8 +291,12 @@ public:
     [[nodiscard]] bool wait_next(std::chrono::milliseconds time);
 
     /// Reads the samples `ids`, in that order, whatever next() stands at. Errors:
-    /// kInvalidParameterValue for an id out of range; as next(). Any thread may call it.
+    /// kInvalidParameterValue for an id out of range; kInvalidState for data that is fetched, when
+    /// threads decode ahead (they have the supply); as next(). Any thread may call it.
     [[nodiscard]] Result<void> read(std::span<const std::int64_t> ids, Batch& batch) const;
+    /// read() will be called for each of these samples, one by one, in this order: data that is
+    /// fetched is then fetched ahead. Others may be read between.
+    void expect_reads(std::vector<std::int64_t> ids);
 
     /// The samples that next() will give in what is left of this epoch, in order, if it is worker
     /// `worker` of `workers` that asks. Cost: that of an epoch's order.

@@ -1,5 +1,10 @@
+// Several data sets become one: their shards are numbered through, and an epoch's samples are
+// shared among them by their weights, as mosaicml-streaming does. The digest is of the indexes as
+// they are stored, so that it does not depend on where the data lies.
+
 #include "loader/stream_set.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "loader/cache/remote_set.h"
@@ -39,10 +44,6 @@ std::vector<std::int64_t> samples_of(const Index& index) {
     return samples;
 }
 
-std::filesystem::path place_of(const StreamOptions& stream) {
-    return stream.split.empty() ? stream.directory : stream.directory / stream.split;
-}
-
 Result<void> share_epoch(const std::vector<StreamOptions>& options, std::int64_t epoch_size,
                          std::uint64_t seed, std::vector<Stream>& streams) {
     std::vector<std::int64_t> samples;
@@ -64,18 +65,54 @@ Result<void> share_epoch(const std::vector<StreamOptions>& options, std::int64_t
     return {};
 }
 
-/// One stream that is read through a cache.
-Result<StreamSet> open_cached(const DatasetOptions& options) {
-    TUNE_TRY(remote, open_remote(options));
-    TUNE_TRY_VOID(check_index(remote.index, nullptr, options.remote));
+/// Streams that are read through caches.
+Result<StreamSet> open_cached(const std::vector<StreamOptions>& places,
+                              const DatasetOptions& options) {
+    TUNE_TRY(remote, open_remote(places, options));
     StreamSet set;
-    set.digest = index_digest(remote.index);
-    set.streams.push_back({samples_of(remote.index)});
-    TUNE_TRY_VOID(share_epoch({StreamOptions()}, options.epoch_size, options.seed, set.streams));
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        Index part;
+        const auto begin = remote.index.shards.begin() + static_cast<std::ptrdiff_t>(first);
+        part.shards.assign(begin, begin + static_cast<std::ptrdiff_t>(remote.shard_counts[i]));
+        TUNE_TRY_VOID(check_index(part, first == 0 ? nullptr : &remote.index.shards.front(),
+                                  places[i].remote));
+        set.streams.push_back({samples_of(part)});
+        first += remote.shard_counts[i];
+    }
     set.index = std::move(remote.index);
     set.store = std::move(remote.store);
     set.supply = std::move(remote.supply);
     return set;
+}
+
+/// Streams of this machine.
+Result<StreamSet> open_here(const std::vector<StreamOptions>& places) {
+    StreamSet set;
+    for (const StreamOptions& place : places) {
+        const std::filesystem::path directory = plain_directory(place);
+        TUNE_TRY(index, read_index(directory));
+        const ShardInfo* first = set.index.shards.empty() ? nullptr : &set.index.shards.front();
+        TUNE_TRY_VOID(check_index(index, first, (directory / "index.json").string()));
+        set.streams.push_back({samples_of(index)});
+        for (ShardInfo& shard : index.shards) set.index.shards.push_back(std::move(shard));
+    }
+    return set;
+}
+
+/// Makes the names of files lead from the root of the file system to each stream's own.
+void name_from_root(const std::vector<StreamOptions>& places, StreamSet& set) {
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        const std::filesystem::path place =
+            std::filesystem::absolute(plain_directory(places[i])).relative_path();
+        for (std::size_t s = 0; s < set.streams[i].shard_samples.size(); ++s, ++next) {
+            ShardInfo& shard = set.index.shards[next];
+            shard.raw_data.basename = (place / shard.raw_data.basename).string();
+            if (shard.zip_data)
+                shard.zip_data->basename = (place / shard.zip_data->basename).string();
+        }
+    }
 }
 
 }  // namespace
@@ -85,33 +122,20 @@ Result<StreamSet> open_streams(const DatasetOptions& options) {
         !options.directory.empty() || !options.remote.empty() || !options.local.empty();
     if (!options.streams.empty() && has_place)
         return invalid_parameter("a data set is read from one place or from streams, not both");
-    if (is_cached(options)) return open_cached(options);
     std::vector<StreamOptions> places = options.streams;
-    if (places.empty()) places.push_back({plain_directory(options), options.split, {}});
-    StreamSet set;
-    set.directory = places.size() == 1 ? place_of(places.front()) : "/";
-    for (const StreamOptions& place : places) {
-        const ShardInfo* first = set.index.shards.empty() ? nullptr : &set.index.shards.front();
-        TUNE_TRY(index, read_index(place_of(place)));
-        TUNE_TRY_VOID(check_index(index, first, (place_of(place) / "index.json").string()));
-        set.streams.push_back({samples_of(index)});
-        for (ShardInfo& shard : index.shards) set.index.shards.push_back(std::move(shard));
-    }
+    if (places.empty()) places.push_back(only_place(options));
+    const auto cached_count = std::count_if(places.begin(), places.end(), is_cached);
+    const bool are_cached = cached_count > 0;
+    if (are_cached && static_cast<std::size_t>(cached_count) < places.size())
+        return invalid_parameter(
+            "streams of this machine and of others are mixed: give those of this machine a `local` "
+            "too, or copy the others");
+    TUNE_TRY(set, are_cached ? open_cached(places, options) : open_here(places));
     TUNE_TRY_VOID(share_epoch(places, options.epoch_size, options.seed, set.streams));
     set.digest = index_digest(set.index);
-    if (places.size() == 1) return set;
-    // From here on the names lead from the root of the file system to each stream's own files.
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < places.size(); ++i) {
-        const std::filesystem::path place =
-            std::filesystem::absolute(place_of(places[i])).relative_path();
-        for (std::size_t s = 0; s < set.streams[i].shard_samples.size(); ++s, ++next) {
-            ShardInfo& shard = set.index.shards[next];
-            shard.raw_data.basename = (place / shard.raw_data.basename).string();
-            if (shard.zip_data)
-                shard.zip_data->basename = (place / shard.zip_data->basename).string();
-        }
-    }
+    if (are_cached) return set;
+    set.directory = places.size() == 1 ? plain_directory(places.front()) : "/";
+    if (places.size() > 1) name_from_root(places, set);
     return set;
 }
 

@@ -1,3 +1,7 @@
+// Puts together what reading from afar needs: each place's index (kept in its cache, so that a run
+// can begin while the place does not answer), its source and its cache, and one supply over all of
+// them. The shards of all places are numbered through, as everywhere in the loader.
+
 #include "loader/cache/remote_set.h"
 
 #include <cstdlib>
@@ -57,48 +61,82 @@ std::vector<CachedFile> files_of(const Index& index, bool keep_zip) {
     return files;
 }
 
-}  // namespace
+/// What is opened of one place.
+struct Part {
+    Index index;
+    SupplyPart supply;
+};
 
-bool is_cached(const DatasetOptions& options) {
-    return !options.remote.empty() && (!is_local_url(options.remote) || !options.local.empty());
-}
-
-std::filesystem::path plain_directory(const DatasetOptions& options) {
-    if (!options.directory.empty()) return options.directory;
-    return options.remote.empty() ? options.local : local_path(options.remote);
-}
-
-Result<RemoteSet> open_remote(const DatasetOptions& options) {
-    if (!options.directory.empty())
+Result<Part> open_part(const StreamOptions& place, const DatasetOptions& options,
+                       const SourceOptions& wanted, std::uint64_t cache_limit) {
+    if (!place.directory.empty())
         return invalid_parameter(
             "a data set has either a directory or a remote; the folder for what is fetched is "
             "`local`");
-    const std::string url = joined(options.remote, options.split);
-    SourceOptions wanted;
-    wanted.download_retry = options.download_retry;
-    wanted.download_timeout_s = options.download_timeout_s;
-    wanted.stop = std::make_shared<StopSignal>();
+    const std::string url = joined(place.remote, place.split);
+    Part part;
     TUNE_TRY(source, open_source(url, wanted));
+    part.supply.source = std::move(source);
     const std::filesystem::path directory =
-        options.local.empty()
-            ? default_cache(url)
-            : std::filesystem::path(joined(options.local.string(), options.split));
+        place.local.empty() ? default_cache(url)
+                            : std::filesystem::path(joined(place.local.string(), place.split));
     std::error_code error;
     std::filesystem::create_directories(directory, error);
     if (error)
         return Error{Code::kPermissionDenied, "cannot create the cache folder '" +
                                                   directory.string() + "': " + error.message()};
-    TUNE_TRY(text, index_text_of(*source, directory));
+    TUNE_TRY(text, index_text_of(*part.supply.source, directory));
     Result<Index> index = parse_index(text);
     if (!index) {
         Error damaged = std::move(index).error();
         damaged.context = joined(url, "index.json");
         return damaged;
     }
-    TUNE_TRY(cache, DiskCache::open({directory, options.cache_limit},
-                                    files_of(*index, options.keep_zip), index_digest(*index)));
+    TUNE_TRY(cache, DiskCache::open({directory, cache_limit}, files_of(*index, options.keep_zip),
+                                    index_digest(*index)));
+    part.supply.cache = std::move(cache);
+    part.index = *std::move(index);
+    return part;
+}
+
+}  // namespace
+
+bool is_cached(const StreamOptions& place) {
+    return !place.remote.empty() && (!is_local_url(place.remote) || !place.local.empty());
+}
+
+std::filesystem::path plain_directory(const StreamOptions& place) {
+    std::filesystem::path directory = place.directory;
+    if (directory.empty())
+        directory = place.remote.empty() ? place.local : local_path(place.remote);
+    return place.split.empty() ? directory : directory / place.split;
+}
+
+StreamOptions only_place(const DatasetOptions& options) {
+    return {.directory = options.directory,
+            .split = options.split,
+            .remote = options.remote,
+            .local = options.local,
+            .weight = {}};
+}
+
+Result<RemoteSet> open_remote(const std::vector<StreamOptions>& places,
+                              const DatasetOptions& options) {
+    SourceOptions wanted;
+    wanted.download_retry = options.download_retry;
+    wanted.download_timeout_s = options.download_timeout_s;
+    wanted.stop = std::make_shared<StopSignal>();
     RemoteSet set;
-    set.store = std::make_shared<ShardStore>(source, *index, options.verify == Verify::kHashes,
+    std::vector<SupplyPart> parts;
+    for (const StreamOptions& place : places) {
+        TUNE_TRY(part, open_part(place, options, wanted, options.cache_limit / places.size()));
+        part.supply.first_shard = set.index.shards.size();
+        set.shard_counts.push_back(part.index.shards.size());
+        for (ShardInfo& shard : part.index.shards) set.index.shards.push_back(std::move(shard));
+        parts.push_back(std::move(part.supply));
+    }
+    set.store = std::make_shared<ShardStore>(parts.front().source, set.index,
+                                             options.verify == Verify::kHashes,
                                              options.decompressed_bytes_max);
     SupplyOptions supply;
     supply.predownload = options.predownload;
@@ -107,9 +145,7 @@ Result<RemoteSet> open_remote(const DatasetOptions& options) {
     // The other half is for what other trials look ahead to.
     supply.window_bytes_max = options.cache_limit / 2;
     supply.stop = wanted.stop;
-    set.supply = std::make_shared<ShardSupply>(std::vector<SupplyPart>{{source, cache, 0}},
-                                               set.store, std::move(supply));
-    set.index = *std::move(index);
+    set.supply = std::make_shared<ShardSupply>(std::move(parts), set.store, std::move(supply));
     return set;
 }
 

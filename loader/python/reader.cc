@@ -47,6 +47,8 @@ StreamOptions stream_of(const nb::dict& dict) {
     StreamOptions stream;
     stream.directory = taken<std::string>(dict, "directory", "");
     stream.split = taken<std::string>(dict, "split", "");
+    stream.remote = taken<std::string>(dict, "remote", "");
+    stream.local = taken<std::string>(dict, "local", "");
     if (dict.contains("proportion"))
         stream.weight.proportion = nb::cast<double>(dict["proportion"]);
     if (dict.contains("repeat")) stream.weight.repeat = nb::cast<double>(dict["repeat"]);
@@ -97,6 +99,12 @@ DatasetOptions options_of(const nb::dict& dict) {
     if (dict.contains("streams"))
         for (const nb::handle stream : nb::cast<nb::list>(dict["streams"]))
             options.streams.push_back(stream_of(nb::cast<nb::dict>(stream)));
+    options.remote = taken<std::string>(dict, "remote", "");
+    options.local = taken<std::string>(dict, "local", "");
+    options.cache_limit = taken<std::uint64_t>(dict, "cache_limit", 0);
+    options.keep_zip = taken(dict, "keep_zip", false);
+    options.download_retry = taken(dict, "download_retry", options.download_retry);
+    options.download_timeout_s = taken(dict, "download_timeout", options.download_timeout_s);
     options.batch_size = taken<std::int64_t>(dict, "batch_size", 1);
     options.drop_last = taken(dict, "drop_last", false);
     options.columns = taken<std::vector<std::string>>(dict, "columns", {});
@@ -216,11 +224,12 @@ nb::object Reader::batch(std::vector<std::int64_t> ids) {
 }
 
 nb::object Reader::remaining_ids(std::int64_t worker, std::int64_t workers) {
-    const Dataset& data = dataset();
+    Dataset& data = dataset();
     std::optional<Result<std::vector<std::int64_t>>> ids;
     {
         const nb::gil_scoped_release release;
         ids.emplace(data.remaining_ids(worker, workers));
+        if (*ids) data.expect_reads(**ids);
     }
     return ids_array(value_or_raise(*std::move(ids)));
 }

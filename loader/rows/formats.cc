@@ -13,7 +13,7 @@ namespace {
 
 bool has_index(const DatasetOptions& options) {
     std::error_code ignored;
-    return is_cached(options) ||
+    return is_cached(only_place(options)) ||
            std::filesystem::exists(data_directory(options) / "index.json", ignored);
 }
 

@@ -81,8 +81,7 @@ Result<RowSet> open_rows(const DatasetOptions& options) {
 }
 
 std::filesystem::path data_directory(const DatasetOptions& options) {
-    const std::filesystem::path directory = plain_directory(options);
-    return options.split.empty() ? directory : directory / options.split;
+    return plain_directory(only_place(options));
 }
 
 ColumnOptions options_of(const DatasetOptions& options, std::string_view column) {

@@ -15,16 +15,19 @@
 namespace tune::loader {
 namespace {
 
+/// Number and contents of a sample of the batch.
+std::string sample_of(const Batch& batch, std::size_t i) {
+    std::string sample = std::to_string(batch.sample_ids[i]);
+    for (const Column& column : batch.columns) sample += "|" + std::string(column.text(i));
+    return sample;
+}
+
 /// Reads an epoch; what it gave, sample by sample.
 std::vector<std::string> epoch_of(Dataset& dataset) {
     std::vector<std::string> samples;
     Batch batch;
     while (dataset.next(batch).value())
-        for (std::size_t i = 0; i < batch.count; ++i) {
-            std::string sample = std::to_string(batch.sample_ids[i]);
-            for (const Column& column : batch.columns) sample += "|" + std::string(column.text(i));
-            samples.push_back(std::move(sample));
-        }
+        for (std::size_t i = 0; i < batch.count; ++i) samples.push_back(sample_of(batch, i));
     return samples;
 }
 
@@ -63,6 +66,60 @@ std::uint64_t shard_bytes(const std::filesystem::path& directory) {
     for (const auto& entry : std::filesystem::directory_iterator(directory))
         if (entry.path().filename().string().starts_with("shard.")) bytes += entry.file_size();
     return bytes;
+}
+
+TEST(CachedDataset, SamplesByNumberAreFetchedAlongWhatIsExpected) {
+    const Scratch scratch;
+    write_texts(scratch / "far", 150);
+    DatasetOptions options = cached(scratch);
+    options.threads = 0;
+    const std::vector<std::string> expected = expected_epochs(scratch, 1);
+    auto dataset = Dataset::open(options).value();
+    const std::vector<std::int64_t> ids = dataset->remaining_ids(0, 1).value();
+    ASSERT_EQ(ids.size(), expected.size());
+    dataset->expect_reads(ids);
+    Batch batch;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (i % 40 == 7) {  // another one between
+            const std::vector<std::int64_t> others = {3, 149, 3};
+            ASSERT_TRUE(dataset->read(others, batch).has_value());
+            EXPECT_EQ(batch.count, 3u);
+        }
+        ASSERT_TRUE(dataset->read(std::span(&ids[i], 1), batch).has_value());
+        EXPECT_EQ(sample_of(batch, 0), expected[i]);
+    }
+    EXPECT_EQ(epoch_of(*dataset), expected) << "next() goes on as if nothing had been read";
+    ASSERT_TRUE(dataset->read(std::span(&ids[0], 1), batch).has_value());
+}
+
+TEST(CachedDataset, SamplesByNumberNeedAReaderThatDoesNotDecodeAhead) {
+    const Scratch scratch;
+    write_texts(scratch / "far", 30);
+    auto dataset = Dataset::open(cached(scratch)).value();
+    Batch batch;
+    const std::vector<std::int64_t> ids = {1};
+    EXPECT_EQ(dataset->read(ids, batch).error().code, Code::kInvalidState);
+}
+
+TEST(CachedDataset, SeveralStreamsHaveACacheEach) {
+    const Scratch scratch;
+    write_texts(scratch / "far/a", 70);
+    write_texts(scratch / "far/b/train", 40);
+    DatasetOptions options{.batch_size = 7, .shuffle = true};
+    options.streams = {{.directory = scratch / "far/a"},
+                       {.directory = scratch / "far/b", .split = "train"}};
+    const std::vector<std::string> expected = epochs_of(options, 2);
+    options.streams = {
+        {.remote = scratch / "far/a", .local = scratch / "near/a"},
+        {.split = "train", .remote = scratch / "far/b", .local = scratch / "near/b"}};
+    auto dataset = Dataset::open(options).value();
+    std::vector<std::string> all = epoch_of(*dataset);
+    for (std::string& sample : epoch_of(*dataset)) all.push_back(std::move(sample));
+    EXPECT_EQ(all, expected);
+    EXPECT_GT(shard_bytes(scratch / "near/a"), 0u);
+    EXPECT_GT(shard_bytes(scratch / "near/b/train"), 0u);
+    options.streams[0] = {.directory = scratch / "far/a"};
+    EXPECT_NE(Dataset::open(options).error().message.find("are mixed"), std::string::npos);
 }
 
 TEST(CachedDataset, GivesTheSamplesOfTheDataItself) {

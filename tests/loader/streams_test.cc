@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 using Ids = std::vector<std::int64_t>;
 
-Ids read_epoch(Dataset& dataset) {
+Ids ids_of_epoch(Dataset& dataset) {
     Ids ids;
     Batch batch;
     while (dataset.next(batch).value())
@@ -73,7 +73,7 @@ TEST_F(Streams, WeightsDecideHowOftenSamplesCome) {
     options.shuffle = true;
     const auto dataset = opened(options);
     EXPECT_EQ(dataset->epoch_size(), 55);
-    const Ids ids = read_epoch(*dataset);
+    const Ids ids = ids_of_epoch(*dataset);
     EXPECT_EQ(std::count_if(ids.begin(), ids.end(), [](auto id) { return id < 30; }), 15);
     for (std::int64_t id = 30; id < 50; ++id)
         EXPECT_EQ(std::count(ids.begin(), ids.end(), id), 2) << id;
@@ -98,9 +98,9 @@ TEST_F(Streams, ResumeExactlyInEveryBatchingMethod) {
         }
         const auto resumed = opened(options);
         resumed->load_state(dataset->state()).value();
-        const Ids rest = read_epoch(*resumed);
+        const Ids rest = ids_of_epoch(*resumed);
         ids.insert(ids.end(), rest.begin(), rest.end());
-        EXPECT_EQ(ids, read_epoch(*opened(options))) << method;
+        EXPECT_EQ(ids, ids_of_epoch(*opened(options))) << method;
         EXPECT_EQ(opened(options)->batches_per_epoch() * 5, static_cast<std::int64_t>(ids.size()))
             << method;
     }
@@ -124,7 +124,7 @@ TEST_F(Streams, ReplicatedRanksReadTheSame) {
     for (std::int64_t rank = 0; rank < 4; ++rank) {
         options.world = {.rank = rank, .size = 4, .replication = 2};
         const auto dataset = opened(options);
-        ranks.push_back(read_epoch(*dataset));
+        ranks.push_back(ids_of_epoch(*dataset));
     }
     EXPECT_EQ(ranks[0], ranks[1]);
     EXPECT_EQ(ranks[2], ranks[3]);
@@ -135,13 +135,13 @@ TEST_F(Streams, ReplicatedRanksReadTheSame) {
 
 TEST_F(Streams, WorkersShareARanksBatches) {
     options.shuffle = true;
-    const Ids whole = read_epoch(*opened(options));
+    const Ids whole = ids_of_epoch(*opened(options));
     std::vector<Ids> workers;
     for (std::int64_t worker = 0; worker < 3; ++worker) {
         options.world = {.worker = worker, .workers = 3};
         const auto dataset = opened(options);
-        EXPECT_EQ(dataset->remaining_ids(worker, 3).value(), read_epoch(*opened(options)));
-        workers.push_back(read_epoch(*dataset));
+        EXPECT_EQ(dataset->remaining_ids(worker, 3).value(), ids_of_epoch(*opened(options)));
+        workers.push_back(ids_of_epoch(*dataset));
         EXPECT_EQ(static_cast<std::int64_t>(workers.back().size()),
                   dataset->batches_per_epoch() * 5);
     }

@@ -50,6 +50,11 @@ class Dataset:
     Args:
         directory: Folder that holds index.json and the shards.
         split: Subfolder of it, e.g. "train".
+        remote: Instead of a directory: a URL (s3://, gs://, az://, hdfs://, https://, hf://, dbfs:/, ...). What is fetched is
+            kept in the folder `local` (None: one in the user's cache) for all processes, epochs and trials.
+        cache_limit: Bytes that it may hold; None: no limit. What is needed last goes first.
+        keep_zip: Keep compressed files beside the decompressed ones.
+        download_retry, download_timeout: Attempts after the first one, seconds without a byte that end an attempt.
         streams: Instead of a directory: several data sets with the same columns, mixed by their weights.
         batch_size: Samples of a batch of this rank.
         columns: Names of the columns to read; None: all.
@@ -86,6 +91,12 @@ class Dataset:
         directory: str | os.PathLike[str] | None = None,
         *,
         split: str | None = None,
+        remote: str | None = None,
+        local: str | os.PathLike[str] | None = None,
+        cache_limit: int | None = None,
+        keep_zip: bool = False,
+        download_retry: int | None = None,
+        download_timeout: float | None = None,
         streams: Sequence[Stream] | None = None,
         batch_size: int = 1,
         columns: Sequence[str] | None = None,
@@ -115,14 +126,20 @@ class Dataset:
         verify_hashes: bool = True,
         decompressed_limit: int | None = None,
     ) -> None:
-        if (directory is None) == (streams is None):
-            raise ValueError("a Dataset is read from a directory or from streams: give one of the two")
+        if sum(place is not None for place in (directory, remote, streams)) != 1:
+            raise ValueError("a Dataset is read from a directory, a remote or streams: give one of the three")
         if ragged not in ("list", "offsets"):
             raise ValueError(f"ragged must be 'list' or 'offsets', not {ragged!r}")
         rank, world_size = _place(rank, world_size, cur_shard, shard_count)
         options = _only_given(
             directory=None if directory is None else os.fspath(directory),
             split=split if streams is None else None,
+            remote=remote,
+            local=None if local is None else os.fspath(local),
+            cache_limit=cache_limit,
+            keep_zip=keep_zip,
+            download_retry=download_retry,
+            download_timeout=download_timeout,
             streams=None if streams is None else [stream.options(split) for stream in streams],
             batch_size=batch_size,
             columns=None if columns is None else list(columns),

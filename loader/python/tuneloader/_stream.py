@@ -13,13 +13,15 @@ class Stream:
     At most one of `proportion`, `repeat` and `choose` is given; all streams of a data set have proportions or none has.
 
     Args:
-        remote: Folder that holds the data. Only local paths are read so far.
-        local: The same: with both given, `local` is read when its index is there, otherwise `remote`.
+        remote: Where the data lies: a folder or a URL (s3://, gs://, az://, hdfs://, https://, hf://, dbfs:/, ...).
+        local: Folder in which what is fetched from a URL is kept, for all processes and epochs; None: one in the user's cache.
+            Alone, or beside a folder, it is the folder that is read when an index is there.
         split: Subfolder.
         proportion: Part of the epoch, relative to the other streams'.
         repeat: How often each sample comes in an epoch; 0.5: half of them.
         choose: Samples of an epoch.
-        download_retry, download_timeout, validate_hash, keep_zip: As in mosaicml-streaming; without effect on local data.
+        validate_hash: As in mosaicml-streaming.
+        download_retry, download_timeout, keep_zip: The same; those of the first stream that has them hold for all.
     """
 
     def __init__(
@@ -59,23 +61,25 @@ class Stream:
     def __repr__(self) -> str:
         return f"Stream({self.local or self.remote!r}, split={self.split!r}, {self._weight})"
 
+    @property
+    def is_fetched(self) -> bool:
+        """Whether the data is read through a cache."""
+        return self.remote is not None and not _is_local(self.remote)
+
     def options(self, split: str | None = None) -> dict[str, Any]:
         """What the reader is told of it."""
-        return {"directory": self.directory(split), "split": self.split or split or "", **self._weight}
+        place = {"remote": self.remote, "local": self.local or ""} if self.is_fetched else {"directory": self.directory(split)}
+        return {**place, "split": self.split or split or "", **self._weight}
 
     def directory(self, split: str | None = None) -> str:
         """The local folder that is read."""
-        places = [place for place in (self.local, self.remote) if place]
+        places = [_path(place) for place in (self.local, self.remote) if place]
         if not places:
             raise ValueError("a stream needs local or remote")
         for place in places:
-            if _is_local(place) and os.path.exists(os.path.join(_path(place), self.split or split or "", "index.json")):
-                return _path(place)
-        if self.remote and not _is_local(self.remote):
-            raise NotImplementedError(
-                f"remote={self.remote!r} is not read yet; copy the data set to a folder and give that as local"
-            )
-        return _path(places[0])
+            if os.path.exists(os.path.join(place, self.split or split or "", "index.json")):
+                return place
+        return places[0]
 
 
 def _is_local(place: str) -> bool:

@@ -27,7 +27,7 @@ class StreamingDataset(Array, IterableDataset):  # type: ignore[type-arg, misc, 
 
     Args:
         streams: Several data sets to be mixed, instead of `remote` and `local`.
-        remote, local: Folder of the data set; only local paths are read so far.
+        remote, local: Where the data set lies, and the folder for what is fetched, as of a Stream.
         split: Subfolder.
         epoch_size: Samples of an epoch, e.g. 100_000 or "100k"; None: every one once.
         batch_size: Of each rank; the DataLoader's. Needed to iterate.
@@ -40,7 +40,7 @@ class StreamingDataset(Array, IterableDataset):  # type: ignore[type-arg, misc, 
         allow_unsafe_types: Whether columns of pickles are opened.
         validate_hash: A name of a hash: shards are checked against all hashes that the index holds.
         predownload, cache_limit, download_retry, download_timeout, keep_zip: As in mosaicml-streaming; without effect on
-            local data, which is read in place.
+            local data, which is read in place. The cache's limit is shared evenly among streams.
     """
 
     def __init__(
@@ -96,6 +96,7 @@ class StreamingDataset(Array, IterableDataset):  # type: ignore[type-arg, misc, 
         self.initial_physical_nodes: int | None = None
         self.streams = list(streams) if streams else [Stream(remote=remote, local=local, split=split)]
         self._split = split
+        self._download = {"download_retry": download_retry, "download_timeout": download_timeout, "keep_zip": keep_zip}
         self._validates = validate_hash is not None or any(stream.validate_hash for stream in self.streams)
         self._wanted_epoch_size = count_of(epoch_size) if epoch_size else None
         if self._wanted_epoch_size and any(stream._weight for stream in self.streams):
@@ -126,10 +127,20 @@ class StreamingDataset(Array, IterableDataset):  # type: ignore[type-arg, misc, 
             "ranks_per_node": self._world.ranks_per_node,
             "replication": self.replication or 1,
             "verify_hashes": self._validates,
+            "cache_limit": self.cache_limit,
+            "predownload": self.predownload,
+            "download_retry": self._of_streams("download_retry"),
+            "download_timeout": self._of_streams("download_timeout"),
+            "keep_zip": self._of_streams("keep_zip"),
         }
         self._samples = SampleReader(
             {name: value for name, value in options.items() if value is not None}, self.allow_unsafe_types
         )
+
+    def _of_streams(self, name: str) -> Any:
+        """The setting of the first stream that has it, else of the data set."""
+        given = [getattr(stream, name) for stream in self.streams if getattr(stream, name) is not None]
+        return given[0] if given else self._download[name]
 
     def _canonical_nodes(self) -> int:
         if self.num_canonical_nodes:
