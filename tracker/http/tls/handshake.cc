@@ -73,8 +73,8 @@ class Handshake final : public Connection, public std::enable_shared_from_this<H
 public:
     Handshake(tcp::socket socket, std::shared_ptr<Worker> worker,
               std::shared_ptr<ServerContext> context, std::unique_ptr<ConnectionTicket> ticket)
-        : socket_(std::move(socket)),
-          worker_(std::move(worker)),
+        : worker_(std::move(worker)),
+          socket_(std::move(socket)),
           context_(std::move(context)),
           ticket_(std::move(ticket)) {}
 
@@ -161,8 +161,8 @@ private:
                          std::move(ticket_), std::move(refusal));
     }
 
-    tcp::socket socket_;
     const std::shared_ptr<Worker> worker_;
+    tcp::socket socket_;  // of the worker's loop, which must outlive it
     const std::shared_ptr<ServerContext> context_;
     std::unique_ptr<ConnectionTicket> ticket_;
     std::optional<HandshakeTicket> place_;
