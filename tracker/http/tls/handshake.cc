@@ -7,9 +7,13 @@
 
 #include <sys/socket.h>
 
+#include <atomic>
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "base/system/thread.h"
 #include "tracker/http/file_sender.h"
 #include "tracker/http/session/client_stream.h"
@@ -147,8 +151,20 @@ private:
                 return wait(tcp::socket::wait_read, &Handshake::step);
             case TlsSession::Step::kWantsWrite:
                 return wait(tcp::socket::wait_write, &Handshake::step);
-            case TlsSession::Step::kFailed: return close();
+            case TlsSession::Step::kFailed: tell_of_certificate(); return close();
         }
+    }
+
+    /// At most once a second, so that strangers do not fill the log.
+    void tell_of_certificate() {
+        const std::string fault = tls_->certificate_fault();
+        if (fault.empty()) return;
+        static std::atomic<std::int64_t> next_ms{0};
+        const std::int64_t now_ms = Worker::now_ms();
+        std::int64_t expected = next_ms;
+        if (now_ms < expected || !next_ms.compare_exchange_strong(expected, now_ms + 1000)) return;
+        log_warning("a client at " + ticket_->address() +
+                    " was not let in for its certificate: " + fault);
     }
 
     /// The connection becomes a session; without TLS only for its refusal.
