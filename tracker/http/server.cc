@@ -102,9 +102,9 @@ struct Server::State {
     void on_accept(const error_code& ec, tcp::socket socket);
 
     std::shared_ptr<ServerContext> context;
-    WorkPool pool;
-    std::optional<WorkPool> handshake_pool;
     std::vector<std::shared_ptr<Worker>> workers;
+    WorkPool pool;  // as the next one, it ends before the workers: its jobs hold their connections
+    std::optional<WorkPool> handshake_pool;
     std::optional<tcp::acceptor> acceptor;
     std::optional<boost::asio::steady_timer> accept_timer;
     std::size_t next_worker = 0;

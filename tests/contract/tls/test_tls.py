@@ -266,6 +266,16 @@ def test_a_new_certificate_without_a_restart(authority, own_server, tmp_path):
     assert "read anew; it is valid until" in server.errors()
 
 
+def test_the_holder_of_a_folder_is_not_believed_unseen(authority, own_server):
+    server = own_server(more=flags(authority.issue("holder")))
+    environment = {name: value for name, value in os.environ.items() if not name.endswith(("CERT_FILE", "CA_BUNDLE"))}
+    words = [TUNE, "ls", "--data", server.data]
+    refused = subprocess.run(words, capture_output=True, text=True, timeout=60, env=environment)
+    assert refused.returncode == 1 and "--ca" in refused.stderr
+    trusted = subprocess.run([*words, "--ca", authority.file], capture_output=True, text=True, timeout=60, env=environment)
+    assert trusted.returncode == 0, trusted.stderr
+
+
 def test_a_key_of_another_certificate_is_refused(authority, own_server, tmp_path):
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     shutil.copy(authority.issue("one"), certificate)
@@ -343,6 +353,7 @@ def test_all_clients_show_a_certificate(authority, other_authority, own_server):
     for words in ([], ["--cert", other_authority.issue("stranger")]):
         refused = curl(server, authority, *words)
         assert refused.stdout == "" and refused.returncode != 0
+    wait_until(lambda: "was not let in for its certificate" in server.errors(), server.errors)
     listed = subprocess.run([TUNE, "ls", "--server", server.url, "--ca", authority.file, "--client-cert", shown],
                             capture_output=True, text=True, timeout=60)
     assert listed.returncode == 0, listed.stderr

@@ -7,9 +7,13 @@
 
 #include <sys/socket.h>
 
+#include <atomic>
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "base/system/thread.h"
 #include "tracker/http/file_sender.h"
 #include "tracker/http/session/client_stream.h"
@@ -73,8 +77,8 @@ class Handshake final : public Connection, public std::enable_shared_from_this<H
 public:
     Handshake(tcp::socket socket, std::shared_ptr<Worker> worker,
               std::shared_ptr<ServerContext> context, std::unique_ptr<ConnectionTicket> ticket)
-        : socket_(std::move(socket)),
-          worker_(std::move(worker)),
+        : worker_(std::move(worker)),
+          socket_(std::move(socket)),
           context_(std::move(context)),
           ticket_(std::move(ticket)) {}
 
@@ -147,8 +151,20 @@ private:
                 return wait(tcp::socket::wait_read, &Handshake::step);
             case TlsSession::Step::kWantsWrite:
                 return wait(tcp::socket::wait_write, &Handshake::step);
-            case TlsSession::Step::kFailed: return close();
+            case TlsSession::Step::kFailed: tell_of_certificate(); return close();
         }
+    }
+
+    /// At most once a second, so that strangers do not fill the log.
+    void tell_of_certificate() {
+        const std::string fault = tls_->certificate_fault();
+        if (fault.empty()) return;
+        static std::atomic<std::int64_t> next_ms{0};
+        const std::int64_t now_ms = Worker::now_ms();
+        std::int64_t expected = next_ms;
+        if (now_ms < expected || !next_ms.compare_exchange_strong(expected, now_ms + 1000)) return;
+        log_warning("a client at " + ticket_->address() +
+                    " was not let in for its certificate: " + fault);
     }
 
     /// The connection becomes a session; without TLS only for its refusal.
@@ -161,8 +177,8 @@ private:
                          std::move(ticket_), std::move(refusal));
     }
 
-    tcp::socket socket_;
     const std::shared_ptr<Worker> worker_;
+    tcp::socket socket_;  // of the worker's loop, which must outlive it
     const std::shared_ptr<ServerContext> context_;
     std::unique_ptr<ConnectionTicket> ticket_;
     std::optional<HandshakeTicket> place_;

@@ -71,6 +71,11 @@ void TlsSession::say_end() {
     ERR_clear_error();
 }
 
+std::string TlsSession::certificate_fault() const {
+    const long result = ssl_ ? SSL_get_verify_result(ssl_.get()) : X509_V_OK;
+    return result == X509_V_OK ? std::string() : X509_verify_cert_error_string(result);
+}
+
 bool TlsSession::has_client_certificate() const {
     return SSL_get0_peer_certificate(ssl_.get()) != nullptr &&
            SSL_get_verify_result(ssl_.get()) == X509_V_OK;

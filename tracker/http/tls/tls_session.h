@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 struct ssl_ctx_st;
@@ -46,6 +47,9 @@ public:
     /// Says that nothing more comes, so that the peer can tell the end from a cut. Nothing where
     /// something was left unsent.
     void say_end();
+
+    /// Why the certificate that the peer has shown was not accepted, or empty.
+    [[nodiscard]] std::string certificate_fault() const;
 
     /// The peer has shown a certificate that an authority of clients has signed.
     [[nodiscard]] bool has_client_certificate() const;
