@@ -174,7 +174,7 @@ Result<void> check_shards(const Index& index) {
     if (index.shards.empty() || index.sample_count() == 0)
         return invalid_parameter("the data set has no samples");
     for (const ShardInfo& shard : index.shards) {
-        if (shard.column_names != index.shards.front().column_names ||
+        if (shard.format != "mds" || shard.column_names != index.shards.front().column_names ||
             shard.column_encodings != index.shards.front().column_encodings)
             return Error{Code::kDataLoss, "shard '" + shard.raw_data.basename +
                                               "' has other columns than the first shard"};
