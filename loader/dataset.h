@@ -130,6 +130,7 @@ struct DatasetOptions {
     std::vector<ColumnOptions> column_options = {};
     /// What nulls become in columns that column_options does not name.
     Nulls nulls = Nulls::kRefuse;
+    std::string fill = {};
     /// Parquet and Delta only: the rows that are read. See loader/rows/filter.h.
     Filters filters = {};
     /// Delta only: a version of the table, or its state at a time ("2026-01-31T12:00:00Z");

@@ -1,162 +1,17 @@
-// CSV after RFC 4180. The parser walks the text once and gives out views of it; only a field with
-// doubled quotes is copied. The line is counted at line ends, the column comes from the offset when
-// an error needs it. The natural type of a column is found by a pass over all its values: it starts
-// as int and widens to float64 and then str at the first value that does not fit.
+// Tables of CSV on their way into a data set. The natural type of a column is found by a pass over
+// all its values.
 
 #include "loader/format/csv.h"
 
-#include <algorithm>
-#include <charconv>
-#include <cstring>
-#include <deque>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "loader/format/text/csv_parser.h"
 #include "loader/source/mapped_file.h"
 
 namespace tune::loader {
 namespace {
-
-/// Cuts text into records and fields. Fields point into the text, or, when they held doubled
-/// quotes, into the parser; both until the next record.
-class CsvParser {
-public:
-    CsvParser(std::string_view text, char separator) : text_(text), separator_(separator) {
-        if (text_.starts_with("\xef\xbb\xbf")) at_ = line_begin_ = 3;
-    }
-
-    [[nodiscard]] bool at_end() const { return at_ >= text_.size(); }
-    [[nodiscard]] std::size_t position() const { return at_; }
-    /// Of the record given last, counted from 1.
-    [[nodiscard]] std::int64_t record_line() const { return record_line_; }
-
-    /// REQUIRES: !at_end().
-    [[nodiscard]] Result<void> next(std::vector<std::string_view>& fields) {
-        fields.clear();
-        unescaped_.clear();
-        record_line_ = line_;
-        while (true) {
-            if (at_ < text_.size() && text_[at_] == '"') {
-                TUNE_TRY(field, quoted_field());
-                fields.push_back(field);
-            } else {
-                TUNE_TRY(field, plain_field());
-                fields.push_back(field);
-            }
-            if (at_ < text_.size() && text_[at_] == separator_) {
-                ++at_;
-                continue;
-            }
-            end_line();
-            return {};
-        }
-    }
-
-private:
-    [[nodiscard]] Error error_at(std::size_t at, std::string message) const {
-        return Error{Code::kInvalidParameterValue, "line " + std::to_string(line_) + ", column " +
-                                                       std::to_string(at - line_begin_ + 1) + ": " +
-                                                       std::move(message)};
-    }
-
-    [[nodiscard]] bool at_line_end() const {
-        return at_ >= text_.size() || text_[at_] == '\n' ||
-               (text_[at_] == '\r' && at_ + 1 < text_.size() && text_[at_ + 1] == '\n');
-    }
-
-    void end_line() {
-        if (at_ < text_.size() && text_[at_] == '\r') ++at_;
-        if (at_ < text_.size()) ++at_;
-        ++line_;
-        line_begin_ = at_;
-    }
-
-    Result<std::string_view> plain_field() {
-        const std::size_t begin = at_;
-        while (!at_line_end() && text_[at_] != separator_) {
-            if (text_[at_] == '"')
-                return error_at(at_,
-                                "a quote inside a field that does not begin with one; put the "
-                                "field in quotes and double the quotes in it");
-            ++at_;
-        }
-        return text_.substr(begin, at_ - begin);
-    }
-
-    Result<std::string_view> quoted_field() {
-        const std::size_t open = at_;
-        const std::int64_t open_line = line_;
-        const std::size_t open_column = at_ - line_begin_ + 1;
-        ++at_;
-        bool has_doubled = false;
-        while (true) {
-            if (at_ >= text_.size())
-                return Error{Code::kInvalidParameterValue,
-                             "line " + std::to_string(open_line) + ", column " +
-                                 std::to_string(open_column) +
-                                 ": the quote that opens here is never closed"};
-            const char next = text_[at_++];
-            if (next == '\n') {
-                ++line_;
-                line_begin_ = at_;
-            }
-            if (next != '"') continue;
-            if (at_ >= text_.size() || text_[at_] != '"') break;
-            has_doubled = true;
-            ++at_;
-        }
-        if (!at_line_end() && text_[at_] != separator_)
-            return error_at(at_, "text after a closing quote");
-        const std::string_view inside = text_.substr(open + 1, at_ - open - 2);
-        return has_doubled ? without_doubled_quotes(inside) : inside;
-    }
-
-    std::string_view without_doubled_quotes(std::string_view inside) {
-        std::string& field = unescaped_.emplace_back();
-        for (std::size_t i = 0; i < inside.size(); ++i) {
-            field.push_back(inside[i]);
-            if (inside[i] == '"') ++i;
-        }
-        return field;
-    }
-
-    std::string_view text_;
-    char separator_;
-    std::size_t at_ = 0;
-    std::int64_t line_ = 1;
-    std::size_t line_begin_ = 0;
-    std::int64_t record_line_ = 1;
-    std::deque<std::string> unescaped_;
-};
-
-/// The narrowest of int, float64 and str that took every value so far.
-class TypeGuess {
-public:
-    void see(std::string_view text) {
-        const char* const begin = text.data();
-        const char* const end = begin + text.size();
-        if (level_ == 0) {
-            std::int64_t number = 0;
-            const auto parsed = std::from_chars(begin, end, number);
-            if (parsed.ec == std::errc{} && parsed.ptr == end) return;
-            level_ = 1;
-        }
-        if (level_ == 1) {
-            double number = 0;
-            const auto parsed = std::from_chars(begin, end, number);
-            if (parsed.ec != std::errc::invalid_argument && parsed.ptr == end) return;
-            level_ = 2;
-        }
-    }
-
-    [[nodiscard]] std::string encoding() const {
-        return level_ == 0 ? "int" : level_ == 1 ? "float64" : "str";
-    }
-
-private:
-    int level_ = 0;
-};
 
 class CsvReader final : public TableReader {
 public:

@@ -6,6 +6,7 @@
 #include "loader/cache/remote_set.h"
 #include "loader/format/mds/index.h"
 #include "loader/rows/mds_rows.h"
+#include "loader/rows/table_decoder.h"
 #include "loader/source/open_source.h"
 
 namespace tune::loader {
@@ -35,7 +36,7 @@ Format table_format(std::string name, std::function<bool(const DatasetOptions&)>
 }  // namespace
 
 std::vector<Format> builtin_formats() {
-    return {
+    std::vector<Format> formats = {
         {"mds", has_index, open_index},
         table_format("delta", has_delta_log),
         table_format("parquet",
@@ -43,22 +44,62 @@ std::vector<Format> builtin_formats() {
                          return holds_files(options, {".parquet", ".parq"});
                      }),
     };
+    const auto holds = [](std::vector<std::string> extensions) {
+        return [extensions = std::move(extensions)](const DatasetOptions& options) {
+            return holds_files(options, extensions);
+        };
+    };
+    formats.push_back({"webdataset", holds({".tar"}), open_webdataset});
+    for (const char* name : {"jsonl", "csv", "tsv"})
+        formats.push_back(
+            {name, holds(text_extensions(name)),
+             [name](const DatasetOptions& options) { return open_text_files(options, name); }});
+    formats.push_back({"images", holds(image_extensions()), open_image_folder});
+    return formats;
+}
+
+std::vector<std::string> text_extensions(const std::string& format) {
+    if (format == "jsonl") return {".jsonl", ".ndjson"};
+    return {"." + format};
 }
 
 bool holds_files(const DatasetOptions& options, const std::vector<std::string>& extensions) {
-    const std::string url = data_directory(options).string();
-    const auto has_extension = [&](const std::string& path) {
+    const auto source = open_source(data_directory(options).string());
+    return source && find_files(**source, extensions);
+}
+
+Result<std::vector<ObjectInfo>> find_files(const ObjectSource& source,
+                                           const std::vector<std::string>& extensions) {
+    const auto is_wanted = [&](std::string_view path) {
+        const std::string lower = lower_ascii(path);
         return std::any_of(extensions.begin(), extensions.end(), [&](const std::string& extension) {
-            return lower_ascii(path).ends_with(extension);
+            return lower.ends_with(extension);
         });
     };
-    if (has_extension(url)) return true;
-    const auto source = open_source(url);
-    if (!source) return false;
-    const auto objects = (*source)->list("");
-    return objects && std::any_of(objects->begin(), objects->end(), [&](const ObjectInfo& object) {
-               return has_extension(object.path) && !is_hidden(object.path);
-           });
+    std::vector<ObjectInfo> found;
+    if (is_wanted(source.url()))
+        if (Result<ObjectInfo> single = source.stat(""); single) return std::vector{*single};
+    TUNE_TRY(objects, source.list(""));
+    for (ObjectInfo& object : objects)
+        if (is_wanted(object.path) && !is_hidden(object.path)) found.push_back(std::move(object));
+    if (!found.empty()) return found;
+    std::string message = "'" + source.url() + "' holds no files that end in";
+    for (const std::string& extension : extensions) message += " " + extension;
+    return Error{Code::kResourceDoesNotExist, std::move(message)};
+}
+
+Result<RowSet> finish_file_rows(const DatasetOptions& options, RowSet rows,
+                                std::string_view described,
+                                std::vector<std::shared_ptr<const RowShard>> shards) {
+    rows.catalogue.digest = digest_of(described);
+    if (shards.empty())
+        return Error{Code::kInvalidParameterValue, "the data set has no samples",
+                     data_directory(options).string()};
+    const auto load = [shards = std::move(shards)](std::size_t shard) {
+        return Result<ShardCache::ShardPtr>(shards[shard]);
+    };
+    rows.decoder = make_table_decoder(rows.catalogue, options.decompressed_bytes_max, 0, load);
+    return rows;
 }
 
 bool is_hidden(const std::filesystem::path& path) {
@@ -71,7 +112,12 @@ bool is_hidden(const std::filesystem::path& path) {
 
 Result<RowSet> open_index(const DatasetOptions& options) {
     TUNE_TRY(set, open_streams(options));
-    return open_mds(options, std::move(set));
+    if (set.index.shards.front().format == "mds") return open_mds(options, std::move(set));
+    if (set.supply || set.streams.size() > 1)
+        return invalid_parameter(set.index.shards.front().format +
+                                 " shards are read from one folder of this machine; convert them "
+                                 "to MDS (tune-data convert) to fetch or mix them");
+    return open_split_shards(options, std::move(set.index));
 }
 
 }  // namespace tune::loader

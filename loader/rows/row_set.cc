@@ -90,6 +90,7 @@ ColumnOptions options_of(const DatasetOptions& options, std::string_view column)
     ColumnOptions usual;
     usual.name = column;
     usual.nulls = options.nulls;
+    usual.fill = options.fill;
     return usual;
 }
 

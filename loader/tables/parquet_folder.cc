@@ -1,7 +1,6 @@
 #include <arrow/util/key_value_metadata.h>
 
 #include "base/text/percent.h"
-#include "base/text/text.h"
 #include "loader/rows/formats.h"
 #include "loader/source/open_source.h"
 #include "loader/tables/parquet_file.h"
@@ -12,11 +11,6 @@ namespace {
 
 constexpr std::string_view kNullPartition = "__HIVE_DEFAULT_PARTITION__";
 constexpr const char* kPetastormKey = "dataset-toolkit.unischema.v1";
-
-bool is_parquet_name(std::string_view path) {
-    const std::string lower = lower_ascii(path);
-    return lower.ends_with(".parquet") || lower.ends_with(".parq");
-}
 
 std::map<std::string, std::optional<std::string>> partition_of(const std::filesystem::path& path) {
     std::map<std::string, std::optional<std::string>> partition;
@@ -52,20 +46,12 @@ Result<RowSet> open_parquet_folder(const DatasetOptions& options) {
         return invalid_parameter("only a Delta table has versions; this is a folder of Parquet");
     TUNE_TRY(source, open_source(data_directory(options).string()));
     ParquetTable table{.format = "parquet", .source = source};
-    if (const Result<ObjectInfo> single = source->stat(""); single) {
-        table.files.push_back({*single});
-    } else {
-        TUNE_TRY(objects, source->list(""));
-        for (ObjectInfo& object : objects) {
-            if (!is_parquet_name(object.path) || is_hidden(object.path) || object.bytes == 0)
-                continue;
-            auto partition = partition_of(object.path);
-            table.files.push_back({std::move(object), std::move(partition)});
-        }
-        table.may_hold_npy = is_petastorm(source);
+    TUNE_TRY(objects, find_files(*source, {".parquet", ".parq"}));
+    for (ObjectInfo& object : objects) {
+        auto partition = partition_of(object.path);
+        if (object.bytes > 0) table.files.push_back({std::move(object), std::move(partition)});
     }
-    if (table.files.empty())
-        return Error{Code::kResourceDoesNotExist, "'" + source->url() + "' holds no Parquet files"};
+    table.may_hold_npy = is_petastorm(source);
     return open_parquet_table(options, std::move(table));
 }
 

@@ -1,10 +1,13 @@
 // tune-data: converts, inspects, verifies and measures data sets.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,10 +17,15 @@
 #include "loader/format/parquet.h"
 #include "loader/source/open_source.h"
 #include "loader/tables/formats.h"
-#include "loader/tools/convert_anywhere.h"
+#include "loader/tools/convert/convert.h"
+#include "loader/tools/convert/convert_anywhere.h"
+#include "loader/tools/convert/convert_set.h"
 #include "loader/tools/data_sets.h"
 #include "loader/tools/inspect.h"
 #include "loader/tools/progress.h"
+#include "loader/tools/rows_inspect.h"
+#include "loader/tools/set_options.h"
+#include "loader/tools/stats.h"
 #include "loader/tools/throughput.h"
 #include "loader/tools/verify.h"
 
@@ -47,8 +55,21 @@ struct ConvertArguments {
     ConvertOptions options;
     std::string split;
     std::string size_limit = "64mb";
+    std::string target = "mds";
+    SetArguments set;
     bool as_json = false;
 };
+
+/// Whether the inputs are tables read row by row; a data set of any format otherwise.
+bool are_tables(const ConvertArguments& arguments) {
+    const auto is_table = [](const std::filesystem::path& path) {
+        const std::string extension = path.extension().string();
+        return extension == ".csv" || extension == ".tsv" ||
+               (extension == ".parquet" && !std::filesystem::is_directory(path));
+    };
+    return arguments.target == "mds" && arguments.set.options.format.empty() &&
+           std::all_of(arguments.paths.begin(), arguments.paths.end(), is_table);
+}
 
 Json report_json(const ConvertReport& report) {
     Json json = {{"sets", Json::array()}, {"columns", Json::array()}};
@@ -60,6 +81,37 @@ Json report_json(const ConvertReport& report) {
     for (const PlannedColumn& column : report.columns)
         json["columns"].push_back({{"name", column.name}, {"encoding", column.encoding}});
     return json;
+}
+
+Result<ConvertReport> convert_data_set(ConvertArguments& arguments, const std::string& output) {
+    const ConvertOptions& given = arguments.options;
+    if (arguments.paths.size() != 1)
+        return invalid_parameter(
+            "a data set is converted by itself; tables (.csv, .tsv, .parquet) "
+            "may be several");
+    if (!given.columns.packs.empty() || !given.splits.empty())
+        return invalid_parameter("--pack and --split are for tables (.csv, .tsv, .parquet files)");
+    if (arguments.target != "mds" && arguments.target != "parquet")
+        return invalid_parameter("--to: '" + arguments.target + "' is neither mds nor parquet");
+    ConvertSetOptions options;
+    arguments.set.directory = arguments.paths.front();
+    TUNE_TRY(input, set_options(arguments.set));
+    options.input = std::move(input);
+    for (const std::string& list : given.columns.columns)
+        for (std::size_t begin = 0; begin <= list.size();) {
+            const std::size_t end = std::min(list.find(',', begin), list.size());
+            options.input.columns.push_back(list.substr(begin, end - begin));
+            begin = end + 1;
+        }
+    options.output = output;
+    options.target = arguments.target == "mds" ? ConvertTarget::kMds : ConvertTarget::kParquet;
+    options.overwrite = given.overwrite;
+    options.threads = arguments.set.options.threads;
+    options.size_limit = given.size_limit.value_or(std::uint64_t{1} << 26);
+    options.compression = given.compression;
+    options.hashes = given.hashes;
+    options.cancelled = given.cancelled;
+    return convert_set(options);
 }
 
 int run_convert(ConvertArguments arguments) {
@@ -86,7 +138,8 @@ int run_convert(ConvertArguments arguments) {
     if (options.hashes == std::vector<std::string>{"none"}) options.hashes.clear();
 
     const Result<ConvertReport> report =
-        convert_anywhere(std::move(options), arguments.paths, output);
+        are_tables(arguments) ? convert_anywhere(std::move(options), arguments.paths, output)
+                              : convert_data_set(arguments, output);
     if (!report) return fail(report.error());
     if (arguments.as_json) {
         print(to_text(report_json(*report)) + "\n");
@@ -99,14 +152,51 @@ int run_convert(ConvertArguments arguments) {
 }
 
 struct InspectArguments {
-    std::string directory;
+    SetArguments set;
     InspectOptions options;
     bool as_json = false;
 };
 
-int run_inspect(const InspectArguments& arguments) {
+/// The data sets of MDS beneath the directory; nothing when it holds another format, or one was
+/// asked for.
+std::optional<std::vector<DataSet>> mds_sets(const SetArguments& arguments) {
+    Result<std::vector<DataSet>> sets = find_data_sets_at(arguments.directory);
+    const bool is_plain = arguments.options.format.empty() && arguments.options.columns.empty();
+    if (!sets || !is_plain) return std::nullopt;
+    for (const DataSet& set : *sets)
+        if (!set.index.shards.empty() && set.index.shards.front().format != "mds")
+            return std::nullopt;
+    return *std::move(sets);
+}
+
+/// A data set of any format; where there is none, the answer for MDS, which is the usual one.
+Result<RowSet> open_set(const SetArguments& arguments) {
+    TUNE_TRY(options, set_options(arguments));
+    Result<RowSet> rows = open_rows(options);
+    if (rows || rows.error().code != Code::kResourceDoesNotExist) return rows;
     const Result<std::vector<DataSet>> sets = find_data_sets_at(arguments.directory);
-    if (!sets) return fail(sets.error());
+    return sets ? std::move(rows) : Result<RowSet>(sets.error());
+}
+
+int run_inspect_rows(const InspectArguments& arguments) {
+    const Result<RowSet> rows = open_set(arguments.set);
+    if (!rows) return fail(rows.error());
+    const std::string& directory = arguments.set.directory;
+    if (arguments.as_json) {
+        const Result<Json> json = inspect_rows_json(directory, *rows, arguments.options);
+        if (!json) return fail(json.error());
+        print(to_text(Json::array({*json})) + "\n");
+        return 0;
+    }
+    const Result<std::string> text = inspect_rows_text(directory, *rows, arguments.options);
+    if (!text) return fail(text.error());
+    print(*text);
+    return 0;
+}
+
+int run_inspect(const InspectArguments& arguments) {
+    const std::optional<std::vector<DataSet>> sets = mds_sets(arguments.set);
+    if (!sets) return run_inspect_rows(arguments);
     Json all = Json::array();
     std::string text;
     for (const DataSet& set : *sets) {
@@ -125,20 +215,25 @@ int run_inspect(const InspectArguments& arguments) {
 }
 
 struct VerifyArguments {
-    std::string directory;
+    SetArguments set;
     bool as_json = false;
 };
 
 int run_verify(const VerifyArguments& arguments) {
-    const Result<std::vector<DataSet>> sets = find_data_sets_at(arguments.directory);
-    if (!sets) return fail(sets.error());
+    std::vector<std::pair<std::string, VerifyReport>> reports;
+    if (const std::optional<std::vector<DataSet>> sets = mds_sets(arguments.set)) {
+        for (const DataSet& set : *sets) reports.emplace_back(set.directory.string(), verify(set));
+    } else {
+        const Result<RowSet> rows = open_set(arguments.set);
+        if (!rows) return fail(rows.error());
+        reports.emplace_back(arguments.set.directory, verify_rows(*rows));
+    }
     Json all = Json::array();
     bool is_good = true;
-    for (const DataSet& set : *sets) {
-        const VerifyReport report = verify(set);
+    for (const auto& [directory, report] : reports) {
         is_good = is_good && report.errors.empty();
         if (arguments.as_json) {
-            all.push_back({{"directory", set.directory.string()},
+            all.push_back({{"directory", directory},
                            {"samples", report.samples},
                            {"shards", report.shards},
                            {"shards_without_hash", report.shards_without_hash},
@@ -147,7 +242,7 @@ int run_verify(const VerifyArguments& arguments) {
         }
         for (const std::string& error : report.errors) print("faulty: " + error + "\n");
         const auto faulty = static_cast<std::int64_t>(report.errors.size());
-        print(set.directory.string() + ": " + counted(report.samples, "sample") + " good, " +
+        print(directory + ": " + counted(report.samples, "sample") + " good, " +
               counted(faulty, "faulty shard") + " of " + grouped(report.shards) + "\n");
         if (report.shards_without_hash > 0)
             print("  " + counted(report.shards_without_hash, "shard") +
@@ -155,46 +250,6 @@ int run_verify(const VerifyArguments& arguments) {
     }
     if (arguments.as_json) print(to_text(all) + "\n");
     return is_good ? 0 : kExitError;
-}
-
-/// Which data set, and what of it, for the verbs that read any format.
-struct SetArguments {
-    DatasetOptions options;
-    std::string directory;
-    std::vector<std::string> filters;
-    std::string nulls = "mask";
-};
-
-void add_set_options(CLI::App& verb, SetArguments& arguments) {
-    DatasetOptions& options = arguments.options;
-    verb.add_option("directory", arguments.directory, "The data set: a folder, a file or a URL")
-        ->required();
-    verb.add_option("--format", options.format,
-                    "mds, parquet, delta, jsonl, csv, tsv, webdataset or images (default: what is "
-                    "there)");
-    verb.add_option("--columns", options.columns, "Columns to read (default: all)")->delimiter(',');
-    verb.add_option("--filter", arguments.filters,
-                    "Rows to read of a table, e.g. 'age >= 18'; all must match");
-    verb.add_option("--table-version", options.version, "Version of a Delta table");
-    verb.add_option("--timestamp", options.timestamp, "State of a Delta table at a time");
-    verb.add_option("--nulls", arguments.nulls, "refuse, or mask")->capture_default_str();
-}
-
-Result<DatasetOptions> set_options(const SetArguments& arguments) {
-    DatasetOptions options = arguments.options;
-    if (is_local_url(arguments.directory) && options.local.empty())
-        options.directory = local_path(arguments.directory);
-    else
-        options.remote = arguments.directory;
-    if (arguments.nulls != "mask" && arguments.nulls != "refuse")
-        return invalid_parameter("--nulls: '" + arguments.nulls + "' is neither refuse nor mask");
-    options.nulls = arguments.nulls == "mask" ? Nulls::kMask : Nulls::kRefuse;
-    for (const std::string& text : arguments.filters) {
-        TUNE_TRY(filter, parse_filter(text));
-        if (options.filters.empty()) options.filters.emplace_back();
-        options.filters.front().push_back(std::move(filter));
-    }
-    return options;
 }
 
 struct BenchArguments {
@@ -216,8 +271,7 @@ int run_bench(BenchArguments arguments) {
     Result<DatasetOptions> options = set_options(arguments.set);
     if (!options) return fail(options.error());
     const Result<std::uint64_t> kept = parse_bytes(arguments.decompressed_max);
-    if (!kept)
-        return fail(Error{kept.error().code, "--decompressed-max: " + kept.error().message});
+    if (!kept) return fail(Error{kept.error().code, "--decompressed-max: " + kept.error().message});
     options->decompressed_bytes_max = *kept;
     if (!arguments.cache_limit.empty()) {
         const Result<std::uint64_t> limit = parse_bytes(arguments.cache_limit);
@@ -244,12 +298,58 @@ int run_bench(BenchArguments arguments) {
     return 0;
 }
 
+struct StatsArguments {
+    SetArguments set;
+    bool is_fresh = false;
+    bool as_json = false;
+};
+
+std::string number_cell(const Json& json, const char* name) {
+    const auto found = json.find(name);
+    if (found == json.end() || found->is_null()) return "-";
+    std::array<char, 32> text{};
+    if (found->is_number()) std::snprintf(text.data(), text.size(), "%.6g", found->get<double>());
+    return found->is_number() ? text.data() : found->get<std::string>();
+}
+
+int run_stats(const StatsArguments& arguments) {
+    const Result<RowSet> rows = open_set(arguments.set);
+    if (!rows) return fail(rows.error());
+    const Result<Json> stats = cached_stats(arguments.set.directory, *rows,
+                                            arguments.set.options.threads, arguments.is_fresh);
+    if (!stats) return fail(stats.error());
+    if (arguments.as_json) {
+        print(to_text(*stats) + "\n");
+        return 0;
+    }
+    for (const auto& [name, column] : (*stats)["columns"].items()) {
+        std::string line = name + " (" + column["encoding"].get<std::string>() + "): ";
+        if (column.contains("mean"))
+            line += "mean " + number_cell(column, "mean") + ", std " + number_cell(column, "std") +
+                    ", min " + number_cell(column, "min") + ", max " + number_cell(column, "max") +
+                    ", ";
+        if (column.contains("length") && column["length"].is_object())
+            line += "length " + number_cell(column["length"], "min") + " to " +
+                    number_cell(column["length"], "max") + ", mean " +
+                    number_cell(column["length"], "mean") + ", ";
+        print(line + counted(column["nulls"].get<std::int64_t>(), "null") + "\n");
+    }
+    return 0;
+}
+
 void add_convert(CLI::App& app, ConvertArguments& arguments) {
     CLI::App* verb = app.add_subcommand(
-        "convert", std::string("Turns tables into an MDS data set (CSV, TSV") +
-                       (can_read_parquet() ? ", Parquet)" : "; this build has no Parquet)"));
-    verb->add_option("paths", arguments.paths, "TABLE... OUTPUT_DIRECTORY; paths or URLs")
+        "convert",
+        std::string("Turns tables or a data set of any format into MDS or Parquet (CSV, TSV") +
+            (can_read_parquet() ? ", Parquet, ...)" : "; this build has no Parquet)"));
+    verb->add_option("paths", arguments.paths,
+                     "TABLE... | DATA_SET, then OUTPUT_DIRECTORY; paths or URLs")
         ->required();
+    verb->add_option("--to", arguments.target, "mds or parquet")->capture_default_str();
+    arguments.set.nulls = "refuse";
+    add_set_options(*verb, arguments.set, false);
+    verb->add_option("--jobs", arguments.set.options.threads, "Threads (of a data set)")
+        ->capture_default_str();
     verb->add_option("--columns", arguments.options.columns.columns,
                      "Columns to store: name[:encoding],... (default: all)");
     verb->add_option("--pack", arguments.options.columns.packs,
@@ -337,8 +437,7 @@ int run(int argc, char** argv) {
     add_convert(app, convert_arguments);
     InspectArguments inspect_arguments;
     CLI::App* inspect_verb = app.add_subcommand("inspect", "Shows what a data set holds");
-    inspect_verb->add_option("directory", inspect_arguments.directory, "A folder or URL")
-        ->required();
+    add_set_options(*inspect_verb, inspect_arguments.set);
     inspect_verb->add_option("--rows", inspect_arguments.options.rows, "First samples to show")
         ->capture_default_str();
     inspect_verb->add_option("--shards", inspect_arguments.options.shards_max, "Shards to list")
@@ -347,12 +446,19 @@ int run(int argc, char** argv) {
     VerifyArguments verify_arguments;
     CLI::App* verify_verb = app.add_subcommand(
         "verify", "Checks sizes, hashes and every value; exit code 1 on an error");
-    verify_verb->add_option("directory", verify_arguments.directory, "A folder or URL")->required();
+    add_set_options(*verify_verb, verify_arguments.set);
     verify_verb->add_flag("--json", verify_arguments.as_json);
     BenchArguments bench_arguments;
     add_bench(app, bench_arguments);
     CacheArguments cache_arguments;
     add_cache(app, cache_arguments);
+    StatsArguments stats_arguments;
+    CLI::App* stats_verb =
+        app.add_subcommand("stats", "Mean, spread and range of each column; kept beside the data");
+    add_set_options(*stats_verb, stats_arguments.set);
+    stats_verb->add_option("--threads", stats_arguments.set.options.threads)->capture_default_str();
+    stats_verb->add_flag("--fresh", stats_arguments.is_fresh, "Do not use what was kept");
+    stats_verb->add_flag("--json", stats_arguments.as_json);
 
     try {
         app.parse(argc, argv);
@@ -363,6 +469,7 @@ int run(int argc, char** argv) {
     if (app.got_subcommand("inspect")) return run_inspect(inspect_arguments);
     if (app.got_subcommand("verify")) return run_verify(verify_arguments);
     if (app.got_subcommand("cache")) return run_cache(cache_arguments);
+    if (app.got_subcommand("stats")) return run_stats(stats_arguments);
     return run_bench(std::move(bench_arguments));
 }
 

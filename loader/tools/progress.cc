@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -44,6 +45,13 @@ std::string readable_bytes(std::uint64_t bytes) {
     std::array<char, 32> text{};
     std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
     return text.data();
+}
+
+std::string progress_bar(double fraction) {
+    constexpr std::size_t kWidth = 20;
+    const auto filled = static_cast<std::size_t>(std::clamp(fraction, 0.0, 1.0) * kWidth);
+    return "[" + std::string(filled, '#') + std::string(kWidth - filled, '.') + "] " +
+           percent(fraction);
 }
 
 std::string percent(double fraction) {

@@ -30,6 +30,8 @@ private:
 [[nodiscard]] std::string grouped(std::int64_t number);
 /// Bytes as "1.2 MB" (powers of 1000).
 [[nodiscard]] std::string readable_bytes(std::uint64_t bytes);
+/// 0.25 as "[#####...............]  25 %".
+[[nodiscard]] std::string progress_bar(double fraction);
 /// 0.25 as "25 %".
 [[nodiscard]] std::string percent(double fraction);
 

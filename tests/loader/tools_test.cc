@@ -10,7 +10,7 @@
 
 #include "loader/dataset.h"
 #include "loader/format/parquet.h"
-#include "loader/tools/convert.h"
+#include "loader/tools/convert/convert.h"
 #include "loader/tools/data_sets.h"
 #include "loader/tools/inspect.h"
 #include "loader/tools/progress.h"

@@ -166,20 +166,93 @@ void check_sizes(Fields& fields, const ShardInfo& shard) {
                     counted(shard.samples, "sample"));
 }
 
+bool is_split_format(std::string_view format) {
+    return format == "json" || format == "csv" || format == "tsv" || format == "xsv";
+}
+
+/// json names its columns and their types in one object, the others in two lists.
+void parse_text_columns(Fields& fields, ShardInfo& shard) {
+    shard.newline = fields.text("newline");
+    if (shard.format == "json") {
+        const Json* columns = fields.get("columns");
+        if (!columns) return;
+        if (!columns->is_object()) return fields.fail("'columns' is not an object");
+        for (const auto& [name, type] : columns->items()) {
+            if (!type.is_string())
+                return fields.fail("the type of column '" + name + "' is no text");
+            shard.column_names.push_back(name);
+            shard.column_encodings.push_back(type.get<std::string>());
+        }
+    } else {
+        shard.column_names = fields.texts("column_names");
+        shard.column_encodings = fields.texts("column_encodings");
+        shard.separator = shard.format == "csv"   ? ","
+                          : shard.format == "tsv" ? "\t"
+                                                  : fields.text("separator");
+        if (shard.separator.empty()) fields.fail("'separator' is empty");
+    }
+    if (shard.newline.empty()) fields.fail("'newline' is empty");
+    shard.column_sizes.resize(shard.column_names.size());
+}
+
+Result<void> parse_meta_files(const Json& json, const std::string& place, ShardInfo& shard) {
+    const auto find = [&](const char* name) -> const Json* {
+        const auto found = json.find(name);
+        return found == json.end() || found->is_null() ? nullptr : &*found;
+    };
+    const Json* raw = find("raw_meta");
+    if (!raw) return Error{Code::kDataLoss, place + ": 'raw_meta' is missing"};
+    TUNE_TRY(raw_meta, parse_file(*raw, place + ", raw_meta"));
+    shard.raw_meta = std::move(raw_meta);
+    if (const Json* zip = find("zip_meta")) {
+        TUNE_TRY(zip_meta, parse_file(*zip, place + ", zip_meta"));
+        shard.zip_meta = std::move(zip_meta);
+    }
+    if (shard.zip_meta.has_value() != shard.zip_data.has_value())
+        return Error{Code::kDataLoss, place + ": zip_meta must be there exactly when zip_data is"};
+    return {};
+}
+
+void check_text_shard(Fields& fields, const ShardInfo& shard) {
+    if (shard.column_names.empty()) return fields.fail("it has no columns");
+    if (shard.column_names.size() != shard.column_encodings.size())
+        return fields.fail("column_names and column_encodings differ in length");
+    for (std::size_t i = 0; i < shard.column_names.size(); ++i) {
+        const std::string& type = shard.column_encodings[i];
+        if (type != "str" && type != "int" && type != "float")
+            return fields.fail("column '" + shard.column_names[i] + "' has the type '" + type +
+                               "'; only str, int and float are known");
+        if (i > 0 && shard.column_names[i - 1] >= shard.column_names[i])
+            return fields.fail("its columns are not sorted by name");
+    }
+    if (shard.raw_data.bytes >= (std::uint64_t{1} << 32) ||
+        shard.raw_meta->bytes >= (std::uint64_t{1} << 32))
+        return fields.fail("it is larger than the 4 GiB that a shard can have");
+    if (shard.raw_meta->bytes < 8 + 4 * static_cast<std::uint64_t>(shard.samples))
+        fields.fail("the " + std::to_string(shard.raw_meta->bytes) +
+                    " bytes of its meta file cannot hold " + counted(shard.samples, "sample"));
+}
+
 Result<ShardInfo> parse_shard(const Json& json, std::size_t number) {
     const std::string place = "shard " + std::to_string(number) + " of the index";
     if (!json.is_object()) return Error{Code::kDataLoss, place + " is not an object"};
     Fields fields(json, place);
-    const std::string format = fields.text("format");
-    if (!fields.error() && format != "mds")
-        fields.fail("its format '" + format + "' is not supported; only mds is",
-                    Code::kNotImplemented);
+    ShardInfo shard;
+    shard.format = fields.text("format");
+    const bool is_mds = shard.format == "mds";
+    if (!fields.error() && !is_mds && !is_split_format(shard.format))
+        fields.fail(
+            "its format '" + shard.format + "' is not supported; mds, json, csv, tsv and xsv are",
+            Code::kNotImplemented);
     if (const Json* version = fields.get("version"); version && *version != 2)
         fields.fail("its version is " + version->dump() + ", only 2 is known");
-    ShardInfo shard;
-    shard.column_names = fields.texts("column_names");
-    shard.column_encodings = fields.texts("column_encodings");
-    parse_column_sizes(fields, shard);
+    if (is_mds) {
+        shard.column_names = fields.texts("column_names");
+        shard.column_encodings = fields.texts("column_encodings");
+        parse_column_sizes(fields, shard);
+    } else if (!fields.error()) {
+        parse_text_columns(fields, shard);
+    }
     shard.hashes = fields.texts("hashes");
     shard.samples = fields.count("samples");
     parse_size_limit(fields, shard);
@@ -196,8 +269,13 @@ Result<ShardInfo> parse_shard(const Json& json, std::size_t number) {
     }
     if (shard.zip_data.has_value() == shard.compression.empty())
         fields.fail("zip_data must be there exactly when there is a compression");
-    check_columns(fields, shard);
-    check_sizes(fields, shard);
+    if (is_mds) {
+        check_columns(fields, shard);
+        check_sizes(fields, shard);
+    } else {
+        TUNE_TRY_VOID(parse_meta_files(json, place, shard));
+        check_text_shard(fields, shard);
+    }
     if (fields.error()) return *fields.error();
     return shard;
 }
@@ -209,6 +287,25 @@ Json file_json(const FileInfo& file) {
 /// The fields that stand both in the index and in the shard itself.
 Json config_json(const ShardInfo& shard) {
     Json json;
+    if (shard.format != "mds") {
+        json = {
+            {"compression", shard.compression.empty() ? Json(nullptr) : Json(shard.compression)},
+            {"format", shard.format},
+            {"hashes", shard.hashes},
+            {"newline", shard.newline},
+            {"size_limit", shard.size_limit ? Json(*shard.size_limit) : Json(nullptr)},
+            {"version", 2}};
+        if (shard.format == "json") {
+            json["columns"] = Json::object();
+            for (std::size_t i = 0; i < shard.column_names.size(); ++i)
+                json["columns"][shard.column_names[i]] = shard.column_encodings[i];
+            return json;
+        }
+        json["column_encodings"] = shard.column_encodings;
+        json["column_names"] = shard.column_names;
+        if (shard.format == "xsv") json["separator"] = shard.separator;
+        return json;
+    }
     json["column_encodings"] = shard.column_encodings;
     json["column_names"] = shard.column_names;
     json["column_sizes"] = Json::array();
@@ -268,6 +365,10 @@ std::string index_text(const Index& index) {
         entry["raw_data"] = file_json(shard.raw_data);
         entry["samples"] = shard.samples;
         entry["zip_data"] = shard.zip_data ? file_json(*shard.zip_data) : Json(nullptr);
+        if (shard.raw_meta) {
+            entry["raw_meta"] = file_json(*shard.raw_meta);
+            entry["zip_meta"] = shard.zip_meta ? file_json(*shard.zip_meta) : Json(nullptr);
+        }
         json["shards"].push_back(std::move(entry));
     }
     return python_json(json);

@@ -37,6 +37,15 @@ struct ShardInfo {
     std::optional<FileInfo> zip_data = {};
     std::int64_t samples = 0;
     std::optional<std::uint64_t> size_limit = {};
+
+    /// "mds", or one of the split formats "json", "csv", "tsv" and "xsv": text in one file, where
+    /// its rows lie in another. Their columns are str, int or float and have no sizes.
+    std::string format = "mds";
+    std::optional<FileInfo> raw_meta = {};
+    std::optional<FileInfo> zip_meta = {};
+    /// What ends a row, and what stands between two fields (csv, tsv, xsv).
+    std::string newline = {};
+    std::string separator = {};
 };
 
 struct Index {
@@ -44,8 +53,8 @@ struct Index {
     [[nodiscard]] std::int64_t sample_count() const;
 };
 
-/// Reads and checks an index: version 2, format "mds", names inside the directory, sizes and counts
-/// that can be true of each other. Errors: kDataLoss naming the shard and the field,
+/// Reads and checks an index: version 2, a known format, names inside the directory, sizes and
+/// counts that can be true of each other. Errors: kDataLoss naming the shard and the field,
 /// kNotImplemented for another format of shards.
 [[nodiscard]] Result<Index> parse_index(std::string_view text);
 

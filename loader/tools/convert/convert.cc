@@ -3,7 +3,7 @@
 // at the end; an existing output is moved aside first and removed after that. The folder's owner
 // removes it on every other way out.
 
-#include "loader/tools/convert.h"
+#include "loader/tools/convert/convert.h"
 
 #include <algorithm>
 #include <memory>

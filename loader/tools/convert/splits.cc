@@ -1,4 +1,4 @@
-#include "loader/tools/splits.h"
+#include "loader/tools/convert/splits.h"
 
 #include <charconv>
 #include <cmath>

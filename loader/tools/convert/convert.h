@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "loader/tools/column_plan.h"
-#include "loader/tools/splits.h"
+#include "loader/tools/convert/column_plan.h"
+#include "loader/tools/convert/splits.h"
 
 namespace tune::loader {
 

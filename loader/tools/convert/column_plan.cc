@@ -2,7 +2,7 @@
 // Encodings that nobody gave are asked of the table only if some column needs one, because finding
 // them reads the whole file.
 
-#include "loader/tools/column_plan.h"
+#include "loader/tools/convert/column_plan.h"
 
 #include <algorithm>
 #include <charconv>
