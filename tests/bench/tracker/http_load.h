@@ -302,8 +302,9 @@ inline fs::path fresh_folder(const fs::path& parent) {
 /// Our server on a folder of its own.
 class Server : public ServerProcess {
 public:
-    explicit Server(const fs::path& bin_dir)
-        : Server(bin_dir, fresh_folder(bin_dir), free_port()) {}
+    /// `more`: further words of the command line.
+    explicit Server(const fs::path& bin_dir, const std::vector<std::string>& more = {})
+        : Server(bin_dir, fresh_folder(bin_dir), free_port(), more) {}
 
     /// "VmRSS:", what it holds now, or "VmHWM:", the most since reset_peak().
     [[nodiscard]] double memory_mb(const char* field = "VmRSS:") const {
@@ -328,17 +329,20 @@ public:
     }
 
 private:
-    Server(const fs::path& bin_dir, const fs::path& folder, std::uint16_t port)
-        : ServerProcess(words(bin_dir, folder, port), folder, port) {}
+    Server(const fs::path& bin_dir, const fs::path& folder, std::uint16_t port,
+           const std::vector<std::string>& more)
+        : ServerProcess(words(bin_dir, folder, port, more), folder, port) {}
 
     static std::vector<std::string> words(const fs::path& bin_dir, const fs::path& folder,
-                                          std::uint16_t port) {
+                                          std::uint16_t port,
+                                          const std::vector<std::string>& more) {
         const bool has_tune = fs::exists(bin_dir / "tune");
         std::vector<std::string> out = {bin_dir / (has_tune ? "tune" : "tracking_server")};
         if (has_tune) out.push_back("server");
         for (const std::string& word : {std::string("--data"), (folder / "data").string(),
                                         std::string("--port"), std::to_string(port)})
             out.push_back(word);
+        out.insert(out.end(), more.begin(), more.end());
         return out;
     }
 };

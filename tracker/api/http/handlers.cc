@@ -1,3 +1,6 @@
+// A write is parsed, submitted and answered from its outcome; a read is answered on a reader thread.
+// Both turn the store's limits into 429.
+
 #include "tracker/api/http/handlers.h"
 
 #include <limits>

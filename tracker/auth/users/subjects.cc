@@ -1,3 +1,7 @@
+// The fields are read by the functions that the handlers read them with: a request that says one
+// thing twice (two spellings, query and body) touches what the handler will take it to mean, or is
+// refused.
+
 #include "tracker/auth/users/subjects.h"
 
 #include <algorithm>
