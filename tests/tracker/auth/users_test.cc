@@ -118,7 +118,7 @@ TEST_F(UsersTest, AccountsAreTheAdmins) {
     EXPECT_EQ(call("owner", Method::kPatch, "users/update-admin",
                    {{"username", "ann"}, {"is_admin", false}})
                   .code(),
-              "INVALID_STATE")
+              "BAD_REQUEST")
         << "the last admin stays";
 }
 

@@ -6,15 +6,15 @@
 namespace tune::tracker {
 namespace {
 
-/// Errors: kInvalidState when `user` is the only admin.
+/// Errors: kBadRequest when `user` is the only admin.
 Result<void> check_other_admin(WriteContext& context, const User& user) {
     if (!user.is_admin) return {};
     TUNE_TRY(select, context.connection.prepare("SELECT 1 FROM users WHERE is_admin = 1 AND "
                                                 "user_id <> ? LIMIT 1"));
     TUNE_TRY(has_other, select.with(user.user_id).step());
     if (has_other) return {};
-    return Error{Code::kInvalidState, "User '" + user.username +
-                                          "' is the only admin. Make another user an admin first."};
+    return Error{Code::kBadRequest, "User '" + user.username +
+                                        "' is the only admin. Make another user an admin first."};
 }
 
 Result<void> end_sessions(WriteContext& context, std::int64_t user_id) {

@@ -22,7 +22,7 @@ struct CreateUser {
     bool is_admin = false;
 };
 
-/// Outcome: User. A new password ends the user's sessions. Errors: kInvalidState when it would
+/// Outcome: User. A new password ends the user's sessions. Errors: kBadRequest when it would
 /// leave no admin.
 struct UpdateUser {
     std::string username;
@@ -30,7 +30,7 @@ struct UpdateUser {
     std::optional<bool> is_admin = {};
 };
 
-/// With the user's own role and sessions. Errors: kInvalidState for the last admin.
+/// With the user's own role and sessions. Errors: kBadRequest for the last admin.
 struct DeleteUser {
     std::string username;
 };
