@@ -28,7 +28,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"tracker/maintenance", {"base", "tracker/store", "tracker/sqlite", "tracker/artifacts"}},
     {"tracker/api",
      {"base", "tracker/store", "tracker/search", "tracker/artifacts", "tracker/maintenance"}},
-    {"tracker/auth", {"base", "tracker/api", "tracker/store"}},
+    {"tracker/auth", {"base", "tracker/api", "tracker/artifacts", "tracker/store"}},
     {"tracker/http", {"base", "tracker/api", "tracker/artifacts"}},
     {"tracker/curl", {"base"}},
     {"tracker/webhooks",

@@ -149,9 +149,17 @@ void add_server(CLI::App& app, ParsedArguments& parsed) {
         ->capture_default_str();
     verb.add_option("--auth", server.auth,
                     "token: what starts, stops or changes what runs needs the token in the data "
-                    "folder; off: everybody who reaches the server may run commands")
-        ->check(CLI::IsMember({"token", "off"}))
+                    "folder; basic: users log in, and see and do what was granted to them; off: "
+                    "everybody who reaches the server may run commands")
+        ->check(CLI::IsMember({"token", "basic", "off"}))
         ->capture_default_str();
+    verb.add_option("--default-permission", server.default_permission,
+                    "with --auth basic: what users may do where nothing was granted")
+        ->check(CLI::IsMember({"READ", "USE", "EDIT", "MANAGE", "NO_PERMISSIONS"}))
+        ->capture_default_str();
+    verb.add_option("--admin-password-file", server.admin_password_file,
+                    "with --auth basic: file with the first admin's password (or "
+                    "TUNE_ADMIN_PASSWORD; default: one is made up and printed once)");
     verb.add_flag("--insecure-no-auth", server.insecure_no_auth,
                   "no authentication, also where other machines reach the server");
     verb.add_flag("--insecure-no-tls", server.insecure_no_tls,

@@ -46,7 +46,9 @@ struct ServerCommand {
     std::string webhook_timeout = "30s";
     std::string webhook_backoff = "1s";
     int webhook_retries = 3;
-    std::string auth = "token";  ///< or "off"
+    std::string auth = "token";  ///< or "basic" or "off"
+    std::string default_permission = "READ";
+    std::string admin_password_file = {};
     bool insecure_no_auth = false;
     bool insecure_no_tls = false;
     ServerTls tls = {};

@@ -1,8 +1,11 @@
 // `tune server`.
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/system/file.h"
+#include "base/text/text.h"
 #include "base/text/time_text.h"
 #include "base/version.h"
 #include "tracker/http/tls/tls_identity.h"
@@ -60,6 +63,32 @@ Result<tracker::Guard> guard_of(const ServerCommand& options) {
     return options.insecure_no_auth ? tracker::Guard::kOff : tracker::Guard::kClosed;
 }
 
+/// The first admin's password: of the file, or of the environment; empty without either.
+Result<std::string> admin_password(const ServerCommand& options) {
+    if (!options.admin_password_file.empty()) {
+        TUNE_TRY(text, read_file(options.admin_password_file, 4096));
+        const std::string_view password = trimmed(text);
+        if (password.empty())
+            return Error{Code::kInvalidParameterValue,
+                         options.admin_password_file + " holds no password"};
+        return std::string(password);
+    }
+    const char* const given = std::getenv("TUNE_ADMIN_PASSWORD");
+    return std::string(given != nullptr ? given : "");
+}
+
+Result<std::optional<UserOptions>> user_options(const ServerCommand& options) {
+    if (options.auth != "basic") return std::optional<UserOptions>();
+    if (options.insecure_no_auth)
+        return Error{Code::kInvalidParameterValue,
+                     "--auth basic and --insecure-no-auth exclude each other; leave one out"};
+    TUNE_TRY(password, admin_password(options));
+    return std::optional(UserOptions{
+        .default_permission =
+            tracker::permission_of(options.default_permission).value_or(tracker::Permission::kNone),
+        .admin_password = std::move(password)});
+}
+
 Result<LocalServerOptions> server_options(const ServerCommand& options) {
     TUNE_TRY(heartbeat_ms, tuner::parse_duration_ms(options.heartbeat));
     TUNE_TRY(lease_ttl_ms, tuner::parse_duration_ms(options.lease_ttl));
@@ -68,13 +97,15 @@ Result<LocalServerOptions> server_options(const ServerCommand& options) {
                      "--lease-ttl must be longer than --heartbeat, and both above 0"};
     TUNE_TRY(webhooks, webhook_options(options));
     TUNE_TRY(guard, guard_of(options));
+    TUNE_TRY(users, user_options(options));
     return LocalServerOptions{.data = options.data,
                               .heartbeat_ms = heartbeat_ms,
                               .lease_ttl_ms = lease_ttl_ms,
                               .static_prefix = options.static_prefix,
                               .is_https = !options.tls.certificate.empty(),
                               .webhooks = std::move(webhooks),
-                              .guard = guard};
+                              .guard = guard,
+                              .users = std::move(users)};
 }
 
 /// Null: plain HTTP.
@@ -141,15 +172,19 @@ int run_server(const ServerCommand& options) {
         static_cast<void>(fail(listening.error(), options.json));
         return kExitFailed;
     }
+    const std::string& made_up = (*server)->made_up_password();
+    Json started = {
+        {"url", (*server)->url()}, {"page", (*server)->page_url()}, {"data", options.data}};
+    if (!made_up.empty()) started["admin_password"] = made_up;
     if (options.json)
-        print(to_text({{"url", (*server)->url()},
-                       {"page", (*server)->page_url()},
-                       {"data", options.data}}) +
-              "\n");
+        print(to_text(started) + "\n");
     else
         print(std::string("tune ") + kVersion + " listening on " + (*server)->url() +
               " (data: " + options.data + ")\npage: " + (*server)->page_url() +
               " (works once; `tune open` prints another)\n");
+    if (!options.json && !made_up.empty())
+        print("first start with users: the password of 'admin' is " + made_up +
+              " (shown this once)\n");
     if (guard == tracker::Guard::kOff)
         log_warning(
             "there is no authentication: whoever reaches this address, also other users of this "

@@ -103,6 +103,7 @@ public:
     void change(const std::string& name, Change change, Done<void> done);
     void rename(const std::string& name, const std::string& new_name, Done<void> done);
     void erase(const std::string& name, Done<void> done);
+    std::optional<std::int64_t> experiment_of(const std::string& name, bool or_erased) const;
     void restore(const std::string& name, Done<void> done);
     void wait(const std::string& name, std::int64_t version, std::int64_t wait_ms, Done<void> done);
     void ask(AskRequest request, Done<std::vector<AskedTrial>> done);
