@@ -98,8 +98,8 @@ Result<RemoteSet> open_remote(const DatasetOptions& options) {
     TUNE_TRY(cache, DiskCache::open({directory, options.cache_limit},
                                     files_of(*index, options.keep_zip), index_digest(*index)));
     RemoteSet set;
-    set.store = std::make_shared<ShardStore>(source, *index, options.verify == Verify::kHashes,
-                                             options.decompressed_bytes_max);
+    // What came over a network is checked whatever `verify` says of what is read from disk.
+    set.store = std::make_shared<ShardStore>(source, *index, true, options.decompressed_bytes_max);
     SupplyOptions supply;
     supply.predownload = options.predownload;
     supply.connections = options.download_connections;
