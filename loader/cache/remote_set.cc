@@ -1,3 +1,7 @@
+// The index is small and always asked for, so that a new version of the data is noticed; what it
+// names decides whether the folder's files are still the right ones. When nothing answers, the
+// index that was kept serves: a run whose shards are all there needs no network.
+
 #include "loader/cache/remote_set.h"
 
 #include <cstdlib>

@@ -1,3 +1,8 @@
+// Two queues for one set of threads. Short requests go first: somebody waits for each. Long ones
+// are limited to the number of connections, and there are more threads than that, so a flood of
+// short ones never takes the threads that long ones run on for more than the time of one short
+// request.
+
 #include "loader/source/range_reader.h"
 
 #include <unistd.h>
