@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT / "tests" / "contract" / "loader"))
 
 import mosaic  # noqa: E402
 import numpy as np  # noqa: E402
+import remote_peer  # noqa: E402
 
 SAMPLES = 50_000
 BATCH = 256
@@ -82,3 +83,4 @@ if __name__ == "__main__":
         measure_iteration(directory + "/mds")
         measure_random_read(directory + "/mds")
     measure_order()
+    remote_peer.measure_all()

@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -316,9 +317,24 @@ int run() {
     return 0;
 }
 
+/// For the peer: writes the data set into `folder`, serves it and prints the address, until the
+/// standard input ends.
+int serve_only(const std::filesystem::path& folder, int pause_ms) {
+    (void)write_samples(folder / "bucket/set");
+    ::sync();
+    const LoopbackServer server(folder, pause_ms);
+    std::printf("%s\n", server.url().c_str());
+    std::fflush(stdout);
+    while (std::getchar() != EOF) {
+    }
+    return 0;
+}
+
 }  // namespace
 }  // namespace tune::loader
 
-int main() {
+int main(int argc, char** argv) {
+    if (argc == 4 && std::strcmp(argv[1], "--serve") == 0)
+        return tune::loader::serve_only(argv[2], std::atoi(argv[3]));
     return tune::loader::run();
 }
