@@ -108,7 +108,7 @@ Result<std::shared_ptr<DiskCache>> DiskCache::open(CacheOptions options,
     std::filesystem::create_directories(control, error);
     if (error) return cache_error("create", control, error.value());
     TUNE_TRY(locks, FileLocks::open(control / "locks"));
-    const TableLock lock(locks);
+    locks.lock(kTablePlace);  // until the end, or until an error closes the file
     const bool is_alone = locks.try_lock(kCacheUsersPlace);
     if (is_alone) {
         // What a process that died was writing; its table may be of other data.
@@ -129,6 +129,7 @@ Result<std::shared_ptr<DiskCache>> DiskCache::open(CacheOptions options,
     cache->locks_.share(kCacheUsersPlace);
     if (is_new) cache->take_over_files();
     cache->reclaim_dead();
+    cache->locks_.unlock(kTablePlace);
     return cache;
 }
 
@@ -230,9 +231,12 @@ bool DiskCache::try_claim(std::size_t file) {
 }
 
 void DiskCache::wait_claim(std::size_t file) {
+    {
+        // Before it is ours: reclaim_dead() must not try a lock that this process waits for.
+        const std::lock_guard lock(mutex_);
+        claims_[file] = true;
+    }
     locks_.lock(kClaimPlaces + file);
-    const std::lock_guard lock(mutex_);
-    claims_[file] = true;
 }
 
 void DiskCache::unclaim(std::size_t file) {

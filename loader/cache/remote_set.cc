@@ -1,6 +1,8 @@
-// Puts together what reading from afar needs: each place's index (kept in its cache, so that a run
-// can begin while the place does not answer), its source and its cache, and one supply over all of
-// them. The shards of all places are numbered through, as everywhere in the loader.
+// Puts together what reading from afar needs: each place's index, its source and its cache, and one
+// supply over all of them. The shards of all places are numbered through, as everywhere in the
+// loader. The index is small and always asked for, so that a new version of the data is noticed;
+// what it names decides whether the folder's files are still the right ones. When nothing answers,
+// the index that was kept serves: a run whose shards are all there needs no network.
 
 #include "loader/cache/remote_set.h"
 
@@ -135,8 +137,8 @@ Result<RemoteSet> open_remote(const std::vector<StreamOptions>& places,
         for (ShardInfo& shard : part.index.shards) set.index.shards.push_back(std::move(shard));
         parts.push_back(std::move(part.supply));
     }
-    set.store = std::make_shared<ShardStore>(parts.front().source, set.index,
-                                             options.verify == Verify::kHashes,
+    // What came over a network is checked whatever `verify` says of what is read from disk.
+    set.store = std::make_shared<ShardStore>(parts.front().source, set.index, true,
                                              options.decompressed_bytes_max);
     SupplyOptions supply;
     supply.predownload = options.predownload;

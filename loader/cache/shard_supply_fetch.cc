@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <iterator>
 #include <new>
@@ -39,6 +40,17 @@ Error with_shard(Error error, const SupplyPart& part, const FileInfo& file) {
     if (error.context.empty())
         error.context = "shard '" + part.source->url() + "/" + file.basename + "'";
     return error;
+}
+
+/// The xxh3_64 of bytes that were compared with the index: where it states that one, nothing is
+/// left to compute.
+std::uint64_t checked_hash(const FileInfo& file, std::span<const std::byte> bytes) {
+    const auto stated = file.hashes.find("xxh3_64");
+    std::uint64_t hash = 0;
+    if (stated == file.hashes.end()) return xxh3_64(bytes);
+    const std::string& hex = stated->second;
+    std::from_chars(hex.data(), hex.data() + hex.size(), hash, 16);
+    return hash;
 }
 
 Result<void> write_part(int fd, std::span<const std::byte> bytes) {
@@ -130,14 +142,14 @@ Result<void> ShardSupply::fetch_ranges(const std::vector<RangeNeed>& needs) {
         std::ranges::move(need.sparse->offset_requests(*part_of(need.shard).source, need.samples),
                           std::back_inserter(offsets));
     std::uint64_t bytes = 2 * sizeof(std::uint32_t) * offsets.size();
-    TUNE_TRY_VOID(reader_.run(std::move(offsets), RangeReader::Turn::kFirst));
+    TUNE_TRY_VOID(reader_.run(std::move(offsets), RangeReader::Kind::kSample));
     std::vector<RangeReader::Job> jobs;
     for (const RangeNeed& need : needs) {
         TUNE_TRY(requests,
                  need.sparse->sample_requests(*part_of(need.shard).source, need.samples, bytes));
         std::ranges::move(requests, std::back_inserter(jobs));
     }
-    TUNE_TRY_VOID(reader_.run(std::move(jobs), RangeReader::Turn::kFirst));
+    TUNE_TRY_VOID(reader_.run(std::move(jobs), RangeReader::Kind::kSample));
     const std::lock_guard lock(mutex_);
     figures_.bytes += bytes;
     ++figures_.ranged_batches;
@@ -318,7 +330,7 @@ Result<std::uint64_t> ShardSupply::download_raw(std::size_t shard) {
     TUNE_TRY_VOID(reader_.to_file(*part.source, object, fd.get()));
     TUNE_TRY(mapped, MappedFile::open(part.cache->part_path(file_of(shard), false)));
     TUNE_TRY_VOID(check_file(mapped->bytes(), info, true));
-    return xxh3_64(mapped->bytes());
+    return checked_hash(info, mapped->bytes());
 }
 
 Result<std::uint64_t> ShardSupply::download_zip(std::size_t shard) {
@@ -332,7 +344,7 @@ Result<std::uint64_t> ShardSupply::download_zip(std::size_t shard) {
     TUNE_TRY(raw, store_->unpack(shard, std::move(stored)));
     TUNE_TRY(fd, cache.open_part(file_of(shard), false, info.raw_data.bytes));
     TUNE_TRY_VOID(write_part(fd.get(), raw.bytes()));
-    return xxh3_64(raw.bytes());
+    return checked_hash(info.raw_data, raw.bytes());
 }
 
 void ShardSupply::count_shard(std::size_t shard) {

@@ -1,3 +1,8 @@
+// Two queues for one set of threads. Short requests go first: somebody waits for each. Long ones
+// are limited to the number of connections, and there are more threads than that, so a flood of
+// short ones never takes the threads that long ones run on for more than the time of one short
+// request.
+
 #include "loader/source/range_reader.h"
 
 #include <unistd.h>
@@ -8,6 +13,9 @@
 
 namespace tune::loader {
 namespace {
+
+/// Threads, most of which wait for an answer or for work.
+constexpr int kThreadsOfConnection = 5;
 
 Result<void> write_all(int fd, std::span<const std::byte> bytes, std::uint64_t offset) {
     while (!bytes.empty()) {
@@ -26,8 +34,9 @@ Result<void> write_all(int fd, std::span<const std::byte> bytes, std::uint64_t o
 
 }  // namespace
 
-RangeReader::RangeReader(int connections) {
-    for (int i = 0; i < connections; ++i) threads_.emplace_back([this] { work(); });
+RangeReader::RangeReader(int connections) : files_at_once_(static_cast<std::size_t>(connections)) {
+    for (int i = 0; i < kThreadsOfConnection * connections; ++i)
+        threads_.emplace_back([this] { work(); });
 }
 
 RangeReader::~RangeReader() {
@@ -39,45 +48,53 @@ void RangeReader::stop() {
     {
         const std::lock_guard lock(mutex_);
         is_stopping_ = true;
-        for (const Task& task : tasks_) {
-            if (!task.group->error) task.group->error = Error{Code::kCancelled, "it was cancelled"};
-            if (--task.group->left == 0) task.group->done.notify_all();
+        for (Tasks* const tasks : {&files_, &samples_}) {
+            for (const Task& task : *tasks) {
+                if (!task.group->error)
+                    task.group->error = Error{Code::kCancelled, "it was cancelled"};
+                if (--task.group->left == 0) task.group->done.notify_all();
+            }
+            tasks->clear();
         }
-        tasks_.clear();
     }
     waiting_.notify_all();
 }
 
-Result<void> RangeReader::run(std::vector<Job> jobs, Turn turn) {
+Result<void> RangeReader::run(std::vector<Job> jobs, Kind kind) {
     if (jobs.empty()) return {};
     Group group;
     group.left = jobs.size();
     std::unique_lock lock(mutex_);
     if (is_stopping_) return Error{Code::kCancelled, "it was cancelled"};
-    if (turn == Turn::kUsual)
-        for (Job& job : jobs) tasks_.push_back({std::move(job), &group});
-    else
-        for (auto job = jobs.rbegin(); job != jobs.rend(); ++job)
-            tasks_.push_front({std::move(*job), &group});
-    waiting_.notify_all();
+    for (Job& job : jobs) of(kind).push_back({std::move(job), &group});
+    for (std::size_t i = 0; i < std::min(group.left, threads_.size()); ++i) waiting_.notify_one();
     group.done.wait(lock, [&group] { return group.left == 0; });
     if (group.error) return *std::move(group.error);
+    return {};
+}
+
+std::optional<RangeReader::Kind> RangeReader::next_kind() const {
+    if (!samples_.empty()) return Kind::kSample;
+    if (!files_.empty() && files_running_ < files_at_once_) return Kind::kFile;
     return {};
 }
 
 void RangeReader::work() {
     std::unique_lock lock(mutex_);
     while (true) {
-        waiting_.wait(lock, [this] { return is_stopping_ || !tasks_.empty(); });
+        waiting_.wait(lock, [this] { return is_stopping_ || next_kind(); });
         if (is_stopping_) return;
-        const Task task = std::move(tasks_.front());
-        tasks_.pop_front();
+        const Kind kind = *next_kind();
+        const Task task = std::move(of(kind).front());
+        of(kind).pop_front();
+        files_running_ += kind == Kind::kFile ? 1 : 0;
         Result<void> done;
         if (!task.group->error) {
             lock.unlock();
             done = task.job();
             lock.lock();
         }
+        files_running_ -= kind == Kind::kFile ? 1 : 0;
         if (!done && !task.group->error) task.group->error = std::move(done).error();
         if (--task.group->left == 0) task.group->done.notify_all();
     }

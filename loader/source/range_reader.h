@@ -20,9 +20,10 @@ namespace tune::loader {
 /// Threads that read ranges. Thread-safe.
 class RangeReader {
 public:
-    /// Bytes of one request; each thread has one such buffer.
+    /// Bytes of one request for part of a file; there are as many such buffers as connections.
     static constexpr std::size_t kRangeBytes = std::size_t{4} << 20;
 
+    /// `connections`: long requests at once.
     explicit RangeReader(int connections);
     /// Waits for the requests under way; what waits its turn ends with kCancelled.
     ~RangeReader();
@@ -30,11 +31,13 @@ public:
     RangeReader& operator=(const RangeReader&) = delete;
 
     using Job = std::function<Result<void>()>;
-    enum class Turn { kUsual, kFirst };
+    /// Long requests for whole files, and short ones that somebody waits for, which cost latency
+    /// rather than bandwidth: four times as many of them run at once, beside the long ones.
+    enum class Kind { kFile, kSample };
 
-    /// Runs the jobs, those of kFirst before all others, and waits for them. After an error the
-    /// rest of these jobs is left out. Errors: the first one.
-    [[nodiscard]] Result<void> run(std::vector<Job> jobs, Turn turn = Turn::kUsual);
+    /// Runs the jobs and waits for them. After an error the rest of these jobs is left out. Errors:
+    /// the first one.
+    [[nodiscard]] Result<void> run(std::vector<Job> jobs, Kind kind = Kind::kFile);
 
     /// The first `bytes` of `object` into the file `fd`. Errors: those of read();
     /// kResourceExhausted when the disk is full.
@@ -57,11 +60,18 @@ private:
         Group* group;
     };
 
+    using Tasks = std::deque<Task>;
+
     void work();
+    [[nodiscard]] std::optional<Kind> next_kind() const;
+    [[nodiscard]] Tasks& of(Kind kind) { return kind == Kind::kFile ? files_ : samples_; }
 
     std::mutex mutex_;
     std::condition_variable waiting_;
-    std::deque<Task> tasks_;
+    Tasks files_;
+    Tasks samples_;
+    const std::size_t files_at_once_;
+    std::size_t files_running_ = 0;
     bool is_stopping_ = false;
     std::vector<std::thread> threads_;
 };

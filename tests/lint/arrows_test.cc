@@ -80,7 +80,7 @@ const std::map<std::string, std::set<std::string>> kLibraryHomes = {
     {"boost/asio/", {"tracker/http", "tracker/client"}},
     {"boost/beast/", {"tracker/http", "tracker/client"}},
     {"sqlite3.h", {"tracker/sqlite"}},
-    {"curl/", {"tracker/curl"}},
+    {"curl/", {"tracker/curl", "loader/source/http"}},
     {"openssl/", {"base/crypto", "tracker/http/tls"}},
     {"cairo/", {"tuner/chart"}},
     {"arrow/", {"loader"}},

@@ -1,3 +1,7 @@
+// One easy handle a request, from a pool that keeps connections open. libcurl's own stall detection
+// counts whole seconds and cannot be told to stop, so the progress callback, which it calls at
+// least once a second, watches the last byte's time and the stop signal.
+
 #include "loader/source/http/http_request.h"
 
 #include <algorithm>

@@ -20,6 +20,8 @@ namespace {
 
 namespace fs = arrow::fs;
 
+constexpr int kStoreConnections = 96;
+
 thread_local bool s3_failure_may_pass = false;
 
 class NoRetries final : public fs::S3RetryStrategy {
@@ -112,6 +114,9 @@ Result<StorePlace> open_s3(const std::string& url, S3Place place, const SourceOp
         if (region.ok()) s3.region = *region;
     }
     if (s3.region.empty()) s3.region = "us-east-1";
+    // The SDK keeps as many connections as Arrow's pool has threads; the requests are ours.
+    static const bool is_wide = arrow::io::SetIOThreadPoolCapacity(kStoreConnections).ok();
+    static_cast<void>(is_wide);
     s3.connect_timeout = options.download_timeout_s;
     s3.request_timeout = options.download_timeout_s;
     s3.retry_strategy = std::make_shared<NoRetries>();

@@ -28,6 +28,7 @@ EXTRA_PACKAGES = ["litdata==0.2.76", "webdataset==1.0.2", "braceexpand==0.1.7"]
 
 import mosaic  # noqa: E402
 import numpy as np  # noqa: E402
+import remote_peer  # noqa: E402
 
 SAMPLES = 50_000
 BATCH = 256
@@ -189,6 +190,7 @@ def main():
         measure_torch(torch, directory)
         measure_litdata(directory)
         measure_webdataset(torch, directory)
+    remote_peer.measure_all()
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -230,7 +231,7 @@ EpochRate epoch_rate(const std::string& url, const std::filesystem::path& cache,
     return rate;
 }
 
-/// The medians of three: each run has a cache of its own, which is deleted with it.
+/// The best of three: each run has a cache of its own, which is deleted with it.
 EpochRate best_epoch(const std::string& url, const std::filesystem::path& cache, bool shuffle,
                      double set_bytes) {
     EpochRate best;
@@ -285,10 +286,17 @@ int run() {
     const std::filesystem::path folder =
         std::filesystem::temp_directory_path() / ("tune-remote-bench-" + random_hex(6));
     const Index index = write_samples(folder / "bucket/set");
+    ::sync();  // or the first measurements would share the disk with it
     {
         const LoopbackServer near(folder, 0);
         const LoopbackServer far(folder, 50);
-        // Before anything else has threads: the readers are forked.
+        // Before anything else has threads: the readers are forked. The first one is not counted:
+        // the machine gives out memory for the cache's pages that it has never used before.
+        if (::fork() == 0) {
+            (void)epoch_rate(near.url() + "/bucket/set", folder / "cache", false, bytes_of(index));
+            ::_exit(0);
+        }
+        ::wait(nullptr);
         measure_readers(near.url() + "/bucket/set", bytes_of(index), folder / "cache");
         measure("http", near.url() + "/bucket/set", index, folder / "cache", "");
         measure("http", far.url() + "/bucket/set", index, folder / "cache", " + 50 ms");
@@ -309,9 +317,24 @@ int run() {
     return 0;
 }
 
+/// For the peer: writes the data set into `folder`, serves it and prints the address, until the
+/// standard input ends.
+int serve_only(const std::filesystem::path& folder, int pause_ms) {
+    (void)write_samples(folder / "bucket/set");
+    ::sync();
+    const LoopbackServer server(folder, pause_ms);
+    std::printf("%s\n", server.url().c_str());
+    std::fflush(stdout);
+    while (std::getchar() != EOF) {
+    }
+    return 0;
+}
+
 }  // namespace
 }  // namespace tune::loader
 
-int main() {
+int main(int argc, char** argv) {
+    if (argc == 4 && std::strcmp(argv[1], "--serve") == 0)
+        return tune::loader::serve_only(argv[2], std::atoi(argv[3]));
     return tune::loader::run();
 }

@@ -184,12 +184,24 @@ def test_a_stalled_shard_stalls_no_batch_that_does_without_it(tmp_path):
     while probe(f"{upstream.url}/set", tmp_path / "cache", epochs=3)["shards"]:
         pass
     (tmp_path / "cache" / "shard.00009.mds").unlink()
-    proxy = FaultProxy(upstream.url, lambda _, path, __: "slow" if "shard.00009" in path else None)
+    asked = threading.Event()
+
+    def never_comes(_, path, __):
+        if "shard.00009" not in path:
+            return None
+        asked.set()
+        return "slow"
+
+    proxy = FaultProxy(upstream.url, never_comes)
     # 9 shards of about 26 samples come before the one that never comes.
     found = probe(f"{proxy.url}/set", tmp_path / "cache", shuffle=0, batch=20, batches=10, timeout=100)
     assert found["samples"] == 200
-    assert any("shard.00009" in path for _, path, _ in proxy.requests)
+    whole = subprocess.Popen(
+        probe_command(f"{proxy.url}/set", tmp_path / "cache", shuffle=0, timeout=100), stdout=subprocess.PIPE, text=True
+    )
+    assert asked.wait(60) and whole.poll() is None
     proxy.release()
+    assert json.loads(whole.communicate(timeout=60)[0])["digest"] == probe(folder, "")["digest"]
 
 
 @pytest.mark.parametrize("shuffle", [0, 1])
