@@ -15,7 +15,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from ._core import DataLossError
+try:
+    from ._core import DataLossError
+except ModuleNotFoundError as _error:
+    raise ImportError(
+        "tuneloader was built for another Python than this one; install it with `pip install ./loader/python` from a checkout"
+    ) from _error
 from ._dataset import Column, Dataset
 
 if TYPE_CHECKING:
