@@ -92,5 +92,8 @@ add_custom_target(package
   COMMAND ${CMAKE_CPACK_COMMAND} --config ${CMAKE_BINARY_DIR}/package/config.cmake
   ${wheel_command}
   COMMAND ${CMAKE_COMMAND} -E echo "Packages in ${TUNE_PACKAGES}"
-  DEPENDS ${TUNE_PACKAGED_PROGRAMS} tune_docs $<TARGET_NAME_IF_EXISTS:tuneloader>
+  DEPENDS ${TUNE_PACKAGED_PROGRAMS} tune_docs
   COMMENT "Packing the .deb, the .tar.gz and the wheel" VERBATIM)
+if(TARGET tuneloader)
+  add_dependencies(package tuneloader)
+endif()

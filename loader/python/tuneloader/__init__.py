@@ -24,7 +24,7 @@ except ModuleNotFoundError as _error:
 from ._dataset import Column, Dataset
 
 if TYPE_CHECKING:
-    from ._convert import dataframe_to_mds, merge_index
+    from ._convert import dataframe_to_mds, merge_index, to_mds
     from ._loader import StreamingDataLoader
     from ._local import LocalDataset
     from ._stream import Stream
@@ -44,6 +44,7 @@ __all__ = [
     "StreamingDataset",
     "dataframe_to_mds",
     "merge_index",
+    "to_mds",
 ]
 
 # Where the names live whose modules import numpy or torch.
@@ -55,6 +56,7 @@ _LATER = {
     "StreamingDataset": "_streaming",
     "dataframe_to_mds": "_convert",
     "merge_index": "_convert",
+    "to_mds": "_convert",
 }
 
 
