@@ -12,6 +12,7 @@
 
 #include <cstring>
 #include <list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,6 +37,48 @@ std::optional<Dtype> dtype_of(nb::dlpack::dtype dtype) {
     return std::nullopt;
 }
 
+/// The element type of a buffer whose format is one native number; nothing for another format.
+std::optional<Dtype> dtype_of(const Py_buffer& buffer) {
+    std::string_view format = buffer.format ? buffer.format : "B";
+    if (!format.empty() && std::string_view("@=<").find(format[0]) != std::string_view::npos)
+        format.remove_prefix(1);
+    if (format.size() != 1) return std::nullopt;
+    const std::string bits = std::to_string(8 * buffer.itemsize);
+    if (std::string_view("bhilq").find(format[0]) != std::string_view::npos)
+        return dtype_from_name("int" + bits);
+    if (std::string_view("BHILQ").find(format[0]) != std::string_view::npos)
+        return dtype_from_name("uint" + bits);
+    if (std::string_view("efd").find(format[0]) != std::string_view::npos)
+        return dtype_from_name("float" + bits);
+    return std::nullopt;
+}
+
+/// A view of an object's memory through the buffer protocol; given back in the end.
+class HeldBuffer {
+public:
+    /// Nothing when the object has no contiguous buffer.
+    static std::optional<HeldBuffer> of(nb::handle object) {
+        HeldBuffer held;
+        if (!PyObject_CheckBuffer(object.ptr()) ||
+            PyObject_GetBuffer(object.ptr(), held.buffer_.get(),
+                               PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)) {
+            PyErr_Clear();
+            return std::nullopt;
+        }
+        return held;
+    }
+    [[nodiscard]] const Py_buffer& operator*() const { return *buffer_; }
+
+private:
+    struct Release {
+        void operator()(Py_buffer* buffer) const {
+            PyBuffer_Release(buffer);  // does nothing with one that was never filled
+            delete buffer;
+        }
+    };
+    std::unique_ptr<Py_buffer, Release> buffer_{new Py_buffer()};
+};
+
 /// Values of one sample, and what must live until they are written.
 class SampleValues {
 public:
@@ -49,6 +92,7 @@ public:
     [[nodiscard]] std::span<const Value> values() const { return values_; }
     void clear() {
         values_.clear();
+        buffers_.clear();
         arrays_.clear();
         objects_.clear();
     }
@@ -94,6 +138,18 @@ private:
     }
 
     Value array_of(nb::handle value) {
+        if (std::optional<HeldBuffer> held = HeldBuffer::of(value)) {
+            const Py_buffer& buffer = **held;
+            if (const std::optional<Dtype> dtype = dtype_of(buffer)) {
+                const ArrayView view{*dtype,
+                                     {buffer.shape, buffer.shape + buffer.ndim},
+                                     {static_cast<const std::byte*>(buffer.buf),
+                                      static_cast<std::size_t>(buffer.len)}};
+                buffers_.push_back(*std::move(held));
+                return view;
+            }
+        }
+        // Arrays that are not contiguous are copied on the way, tensors come by DLPack.
         ReadableArray array;
         if (!nb::try_cast(value, array)) throw no_value(value, {.name = "ndarray"});
         const std::optional<Dtype> dtype = dtype_of(array.dtype());
@@ -117,6 +173,7 @@ private:
     }
 
     std::vector<Value> values_;
+    std::vector<HeldBuffer> buffers_;
     std::vector<ReadableArray> arrays_;
     std::list<nb::object> objects_;
 };
@@ -135,6 +192,8 @@ public:
         for (const std::string& name : writer_.column_names())
             keys_.push_back(nb::str(name.c_str()));
     }
+    Writer(const Writer&) = delete;
+    Writer& operator=(const Writer&) = delete;
 
     void write(const nb::dict& sample) {
         values_.clear();

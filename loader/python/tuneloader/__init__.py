@@ -15,11 +15,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from ._core import DataLossError
+try:
+    from ._core import DataLossError
+except ModuleNotFoundError as _error:
+    raise ImportError(
+        "tuneloader was built for another Python than this one; install it with `pip install ./loader/python` from a checkout"
+    ) from _error
 from ._dataset import Column, Dataset
 
 if TYPE_CHECKING:
-    from ._convert import dataframe_to_mds, merge_index
+    from ._convert import dataframe_to_mds, merge_index, to_mds
     from ._loader import StreamingDataLoader
     from ._local import LocalDataset
     from ._stream import Stream
@@ -39,6 +44,7 @@ __all__ = [
     "StreamingDataset",
     "dataframe_to_mds",
     "merge_index",
+    "to_mds",
 ]
 
 # Where the names live whose modules import numpy or torch.
@@ -50,6 +56,7 @@ _LATER = {
     "StreamingDataset": "_streaming",
     "dataframe_to_mds": "_convert",
     "merge_index": "_convert",
+    "to_mds": "_convert",
 }
 
 

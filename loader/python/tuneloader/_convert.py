@@ -1,10 +1,11 @@
-"""merge_index and dataframe_to_mds."""
+"""merge_index, dataframe_to_mds and to_mds."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -71,6 +72,103 @@ def _shards_of(file: str, out: str) -> list[dict[str, Any]]:
     return list(index["shards"])
 
 
+def to_mds(
+    source: Any,
+    out: str | os.PathLike[str] | tuple[str, str],
+    *,
+    columns: dict[str, str] | None = None,
+    **options: Any,
+) -> int:
+    """Writes samples that are in memory, or come one by one, as MDS.
+
+    Args:
+        source: A dict of arrays or lists of equal length, a pandas DataFrame (without its index), a Hugging Face data set, or
+            anything that yields samples as dicts.
+        out: As in MDSWriter.
+        columns: Encodings; those that are not given follow from the dtypes, or from the first sample. Arrays of a stated shape
+            get it in their encoding, so that batches hold them as one array.
+        options: Further arguments of MDSWriter.
+
+    Returns:
+        The number of samples.
+    """
+    given = columns or {}
+    if _is_dataframe(source):
+        if len(source) == 0:
+            raise ValueError("the DataFrame has no rows")
+        encodings = {str(name): given.get(str(name)) or _encoding_of(str(name), source[name]) for name in source.columns}
+        samples = _rows(source)
+    elif isinstance(source, dict):
+        encodings, samples = _of_arrays(source, given)
+    else:
+        samples = iter(source)
+        first = next(samples, None)
+        if not isinstance(first, dict):
+            raise ValueError(
+                "the source has no samples" if first is None else f"a sample must be a dict by column, not {type(first).__name__}"
+            )
+        encodings = {name: given.get(name) or _encoding_of_value(name, value) for name, value in first.items()}
+        samples = itertools.chain([first], samples)
+    unknown = sorted(set(given) - set(encodings))
+    if unknown:
+        raise ValueError(f"the source has no column {', '.join(unknown)}; it has {', '.join(encodings)}")
+    count = 0
+    lists = [name for name, encoding in encodings.items() if encoding.startswith("ndarray")]
+    with MDSWriter(out=out, columns=encodings, **options) as writer:
+        for count, sample in enumerate(samples, 1):
+            writer.write(_with_arrays(sample, lists))
+    return count
+
+
+def _of_arrays(source: dict[str, Any], given: dict[str, str]) -> tuple[dict[str, str], Iterator[dict[str, Any]]]:
+    """(encodings, samples) of columns that are arrays or lists."""
+    import numpy as np
+
+    lengths = {name: len(values) for name, values in source.items()}
+    if len(set(lengths.values())) != 1 or not min(lengths.values()):
+        raise ValueError(f"the columns must have the same number of samples, at least one; they have {lengths}")
+    encodings = {}
+    for name, values in source.items():
+        if name in given:
+            encodings[name] = given[name]
+        elif isinstance(values, np.ndarray) and values.dtype.name in _NUMPY_COLUMNS:
+            kind = _NUMPY_COLUMNS[values.dtype.name]
+            encodings[name] = f"ndarray:{kind}:{','.join(map(str, values.shape[1:]))}" if values.ndim > 1 else kind
+        else:
+            encodings[name] = _encoding_of_value(name, values[0])
+    return encodings, (dict(zip(source, row)) for row in zip(*source.values()))
+
+
+def _encoding_of_value(name: str, value: Any) -> str:
+    """The encoding that takes a value and its like."""
+    simple = {bool: "uint8", int: "int64", float: "float64", str: "str", bytes: "bytes", dict: "json", Decimal: "str_decimal"}
+    if type(value) in simple:
+        return simple[type(value)]
+    dtype = getattr(getattr(value, "dtype", None), "name", None)
+    if dtype in _NUMPY_COLUMNS and hasattr(value, "ndim"):
+        return "ndarray" if value.ndim else _NUMPY_COLUMNS[dtype]
+    if isinstance(value, list) and value and isinstance(value[0], (int, float, list)):
+        return "ndarray"
+    if type(value).__module__.startswith("PIL."):
+        return "png"
+    raise ValueError(
+        f"column '{name}' holds {type(value).__name__}, which has no encoding of its own; name one in columns, e.g. 'json'"
+    )
+
+
+def _with_arrays(sample: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    """The sample with lists made arrays, and truth values numbers, in the columns of arrays."""
+    if not names:
+        return sample
+    import numpy as np
+
+    made = dict(sample)
+    for name in names:
+        value = np.asarray(made[name])
+        made[name] = value.view(np.uint8) if value.dtype == bool else value
+    return made
+
+
 def dataframe_to_mds(
     dataframe: Any,
     merge_index: bool = True,
@@ -90,7 +188,7 @@ def dataframe_to_mds(
     Returns:
         (folder, folder it was copied to or "").
     """
-    if not (hasattr(dataframe, "to_dict") and hasattr(dataframe, "dtypes") and hasattr(dataframe, "iloc")):
+    if not _is_dataframe(dataframe):
         raise NotImplementedError(
             f"dataframe_to_mds takes a pandas DataFrame, not {type(dataframe).__module__}.{type(dataframe).__name__}; for "
             "Spark call toPandas(), or save as Parquet and use `tune-data convert`"
@@ -110,7 +208,11 @@ def dataframe_to_mds(
     return writer.local, writer.remote or ""
 
 
-def _rows(dataframe: Any) -> Iterable[dict[str, Any]]:
+def _is_dataframe(source: Any) -> bool:
+    return hasattr(source, "to_dict") and hasattr(source, "dtypes") and hasattr(source, "iloc")
+
+
+def _rows(dataframe: Any) -> Iterator[dict[str, Any]]:
     import numpy as np
 
     names = [str(name) for name in dataframe.columns]

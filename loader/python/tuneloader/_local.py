@@ -35,7 +35,7 @@ class LocalDataset(Array, MapDataset):  # type: ignore[type-arg, misc, unused-ig
     @property
     def size(self) -> int:
         """Number of samples."""
-        return self._samples.reader.sample_count
+        return self._samples.count
 
     def __len__(self) -> int:
         return self.size

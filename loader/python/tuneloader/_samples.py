@@ -23,6 +23,7 @@ class SampleReader:
 
     def __init__(self, options: dict[str, Any], allow_unsafe_types: bool) -> None:
         self.reader = Reader({**options, "threads": 0})
+        self.count = self.reader.sample_count
         self._decoders = []
         for name, encoding, _, _ in self.reader.columns():
             if encoding == "pkl" and not allow_unsafe_types:
@@ -37,8 +38,9 @@ class SampleReader:
     def sample(self, sample_id: int) -> Sample:
         """The sample with this number, in memory of its own."""
         sample = self.reader.sample(sample_id)
-        for name, decode in self._decoders:
-            sample[name] = decode(sample[name])
+        if self._decoders:
+            for name, decode in self._decoders:
+                sample[name] = decode(sample[name])
         return sample
 
 
@@ -57,11 +59,11 @@ class Array:
     def __getitem__(self, at: Any) -> Any:
         """A sample, or a list of samples for a slice, list or array. Negative numbers count from the end."""
         if isinstance(at, (int, np.integer)):
-            number = int(at)
-            if -self.size <= number < 0:
-                number += self.size
-            if not 0 <= number < self.size:
-                raise IndexError(f"there is no sample {at}; the data set has {self.size}")
+            number, size = int(at), self.size
+            if -size <= number < 0:
+                number += size
+            if not 0 <= number < size:
+                raise IndexError(f"there is no sample {at}; the data set has {size}")
             return self.get_item(number)
         if isinstance(at, slice):
             return [self.get_item(number) for number in _slice_numbers(at, self.size)]

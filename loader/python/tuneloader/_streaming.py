@@ -157,12 +157,12 @@ class StreamingDataset(Array, IterableDataset):  # type: ignore[type-arg, misc, 
     @property
     def num_samples(self) -> int:
         """Samples stored in all streams."""
-        return self._samples.reader.sample_count
+        return self._samples.count
 
     @property
     def size(self) -> int:
         """Samples stored in all streams."""
-        return self.num_samples
+        return self._samples.count
 
     @property
     def epoch_size(self) -> int:

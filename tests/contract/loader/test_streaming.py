@@ -295,6 +295,40 @@ def test_a_dataframe_is_written(tmp_path):
         tuneloader.dataframe_to_mds(pandas.DataFrame({"t": ["a", None]}), mds_kwargs={"out": str(tmp_path / "c")})
 
 
+def test_samples_in_memory_become_a_data_set(tmp_path):
+    random = np.random.default_rng(4)
+    images, flags = random.integers(0, 255, (20, 3, 2), dtype=np.uint8), random.random(20) < 0.5
+    columns = {"image": images, "flag": flags, "rate": random.random(20, np.float32), "word": [f"w{i}" for i in range(20)]}
+    assert tuneloader.to_mds(columns, tmp_path / "arrays", hashes=["xxh64"]) == 20
+    [batch] = tuneloader.Dataset(tmp_path / "arrays", batch_size=20)
+    for name in ("image", "flag", "rate"):
+        assert (batch[name] == columns[name]).all()
+    assert batch["image"].shape == (20, 3, 2) and batch["word"] == columns["word"]
+
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": range(5), "s": list("abcde")})
+    assert tuneloader.to_mds(frame, tmp_path / "frame", columns={"x": "int16"}) == 5
+    [batch] = tuneloader.Dataset(tmp_path / "frame", batch_size=5)
+    assert batch["x"].dtype == np.int16 and batch["s"] == list("abcde")
+
+    # What a Hugging Face data set yields: dicts of Python values.
+    rows = ({"tokens": list(range(i + 1)), "label": i, "meta": {"id": i}} for i in range(4))
+    assert tuneloader.to_mds(rows, tmp_path / "rows") == 4
+    read = tuneloader.LocalDataset(tmp_path / "rows")
+    assert [(s["tokens"].tolist(), s["label"], s["meta"]) for s in read] == [
+        (list(range(i + 1)), i, {"id": i}) for i in range(4)
+    ]
+    for source, message in [
+        ([], "the source has no samples"),
+        ([1], "a sample must be a dict by column, not int"),
+        ({"a": [1], "b": [1, 2]}, "the same number of samples"),
+        ([{"a": None}], "column 'a' holds NoneType"),
+        ({"a": [1]}, "the source has no column b; it has a"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            tuneloader.to_mds(source, tmp_path / "none", columns={"b": "int"} if "no column b" in message else None)
+
+
 def test_what_is_not_served_is_refused_by_name(data, tmp_path):
     with pytest.raises(NotImplementedError, match="remote='s3://bucket/data' is not read yet; copy the data set"):
         StreamingDataset(remote="s3://bucket/data", local=str(tmp_path / "cache"))
