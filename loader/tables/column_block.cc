@@ -259,6 +259,7 @@ struct ListView {
     ArrayPtr elements;
     const std::int32_t* offsets32 = nullptr;
     const std::int64_t* offsets64 = nullptr;
+    std::shared_ptr<const std::vector<std::int64_t>> made_offsets = {};
 
     [[nodiscard]] std::int64_t offset(std::int64_t row) const {
         return offsets32 ? offsets32[row] : offsets64[row];
@@ -268,11 +269,20 @@ struct ListView {
 std::optional<ListView> list_view(const ArrayPtr& array) {
     if (array->type_id() == arrow::Type::LIST) {
         const auto& list = static_cast<const arrow::ListArray&>(*array);
-        return ListView{list.values(), list.raw_value_offsets(), nullptr};
+        return ListView{list.values(), list.raw_value_offsets(), nullptr, {}};
     }
     if (array->type_id() == arrow::Type::LARGE_LIST) {
         const auto& list = static_cast<const arrow::LargeListArray&>(*array);
-        return ListView{list.values(), nullptr, list.raw_value_offsets()};
+        return ListView{list.values(), nullptr, list.raw_value_offsets(), {}};
+    }
+    // A file may fix the size of lists which the table leaves open.
+    if (array->type_id() == arrow::Type::FIXED_SIZE_LIST) {
+        const auto& list = static_cast<const arrow::FixedSizeListArray&>(*array);
+        auto offsets = std::make_shared<std::vector<std::int64_t>>();
+        for (std::int64_t row = 0; row <= list.length(); ++row)
+            offsets->push_back(list.value_offset(row));
+        const std::int64_t* data = offsets->data();
+        return ListView{list.values(), nullptr, data, std::move(offsets)};
     }
     return std::nullopt;
 }
@@ -309,7 +319,7 @@ Result<ColumnBlock> list_block(const OutputColumn& column, const ArrayPtr& array
     block.offsets64 = list->offsets64;
     block.unit = static_cast<std::size_t>(per_item) * dtype_bytes(column.info.dtype);
     block.bytes = numbers.bytes + static_cast<std::size_t>(array->length()) * 8;
-    block.owners = {std::move(numbers.owner), array};
+    block.owners = {std::move(numbers.owner), array, list->made_offsets};
     TUNE_TRY_VOID(add_validity(column, *array, selection, block));
     return block;
 }

@@ -151,7 +151,8 @@ private:
         while (at_ < line_.size()) {
             const char next = line_[at_++];
             if (next == '"') {
-                while (at_ < line_.size() && line_[at_] != '"') at_ += line_[at_] == '\\' ? 2 : 1;
+                while (at_ < line_.size() && line_[at_] != '"')
+                    at_ += line_[at_] == '\\' ? std::size_t{2} : 1;
                 if (at_ >= line_.size()) return false;
                 ++at_;
             }
