@@ -1,4 +1,4 @@
-#include "loader/tools/convert_anywhere.h"
+#include "loader/tools/convert/convert_anywhere.h"
 
 #include <fcntl.h>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "loader/tools/convert.h"
+#include "loader/tools/convert/convert.h"
 
 namespace tune::loader {
 
