@@ -20,7 +20,10 @@ before(async () => {
     await browser.start(server);
     const owner = `Bearer ${server.token}`;
     for (const username of ["ann", "bob"]) await post("/api/2.0/mlflow/users/create", { username, password: kPassword }, owner);
-    for (const name of ["ann", "bob"]) await post("/api/2.0/mlflow/experiments/create", { name: `digits of ${name}` }, basic(name));
+    for (const name of ["ann", "bob"]) {
+        const { experiment_id } = await post("/api/2.0/mlflow/experiments/create", { name: `digits of ${name}` }, basic(name));
+        await post("/api/2.0/mlflow/runs/create", { experiment_id }, basic(name));
+    }
 });
 after(async () => {
     await browser.close();

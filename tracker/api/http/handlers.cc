@@ -1,5 +1,5 @@
-// A write is parsed, submitted and answered from its outcome; a read is answered on a reader thread.
-// Both turn the store's limits into 429.
+// A write is parsed, submitted and answered from its outcome; a read is answered on a reader
+// thread. Where too many wait, both are 429.
 
 #include "tracker/api/http/handlers.h"
 
