@@ -2,6 +2,9 @@
 // The servers of this user on this machine, by their ports: how programs find the token of a server
 // of which they know the address. Each server leaves a file with its data folder in a folder that
 // only this user can enter: TUNE_RUNTIME_DIR, else /tmp/tune-<user id>.
+//
+// Within a trial (TUNE_ATTEMPT and MLFLOW_RUN_ID are set) only servers that were started within the
+// same attempt are its own: what it may do elsewhere, its credential says.
 
 #include <filesystem>
 #include <string>
@@ -9,9 +12,6 @@
 #include "base/result.h"
 
 namespace tune::tracker {
-
-/// Within a trial (TUNE_ATTEMPT and MLFLOW_RUN_ID are set) only servers that were started within the
-/// same attempt are its own: what the trial may do elsewhere, its credential says.
 
 /// Says that this process serves `data` at `url`. Errors: kPermissionDenied with path and reason,
 /// when the folder cannot be made or is not this user's alone.

@@ -1,3 +1,6 @@
+// A page in the format of man(7): what the parser knows of verbs and options, then what it cannot
+// know, the exit codes and the environment. Text is escaped where roff would read it as a request.
+
 #include "tuner/cli/completion/verb_text.h"
 
 namespace tune::cli {
