@@ -58,6 +58,18 @@ if(TARGET tuneloader)
   target_link_options(tuneloader PRIVATE LINKER:--disable-new-dtags)
   install(TARGETS tuneloader RUNTIME_DEPENDENCY_SET tune_data_libraries DESTINATION tuneloader COMPONENT wheel)
 endif()
+# What URLs of data sets are read with: found from the programs in ../lib/tune. libcurl is the system's, Arrow the
+# wheel's.
+set(data_sources tune_http_source)
+if(TARGET tune_object_store)
+  list(APPEND data_sources tune_object_store)
+endif()
+set(source_rpath "$ORIGIN")
+foreach(minor 10 11 12 13 14)
+  string(APPEND source_rpath ":$ORIGIN/../python3.${minor}/site-packages/pyarrow")
+endforeach()
+set_target_properties(${data_sources} PROPERTIES INSTALL_RPATH "${source_rpath}")
+install(TARGETS ${data_sources} LIBRARY DESTINATION lib/tune COMPONENT wheel)
 install(RUNTIME_DEPENDENCY_SET tune_data_libraries
   PRE_EXCLUDE_REGEXES "^ld-linux" "^libc\\.so" "^libm\\.so" "^libpthread" "^libdl" "^librt"
     "^libtorch" "^libc10" "^libarrow" "^libparquet" "^libgomp" "^libcu" "^libnv" "^libshm"
@@ -92,7 +104,7 @@ add_custom_target(package
   COMMAND ${CMAKE_CPACK_COMMAND} --config ${CMAKE_BINARY_DIR}/package/config.cmake
   ${wheel_command}
   COMMAND ${CMAKE_COMMAND} -E echo "Packages in ${TUNE_PACKAGES}"
-  DEPENDS ${TUNE_PACKAGED_PROGRAMS} tune_docs
+  DEPENDS ${TUNE_PACKAGED_PROGRAMS} ${data_sources} tune_docs
   COMMENT "Packing the .deb, the .tar.gz and the wheel" VERBATIM)
 if(TARGET tuneloader)
   add_dependencies(package tuneloader)
