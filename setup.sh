@@ -24,7 +24,7 @@ as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 packages=(
     g++ cmake ninja-build ccache git curl ca-certificates python3 python3-venv
     libboost1.81-dev libsqlite3-dev nlohmann-json3-dev libsimdjson-dev libcli11-dev libyaml-cpp-dev
-    libeigen3-dev libspdlog-dev libssl-dev zlib1g-dev libxxhash-dev libzstd-dev libre2-dev libcurl4-openssl-dev libgtest-dev libgmock-dev
+    libeigen3-dev libspdlog-dev libssl-dev zlib1g-dev libxxhash-dev libzstd-dev libre2-dev libcurl4-openssl-dev libbrotli-dev libbz2-dev libsnappy-dev libgtest-dev libgmock-dev
     libbenchmark-dev libcairo2-dev
 )
 command -v node >/dev/null && command -v npm >/dev/null || packages+=(nodejs npm)
@@ -69,7 +69,7 @@ if [ $with_torch = 1 ]; then
         pip_install tests/contract/frameworks/torch_requirements.txt \
             --no-deps -r tests/contract/frameworks/torch_requirements.txt
 else
-    pip_install "$libraries" --no-deps "$(grep '^pyarrow' requirements.txt)"
+    pip_install "$libraries" --no-deps "$(grep '^pyarrow' requirements.txt)" "$(grep '^nanobind' requirements.txt)"
 fi
 
 if [ -f web/package-lock.json ]; then

@@ -3,6 +3,8 @@
 #   bin/tune bin/tune-data bin/tune-trainer      lib/tune/*.so  the libraries they need, but libc's
 #   share/man/man1  share/bash-completion  share/zsh  share/fish  lib/systemd/system/tune.service  share/doc/tune
 #
+# The wheel also holds the Python modules tune_client and tuneloader.
+#
 # Programs look for libraries in $ORIGIN/../lib/tune, so the tree works wherever it stands. LibTorch and Arrow are not
 # in it: they are those of the torch and pyarrow wheels of the Python that stands under the same prefix, as in a
 # virtual environment. Therefore only the wheel holds tune-data and tune-trainer; the .deb and the .tar.gz hold tune.
@@ -50,6 +52,12 @@ install(RUNTIME_DEPENDENCY_SET tune_libraries
 set(data_programs ${TUNE_PACKAGED_PROGRAMS})
 list(REMOVE_ITEM data_programs tune)
 install(TARGETS ${data_programs} RUNTIME_DEPENDENCY_SET tune_data_libraries DESTINATION bin COMPONENT wheel)
+if(TARGET tuneloader)
+  # Beside its Python files in site-packages; the environment's lib/tune is three folders up.
+  set_target_properties(tuneloader PROPERTIES INSTALL_RPATH "$ORIGIN/../../../tune")
+  target_link_options(tuneloader PRIVATE LINKER:--disable-new-dtags)
+  install(TARGETS tuneloader RUNTIME_DEPENDENCY_SET tune_data_libraries DESTINATION tuneloader COMPONENT wheel)
+endif()
 install(RUNTIME_DEPENDENCY_SET tune_data_libraries
   PRE_EXCLUDE_REGEXES "^ld-linux" "^libc\\.so" "^libm\\.so" "^libpthread" "^libdl" "^librt"
     "^libtorch" "^libc10" "^libarrow" "^libparquet" "^libgomp" "^libcu" "^libnv" "^libshm"
@@ -76,6 +84,7 @@ if(Python3_Interpreter_FOUND)
     COMMAND ${CMAKE_COMMAND} --install ${CMAKE_BINARY_DIR} --prefix ${CMAKE_BINARY_DIR}/wheel-root --component wheel --strip
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/package/make_wheel.py
       --tree ${CMAKE_BINARY_DIR}/wheel-root --version ${PROJECT_VERSION} --python ${PROJECT_SOURCE_DIR}/clients/python
+      --loader ${PROJECT_SOURCE_DIR}/loader/python
       --requirements ${PROJECT_SOURCE_DIR}/requirements.txt --output ${TUNE_PACKAGES})
 endif()
 add_custom_target(package
@@ -85,3 +94,6 @@ add_custom_target(package
   COMMAND ${CMAKE_COMMAND} -E echo "Packages in ${TUNE_PACKAGES}"
   DEPENDS ${TUNE_PACKAGED_PROGRAMS} tune_docs
   COMMENT "Packing the .deb, the .tar.gz and the wheel" VERBATIM)
+if(TARGET tuneloader)
+  add_dependencies(package tuneloader)
+endif()

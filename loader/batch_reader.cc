@@ -19,10 +19,11 @@ Error no_slot(std::size_t slot_count) {
 }  // namespace
 
 InlineReader::InlineReader(std::shared_ptr<SlotPool> pool, const BatchDecoder& decoder,
-                           Planner planner)
-    : pool_(std::move(pool)), decoder_(decoder), planner_(std::move(planner)) {}
+                           Planner planner, BatchSupply* supply)
+    : pool_(std::move(pool)), decoder_(decoder), planner_(std::move(planner)), supply_(supply) {}
 
 void InlineReader::seek(Position position) {
+    if (supply_) supply_->forget();
     position_ = position;
     plan_.reset();
     next_batch_ = 0;
@@ -33,32 +34,47 @@ Result<std::shared_ptr<BatchSlot>> InlineReader::next() {
         TUNE_TRY(plan, planner_(position_));
         plan_ = std::move(plan);
         next_batch_ = 0;
+        if (supply_) supply_base_ = supply_->follow(plan_);
     }
     if (next_batch_ == plan_->batch_count()) {
-        seek({plan_->epoch() + 1, 0});
+        position_ = {plan_->epoch() + 1, 0};
+        plan_.reset();
         return std::shared_ptr<BatchSlot>();
     }
     BatchSlot* slot = nullptr;
     {
         const std::lock_guard lock(pool_->mutex);
-        slot = pool_->take();
+        if (pool_->has_free() || pool_->add_slot()) slot = pool_->take();
     }
     if (!slot) return no_slot(pool_->slot_count());
     std::shared_ptr<BatchSlot> lent = pool_->lend(slot);
-    TUNE_TRY_VOID(decoder_.fill(plan_->batch(next_batch_), *slot));
+    const std::uint64_t batch = supply_base_ + next_batch_;
+    if (supply_) {
+        supply_->expect(batch);
+        supply_->wait(batch);
+    }
+    const Result<void> filled = decoder_.fill(plan_->batch(next_batch_, scratch_), *slot);
+    if (supply_) supply_->end(batch);
+    TUNE_TRY_VOID(filled);
     slot->epoch = plan_->epoch();
     ++next_batch_;
     return lent;
 }
 
 ThreadedReader::ThreadedReader(std::shared_ptr<SlotPool> pool, const BatchDecoder& decoder,
-                               Planner planner, int thread_count)
-    : pool_(std::move(pool)), decoder_(decoder), planner_(std::move(planner)) {
+                               Planner planner, int thread_count, BatchSupply* supply)
+    : pool_(std::move(pool)), decoder_(decoder), planner_(std::move(planner)), supply_(supply) {
+    if (supply_)
+        supply_->set_listener([this] {
+            const std::lock_guard lock(pool_->mutex);
+            pool_->work.notify_all();
+        });
     threads_.emplace_back([this] { plan_epochs(); });
     for (int i = 0; i < thread_count; ++i) threads_.emplace_back([this] { decode_batches(); });
 }
 
 ThreadedReader::~ThreadedReader() {
+    if (supply_) supply_->set_listener({});
     {
         const std::lock_guard lock(pool_->mutex);
         is_stopping_ = true;
@@ -68,17 +84,23 @@ ThreadedReader::~ThreadedReader() {
     for (std::thread& thread : threads_) thread.join();
     // Batches that nobody took go back, for the sake of Batches that still hold the pool.
     const std::lock_guard lock(pool_->mutex);
-    for (const TicketPtr& ticket : tickets_)
+    for (const TicketPtr& ticket : tickets_) {
         if (ticket->slot) pool_->put_back(ticket->slot);
+        if (supply_ && ticket->slot && !ticket->is_begun) supply_->end(ticket->supply_batch);
+    }
 }
 
 void ThreadedReader::seek(Position position) {
     {
         const std::lock_guard lock(pool_->mutex);
         ++generation_;
-        for (const TicketPtr& ticket : tickets_)
-            if (ticket->is_done && ticket->slot) pool_->put_back(ticket->slot);
+        for (const TicketPtr& ticket : tickets_) {
+            if (!ticket->slot || (ticket->is_begun && !ticket->is_done)) continue;
+            pool_->put_back(ticket->slot);
+            if (supply_ && !ticket->is_begun) supply_->end(ticket->supply_batch);
+        }
         tickets_.clear();  // what is still being decoded is put back by its thread
+        if (supply_) supply_->forget();
         plan_.reset();
         upcoming_plan_.reset();
         plan_is_over_ = true;
@@ -90,8 +112,8 @@ void ThreadedReader::seek(Position position) {
 
 Result<std::shared_ptr<BatchSlot>> ThreadedReader::next() {
     std::unique_lock lock(pool_->mutex);
-    while (tickets_.empty() || !tickets_.front()->is_done) {
-        if (lacks_slot()) return no_slot(pool_->slot_count());
+    while (!is_ready()) {
+        if (lacks_slot() && !add_slot()) return no_slot(pool_->slot_count());
         done_.wait(lock);
     }
     const TicketPtr ticket = std::move(tickets_.front());
@@ -106,6 +128,12 @@ Result<std::shared_ptr<BatchSlot>> ThreadedReader::next() {
     return pool_->lend(ticket->slot);
 }
 
+bool ThreadedReader::wait(std::chrono::milliseconds time) {
+    std::unique_lock lock(pool_->mutex);
+    if (lacks_slot() && !add_slot()) return true;
+    return done_.wait_for(lock, time, [this] { return is_ready(); });
+}
+
 void ThreadedReader::append_done(TicketPtr ticket) {
     ticket->is_done = true;
     tickets_.push_back(std::move(ticket));
@@ -114,9 +142,15 @@ void ThreadedReader::append_done(TicketPtr ticket) {
 
 /// Whether a call of advance() would do something.
 bool ThreadedReader::can_advance() const {
+    if (supplied()) return true;
     if (has_failed_) return false;
     if (!plan_is_over_) return next_batch_ == plan_->batch_count() || pool_->has_free();
     return upcoming_plan_.has_value();
+}
+
+/// Whether the next ticket is done.
+bool ThreadedReader::is_ready() const {
+    return !tickets_.empty() && tickets_.front()->is_done;
 }
 
 /// Whether the next batch waits for a slot that only the consumer can give back.
@@ -125,9 +159,29 @@ bool ThreadedReader::lacks_slot() const {
            next_batch_ != plan_->batch_count() && !pool_->has_free();
 }
 
+/// Gives the decoding threads one more slot, if the pool grows.
+bool ThreadedReader::add_slot() {
+    if (!pool_->add_slot()) return false;
+    pool_->work.notify_one();
+    return true;
+}
+
+/// With a supply: the first batch that waited for its bytes and has them now.
+ThreadedReader::TicketPtr ThreadedReader::supplied() const {
+    if (!supply_) return nullptr;
+    for (const TicketPtr& ticket : tickets_)
+        if (ticket->slot && !ticket->is_begun && supply_->is_ready(ticket->supply_batch))
+            return ticket;
+    return nullptr;
+}
+
 /// One step along the order: begins a batch (and returns its ticket), or ends a plan, or takes up
 /// the next one. REQUIRES: can_advance().
 ThreadedReader::TicketPtr ThreadedReader::advance() {
+    if (TicketPtr ticket = supplied()) {
+        ticket->is_begun = true;
+        return ticket;
+    }
     if (plan_is_over_) {
         Result<std::shared_ptr<const EpochPlan>> upcoming = *std::move(upcoming_plan_);
         upcoming_plan_.reset();
@@ -139,6 +193,7 @@ ThreadedReader::TicketPtr ThreadedReader::advance() {
             return nullptr;
         }
         plan_ = *std::move(upcoming);
+        supply_base_ = upcoming_base_;
         plan_is_over_ = false;
         next_batch_ = 0;
         wanted_plan_ = Position{plan_->epoch() + 1, 0};
@@ -155,10 +210,25 @@ ThreadedReader::TicketPtr ThreadedReader::advance() {
     ticket->plan = plan_;
     ticket->batch = next_batch_++;
     tickets_.push_back(ticket);
+    if (supply_) {
+        ticket->supply_batch = supply_base_ + ticket->batch;
+        supply_->expect(ticket->supply_batch);
+        if (!supply_->is_ready(ticket->supply_batch)) return nullptr;
+    }
+    ticket->is_begun = true;
     return ticket;
 }
 
+Result<void> ThreadedReader::decode(const Ticket& ticket,
+                                    std::vector<std::int64_t>& scratch) const {
+    decoder_.look_ahead(ticket.plan->after(ticket.batch));
+    Result<void> filled = decoder_.fill(ticket.plan->batch(ticket.batch, scratch), *ticket.slot);
+    if (supply_) supply_->end(ticket.supply_batch);
+    return filled;
+}
+
 void ThreadedReader::decode_batches() {
+    std::vector<std::int64_t> scratch;
     std::unique_lock lock(pool_->mutex);
     while (true) {
         pool_->work.wait(lock, [this] { return is_stopping_ || can_advance(); });
@@ -169,8 +239,7 @@ void ThreadedReader::decode_batches() {
         ++in_progress_;
         if (can_advance()) pool_->work.notify_one();
         lock.unlock();
-        decoder_.look_ahead(ticket->plan->after(ticket->batch));
-        Result<void> filled = decoder_.fill(ticket->plan->batch(ticket->batch), *ticket->slot);
+        Result<void> filled = decode(*ticket, scratch);
         lock.lock();
         --in_progress_;
         if (generation != generation_) {
@@ -196,6 +265,7 @@ void ThreadedReader::plan_epochs() {
         Result<std::shared_ptr<const EpochPlan>> plan = planner_(position);
         lock.lock();
         if (generation != generation_) continue;
+        if (supply_ && plan) upcoming_base_ = supply_->follow(*plan);
         upcoming_plan_ = std::move(plan);
         pool_->work.notify_all();
         done_.notify_one();

@@ -18,8 +18,8 @@ void AlignedBuffer::resize(std::size_t size) {
     size_ = size;
 }
 
-SlotPool::SlotPool(std::vector<ColumnInfo> columns, std::size_t slot_count)
-    : columns_(std::move(columns)) {
+SlotPool::SlotPool(std::vector<ColumnInfo> columns, std::size_t slot_count, bool grows)
+    : columns_(std::move(columns)), grows_(grows) {
     for (std::size_t i = 0; i < slot_count; ++i) {
         slots_.push_back(std::make_unique<BatchSlot>(columns_.size()));
         free_.push_back(slots_.back().get());
@@ -31,6 +31,13 @@ BatchSlot* SlotPool::take() {
     BatchSlot* slot = free_.back();  // the one used last: still in the processor's cache
     free_.pop_back();
     return slot;
+}
+
+bool SlotPool::add_slot() {
+    if (!grows_) return false;
+    slots_.push_back(std::make_unique<BatchSlot>(columns_.size()));
+    free_.push_back(slots_.back().get());
+    return true;
 }
 
 std::shared_ptr<BatchSlot> SlotPool::lend(BatchSlot* slot) {

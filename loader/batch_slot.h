@@ -51,12 +51,13 @@ public:
     std::int64_t epoch = 0;
 };
 
-/// A fixed number of slots. Batches refer to it by shared_ptr, so it lives as long as the last of
+/// A number of slots. Batches refer to it by shared_ptr, so it lives as long as the last of
 /// them. `mutex` also guards the state of the ThreadedReader that fills the slots, which waits on
 /// `work` for a free slot.
 class SlotPool : public std::enable_shared_from_this<SlotPool> {
 public:
-    SlotPool(std::vector<ColumnInfo> columns, std::size_t slot_count);
+    /// `grows`: a slot is added whenever the consumer holds all of them.
+    SlotPool(std::vector<ColumnInfo> columns, std::size_t slot_count, bool grows = false);
 
     [[nodiscard]] const std::vector<ColumnInfo>& columns() const { return columns_; }
     [[nodiscard]] std::size_t slot_count() const { return slots_.size(); }
@@ -66,6 +67,9 @@ public:
     /// REQUIRES: `mutex` held.
     void put_back(BatchSlot* slot) { free_.push_back(slot); }
     [[nodiscard]] bool has_free() const { return !free_.empty(); }
+    /// REQUIRES: `mutex` held. Adds a slot if the pool grows; whether it did. May throw
+    /// std::bad_alloc.
+    [[nodiscard]] bool add_slot();
 
     /// The slot for the consumer; put back when the last reference goes.
     [[nodiscard]] std::shared_ptr<BatchSlot> lend(BatchSlot* slot);
@@ -75,6 +79,7 @@ public:
 
 private:
     const std::vector<ColumnInfo> columns_;
+    const bool grows_;
     std::vector<std::unique_ptr<BatchSlot>> slots_;
     std::vector<BatchSlot*> free_;  // guarded by mutex
 };

@@ -6,50 +6,24 @@
 #include "loader/dataset.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
-#include <optional>
+#include <atomic>
 #include <utility>
 
 #include "base/text/counted.h"
 #include "loader/batch_decoder.h"
 #include "loader/batch_reader.h"
 #include "loader/batch_slot.h"
-#include "loader/epoch_plan.h"
-#include "loader/order/epoch.h"
+#include "loader/order_planner.h"
 #include "loader/rows/row_set.h"
+#include "loader/sample_access.h"
 
 namespace tune::loader {
 namespace {
 
-constexpr std::int64_t kDefaultBlockMin = 1 << 18;
-constexpr std::int64_t kDefaultBlockTotal = 4'000'000;
 constexpr std::int64_t kBatchesAheadDefault = 8;
 constexpr std::int64_t kBatchesAheadMax = 4096;
 constexpr int kThreadsMax = 256;
-
-/// Where the rank stands among machines.
-struct Topology {
-    std::int64_t nodes = 1;
-    std::int64_t ranks_per_node = 1;
-    std::int64_t node = 0;
-    std::int64_t rank_of_node = 0;
-};
-
-Result<Topology> topology_of(const World& world) {
-    Topology topology;
-    topology.ranks_per_node = world.ranks_per_node > 0 ? world.ranks_per_node : world.size;
-    if (world.size <= 0 || world.rank < 0 || world.rank >= world.size || world.ranks_per_node < 0)
-        return invalid_parameter("rank " + std::to_string(world.rank) + " of " +
-                                 std::to_string(world.size) + " does not exist");
-    if (world.size % topology.ranks_per_node != 0)
-        return invalid_parameter(std::to_string(world.size) +
-                                 " ranks do not divide among machines of " +
-                                 std::to_string(topology.ranks_per_node));
-    topology.nodes = world.size / topology.ranks_per_node;
-    topology.node = world.rank / topology.ranks_per_node;
-    topology.rank_of_node = world.rank % topology.ranks_per_node;
-    return topology;
-}
+constexpr int kConnectionsMax = 256;
 
 Result<void> check_options(const DatasetOptions& options) {
     if (options.batch_size <= 0 || options.batch_size > (std::int64_t{1} << 31))
@@ -63,6 +37,11 @@ Result<void> check_options(const DatasetOptions& options) {
         return invalid_parameter(
             "num_canonical_nodes, shuffle_block_size, epoch_size and predownload must not be "
             "negative");
+    if (options.sampling_granularity <= 0)
+        return invalid_parameter("the sampling granularity must be positive");
+    if (options.download_connections < 1 || options.download_connections > kConnectionsMax)
+        return invalid_parameter("download_connections must lie in 1..256, it is " +
+                                 std::to_string(options.download_connections));
     if (options.seed > (std::uint64_t{1} << 62))
         return invalid_parameter("the seed is larger than 2^62");
     return {};
@@ -77,45 +56,66 @@ std::int64_t batches_ahead(const DatasetOptions& options) {
 
 }  // namespace
 
-/// What decides the order of samples, apart from the position.
-struct OrderSettings {
-    std::int64_t num_canonical_nodes = 1;
-    std::uint64_t seed = 9176;
-    std::int64_t initial_physical_nodes = 0;
-};
-
 class Dataset::Impl {
 public:
     Impl(DatasetOptions options, Topology topology, RowSet rows)
         : options_(std::move(options)),
-          topology_(topology),
-          index_digest_(rows.catalogue.digest),
+          index_digest_(std::move(rows.catalogue.digest)),
           sample_count_(rows.catalogue.sample_count()),
-          block_samples_max_(rows.catalogue.block_samples_max),
-          streams_({Stream{{}, options_.epoch_size > 0 ? options_.epoch_size : sample_count_}}),
-          pool_(std::make_shared<SlotPool>(rows.catalogue.columns,
-                                           static_cast<std::size_t>(batches_ahead(options_) + 1))) {
-        streams_.front().shard_samples = std::move(rows.catalogue.shard_samples);
-        decoder_ = std::move(rows.decoder);
-        settings_ = {default_canonical_nodes(), options_.seed, topology_.nodes};
-    }
+          planner_(options_, topology, std::move(rows.streams), rows.catalogue.block_samples_max),
+          pool_(std::make_shared<SlotPool>(std::move(rows.catalogue.columns),
+                                           static_cast<std::size_t>(batches_ahead(options_) + 1),
+                                           options_.adds_batches)),
+          decoder_(std::move(rows.decoder)),
+          supply_(std::move(rows.supply)),
+          samples_(*decoder_, supply_.get()),
+          settings_(planner_.default_settings()) {}
 
     [[nodiscard]] Result<void> start() {
-        TUNE_TRY(partition, checked_partition(settings_, 0));
-        const std::int64_t samples = partition.samples_per_rank();
-        batches_per_epoch_ = options_.drop_last
-                                 ? samples / options_.batch_size
-                                 : (samples + options_.batch_size - 1) / options_.batch_size;
-        if (batches_per_epoch_ == 0)
-            return invalid_parameter("a rank is given " + counted(samples, "sample") +
-                                     " per epoch, less than one batch of " +
-                                     std::to_string(options_.batch_size) + "; keep the last one");
+        TUNE_TRY_VOID(planner_.check(settings_, 0));
+        // Of the other batching methods an epoch's order would have to be worked out first.
+        if (options_.batching == BatchingMethod::kRandom)
+            TUNE_TRY_VOID(planner_.batches_per_epoch(settings_));
         restart();
         return {};
     }
 
+    [[nodiscard]] bool wait_next(std::chrono::milliseconds time) {
+        return has_failed_ || reader_->wait(time);
+    }
+
+    [[nodiscard]] Result<void> read(std::span<const std::int64_t> ids, Batch& batch) const {
+        batch.reset();
+        for (const std::int64_t id : ids)
+            if (id < 0 || id >= sample_count_)
+                return invalid_parameter("there is no sample " + std::to_string(id) +
+                                         "; the data set has " + counted(sample_count_, "sample"));
+        auto slot = std::make_shared<BatchSlot>(pool_->columns().size());
+        TUNE_TRY_VOID(take_supply());
+        TUNE_TRY_VOID(samples_.read(ids, *slot));
+        fill_batch(std::move(slot), batch);
+        return {};
+    }
+
+    void expect_reads(std::vector<std::int64_t> ids) {
+        if (take_supply()) samples_.expect(std::move(ids));
+    }
+
+    [[nodiscard]] Result<std::vector<std::int64_t>> remaining_ids(std::int64_t worker,
+                                                                  std::int64_t workers) const {
+        TUNE_TRY(plan, planner_.plan(settings_, position_, worker, workers));
+        std::vector<std::int64_t> ids;
+        std::vector<std::int64_t> scratch;
+        for (std::size_t b = 0; b < plan->batch_count(); ++b) {
+            const std::span<const std::int64_t> batch = plan->batch(b, scratch);
+            ids.insert(ids.end(), batch.begin(), batch.end());
+        }
+        return ids;
+    }
+
     [[nodiscard]] Result<bool> next(Batch& batch) {
         batch.reset();
+        if (supply_ && is_supply_taken_.exchange(false)) has_failed_ = true;
         // Only now, so that what the caller repaired after an error is read anew.
         if (std::exchange(has_failed_, false)) reader_->seek(position_);
         Result<std::shared_ptr<BatchSlot>> slot = reader_->next();
@@ -128,14 +128,21 @@ public:
             return false;
         }
         fill_batch(*std::move(slot), batch);
-        position_.sample_in_epoch += static_cast<std::int64_t>(batch.count) * options_.world.size;
+        position_.sample_in_epoch += static_cast<std::int64_t>(batch.count) *
+                                     planner_.topology().ranks() * options_.world.workers;
         return true;
     }
 
     [[nodiscard]] const std::vector<ColumnInfo>& columns() const { return pool_->columns(); }
     [[nodiscard]] std::int64_t sample_count() const { return sample_count_; }
-    [[nodiscard]] std::int64_t batches_per_epoch() const { return batches_per_epoch_; }
+    [[nodiscard]] std::int64_t epoch_size() const { return planner_.epoch_size(); }
+    [[nodiscard]] std::int64_t batches_per_epoch() const {
+        return planner_.batches_per_epoch(settings_).value_or(0);
+    }
     [[nodiscard]] std::int64_t epoch() const { return position_.epoch; }
+    [[nodiscard]] FetchFigures fetch_figures() const {
+        return supply_ ? supply_->figures() : FetchFigures{};
+    }
 
     [[nodiscard]] DatasetState state() const {
         DatasetState state;
@@ -144,7 +151,7 @@ public:
         state.num_canonical_nodes = settings_.num_canonical_nodes;
         state.shuffle_seed = settings_.seed;
         state.initial_physical_nodes = settings_.initial_physical_nodes;
-        state.order = order_text(settings_);
+        state.order = planner_.order_text(settings_);
         state.index_digest = index_digest_;
         return state;
     }
@@ -158,11 +165,11 @@ public:
             return invalid_parameter("the loader state was saved for other data (index digest " +
                                      state.index_digest + ", this data set has " + index_digest_ +
                                      ")");
-        if (const std::string order = order_text(settings);
+        if (const std::string order = planner_.order_text(settings);
             !state.order.empty() && state.order != order)
             return invalid_parameter("the loader state was saved with the order '" + state.order +
                                      "', this data set is read with '" + order + "'");
-        TUNE_TRY_VOID(checked_partition(settings, state.sample_in_epoch));
+        TUNE_TRY_VOID(planner_.check(settings, state.sample_in_epoch));
         settings_ = settings;
         position_ = {state.epoch, state.sample_in_epoch};
         restart();
@@ -177,69 +184,15 @@ public:
     }
 
 private:
-    [[nodiscard]] std::int64_t default_canonical_nodes() const {
-        if (options_.num_canonical_nodes > 0) return options_.num_canonical_nodes;
-        const bool is_simple = options_.shuffle_algo == ShuffleAlgo::kPy1s ||
-                               options_.shuffle_algo == ShuffleAlgo::kPy2s;
-        return options_.shuffle && is_simple ? 64 * topology_.nodes : topology_.nodes;
-    }
-
-    [[nodiscard]] std::int64_t block_size(const OrderSettings& settings) const {
-        if (options_.shuffle_block_size > 0) return options_.shuffle_block_size;
-        const std::int64_t usual =
-            std::max(kDefaultBlockTotal / settings.num_canonical_nodes, kDefaultBlockMin);
-        return block_samples_max_ > 0 ? std::min(usual, block_samples_max_) : usual;
-    }
-
-    [[nodiscard]] ShuffleOptions shuffle_options(const OrderSettings& settings,
-                                                 std::int64_t epoch) const {
-        return {options_.shuffle_algo, settings.seed, epoch, settings.num_canonical_nodes,
-                block_size(settings)};
-    }
-
-    [[nodiscard]] PartitionOptions partition_options(const OrderSettings& settings,
-                                                     std::int64_t drop_first) const {
-        return {.sample_count = streams_.front().choose,
-                .num_canonical_nodes = settings.num_canonical_nodes,
-                .physical_nodes = topology_.nodes,
-                .ranks_per_node = topology_.ranks_per_node,
-                .batch_size = options_.batch_size,
-                .drop_first = drop_first,
-                .initial_physical_nodes = settings.initial_physical_nodes};
-    }
-
-    [[nodiscard]] Result<Partition> checked_partition(const OrderSettings& settings,
-                                                      std::int64_t drop_first) const {
-        // A shuffle that cannot work is an error here, not of some later batch.
-        if (options_.shuffle)
-            TUNE_TRY_VOID(check_shuffle(streams_.front().choose, shuffle_options(settings, 0)));
-        return Partition::make(partition_options(settings, drop_first));
-    }
-
-    /// Everything that decides the order and is not a field of the state.
-    [[nodiscard]] std::string order_text(const OrderSettings& settings) const {
-        std::string text = "mosaic-v1 epoch_size=" + std::to_string(streams_.front().choose);
-        if (!options_.shuffle) return text + " shuffle=off";
-        text += " shuffle=" + std::string(shuffle_algo_name(options_.shuffle_algo));
-        const bool has_blocks = options_.shuffle_algo == ShuffleAlgo::kPy1br ||
-                                options_.shuffle_algo == ShuffleAlgo::kPy1e;
-        if (has_blocks) text += " block=" + std::to_string(block_size(settings));
-        return text;
-    }
-
-    [[nodiscard]] Result<std::shared_ptr<const EpochPlan>> plan_at(const OrderSettings& settings,
-                                                                   Position position) const {
-        EpochOptions epoch;
-        epoch.sampling.seed = settings.seed;
-        epoch.sampling.epoch = position.epoch;
-        epoch.sampling.shuffle = options_.shuffle;
-        if (options_.shuffle) epoch.shuffle = shuffle_options(settings, position.epoch);
-        epoch.partition = partition_options(settings, position.sample_in_epoch);
-        epoch.node = topology_.node;
-        epoch.rank_of_node = topology_.rank_of_node;
-        TUNE_TRY(ids, rank_samples(streams_, epoch));
-        return std::make_shared<const EpochPlan>(position.epoch, std::move(ids),
-                                                 options_.batch_size, options_.drop_last);
+    /// Samples by number use the plans of the supply, so next() has to plan anew afterwards.
+    [[nodiscard]] Result<void> take_supply() const {
+        if (!supply_) return {};
+        if (options_.threads > 0)
+            return Error{Code::kInvalidState,
+                         "samples of data that is fetched are read by number only where no thread "
+                         "decodes ahead; open the data set with threads = 0"};
+        is_supply_taken_ = true;
+        return {};
     }
 
     /// A new reader at position_, because the settings its planner holds may have changed.
@@ -247,13 +200,14 @@ private:
         reader_.reset();
         has_failed_ = false;
         Planner planner = [this, settings = settings_](Position position) {
-            return plan_at(settings, position);
+            return planner_.plan(settings, position, options_.world.worker, options_.world.workers);
         };
         if (options_.threads == 0)
-            reader_ = std::make_unique<InlineReader>(pool_, *decoder_, std::move(planner));
+            reader_ =
+                std::make_unique<InlineReader>(pool_, *decoder_, std::move(planner), supply_.get());
         else
             reader_ = std::make_unique<ThreadedReader>(pool_, *decoder_, std::move(planner),
-                                                       options_.threads);
+                                                       options_.threads, supply_.get());
         reader_->seek(position_);
     }
 
@@ -271,14 +225,14 @@ private:
     }
 
     const DatasetOptions options_;
-    const Topology topology_;
     const std::string index_digest_;
     const std::int64_t sample_count_;
-    const std::int64_t block_samples_max_;
-    std::vector<Stream> streams_;
-    std::int64_t batches_per_epoch_ = 0;
+    const OrderPlanner planner_;
     std::shared_ptr<SlotPool> pool_;
     std::unique_ptr<BatchDecoder> decoder_;
+    mutable std::atomic<bool> is_supply_taken_ = false;  // by samples_
+    std::shared_ptr<BatchSupply> supply_;                // nullptr: the data is on this machine
+    mutable SampleAccess samples_;
     OrderSettings settings_;
     Position position_;
     bool has_failed_ = false;              // the reader must be told where to go on
@@ -301,6 +255,23 @@ Result<bool> Dataset::next(Batch& batch) {
     return impl_->next(batch);
 }
 
+bool Dataset::wait_next(std::chrono::milliseconds time) {
+    return impl_->wait_next(time);
+}
+
+Result<void> Dataset::read(std::span<const std::int64_t> ids, Batch& batch) const {
+    return impl_->read(ids, batch);
+}
+
+void Dataset::expect_reads(std::vector<std::int64_t> ids) {
+    impl_->expect_reads(std::move(ids));
+}
+
+Result<std::vector<std::int64_t>> Dataset::remaining_ids(std::int64_t worker,
+                                                         std::int64_t workers) const {
+    return impl_->remaining_ids(worker, workers);
+}
+
 const std::vector<ColumnInfo>& Dataset::columns() const {
     return impl_->columns();
 }
@@ -309,12 +280,20 @@ std::int64_t Dataset::sample_count() const {
     return impl_->sample_count();
 }
 
+std::int64_t Dataset::epoch_size() const {
+    return impl_->epoch_size();
+}
+
 std::int64_t Dataset::batches_per_epoch() const {
     return impl_->batches_per_epoch();
 }
 
 std::int64_t Dataset::epoch() const {
     return impl_->epoch();
+}
+
+FetchFigures Dataset::fetch_figures() const {
+    return impl_->fetch_figures();
 }
 
 DatasetState Dataset::state() const {

@@ -12,6 +12,7 @@
 //             // image->data: [batch.count, image->shape...], C order
 //         }
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -25,6 +26,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "loader/format/dtype.h"
+#include "loader/order/epoch.h"
 #include "loader/order/shuffle.h"
 #include "loader/rows/filter.h"
 
@@ -36,7 +38,30 @@ struct World {
     std::int64_t size = 1;
     /// Ranks on one machine; 0 means all of them.
     std::int64_t ranks_per_node = 0;
+    /// Neighbouring ranks that are given the same samples, for tensor or sequence parallelism.
+    std::int64_t replication = 1;
+    /// Of `workers` processes that share this rank's batches: every `workers`th batch is read here.
+    std::int64_t worker = 0;
+    std::int64_t workers = 1;
 };
+
+/// One of several data sets that are read as one. Their columns must be the same.
+struct StreamOptions {
+    /// As in DatasetOptions. Either all streams of a data set are read through a cache or none is.
+    std::filesystem::path directory = {};
+    std::string split = {};
+    std::string remote = {};
+    std::filesystem::path local = {};
+    StreamWeight weight = {};
+};
+
+/// mosaic: an order of mosaicml-streaming, held in memory. lazy: our own (order/lazy_order.h), in
+/// O(1) memory, for sets of any size; it reads each sample once an epoch.
+enum class OrderKind { kMosaic, kLazy };
+
+/// relaxed: a run may go on with any number of machines that keeps the global batch; orig: only
+/// with one that divides the canonical nodes, or is divided by them.
+enum class PartitionAlgo { kRelaxed, kOrig };
 
 /// What is checked when a shard is opened for the first time (sizes and structure always are).
 enum class Verify {
@@ -74,6 +99,25 @@ struct DatasetOptions {
     /// "mds" (also index.json of json, csv and tsv shards), "parquet", "delta", "jsonl", "csv",
     /// "tsv", "webdataset" or "images"; empty: what the directory holds.
     std::string format = {};
+    /// Instead of a directory: several data sets, mixed by their weights.
+    std::vector<StreamOptions> streams = {};
+
+    /// Instead of a directory, as in StreamingDataset: where the data set lies (see
+    /// loader/source/open_source.h for the kinds of URLs), and the folder in which what was fetched
+    /// is kept for later epochs, other trials and other processes. A `remote` on this machine is
+    /// read where it is.
+    std::string remote = {};
+    std::filesystem::path local = {};
+    /// Bytes that `local` may hold, shared evenly among streams; what is needed last goes first. 0:
+    /// no limit.
+    std::uint64_t cache_limit = 0;
+    /// Keeps compressed files beside the decompressed ones.
+    bool keep_zip = false;
+    /// Attempts after the first one, and seconds without a byte that end an attempt.
+    int download_retry = 5;
+    double download_timeout_s = 60;
+    /// Requests at once.
+    int download_connections = 16;
 
     /// Samples of a batch of this rank, > 0.
     std::int64_t batch_size = 1;
@@ -94,6 +138,7 @@ struct DatasetOptions {
     std::optional<std::int64_t> version = {};
     std::string timestamp = {};
 
+    OrderKind order = OrderKind::kMosaic;
     bool shuffle = false;
     ShuffleAlgo shuffle_algo = ShuffleAlgo::kPy1e;
     std::uint64_t seed = 9176;
@@ -105,6 +150,11 @@ struct DatasetOptions {
     /// Samples drawn for an epoch; 0: each sample once. With another number the choice is balanced
     /// over the shards and, when shuffling, differs from epoch to epoch.
     std::int64_t epoch_size = 0;
+    SamplingMethod sampling = SamplingMethod::kBalanced;
+    /// Samples drawn from a shard at a time when an epoch takes only a part of it.
+    std::int64_t sampling_granularity = 1;
+    BatchingMethod batching = BatchingMethod::kRandom;
+    PartitionAlgo partition = PartitionAlgo::kRelaxed;
 
     World world = {};
 
@@ -112,8 +162,12 @@ struct DatasetOptions {
     /// samples never depends on this.
     int threads = 2;
     /// Samples decoded ahead, at most; 0: 8 batches. Memory: this many decoded samples, and one
-    /// more batch for each Batch the consumer holds.
+    /// more batch for each Batch the consumer holds. With `remote`, also the samples after those
+    /// that are read whose shards are fetched ahead; 0: as many as keep the connections busy.
     std::int64_t predownload = 0;
+    /// A consumer that holds every batch there is room for is given another one; otherwise that is
+    /// an error. For consumers whose batches live as long as somebody refers to them.
+    bool adds_batches = false;
 
     Verify verify = Verify::kHashes;
     /// Compressed shards, and those of tables (row groups, text files), are held decompressed in
@@ -156,6 +210,14 @@ struct Column {
     /// The bytes of sample `i` of the batch.
     [[nodiscard]] std::span<const std::byte> sample(std::size_t i) const;
     [[nodiscard]] std::string_view text(std::size_t i) const;
+};
+
+/// What was moved over the network.
+struct FetchFigures {
+    std::uint64_t bytes = 0;
+    std::uint64_t shards = 0;          ///< whole ones
+    std::uint64_t ranged_batches = 0;  ///< read sample by sample, before their shards came
+    std::uint64_t waited_shards = 0;   ///< fetched by another process meanwhile
 };
 
 class BatchSlot;
@@ -226,11 +288,32 @@ public:
     /// Batches; after an error the data set stands where it stood, and next() tries again.
     [[nodiscard]] Result<bool> next(Batch& batch);
 
+    /// Waits until next() would return at once, at most for `time`. False: it would still wait.
+    [[nodiscard]] bool wait_next(std::chrono::milliseconds time);
+
+    /// Reads the samples `ids`, in that order, whatever next() stands at. Errors:
+    /// kInvalidParameterValue for an id out of range; kInvalidState for data that is fetched, when
+    /// threads decode ahead (they have the supply); as next(). Any thread may call it.
+    [[nodiscard]] Result<void> read(std::span<const std::int64_t> ids, Batch& batch) const;
+    /// read() will be called for each of these samples, one by one, in this order: data that is
+    /// fetched is then fetched ahead. Others may be read between.
+    void expect_reads(std::vector<std::int64_t> ids);
+
+    /// The samples that next() will give in what is left of this epoch, in order, if it is worker
+    /// `worker` of `workers` that asks. Cost: that of an epoch's order.
+    [[nodiscard]] Result<std::vector<std::int64_t>> remaining_ids(std::int64_t worker,
+                                                                  std::int64_t workers) const;
+    /// What a data set with `remote` fetched so far; zeros for another.
+    [[nodiscard]] FetchFigures fetch_figures() const;
+
     /// Columns that batches hold, in their order.
     [[nodiscard]] const std::vector<ColumnInfo>& columns() const;
     /// Samples stored (each counted once).
     [[nodiscard]] std::int64_t sample_count() const;
-    /// Batches this rank is given in a whole epoch.
+    /// Samples that all ranks together read in an epoch, without the repeats that even ranks out.
+    [[nodiscard]] std::int64_t epoch_size() const;
+    /// Batches this rank is given in a whole epoch; 0 when next() would fail. Cost: O(1) for
+    /// batching random, else that of an epoch's order.
     [[nodiscard]] std::int64_t batches_per_epoch() const;
     /// The epoch that the next call of next() reads from.
     [[nodiscard]] std::int64_t epoch() const;

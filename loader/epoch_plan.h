@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
+#include "loader/order/lazy_order.h"
 
 namespace tune::loader {
 
@@ -21,20 +23,27 @@ struct Position {
 class EpochPlan {
 public:
     /// `ids`: of the rank, -1 for gaps; cut into batches of `batch_size`, gaps taken out, empty
-    /// batches left out.
+    /// batches left out. Memory: 8 bytes a sample.
     EpochPlan(std::int64_t epoch, std::vector<std::int64_t> ids, std::int64_t batch_size,
               bool drop_last);
+    /// Batches are worked out when they are asked for. Memory: O(1).
+    EpochPlan(std::int64_t epoch, LazyRank lazy, std::int64_t batch_size, bool drop_last);
 
     [[nodiscard]] std::int64_t epoch() const { return epoch_; }
-    [[nodiscard]] std::size_t batch_count() const { return ends_.size(); }
-    [[nodiscard]] std::span<const std::int64_t> batch(std::size_t number) const;
-    /// What follows that batch.
+    [[nodiscard]] std::size_t batch_count() const { return batch_count_; }
+    /// The ids of a batch. They lie in the plan, or in `scratch`, which is overwritten.
+    [[nodiscard]] std::span<const std::int64_t> batch(std::size_t number,
+                                                      std::vector<std::int64_t>& scratch) const;
+    /// What follows that batch, as far as it is worked out.
     [[nodiscard]] std::span<const std::int64_t> after(std::size_t number) const;
 
 private:
     std::int64_t epoch_;
+    std::size_t batch_count_ = 0;
     std::vector<std::int64_t> ids_;
     std::vector<std::size_t> ends_;
+    std::optional<LazyRank> lazy_;
+    std::int64_t batch_size_ = 1;  // of lazy_
 };
 
 /// Makes the plan of what follows a position. Called on any thread, one call at a time.

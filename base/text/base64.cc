@@ -24,4 +24,27 @@ std::string base64(std::string_view bytes) {
     return out;
 }
 
+std::optional<std::string> base64_decode(std::string_view text) {
+    if (text.size() % 4 != 0) return std::nullopt;
+    std::size_t padding = 0;
+    while (padding < 2 && text.ends_with('=')) {
+        text.remove_suffix(1);
+        ++padding;
+    }
+    std::string out;
+    out.reserve(text.size() / 4 * 3 + 2);
+    std::uint32_t group = 0;
+    int bits = 0;
+    for (const char c : text) {
+        const std::size_t value = kAlphabet.find(c);
+        if (value == std::string_view::npos) return std::nullopt;
+        group = group << 6 | static_cast<std::uint32_t>(value);
+        bits += 6;
+        if (bits < 8) continue;
+        bits -= 8;
+        out += static_cast<char>(group >> bits & 255);
+    }
+    return out;
+}
+
 }  // namespace tune

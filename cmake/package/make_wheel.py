@@ -1,8 +1,8 @@
-"""Packs an installed tree (cmake/Package.cmake) and the Python client into a wheel.
+"""Packs an installed tree (cmake/Package.cmake), the Python client and the loader's Python module into a wheel.
 
 The programs go where pip puts scripts and the libraries beside them, into lib/tune of the environment, so that the programs' search
-path $ORIGIN/../lib/tune holds in a virtual environment as it does under /usr. The wheel is of no particular Python; its platform tag
-is that of the newest glibc symbol among its programs and libraries.
+path $ORIGIN/../lib/tune holds in a virtual environment as it does under /usr. The wheel is of no particular Python, but for the
+module tuneloader, which says so when another Python imports it; its platform tag is that of the newest glibc symbol in it.
 """
 
 import argparse
@@ -21,6 +21,8 @@ Summary: Hyperparameter tuning and experiment tracking: the programs and the Pyt
 Requires-Python: >=3.10
 Provides-Extra: data
 Requires-Dist: pyarrow=={pyarrow}; extra == "data"
+Provides-Extra: loader
+Requires-Dist: numpy; extra == "loader"
 Provides-Extra: train
 Requires-Dist: pyarrow=={pyarrow}; extra == "train"
 Requires-Dist: torch=={torch}; extra == "train"
@@ -71,14 +73,15 @@ class Wheel:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    for option in ("--tree", "--python", "--requirements", "--output"):
+    for option in ("--tree", "--python", "--loader", "--requirements", "--output"):
         parser.add_argument(option, type=pathlib.Path, required=True)
     parser.add_argument("--version", required=True)
     wanted = parser.parse_args()
 
     programs = sorted((wanted.tree / "bin").iterdir())
     libraries = sorted((wanted.tree / "lib" / "tune").iterdir())
-    major, minor = newest_glibc([*programs, *libraries])
+    extensions = sorted((wanted.tree / "tuneloader").glob("_core*.so"))
+    major, minor = newest_glibc([*programs, *libraries, *extensions])
     tag = f"py3-none-manylinux_{major}_{minor}_{platform.machine()}"
     info = f"tune-{wanted.version}.dist-info"
     data = f"tune-{wanted.version}.data"
@@ -87,9 +90,15 @@ def main():
     wanted.output.mkdir(parents=True, exist_ok=True)
     path = wanted.output / f"tune-{wanted.version}-{tag}.whl"
     wheel = Wheel(path, info)
-    for module in sorted(wanted.python.rglob("*")):
-        if module.is_file() and "__pycache__" not in module.parts:
-            wheel.add(str(module.relative_to(wanted.python)), module.read_bytes())
+    modules = [(wanted.python, sorted(wanted.python.rglob("*")))]
+    if extensions:
+        modules.append((wanted.loader, sorted((wanted.loader / "tuneloader").rglob("*"))))
+    for folder, files in modules:
+        for module in files:
+            if module.is_file() and "__pycache__" not in module.parts:
+                wheel.add(str(module.relative_to(folder)), module.read_bytes())
+    for extension in extensions:
+        wheel.add(f"tuneloader/{extension.name}", extension.read_bytes(), 0o755)
     for program in programs:
         wheel.add(f"{data}/scripts/{program.name}", program.read_bytes(), 0o755)
     for library in libraries:

@@ -1,6 +1,6 @@
 #pragma once
-// Whole-file compression of shards. Names are mosaicml-streaming's: "zstd", "gz", with an optional
-// level ("zstd:7"). br, bz2 and snappy exist there too; they are known here by name and refused.
+// Whole-file compression of shards. Names are mosaicml-streaming's: "br", "bz2", "gz", "snappy",
+// "zstd", with an optional level ("zstd:7"; snappy has none).
 
 #include <cstddef>
 #include <memory>
@@ -12,18 +12,18 @@
 
 namespace tune::loader {
 
-enum class CompressionKind { kZstd, kGzip };
+enum class CompressionKind { kZstd, kGzip, kBrotli, kBzip2, kSnappy };
 
 struct Compression {
     CompressionKind kind = CompressionKind::kZstd;
     int level = 3;
 
-    /// The file name's extension, without the dot: "zstd" or "gz".
+    /// The file name's extension, without the dot: the algorithm's name.
     [[nodiscard]] std::string_view extension() const;
 };
 
-/// Parses "algorithm" or "algorithm:level". Errors: kNotImplemented for br, bz2, snappy;
-/// kInvalidParameterValue for any other name or a level out of range (zstd 1..22, gz 0..9).
+/// Parses "algorithm" or "algorithm:level". Errors: kInvalidParameterValue for an unknown name or a
+/// level out of range (zstd 1..22, gz 0..9, br 0..11, bz2 1..9).
 [[nodiscard]] Result<Compression> parse_compression(std::string_view text);
 
 /// Errors: kInternalError with the library's reason.

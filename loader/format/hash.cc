@@ -175,4 +175,8 @@ Result<std::string> hash_hex(std::string_view name, std::span<const std::byte> b
     return hasher.finish();
 }
 
+std::uint64_t xxh3_64(std::span<const std::byte> bytes) {
+    return XXH3_64bits(bytes.data(), bytes.size());
+}
+
 }  // namespace tune::loader

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -38,5 +39,8 @@ private:
 
 /// The hash of `bytes`. Errors: those of Hasher::make.
 [[nodiscard]] Result<std::string> hash_hex(std::string_view name, std::span<const std::byte> bytes);
+
+/// xxh3_64 as a number: the quickest of them, for the loader's own records.
+[[nodiscard]] std::uint64_t xxh3_64(std::span<const std::byte> bytes);
 
 }  // namespace tune::loader

@@ -14,11 +14,11 @@
 namespace tune::loader {
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
 /// A claimed size of a deflated member beyond this is damage: deflate cannot grow data more.
 constexpr std::size_t kDeflateRatioMax = 1040;
 
-std::string_view text_of(std::span<const std::byte> bytes) {
+std::string_view chars_of(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -113,7 +113,7 @@ void read_zip64(std::span<const std::byte> extra, Member& member) {
 }
 
 std::optional<Member> find_member(std::span<const std::byte> file, std::string_view name) {
-    const std::string_view text = text_of(file);
+    const std::string_view text = chars_of(file);
     const std::size_t end = text.rfind("PK\x05\x06");
     if (end == std::string_view::npos || file.size() - end < 22) return std::nullopt;
     std::size_t at = read_number<std::uint32_t>(file, end + 16);
@@ -139,8 +139,8 @@ std::optional<Member> find_member(std::span<const std::byte> file, std::string_v
 }  // namespace
 
 Result<ArrayView> parse_npy(std::span<const std::byte> file) {
-    const std::string_view text = text_of(file);
-    if (!text.starts_with(kMagic) || text.size() < 12) return data_loss("no .npy array");
+    const std::string_view text = chars_of(file);
+    if (!text.starts_with(kNpyMagic) || text.size() < 12) return data_loss("no .npy array");
     const auto version = static_cast<unsigned>(file[6]);
     if (version < 1 || version > 3) return data_loss("a .npy of an unknown version");
     const std::size_t begin = version == 1 ? 10 : 12;
@@ -187,7 +187,7 @@ Result<std::string> npz_member(std::span<const std::byte> file, std::string_view
         return data_loss("a .npz that is cut off");
     const std::span<const std::byte> packed =
         file.subspan(begin, static_cast<std::size_t>(member->packed));
-    if (member->method == 0) return std::string(text_of(packed));
+    if (member->method == 0) return std::string(chars_of(packed));
     if (member->method != 8) return data_loss("a .npz of an unknown compression");
     return inflate_member(packed, static_cast<std::size_t>(member->size));
 }

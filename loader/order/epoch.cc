@@ -7,11 +7,14 @@
 #include "loader/order/epoch.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <span>
 #include <string>
+#include <utility>
 
+#include "loader/order/batching.h"
 #include "loader/order/rng.h"
 
 namespace tune::loader {
@@ -31,26 +34,50 @@ Rng epoch_rng(const SamplingOptions& options, bool use_epoch) {
     return Rng(options.seed + (use_epoch ? static_cast<std::uint64_t>(options.epoch) : 0));
 }
 
-Result<Ids> relative_choices(const std::vector<double>& proportions, std::int64_t epoch_size,
-                             std::uint64_t seed) {
-    const double total = std::accumulate(proportions.begin(), proportions.end(), 0.0);
-    if (!(total > 0) || !std::isfinite(total))
-        return invalid_parameter("the proportions of the streams add up to nothing");
-    Ids choices;
-    for (const double proportion : proportions)
-        choices.push_back(
-            static_cast<std::int64_t>(static_cast<double>(epoch_size) * (proportion / total)));
-    const std::int64_t shortfall = epoch_size - sum_of(choices);
-    if (shortfall < 0 || shortfall > static_cast<std::int64_t>(choices.size()))
-        return invalid_parameter("the proportions of the streams are too unequal to be rounded");
-    Rng rng(seed);
-    for (const std::int64_t stream :
-         rng.choice(static_cast<std::int64_t>(choices.size()), shortfall))
-        ++choices[index_of(stream)];
-    return choices;
+using Shares = std::vector<StreamShare>;
+
+/// numpy's sum of doubles: eight running sums, halves beyond 128 values. The last bit of a sum
+/// decides how many samples a stream gives.
+double numpy_sum(std::span<const double> values) {
+    if (values.size() < 8) return std::accumulate(values.begin(), values.end(), 0.0);
+    if (values.size() > 128) {
+        const std::size_t half = values.size() / 2 - values.size() / 2 % 8;
+        return numpy_sum(values.first(half)) + numpy_sum(values.subspan(half));
+    }
+    std::array<double, 8> sums;
+    std::copy_n(values.begin(), 8, sums.begin());
+    std::size_t next = 8;
+    for (; next + 8 <= values.size(); next += 8)
+        for (std::size_t i = 0; i < 8; ++i) sums[i] += values[next + i];
+    double sum =
+        ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+    for (; next < values.size(); ++next) sum += values[next];
+    return sum;
 }
 
-Result<Ids> absolute_choices(const Ids& stream_samples, const std::vector<StreamWeight>& weights) {
+Result<Shares> relative_shares(const std::vector<double>& proportions, std::int64_t epoch_size,
+                               std::uint64_t seed) {
+    const double total = numpy_sum(proportions);
+    if (!(total > 0) || !std::isfinite(total))
+        return invalid_parameter("the proportions of the streams add up to nothing");
+    Shares shares;
+    std::int64_t shortfall = epoch_size;
+    for (const double proportion : proportions) {
+        const double part = proportion / total;
+        shares.push_back({static_cast<std::int64_t>(static_cast<double>(epoch_size) * part), part});
+        shortfall -= shares.back().choose;
+    }
+    const auto count = static_cast<std::int64_t>(shares.size());
+    if (shortfall < 0 || shortfall > count)
+        return invalid_parameter("the proportions of the streams are too unequal to be rounded");
+    Rng rng(seed);
+    for (const std::int64_t stream : rng.choice(count, shortfall))
+        ++shares[index_of(stream)].choose;
+    return shares;
+}
+
+Result<Shares> absolute_shares(const Ids& stream_samples,
+                               const std::vector<StreamWeight>& weights) {
     Ids choices;
     for (std::size_t i = 0; i < weights.size(); ++i) {
         const StreamWeight& weight = weights[i];
@@ -63,7 +90,11 @@ Result<Ids> absolute_choices(const Ids& stream_samples, const std::vector<Stream
                 ? static_cast<std::int64_t>(*weight.repeat * static_cast<double>(stream_samples[i]))
                 : weight.choose.value_or(stream_samples[i]));
     }
-    return choices;
+    const auto total = static_cast<double>(sum_of(choices));
+    Shares shares;
+    for (const std::int64_t choice : choices)
+        shares.push_back({choice, total > 0 ? static_cast<double>(choice) / total : 0});
+    return shares;
 }
 
 /// Appends what one shard gives: full repeats, then a sorted draw of the rest.
@@ -98,10 +129,25 @@ Resampled each_once(const std::vector<Stream>& streams) {
     return drawn;
 }
 
+constexpr std::array<std::pair<std::string_view, BatchingMethod>, 4> kBatchingNames = {{
+    {"random", BatchingMethod::kRandom},
+    {"stratified", BatchingMethod::kStratified},
+    {"per_stream", BatchingMethod::kPerStream},
+    {"device_per_stream", BatchingMethod::kDevicePerStream},
+}};
+
 }  // namespace
 
 Result<Ids> stream_choices(const Ids& stream_samples, const std::vector<StreamWeight>& weights,
                            std::int64_t epoch_size, std::uint64_t seed) {
+    TUNE_TRY(shares, stream_shares(stream_samples, weights, epoch_size, seed));
+    Ids choices;
+    for (const StreamShare& share : shares) choices.push_back(share.choose);
+    return choices;
+}
+
+Result<Shares> stream_shares(const Ids& stream_samples, const std::vector<StreamWeight>& weights,
+                             std::int64_t epoch_size, std::uint64_t seed) {
     if (stream_samples.empty() || stream_samples.size() != weights.size())
         return invalid_parameter("there must be one weight for each stream");
     std::size_t relative = 0;
@@ -119,13 +165,12 @@ Result<Ids> stream_choices(const Ids& stream_samples, const std::vector<StreamWe
         return invalid_parameter("either every stream has a proportion or none has");
     if (absolute > 0 && epoch_size > 0)
         return invalid_parameter("an epoch size cannot be combined with repeat or choose");
-    if (relative == 0 && epoch_size == 0) return absolute_choices(stream_samples, weights);
+    if (relative == 0 && epoch_size == 0) return absolute_shares(stream_samples, weights);
     std::vector<double> proportions;
     for (std::size_t i = 0; i < weights.size(); ++i)
         proportions.push_back(
             weights[i].proportion.value_or(static_cast<double>(stream_samples[i])));
-    return relative_choices(proportions, epoch_size > 0 ? epoch_size : sum_of(stream_samples),
-                            seed);
+    return relative_shares(proportions, epoch_size > 0 ? epoch_size : sum_of(stream_samples), seed);
 }
 
 Result<Ids> choose_per_shard(const Stream& stream, const SamplingOptions& options, bool use_epoch) {
@@ -182,7 +227,20 @@ Result<Resampled> resample(const std::vector<Stream>& streams, const SamplingOpt
     return drawn;
 }
 
+std::string_view batching_method_name(BatchingMethod method) {
+    for (const auto& [name, value] : kBatchingNames)
+        if (value == method) return name;
+    return "unknown";
+}
+
+std::optional<BatchingMethod> batching_method_from_name(std::string_view name) {
+    for (const auto& [known, value] : kBatchingNames)
+        if (known == name) return value;
+    return std::nullopt;
+}
+
 Result<Ids> rank_samples(const std::vector<Stream>& streams, const EpochOptions& options) {
+    if (options.batching != BatchingMethod::kRandom) return batched_by_stream(streams, options);
     TUNE_TRY(drawn, resample(streams, options.sampling));
     PartitionOptions partition_options = options.partition;
     partition_options.sample_count = drawn.sample_count;

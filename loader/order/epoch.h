@@ -1,9 +1,10 @@
 #pragma once
 // What one epoch holds and in which order one rank reads it: sampling, shuffle and partition put
-// together as mosaicml-streaming 0.13.0 does (batching method "random").
+// together as mosaicml-streaming 0.13.0 does. batching.h holds its other ways to make batches.
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -27,13 +28,36 @@ struct StreamWeight {
     const std::vector<std::int64_t>& stream_samples, const std::vector<StreamWeight>& weights,
     std::int64_t epoch_size, std::uint64_t seed);
 
+/// What an epoch takes of a stream.
+struct StreamShare {
+    std::int64_t choose = 0;
+    /// Of the epoch, 0..1: as given when streams have proportions, else choose / epoch.
+    double proportion = 1;
+};
+
+/// As stream_choices, with each stream's part of the epoch.
+[[nodiscard]] Result<std::vector<StreamShare>> stream_shares(
+    const std::vector<std::int64_t>& stream_samples, const std::vector<StreamWeight>& weights,
+    std::int64_t epoch_size, std::uint64_t seed);
+
 /// balanced: other samples each epoch; fixed: the same ones each epoch.
 enum class SamplingMethod { kBalanced, kFixed };
+
+/// How a global batch is made of streams. random: samples of all streams mixed. stratified: each
+/// global batch holds the same numbers of each stream. per_stream: each global batch is of one
+/// stream. device_per_stream: each rank's batch is of one stream.
+enum class BatchingMethod { kRandom, kStratified, kPerStream, kDevicePerStream };
+
+/// "random", "stratified", "per_stream", "device_per_stream".
+[[nodiscard]] std::string_view batching_method_name(BatchingMethod method);
+[[nodiscard]] std::optional<BatchingMethod> batching_method_from_name(std::string_view name);
 
 /// Shards that are sampled together.
 struct Stream {
     std::vector<std::int64_t> shard_samples;
     std::int64_t choose = 0;
+    /// As in StreamShare; only the batching methods beside random look at it.
+    double proportion = 1;
 };
 
 struct SamplingOptions {
@@ -64,6 +88,7 @@ struct Resampled {
                                          const SamplingOptions& options);
 
 struct EpochOptions {
+    BatchingMethod batching = BatchingMethod::kRandom;
     SamplingOptions sampling = {};
     /// nothing: the order of the shards.
     std::optional<ShuffleOptions> shuffle = {};

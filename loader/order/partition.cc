@@ -97,6 +97,8 @@ Result<Partition> Partition::make(const PartitionOptions& options) {
     if (ranks + plan.node_repeats_ - 1 <= plan.node_samples_)
         plan.repeats_from_ = plan.node_samples_ - ranks - plan.node_repeats_ + 1;
     plan.samples_per_rank_ = (plan.node_samples_ + plan.node_repeats_) / ranks;
+    plan.full_batches_ =
+        plan.samples_per_rank_ / (plan.recut_ ? plan.initial_batch_ : plan.batch_size_);
     if (plan.recut_) {
         const std::int64_t batches =
             (plan.samples_per_rank_ + plan.initial_batch_ - 1) / plan.initial_batch_;

@@ -37,6 +37,9 @@ public:
     /// Samples (and gaps) of each rank; position k belongs to batch k / batch_size.
     [[nodiscard]] std::int64_t samples_per_rank() const { return samples_per_rank_; }
 
+    /// Batches of each rank that have no gap on any rank.
+    [[nodiscard]] std::int64_t full_batches() const { return full_batches_; }
+
     /// The sample at `position` of rank `rank` of node `node`; -1 is a gap that is never read
     /// (positions beyond samples_per_rank are gaps too).
     [[nodiscard]] std::int64_t at(std::int64_t node, std::int64_t rank,
@@ -64,6 +67,7 @@ private:
     std::int64_t node_repeats_ = 0;   // appended so that ranks get equal numbers
     std::int64_t repeats_from_ = -1;  // first of a node's samples to be repeated; -1: from 0, tiled
     std::int64_t samples_per_rank_ = 0;
+    std::int64_t full_batches_ = 0;
 
     bool recut_ = false;  // relaxed: the initial layout's global batches, cut anew
     std::int64_t batch_size_ = 1;

@@ -282,8 +282,12 @@ Result<void> check_shuffle(std::int64_t sample_count, const ShuffleOptions& opti
                                  std::to_string(nodes));
     const bool has_blocks =
         options.algo == ShuffleAlgo::kPy1br || options.algo == ShuffleAlgo::kPy1e;
-    if (has_blocks && (options.block_size < 2 || options.block_size > (std::int64_t{1} << 50)))
-        return invalid_parameter("the shuffle block size must be at least 2 samples, it is " +
+    // Three quarters of a py1br block must be a sample; py1e moves nothing in a block of one.
+    const std::int64_t block_min = options.algo == ShuffleAlgo::kPy1e ? 1 : 2;
+    if (has_blocks &&
+        (options.block_size < block_min || options.block_size > (std::int64_t{1} << 50)))
+        return invalid_parameter("the shuffle block size must be at least " +
+                                 counted(block_min, "sample") + ", it is " +
                                  std::to_string(options.block_size));
     if (options.algo != ShuffleAlgo::kPy1e) return {};
     if (sample_count < nodes)

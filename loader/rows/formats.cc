@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/text/text.h"
+#include "loader/cache/remote_set.h"
 #include "loader/format/mds/index.h"
 #include "loader/rows/mds_rows.h"
 #include "loader/rows/table_decoder.h"
@@ -16,7 +17,8 @@ namespace {
 
 bool has_index(const DatasetOptions& options) {
     std::error_code ignored;
-    return std::filesystem::exists(data_directory(options) / "index.json", ignored);
+    return is_cached(only_place(options)) ||
+           std::filesystem::exists(data_directory(options) / "index.json", ignored);
 }
 
 bool has_delta_log(const DatasetOptions& options) {
@@ -112,10 +114,13 @@ bool is_hidden(const std::filesystem::path& path) {
 }
 
 Result<RowSet> open_index(const DatasetOptions& options) {
-    TUNE_TRY(index, read_index(data_directory(options)));
-    const bool is_split = !index.shards.empty() && index.shards.front().format != "mds";
-    if (is_split) return open_split_shards(options, std::move(index));
-    return open_mds(options, std::move(index));
+    TUNE_TRY(set, open_streams(options));
+    if (set.index.shards.front().format == "mds") return open_mds(options, std::move(set));
+    if (set.supply || set.streams.size() > 1)
+        return invalid_parameter(set.index.shards.front().format +
+                                 " shards are read from one folder of this machine; convert them "
+                                 "to MDS (tune-data convert) to fetch or mix them");
+    return open_split_shards(options, std::move(set.index));
 }
 
 }  // namespace tune::loader

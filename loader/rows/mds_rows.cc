@@ -169,20 +169,6 @@ Result<void> MdsDecoder::fill_any(BatchSlot& slot) const {
     return {};
 }
 
-/// All shards must have the columns of the first one, and be readable by this build.
-Result<void> check_shards(const Index& index) {
-    if (index.shards.empty() || index.sample_count() == 0)
-        return invalid_parameter("the data set has no samples");
-    for (const ShardInfo& shard : index.shards) {
-        if (shard.format != "mds" || shard.column_names != index.shards.front().column_names ||
-            shard.column_encodings != index.shards.front().column_encodings)
-            return Error{Code::kDataLoss, "shard '" + shard.raw_data.basename +
-                                              "' has other columns than the first shard"};
-        if (!shard.compression.empty()) TUNE_TRY_VOID(parse_compression(shard.compression));
-    }
-    return {};
-}
-
 Result<ColumnInfo> column_info(const ShardInfo& shard, std::size_t position) {
     TUNE_TRY(encoding, parse_encoding(shard.column_encodings[position]));
     ColumnInfo column{.name = shard.column_names[position], .encoding = encoding.name};
@@ -193,14 +179,17 @@ Result<ColumnInfo> column_info(const ShardInfo& shard, std::size_t position) {
     return column;
 }
 
-Result<RowSet> open_checked(const DatasetOptions& options, Index index) {
-    TUNE_TRY_VOID(check_shards(index));
+}  // namespace
+
+Result<RowSet> open_mds(const DatasetOptions& options, StreamSet set) {
     TUNE_TRY_VOID(refuse_table_options(options, "MDS"));
+    Index& index = set.index;
     const ShardInfo& first = index.shards.front();
     TUNE_TRY_VOID(check_names(options, first.column_names));
     RowSet rows;
     rows.catalogue.format = "mds";
-    rows.catalogue.digest = index_digest(index);
+    rows.catalogue.digest = std::move(set.digest);
+    rows.streams = std::move(set.streams);
     std::vector<SelectedColumn> selected;
     for (std::size_t position = 0; position < first.column_names.size(); ++position) {
         if (!is_wanted(options, first.column_names[position])) continue;
@@ -220,22 +209,15 @@ Result<RowSet> open_checked(const DatasetOptions& options, Index index) {
         rows.catalogue.shard_names.push_back(file.basename);
         rows.catalogue.bytes += file.bytes;
     }
-    auto store = std::make_shared<ShardStore>(data_directory(options), std::move(index),
-                                              options.verify == Verify::kHashes,
-                                              options.decompressed_bytes_max);
+    rows.supply = std::move(set.supply);
+    std::shared_ptr<ShardStore> store = std::move(set.store);
+    if (!store)
+        store = std::make_shared<ShardStore>(std::move(set.directory), std::move(index),
+                                             options.verify == Verify::kHashes,
+                                             options.decompressed_bytes_max);
     rows.decoder = std::make_unique<MdsDecoder>(std::move(store), std::move(selected),
                                                 rows.catalogue.shard_samples);
     return rows;
-}
-
-}  // namespace
-
-Result<RowSet> open_mds(const DatasetOptions& options, Index index) {
-    Result<RowSet> rows = open_checked(options, std::move(index));
-    if (rows) return rows;
-    Error error = std::move(rows).error();
-    error.context = (data_directory(options) / "index.json").string();
-    return error;
 }
 
 }  // namespace tune::loader

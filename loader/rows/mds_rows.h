@@ -9,11 +9,11 @@
 #include "loader/format/mds/shard.h"
 #include "loader/rows/row_set.h"
 #include "loader/source/shard_store.h"
+#include "loader/stream_set.h"
 
 namespace tune::loader {
 
-/// A data set whose shards are all MDS. Errors: kDataLoss for shards of different columns, those of
-/// check_names and apply_dtype.
-[[nodiscard]] Result<RowSet> open_mds(const DatasetOptions& options, Index index);
+/// A data set whose shards are all MDS. Errors: those of check_names and apply_dtype.
+[[nodiscard]] Result<RowSet> open_mds(const DatasetOptions& options, StreamSet set);
 
 }  // namespace tune::loader

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "loader/cache/remote_set.h"
 #include "loader/format/convert_dtype.h"
 #include "loader/format/hash.h"
 #include "loader/rows/formats.h"
@@ -54,13 +55,21 @@ void add_format(Format format) {
 }
 
 Result<RowSet> open_rows(const DatasetOptions& options) {
+    if (!options.streams.empty() && !options.format.empty() && options.format != "mds")
+        return invalid_parameter("streams are mixed of MDS data sets only, not of " +
+                                 options.format);
     const std::vector<Format> formats = known_formats();
     const auto chosen = std::find_if(formats.begin(), formats.end(), [&](const Format& format) {
+        if (!options.streams.empty()) return format.name == "mds";
         return options.format.empty() ? format.detects(options) : format.name == options.format;
     });
     if (chosen != formats.end()) {
         TUNE_TRY(rows, chosen->open(options));
-        if (rows.catalogue.sample_count() > 0) return rows;
+        const std::int64_t stored = rows.catalogue.sample_count();
+        if (rows.streams.empty())
+            rows.streams.push_back({rows.catalogue.shard_samples,
+                                    options.epoch_size > 0 ? options.epoch_size : stored});
+        if (stored > 0) return rows;
         return Error{Code::kInvalidParameterValue, "the data set has no samples",
                      data_directory(options).string()};
     }
@@ -72,7 +81,7 @@ Result<RowSet> open_rows(const DatasetOptions& options) {
 }
 
 std::filesystem::path data_directory(const DatasetOptions& options) {
-    return options.split.empty() ? options.directory : options.directory / options.split;
+    return plain_directory(only_place(options));
 }
 
 ColumnOptions options_of(const DatasetOptions& options, std::string_view column) {

@@ -11,7 +11,9 @@
 
 #include "base/result.h"
 #include "loader/batch_decoder.h"
+#include "loader/batch_supply.h"
 #include "loader/dataset.h"
+#include "loader/order/epoch.h"
 
 namespace tune::loader {
 
@@ -38,7 +40,12 @@ struct Catalogue {
 
 struct RowSet {
     Catalogue catalogue;
+    /// Parts of the shards that are mixed, in their order, and what an epoch takes of each; a
+    /// format that leaves it empty is one stream.
+    std::vector<Stream> streams = {};
     std::unique_ptr<BatchDecoder> decoder;
+    /// Brings what the decoder reads; nullptr: it is all on this machine.
+    std::shared_ptr<BatchSupply> supply = {};
 };
 
 /// A way in which data sets are stored.
@@ -58,7 +65,7 @@ void add_format(Format format);
 /// built without, those of the format.
 [[nodiscard]] Result<RowSet> open_rows(const DatasetOptions& options);
 
-/// options.directory / options.split.
+/// The folder, or the file, of data that is read where it lies.
 [[nodiscard]] std::filesystem::path data_directory(const DatasetOptions& options);
 
 /// The options for this column; those of a column that has none otherwise.

@@ -1,3 +1,7 @@
+// A path is checked before it is joined: nothing outside the folder can be named. Files are opened
+// for each read and compared with the version that was asked for, so that bytes of two versions are
+// never put together.
+
 #include "loader/source/local_source.h"
 
 #include <fcntl.h>

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "loader/source/object_source.h"
+#include "loader/source/stop_signal.h"
 
 namespace tune::loader {
 
@@ -21,12 +22,22 @@ struct SourceOptions {
     std::string region = {};
     /// The bearer token of http(s), hf and dbfs URLs, in place of what the environment holds.
     std::string token = {};
+    /// Ends pauses between attempts, and with them the calls that wait.
+    std::shared_ptr<StopSignal> stop = {};
 };
 
 /// What `url` names:
-///   a path, file://...                  the machine's own files
-/// The URL may name a folder or one file, which is then read under the path "". Nothing is fetched
-/// yet where that can be avoided. Errors: kInvalidParameterValue for a URL of no known kind.
+///   a path, file://...                    the machine's own files
+///   s3://BUCKET/FOLDER                    Amazon S3, or what AWS_ENDPOINT_URL or S3_ENDPOINT_URL
+///   name r2:// b2:// cw:// oci://BUCKET@NAMESPACE/...   Cloudflare, Backblaze, CoreWeave, Oracle
+///   gs://BUCKET/...   az://CONTAINER/...   abfs[s]://CONTAINER@ACCOUNT...   hdfs://HOST/...
+///   http(s)://...                         web servers; no lists of files
+///   hf://datasets/OWNER/NAME[@REVISION]/...   Hugging Face
+///   dbfs:/Volumes/...                     Unity Catalog volumes; under their mounts where there
+///   are
+/// Credentials are looked for where each cloud's own tools look; see docs/loader.md. The URL may
+/// name a folder or one file, which is then read under the path "". Nothing is fetched yet where
+/// that can be avoided. Errors: kInvalidParameterValue for a URL of no known kind.
 [[nodiscard]] Result<std::shared_ptr<const ObjectSource>> open_source(
     std::string_view url, const SourceOptions& options = {});
 

@@ -5,7 +5,10 @@
 
 #include "loader/source/shard_store.h"
 
-#include "loader/format/compression.h"
+#include <algorithm>
+#include <new>
+#include <utility>
+
 #include "loader/format/hash.h"
 #include "loader/source/mapped_file.h"
 
@@ -34,6 +37,15 @@ ShardStore::ShardStore(std::filesystem::path directory, Index index, bool checks
       decompressed_bytes_max_(decompressed_bytes_max),
       slots_(index_.shards.size()) {}
 
+ShardStore::ShardStore(std::shared_ptr<const ObjectSource> source, Index index, bool checks_hashes,
+                       std::size_t decompressed_bytes_max)
+    : source_(std::move(source)),
+      directory_(source_->url()),
+      index_(std::move(index)),
+      checks_hashes_(checks_hashes),
+      decompressed_bytes_max_(decompressed_bytes_max),
+      slots_(index_.shards.size()) {}
+
 Result<std::shared_ptr<const Shard>> ShardStore::open_raw(const ShardInfo& info) const {
     TUNE_TRY(file, MappedFile::open(directory_ / info.raw_data.basename));
     file->read_ahead();
@@ -53,31 +65,108 @@ Result<std::shared_ptr<const Shard>> ShardStore::open_zip(const ShardInfo& info)
     return std::make_shared<const Shard>(std::move(shard));
 }
 
-std::shared_ptr<const Shard> ShardStore::find(std::size_t shard) {
+Result<std::shared_ptr<const Shard>> ShardStore::map_file(std::size_t shard,
+                                                          const std::filesystem::path& path) const {
+    TUNE_TRY(file, MappedFile::open(path));
+    file->read_ahead();
+    TUNE_TRY(opened, Shard::make(file->bytes(), file, index_.shards[shard]));
+    return std::make_shared<const Shard>(std::move(opened));
+}
+
+Result<OwnedBytes> ShardStore::unpack(std::size_t shard, OwnedBytes stored) const {
+    const ShardInfo& info = index_.shards[shard];
+    OwnedBytes raw = std::move(stored);
+    if (info.zip_data) {
+        TUNE_TRY(compression, parse_compression(info.compression));
+        TUNE_TRY_VOID(check_file(raw.bytes(), *info.zip_data, checks_hashes_));
+        TUNE_TRY(unpacked, decompress(compression, raw.bytes(), info.raw_data.bytes));
+        raw = std::move(unpacked);
+    }
+    TUNE_TRY_VOID(check_file(raw.bytes(), info.raw_data, checks_hashes_));
+    return raw;
+}
+
+Result<std::shared_ptr<const Shard>> ShardStore::view(std::size_t shard, OwnedBytes raw) const {
+    const std::span<const std::byte> bytes = raw.bytes();
+    TUNE_TRY(opened, Shard::make(bytes, std::make_shared<OwnedBytes>(std::move(raw)),
+                                 index_.shards[shard]));
+    return std::make_shared<const Shard>(std::move(opened));
+}
+
+Result<std::shared_ptr<const Shard>> ShardStore::open_far(std::size_t shard) const {
+    const ShardInfo& info = index_.shards[shard];
+    const FileInfo& file = info.zip_data ? *info.zip_data : info.raw_data;
+    OwnedBytes bytes;
+    bytes.size = file.bytes;
+    bytes.data.reset(new (std::nothrow) std::byte[std::max<std::size_t>(bytes.size, 1)]);
+    if (!bytes.data)
+        return Error{Code::kResourceExhausted,
+                     "no memory for its " + std::to_string(bytes.size) + " bytes"};
+    TUNE_TRY_VOID(
+        source_->read({file.basename, file.bytes, ""}, 0, {bytes.data.get(), bytes.size}));
+    TUNE_TRY(raw, unpack(shard, std::move(bytes)));
+    return view(shard, std::move(raw));
+}
+
+Result<std::shared_ptr<const Shard>> ShardStore::find(std::size_t shard) {
     const std::lock_guard lock(mutex_);
+    if (slots_[shard].error) return *slots_[shard].error;
     slots_[shard].last_use = ++uses_;
     return slots_[shard].shard;
 }
 
+Result<std::shared_ptr<const Shard>> ShardStore::open(std::size_t shard, bool has_raw) const {
+    if (source_) return open_far(shard);
+    const ShardInfo& info = index_.shards[shard];
+    return has_raw ? open_raw(info) : open_zip(info);
+}
+
 Result<std::shared_ptr<const Shard>> ShardStore::get(std::size_t shard) {
-    if (auto open = find(shard)) return open;
+    TUNE_TRY(known, find(shard));
+    if (known) return known;
     const std::lock_guard opening(slots_[shard].opening);
-    if (auto open = find(shard)) return open;  // opened by another thread meanwhile
+    TUNE_TRY(known_now, find(shard));
+    if (known_now) return known_now;  // opened by another thread meanwhile
 
     const ShardInfo& info = index_.shards[shard];
     // Upstream keeps the decompressed file beside the compressed one when it has read it once.
     std::error_code ignored;
     const bool has_raw =
-        !info.zip_data || std::filesystem::exists(directory_ / info.raw_data.basename, ignored);
-    Result<std::shared_ptr<const Shard>> opened = has_raw ? open_raw(info) : open_zip(info);
+        !info.zip_data ||
+        (!source_ && std::filesystem::exists(directory_ / info.raw_data.basename, ignored));
+    Result<std::shared_ptr<const Shard>> opened = open(shard, has_raw);
     if (opened) {
-        keep(shard, *opened, has_raw);
+        keep(shard, *opened, has_raw && !source_);
         return opened;
     }
     Error error = std::move(opened).error();
     const FileInfo& file = has_raw ? info.raw_data : *info.zip_data;
     error.context = "shard '" + (directory_ / file.basename).string() + "'";
     return error;
+}
+
+void ShardStore::put(std::size_t shard, std::shared_ptr<const Shard> opened, bool stays) {
+    const std::lock_guard lock(mutex_);
+    Slot& slot = slots_[shard];
+    uncount(shard);
+    slot.error.reset();
+    slot.shard = std::move(opened);
+    slot.pinned.store(stays ? slot.shard.get() : nullptr, std::memory_order_release);
+}
+
+void ShardStore::fail(std::size_t shard, Error error) {
+    const std::lock_guard lock(mutex_);
+    slots_[shard].error = std::move(error);
+}
+
+void ShardStore::drop(std::size_t shard) {
+    std::shared_ptr<const Shard> dropped;  // unmapped without the lock
+    const std::lock_guard lock(mutex_);
+    Slot& slot = slots_[shard];
+    uncount(shard);
+    slot.error.reset();
+    slot.pinned.store(nullptr, std::memory_order_release);
+    dropped = std::exchange(slot.shard, nullptr);
 }
 
 void ShardStore::keep(std::size_t shard, std::shared_ptr<const Shard> opened, bool is_pinned) {
@@ -89,7 +178,14 @@ void ShardStore::keep(std::size_t shard, std::shared_ptr<const Shard> opened, bo
         return;
     }
     decompressed_bytes_ += index_.shards[shard].raw_data.bytes;
+    slot.is_counted = true;
     drop_cold_shards();
+}
+
+/// REQUIRES: mutex_.
+void ShardStore::uncount(std::size_t shard) {
+    if (std::exchange(slots_[shard].is_counted, false))
+        decompressed_bytes_ -= index_.shards[shard].raw_data.bytes;
 }
 
 /// Drops decompressed shards until the limit holds, but never the one used last. Readers that hold
@@ -100,15 +196,14 @@ void ShardStore::drop_cold_shards() {
         std::size_t coldest_shard = 0;
         for (std::size_t shard = 0; shard < slots_.size(); ++shard) {
             Slot& slot = slots_[shard];
-            const bool is_decompressed = slot.shard && slot.pinned.load() == nullptr;
-            if (!is_decompressed || slot.last_use == uses_) continue;
+            if (!slot.is_counted || slot.last_use == uses_) continue;
             if (coldest && coldest->last_use <= slot.last_use) continue;
             coldest = &slot;
             coldest_shard = shard;
         }
         if (!coldest) return;
         coldest->shard.reset();
-        decompressed_bytes_ -= index_.shards[coldest_shard].raw_data.bytes;
+        uncount(coldest_shard);
     }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// The shards of one local directory, opened and checked when first needed.
+// The shards that can be read now: those of a local directory, opened and checked when first
+// needed, and those that a ShardSupply puts here.
 
 #include <atomic>
 #include <cstdint>
@@ -11,8 +12,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "loader/format/compression.h"
 #include "loader/format/mds/index.h"
 #include "loader/format/mds/shard.h"
+#include "loader/source/object_source.h"
 
 namespace tune::loader {
 
@@ -22,6 +25,10 @@ namespace tune::loader {
 class ShardStore {
 public:
     ShardStore(std::filesystem::path directory, Index index, bool checks_hashes,
+               std::size_t decompressed_bytes_max);
+    /// Of a source that is not on this machine: get() reads whole files of it into memory, which
+    /// counts as decompressed.
+    ShardStore(std::shared_ptr<const ObjectSource> source, Index index, bool checks_hashes,
                std::size_t decompressed_bytes_max);
 
     [[nodiscard]] const Index& index() const { return index_; }
@@ -36,20 +43,43 @@ public:
         return slots_[shard].pinned.load(std::memory_order_acquire);
     }
 
+    /// Makes a shard readable without opening it here. With `stays`, open_shard() gives it too.
+    void put(std::size_t shard, std::shared_ptr<const Shard> opened, bool stays);
+    /// get() gives this error from now on, until put() or drop().
+    void fail(std::size_t shard, Error error);
+    /// Forgets the shard. REQUIRES: nobody reads it through open_shard().
+    void drop(std::size_t shard);
+
+    /// Opens the file of a shard as it is kept in a cache, without its hashes. Errors: those of
+    /// get().
+    [[nodiscard]] Result<std::shared_ptr<const Shard>> map_file(
+        std::size_t shard, const std::filesystem::path& path) const;
+    /// The raw bytes of a shard out of its stored file; both are checked. Errors: those of get().
+    [[nodiscard]] Result<OwnedBytes> unpack(std::size_t shard, OwnedBytes stored) const;
+    /// The shard in raw bytes. Errors: those of get().
+    [[nodiscard]] Result<std::shared_ptr<const Shard>> view(std::size_t shard,
+                                                            OwnedBytes raw) const;
+
 private:
     struct Slot {
         std::atomic<const Shard*> pinned = nullptr;  // raw shards, once open
         std::mutex opening;
         std::shared_ptr<const Shard> shard;  // guarded by mutex_
+        std::optional<Error> error;          // guarded by mutex_
+        bool is_counted = false;             // in decompressed_bytes_; guarded by mutex_
         std::uint64_t last_use = 0;          // guarded by mutex_
     };
 
     [[nodiscard]] Result<std::shared_ptr<const Shard>> open_raw(const ShardInfo& info) const;
     [[nodiscard]] Result<std::shared_ptr<const Shard>> open_zip(const ShardInfo& info) const;
-    [[nodiscard]] std::shared_ptr<const Shard> find(std::size_t shard);
+    [[nodiscard]] Result<std::shared_ptr<const Shard>> open_far(std::size_t shard) const;
+    [[nodiscard]] Result<std::shared_ptr<const Shard>> open(std::size_t shard, bool has_raw) const;
+    [[nodiscard]] Result<std::shared_ptr<const Shard>> find(std::size_t shard);
     void keep(std::size_t shard, std::shared_ptr<const Shard> opened, bool is_pinned);
     void drop_cold_shards();
+    void uncount(std::size_t shard);
 
+    const std::shared_ptr<const ObjectSource> source_;  // nullptr: a directory
     const std::filesystem::path directory_;
     const Index index_;
     const bool checks_hashes_;

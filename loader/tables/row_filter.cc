@@ -40,7 +40,7 @@ Comparable comparable(const arrow::DataType& type) {
     }
 }
 
-std::int64_t unit_ns(const arrow::DataType& type) {
+std::int64_t timestamp_unit_ns(const arrow::DataType& type) {
     switch (static_cast<const arrow::TimestampType&>(type).unit()) {
         case arrow::TimeUnit::SECOND: return 1'000'000'000;
         case arrow::TimeUnit::MILLI: return 1'000'000;
@@ -61,7 +61,8 @@ std::optional<FilterValue> bind_value(const FilterValue& value, const arrow::Dat
     }
     if (kind == Comparable::kTime) {
         const auto time_ns = parse_time_ns(*text);
-        return time_ns ? std::optional<FilterValue>(*time_ns / unit_ns(type)) : std::nullopt;
+        return time_ns ? std::optional<FilterValue>(*time_ns / timestamp_unit_ns(type))
+                       : std::nullopt;
     }
     return std::nullopt;
 }
@@ -157,9 +158,9 @@ std::string text_of(const parquet::ByteArray& bytes) {
 bool has_unit_of(const parquet::LogicalType& logical, const arrow::DataType& type) {
     if (type.id() != arrow::Type::TIMESTAMP) return false;
     switch (static_cast<const parquet::TimestampLogicalType&>(logical).time_unit()) {
-        case parquet::LogicalType::TimeUnit::MILLIS: return unit_ns(type) == 1'000'000;
-        case parquet::LogicalType::TimeUnit::MICROS: return unit_ns(type) == 1'000;
-        case parquet::LogicalType::TimeUnit::NANOS: return unit_ns(type) == 1;
+        case parquet::LogicalType::TimeUnit::MILLIS: return timestamp_unit_ns(type) == 1'000'000;
+        case parquet::LogicalType::TimeUnit::MICROS: return timestamp_unit_ns(type) == 1'000;
+        case parquet::LogicalType::TimeUnit::NANOS: return timestamp_unit_ns(type) == 1;
         default: return false;
     }
 }

@@ -59,10 +59,10 @@ Result<Json> row_json(const ShardInfo& info, std::span<const std::byte> sample,
 }
 
 Result<Json> rows_json(const DataSet& set, const InspectOptions& options) {
-    ShardStore store(set.directory, set.index, false, kDecompressedBytesMax);
+    const std::unique_ptr<ShardStore> store = set.open(false, kDecompressedBytesMax);
     Json rows = Json::array();
     for (std::size_t s = 0; s < set.index.shards.size() && rows.size() < options.rows; ++s) {
-        TUNE_TRY(shard, store.get(s));
+        TUNE_TRY(shard, store->get(s));
         const ShardInfo& info = set.index.shards[s];
         for (std::size_t i = 0; i < shard->sample_count() && rows.size() < options.rows; ++i) {
             Result<Json> row = row_json(info, shard->sample(i), options);

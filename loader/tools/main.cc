@@ -13,9 +13,12 @@
 
 #include "base/json.h"
 #include "base/version.h"
+#include "loader/cache/disk_cache.h"
 #include "loader/format/parquet.h"
+#include "loader/source/open_source.h"
 #include "loader/tables/formats.h"
 #include "loader/tools/convert/convert.h"
+#include "loader/tools/convert/convert_anywhere.h"
 #include "loader/tools/convert/convert_set.h"
 #include "loader/tools/data_sets.h"
 #include "loader/tools/inspect.h"
@@ -65,7 +68,7 @@ bool are_tables(const ConvertArguments& arguments) {
                (extension == ".parquet" && !std::filesystem::is_directory(path));
     };
     return arguments.target == "mds" && arguments.set.options.format.empty() &&
-           std::all_of(arguments.paths.begin(), arguments.paths.end() - 1, is_table);
+           std::all_of(arguments.paths.begin(), arguments.paths.end(), is_table);
 }
 
 Json report_json(const ConvertReport& report) {
@@ -80,9 +83,9 @@ Json report_json(const ConvertReport& report) {
     return json;
 }
 
-Result<ConvertReport> convert_data_set(ConvertArguments& arguments) {
+Result<ConvertReport> convert_data_set(ConvertArguments& arguments, const std::string& output) {
     const ConvertOptions& given = arguments.options;
-    if (given.inputs.size() != 1)
+    if (arguments.paths.size() != 1)
         return invalid_parameter(
             "a data set is converted by itself; tables (.csv, .tsv, .parquet) "
             "may be several");
@@ -91,7 +94,7 @@ Result<ConvertReport> convert_data_set(ConvertArguments& arguments) {
     if (arguments.target != "mds" && arguments.target != "parquet")
         return invalid_parameter("--to: '" + arguments.target + "' is neither mds nor parquet");
     ConvertSetOptions options;
-    arguments.set.directory = given.inputs.front().string();
+    arguments.set.directory = arguments.paths.front();
     TUNE_TRY(input, set_options(arguments.set));
     options.input = std::move(input);
     for (const std::string& list : given.columns.columns)
@@ -100,7 +103,7 @@ Result<ConvertReport> convert_data_set(ConvertArguments& arguments) {
             options.input.columns.push_back(list.substr(begin, end - begin));
             begin = end + 1;
         }
-    options.output = given.output;
+    options.output = output;
     options.target = arguments.target == "mds" ? ConvertTarget::kMds : ConvertTarget::kParquet;
     options.overwrite = given.overwrite;
     options.threads = arguments.set.options.threads;
@@ -118,8 +121,8 @@ int run_convert(ConvertArguments arguments) {
                    stderr);
         return kExitUsage;
     }
-    options.output = arguments.paths.back();
-    options.inputs.assign(arguments.paths.begin(), arguments.paths.end() - 1);
+    const std::string output = arguments.paths.back();
+    arguments.paths.pop_back();
     // So that a half-written data set is taken away again.
     options.cancelled = &cancelled;
     std::signal(SIGINT, [](int) { cancelled = true; });
@@ -135,7 +138,8 @@ int run_convert(ConvertArguments arguments) {
     if (options.hashes == std::vector<std::string>{"none"}) options.hashes.clear();
 
     const Result<ConvertReport> report =
-        are_tables(arguments) ? convert(options) : convert_data_set(arguments);
+        are_tables(arguments) ? convert_anywhere(std::move(options), arguments.paths, output)
+                              : convert_data_set(arguments, output);
     if (!report) return fail(report.error());
     if (arguments.as_json) {
         print(to_text(report_json(*report)) + "\n");
@@ -156,7 +160,7 @@ struct InspectArguments {
 /// The data sets of MDS beneath the directory; nothing when it holds another format, or one was
 /// asked for.
 std::optional<std::vector<DataSet>> mds_sets(const SetArguments& arguments) {
-    Result<std::vector<DataSet>> sets = find_data_sets(arguments.directory);
+    Result<std::vector<DataSet>> sets = find_data_sets_at(arguments.directory);
     const bool is_plain = arguments.options.format.empty() && arguments.options.columns.empty();
     if (!sets || !is_plain) return std::nullopt;
     for (const DataSet& set : *sets)
@@ -170,7 +174,7 @@ Result<RowSet> open_set(const SetArguments& arguments) {
     TUNE_TRY(options, set_options(arguments));
     Result<RowSet> rows = open_rows(options);
     if (rows || rows.error().code != Code::kResourceDoesNotExist) return rows;
-    const Result<std::vector<DataSet>> sets = find_data_sets(arguments.directory);
+    const Result<std::vector<DataSet>> sets = find_data_sets_at(arguments.directory);
     return sets ? std::move(rows) : Result<RowSet>(sets.error());
 }
 
@@ -251,6 +255,7 @@ int run_verify(const VerifyArguments& arguments) {
 struct BenchArguments {
     SetArguments set;
     std::string algo = "py1e";
+    std::string cache_limit;
     bool no_shuffle = false;
     double seconds = 2;
     std::string decompressed_max = "2gb";
@@ -268,6 +273,12 @@ int run_bench(BenchArguments arguments) {
     const Result<std::uint64_t> kept = parse_bytes(arguments.decompressed_max);
     if (!kept) return fail(Error{kept.error().code, "--decompressed-max: " + kept.error().message});
     options->decompressed_bytes_max = *kept;
+    if (!arguments.cache_limit.empty()) {
+        const Result<std::uint64_t> limit = parse_bytes(arguments.cache_limit);
+        if (!limit)
+            return fail(Error{limit.error().code, "--cache-limit: " + limit.error().message});
+        options->cache_limit = *limit;
+    }
     options->shuffle = !arguments.no_shuffle;
     options->shuffle_algo = *algo;
     const Result<Throughput> result = measure_throughput(*options, arguments.seconds);
@@ -331,7 +342,8 @@ void add_convert(CLI::App& app, ConvertArguments& arguments) {
         "convert",
         std::string("Turns tables or a data set of any format into MDS or Parquet (CSV, TSV") +
             (can_read_parquet() ? ", Parquet, ...)" : "; this build has no Parquet)"));
-    verb->add_option("paths", arguments.paths, "TABLE... | DATA_SET, then OUTPUT_DIRECTORY")
+    verb->add_option("paths", arguments.paths,
+                     "TABLE... | DATA_SET, then OUTPUT_DIRECTORY; paths or URLs")
         ->required();
     verb->add_option("--to", arguments.target, "mds or parquet")->capture_default_str();
     arguments.set.nulls = "refuse";
@@ -346,7 +358,8 @@ void add_convert(CLI::App& app, ConvertArguments& arguments) {
     verb->add_option("--seed", arguments.options.seed, "Seed of --split")->capture_default_str();
     verb->add_option("--size-limit", arguments.size_limit, "Largest shard before compression")
         ->capture_default_str();
-    verb->add_option("--compression", arguments.options.compression, "zstd[:level] or gz[:level]");
+    verb->add_option("--compression", arguments.options.compression,
+                     "br, bz2, gz, zstd, each with [:level], or snappy");
     verb->add_option("--hashes", arguments.options.hashes, "Hashes to store, or none")
         ->delimiter(',')
         ->capture_default_str();
@@ -359,6 +372,8 @@ void add_bench(CLI::App& app, BenchArguments& arguments) {
     DatasetOptions& options = arguments.set.options;
     options.batch_size = 256;
     add_set_options(*verb, arguments.set);
+    verb->add_option("--local", options.local, "Where what is fetched from a URL is kept");
+    verb->add_option("--cache-limit", arguments.cache_limit, "Most that --local may hold: 100gb");
     verb->add_option("--batch-size", options.batch_size)->capture_default_str();
     verb->add_option("--threads", options.threads)->capture_default_str();
     verb->add_option("--shuffle-algo", arguments.algo)->capture_default_str();
@@ -369,6 +384,48 @@ void add_bench(CLI::App& app, BenchArguments& arguments) {
     verb->add_option("--seconds", arguments.seconds, "Read whole epochs for at least this long")
         ->capture_default_str();
     verb->add_flag("--json", arguments.as_json);
+}
+
+struct CacheArguments {
+    std::string directory;
+    bool removes = false;
+    bool as_json = false;
+};
+
+int run_cache(const CacheArguments& arguments) {
+    const Result<std::vector<CacheUsage>> caches = find_caches(arguments.directory);
+    if (!caches) return fail(caches.error());
+    Json all = Json::array();
+    for (const CacheUsage& cache : *caches) {
+        if (arguments.removes)
+            if (const Result<void> deleted = cache_delete(cache.directory); !deleted)
+                return fail(deleted.error());
+        if (arguments.as_json)
+            all.push_back({{"directory", cache.directory.string()},
+                           {"bytes", cache.bytes},
+                           {"files", cache.files},
+                           {"in_use", cache.is_in_use}});
+        else
+            print((arguments.removes ? "deleted " : "") + cache.directory.string() + ": " +
+                  readable_bytes(cache.bytes) + " in " +
+                  counted(static_cast<std::int64_t>(cache.files), "file") +
+                  (cache.is_in_use ? ", in use" : "") + "\n");
+    }
+    if (arguments.as_json) print(to_text(all) + "\n");
+    return 0;
+}
+
+void add_cache(CLI::App& app, CacheArguments& arguments) {
+    CLI::App* verb = app.add_subcommand("cache", "Shows or deletes what was fetched from URLs");
+    verb->require_subcommand(1);
+    CLI::App* list = verb->add_subcommand("ls", "Caches in a folder, with their sizes");
+    CLI::App* remove = verb->add_subcommand("rm", "Deletes the caches in a folder");
+    remove->callback([&arguments] { arguments.removes = true; });
+    for (CLI::App* each : {list, remove}) {
+        each->add_option("directory", arguments.directory, "A cache, or a folder of caches")
+            ->required();
+        each->add_flag("--json", arguments.as_json);
+    }
 }
 
 int run(int argc, char** argv) {
@@ -393,6 +450,8 @@ int run(int argc, char** argv) {
     verify_verb->add_flag("--json", verify_arguments.as_json);
     BenchArguments bench_arguments;
     add_bench(app, bench_arguments);
+    CacheArguments cache_arguments;
+    add_cache(app, cache_arguments);
     StatsArguments stats_arguments;
     CLI::App* stats_verb =
         app.add_subcommand("stats", "Mean, spread and range of each column; kept beside the data");
@@ -409,6 +468,7 @@ int run(int argc, char** argv) {
     if (app.got_subcommand("convert")) return run_convert(std::move(convert_arguments));
     if (app.got_subcommand("inspect")) return run_inspect(inspect_arguments);
     if (app.got_subcommand("verify")) return run_verify(verify_arguments);
+    if (app.got_subcommand("cache")) return run_cache(cache_arguments);
     if (app.got_subcommand("stats")) return run_stats(stats_arguments);
     return run_bench(std::move(bench_arguments));
 }

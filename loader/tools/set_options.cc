@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "loader/source/open_source.h"
+
 namespace tune::loader {
 
 void add_set_options(CLI::App& verb, SetArguments& arguments, bool has_directory) {
@@ -26,7 +28,10 @@ void add_set_options(CLI::App& verb, SetArguments& arguments, bool has_directory
 
 Result<DatasetOptions> set_options(const SetArguments& arguments) {
     DatasetOptions options = arguments.options;
-    options.directory = arguments.directory;
+    if (is_local_url(arguments.directory) && options.local.empty())
+        options.directory = local_path(arguments.directory);
+    else
+        options.remote = arguments.directory;
     if (arguments.nulls == "fill") {
         options.nulls = Nulls::kFill;
         options.fill = arguments.fill;

@@ -35,7 +35,7 @@ Result<void> check_samples(const Shard& shard, const ShardInfo& info) {
 }  // namespace
 
 VerifyReport verify(const DataSet& set) {
-    ShardStore store(set.directory, set.index, true, 0);
+    const std::unique_ptr<ShardStore> store = set.open(true, 0);
     Progress progress;
     VerifyReport report;
     for (std::size_t s = 0; s < set.index.shards.size(); ++s) {
@@ -43,7 +43,7 @@ VerifyReport verify(const DataSet& set) {
         const FileInfo& file = info.zip_data ? *info.zip_data : info.raw_data;
         ++report.shards;
         if (file.hashes.empty()) ++report.shards_without_hash;
-        const Result<std::shared_ptr<const Shard>> shard = store.get(s);
+        const Result<std::shared_ptr<const Shard>> shard = store->get(s);
         if (!shard) {
             report.errors.push_back(shard.error().text());
         } else if (const Result<void> checked = check_samples(**shard, info); !checked) {

@@ -54,10 +54,10 @@ class Server:
             preexec_fn=limit,
         )
         line = self.process.stdout.readline()
-        found = re.search(r"http://[^\s]+", line)
+        found = re.search(r"https?://[^\s]+", line)
         assert found, f"the server did not start: {line!r} {self.errors()}"
         self.url = found.group(0)
-        self.port = int(re.search(r":(\d+)", self.url[6:]).group(1))
+        self.port = int(self.url.rsplit(":", 1)[1].split("/")[0])
         Server.urls.add(self.url)
 
     def errors(self):

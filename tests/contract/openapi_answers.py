@@ -88,10 +88,10 @@ def watch(urls):
     descriptions = {}
     send = requests.Session.send
 
-    def description_of(base):
+    def description_of(base, trusted):
         if base not in descriptions:
             descriptions[base] = None  # the request for the document itself is not watched
-            answer = requests.get(base + "/api/openapi.json", timeout=30)
+            answer = requests.get(base + "/api/openapi.json", timeout=30, **trusted)
             descriptions[base] = Description(answer.json()) if answer.ok else None
         return descriptions[base]
 
@@ -101,7 +101,7 @@ def watch(urls):
         base = next((url for url in tuple(urls) if request.url.startswith(url + "/")), None)
         if base is None or response.history:
             return response
-        description = description_of(base)
+        description = description_of(base, {name: options.get(name) for name in ("verify", "cert")})
         if description is not None:
             path = requests.utils.unquote(request.url[len(base):].split("?")[0].split("#")[0])
             fault = description.fault_of(

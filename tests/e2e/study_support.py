@@ -146,6 +146,31 @@ def call(url, path, body=None):
         return error.code, json.loads(error.read())
 
 
+SPACE = {"lr": {"float": [1e-5, 0.1], "log": True}, "n": {"int": [1, 8]}, "opt": {"choice": ["sgd", "adam", "<&>"]}}
+
+
+def create_study(url, name, space=SPACE, **more):
+    """A study of `loss` that asks at random; `more` are further keys of the study file."""
+    body = {"name": name, "metric": {"name": "loss", "goal": "min"}, "space": space,
+            "sampler": {"type": "random", "seed": 1}, **more}
+    status, answer = call(url, "/api/2.0/tune/studies", body)
+    assert status == 200, answer
+
+
+def ask(url, name, count):
+    return call(url, f"/api/2.0/tune/studies/{name}/ask", {"count": count})[1]["trials"]
+
+
+def report(url, name, trial, step, value):
+    return call(url, f"/api/2.0/tune/studies/{name}/report",
+                {"number": trial["number"], "attempt": trial["attempt"], "step": step, "value": value})
+
+
+def tell(url, name, trial, value):
+    return call(url, f"/api/2.0/tune/studies/{name}/tell",
+                {"number": trial["number"], "attempt": trial["attempt"], "value": value})
+
+
 def study_of(url, name="s"):
     return call(url, f"/api/2.0/tune/studies/{name}")[1]
 

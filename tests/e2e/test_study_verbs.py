@@ -9,17 +9,10 @@ import time
 
 import pytest
 
-from study_support import (FAILED, INTERRUPTED, NO_TRIAL, OK, REPORT, TUNE, USAGE, call, run_arguments, server, start,
-                           study_of, terminal, trials_of, tune, tune_json, wait_until)
+from study_support import (FAILED, INTERRUPTED, NO_TRIAL, OK, REPORT, TUNE, USAGE, call, create_study, run_arguments, server,
+                           start, study_of, terminal, trials_of, tune, tune_json, wait_until)
 
 SPACE = {"lr": {"float": [1e-5, 0.1], "log": True}, "n": {"int": [1, 8]}, "opt": {"choice": ["sgd", "adam", "a b"]}}
-
-
-def create(url, name, **more):
-    body = {"name": name, "metric": {"name": "loss", "goal": "min"}, "space": SPACE,
-            "sampler": {"type": "random", "seed": 1}, **more}
-    status, answer = call(url, "/api/2.0/tune/studies", body)
-    assert status == 200, answer
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +22,7 @@ def url(tmp_path_factory):
 
 
 def test_a_point_that_is_enqueued_is_the_next_one(url, tmp_path):
-    create(url, "next")
+    create_study(url, "next", SPACE)
     done = tune("enqueue", "next", "lr=0.0123456789", "opt=a b", "--server", url, cwd=tmp_path)
     assert done.returncode == OK and done.stdout.startswith("trial 0 of next waits: lr=0.0123456789 n=")
     assert "'opt=a b'" in done.stdout
@@ -74,7 +67,7 @@ def test_a_point_that_is_enqueued_is_the_next_one(url, tmp_path):
 ])
 def test_bad_words_are_one_clear_sentence(url, tmp_path, words, code, said):
     if call(url, "/api/2.0/tune/studies/wrong")[0] == 404:
-        create(url, "wrong")
+        create_study(url, "wrong", SPACE)
         tune_json("ask", "wrong", "--server", url, cwd=tmp_path)
     done = tune(*words, *([] if words[0] == "bench" else ["--server", url]), cwd=tmp_path)
     assert done.returncode == code and said in done.stderr, done.stderr
@@ -83,7 +76,7 @@ def test_bad_words_are_one_clear_sentence(url, tmp_path, words, code, said):
 
 
 def test_rerun_is_a_new_trial_of_the_same_point(url, tmp_path):
-    create(url, "again", command=["echo", "{args}"], budget={"trials": 3})
+    create_study(url, "again", SPACE, command=["echo", "{args}"], budget={"trials": 3})
     first = tune_json("ask", "again", "--server", url, cwd=tmp_path)["trials"][0]
     tune("tell", "again", 0, 0.5, "--server", url, cwd=tmp_path)
     assert "Run it as a new trial: tune rerun again 0\n" in tune("best", "again", "--server", url, cwd=tmp_path).stdout
@@ -128,7 +121,7 @@ def test_rerun_and_enqueue_of_a_study_that_rests_say_what_goes_on(tmp_path):
 
 
 def test_a_member_of_a_population_is_not_run_again(url, tmp_path):
-    create(url, "members", sampler={"type": "pbt", "population": 2, "interval": 1, "seed": 1}, budget={"trials": 9})
+    create_study(url, "members", SPACE, sampler={"type": "pbt", "population": 2, "interval": 1, "seed": 1}, budget={"trials": 9})
     tune_json("ask", "members", "--server", url, cwd=tmp_path)
     done = tune("rerun", "members", 0, "--server", url, cwd=tmp_path)
     assert done.returncode == USAGE and "continued a checkpoint" in done.stderr
@@ -169,7 +162,7 @@ def test_a_shell_script_is_a_worker(url, tmp_path, is_local):
 
 
 def test_tell_ends_a_trial_in_every_way(url, tmp_path):
-    create(url, "ways", metric=[{"name": "loss", "goal": "min"}, {"name": "ms", "goal": "min"}],
+    create_study(url, "ways", SPACE, metric=[{"name": "loss", "goal": "min"}, {"name": "ms", "goal": "min"}],
            constraints=[{"name": "mb", "max": 40}])
     asked = tune_json("ask", "ways", "--count", 4, "--lease", "10m", "--server", url, cwd=tmp_path)
     assert len(asked["trials"]) == 4 and asked["state"] == "running"
@@ -202,7 +195,7 @@ def test_a_server_that_is_busy_for_a_while_is_waited_for(tmp_path):
 
 
 def test_ask_explains_why_there_is_nothing(url, tmp_path):
-    create(url, "none", budget={"trials": 1})
+    create_study(url, "none", SPACE, budget={"trials": 1})
     assert tune("pause", "none", "--server", url, cwd=tmp_path).returncode == OK
     paused = tune("ask", "none", "--server", url, cwd=tmp_path)
     assert paused.returncode == FAILED and "is paused; `tune resume` continues it" in paused.stderr
@@ -221,7 +214,7 @@ def test_completion_knows_them(url, tmp_path):
         done = tune("__complete", *words, cwd=tmp_path)
         return [line.split("\t")[0] for line in done.stdout.splitlines()]
 
-    create(url, "complete-me")
+    create_study(url, "complete-me", SPACE)
     assert {"enqueue", "rerun", "ask", "tell", "bench"} <= set(candidates(""))
     for verb in ("enqueue", "rerun", "ask", "tell"):
         assert candidates(verb, "--server", url, "complete") == ["complete-me"]
@@ -279,7 +272,7 @@ def test_verbs_that_look_take_the_only_study_there_is(tmp_path):
         for verb in ("best", "show", "plot", "importance", "pruners"):
             done = tune(verb, "--server", url, cwd=tmp_path)
             assert done.returncode == USAGE and "there are no studies in " in done.stderr, (verb, done.stderr)
-        create(url, "lone")
+        create_study(url, "lone", SPACE)
         for value in (0.5, 0.25):
             asked = tune_json("ask", "lone", "--server", url, cwd=tmp_path)["trials"][0]
             assert tune("tell", "lone", asked["number"], value, "--server", url, cwd=tmp_path).returncode == OK
@@ -288,7 +281,7 @@ def test_verbs_that_look_take_the_only_study_there_is(tmp_path):
             assert "lone" in json.dumps(tune_json(verb, "--server", url, cwd=tmp_path))
         for verb in ("plot", "pruners"):
             assert tune(verb, "--server", url, cwd=tmp_path).returncode == OK, verb
-        create(url, "other")
+        create_study(url, "other", SPACE)
         for verb in ("best", "show", "plot", "importance", "pruners"):
             done = tune(verb, "--server", url, cwd=tmp_path)
             assert done.returncode == USAGE, verb

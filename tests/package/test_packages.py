@@ -162,6 +162,24 @@ finally:
     assert run([environment / "bin" / "python", script], cwd=tmp_path, env=path).strip() == "True"
 
 
+def test_wheel_brings_the_loader(environment, packages, tmp_path):
+    """In an environment without numpy: the module asks for it when it makes an array of it, not before."""
+    if not list((packages.parent / "python" / "tuneloader").glob("_core*.so")):
+        pytest.skip("the module tuneloader is not built")
+    code = """if True:
+        import tuneloader
+        with tuneloader.MDSWriter(out="data", columns={"x": "int", "t": "str"}, compression="zstd") as out:
+            for i in range(100):
+                out.write({"x": i, "t": f"sample {i}"})
+        texts, numbers = [], []
+        for batch in tuneloader.Dataset("data", batch_size=7, arrays="dlpack"):
+            texts += batch["t"]
+            numbers += memoryview(batch["x"]).tolist()
+        assert numbers == list(range(100)) and texts[99] == "sample 99"
+    """
+    run([environment / "bin" / "python", "-c", code], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"})
+
+
 def test_wheel_is_tagged_with_what_its_files_need(packages):
     wheel = only(packages, "tune-*.whl")
     major, minor = map(int, re.search(r"manylinux_(\d+)_(\d+)_x86_64\.whl$", wheel.name).groups())

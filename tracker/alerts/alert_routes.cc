@@ -37,14 +37,25 @@ void add_alert_routes(Router& router, Store& store, AlertEngine& engine) {
         return read_handler(
             store, [&engine, work](const Request& request) { return work(engine, request); });
     };
-    router.add_api(2, {Method::kPost, Access::kWrite, "/tune/alerts", Body::kJson,
+    router.add_api(2, {Method::kPost,
+                       {Access::kWrite, Subject::kServer},
+                       "/tune/alerts",
+                       Body::kJson,
                        "Mark runs: kind! (nan, plateau, silence), experiment_id, metric, goal, "
                        "min_delta, points, seconds",
                        call(create)});
-    router.add_api(2, {Method::kGet, Access::kRead, "/tune/alerts", Body::kNone, "List the alerts",
+    router.add_api(2, {Method::kGet,
+                       {Access::kRead, Subject::kServer},
+                       "/tune/alerts",
+                       Body::kNone,
+                       "List the alerts",
                        call(list)});
-    router.add_api(2, {Method::kDelete, Access::kWrite, "/tune/alerts/{alert_id}", Body::kNone,
-                       "Delete an alert", call(remove)});
+    router.add_api(2, {Method::kDelete,
+                       {Access::kWrite, Subject::kServer},
+                       "/tune/alerts/{alert_id}",
+                       Body::kNone,
+                       "Delete an alert",
+                       call(remove)});
 }
 
 void write_alert_metrics(PrometheusText& out, const AlertEngine& engine) {

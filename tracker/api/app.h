@@ -48,6 +48,8 @@ struct TrackingOptions {
     /// Gives the Set-Cookie for a code that came with the address of a page ("?code="), or "";
     /// empty: such codes mean nothing.
     std::function<std::string(std::string_view code)> redeem_page_code = {};
+    /// The page asks for a name and a password where it does not know who looks at it.
+    bool users_log_in = false;
 };
 
 /// Adds MLflow's tracking and artifact routes (under /api and /ajax-api), /health, /version,

@@ -79,6 +79,31 @@ Result<void> ArtifactUpload::write(std::string_view bytes) {
     return {};
 }
 
+Result<void> ArtifactAppend::write(std::string_view bytes) {
+    if (bytes.size() > end_ - at_)
+        return Error{Code::kBadRequest, "More bytes came than Content-Range announces."};
+    const std::uint64_t known =
+        at_ < size_ ? std::min<std::uint64_t>(size_ - at_, bytes.size()) : 0;
+    at_ += known;
+    bytes.remove_prefix(static_cast<std::size_t>(known));
+    while (!bytes.empty()) {
+        const ssize_t written =
+            ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(at_));
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return disk_error(path_, errno);
+        at_ += static_cast<std::uint64_t>(written);
+        bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+    return {};
+}
+
+Result<void> ArtifactAppend::commit() {
+    if (at_ != end_)
+        return Error{Code::kBadRequest, "Fewer bytes came than Content-Range announces."};
+    if (::fdatasync(file_.get()) != 0) return disk_error(path_, errno);
+    return {};
+}
+
 Result<void> ArtifactUpload::commit() {
     if (::fsync(file_.get()) != 0) return disk_error(path_, errno);
     if (temporary_name_.empty()) {
@@ -205,6 +230,31 @@ Result<std::unique_ptr<ArtifactUpload>> ArtifactStore::begin_upload(std::string_
                                 upload->temporary_name_));
     upload->file_ = std::move(file);
     return upload;
+}
+
+Result<std::unique_ptr<ArtifactAppend>> ArtifactStore::begin_append(std::string_view path,
+                                                                    std::uint64_t begin,
+                                                                    std::uint64_t end) const {
+    TUNE_TRY(normal, artifact_file_path(path));
+    if (begin >= end) return Error{Code::kInvalidParameterValue, "There are no bytes to append."};
+    UniqueFd file = open_rooted(root_.get(), normal, O_WRONLY | O_NONBLOCK);
+    struct stat status {};
+    if (!file && !is_missing(errno) && errno != EISDIR) return disk_error(normal, errno);
+    if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))
+        return no_such_artifact(path);
+    const auto size = static_cast<std::uint64_t>(status.st_size);
+    if (begin > size)
+        return Error{Code::kResourceConflict, "'" + normal + "' has " + std::to_string(size) +
+                                                  " bytes, so none can follow at " +
+                                                  std::to_string(begin) +
+                                                  ": send it from there, or whole."};
+    std::unique_ptr<ArtifactAppend> append(new ArtifactAppend);
+    append->path_ = std::move(normal);
+    append->file_ = std::move(file);
+    append->at_ = begin;
+    append->size_ = size;
+    append->end_ = end;
+    return append;
 }
 
 Result<void> ArtifactStore::put(std::string_view path, std::string_view content) const {

@@ -34,21 +34,32 @@ struct ArtifactEntry {
     std::uint64_t size_bytes = 0;  // of files
 };
 
-/// A file being written, invisible until commit(). Destroyed without it, nothing remains. Not
-/// thread-safe; blocks on the disk.
-class ArtifactUpload {
+/// Bytes on their way into a file of the store. Not thread-safe; blocks on the disk.
+class ArtifactWriter {
 public:
-    ~ArtifactUpload();
-    ArtifactUpload(const ArtifactUpload&) = delete;
-    ArtifactUpload& operator=(const ArtifactUpload&) = delete;
+    virtual ~ArtifactWriter() = default;
+    ArtifactWriter(const ArtifactWriter&) = delete;
+    ArtifactWriter& operator=(const ArtifactWriter&) = delete;
 
     /// Errors: kResourceExhausted when the disk (or a quota) is full, kInternalError otherwise.
-    [[nodiscard]] Result<void> write(std::string_view bytes);
+    [[nodiscard]] virtual Result<void> write(std::string_view bytes) = 0;
+    /// All is there, and on disk when it returns. Errors: as write(), and those of the kind.
+    [[nodiscard]] virtual Result<void> commit() = 0;
 
-    /// Makes the folders and the file visible under its name, replacing an older one at once; on
-    /// disk when it returns. Errors: as write(), and kInvalidParameterValue if a folder has the
-    /// name.
-    [[nodiscard]] Result<void> commit();
+protected:
+    ArtifactWriter() = default;
+};
+
+/// A file being written, invisible until commit(). Destroyed without it, nothing remains.
+class ArtifactUpload final : public ArtifactWriter {
+public:
+    ~ArtifactUpload() override;
+
+    [[nodiscard]] Result<void> write(std::string_view bytes) override;
+
+    /// Makes the folders and the file visible under its name, replacing an older one at once.
+    /// Errors also: kInvalidParameterValue if a folder has the name.
+    [[nodiscard]] Result<void> commit() override;
 
 private:
     friend class ArtifactStore;
@@ -60,6 +71,24 @@ private:
     UniqueFd file_;
     int temporary_directory_ = -1;  // the staging folder, or nearest_ if that is another disk
     std::string temporary_name_;    // empty while the file has no name at all
+};
+
+/// More bytes for the end of a file that is there, visible as they come.
+class ArtifactAppend final : public ArtifactWriter {
+public:
+    [[nodiscard]] Result<void> write(std::string_view bytes) override;
+    /// Errors also: kBadRequest when other than the announced number of bytes came.
+    [[nodiscard]] Result<void> commit() override;
+
+private:
+    friend class ArtifactStore;
+    ArtifactAppend() = default;
+
+    std::string path_;
+    UniqueFd file_;
+    std::uint64_t at_ = 0;    // where the next byte belongs
+    std::uint64_t size_ = 0;  // of the file when it was opened: what is below is there already
+    std::uint64_t end_ = 0;
 };
 
 /// Thread-safe; calls block on the disk, so network threads go through pool(). Paths are what
@@ -89,6 +118,14 @@ public:
     /// The folders that lead to `path` are made by commit(). Errors: kInvalidParameterValue if one
     /// of them is a file, or `path` a folder; kResourceExhausted.
     [[nodiscard]] Result<std::unique_ptr<ArtifactUpload>> begin_upload(std::string_view path) const;
+
+    /// For the bytes `begin` to `end` of a file whose first `begin` bytes are there already; those
+    /// of them that are there too stay as they are, so that a repeat changes nothing. Errors:
+    /// kResourceDoesNotExist as open_file(); kResourceConflict when the file is shorter than
+    /// `begin`; kInvalidParameterValue unless begin < end.
+    [[nodiscard]] Result<std::unique_ptr<ArtifactAppend>> begin_append(std::string_view path,
+                                                                       std::uint64_t begin,
+                                                                       std::uint64_t end) const;
 
     /// A small artifact that is in memory.
     [[nodiscard]] Result<void> put(std::string_view path, std::string_view content) const;

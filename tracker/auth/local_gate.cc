@@ -5,20 +5,9 @@
 #include "base/crypto/digest.h"
 #include "base/text/text.h"
 #include "tracker/api/http/message.h"
+#include "tracker/auth/authorization.h"
 
 namespace tune::tracker {
-namespace {
-
-/// What follows "Bearer ", or nothing.
-std::string_view bearer_of(std::string_view authorization) {
-    constexpr std::string_view kScheme = "bearer ";
-    if (authorization.size() <= kScheme.size() ||
-        lower_ascii(authorization.substr(0, kScheme.size())) != kScheme)
-        return {};
-    return trimmed(authorization.substr(kScheme.size()));
-}
-
-}  // namespace
 
 LocalGate::LocalGate(std::string token, const PageLogin& login, const TokenBook& tokens,
                      const Authenticator& attempts, Guard guard)
@@ -32,7 +21,9 @@ Principal LocalGate::authenticate(const Credentials& credentials) const {
     if (!credentials.authorization.empty()) {
         const std::string_view token = bearer_of(credentials.authorization);
         if (!token.empty() && equal_secrets(token, token_)) return OwnerPrincipal{};
-        if (std::optional<TokenPrincipal> known = tokens_.find(token)) return std::move(*known);
+        // A user's token is nobody's where there are no users.
+        if (std::optional<TokenPrincipal> known = tokens_.find(token); known && known->user_id == 0)
+            return std::move(*known);
         Principal principal = attempts_.authenticate(credentials);
         if (!std::holds_alternative<AnonymousPrincipal>(principal)) return principal;
     }
@@ -52,13 +43,18 @@ Result<void> LocalGate::check_metrics(const Principal& principal, std::string_vi
 }
 
 void add_page_login_routes(Router& router, PageLogin& login) {
-    router.add_api(2, {Method::kPost, Access::kAdmin, "/tune/page-codes", Body::kJson,
-                       "A code that opens the page, once, as the owner's",
-                       [&login](const std::shared_ptr<Request>& request, const Responder& respond) {
-                           const Result<Message> message = Message::read(*request);
-                           if (!message) return respond(error_response(message.error()));
-                           respond(json_response({{"code", login.new_code()}}));
-                       }});
+    router.add_api(
+        2, {Method::kPost, Access::kAdmin, "/tune/page-codes", Body::kJson,
+            "A code that opens the page, once, as the owner's",
+            [&login](const std::shared_ptr<Request>& request, const Responder& respond) {
+                const Result<Message> message = Message::read(*request);
+                if (!message) return respond(error_response(message.error()));
+                // What the code gives would outlast the user.
+                if (user_of(request->principal) != nullptr)
+                    return respond(error_response(
+                        {Code::kPermissionDenied, "Permission denied: users log in on the page"}));
+                respond(json_response({{"code", login.new_code()}}));
+            }});
 }
 
 }  // namespace tune::tracker

@@ -23,9 +23,10 @@ std::string signed_text(std::string_view token, std::string_view text) {
 
 }  // namespace
 
-PageLogin::PageLogin(std::string token, std::string path)
+PageLogin::PageLogin(std::string token, std::string path, bool is_https)
     : token_(std::move(token)),
       path_(std::move(path)),
+      is_https_(is_https),
       name_("tune_" + signed_text(token_, "cookie name").substr(0, 8)) {}
 
 std::string PageLogin::signature_of(std::string_view id) const {
@@ -49,7 +50,8 @@ std::string PageLogin::redeem(std::string_view code) {
     }
     const std::string id = random_hex(kIdDigits / 2);
     return name_ + "=" + id + "." + signature_of(id) + "; Path=" + (path_.empty() ? "/" : path_) +
-           "; Max-Age=" + std::to_string(kCookieLife_s) + "; HttpOnly; SameSite=Strict";
+           "; Max-Age=" + std::to_string(kCookieLife_s) + "; HttpOnly; SameSite=Strict" +
+           (is_https_ ? "; Secure" : "");
 }
 
 bool PageLogin::is_known(std::string_view cookies) const {

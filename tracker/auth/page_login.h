@@ -16,8 +16,9 @@ inline constexpr std::size_t kPageCodesMax = 16;
 /// and end with the token. Thread-safe; no call blocks.
 class PageLogin {
 public:
-    /// `path`: the prefix of the server's paths, or empty.
-    PageLogin(std::string token, std::string path);
+    /// `path`: the prefix of the server's paths, or empty. `is_https`: browsers send the cookie
+    /// through TLS only.
+    PageLogin(std::string token, std::string path, bool is_https = false);
 
     /// A code for one login.
     [[nodiscard]] std::string new_code();
@@ -34,6 +35,7 @@ private:
 
     const std::string token_;
     const std::string path_;
+    const bool is_https_;
     const std::string name_;
     std::mutex mutex_;
     std::deque<std::string> codes_;  // guarded by mutex_

@@ -30,7 +30,8 @@ Json json_of(const TokenInfo& token) {
             {"scope", scope_name(token.most)},
             {"created_ms", token.created_ms},
             {"expires_ms", token.expires_ms},
-            {"sha256", token.sha256}};
+            {"sha256", token.sha256},
+            {"user_id", token.user_id}};
 }
 
 std::optional<TokenInfo> info_of(const Json& row) {
@@ -41,12 +42,16 @@ std::optional<TokenInfo> info_of(const Json& row) {
         if (!row.contains(key) || !row[key].is_number_integer()) return std::nullopt;
     const std::optional<Access> most = scope_of(row["scope"].get<std::string>());
     if (!most) return std::nullopt;
+    // Files from before there were users have none.
+    const Json user_id = row.value("user_id", Json(0));
+    if (!user_id.is_number_integer()) return std::nullopt;
     return TokenInfo{.id = row["token_id"].get<std::string>(),
                      .name = row["name"].get<std::string>(),
                      .most = *most,
                      .created_ms = row["created_ms"].get<std::int64_t>(),
                      .expires_ms = row["expires_ms"].get<std::int64_t>(),
-                     .sha256 = row["sha256"].get<std::string>()};
+                     .sha256 = row["sha256"].get<std::string>(),
+                     .user_id = user_id.get<std::int64_t>()};
 }
 
 }  // namespace
@@ -95,7 +100,8 @@ Result<void> TokenBook::save(const std::vector<TokenInfo>& tokens) const {
     return {};
 }
 
-Result<TokenBook::Made> TokenBook::create(std::string name, Access most, std::int64_t lives_ms) {
+Result<TokenBook::Made> TokenBook::create(std::string name, Access most, std::int64_t lives_ms,
+                                          std::int64_t user_id) {
     if (name.size() > kTokenNameBytesMax)
         return Error{
             Code::kInvalidParameterValue,
@@ -109,6 +115,7 @@ Result<TokenBook::Made> TokenBook::create(std::string name, Access most, std::in
     made.info.id = random_hex(kTokenIdDigits / 2);
     made.info.name = std::move(name);
     made.info.most = most;
+    made.info.user_id = user_id;
     made.info.created_ms = clock_.now_ms();
     made.info.expires_ms = lives_ms == 0 ? 0 : made.info.created_ms + lives_ms;
     made.token = std::string(kPrefix) + made.info.id + "-" + random_hex(kSecretBytes);
@@ -128,10 +135,13 @@ std::vector<TokenInfo> TokenBook::list() const {
     return living;
 }
 
-Result<void> TokenBook::revoke(std::string_view id) {
+Result<void> TokenBook::revoke(std::string_view id, std::optional<std::int64_t> user_id) {
     const std::lock_guard writing(writing_);
     std::vector<TokenInfo> tokens = list();
-    if (std::erase_if(tokens, [id](const TokenInfo& token) { return token.id == id; }) == 0)
+    const auto is_meant = [id, user_id](const TokenInfo& token) {
+        return token.id == id && (!user_id || token.user_id == *user_id);
+    };
+    if (std::erase_if(tokens, is_meant) == 0)
         return Error{Code::kResourceDoesNotExist, "there is no token '" + std::string(id) + "'"};
     TUNE_TRY_VOID(save(tokens));
     const std::lock_guard lock(mutex_);
@@ -148,7 +158,8 @@ std::optional<TokenPrincipal> TokenBook::find(std::string_view token) const {
                                     [id](const TokenInfo& row) { return row.id == id; });
     if (found == tokens_.end() || has_expired(*found) || !equal_secrets(found->sha256, digest))
         return std::nullopt;
-    return TokenPrincipal{found->name.empty() ? found->id : found->name, found->most};
+    return TokenPrincipal{found->name.empty() ? found->id : found->name, found->most,
+                          found->user_id};
 }
 
 }  // namespace tune::tracker

@@ -29,6 +29,7 @@ struct TokenInfo {
     std::int64_t created_ms = 0;
     std::int64_t expires_ms = 0;  ///< 0: never
     std::string sha256 = {};      ///< of the whole token, as hex
+    std::int64_t user_id = 0;     ///< whom it acts as; 0: the owner
 };
 
 /// A file of the data folder, `tokens.json`, that holds their SHA-256: 256 random bits need no
@@ -46,11 +47,14 @@ public:
     };
     /// `lives_ms`: 0 is for ever. Errors: kInvalidParameterValue for a name that is too long,
     /// kResourceExhausted beyond kTokensMax, kInternalError if the file cannot be written.
-    [[nodiscard]] Result<Made> create(std::string name, Access most, std::int64_t lives_ms);
+    [[nodiscard]] Result<Made> create(std::string name, Access most, std::int64_t lives_ms,
+                                      std::int64_t user_id = 0);
     /// Those that have not expired, oldest first.
     [[nodiscard]] std::vector<TokenInfo> list() const;
-    /// Errors: kResourceDoesNotExist; kInternalError if the file cannot be written.
-    [[nodiscard]] Result<void> revoke(std::string_view id);
+    /// With `user_id` only a token of that user. Errors: kResourceDoesNotExist; kInternalError if
+    /// the file cannot be written.
+    [[nodiscard]] Result<void> revoke(std::string_view id,
+                                      std::optional<std::int64_t> user_id = {});
 
     /// Whom the token is for; nothing for one that is unknown or has expired. Cost: one SHA-256.
     [[nodiscard]] std::optional<TokenPrincipal> find(std::string_view token) const;

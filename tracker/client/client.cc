@@ -45,7 +45,8 @@ private:
 
 class FileBody final : public BodySource {
 public:
-    FileBody(int fd, std::uint64_t size_bytes) : fd_(fd), size_bytes_(size_bytes) {}
+    FileBody(int fd, std::uint64_t begin, std::uint64_t size_bytes)
+        : fd_(fd), begin_(begin), size_bytes_(size_bytes) {}
     ~FileBody() override { ::close(fd_); }
     FileBody(const FileBody&) = delete;
     FileBody& operator=(const FileBody&) = delete;
@@ -56,7 +57,7 @@ public:
             static_cast<std::size_t>(std::min<std::uint64_t>(kPieceBytes, size_bytes_ - at_)));
         ssize_t got = 0;
         do {
-            got = ::pread(fd_, buffer_.data(), buffer_.size(), static_cast<off_t>(at_));
+            got = ::pread(fd_, buffer_.data(), buffer_.size(), static_cast<off_t>(begin_ + at_));
         } while (got < 0 && errno == EINTR);
         if (got < 0) return Error{Code::kInternalError, std::strerror(errno)};
         at_ += static_cast<std::uint64_t>(got);
@@ -66,10 +67,25 @@ public:
 
 private:
     int fd_;
+    std::uint64_t begin_;
     std::uint64_t size_bytes_;
-    std::uint64_t at_ = 0;
+    std::uint64_t at_ = 0;  // from begin_
     std::string buffer_;
 };
+
+/// What lies in the file from `begin`, up to `end` at most.
+Result<std::unique_ptr<FileBody>> open_body(const std::filesystem::path& file, std::uint64_t begin,
+                                            std::uint64_t end) {
+    const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat status {};
+    if (fd < 0 || ::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+        const std::string why = fd < 0 ? std::strerror(errno) : "it is not a regular file";
+        if (fd >= 0) ::close(fd);
+        return Error{Code::kResourceDoesNotExist, "cannot read the file: " + why, file.string()};
+    }
+    end = std::max(begin, std::min(end, static_cast<std::uint64_t>(status.st_size)));
+    return std::make_unique<FileBody>(fd, begin, end - begin);
+}
 
 bool is_worth_retrying(int status) {
     return status == 408 || status == 429 || status == 502 || status == 503 || status == 504;
@@ -138,7 +154,8 @@ struct Client::State {
     Result<std::string> call(Outgoing request);
     Result<Json> call_json(std::string_view method, std::string_view path, const Json* body,
                            int timeout_ms);
-    Result<void> upload(std::string_view path, BodySource& body, int timeout_ms);
+    Result<void> upload(std::string_view path, BodySource& body, int timeout_ms,
+                        std::string_view content_range = {});
     bool find_other_authorization();
     int backoff_ms(int attempt, int retry_after_s);
     void pause(int pause_ms);
@@ -231,11 +248,13 @@ Result<Json> Client::State::call_json(std::string_view method, std::string_view 
                  std::string(method) + " " + std::string(path)};
 }
 
-Result<void> Client::State::upload(std::string_view path, BodySource& body, int timeout_ms) {
+Result<void> Client::State::upload(std::string_view path, BodySource& body, int timeout_ms,
+                                   std::string_view content_range) {
     Outgoing request;
     request.method = "PUT";
     request.target = path;
     request.content_type = "application/octet-stream";
+    request.content_range = content_range;
     request.body = &body;
     request.timeout_ms = timeout_ms;
     request.timeout_is_per_piece = true;
@@ -283,16 +302,18 @@ Result<Json> Client::remove(std::string_view path, const Json& body, int timeout
 
 Result<void> Client::put_file(std::string_view path, const std::filesystem::path& file,
                               std::uint64_t bytes_max, int timeout_ms) {
-    const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat status {};
-    if (fd < 0 || ::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-        const std::string why = fd < 0 ? std::strerror(errno) : "it is not a regular file";
-        if (fd >= 0) ::close(fd);
-        return Error{Code::kResourceDoesNotExist, "cannot read the file: " + why, file.string()};
-    }
-    FileBody body(fd,
-                  std::min<std::uint64_t>(bytes_max, static_cast<std::uint64_t>(status.st_size)));
-    return state_->upload(path, body, timeout_ms);
+    TUNE_TRY(body, open_body(file, 0, bytes_max));
+    return state_->upload(path, *body, timeout_ms);
+}
+
+Result<void> Client::append_file(std::string_view path, const std::filesystem::path& file,
+                                 std::uint64_t begin, std::uint64_t end, int timeout_ms) {
+    TUNE_TRY(body, open_body(file, begin, end));
+    if (body->size_bytes() != end - begin)
+        return Error{Code::kDataLoss, "the file became shorter", file.string()};
+    const std::string range =
+        "bytes " + std::to_string(begin) + "-" + std::to_string(end - 1) + "/*";
+    return state_->upload(path, *body, timeout_ms, range);
 }
 
 Result<void> Client::get_file(std::string_view path, const Sink& sink, int timeout_ms) {

@@ -83,7 +83,13 @@ public:
     /// counts between two pieces. Errors also: kResourceDoesNotExist if the file cannot be opened.
     [[nodiscard]] Result<void> put_file(std::string_view path, const std::filesystem::path& file,
                                         std::uint64_t bytes_max = UINT64_MAX, int timeout_ms = 0);
-    /// The same with content that is in memory.
+    /// Adds the file's bytes from `begin` to `end` to what the server has of it, by a PUT with a
+    /// Content-Range. A repeat is fine. REQUIRES: begin < end. Errors also: kResourceConflict when
+    /// the server has less than `begin` bytes, kResourceDoesNotExist when it has nothing.
+    [[nodiscard]] Result<void> append_file(std::string_view path, const std::filesystem::path& file,
+                                           std::uint64_t begin, std::uint64_t end,
+                                           int timeout_ms = 0);
+    /// The same as put_file with content that is in memory.
     [[nodiscard]] Result<void> put_bytes(std::string_view path, std::string_view content,
                                          int timeout_ms = 0);
 

@@ -117,6 +117,8 @@ error_code ClientConnection::State::send(const Outgoing& request, AttemptError& 
     head.append("\r\nAccept: */*\r\n");
     if (request.body) {
         head.append("Content-Type: ").append(request.content_type);
+        if (!request.content_range.empty())
+            head.append("\r\nContent-Range: ").append(request.content_range);
         head.append("\r\nContent-Length: ").append(std::to_string(request.body->size_bytes()));
         head.append("\r\n");
         request.body->rewind();

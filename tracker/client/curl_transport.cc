@@ -204,6 +204,8 @@ bool CurlTransport::set_up(CURL* easy, curl_slist*& headers, Exchange& exchange,
     std::vector<std::string> lines = {"Expect:"};
     if (request.body != nullptr)
         lines.push_back("Content-Type: " + std::string(request.content_type));
+    if (!request.content_range.empty())
+        lines.push_back("Content-Range: " + std::string(request.content_range));
     if (!request.authorization.empty())
         lines.push_back("Authorization: " + std::string(request.authorization));
     for (const std::string& line : lines) headers = curl_.slist_append(headers, line.c_str());
@@ -244,8 +246,8 @@ AttemptError CurlTransport::error_of(CURLcode code, const char* reason) const {
         case CURLE_PEER_FAILED_VERIFICATION:
             return {Failure::kUntrusted,
                     "the certificate of " + base_ + " is not trusted (" + text +
-                        "). If its authority is your own, name the file of its certificates in "
-                        "MLFLOW_TRACKING_SERVER_CERT_PATH"};
+                        "). If its authority is your own, name the file of its certificates with "
+                        "--ca, in TUNE_CA_FILE or in MLFLOW_TRACKING_SERVER_CERT_PATH"};
         case CURLE_SSL_CACERT_BADFILE:
             return {Failure::kUntrusted,
                     "the certificates of trusted authorities cannot be read (" + text +

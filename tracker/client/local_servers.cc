@@ -52,10 +52,19 @@ fs::path announcement_of(const UrlParts& url) {
     return runtime_folder() / ("server-" + url.port + ".json");
 }
 
+/// The attempt that this process belongs to, or empty.
+std::string own_attempt() {
+    const char* const attempt = std::getenv("TUNE_ATTEMPT");
+    const char* const run_id = std::getenv("MLFLOW_RUN_ID");
+    if (attempt == nullptr || run_id == nullptr) return {};
+    return std::string(run_id) + "." + attempt;
+}
+
 struct Announced {
     std::string url;
     std::string data;
     pid_t pid = 0;
+    std::string attempt;  // that the server was started in
 };
 
 std::optional<Announced> read_announcement(const fs::path& path) {
@@ -66,9 +75,11 @@ std::optional<Announced> read_announcement(const fs::path& path) {
     if (!json || !json->is_object()) return std::nullopt;
     for (const char* key : {"url", "data"})
         if (!json->contains(key) || !(*json)[key].is_string()) return std::nullopt;
+    const bool has_attempt = json->contains("attempt") && (*json)["attempt"].is_string();
+    const std::string attempt = has_attempt ? (*json)["attempt"].get<std::string>() : "";
     if (!json->contains("pid") || !(*json)["pid"].is_number_integer()) return std::nullopt;
     return Announced{(*json)["url"].get<std::string>(), (*json)["data"].get<std::string>(),
-                     (*json)["pid"].get<pid_t>()};
+                     (*json)["pid"].get<pid_t>(), attempt};
 }
 
 std::string token_of(const fs::path& data) {
@@ -93,8 +104,10 @@ Result<void> announce_server(const std::string& url, const fs::path& data) {
                          "(chmod 700); name another with TUNE_RUNTIME_DIR"};
     std::error_code failed;
     const fs::path whole = fs::absolute(data, failed);
-    return write_file_atomic(announcement_of(parts),
-                             to_text({{"url", url}, {"data", whole.string()}, {"pid", getpid()}}));
+    return write_file_atomic(announcement_of(parts), to_text({{"url", url},
+                                                              {"data", whole.string()},
+                                                              {"pid", getpid()},
+                                                              {"attempt", own_attempt()}}));
 }
 
 void withdraw_server(const std::string& url) {
@@ -113,6 +126,9 @@ std::string local_authorization(const std::string& url) {
     if (!wanted) return {};
     const std::optional<Announced> announced = read_announcement(announcement_of(*wanted));
     if (!announced || announced->pid <= 0 || ::kill(announced->pid, 0) != 0) return {};
+    if (const std::string attempt = own_attempt();
+        !attempt.empty() && announced->attempt != attempt)
+        return {};
     const Result<UrlParts> known = parse_url(announced->url);
     if (!known || known->is_tls != wanted->is_tls || known->port != wanted->port ||
         !is_same_host(known->host, wanted->host))

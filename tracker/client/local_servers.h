@@ -10,6 +10,9 @@
 
 namespace tune::tracker {
 
+/// Within a trial (TUNE_ATTEMPT and MLFLOW_RUN_ID are set) only servers that were started within the
+/// same attempt are its own: what the trial may do elsewhere, its credential says.
+
 /// Says that this process serves `data` at `url`. Errors: kPermissionDenied with path and reason,
 /// when the folder cannot be made or is not this user's alone.
 [[nodiscard]] Result<void> announce_server(const std::string& url,

@@ -83,13 +83,17 @@ Result<void> read_mlflow_environment(ClientOptions& options) {
 
     TUNE_TRY(insecure, is_insecure());
     options.tls.is_unverified = insecure;
-    options.tls.client_certificate = variable("MLFLOW_TRACKING_CLIENT_CERT_PATH");
+    options.tls.client_certificate = variable("TUNE_CLIENT_CERT");
+    if (options.tls.client_certificate.empty())
+        options.tls.client_certificate = variable("MLFLOW_TRACKING_CLIENT_CERT_PATH");
     options.tls.ca_path = variable("MLFLOW_TRACKING_SERVER_CERT_PATH");
     if (insecure && !options.tls.ca_path.empty())
         return Error{Code::kInvalidParameterValue,
                      "MLFLOW_TRACKING_INSECURE_TLS and MLFLOW_TRACKING_SERVER_CERT_PATH contradict "
                      "each other; unset one of them"};
-    for (const char* name : {"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"})
+    if (const std::string own = variable("TUNE_CA_FILE"); !own.empty() && !insecure)
+        options.tls.ca_path = own;
+    for (const char* name : {"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"})
         if (!insecure && options.tls.ca_path.empty()) options.tls.ca_path = variable(name);
     return {};
 }

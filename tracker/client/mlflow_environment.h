@@ -10,8 +10,9 @@ namespace tune::tracker {
 
 /// Fills `authorization` and `tls` from MLFLOW_TRACKING_USERNAME with _PASSWORD (or the file
 /// ~/.mlflow/credentials), else MLFLOW_TRACKING_TOKEN; MLFLOW_TRACKING_INSECURE_TLS,
-/// _SERVER_CERT_PATH, _CLIENT_CERT_PATH; REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE. Errors:
-/// kInvalidParameterValue for values that contradict each other or mean nothing. Source:
+/// _SERVER_CERT_PATH, _CLIENT_CERT_PATH; REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE. Our own TUNE_CA_FILE
+/// and TUNE_CLIENT_CERT win over these; SSL_CERT_FILE comes last. Errors: kInvalidParameterValue
+/// for values that contradict each other or mean nothing. Source:
 /// mlflow/utils/credentials.py and rest_utils.py of 3.17.2.
 [[nodiscard]] Result<void> read_mlflow_environment(ClientOptions& options);
 

@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <boost/asio/buffer.hpp>
 #include <cstdio>
 
 #include "tracker/http/session/session_limits.h"
@@ -16,7 +15,6 @@
 namespace tune::tracker {
 namespace {
 
-using boost::asio::ip::tcp;
 using boost::system::error_code;
 
 /// How long the client may take to close after the end; closing first, with something of its
@@ -25,10 +23,10 @@ constexpr int kCloseWait_ms = 2000;
 
 class BodyStream final : public Connection, public std::enable_shared_from_this<BodyStream> {
 public:
-    BodyStream(tcp::socket socket, std::shared_ptr<Worker> worker,
+    BodyStream(ClientStream stream, std::shared_ptr<Worker> worker,
                std::shared_ptr<ServerContext> context, std::unique_ptr<ConnectionTicket> ticket,
                StreamedResponse answer)
-        : socket_(std::move(socket)),
+        : stream_(std::move(stream)),
           worker_(std::move(worker)),
           context_(std::move(context)),
           ticket_(std::move(ticket)),
@@ -52,9 +50,7 @@ public:
         if (is_closed_) return;
         is_closed_ = true;
         source_.reset();
-        error_code ignored;
-        socket_.shutdown(tcp::socket::shutdown_both, ignored);
-        socket_.close(ignored);
+        stream_.close(is_sent_);
         ticket_.reset();
         worker_->remove(this);
     }
@@ -87,9 +83,8 @@ private:
 
     void write() {
         deadline_ms_ = Worker::now_ms() + context_->options.request_timeout_ms;
-        socket_.async_write_some(
-            boost::asio::buffer(rest_.data(), rest_.size()),
-            [self = shared_from_this()](const error_code& ec, std::size_t count) {
+        stream_.async_write_some(
+            rest_, [self = shared_from_this()](const error_code& ec, std::size_t count) {
                 self->on_written(ec, count);
             });
     }
@@ -104,14 +99,14 @@ private:
     }
 
     void finish() {
+        is_sent_ = true;
         source_.reset();
-        error_code ignored;
-        socket_.shutdown(tcp::socket::shutdown_send, ignored);
+        stream_.end_sending();
         deadline_ms_ = Worker::now_ms() + kCloseWait_ms;
-        close_at_end(shared_from_this(), socket_, dropped_);
+        close_at_end(shared_from_this(), stream_, dropped_);
     }
 
-    tcp::socket socket_;
+    ClientStream stream_;
     std::shared_ptr<Worker> worker_;
     std::shared_ptr<ServerContext> context_;
     std::unique_ptr<ConnectionTicket> ticket_;
@@ -121,16 +116,17 @@ private:
     const bool is_chunked_;
     DroppedBytes dropped_{};
     bool is_last_ = false;
+    bool is_sent_ = false;  // to its end
     bool is_closed_ = false;
     std::int64_t deadline_ms_ = kNoDeadline;
 };
 
 }  // namespace
 
-void serve_body_stream(tcp::socket socket, std::shared_ptr<Worker> worker,
+void serve_body_stream(ClientStream stream, std::shared_ptr<Worker> worker,
                        std::shared_ptr<ServerContext> context,
                        std::unique_ptr<ConnectionTicket> ticket, StreamedResponse answer) {
-    std::make_shared<BodyStream>(std::move(socket), std::move(worker), std::move(context),
+    std::make_shared<BodyStream>(std::move(stream), std::move(worker), std::move(context),
                                  std::move(ticket), std::move(answer))
         ->start();
 }

@@ -4,23 +4,20 @@
 
 #include "tracker/http/event_stream.h"
 
-#include <boost/asio/buffer.hpp>
-
 #include "tracker/http/session/session_limits.h"
 #include "tracker/http/until_end.h"
 
 namespace tune::tracker {
 namespace {
 
-using boost::asio::ip::tcp;
 using boost::system::error_code;
 
 class EventStream final : public Connection, public std::enable_shared_from_this<EventStream> {
 public:
-    EventStream(tcp::socket socket, std::shared_ptr<Worker> worker,
+    EventStream(ClientStream stream, std::shared_ptr<Worker> worker,
                 std::shared_ptr<ServerContext> context, std::unique_ptr<ConnectionTicket> ticket,
                 std::shared_ptr<EventSubscription> subscription, std::string head)
-        : socket_(std::move(socket)),
+        : stream_(std::move(stream)),
           worker_(std::move(worker)),
           context_(std::move(context)),
           ticket_(std::move(ticket)),
@@ -36,7 +33,7 @@ public:
                 if (const auto self = weak.lock()) self->pump();
             });
         });
-        close_at_end(shared_from_this(), socket_, dropped_);
+        close_at_end(shared_from_this(), stream_, dropped_);
         write();
     }
 
@@ -54,9 +51,7 @@ public:
         closed_ = true;
         subscription_->on_ready({});
         subscription_.reset();
-        error_code ignored;
-        socket_.shutdown(tcp::socket::shutdown_both, ignored);
-        socket_.close(ignored);
+        stream_.close(!writing_);
         ticket_.reset();
         worker_->remove(this);
     }
@@ -73,8 +68,8 @@ private:
     void write() {
         writing_ = true;
         deadline_ms_ = Worker::now_ms() + context_->options.request_timeout_ms;
-        socket_.async_write_some(
-            boost::asio::buffer(out_),
+        stream_.async_write_some(
+            std::string_view(out_),
             [self = shared_from_this()](const error_code& ec, std::size_t count) {
                 self->on_written(ec, count);
             });
@@ -91,7 +86,7 @@ private:
         pump();
     }
 
-    tcp::socket socket_;
+    ClientStream stream_;
     std::shared_ptr<Worker> worker_;
     std::shared_ptr<ServerContext> context_;
     std::unique_ptr<ConnectionTicket> ticket_;
@@ -106,11 +101,11 @@ private:
 
 }  // namespace
 
-void serve_event_stream(tcp::socket socket, std::shared_ptr<Worker> worker,
+void serve_event_stream(ClientStream stream, std::shared_ptr<Worker> worker,
                         std::shared_ptr<ServerContext> context,
                         std::unique_ptr<ConnectionTicket> ticket,
                         std::shared_ptr<EventSubscription> subscription, std::string head) {
-    std::make_shared<EventStream>(std::move(socket), std::move(worker), std::move(context),
+    std::make_shared<EventStream>(std::move(stream), std::move(worker), std::move(context),
                                   std::move(ticket), std::move(subscription), std::move(head))
         ->start();
 }

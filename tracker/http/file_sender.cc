@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/sendfile.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,8 +16,8 @@
 namespace tune::tracker {
 namespace {
 
-std::size_t piece_bytes(const FilePart& part) {
-    return static_cast<std::size_t>(std::min<std::uint64_t>(kFilePieceBytes, part.end - part.at));
+std::size_t piece_bytes(const FilePart& part, std::size_t bytes_max) {
+    return static_cast<std::size_t>(std::min<std::uint64_t>(bytes_max, part.end - part.at));
 }
 
 bool is_byte_cached(int file, std::uint64_t at) {
@@ -27,18 +28,31 @@ bool is_byte_cached(int file, std::uint64_t at) {
 
 }  // namespace
 
-bool is_cached(const FilePart& part) {
+bool is_cached(const FilePart& part, std::size_t bytes_max) {
     const int file = part.file->get();
-    return is_byte_cached(file, part.at) && is_byte_cached(file, part.at + piece_bytes(part) - 1);
+    return is_byte_cached(file, part.at) &&
+           is_byte_cached(file, part.at + piece_bytes(part, bytes_max) - 1);
 }
 
 SendOutcome send_piece(int socket, const FilePart& part) {
     auto offset = static_cast<off_t>(part.at);
     for (;;) {
-        const ssize_t sent = ::sendfile(socket, part.file->get(), &offset, piece_bytes(part));
+        const ssize_t sent =
+            ::sendfile(socket, part.file->get(), &offset, piece_bytes(part, kFilePieceBytes));
         if (sent > 0) return {static_cast<std::size_t>(sent), false};
         if (sent < 0 && errno == EINTR) continue;
         return {0, sent == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)};
+    }
+}
+
+std::string read_piece(const FilePart& part) {
+    std::string piece(piece_bytes(part, kReadPieceBytes), '\0');
+    for (;;) {
+        const ssize_t got =
+            ::pread(part.file->get(), piece.data(), piece.size(), static_cast<off_t>(part.at));
+        if (got < 0 && errno == EINTR) continue;
+        piece.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+        return piece;
     }
 }
 

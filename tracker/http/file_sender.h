@@ -1,10 +1,11 @@
 #pragma once
-// Files to sockets by sendfile(2): the bytes go from the page cache to the network without passing
-// through this process.
+// Files to sockets by sendfile(2), where nothing encrypts them: the bytes go from the page cache to
+// the network without passing through this process.
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "base/system/unique_fd.h"
@@ -14,6 +15,9 @@ namespace tune::tracker {
 
 /// Bytes sent before other connections of the thread have their turn: about 0.2 ms.
 inline constexpr std::size_t kFilePieceBytes = 1 << 20;
+
+/// The same for a file that is encrypted, which costs more.
+inline constexpr std::size_t kReadPieceBytes = 128 << 10;
 
 /// The rest of a file that is to be sent.
 struct FilePart {
@@ -31,13 +35,17 @@ struct SendOutcome {
     bool failed = false;
 };
 
-/// Whether the next piece can be sent without waiting for a disk, as far as its two ends show: a
-/// hole between them costs one wait.
-[[nodiscard]] bool is_cached(const FilePart& part);
+/// Whether the next `bytes_max` can be sent without waiting for a disk, as far as its two ends
+/// show: a hole between them costs one wait.
+[[nodiscard]] bool is_cached(const FilePart& part, std::size_t bytes_max);
 
 /// Sends up to kFilePieceBytes to a non-blocking socket; waits for the disk if it must. The calling
 /// thread has SIGPIPE blocked (block_sigpipe).
 [[nodiscard]] SendOutcome send_piece(int socket, const FilePart& part);
+
+/// Up to kReadPieceBytes; waits for the disk if it must. Empty: the disk has an error, or the file
+/// became shorter than announced.
+[[nodiscard]] std::string read_piece(const FilePart& part);
 
 /// sendfile has no MSG_NOSIGNAL: a peer that is gone would end the process.
 void block_sigpipe();

@@ -11,9 +11,11 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <future>
+#include <optional>
 
 #include "base/log.h"
 #include "tracker/http/session/session.h"
+#include "tracker/http/tls/handshake.h"
 #include "tracker/http/worker.h"
 
 namespace tune::tracker {
@@ -27,6 +29,7 @@ constexpr std::size_t kRefusalsMax = 64;
 /// Descriptors that a server may need besides its connections: files, database, libraries.
 constexpr rlim_t kOtherDescriptors = 1024;
 constexpr int kPoolThreads = 2;
+constexpr int kHandshakeThreads = 2;
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
 /// A soft limit of 1,024 descriptors, the usual default, is less than kConnectionsMax.
@@ -82,8 +85,10 @@ struct Server::State {
     State(const ServerOptions& options, const Router& router)
         : context(std::make_shared<ServerContext>(options, router)), pool(kPoolThreads) {
         context->pool = &pool;
-        const int shortest_ms = std::min({options.idle_timeout_ms, options.request_timeout_ms,
-                                          options.event_keep_alive_ms, 4000});
+        if (options.tls) context->handshake_pool = &handshake_pool.emplace(kHandshakeThreads);
+        const int shortest_ms =
+            std::min({options.idle_timeout_ms, options.request_timeout_ms,
+                      options.event_keep_alive_ms, options.handshake_timeout_ms, 4000});
         for (int i = 0; i < std::max(1, options.threads); ++i)
             workers.push_back(
                 std::make_shared<Worker>(std::max(10, shortest_ms / 4), workers.size()));
@@ -97,8 +102,9 @@ struct Server::State {
     void on_accept(const error_code& ec, tcp::socket socket);
 
     std::shared_ptr<ServerContext> context;
-    WorkPool pool;
     std::vector<std::shared_ptr<Worker>> workers;
+    WorkPool pool;  // as the next one, it ends before the workers: its jobs hold their connections
+    std::optional<WorkPool> handshake_pool;
     std::optional<tcp::acceptor> acceptor;
     std::optional<boost::asio::steady_timer> accept_timer;
     std::size_t next_worker = 0;
@@ -164,7 +170,10 @@ void Server::State::on_accept(const error_code& ec, tcp::socket socket) {
         const std::shared_ptr<Worker>& worker = workers[next_worker];
         worker->dispatch([worker, shared = context, ticket = std::move(ticket),
                           moved = std::move(socket)]() mutable {
-            serve_connection(std::move(moved), worker, shared, std::move(ticket));
+            if (shared->options.tls)
+                shake_hands(std::move(moved), worker, shared, std::move(ticket));
+            else
+                serve_connection(ClientStream(std::move(moved)), worker, shared, std::move(ticket));
         });
         next_worker = (next_worker + 1) % workers.size();
     }
@@ -206,7 +215,8 @@ std::uint16_t Server::port() const {
 std::string Server::url() const {
     std::string host = state_->context->options.host;
     if (host.find(':') != std::string::npos) host = "[" + host + "]";
-    return "http://" + host + ":" + std::to_string(state_->port);
+    const std::string scheme = state_->context->options.tls ? "https://" : "http://";
+    return scheme + host + ":" + std::to_string(state_->port);
 }
 
 void Server::stop() {

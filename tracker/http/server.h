@@ -15,6 +15,7 @@
 namespace tune::tracker {
 
 class HttpStatistics;
+class TlsIdentity;
 
 /// Open connections of one client address, so that one client cannot shut out all others. Behind a
 /// proxy all clients have one address: `tune server --connections-per-client`.
@@ -23,6 +24,12 @@ inline constexpr std::size_t kConnectionsPerClientMax = kConnectionsMax / 4 * 3;
 /// Bytes of JSON bodies held at one time by all connections together, as they are unfolded; one
 /// more is 429. Without it kConnectionsMax bodies of kJsonBodyBytesMax would be 32 GB.
 inline constexpr std::size_t kBodyBytesTotalMax = 256u << 20;
+
+/// TLS handshakes under way, of one client address and in all; what comes beyond is closed at once.
+/// Each holds about 20 kB until it is done or its time is up.
+inline constexpr std::size_t kHandshakesPerClientMax = 256;
+inline constexpr std::size_t kHandshakesMax = 1024;
+inline constexpr int kHandshakeTimeout_ms = 10'000;
 
 /// Bytes of large answers that wait for their clients to read them, all together; one more is 429.
 /// A page of 50,000 runs is 30 MB and more, and a client has 30 s to begin to read it.
@@ -42,6 +49,8 @@ struct ServerOptions {
     /// Origins (scheme://host[:port]) that may send state-changing requests besides the server's
     /// own; "*" for any.
     std::vector<std::string> allowed_origins = {};
+    /// Speaks HTTPS with this certificate; null: plain HTTP.
+    std::shared_ptr<TlsIdentity> tls = {};
     /// Where requests are counted; empty: nowhere.
     std::shared_ptr<HttpStatistics> statistics = {};
     /// Answers to loopback peers are not compressed: there it only costs time.
@@ -54,6 +63,9 @@ struct ServerOptions {
     std::size_t answer_bytes_total_max = kAnswerBytesTotalMax;
     std::size_t header_bytes_max = kHeaderBytesMax;
     std::size_t json_body_bytes_max = kJsonBodyBytesMax;
+    std::size_t handshakes_per_client_max = kHandshakesPerClientMax;
+    std::size_t handshakes_max = kHandshakesMax;
+    int handshake_timeout_ms = kHandshakeTimeout_ms;
     int idle_timeout_ms = kIdleTimeout_s * 1000;
     int request_timeout_ms = kRequestTimeout_s * 1000;
     /// How long stop() lets running requests finish.
@@ -84,7 +96,7 @@ public:
     /// The port it listens on.
     [[nodiscard]] std::uint16_t port() const;
 
-    /// "http://127.0.0.1:5000", usable in a browser on this machine.
+    /// "http://127.0.0.1:5000", or https, usable in a browser on this machine.
     [[nodiscard]] std::string url() const;
 
     /// Stops accepting, closes idle connections and event streams, lets running requests finish for

@@ -42,6 +42,8 @@ struct ServerContext {
     const HostCheck host_check;
     /// For reads that must wait for a disk. Used on network threads only, while they run.
     WorkPool* pool = nullptr;
+    /// For handshakes; null without TLS.
+    WorkPool* handshake_pool = nullptr;
     const std::shared_ptr<MemoryBudget> body_budget;
     const std::shared_ptr<MemoryBudget> answer_budget;
     std::atomic<int> large_buffers{0};
@@ -51,6 +53,8 @@ struct ServerContext {
     std::condition_variable none_left;
     std::size_t connection_count = 0;
     std::unordered_map<std::string, std::size_t> connections_of;  ///< by the client's address
+    std::size_t handshake_count = 0;                              ///< of TLS, under way
+    std::unordered_map<std::string, std::size_t> handshakes_of;   ///< by the client's address
 
     /// Whether one more connection may have a large buffer; its end is large_buffers - 1.
     bool take_large_buffer() {

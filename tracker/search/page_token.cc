@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/text/utf8.h"
 #include "tracker/search/grammar/identifier.h"
 
 namespace tune::tracker::search {
@@ -102,6 +103,23 @@ Result<std::vector<TokenValue>> read_page_token(std::uint64_t fingerprint, std::
     if (values.size() != value_count)
         return invalid_parameter("Invalid page token, it belongs to another search");
     return values;
+}
+
+std::string make_scoped_token(const ScopedToken& scoped) {
+    return encode_base64(to_text(Json{{"for", scoped.scope}, {"page", scoped.token}}));
+}
+
+Result<ScopedToken> read_scoped_token(std::string_view text) {
+    constexpr std::size_t kQuotedBytesMax = 500;
+    const Result<std::string> bytes = decode_base64(text);
+    const Result<Json> parsed = bytes ? parse_json(*bytes) : bytes.error();
+    if (!parsed || !parsed->is_object() || !parsed->contains("for") ||
+        !(*parsed)["for"].is_string() || !parsed->contains("page") ||
+        !(*parsed)["page"].is_string())
+        return invalid_parameter(
+            "Invalid page token: " + std::string(cut_to_bytes(text, kQuotedBytesMax)) +
+            ". It is none of this server's.");
+    return ScopedToken{(*parsed)["for"].get<std::string>(), (*parsed)["page"].get<std::string>()};
 }
 
 }  // namespace tune::tracker::search

@@ -27,4 +27,17 @@ using TokenValue = std::variant<std::monostate, std::int64_t, double, std::strin
                                                               std::string_view token,
                                                               std::size_t value_count);
 
+/// A token beside what it was made for, so that who sends it with another query can be told what
+/// differs.
+struct ScopedToken {
+    std::string scope;  ///< UTF-8
+    std::string token;  ///< of make_page_token
+};
+
+[[nodiscard]] std::string make_scoped_token(const ScopedToken& scoped);
+
+/// Errors: kInvalidParameterValue "Invalid page token: ..." for what make_scoped_token did not
+/// make.
+[[nodiscard]] Result<ScopedToken> read_scoped_token(std::string_view text);
+
 }  // namespace tune::tracker::search

@@ -202,6 +202,10 @@ Result<void> Store::with_snapshot(
     return transaction.commit();
 }
 
+std::uint64_t Store::permission_epoch() const {
+    return parts_->commits.permission_epoch();
+}
+
 bool Store::post_read(std::function<void()> job) {
     return parts_->readers.post(std::move(job));
 }

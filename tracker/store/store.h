@@ -73,6 +73,7 @@ struct SearchExperiments {
     ViewType view_type = ViewType::kActiveOnly;
     std::int64_t max_results = 1000;  // 1..kSearchResultsMax
     std::string page_token = {};
+    std::optional<Viewer> visible_to = {};  ///< nothing: all
 };
 
 struct SearchRuns {
@@ -229,6 +230,10 @@ public:
         std::string_view collection, std::string_view key_prefix = {}) const;
     [[nodiscard]] Result<std::optional<Document>> get_document(std::string_view collection,
                                                                std::string_view key) const;
+
+    /// Another number after every commit that changed users or grants, or which experiment an id
+    /// belongs to; before its command is answered. Read it before what it is to stand for.
+    [[nodiscard]] std::uint64_t permission_epoch() const;
 
     /// Position of the last commit on disk.
     [[nodiscard]] std::int64_t last_position() const;

@@ -218,21 +218,43 @@ void add_face(Router& router, Store& store, const std::string& path, Face face) 
                             [face, call](const Request& request) { return call(face, request); });
     };
     const std::string known = face.with_runs ? ", also of runs" : "";
-    router.add_api(2, {Method::kPost, Access::kWrite, path, Body::kJson,
+    router.add_api(2, {Method::kPost,
+                       {Access::kWrite, Subject::kServer},
+                       path,
+                       Body::kJson,
                        "Create a webhook: name!, url!, events! [{entity, action}]" + known +
                            ", description, secret, status",
                        waiting_handler(face, create)});
-    router.add_api(2, {Method::kGet, Access::kRead, path, Body::kNone,
-                       "List webhooks" + known + ": max_results, page_token", read(list)});
-    router.add_api(
-        2, {Method::kGet, Access::kRead, one, Body::kNone, "One webhook" + known, read(get)});
-    router.add_api(2, {Method::kPatch, Access::kWrite, one, Body::kJson,
-                       "Change the given fields of a webhook", waiting_handler(face, update)});
-    router.add_api(2,
-                   {Method::kDelete, Access::kWrite, one, Body::kNone,
-                    "Delete a webhook and its waiting deliveries", waiting_handler(face, remove)});
-    router.add_api(2, {Method::kPost, Access::kWrite, one + "/test", Body::kJson,
-                       "Send an example: event {entity, action}", test_handler(face)});
+    router.add_api(2, {Method::kGet,
+                       {Access::kRead, Subject::kServer},
+                       path,
+                       Body::kNone,
+                       "List webhooks" + known + ": max_results, page_token",
+                       read(list)});
+    router.add_api(2, {Method::kGet,
+                       {Access::kRead, Subject::kServer},
+                       one,
+                       Body::kNone,
+                       "One webhook" + known,
+                       read(get)});
+    router.add_api(2, {Method::kPatch,
+                       {Access::kWrite, Subject::kServer},
+                       one,
+                       Body::kJson,
+                       "Change the given fields of a webhook",
+                       waiting_handler(face, update)});
+    router.add_api(2, {Method::kDelete,
+                       {Access::kWrite, Subject::kServer},
+                       one,
+                       Body::kNone,
+                       "Delete a webhook and its waiting deliveries",
+                       waiting_handler(face, remove)});
+    router.add_api(2, {Method::kPost,
+                       {Access::kWrite, Subject::kServer},
+                       one + "/test",
+                       Body::kJson,
+                       "Send an example: event {entity, action}",
+                       test_handler(face)});
 }
 
 }  // namespace

@@ -64,8 +64,12 @@ void finish(Studies& studies, const Request& request, const Responder& respond) 
 
 void add_agent_routes(tracker::Router& router, Studies& studies) {
     const auto add = [&router](const char* pattern, const char* summary, tracker::Handler handle) {
-        router.add_api(2, {Method::kPost, tracker::Access::kAgent, pattern, tracker::Body::kJson,
-                           summary, std::move(handle)});
+        router.add_api(2, {Method::kPost,
+                           {tracker::Access::kAgent, tracker::Subject::kServer},
+                           pattern,
+                           tracker::Body::kJson,
+                           summary,
+                           std::move(handle)});
     };
     add("/tune/agents/register", "an agent introduces itself",
         [&studies](const RequestPtr& request, const Responder& respond) {
@@ -84,7 +88,7 @@ void add_agent_routes(tracker::Router& router, Studies& studies) {
 }
 
 void add_tuning_routes(tracker::Router& router, TuningParts parts) {
-    add_study_routes(router, parts.studies);
+    add_study_routes(router, parts);
     add_trial_routes(router, parts);
     add_importance_routes(router, parts);
     add_agent_routes(router, parts.studies);

@@ -14,8 +14,11 @@ void add_importance_routes(tracker::Router& router, TuningParts parts) {
     auto live = std::make_shared<LiveImportance>();
     router.add_api(
         2,
-        {tracker::Method::kGet, tracker::Access::kRead, "/tune/studies/{name}/importance",
-         tracker::Body::kNone, "how much each parameter matters so far",
+        {tracker::Method::kGet,
+         {tracker::Access::kRead, tracker::Subject::kStudy},
+         "/tune/studies/{name}/importance",
+         tracker::Body::kNone,
+         "how much each parameter matters so far",
          [parts, live](const std::shared_ptr<Request>& request, const Responder& respond) {
              const auto read = [parts, live, name = request->parameter("name"), respond] {
                  Json answer;

@@ -45,7 +45,7 @@ void add_tuning_routes(tracker::Router& router, TuningParts parts);
 [[nodiscard]] const tracker::OpenApiPart& tuning_openapi();
 
 // The groups of it, each in its own file.
-void add_study_routes(tracker::Router& router, Studies& studies);
+void add_study_routes(tracker::Router& router, TuningParts parts);
 void add_trial_routes(tracker::Router& router, TuningParts parts);
 void add_importance_routes(tracker::Router& router, TuningParts parts);
 void add_agent_routes(tracker::Router& router, Studies& studies);

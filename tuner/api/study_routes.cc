@@ -1,10 +1,12 @@
 // Studies over REST: create, list, pause, resume, stop.
 
+#include <algorithm>
 #include <charconv>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "tracker/api/http/handlers.h"
 #include "tuner/api/routes.h"
 #include "tuner/api/views.h"
 #include "tuner/config/study_config.h"
@@ -17,6 +19,7 @@ namespace {
 using tracker::error_response;
 using tracker::json_response;
 using tracker::Method;
+using tracker::Permission;
 using tracker::Request;
 using tracker::Responder;
 using tracker::Response;
@@ -94,6 +97,8 @@ Result<StudyBody> read_study_body(const Studies& studies, const std::string& tex
 void create_study(Studies& studies, const Request& request, const Responder& respond) {
     Result<StudyBody> body = read_study_body(studies, request.body);
     if (!body) return respond(error_response(body.error()));
+    body->options.only_new = request.is_new;
+    body->options.owner_id = tracker::owner_of(request.principal);
     studies.create(
         std::move(body->config), body->options,
         [&studies, respond](const Result<Studies::Created>& created) {
@@ -133,10 +138,36 @@ void get_study(Studies& studies, const Request& request, const Responder& respon
     });
 }
 
-void list_studies(const Studies& studies, const Responder& respond) {
+Response all_studies(const Studies& studies) {
     Json list = Json::array();
     studies.read_all([&list](const Study& study) { list.push_back(study_json(study)); });
-    respond(json_response({{"studies", std::move(list)}}));
+    return json_response({{"studies", std::move(list)}});
+}
+
+/// Those whose experiments who asks may read.
+Response readable_studies(const TuningParts& parts, const Request& request) {
+    std::vector<std::pair<std::int64_t, Json>> all;
+    std::vector<std::int64_t> experiments;
+    parts.studies.read_all([&](const Study& study) {
+        experiments.push_back(study.identity().experiment_id);
+        all.emplace_back(experiments.back(), study_json(study));
+    });
+    const auto readable =
+        tracker::readable_experiments(parts.store, request, std::move(experiments));
+    if (!readable) return error_response(readable.error());
+    Json list = Json::array();
+    for (auto& [experiment, json] : all)
+        if (std::find(readable->begin(), readable->end(), experiment) != readable->end())
+            list.push_back(std::move(json));
+    return json_response({{"studies", std::move(list)}});
+}
+
+void list_studies(const TuningParts& parts, const std::shared_ptr<Request>& request,
+                  const Responder& respond) {
+    if (!request->viewer) return respond(all_studies(parts.studies));
+    const bool posted = parts.store.post_read(
+        [parts, request, respond] { respond(readable_studies(parts, *request)); });
+    if (!posted) respond(error_response(tracker::too_busy()));
 }
 
 void replay_study(Studies& studies, const Request& request, const Responder& respond) {
@@ -196,46 +227,66 @@ void restore_study(Studies& studies, const Request& request, const Responder& re
 
 void add_lifecycle_routes(tracker::Router& router, Studies& studies) {
     using Call = void (*)(Studies&, const Request&, const Responder&);
-    const auto add = [&](Method method, const char* rest, const char* summary, Call call) {
+    const auto add = [&](Method method, Permission least, const char* rest, const char* summary,
+                         Call call) {
         const auto body = method == Method::kPost ? tracker::Body::kJson : tracker::Body::kNone;
         router.add_api(
-            2, {method, tracker::Access::kRun, std::string("/tune/studies/{name}") + rest, body,
+            2, {method,
+                {tracker::Access::kRun, tracker::Subject::kStudy, least},
+                std::string("/tune/studies/{name}") + rest,
+                body,
                 summary,
                 [&studies, call](const std::shared_ptr<Request>& request,
                                  const Responder& respond) { call(studies, *request, respond); }});
     };
-    add(Method::kDelete, "", "removes a study, with its runs", erase_study);
-    add(Method::kPost, "/rename", "gives a study another name", rename_study);
-    add(Method::kPost, "/restore", "brings back a study", restore_study);
+    add(Method::kDelete, Permission::kManage, "", "removes a study, with its runs", erase_study);
+    add(Method::kPost, Permission::kEdit, "/rename", "gives a study another name", rename_study);
+    add(Method::kPost, Permission::kManage, "/restore", "brings back a study", restore_study);
 }
 
 }  // namespace
 
-void add_study_routes(tracker::Router& router, Studies& studies) {
+void add_study_routes(tracker::Router& router, TuningParts parts) {
+    Studies& studies = parts.studies;
     router.add_api(2,
-                   {Method::kPost, tracker::Access::kRun, "/tune/studies", tracker::Body::kJson,
+                   {Method::kPost,
+                    {tracker::Access::kRun, tracker::Subject::kMadeStudy},
+                    "/tune/studies",
+                    tracker::Body::kJson,
                     "creates a study, or goes on with the one of this name",
                     [&studies](const std::shared_ptr<Request>& request, const Responder& respond) {
                         create_study(studies, *request, respond);
                     }});
-    router.add_api(2, {Method::kGet, tracker::Access::kRead, "/tune/studies", tracker::Body::kNone,
+    router.add_api(2, {Method::kGet,
+                       {tracker::Access::kRead, tracker::Subject::kCut},
+                       "/tune/studies",
+                       tracker::Body::kNone,
                        "lists the studies",
-                       [&studies](const std::shared_ptr<Request>&, const Responder& respond) {
-                           list_studies(studies, respond);
+                       [parts](const std::shared_ptr<Request>& request, const Responder& respond) {
+                           list_studies(parts, request, respond);
                        }});
-    router.add_api(
-        2, {Method::kGet, tracker::Access::kRead, "/tune/studies/{name}", tracker::Body::kNone,
-            "one study",
-            [&studies](const std::shared_ptr<Request>& request, const Responder& respond) {
-                get_study(studies, *request, respond);
-            }});
     router.add_api(2,
-                   {Method::kGet, tracker::Access::kRun, "/tune/studies/{name}/replay",
-                    tracker::Body::kNone, "asks for every suggestion again and compares",
+                   {Method::kGet,
+                    {tracker::Access::kRead, tracker::Subject::kStudy},
+                    "/tune/studies/{name}",
+                    tracker::Body::kNone,
+                    "one study",
+                    [&studies](const std::shared_ptr<Request>& request, const Responder& respond) {
+                        get_study(studies, *request, respond);
+                    }});
+    router.add_api(2,
+                   {Method::kGet,
+                    {tracker::Access::kRun, tracker::Subject::kStudy},
+                    "/tune/studies/{name}/replay",
+                    tracker::Body::kNone,
+                    "asks for every suggestion again and compares",
                     [&studies](const std::shared_ptr<Request>& request, const Responder& respond) {
                         replay_study(studies, *request, respond);
                     }});
-    router.add_api(2, {Method::kGet, tracker::Access::kRead, "/tune/schema", tracker::Body::kNone,
+    router.add_api(2, {Method::kGet,
+                       {tracker::Access::kRead, tracker::Subject::kNothing},
+                       "/tune/schema",
+                       tracker::Body::kNone,
                        "the JSON Schema of studies",
                        [](const std::shared_ptr<Request>&, const Responder& respond) {
                            Response response;
@@ -253,8 +304,10 @@ void add_study_routes(tracker::Router& router, Studies& studies) {
          {Verb{"pause", Studies::Change::kPause, "starts no more trials"},
           Verb{"resume", Studies::Change::kResume, "starts trials again"},
           Verb{"stop", Studies::Change::kStop, "ends the study and its running trials"}}) {
-        router.add_api(2, {Method::kPost, tracker::Access::kRun,
-                           std::string("/tune/studies/{name}/") + verb.name, tracker::Body::kJson,
+        router.add_api(2, {Method::kPost,
+                           {tracker::Access::kRun, tracker::Subject::kStudy},
+                           std::string("/tune/studies/{name}/") + verb.name,
+                           tracker::Body::kJson,
                            verb.summary,
                            [&studies, change = verb.change](const std::shared_ptr<Request>& request,
                                                             const Responder& respond) {

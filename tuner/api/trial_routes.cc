@@ -46,6 +46,7 @@ Json asked_json(const AskedTrial& trial) {
                  {"experiment_id", std::to_string(trial.experiment_id)},
                  {"params", params ? *params : Json::object()},
                  {"seed", trial.seed}};
+    if (!trial.token.empty()) json["token"] = trial.token;
     if (trial.origin) add_origin(*trial.origin, trial.steps, json);
     return json;
 }
@@ -376,21 +377,29 @@ void add_trial_routes(tracker::Router& router, TuningParts parts) {
                              Call{"renew", "keeps the lease of a client's trial", &renew},
                              Call{"tell", "ends a client's trial", &tell},
                              Call{"enqueue", "adds a trial with given values", &enqueue}}) {
-        router.add_api(
-            2,
-            {Method::kPost, tracker::Access::kRun, std::string("/tune/studies/{name}/") + call.name,
-             tracker::Body::kJson, call.summary,
-             [&studies, handle = call.handle](const RequestPtr& request, const Responder& respond) {
-                 handle(studies, *request, respond);
-             }});
+        router.add_api(2, {Method::kPost,
+                           {tracker::Access::kRun, tracker::Subject::kStudy},
+                           std::string("/tune/studies/{name}/") + call.name,
+                           tracker::Body::kJson,
+                           call.summary,
+                           [&studies, handle = call.handle](const RequestPtr& request,
+                                                            const Responder& respond) {
+                               handle(studies, *request, respond);
+                           }});
     }
-    router.add_api(2, {Method::kGet, tracker::Access::kRead, "/tune/studies/{name}/trials",
-                       tracker::Body::kNone, "the trials of a study, by number",
+    router.add_api(2, {Method::kGet,
+                       {tracker::Access::kRead, tracker::Subject::kStudy},
+                       "/tune/studies/{name}/trials",
+                       tracker::Body::kNone,
+                       "the trials of a study, by number",
                        [parts](const RequestPtr& request, const Responder& respond) {
                            list_trials(parts, *request, respond);
                        }});
-    router.add_api(2, {Method::kGet, tracker::Access::kRead, "/tune/studies/{name}/trials/{number}",
-                       tracker::Body::kNone, "one trial",
+    router.add_api(2, {Method::kGet,
+                       {tracker::Access::kRead, tracker::Subject::kStudy},
+                       "/tune/studies/{name}/trials/{number}",
+                       tracker::Body::kNone,
+                       "one trial",
                        [&studies](const RequestPtr& request, const Responder& respond) {
                            get_trial(studies, *request, respond);
                        }});

@@ -140,9 +140,11 @@ Result<std::unique_ptr<Backend>> folder_backend(const std::string& data) {
             std::make_unique<LocalBackend>(std::move(local).value(), data));
     if (local.error().code != Code::kResourceConflict) return local.error();
     const std::optional<std::string> url = url_of_holder(data);
-    if (url && check_server(*url, kNamedServer_ms))
-        return placed_backend(*url, "the server at " + *url);
-    return local.error();
+    if (!url) return local.error();
+    const Result<void> checked = check_server(*url, kNamedServer_ms);
+    if (checked) return placed_backend(*url, "the server at " + *url);
+    const bool is_refused = checked.error().code == Code::kPermissionDenied;  // or not trusted
+    return is_refused ? checked.error() : local.error();
 }
 
 }  // namespace
@@ -159,7 +161,8 @@ Result<void> check_server(const std::string& url, int timeout_ms) {
     TUNE_TRY(client, tracker::create_client({.url = url, .timeout_ms = timeout_ms, .retries = 0}));
     const Result<Json> studies = client->get(kStudies);
     const bool is_refused = !studies && (studies.error().code == Code::kUnauthenticated ||
-                                         studies.error().code == Code::kPermissionDenied);
+                                         studies.error().code == Code::kPermissionDenied ||
+                                         studies.error().code == Code::kBadRequest);  // no HTTPS
     if (is_refused) return studies.error();
     if (studies && studies->is_object() && studies->contains("studies")) return {};
     return Error{

@@ -10,15 +10,22 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "base/crypto/digest.h"
+#include "base/crypto/password.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "base/system/file.h"
+#include "base/text/hex.h"
 #include "tracker/alerts/alert_routes.h"
 #include "tracker/api/app.h"
 #include "tracker/api/ops/maintenance_routes.h"
 #include "tracker/api/ops/prometheus.h"
+#include "tracker/artifacts/multipart_uploads.h"
 #include "tracker/auth/token_file.h"
 #include "tracker/auth/token_routes.h"
+#include "tracker/auth/users/user_routes.h"
 #include "tracker/client/local_servers.h"
+#include "tracker/store/permissions/read_permissions.h"
 #include "tracker/webhooks/webhook_routes.h"
 #include "tuner/api/routes.h"
 #include "tuner/cli/transfer/import_job.h"
@@ -85,11 +92,12 @@ Result<std::unique_ptr<LocalServer>> LocalServer::open(LocalServerOptions option
         local->router_, {*local->store_, *local->artifacts_, local->hub_},
         {.assets = page(),
          .static_prefix = local->options_.static_prefix,
-         .redeem_page_code = [login = &*local->login_](std::string_view code) {
-             return login->redeem(code);
-         }});
+         .redeem_page_code =
+             [login = &*local->login_](std::string_view code) { return login->redeem(code); },
+         .users_log_in = local->options_.users.has_value()});
     tracker::add_page_login_routes(local->router_, *local->login_);
     tracker::add_token_routes(local->router_, *local->store_, *local->tokens_);
+    local->add_user_routes();
     local->maintenance_ = std::make_unique<tracker::Maintenance>(*local->store_, *local->artifacts_,
                                                                  data, local->clock_);
     tracker::add_maintenance_routes(local->router_, *local->maintenance_, *local->artifacts_);
@@ -105,10 +113,58 @@ Result<void> LocalServer::open_gate() {
     TUNE_TRY(tokens, tracker::TokenBook::open(options_.data / "tokens.json", clock_));
     tokens_ = std::move(tokens);
     attempts_.emplace(studies_->credentials());
-    login_.emplace(token, options_.static_prefix);
-    gate_.emplace(std::move(token), *login_, *tokens_, *attempts_, options_.guard);
+    login_.emplace(token, options_.static_prefix, options_.is_https);
+    // Browsers do not keep ports apart: the name keeps two servers of a machine apart.
+    const std::string mark = hex_encode(hmac_sha256(token, "session cookie name")).substr(0, 8);
+    const bool has_users = options_.users.has_value();
+    gate_.emplace(std::move(token), *login_, *tokens_, *attempts_,
+                  has_users ? tracker::Guard::kClosed : options_.guard);
+    passwords_.emplace();
+    tracker::UserGateOptions options;
+    if (has_users) options.default_permission = options_.users->default_permission;
+    options.experiment_of_study = [this](const std::string& name, bool or_erased) {
+        return studies_->experiment_of(name, or_erased);
+    };
+    options.path_of_upload = [this](const std::string& id) {
+        const auto upload = artifacts_->multipart().find(id);
+        return upload ? upload->path : std::string();
+    };
+    users_.emplace(*gate_, *tokens_, *store_, *passwords_, clock_, "tune_user_" + mark,
+                   std::move(options));
+    if (has_users) {
+        router_.set_authenticator(*users_);
+        return make_first_admin();
+    }
     router_.set_authenticator(*gate_);
     return {};
+}
+
+/// There is no shipped password: the first start takes one, or makes one up.
+Result<void> LocalServer::make_first_admin() {
+    TUNE_TRY(known, store_->snapshot([](tracker::sqlite::Connection& connection) {
+        return tracker::list_users(connection);
+    }));
+    if (!known.empty()) return {};
+    std::string password = options_.users->admin_password;
+    if (password.empty()) password = made_up_password_ = random_hex(10);
+    if (const Result<void> checked = tracker::check_new_password(password); !checked)
+        return Error{checked.error().code,
+                     "the password of the first admin: " + checked.error().message};
+    TUNE_TRY(hash, hash_password(password));
+    TUNE_TRY_VOID(store_->execute(
+        tracker::PermissionCommand(tracker::CreateUser{"admin", std::move(hash), true})));
+    return {};
+}
+
+void LocalServer::add_user_routes() {
+    tracker::add_user_routes(router_, {.store = *store_,
+                                       .gate = *users_,
+                                       .pool = *passwords_,
+                                       .tokens = *tokens_,
+                                       .clock = clock_,
+                                       .is_on = options_.users.has_value(),
+                                       .cookie_path = options_.static_prefix,
+                                       .is_https = options_.is_https});
 }
 
 void LocalServer::add_stats() {
@@ -163,6 +219,7 @@ void LocalServer::stop() {
     if (studies_) studies_->drain();
     if (maintenance_) maintenance_->stop();
     if (server_) server_->stop();
+    passwords_.reset();  // its jobs ask the store
     live_studies_.stop();
     if (alerts_) alerts_->stop();
     if (webhooks_) webhooks_->stop();

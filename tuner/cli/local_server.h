@@ -19,6 +19,8 @@
 #include "tracker/artifacts/artifact_store.h"
 #include "tracker/auth/local_gate.h"
 #include "tracker/auth/page_login.h"
+#include "tracker/auth/users/password_pool.h"
+#include "tracker/auth/users/user_gate.h"
 #include "tracker/http/http_stats.h"
 #include "tracker/http/server.h"
 #include "tracker/maintenance/maintenance.h"
@@ -30,14 +32,23 @@
 
 namespace tune::cli {
 
+/// Users log in (`--auth basic`).
+struct UserOptions {
+    tracker::Permission default_permission = tracker::Permission::kRead;
+    /// Of the first admin, where there is none yet; empty: one is made up.
+    std::string admin_password = {};
+};
+
 struct LocalServerOptions {
     std::filesystem::path data;
     std::string only_study = {};  ///< agents get trials of this study only
     std::int64_t heartbeat_ms = tuner::kHeartbeat_ms;
     std::int64_t lease_ttl_ms = tuner::kLeaseTtl_ms;
     std::string static_prefix = {};  ///< "/tracking": before every path
+    bool is_https = false;           ///< the page's cookie goes through TLS only
     tracker::DeliveryOptions webhooks = {};
     tracker::Guard guard = tracker::Guard::kLoopback;
+    std::optional<UserOptions> users = {};
 };
 
 class LocalServer {
@@ -61,11 +72,17 @@ public:
     /// The address of the page with a code that makes one browser the owner's. REQUIRES: as url().
     [[nodiscard]] std::string page_url() { return url() + "/?code=" + login_->new_code(); }
 
+    /// The password that open() made up for the first admin; empty where it did not. To be shown
+    /// once.
+    [[nodiscard]] const std::string& made_up_password() const { return made_up_password_; }
+
     /// Ends agents' long-polls, lets running requests finish, closes the store. Idempotent.
     void stop();
 
 private:
     [[nodiscard]] Result<void> open_gate();
+    [[nodiscard]] Result<void> make_first_admin();
+    void add_user_routes();
     void add_stats();
     void announce();
 
@@ -91,6 +108,9 @@ private:
     std::optional<tracker::PageLogin> login_;
     std::unique_ptr<tracker::TokenBook> tokens_;
     std::optional<tracker::LocalGate> gate_;
+    std::optional<tracker::PasswordPool> passwords_;
+    std::optional<tracker::UserGate> users_;
+    std::string made_up_password_;
     tracker::Router router_;
     std::unique_ptr<tracker::Server> server_;
     bool announced_ = false;

@@ -16,6 +16,7 @@
 
 #include "base/version.h"
 #include "tuner/cli/access/access_verbs.h"
+#include "tuner/cli/access/tls_flags.h"
 #include "tuner/cli/commands/maintenance_commands.h"
 #include "tuner/cli/commands/space_command.h"
 #include "tuner/cli/commands/study_view_commands.h"
@@ -148,13 +149,22 @@ void add_server(CLI::App& app, ParsedArguments& parsed) {
         ->capture_default_str();
     verb.add_option("--auth", server.auth,
                     "token: what starts, stops or changes what runs needs the token in the data "
-                    "folder; off: everybody who reaches the server may run commands")
-        ->check(CLI::IsMember({"token", "off"}))
+                    "folder; basic: users log in, and see and do what was granted to them; off: "
+                    "everybody who reaches the server may run commands")
+        ->check(CLI::IsMember({"token", "basic", "off"}))
         ->capture_default_str();
+    verb.add_option("--default-permission", server.default_permission,
+                    "with --auth basic: what users may do where nothing was granted")
+        ->check(CLI::IsMember({"READ", "USE", "EDIT", "MANAGE", "NO_PERMISSIONS"}))
+        ->capture_default_str();
+    verb.add_option("--admin-password-file", server.admin_password_file,
+                    "with --auth basic: file with the first admin's password (or "
+                    "TUNE_ADMIN_PASSWORD; default: one is made up and printed once)");
     verb.add_flag("--insecure-no-auth", server.insecure_no_auth,
                   "no authentication, also where other machines reach the server");
     verb.add_flag("--insecure-no-tls", server.insecure_no_tls,
                   "no encryption where other machines reach the server");
+    add_tls_flags(verb, server.tls);
     verb.add_option("--allowed-hosts", server.allowed_hosts,
                     "additional Host headers to accept: names, *.suffix or *")
         ->delimiter(',');
@@ -548,6 +558,7 @@ int run(int argc, char** argv) {
     add_view_verbs(app, parsed.view, parsed.verb);
     add_texts(app, parsed);
     add_alert(app, parsed);
+    add_trust_flags(app);
     add_exit_codes(app);
     if (argc > 1 && std::string_view(argv[1]) == "__complete")
         return print_completions(app, {argv + 2, argv + argc});

@@ -21,6 +21,14 @@ inline constexpr int kExitInterrupted = 130;
 inline constexpr const char* kDefaultServer = "http://127.0.0.1:5000";
 inline constexpr const char* kDefaultData = "./tune-data";
 
+/// Files of `tune server`; without a certificate it speaks plain HTTP.
+struct ServerTls {
+    std::string certificate = {};
+    std::string key = {};
+    std::string client_authority = {};
+    bool is_client_required = false;
+};
+
 struct ServerCommand {
     std::string host = "127.0.0.1";
     std::uint16_t port = 5000;
@@ -38,9 +46,12 @@ struct ServerCommand {
     std::string webhook_timeout = "30s";
     std::string webhook_backoff = "1s";
     int webhook_retries = 3;
-    std::string auth = "token";  ///< or "off"
+    std::string auth = "token";  ///< or "basic" or "off"
+    std::string default_permission = "READ";
+    std::string admin_password_file = {};
     bool insecure_no_auth = false;
     bool insecure_no_tls = false;
+    ServerTls tls = {};
     bool json = false;
 };
 

@@ -1,12 +1,14 @@
 import "./app.css";
 import { render } from "preact";
 import { useLive } from "./data/live/live.ts";
+import { login } from "./data/page/login.ts";
 import { route } from "./data/page/router.ts";
 import { base } from "./data/base.ts";
 import { homePath } from "./data/page/url.ts";
 import { mlflow } from "./data/wire.ts";
 import { ExperimentPage } from "./pages/experiment.tsx";
 import { HomePage } from "./pages/home.tsx";
+import { LoginPage } from "./pages/login.tsx";
 import { RunPage } from "./pages/run.tsx";
 import { StudyPage } from "./pages/study.tsx";
 import { Empty } from "./parts/feedback.tsx";
@@ -53,6 +55,7 @@ function Page() {
 }
 
 function App() {
+    if (login.value === "unknown" || login.value === "needed") return <LoginPage />;
     return (
         <Shell fill={route.value.page === "experiment"}>
             <Page />

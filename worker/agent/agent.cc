@@ -234,10 +234,11 @@ void Agent::Impl::contact(const std::string& error) {
     const bool was_connected = connected_.exchange(connected);
     {
         const std::lock_guard lock(mutex_);
-        if (connected == was_connected && connected == status_.connected) return;
+        const bool is_first_fault = !connected && status_.last_error.empty();
+        if (connected == was_connected && connected == status_.connected && !is_first_fault) return;
         if (connected != status_.connected && connected && !status_.last_error.empty())
             log_info("the server answers again");
-        if (!connected && status_.last_error.empty())
+        if (is_first_fault)
             log_warning("cannot talk to the server; trying again: " + error);
         status_.connected = connected;
         status_.last_error = error;

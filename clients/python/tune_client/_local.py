@@ -28,9 +28,18 @@ def token_of_local_server(url: str) -> str | None:
         token = pathlib.Path(announced["data"]) / "token"
         if known.scheme != wanted.scheme or not _is_same_host(known.hostname, wanted.hostname):
             return None
+        attempt = _own_attempt()
+        if attempt and announced.get("attempt") != attempt:
+            return None
         return token.read_text().strip() if _is_private(token, stat.S_ISREG) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _own_attempt() -> str | None:
+    """The trial's attempt that this process belongs to. Its credential says what it may do, but at servers of its own."""
+    attempt, run_id = os.environ.get("TUNE_ATTEMPT"), os.environ.get("MLFLOW_RUN_ID")
+    return f"{run_id}.{attempt}" if attempt and run_id else None
 
 
 def _is_private(path: pathlib.Path, is_kind: Callable[[int], bool]) -> bool:

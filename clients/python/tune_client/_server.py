@@ -100,16 +100,17 @@ def _authorization(url: str) -> dict[str, str]:
 
 
 def _tls() -> ssl.SSLContext:
-    """The certificates of MLflow's own client."""
-    names = ("MLFLOW_TRACKING_SERVER_CERT_PATH", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+    """Our own certificates, else those of MLflow's own client."""
+    names = ("TUNE_CA_FILE", "MLFLOW_TRACKING_SERVER_CERT_PATH", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
     trusted = next(filter(None, map(os.environ.get, names)), None)
     is_folder = trusted is not None and os.path.isdir(trusted)
     context = ssl.create_default_context(cafile=None if is_folder else trusted, capath=trusted if is_folder else None)
     if os.environ.get("MLFLOW_TRACKING_INSECURE_TLS", "").lower() in ("true", "1"):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    if os.environ.get("MLFLOW_TRACKING_CLIENT_CERT_PATH"):
-        context.load_cert_chain(os.environ["MLFLOW_TRACKING_CLIENT_CERT_PATH"])
+    shown = os.environ.get("TUNE_CLIENT_CERT") or os.environ.get("MLFLOW_TRACKING_CLIENT_CERT_PATH")
+    if shown:
+        context.load_cert_chain(shown)
     return context
 
 

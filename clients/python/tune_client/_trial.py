@@ -21,6 +21,9 @@ _Choice = TypeVar("_Choice")
 class Trial:
     """One trial that this process runs: `number`, `params`, `run_id` (its MLflow run), `seed`, `attempt`.
 
+    `token` is the attempt's credential: a process that logs to the run with it, as MLFLOW_TRACKING_TOKEN, can do so only
+    while the attempt is the current one. None with a server that gives none.
+
     In population based training also `parent` (the number of the trial whose checkpoint it continues, or None), `member`,
     `generation` and `steps`: (from, to); None in other studies.
     """
@@ -33,6 +36,7 @@ class Trial:
         self.run_id: str = asked["run_id"]
         self.experiment_id: str = asked["experiment_id"]
         self.seed: int = asked["seed"]
+        self.token: str | None = asked.get("token")
         self.parent: int | None = asked.get("parent")
         self.member: int | None = asked.get("member")
         self.generation: int | None = asked.get("generation")

@@ -71,6 +71,15 @@ Result<Shard> Shard::make(std::span<const std::byte> file, std::shared_ptr<const
     return shard;
 }
 
+Shard Shard::unchecked(std::span<const std::byte> file, std::shared_ptr<const void> owner,
+                       std::size_t count) {
+    Shard shard;
+    shard.file_ = file;
+    shard.owner_ = std::move(owner);
+    shard.count_ = count;
+    return shard;
+}
+
 std::string_view Shard::config() const {
     const std::size_t begin = 4 + 4 * (count_ + 1);
     const std::size_t end = read_u32(offset_of(0));

@@ -49,6 +49,10 @@ public:
                                             std::shared_ptr<const void> owner,
                                             const ShardInfo& info);
 
+    /// A view of bytes of which only some samples are there yet; nothing is checked.
+    [[nodiscard]] static Shard unchecked(std::span<const std::byte> file,
+                                         std::shared_ptr<const void> owner, std::size_t count);
+
     [[nodiscard]] std::size_t sample_count() const { return count_; }
 
     /// The bytes of sample `i`. REQUIRES: i < sample_count(). The offsets are compared again, so

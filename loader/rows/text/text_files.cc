@@ -15,7 +15,7 @@
 namespace tune::loader {
 namespace {
 
-constexpr std::size_t kWindowBytes = std::size_t{8} << 20;
+constexpr std::size_t kTextWindowBytes = std::size_t{8} << 20;
 /// A record longer than this is taken for damage (a quote that is never closed).
 constexpr std::size_t kRecordBytesMax = std::size_t{256} << 20;
 
@@ -183,7 +183,7 @@ Result<void> TextFiles::scan_file(std::size_t number) {
     std::uint64_t read = 0;
     while (read < file.bytes || !window.empty()) {
         const std::size_t wanted =
-            static_cast<std::size_t>(std::min<std::uint64_t>(kWindowBytes, file.bytes - read));
+            static_cast<std::size_t>(std::min<std::uint64_t>(kTextWindowBytes, file.bytes - read));
         const std::size_t kept = window.size();
         window.resize(kept + wanted);
         TUNE_TRY_VOID(source_->read(

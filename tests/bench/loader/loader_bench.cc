@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -124,6 +125,37 @@ void measure_order() {
     print_figure("order of 10,000,000 samples (py1e)", seconds, "s", "lower", 1.0);
 }
 
+/// A set of 16,384 times the same shard: 1,073,741,824 samples.
+void measure_resume(const std::filesystem::path& directory) {
+    constexpr std::int64_t kShardSamples = 65'536;
+    std::filesystem::remove_all(directory);
+    MdsWriter writer =
+        MdsWriter::open({.directory = directory, .columns = {{"x", "uint8"}}}).value();
+    const std::byte value{1};
+    const std::span<const std::byte> payload[] = {std::span(&value, 1)};
+    for (std::int64_t i = 0; i < kShardSamples; ++i) writer.write_encoded(payload).value();
+    Index index = writer.finish().value();
+    index.shards.resize(16'384, index.shards.front());
+    std::ofstream(directory / "index.json") << index_text(index);
+
+    DatasetOptions options;
+    options.directory = directory;
+    options.batch_size = kBatch;
+    options.order = OrderKind::kLazy;
+    options.shuffle = true;
+    const auto dataset = Dataset::open(options).value();
+    DatasetState state = dataset->state();
+    state.epoch = 3;
+    state.sample_in_epoch = 1'000'000'000;
+    const double seconds = best_seconds_of([&] {
+        dataset->load_state(state).value();
+        Batch batch;
+        TUNE_CHECK(dataset->next(batch).value() && batch.count == kBatch, "a whole batch");
+    });
+    print_figure("first batch after resuming at sample 1,000,000,000, lazy order", seconds * 1000,
+                 "ms", "lower", 50);
+}
+
 int run() {
     const std::filesystem::path directory =
         std::filesystem::temp_directory_path() / ("tune-loader-bench-" + random_hex(4));
@@ -132,6 +164,7 @@ int run() {
                  "higher", 1e6);
     measure_iteration(directory);
     measure_random_read(directory);
+    measure_resume(directory);
     std::filesystem::remove_all(directory);
     measure_order();
     return 0;

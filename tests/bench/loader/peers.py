@@ -1,13 +1,15 @@
-"""The peer of the loader: mosaicml-streaming 0.13.0, the same data, the same batches.
+"""The peers of the loader: mosaicml-streaming 0.13.0, torch's DataLoader, LitData and WebDataset, the same data, the same batches.
 
-It is measured where it is fastest: one process, its StreamingDataset iterated directly and stacked to batches with
-numpy. Its own DataLoader, which collates with torch, adds to that.
+mosaicml-streaming is measured where it is fastest: one process, its StreamingDataset iterated directly and stacked to batches
+with numpy. Its own DataLoader, which collates with torch, adds to that. The others run under torch's DataLoader, without
+workers and with two; the better one counts.
 """
 
 import importlib.util
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import time
@@ -20,17 +22,24 @@ if importlib.util.find_spec("streaming") is None:
     os.execv(PYTHON, [str(PYTHON), __file__])
 
 sys.path.insert(0, str(ROOT / "tests" / "contract" / "loader"))
+# Peers that the tests do not need, with what they need beyond the tests' packages; the versions are those of the table.
+EXTRA = ROOT / "build" / "peers" / "loader"
+EXTRA_PACKAGES = ["litdata==0.2.76", "webdataset==1.0.2", "braceexpand==0.1.7"]
 
 import mosaic  # noqa: E402
 import numpy as np  # noqa: E402
+import remote_peer  # noqa: E402
 
 SAMPLES = 50_000
 BATCH = 256
 PEER = "mosaicml-streaming 0.13.0"
 
 
-def figure(name, value, unit, better):
-    print(json.dumps({"name": name, "value": value, "unit": unit, "better": better, "peer": PEER}), flush=True)
+ITERATE = "iterate 28x28 samples from Python, shuffled, batch 256"
+
+
+def figure(name, value, unit, better, peer=PEER):
+    print(json.dumps({"name": name, "value": value, "unit": unit, "better": better, "peer": peer}), flush=True)
 
 
 def measure_write(directory):
@@ -39,7 +48,9 @@ def measure_write(directory):
     with mosaic.MDSWriter(out=directory, columns={"image": "ndarray:uint8:28,28", "label": "int"}) as writer:
         for i in range(SAMPLES):
             writer.write({"image": images[i], "label": i % 10})
-    figure("write 28x28 samples as MDS", SAMPLES / (time.perf_counter() - start), "1/s", "higher")
+    rate = SAMPLES / (time.perf_counter() - start)
+    figure("write 28x28 samples as MDS", rate, "1/s", "higher")
+    figure("write 28x28 samples as MDS from Python", rate, "1/s", "higher")
 
 
 def measure_iteration(directory):
@@ -58,6 +69,14 @@ def measure_iteration(directory):
         best = min(best, time.perf_counter() - start)
     for how in ("in the caller's thread", "1 threads", "2 threads"):
         figure(f"iterate 28x28 samples, shuffled, batch 256, {how}", SAMPLES / best, "1/s", "higher")
+    figure(ITERATE, SAMPLES / best, "1/s", "higher")
+    best = float("inf")
+    for _ in range(2):
+        start = time.perf_counter()
+        for _ in dataset:
+            pass
+        best = min(best, time.perf_counter() - start)
+    figure("iterate 28x28 samples one by one as dicts, shuffled", SAMPLES / best, "1/s", "higher")
 
 
 def measure_random_read(directory):
@@ -76,9 +95,103 @@ def measure_order():
     figure("order of 10,000,000 samples (py1e)", time.perf_counter() - start, "s", "lower")
 
 
-if __name__ == "__main__":
+def import_torch(directory):
+    """torch, also where the libraries of CUDA are not."""
+    sys.path.insert(0, str(ROOT / "tests" / "contract" / "frameworks"))
+    import absent_cuda
+
+    absent_cuda.prepare(directory)
+    import torch.utils.data
+
+    return torch
+
+
+def rate_of(make_loader):
+    """Samples a second of the best epoch, without workers or with two."""
+    best = float("inf")
+    for workers in (0, 2):
+        loader = make_loader(workers)
+        for _ in range(2):
+            start = time.perf_counter()
+            samples = sum(len(labels) for _, labels in loader)
+            if samples > SAMPLES * 0.9:  # a peer may leave the last batches out
+                best = min(best, (time.perf_counter() - start) * SAMPLES / samples)
+    return SAMPLES / best
+
+
+class Mapped:
+    """One file of images, mapped, and their labels: what a map-style data set of one's own would be."""
+
+    def __init__(self, path):
+        self.path = path
+        self.images = np.load(path, mmap_mode="r")
+
+    def __len__(self):
+        return len(self.images)
+
+    def __getitem__(self, i):
+        return np.array(self.images[i]), i % 10
+
+
+def measure_torch(torch, directory):
+    path = directory + "/images.npy"
+    np.save(path, np.zeros((SAMPLES, 28, 28), np.uint8))
+
+    def loader(workers):
+        return torch.utils.data.DataLoader(Mapped(path), BATCH, shuffle=True, num_workers=workers)
+
+    figure(ITERATE, rate_of(loader), "1/s", "higher", f"torch {torch.__version__.split('+')[0]} DataLoader, mapped file")
+
+
+def make_sample(i):
+    return np.zeros((28, 28), np.uint8), i % 10
+
+
+def measure_litdata(directory):
+    import litdata
+
+    litdata.optimize(make_sample, list(range(SAMPLES)), directory + "/lit", chunk_bytes="64MB", num_workers=1, verbose=False,
+                     start_method="fork")
+
+    def loader(workers):
+        dataset = litdata.StreamingDataset(directory + "/lit", shuffle=True)
+        return litdata.StreamingDataLoader(dataset, batch_size=BATCH, num_workers=workers)
+
+    figure(ITERATE, rate_of(loader), "1/s", "higher", f"litdata {litdata.__version__}")
+
+
+def measure_webdataset(torch, directory):
+    import webdataset
+
+    image = np.zeros((28, 28), np.uint8)
+    with webdataset.ShardWriter(f"{directory}/%04d.tar", maxcount=10_000, verbose=0) as writer:
+        for i in range(SAMPLES):
+            writer.write({"__key__": f"{i:06d}", "image.npy": image, "label.cls": i % 10})
+    url = f"{directory}/{{0000..{(SAMPLES - 1) // 10_000:04d}}}.tar"
+
+    def loader(workers):
+        samples = webdataset.WebDataset(url, shardshuffle=100).shuffle(10_000).decode().to_tuple("image.npy", "label.cls")
+        return torch.utils.data.DataLoader(samples.batched(BATCH), batch_size=None, num_workers=workers)
+
+    figure(ITERATE, rate_of(loader), "1/s", "higher", f"webdataset {webdataset.__version__}")
+
+
+def main():
     with tempfile.TemporaryDirectory() as directory:
         measure_write(directory + "/mds")
         measure_iteration(directory + "/mds")
         measure_random_read(directory + "/mds")
-    measure_order()
+        measure_order()
+        if not EXTRA.exists():
+            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(EXTRA)]
+            subprocess.run([*pip, *EXTRA_PACKAGES], check=True)
+        sys.path.append(str(EXTRA))
+        torch = import_torch(directory)
+        measure_torch(torch, directory)
+        measure_litdata(directory)
+        measure_webdataset(torch, directory)
+    remote_peer.measure_all()
+
+
+if __name__ == "__main__":
+    main()

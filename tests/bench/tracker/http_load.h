@@ -103,7 +103,7 @@ public:
     explicit Connection(std::uint16_t port) : fd_(try_connect(port)) {
         require(fd_ >= 0, "cannot connect to the server");
     }
-    ~Connection() { ::close(fd_); }
+    virtual ~Connection() { ::close(fd_); }
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
 
@@ -112,7 +112,7 @@ public:
     void send(std::string_view request) {
         answer_.clear();
         while (!request.empty()) {
-            const ssize_t sent = ::send(fd_, request.data(), request.size(), MSG_NOSIGNAL);
+            const ssize_t sent = put(request);
             require(sent > 0, "the server closed the connection before a request");
             request.remove_prefix(static_cast<std::size_t>(sent));
         }
@@ -121,7 +121,7 @@ public:
     /// Reads what there is; whether the answer is whole.
     bool receive() {
         char piece[1 << 16];
-        const ssize_t got = ::recv(fd_, piece, sizeof piece, 0);
+        const ssize_t got = get(piece, sizeof piece);
         require(got > 0, "the server closed the connection");
         answer_.append(piece, static_cast<std::size_t>(got));
         const std::size_t head = answer_.find("\r\n\r\n");
@@ -143,6 +143,15 @@ public:
         while (!receive()) {
         }
         return body();
+    }
+
+protected:
+    /// As send(2) and recv(2).
+    virtual ssize_t put(std::string_view bytes) {
+        return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    }
+    virtual ssize_t get(char* room, std::size_t bytes_max) {
+        return ::recv(fd_, room, bytes_max, 0);
     }
 
 private:
@@ -210,10 +219,11 @@ inline std::string create_run(Connection& connection, const std::string& experim
 class ServerProcess {
 public:
     /// Runs `words` in a session of its own and waits for its first answer at `port`; removes
-    /// `folder` in the end. Errors: throws when the server ends at once.
+    /// `folder` in the end. `first_status`: what plain HTTP is answered. Errors: throws when the
+    /// server ends at once.
     ServerProcess(std::vector<std::string> words, fs::path folder, std::uint16_t port,
-                  bool shows_errors = true)
-        : folder_(std::move(folder)), port_(port) {
+                  bool shows_errors = true, std::string first_status = "200")
+        : folder_(std::move(folder)), port_(port), first_status_(std::move(first_status)) {
         std::vector<char*> arguments;
         for (std::string& word : words) arguments.push_back(word.data());
         arguments.push_back(nullptr);
@@ -275,25 +285,28 @@ private:
         }
     }
 
-    static bool is_healthy(int fd) {
+    [[nodiscard]] bool is_healthy(int fd) const {
         constexpr std::string_view kAsk = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
         char head[64] = {};
         const bool ok = ::send(fd, kAsk.data(), kAsk.size(), MSG_NOSIGNAL) > 0 &&
                         ::recv(fd, head, sizeof head - 1, 0) > 12 &&
-                        std::string_view(head).substr(9, 3) == "200";
+                        std::string_view(head).substr(9, 3) == first_status_;
         ::close(fd);
         return ok;
     }
 
     fs::path folder_;
     std::uint16_t port_;
+    std::string first_status_;
     pid_t pid_ = -1;
     double start_ms_ = 0;
 };
 
 /// An empty folder below `parent` for one server of this program.
 inline fs::path fresh_folder(const fs::path& parent) {
-    const fs::path folder = parent / ("bench-data-" + std::to_string(::getpid()));
+    static int made = 0;
+    const fs::path folder =
+        parent / ("bench-data-" + std::to_string(::getpid()) + "-" + std::to_string(made++));
     fs::remove_all(folder);
     fs::create_directories(folder);
     return folder;
@@ -302,8 +315,10 @@ inline fs::path fresh_folder(const fs::path& parent) {
 /// Our server on a folder of its own.
 class Server : public ServerProcess {
 public:
-    explicit Server(const fs::path& bin_dir)
-        : Server(bin_dir, fresh_folder(bin_dir), free_port()) {}
+    /// `more`: flags of its own; `first_status` as in ServerProcess.
+    explicit Server(const fs::path& bin_dir, const std::vector<std::string>& more = {},
+                    const std::string& first_status = "200")
+        : Server(bin_dir, fresh_folder(bin_dir), free_port(), more, first_status) {}
 
     /// "VmRSS:", what it holds now, or "VmHWM:", the most since reset_peak().
     [[nodiscard]] double memory_mb(const char* field = "VmRSS:") const {
@@ -328,33 +343,39 @@ public:
     }
 
 private:
-    Server(const fs::path& bin_dir, const fs::path& folder, std::uint16_t port)
-        : ServerProcess(words(bin_dir, folder, port), folder, port) {}
+    Server(const fs::path& bin_dir, const fs::path& folder, std::uint16_t port,
+           const std::vector<std::string>& more, const std::string& first_status)
+        : ServerProcess(words(bin_dir, folder, port, more), folder, port, true, first_status) {}
 
     static std::vector<std::string> words(const fs::path& bin_dir, const fs::path& folder,
-                                          std::uint16_t port) {
+                                          std::uint16_t port,
+                                          const std::vector<std::string>& more) {
         const bool has_tune = fs::exists(bin_dir / "tune");
         std::vector<std::string> out = {bin_dir / (has_tune ? "tune" : "tracking_server")};
         if (has_tune) out.push_back("server");
         for (const std::string& word : {std::string("--data"), (folder / "data").string(),
                                         std::string("--port"), std::to_string(port)})
             out.push_back(word);
+        out.insert(out.end(), more.begin(), more.end());
         return out;
     }
 };
 
 /// A closed loop: each client sends its next request when the last one is answered. `make(client,
 /// step)` gives the request, `done(client, ms)` hears how long each took. Ends when `is_over(s)`.
+/// `connect` makes the connections.
 inline void drive(std::uint16_t port, std::size_t client_count,
                   const std::function<std::string(std::size_t, int)>& make,
                   const std::function<void(std::size_t, double)>& done,
-                  const std::function<bool(double)>& is_over) {
+                  const std::function<bool(double)>& is_over,
+                  const std::function<std::unique_ptr<Connection>(std::uint16_t)>& connect =
+                      std::make_unique<Connection, const std::uint16_t&>) {
     std::vector<std::unique_ptr<Connection>> clients;
     std::vector<Clock::time_point> sent(client_count);
     std::vector<int> steps(client_count, 0);
     const int loop = ::epoll_create1(EPOLL_CLOEXEC);
     for (std::size_t i = 0; i < client_count; ++i) {
-        clients.push_back(std::make_unique<Connection>(port));
+        clients.push_back(connect(port));
         epoll_event event{};
         event.events = EPOLLIN;
         event.data.u64 = i;

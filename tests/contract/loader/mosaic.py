@@ -54,12 +54,15 @@ def _install_stand_ins():
 
 _install_stand_ins()
 
+from streaming.base.batching import generate_work  # noqa: E402
 from streaming.base.dataset import StreamingDataset  # noqa: E402
 from streaming.base.format.mds.writer import MDSWriter  # noqa: E402
 from streaming.base.local import LocalDataset  # noqa: E402
 from streaming.base.partition import get_partitions  # noqa: E402
 from streaming.base.shuffle import get_shuffle  # noqa: E402
+from streaming.base.stream import Stream  # noqa: E402
 from streaming.base.util import clean_stale_shared_memory  # noqa: E402
+from streaming.base.world import World  # noqa: E402
 
 # The package has what it needs of them; other tests of the same session import the real ones.
 for _name, _module in _replaced.items():
@@ -70,8 +73,11 @@ for _name, _module in _replaced.items():
 __all__ = [
     "LocalDataset",
     "MDSWriter",
+    "Stream",
     "StreamingDataset",
+    "World",
     "clean_stale_shared_memory",
+    "generate_work",
     "get_partitions",
     "get_shuffle",
 ]

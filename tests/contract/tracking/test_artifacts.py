@@ -104,6 +104,29 @@ def test_a_large_file_is_streamed(mlflow, client, run, server, tmp_path):
     assert requests.head(base).headers["Content-Length"] == str(size)
 
 
+def test_a_file_that_grows_is_appended_to(client, run, server):
+    """PUT with Content-Range: what a repeat brings is there once, and nothing that is there is written over."""
+    experiment_id = client.get_run(run).info.experiment_id
+    url = f"{server.url}/api/2.0/mlflow-artifacts/artifacts/{experiment_id}/{run}/artifacts/grow.log"
+
+    def put(content, span=None):
+        headers = {"Content-Range": f"bytes {span}/*"} if span else {}
+        return requests.put(url, data=content, headers=headers).status_code
+    assert put(b"one\n", "0-3") == 404 and put(b"one\n") == 200
+    for _ in range(2):
+        assert put(b"two\n", "4-7") == 200
+        assert requests.get(url).content == b"one\ntwo\n"
+    assert put(b"new", "0-2") == 200 and requests.get(url).content == b"one\ntwo\n"
+    assert put(b"far", "9-11") == 409
+    assert put(b"short", "8-20") == 400
+    assert put(b"shorter than", "8-9") == 400
+    for span in ("", "8", "8-", "-9", "9-8", "8-9 ", "+8-9", "8-99999999999999999999"):
+        answer = requests.put(url, data=b"xx", headers={"Content-Range": f"bytes {span}/*"})
+        assert answer.status_code == 400 and "Content-Range" in answer.json()["message"], span
+    assert requests.put(url, data=b"x", headers={"Content-Range": "bytes 8-8/9"}).status_code == 400
+    assert requests.get(url).content.startswith(b"one\ntwo\n")
+
+
 def test_uploads_by_the_page(client, run, server):
     url = f"{server.url}/ajax-api/2.0/mlflow/upload-artifact"
     where = {"run_uuid": run, "path": "up/x.txt"}

@@ -6,6 +6,7 @@ import time
 import numpy
 import pandas
 import pytest
+import requests
 from mlflow.entities import (
     Dataset,
     DatasetInput,
@@ -262,3 +263,67 @@ def test_models_are_registered_by_fluent_calls(mlflow, client, experiment):
     assert [each.name for each in mlflow.search_registered_models(filter_string=f"name = '{name}'")] == [name]
     registrations = client.get_logged_model(model.model_id).tags["mlflow.modelVersions"]
     assert name in registrations
+
+
+def test_page_tokens_of_another_search_of_logged_models(mlflow, client, experiment):
+    """The sentences are those of MLflow's own token, which is asked here what it would say."""
+    from mlflow.exceptions import MlflowException
+    from mlflow.utils.search_utils import SearchLoggedModelsPaginationToken as Token
+
+    for _ in range(3):
+        mlflow.initialize_logged_model(name="m", experiment_id=experiment)
+    other = client.create_experiment(f"other than {experiment}")
+    order = [{"field_name": "name", "ascending": False}]
+    whole = [{"field_name": "name", "ascending": False, "dataset_name": None, "dataset_digest": None}]
+    token = client.search_logged_models([experiment], "name = 'm'", order_by=order, max_results=2).token
+    made = Token([experiment], "name = 'm'", whole)
+    for ids, text, orders, sent in (([other], "name = 'm'", whole, order), ([experiment, other], None, None, None),
+                                    ([experiment], "name != 'm'", whole, order), ([experiment], None, whole, order),
+                                    ([experiment], "name = 'm'", None, None)):
+        with pytest.raises(MlflowException) as theirs:
+            made.validate(ids, text, orders)
+        with pytest.raises(MlflowException) as ours:
+            client.search_logged_models(ids, text, order_by=sent, max_results=2, page_token=token)
+        assert theirs.value.message in ours.value.message and ours.value.error_code == "INVALID_PARAMETER_VALUE"
+    for strange in ("???", "aGVsbG8=", "e30=", "W10=", "é", "x" * 2000):
+        with pytest.raises(MlflowException, match="Invalid page token: ") as refused:
+            client.search_logged_models([experiment], page_token=strange)
+        assert refused.value.error_code == "INVALID_PARAMETER_VALUE" and len(refused.value.message) < 900
+    assert len(client.search_logged_models([experiment], "name = 'm'", order_by=order, max_results=2, page_token=token)) == 1
+
+
+def test_datasets_of_too_many_experiments_are_counted_before_they_are_read(server):
+    for ids in (["0"] * 21, ["no id"] * 21):
+        answer = requests.post(server.url + "/ajax-api/2.0/mlflow/experiments/search-datasets", json={"experiment_ids": ids})
+        assert answer.status_code == 400 and answer.json()["message"] == (
+            "SearchDatasets request cannot specify more than 20 experiment_ids. Received 21 experiment_ids.")
+
+
+def test_inputs_of_the_largest_size(server, client, run):
+    """What MLflow's own limits allow at most, in one request; one more byte of each is refused by name."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+    from mlflow.exceptions import MlflowException
+    from mlflow.utils import validation
+
+    def inputs(**more):
+        sizes = {"name": validation.MAX_DATASET_NAME_SIZE, "digest": validation.MAX_DATASET_DIGEST_SIZE,
+                 "source": validation.MAX_DATASET_SOURCE_SIZE, "schema": validation.MAX_DATASET_SCHEMA_SIZE,
+                 "profile": validation.MAX_DATASET_PROFILE_SIZE}
+        fields = {name: "x" * (size + more.get(name, 0)) for name, size in sizes.items()}
+        return [DatasetInput(Dataset(source_type="local", **fields),
+                             [InputTag("k" * validation.MAX_INPUT_TAG_KEY_SIZE, "v" * validation.MAX_INPUT_TAG_VALUE_SIZE)])]
+
+    client.log_inputs(run, inputs())
+    stored = client.get_run(run).inputs.dataset_inputs[0].dataset
+    assert len(stored.profile) == 16_777_215 and len(stored.schema) == 1_048_575 and len(stored.source) == 65_535
+    for name in ("name", "digest", "source", "schema", "profile"):
+        with pytest.raises(MlflowException, match=f"'?{name}'?.* exceeds the maximum length"):
+            client.log_inputs(run, inputs(**{name: 1}))
+    limit = 20 << 20
+    address = server.url + "/api/2.0/mlflow/runs/log-inputs"
+    body = b'{"run_id": "' + run.encode() + b'"'
+    at_limit = body + b" " * (limit - len(body) - 1) + b"}"
+    headers = {"Content-Type": "application/json"}
+    assert requests.post(address, data=at_limit, headers=headers).status_code == 200
+    beyond = requests.post(address, data=at_limit + b" ", headers=headers)
+    assert beyond.status_code == 413 and str(limit) in beyond.json()["message"]

@@ -72,6 +72,33 @@ TEST_F(ArtifactStoreTest, StoresReplacesListsAndDeletes) {
     EXPECT_THAT(names("1/run/artifacts"), testing::ElementsAre("a b~+ü.txt"));
 }
 
+TEST_F(ArtifactStoreTest, AppendsAtTheEndAndOnce) {
+    const auto append = [this](std::uint64_t begin, std::string_view bytes,
+                               std::uint64_t end) -> std::string {
+        const auto writer = store_->begin_append("d/log", begin, end);
+        if (!writer) return std::string(code_name(writer.error().code));
+        Result<void> done = (*writer)->write(bytes.substr(0, bytes.size() / 2));
+        if (done) done = (*writer)->write(bytes.substr(bytes.size() / 2));
+        if (done) done = (*writer)->commit();
+        return done ? content("d/log") : std::string(code_name(done.error().code));
+    };
+    EXPECT_EQ(append(0, "one", 3), "RESOURCE_DOES_NOT_EXIST") << "the first time it comes whole";
+    ASSERT_TRUE(store_->put("d/log", "one\n").has_value());
+    EXPECT_EQ(append(4, "two\n", 8), "one\ntwo\n");
+    EXPECT_EQ(append(4, "two\n", 8), "one\ntwo\n") << "a repeat";
+    EXPECT_EQ(append(4, "two\nthree\n", 14), "one\ntwo\nthree\n") << "a part is there already";
+    EXPECT_EQ(append(0, "xxx", 3), "one\ntwo\nthree\n") << "nothing is written over";
+    EXPECT_EQ(append(20, "far", 23), "RESOURCE_CONFLICT");
+    EXPECT_EQ(append(14, "short", 20), "BAD_REQUEST");
+    EXPECT_EQ(append(14, "short and", 23), "one\ntwo\nthree\nshort and");
+    EXPECT_EQ(append(23, "long", 25), "BAD_REQUEST");
+    EXPECT_EQ(append(25, "", 25), "INVALID_PARAMETER_VALUE");
+    EXPECT_EQ(store_->begin_append("d", 0, 1).error().code, Code::kResourceDoesNotExist);
+    EXPECT_EQ(store_->begin_append("../secret", 6, 7).error().code, Code::kInvalidParameterValue);
+    fs::create_symlink(folder_ / "secret", root_ / "d" / "link");
+    EXPECT_FALSE(store_->begin_append("d/link", 6, 7).has_value());
+}
+
 TEST_F(ArtifactStoreTest, ShowsNothingOfAnUnfinishedUpload) {
     auto upload = store_->begin_upload("d/f").value();
     ASSERT_TRUE(upload->write("half").has_value());

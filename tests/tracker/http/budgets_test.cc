@@ -86,11 +86,7 @@ TEST(Budgets, OneClientLeavesConnectionsToOthers) {
     ServerOptions options;
     options.connections_per_client_max = 4;
     TestServer server(options);
-    std::vector<std::unique_ptr<RawClient>> clients;
-    for (int i = 0; i < 4; ++i) {
-        clients.push_back(std::make_unique<RawClient>(server.port()));
-        EXPECT_EQ(clients.back()->exchange(get("/hello/x")).status, 200);
-    }
+    auto clients = answered_clients(server.port(), 4);
     RawClient extra(server.port());
     const RawResponse refused = extra.exchange(get("/hello/x"));
     EXPECT_EQ(refused.status, 429);
@@ -99,10 +95,7 @@ TEST(Budgets, OneClientLeavesConnectionsToOthers) {
     RawClient other(server.port(), 2);
     EXPECT_EQ(other.exchange(get("/hello/x")).status, 200);
     clients.clear();
-    for (;;) {  // the server needs a moment to see the ends
-        RawClient next(server.port());
-        if (next.exchange(get("/hello/x")).status == 200) break;
-    }
+    wait_for_place(server.port());
 }
 
 /// A connection that has become a stream keeps its place, and gives it back.
@@ -117,10 +110,7 @@ TEST(Budgets, StreamsCountAsConnectionsOfTheirClient) {
         RawClient extra(server.port());
         EXPECT_EQ(extra.exchange(get("/hello/x")).status, 429);
     }
-    for (;;) {
-        RawClient next(server.port());
-        if (next.exchange(get("/hello/x")).status == 200) break;
-    }
+    wait_for_place(server.port());
 }
 
 }  // namespace

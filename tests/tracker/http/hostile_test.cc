@@ -112,10 +112,7 @@ TEST(HostileClient, ThatDoesNotReadIsClosed) {
     RawClient client(server.port());
     client.send(get("/large"));
     client.read_until("\r\n\r\n");
-    for (;;) {  // its place is free again only when the server has given it up
-        RawClient next(server.port());
-        if (next.exchange(get("/hello/x")).status == 200) break;
-    }
+    wait_for_place(server.port());
     EXPECT_LT(client.read_bytes(64 << 20).size(), 64u << 20);
 }
 
@@ -123,20 +120,13 @@ TEST(HostileClient, OneTooManyIsRefused) {
     ServerOptions options;
     options.connections_max = 4;
     TestServer server(options);
-    std::vector<std::unique_ptr<RawClient>> clients;
-    for (int i = 0; i < 4; ++i) {
-        clients.push_back(std::make_unique<RawClient>(server.port()));
-        EXPECT_EQ(clients.back()->exchange(get("/hello/x")).status, 200);
-    }
+    auto clients = answered_clients(server.port(), 4);
     RawClient extra(server.port());
     const RawResponse refused = extra.exchange(get("/hello/x"));
     EXPECT_EQ(refused.status, 429);
     EXPECT_EQ(refused.headers.at("retry-after"), "1");
     clients.clear();
-    for (;;) {  // the server needs a moment to see the ends
-        RawClient next(server.port());
-        if (next.exchange(get("/hello/x")).status == 200) break;
-    }
+    wait_for_place(server.port());
 }
 
 TEST(HostileClient, ThatSendsGarbageGets400AndIsClosed) {

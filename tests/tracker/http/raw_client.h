@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tune::tracker {
 
@@ -139,6 +141,24 @@ inline std::string post(std::string_view path, std::string_view body,
            " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) +
            "\r\nContent-Type: application/json\r\n" + std::string(more_headers) + "\r\n" +
            std::string(body);
+}
+
+/// `count` clients that a TestServer has answered and whose connections stay open.
+inline std::vector<std::unique_ptr<RawClient>> answered_clients(std::uint16_t port, int count) {
+    std::vector<std::unique_ptr<RawClient>> clients;
+    while (count-- > 0) {
+        clients.push_back(std::make_unique<RawClient>(port));
+        if (clients.back()->exchange(get("/hello/x")).status != 200)
+            throw std::runtime_error("a client is refused");
+    }
+    return clients;
+}
+
+/// Connects again and again until a TestServer has a place: it needs a moment to see that others
+/// have ended.
+inline void wait_for_place(std::uint16_t port) {
+    while (RawClient(port).exchange(get("/hello/x")).status != 200) {
+    }
 }
 
 }  // namespace tune::tracker

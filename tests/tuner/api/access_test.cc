@@ -98,15 +98,56 @@ TEST_F(AccessTest, WhatChangesWhatRunsIsTheOwners) {
         found[route.access.access()].insert(name_of(route));
     }
     const std::string tune = "/api/2.0/tune/";
+    const std::string v2 = "/api/2.0/mlflow/";
+    const std::string v3 = "/api/3.0/mlflow/";
+    const std::string users = v2 + "users/";
     EXPECT_EQ(found[Access::kRun],
-              (std::set<std::string>{
-                  "POST " + tune + "studies", "GET " + tune + "studies/{name}/replay",
-                  "POST " + tune + "studies/{name}/ask", "POST " + tune + "studies/{name}/report",
-                  "POST " + tune + "studies/{name}/renew", "POST " + tune + "studies/{name}/tell",
-                  "POST " + tune + "studies/{name}/enqueue",
-                  "POST " + tune + "studies/{name}/pause", "POST " + tune + "studies/{name}/resume",
-                  "POST " + tune + "studies/{name}/stop", "POST " + tune + "studies/{name}/rename",
-                  "POST " + tune + "studies/{name}/restore", "DELETE " + tune + "studies/{name}"}));
+              (std::set<std::string>{"POST " + tune + "studies",
+                                     "GET " + tune + "studies/{name}/replay",
+                                     "POST " + tune + "studies/{name}/ask",
+                                     "POST " + tune + "studies/{name}/report",
+                                     "POST " + tune + "studies/{name}/renew",
+                                     "POST " + tune + "studies/{name}/tell",
+                                     "POST " + tune + "studies/{name}/enqueue",
+                                     "POST " + tune + "studies/{name}/pause",
+                                     "POST " + tune + "studies/{name}/resume",
+                                     "POST " + tune + "studies/{name}/stop",
+                                     "POST " + tune + "studies/{name}/rename",
+                                     "POST " + tune + "studies/{name}/restore",
+                                     "DELETE " + tune + "studies/{name}",
+                                     "POST " + tune + "users/current/tokens",
+                                     "GET " + tune + "users/current/tokens",
+                                     "DELETE " + tune + "users/current/tokens/{token_id}",
+                                     "GET " + users + "get",
+                                     "GET " + users + "list",
+                                     "GET " + users + "current",
+                                     "PATCH " + users + "update-password",
+                                     "POST " + v3 + "users/permissions/grant",
+                                     "POST " + v3 + "users/permissions/revoke",
+                                     "GET " + v3 + "users/permissions/get",
+                                     "GET " + v3 + "users/permissions/list",
+                                     "GET " + v3 + "users/current/permissions",
+                                     "GET " + v3 + "users/roles/list",
+                                     "POST " + v3 + "roles/create",
+                                     "GET " + v3 + "roles/get",
+                                     "GET " + v3 + "roles/list",
+                                     "PATCH " + v3 + "roles/update",
+                                     "DELETE " + v3 + "roles/delete",
+                                     "POST " + v3 + "roles/permissions/add",
+                                     "PATCH " + v3 + "roles/permissions/update",
+                                     "DELETE " + v3 + "roles/permissions/remove",
+                                     "GET " + v3 + "roles/permissions/list",
+                                     "POST " + v3 + "roles/assign",
+                                     "DELETE " + v3 + "roles/unassign",
+                                     "GET " + v3 + "roles/users/list",
+                                     "POST " + v2 + "experiments/permissions/create",
+                                     "GET " + v2 + "experiments/permissions/get",
+                                     "PATCH " + v2 + "experiments/permissions/update",
+                                     "DELETE " + v2 + "experiments/permissions/delete",
+                                     "POST " + v2 + "registered-models/permissions/create",
+                                     "GET " + v2 + "registered-models/permissions/get",
+                                     "PATCH " + v2 + "registered-models/permissions/update",
+                                     "DELETE " + v2 + "registered-models/permissions/delete"}));
     EXPECT_EQ(found[Access::kAgent],
               (std::set<std::string>{
                   "POST " + tune + "agents/register", "POST " + tune + "agents/{id}/lease",
@@ -117,10 +158,14 @@ TEST_F(AccessTest, WhatChangesWhatRunsIsTheOwners) {
                   "POST " + tune + "page-codes", "POST " + tune + "gc", "POST " + tune + "backups",
                   "POST " + tune + "imports", "GET " + tune + "backups/{name}",
                   "DELETE " + tune + "backups/{name}", "POST " + tune + "tokens",
-                  "GET " + tune + "tokens", "DELETE " + tune + "tokens/{token_id}"}));
+                  "GET " + tune + "tokens", "DELETE " + tune + "tokens/{token_id}",
+                  "POST " + users + "create", "PATCH " + users + "update-admin",
+                  "DELETE " + users + "delete"}));
     EXPECT_EQ(found[Access::kOpen],
               (std::set<std::string>{"GET /health", "GET /version", "GET /api/openapi.json",
-                                     "GET /api/docs", "GET /api/3.0/mlflow/server-info"}));
+                                     "GET /api/docs", "GET /api/3.0/mlflow/server-info",
+                                     "GET " + tune + "login", "POST " + tune + "login",
+                                     "POST " + tune + "logout"}));
     EXPECT_EQ(found[Access::kByUrl],
               (std::set<std::string>{"PUT " + tune + "uploads/{upload_id}/parts/{part_number}"}));
     for (const std::string& read : found[Access::kRead])

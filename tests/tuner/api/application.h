@@ -16,8 +16,10 @@
 #include "tracker/api/ops/openapi.h"
 #include "tracker/api/ops/prometheus.h"
 #include "tracker/artifacts/artifact_store.h"
+#include "tracker/artifacts/multipart_uploads.h"
 #include "tracker/auth/local_gate.h"
 #include "tracker/auth/token_routes.h"
+#include "tracker/auth/users/user_routes.h"
 #include "tracker/webhooks/webhook_routes.h"
 #include "tuner/api/attempt_authenticator.h"
 #include "tuner/api/routes.h"
@@ -43,6 +45,11 @@ protected:
         tracker::add_openapi_routes(router_, parts_);
         tracker::add_page_login_routes(router_, login_);
         tracker::add_token_routes(router_, store, *tokens_);
+        tracker::add_user_routes(router_, {.store = store,
+                                           .gate = users_,
+                                           .pool = passwords_,
+                                           .tokens = *tokens_,
+                                           .clock = token_clock_});
     }
     ~ApplicationTest() override {
         maintenance_.reset();
@@ -69,6 +76,24 @@ protected:
     ManualClock token_clock_{1'000'000};
     std::unique_ptr<tracker::TokenBook> tokens_ =
         tracker::TokenBook::open(folder_ / "tokens.json", token_clock_).value();
+    tracker::LocalGate closed_to_others_{kToken, login_, *tokens_, attempts_,
+                                         tracker::Guard::kClosed};
+    tracker::PasswordPool passwords_;
+    tracker::UserGate users_{closed_to_others_,
+                             *tokens_,
+                             world_.store(),
+                             passwords_,
+                             token_clock_,
+                             "tune_user_test",
+                             {.experiment_of_study =
+                                  [this](const std::string& name, bool or_erased) {
+                                      return world_.studies().experiment_of(name, or_erased);
+                                  },
+                              .path_of_upload =
+                                  [this](const std::string& id) {
+                                      const auto upload = artifacts_->multipart().find(id);
+                                      return upload ? upload->path : std::string();
+                                  }}};
     std::vector<tracker::OpenApiPart> parts_ = {tracker::tracking_openapi(), tuning_openapi()};
     tracker::Router router_;
 };

@@ -130,7 +130,8 @@ TEST_F(AttemptFencingTest, OnlySearchesArePostsThatRead) {
                                             "/api/2.0/mlflow/experiments/search-datasets",
                                             "/api/2.0/mlflow/logged-models/search",
                                             "/api/2.0/mlflow/registered-models/get-latest-versions",
-                                            "/api/2.0/mlflow/runs/search"}));
+                                            "/api/2.0/mlflow/runs/search", "/api/2.0/tune/login",
+                                            "/api/2.0/tune/logout"}));
 }
 
 TEST_F(AttemptFencingTest, TheOldHolderCannotDecideTheTrial) {

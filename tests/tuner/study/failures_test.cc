@@ -65,6 +65,14 @@ std::multiset<std::string> succeed(World& world) {
     }
 }
 
+/// The study is over, and creating it anew with the same `fields` does not begin it again.
+void expect_over_for_good(World& world, const char* fields) {
+    EXPECT_EQ(look(world).state, StudyState::kCompleted);
+    ASSERT_TRUE(world.create(fields).has_value());
+    EXPECT_EQ(look(world).state, StudyState::kCompleted);
+    EXPECT_EQ(look(world).excused, 0u);
+}
+
 TEST(Failures, TheSameCommandTriesTheFailedPointsAgainAndEndsTheBudget) {
     World world;
     ASSERT_TRUE(world.create(kFive).has_value());
@@ -159,10 +167,7 @@ TEST(Failures, AfterASuccessFailuresCount) {
     ASSERT_THAT(*world.ask(), SizeIs(1));
     ASSERT_TRUE(world.tell(0, 0.5).has_value());
     for (int i = 0; i < 4; ++i) fail_one(world);
-    EXPECT_EQ(look(world).state, StudyState::kCompleted);
-    ASSERT_TRUE(world.create(kFive).has_value());
-    EXPECT_EQ(look(world).state, StudyState::kCompleted);
-    EXPECT_EQ(look(world).excused, 0u);
+    expect_over_for_good(world, kFive);
 }
 
 TEST(Failures, WithZeroTheyCountAsAllOthers) {
@@ -170,10 +175,7 @@ TEST(Failures, WithZeroTheyCountAsAllOthers) {
     const char* fields = R"("stop_after_failures": 0, "budget": {"trials": 5})";
     ASSERT_TRUE(world.create(fields).has_value());
     for (int i = 0; i < 5; ++i) fail_one(world);
-    EXPECT_EQ(look(world).state, StudyState::kCompleted);
-    ASSERT_TRUE(world.create(fields).has_value());
-    EXPECT_EQ(look(world).state, StudyState::kCompleted);
-    EXPECT_EQ(look(world).excused, 0u);
+    expect_over_for_good(world, fields);
 }
 
 TEST(Failures, AnAgentsTrialsAreStoppedToo) {

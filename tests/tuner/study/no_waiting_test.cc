@@ -156,9 +156,7 @@ TEST_F(NoWaiting, AStoppedStudyGetsNoTrialFromASuggestionOnItsWay) {
     gate_.close();
     auto waits = begin_ask("slow", 2);
     gate_.wait_until_held();
-    Answer<void> stopped;
-    world_.studies().change("slow", Studies::Change::kStop, stopped.done());
-    EXPECT_TRUE(stopped.get().has_value());
+    EXPECT_TRUE(world_.change(Studies::Change::kStop, "slow").has_value());
     gate_.open();
     EXPECT_TRUE(waits.get()->empty());
     EXPECT_EQ(trials_of("slow"), 0u);
@@ -181,9 +179,7 @@ TEST_F(NoWaiting, AnotherSamplerMeanwhileMakesTheSuggestionAnew) {
 }
 
 TEST_F(NoWaiting, AnAgentThatCallsAgainGetsTheTrialsOfItsLastCall) {
-    Answer<void> stopped;
-    world_.studies().change("other", Studies::Change::kStop, stopped.done());
-    EXPECT_TRUE(stopped.get().has_value());
+    EXPECT_TRUE(world_.change(Studies::Change::kStop, "other").has_value());
     ASSERT_TRUE(world_.register_agent("a").has_value());
     gate_.close();
     Answer<LeaseReply> lost;

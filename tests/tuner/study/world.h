@@ -149,9 +149,9 @@ public:
         studies_->create(config(fields), {.extend = true}, answer.done());
         return answer.get();
     }
-    Result<void> change(Studies::Change change) {
+    Result<void> change(Studies::Change change, const std::string& study = "s") {
         Answer<void> answer;
-        studies_->change("s", change, answer.done());
+        studies_->change(study, change, answer.done());
         return answer.get();
     }
     StudyState state() {

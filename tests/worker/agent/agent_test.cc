@@ -207,6 +207,36 @@ TEST_F(AgentTest, LogsAreUploadedWhileTheyGrow) {
     EXPECT_EQ(artifact("r1", "stdout.log", "two\n"), "one\ntwo\n");
 }
 
+TEST_F(AgentTest, NothingOfALogIsSentTwice) {
+    start();
+    const std::string one = std::string(100'000, '1') + "\n";
+    const std::string two = std::string(1'000, '2') + "\n";
+    offer(shell("r1", "printf '%0100000d\\n' 0 | tr 0 1; " + gate("go") +
+                          "; printf '%01000d\\n' 0 | tr 0 2; " + gate("end")));
+    EXPECT_EQ(artifact("r1", "stdout.log", "1\n"), one);
+    open_gate("go");
+    EXPECT_EQ(artifact("r1", "stdout.log", "2\n"), one + two);
+    open_gate("end");
+    server_.wait_for_finish("r1");
+    drain();
+    server_.wait_until([&] {
+        EXPECT_EQ(server_.sent_bytes["7/r1/artifacts/logs/stdout.log"], one.size() + two.size());
+        return true;
+    });
+}
+
+TEST_F(AgentTest, ALogThatTheServerLostIsSentWhole) {
+    start();
+    offer(shell("r1", "echo one; " + gate("go") + "; echo two"));
+    EXPECT_EQ(artifact("r1", "stdout.log", "\n"), "one\n");
+    server_.wait_until([&] {
+        server_.artifacts["7/r1/artifacts/logs/stdout.log"] = "o";
+        return true;
+    });
+    open_gate("go");
+    EXPECT_EQ(artifact("r1", "stdout.log", "two\n"), "one\ntwo\n");
+}
+
 TEST_F(AgentTest, TheLogsOfAnAttemptAreNotWrittenOverByThoseOfAnEarlierOne) {
     AgentOptions given = options();
     given.log_upload_period_ms = 60'000;

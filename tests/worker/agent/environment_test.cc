@@ -20,12 +20,13 @@ protected:
         return variable(trial_environment(inherited, spec()), name);
     }
     EnvironmentSpec spec() {
-        return {&lease_,     &assignment_, "http://h:1", "/ckpt",
-                resume_dir_, "/opt/tune",  cores_,       slots_};
+        return {&lease_,     &assignment_, server_url_, "/ckpt",
+                resume_dir_, "/opt/tune",  cores_,      slots_};
     }
 
     tuner::Lease lease_;
     Assignment assignment_;
+    std::string server_url_ = "http://h:1";
     std::string resume_dir_;
     int cores_ = 8;
     int slots_ = 2;
@@ -68,6 +69,25 @@ TEST_F(EnvironmentTest, WithoutACredentialTheUsersOwnLoginStays) {
     EXPECT_EQ(get("MLFLOW_TRACKING_USERNAME", {"MLFLOW_TRACKING_USERNAME=ann"}), "ann");
     EXPECT_EQ(get("MLFLOW_TRACKING_TOKEN", {"MLFLOW_TRACKING_TOKEN=tune-attempt.outer.1.x"}), "")
         << "an outer trial's credential is none of this trial's";
+}
+
+TEST_F(EnvironmentTest, ATrialBelievesWhomItsAgentBelieves) {
+    constexpr const char* kTrusted = "MLFLOW_TRACKING_SERVER_CERT_PATH";
+    constexpr const char* kShown = "MLFLOW_TRACKING_CLIENT_CERT_PATH";
+    const std::vector<std::string> known = {"TUNE_CA_FILE=/ca.pem", "TUNE_CLIENT_CERT=/own.pem",
+                                            "SSL_CERT_FILE=/all.pem"};
+    EXPECT_EQ(get(kTrusted, known), "") << "a server without TLS";
+    EXPECT_EQ(get("TUNE_CA_FILE", known), "");
+    server_url_ = "https://h:1";
+    EXPECT_EQ(get(kTrusted, known), "/ca.pem");
+    EXPECT_EQ(get("TUNE_CA_FILE", known), "/ca.pem");
+    EXPECT_EQ(get(kShown, known), "/own.pem");
+    EXPECT_EQ(get("TUNE_CLIENT_CERT", known), "/own.pem");
+    EXPECT_EQ(get("REQUESTS_CA_BUNDLE", known), "") << "its downloads are signed by others";
+    EXPECT_EQ(get(kTrusted, {"SSL_CERT_FILE=/all.pem"}), "/all.pem");
+    EXPECT_EQ(get(kTrusted, {}), "");
+    EXPECT_EQ(get(kTrusted, {"TUNE_CA_FILE=/ca.pem", "MLFLOW_TRACKING_INSECURE_TLS=true"}), "")
+        << "MLflow's client refuses both together";
 }
 
 TEST_F(EnvironmentTest, TheStudyMaySetAnythingButTheIdentity) {

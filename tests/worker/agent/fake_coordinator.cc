@@ -33,16 +33,22 @@ Response unknown_agent() {
 
 class FakeCoordinator::Sink : public tracker::BodySink {
 public:
-    Sink(FakeCoordinator& owner, std::string path) : owner_(owner), path_(std::move(path)) {}
+    Sink(FakeCoordinator& owner, const Request& request)
+        : owner_(owner),
+          path_(request.parameter("path")),
+          range_(request.header("Content-Range")) {}
     void write(std::string_view chunk, std::function<void(Result<void>)> done) override {
         content_ += chunk;
         done({});
     }
-    void finish(Responder respond) override { owner_.take({path_, content_, std::move(respond)}); }
+    void finish(Responder respond) override {
+        owner_.take({path_, range_, content_, std::move(respond)});
+    }
 
 private:
     FakeCoordinator& owner_;
     std::string path_;
+    std::string range_;
     std::string content_;
 };
 
@@ -127,8 +133,7 @@ void FakeCoordinator::add_routes() {
          "",
          {},
          [this](std::shared_ptr<Request> request) -> Result<std::unique_ptr<tracker::BodySink>> {
-             return std::unique_ptr<tracker::BodySink>(
-                 std::make_unique<Sink>(*this, request->parameter("path")));
+             return std::unique_ptr<tracker::BodySink>(std::make_unique<Sink>(*this, *request));
          }});
 }
 
@@ -311,7 +316,15 @@ void FakeCoordinator::take(Upload upload) {
             held_ = std::move(upload);
             return;
         }
-        artifacts[upload.path] = upload.content;
+        std::string& content = artifacts[upload.path];
+        sent_bytes[upload.path] += upload.content.size();
+        if (upload.range.empty())
+            content = upload.content;
+        else if (upload.range.starts_with("bytes " + std::to_string(content.size()) + "-"))
+            content += upload.content;
+        else
+            return upload.respond(
+                tracker::error_response(Error{Code::kResourceConflict, "not its end"}));
         changed_.notify_all();
     }
     upload.respond(tracker::json_response(Json::object()));

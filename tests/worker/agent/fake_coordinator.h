@@ -70,7 +70,8 @@ public:
 
     // Under the lock of wait_until:
     std::vector<tuner::RegisterRequest> registrations;
-    std::map<std::string, std::string> artifacts;  // path -> content
+    std::map<std::string, std::string> artifacts;   // path -> content
+    std::map<std::string, std::size_t> sent_bytes;  // path -> of all its uploads together
     int requeued = 0;
 
     std::int64_t lease_ttl_ms = 60'000;
@@ -84,6 +85,7 @@ private:
     };
     struct Upload {
         std::string path;
+        std::string range;  // Content-Range; empty: the whole file
         std::string content;
         tracker::Responder respond;
     };

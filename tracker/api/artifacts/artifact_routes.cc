@@ -1,6 +1,8 @@
 // The artifact proxy (mlflow-artifacts/*) and the artifacts of runs and logged models.
 
+#include <algorithm>
 #include <charconv>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "tracker/api/app.h"
@@ -47,10 +49,37 @@ Result<Response> remove(const ArtifactStore& artifacts, const Request& request) 
     return json_text_response("{}");
 }
 
+/// "bytes 100-199/*": the end of a file is uploaded, whose whole length nobody knows yet.
+Result<std::optional<UploadRange>> uploaded_range(std::string_view header) {
+    if (header.empty()) return std::optional<UploadRange>();
+    constexpr std::string_view kUnit = "bytes ";
+    const char* const end = header.data() + header.size();
+    UploadRange range;
+    std::uint64_t last = 0;
+    const char* at = header.data() + std::min(kUnit.size(), header.size());
+    bool is_good = header.starts_with(kUnit);
+    const auto read = [&](std::uint64_t& number, std::string_view after) {
+        const auto [next, error] = std::from_chars(at, end, number);
+        is_good = is_good && error == std::errc() && std::string_view(next, end).starts_with(after);
+        at = is_good ? next + after.size() : end;
+    };
+    read(range.begin, "-");
+    read(last, "/*");
+    constexpr std::uint64_t kLastMax = std::numeric_limits<std::int64_t>::max() - 1;
+    if (!is_good || at != end || last < range.begin || last > kLastMax)
+        return Error{Code::kBadRequest,
+                     "Content-Range must be 'bytes FIRST-LAST/*' in an upload, found '" +
+                         std::string(header.substr(0, 100)) + "'."};
+    range.end = last + 1;
+    return std::optional(range);
+}
+
 Result<std::unique_ptr<BodySink>> open_proxy_upload(TrackingParts parts, const Request& request) {
     const std::string& path = request.parameter("path");
     TUNE_TRY(checked, artifact_file_path(path));
     UploadTarget target;
+    TUNE_TRY(range, uploaded_range(request.header("Content-Range")));
+    target.range = range;
     target.resolve_path = [checked]() -> Result<std::string> { return checked; };
     target.on_done = [&hub = parts.hub](const std::string& done) { announce_artifact(hub, done); };
     return make_upload_sink(parts.artifacts, std::move(target));
@@ -175,29 +204,39 @@ Result<std::string> presigned_download(const Store& store, const Request& reques
 }
 
 void add_proxy_routes(Router& router, TrackingParts parts) {
+    constexpr Needs kReadPath = {Access::kRead, Subject::kArtifact};
     const std::string base = "/mlflow-artifacts";
     ArtifactStore& store = parts.artifacts;
     router.add_api(
         2,
-        {Method::kGet, Access::kRead, base + "/artifacts", Body::kNone, "List a folder: path",
+        {Method::kGet, kReadPath, base + "/artifacts", Body::kNone, "List a folder: path",
          pool_handler(store, [&store](const Request& request) { return list(store, request); })});
-    router.add_api(2, {Method::kGet, Access::kRead, base + "/artifacts/{path...}", Body::kNone,
+    router.add_api(2, {Method::kGet, kReadPath, base + "/artifacts/{path...}", Body::kNone,
                        "Download", pool_handler(store, [&store](const Request& request) {
                            return download(store, request);
                        })});
-    router.add_api(2, {Method::kPut, Access::kWrite, base + "/artifacts/{path...}", Body::kStream,
-                       "Upload", nullptr, [parts](const std::shared_ptr<Request>& request) {
+    router.add_api(2, {Method::kPut,
+                       {Access::kWrite, Subject::kArtifact},
+                       base + "/artifacts/{path...}",
+                       Body::kStream,
+                       "Upload",
+                       nullptr,
+                       [parts](const std::shared_ptr<Request>& request) {
                            return open_proxy_upload(parts, *request);
                        }});
     router.add_api(
         2,
-        {Method::kDelete, Access::kWrite, base + "/artifacts/{path...}", Body::kNone, "Delete",
+        {Method::kDelete,
+         {Access::kWrite, Subject::kArtifact, Permission::kManage},
+         base + "/artifacts/{path...}",
+         Body::kNone,
+         "Delete",
          pool_handler(store, [&store](const Request& request) { return remove(store, request); })});
-    router.add_api(2, {Method::kGet, Access::kRead, base + "/presigned/{path...}", Body::kNone,
-                       "Not supported",
-                       fixed_error_handler(Code::kNotImplemented,
-                                           "Multipart download is not supported for the current "
-                                           "artifact repository")});
+    router.add_api(
+        2, {Method::kGet, kReadPath, base + "/presigned/{path...}", Body::kNone, "Not supported",
+            fixed_error_handler(Code::kNotImplemented,
+                                "Multipart download is not supported for the current "
+                                "artifact repository")});
 }
 
 }  // namespace
@@ -216,6 +255,8 @@ void announce_artifact(EventHub& hub, std::string_view path) {
 }
 
 void add_artifact_routes(Router& router, TrackingParts parts) {
+    constexpr Needs kReadRun = {Access::kRead, Subject::kRun};
+    constexpr Needs kReadLoggedModel = {Access::kRead, Subject::kLoggedModel};
     add_proxy_routes(router, parts);
     const auto on_pool = [parts](Result<Response> (*work)(TrackingParts, const Request&)) {
         return pool_handler(parts.artifacts,
@@ -226,26 +267,34 @@ void add_artifact_routes(Router& router, TrackingParts parts) {
             return read(store, request);
         });
     };
-    router.add_api(2, {Method::kGet, Access::kRead, "/mlflow/artifacts/list", Body::kNone,
+    router.add_api(2, {Method::kGet, kReadRun, "/mlflow/artifacts/list", Body::kNone,
                        "run_id!, path", on_pool(list_of_run)});
-    router.add_api(2, {Method::kPost, Access::kWrite, "/mlflow/artifacts/presigned-upload-url",
-                       Body::kJson, "run_id or model_id, path!", on_reader(presigned_upload)});
+    router.add_api(2, {Method::kPost,
+                       {Access::kWrite, Subject::kRunOrLoggedModel},
+                       "/mlflow/artifacts/presigned-upload-url",
+                       Body::kJson,
+                       "run_id or model_id, path!",
+                       on_reader(presigned_upload)});
     router.add_api(2, {.method = Method::kPost,
-                       .access = Access::kRead,
+                       .access = kReadRun,
                        .pattern = "/mlflow/artifacts/presigned-download-url",
                        .body = Body::kJson,
                        .summary = "run_id!, path!, expiration",
                        .handler = on_reader(presigned_download)});
-    router.add_api(
-        2, {Method::kGet, Access::kRead, "/mlflow/logged-models/{model_id}/artifacts/directories",
-            Body::kNone, "artifact_directory_path", on_pool(list_of_model)});
-    router.add({Method::kGet, Access::kRead,
+    router.add_api(2, {Method::kGet, kReadLoggedModel,
+                       "/mlflow/logged-models/{model_id}/artifacts/directories", Body::kNone,
+                       "artifact_directory_path", on_pool(list_of_model)});
+    router.add({Method::kGet, kReadLoggedModel,
                 "/ajax-api/2.0/mlflow/logged-models/{model_id}/artifacts/files", Body::kNone,
                 "artifact_file_path!", on_pool(get_model_file)});
-    router.add({Method::kGet, Access::kRead, "/get-artifact", Body::kNone, "run_id!, path!",
+    router.add({Method::kGet, kReadRun, "/get-artifact", Body::kNone, "run_id!, path!",
                 on_pool(get_artifact)});
-    router.add({Method::kPost, Access::kWrite, "/ajax-api/2.0/mlflow/upload-artifact",
-                Body::kStream, "run_uuid!, path!; at most 10 MiB", nullptr,
+    router.add({Method::kPost,
+                {Access::kWrite, Subject::kRun},
+                "/ajax-api/2.0/mlflow/upload-artifact",
+                Body::kStream,
+                "run_uuid!, path!; at most 10 MiB",
+                nullptr,
                 [parts](const std::shared_ptr<Request>& request) {
                     return open_run_upload(parts, *request);
                 }});

@@ -12,9 +12,14 @@ struct UploadState {
     Result<void> open() {
         if (upload) return {};
         TUNE_TRY(resolved, target.resolve_path());
-        TUNE_TRY(opened, store.begin_upload(resolved));
+        if (target.range) {
+            TUNE_TRY(opened, store.begin_append(resolved, target.range->begin, target.range->end));
+            upload = std::move(opened);
+        } else {
+            TUNE_TRY(opened, store.begin_upload(resolved));
+            upload = std::move(opened);
+        }
         path = std::move(resolved);
-        upload = std::move(opened);
         return {};
     }
 
@@ -41,7 +46,7 @@ struct UploadState {
     ArtifactStore& store;
     UploadTarget target;
     std::string path;
-    std::unique_ptr<ArtifactUpload> upload;
+    std::unique_ptr<ArtifactWriter> upload;
     std::uint64_t size_bytes = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "tracker/api/http/http_types.h"
@@ -11,9 +12,17 @@
 
 namespace tune::tracker {
 
+/// The part of a file that an upload brings: its bytes from `begin` up to `end`.
+struct UploadRange {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+};
+
 struct UploadTarget {
     /// Says where the file goes; runs on a pool thread before the first byte is written.
     std::function<Result<std::string>()> resolve_path;
+    /// More bytes for a file that is there (ArtifactStore::begin_append); nothing: a whole file.
+    std::optional<UploadRange> range = {};
     /// More is kInvalidParameterValue with `too_large`.
     std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max();
     std::string too_large = {};

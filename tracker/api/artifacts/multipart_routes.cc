@@ -228,17 +228,26 @@ void add_multipart_routes(Router& router, TrackingParts parts, const std::string
         return pool_handler(parts.artifacts,
                             [api, work](const Request& request) { return work(*api, request); });
     };
+    constexpr Needs kUpload = {Access::kWrite, Subject::kArtifact};
     const std::string mpu = "/mlflow-artifacts/mpu";
-    router.add_api(2, {Method::kPost, Access::kWrite, mpu + "/create/{path...}", Body::kJson,
+    router.add_api(2, {Method::kPost, kUpload, mpu + "/create/{path...}", Body::kJson,
                        "Begin a file in parts: path!, num_parts", on_pool(create)});
-    router.add_api(2, {Method::kPost, Access::kWrite, mpu + "/complete/{path...}", Body::kJson,
+    router.add_api(2, {Method::kPost, kUpload, mpu + "/complete/{path...}", Body::kJson,
                        "Make it visible: path!, upload_id!, parts!", on_pool(complete)});
-    router.add_api(2, {Method::kPost, Access::kWrite, mpu + "/abort/{path...}", Body::kJson,
+    router.add_api(2, {Method::kPost, kUpload, mpu + "/abort/{path...}", Body::kJson,
                        "Delete what there is: path!, upload_id!", on_pool(abort)});
-    router.add_api(2, {Method::kGet, Access::kRead, "/tune/uploads", Body::kNone,
-                       "Open uploads in parts, to resume: path", on_pool(list_uploads)});
-    router.add_api(2, {Method::kGet, Access::kRead, "/tune/uploads/{upload_id}", Body::kNone,
-                       "The parts that are there, URLs for the others", on_pool(get_upload)});
+    router.add_api(2, {Method::kGet,
+                       {Access::kRead, Subject::kArtifact},
+                       "/tune/uploads",
+                       Body::kNone,
+                       "Open uploads in parts, to resume: path",
+                       on_pool(list_uploads)});
+    router.add_api(2, {Method::kGet,
+                       {Access::kRead, Subject::kUpload, Permission::kEdit},
+                       "/tune/uploads/{upload_id}",
+                       Body::kNone,
+                       "The parts that are there, URLs for the others",
+                       on_pool(get_upload)});
     router.add_api(
         2, {Method::kPut, Access::kByUrl, "/tune/uploads/{upload_id}/parts/{part_number}",
             Body::kStream, "One part, by the URL that was given for it", nullptr,

@@ -31,6 +31,15 @@ Result<void> check_access(const Principal& principal, Access access, Access anon
         if (access <= token->most) return {};
         return out_of_reach("the token '" + token->name + "'", access);
     }
+    if (std::holds_alternative<ClaimedPrincipal>(principal)) return {};
+    if (const auto* user = std::get_if<UserPrincipal>(&principal)) {
+        if (access <= user->most) return {};
+        return Error{Code::kPermissionDenied, "Permission denied: user '" + user->username +
+                                                  "' asked with what reaches no further than '" +
+                                                  std::string(access_name(user->most)) +
+                                                  "', and this call needs '" +
+                                                  std::string(access_name(access)) + "'"};
+    }
     if (const auto* attempt = std::get_if<AttemptPrincipal>(&principal)) {
         if (access <= Access::kWrite) return {};
         TUNE_TRY_VOID(check_may_write(principal));

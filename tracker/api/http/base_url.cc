@@ -33,7 +33,8 @@ std::string base_url(const Request& request, std::string_view static_prefix) {
     const std::string_view scheme = first_of_list(request.header("X-Forwarded-Proto"));
     const std::string_view outer = first_of_list(request.header("X-Forwarded-Host"));
     const bool has_outer = !outer.empty() && is_made_of(outer, ".-:[]");
-    std::string url = scheme == "https" ? "https://" : "http://";
+    const bool is_https = scheme.empty() ? request.is_encrypted : scheme == "https";
+    std::string url = is_https ? "https://" : "http://";
     url.append(has_outer ? outer : request.header("Host"));
     url.append(forwarded_prefix(request)).append(static_prefix);
     return url;

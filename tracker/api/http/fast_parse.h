@@ -5,9 +5,14 @@
 #include <optional>
 #include <string>
 
+#include "tracker/api/http/http_types.h"
 #include "tracker/store/commands/commands.h"
 
 namespace tune::tracker {
+
+/// Whether the request's body is tried the fast way first. It decides what a body means, so all
+/// that looks into one asks this.
+[[nodiscard]] bool takes_fast_way(const Request& request);
 
 /// A runs/log-metric body in its usual form: plain field names, numbers as numbers (or the strings
 /// "NaN", "Infinity", "-Infinity"). Nothing for anything else, also for invalid requests: those

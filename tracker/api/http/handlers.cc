@@ -1,7 +1,13 @@
+// A write is parsed, submitted and answered from its outcome; a read is answered on a reader thread.
+// Both turn the store's limits into 429.
+
 #include "tracker/api/http/handlers.h"
+
+#include <limits>
 
 #include "base/crypto/digest.h"
 #include "base/text/hex.h"
+#include "tracker/store/permissions/read_permissions.h"
 
 namespace tune::tracker {
 namespace {
@@ -58,6 +64,17 @@ Response answer_to_write(const Outcome& outcome, const RenderOutcome& render) {
 Response response_of(Result<std::string> result) {
     if (!result) return error_response(result.error());
     return json_text_response(std::move(result).value());
+}
+
+Result<std::vector<ExperimentId>> readable_experiments(const Store& store, const Request& request,
+                                                       std::vector<ExperimentId> experiment_ids) {
+    constexpr ExperimentId kNoExperiment = std::numeric_limits<ExperimentId>::min();
+    if (!request.viewer || experiment_ids.empty()) return experiment_ids;
+    TUNE_TRY(readable, store.snapshot([&](sqlite::Connection& connection) {
+        return visible_experiments(connection, *request.viewer, experiment_ids);
+    }));
+    if (readable.empty()) readable.push_back(kNoExperiment);
+    return readable;
 }
 
 Error too_busy() {

@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "base/system/unique_fd.h"
 #include "tracker/api/http/principal.h"
+#include "tracker/store/permissions/permission_types.h"
 
 namespace tune::tracker {
 
@@ -48,8 +49,15 @@ struct Request {
     std::string body;
     /// The peer's IP address as text.
     std::string remote_address;
+    /// It came through TLS that ends in this server.
+    bool is_encrypted = false;
     /// Who asks; filled in by the router when it finds the route.
     Principal principal = {};
+    /// Whose eyes a search has; nothing: it sees all. Filled in before the handler runs.
+    std::optional<Viewer> viewer = {};
+    /// Who asks was let in to make what the request names, which there was not: it must not be
+    /// given what somebody else has made since.
+    bool is_new = false;
 
     /// The first header of that name (any case), or empty.
     [[nodiscard]] std::string_view header(std::string_view name) const;

@@ -1,6 +1,7 @@
 #include "tracker/api/http/principal.h"
 
 #include "tracker/api/http/access.h"
+#include "tracker/api/http/http_types.h"
 
 namespace tune::tracker {
 
@@ -11,6 +12,28 @@ const AttemptPrincipal* current_attempt(const Principal& principal) {
 
 Result<void> Authenticator::check_access(const Principal& principal, Access access) const {
     return tracker::check_access(principal, access, kAnonymousOnLoopback);
+}
+
+std::optional<Result<void>> Authenticator::admit_now(Request&, const Needs&) const {
+    return Result<void>();
+}
+
+void Authenticator::admit(const std::shared_ptr<Request>&, const Needs&,
+                          std::function<void(Result<void>)> done) const {
+    done({});
+}
+
+std::string_view Authenticator::challenge(bool) const {
+    return "Bearer realm=\"tune\"";
+}
+
+const UserPrincipal* user_of(const Principal& principal) {
+    return std::get_if<UserPrincipal>(&principal);
+}
+
+std::int64_t owner_of(const Principal& principal) {
+    const UserPrincipal* const user = user_of(principal);
+    return user != nullptr ? user->user_id : 0;
 }
 
 Result<void> check_may_write(const Principal& principal) {

@@ -5,6 +5,7 @@
 #include "tracker/api/http/router.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "base/check.h"
 #include "base/text/text.h"
@@ -89,14 +90,14 @@ void note_allowed(std::string& allow, Method method) {
 /// An upload takes its time: who may write at its beginning may have lost that by its end.
 class FencedSink final : public BodySink {
 public:
-    FencedSink(std::unique_ptr<BodySink> sink, Principal principal)
-        : sink_(std::move(sink)), principal_(std::move(principal)) {}
+    FencedSink(std::unique_ptr<BodySink> sink, std::shared_ptr<const Request> request)
+        : sink_(std::move(sink)), request_(std::move(request)) {}
 
     void write(std::string_view chunk, std::function<void(Result<void>)> done) override {
         sink_->write(chunk, std::move(done));
     }
     void finish(Responder respond) override {
-        if (const Result<void> may = check_may_write(principal_); !may) {
+        if (const Result<void> may = check_may_write(request_->principal); !may) {
             sink_.reset();
             return respond(error_response(may.error()));
         }
@@ -105,7 +106,81 @@ public:
 
 private:
     std::unique_ptr<BodySink> sink_;
-    Principal principal_;
+    std::shared_ptr<const Request> request_;
+};
+
+/// An upload whose sender is found out while its first bytes wait. What it opens is opened then.
+class AwaitedSink final : public BodySink {
+public:
+    AwaitedSink(const Authenticator& authenticator, const Needs& needs,
+                std::shared_ptr<Request> request, const SinkOpener& open_sink)
+        : authenticator_(authenticator),
+          needs_(needs),
+          state_(std::make_shared<State>(std::move(request), open_sink)) {}
+
+    ~AwaitedSink() override { state_->abandon(); }
+    AwaitedSink(const AwaitedSink&) = delete;
+    AwaitedSink& operator=(const AwaitedSink&) = delete;
+
+    void write(std::string_view chunk, std::function<void(Result<void>)> done) override {
+        when_open([chunk, done](Result<std::shared_ptr<BodySink>> sink) {
+            if (!sink) return done(sink.error());
+            (*sink)->write(chunk, done);
+        });
+    }
+    void finish(Responder respond) override {
+        when_open([respond](Result<std::shared_ptr<BodySink>> sink) {
+            if (!sink) return respond(error_response(sink.error()));
+            (*sink)->finish(respond);
+        });
+    }
+
+private:
+    /// Outlives the sink of a client that goes away while it is found out who that was.
+    class State {
+    public:
+        State(std::shared_ptr<Request> sent, SinkOpener opener)
+            : request(std::move(sent)), open_sink_(std::move(opener)) {}
+
+        /// The sink, or nothing before open().
+        std::shared_ptr<BodySink> sink() {
+            const std::lock_guard lock(mutex_);
+            return sink_;
+        }
+        Result<std::shared_ptr<BodySink>> open() {
+            TUNE_TRY(opened, open_sink_(request));
+            const std::lock_guard lock(mutex_);
+            if (is_abandoned_) return Error{Code::kTemporarilyUnavailable, "The client is gone."};
+            sink_ = std::move(opened);
+            return sink_;
+        }
+        void abandon() {
+            std::shared_ptr<BodySink> dropped;  // outlives the lock
+            const std::lock_guard lock(mutex_);
+            is_abandoned_ = true;
+            dropped.swap(sink_);
+        }
+
+        const std::shared_ptr<Request> request;
+
+    private:
+        const SinkOpener open_sink_;
+        std::mutex mutex_;
+        std::shared_ptr<BodySink> sink_;
+        bool is_abandoned_ = false;
+    };
+
+    void when_open(std::function<void(Result<std::shared_ptr<BodySink>>)> next) {
+        if (auto sink = state_->sink()) return next(std::move(sink));
+        authenticator_.admit(state_->request, needs_, [state = state_, next](Result<void> may) {
+            if (!may) return next(may.error());
+            next(state->open());
+        });
+    }
+
+    const Authenticator& authenticator_;
+    const Needs needs_;
+    const std::shared_ptr<State> state_;
 };
 
 Handler fenced(Handler handler) {
@@ -120,10 +195,9 @@ SinkOpener fenced(SinkOpener open_sink) {
     return [open_sink = std::move(open_sink)](
                std::shared_ptr<Request> request) -> Result<std::unique_ptr<BodySink>> {
         TUNE_TRY_VOID(check_may_write(request->principal));
-        Principal principal = request->principal;
-        TUNE_TRY(sink, open_sink(std::move(request)));
+        TUNE_TRY(sink, open_sink(request));
         return std::unique_ptr<BodySink>(
-            std::make_unique<FencedSink>(std::move(sink), std::move(principal)));
+            std::make_unique<FencedSink>(std::move(sink), std::move(request)));
     };
 }
 
@@ -156,6 +230,11 @@ void Router::add(Route route) {
     }
     if (is_write(route) && route.handler) route.handler = fenced(std::move(route.handler));
     if (is_write(route) && route.open_sink) route.open_sink = fenced(std::move(route.open_sink));
+    const Access access = route.access.access();
+    if (access != Access::kOpen && access != Access::kByUrl) {
+        if (route.handler) route.handler = admitted(route.access, std::move(route.handler));
+        if (route.open_sink) route.open_sink = admitted(route.access, std::move(route.open_sink));
+    }
     routes_.push_back(std::move(route));
 }
 
@@ -171,6 +250,47 @@ void Router::add_api(int version, Route route) {
 void Router::set_fallback(Handler handler) {
     fallback_ = Route{Method::kGet, Access::kOpen,  "/{path...}",
                       Body::kNone,  "The web page", std::move(handler)};
+}
+
+Response Router::refusal_of(const Error& error, const Request& request) const {
+    Response response = error_response(error);
+    if (error.code != Code::kUnauthenticated) return response;
+    const bool is_from_page = !request.header("Sec-Fetch-Site").empty();
+    const std::string_view challenge = authenticator_ != nullptr
+                                           ? authenticator_->challenge(is_from_page)
+                                           : "Bearer realm=\"tune\"";
+    response.headers.emplace_back("WWW-Authenticate", challenge);
+    return response;
+}
+
+Handler Router::admitted(Needs needs, Handler handler) const {
+    return [this, needs, handler = std::move(handler)](std::shared_ptr<Request> request,
+                                                       Responder respond) {
+        if (authenticator_ == nullptr) return handler(std::move(request), std::move(respond));
+        if (const auto may = authenticator_->admit_now(*request, needs)) {
+            if (!*may) return respond(refusal_of(may->error(), *request));
+            return handler(std::move(request), std::move(respond));
+        }
+        const auto go_on = [this, &handler, request,
+                            respond = std::move(respond)](const Result<void>& may) {
+            if (!may) return respond(refusal_of(may.error(), *request));
+            handler(request, respond);
+        };
+        authenticator_->admit(request, needs, go_on);
+    };
+}
+
+SinkOpener Router::admitted(Needs needs, SinkOpener open_sink) const {
+    return [this, needs, open_sink = std::move(open_sink)](
+               std::shared_ptr<Request> request) -> Result<std::unique_ptr<BodySink>> {
+        if (authenticator_ == nullptr) return open_sink(std::move(request));
+        if (const auto may = authenticator_->admit_now(*request, needs)) {
+            if (!*may) return may->error();
+            return open_sink(std::move(request));
+        }
+        return std::unique_ptr<BodySink>(
+            std::make_unique<AwaitedSink>(*authenticator_, needs, std::move(request), open_sink));
+    };
 }
 
 Router::Match Router::match(Method method, std::string_view path) const {
@@ -239,9 +359,7 @@ const Route* Router::resolve(Request& request, Response& refusal) const {
         Result<void> may = check_access(request, *found.route);
         if (may) may = check_content_type(request, *found.route);
         if (may) return found.route;
-        refusal = error_response(may.error());
-        if (may.error().code == Code::kUnauthenticated)
-            refusal.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"tune\"");
+        refusal = refusal_of(may.error(), request);
         return nullptr;
     }
     if (!found.allow.empty()) {

@@ -40,8 +40,9 @@ public:
     Router& operator=(const Router&) = delete;
 
     /// REQUIRES: no route with this method and pattern; a stream route has `open_sink`, any other
-    /// has `handler`; `{name...}` stands last. Aborts otherwise. A route that writes is fenced: its
-    /// handler, its sink's opening and its sink's end answer check_may_write()'s error instead.
+    /// has `handler`; `{name...}` stands last. Aborts otherwise. Whoever asks is admitted first
+    /// (Authenticator::admit). A route that writes is fenced: its handler, its sink's opening and
+    /// its sink's end answer check_may_write()'s error instead.
     void add(Route route);
 
     /// Adds the route under /api/N.0 and /ajax-api/N.0: `pattern` begins after that, e.g.
@@ -95,6 +96,9 @@ public:
 
 private:
     void identify(Request& request) const;
+    [[nodiscard]] Handler admitted(Needs needs, Handler handler) const;
+    [[nodiscard]] SinkOpener admitted(Needs needs, SinkOpener open_sink) const;
+    [[nodiscard]] Response refusal_of(const Error& error, const Request& request) const;
     [[nodiscard]] Result<void> check_access(const Request& request, const Route& route) const;
 
     struct TransparentHash {

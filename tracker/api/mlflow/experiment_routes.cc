@@ -21,6 +21,7 @@ Result<Command> parse_create_experiment(const Request& request) {
     command.name = std::move(name);
     command.artifact_location = std::move(location);
     command.tags = std::move(tags);
+    command.owner_id = owner_of(request.principal);
     return Command(std::move(command));
 }
 
@@ -128,6 +129,7 @@ Result<std::string> search_experiments(const Store& store, const Request& reques
     query.order_by = std::move(order_by);
     query.filter = std::move(filter);
     query.page_token = std::move(page_token);
+    query.visible_to = request.viewer;
     TUNE_TRY(page, store.search_experiments(query));
     return experiments_response(page);
 }
@@ -157,41 +159,45 @@ ReadResponse with(Store& store, Result<std::string> (*read)(AnyStore&, const Req
 }  // namespace
 
 void add_experiment_routes(Router& router, Store& store) {
-    const auto add = [&router](Method method, std::string pattern, std::string summary,
+    const auto add = [&router](Method method, Needs needs, std::string pattern, std::string summary,
                                Handler handler) {
         const Body body = method == Method::kGet ? Body::kNone : Body::kJson;
-        router.add_api(
-            2, {method, method == Method::kGet ? Access::kRead : Access::kWrite,
-                "/mlflow/experiments/" + pattern, body, std::move(summary), std::move(handler)});
+        router.add_api(2, {method, needs, "/mlflow/experiments/" + pattern, body,
+                           std::move(summary), std::move(handler)});
     };
-    const auto add_search = [&router](std::string call, std::string summary, Handler handler) {
+    const auto add_search = [&router](Subject subject, std::string call, std::string summary,
+                                      Handler handler) {
         router.add_api(2, {.method = Method::kPost,
-                           .access = Access::kRead,
+                           .access = {Access::kRead, subject},
                            .pattern = "/mlflow/experiments/" + std::move(call),
                            .body = Body::kJson,
                            .summary = std::move(summary),
                            .handler = std::move(handler)});
     };
-    add(Method::kPost, "create", "Create an experiment: name!, artifact_location, tags",
-        create_handler(store));
-    add(Method::kPost, "update", "Rename: experiment_id!, new_name!",
+    constexpr Needs kChange = {Access::kWrite, Subject::kExperiment};
+    constexpr Needs kManage = {Access::kWrite, Subject::kExperiment, Permission::kManage};
+    add(Method::kPost, {Access::kWrite, Subject::kMadeExperiment}, "create",
+        "Create an experiment: name!, artifact_location, tags", create_handler(store));
+    add(Method::kPost, kChange, "update", "Rename: experiment_id!, new_name!",
         write_handler(store, parse_update_experiment));
-    add(Method::kPost, "delete", "Delete with all its runs: experiment_id!",
+    add(Method::kPost, kManage, "delete", "Delete with all its runs: experiment_id!",
         write_handler(store, parse_id<DeleteExperiment>));
-    add(Method::kPost, "restore", "Restore with all its runs: experiment_id!",
+    add(Method::kPost, kManage, "restore", "Restore with all its runs: experiment_id!",
         write_handler(store, parse_id<RestoreExperiment>));
-    add(Method::kPost, "set-experiment-tag", "experiment_id!, key!, value",
+    add(Method::kPost, kChange, "set-experiment-tag", "experiment_id!, key!, value",
         write_handler(store, parse_set_experiment_tag));
-    add(Method::kPost, "delete-experiment-tag", "experiment_id!, key!",
+    add(Method::kPost, kChange, "delete-experiment-tag", "experiment_id!, key!",
         write_handler(store, parse_delete_experiment_tag));
-    add(Method::kGet, "get", "experiment_id!", read_handler(store, with(store, get_experiment)));
-    add(Method::kGet, "get-by-name", "experiment_name!",
+    add(Method::kGet, {Access::kRead, Subject::kLedExperiment}, "get", "experiment_id!",
+        read_handler(store, with(store, get_experiment)));
+    add(Method::kGet, {Access::kRead, Subject::kExperimentName}, "get-by-name", "experiment_name!",
         read_handler(store, with(store, get_by_name)));
-    add(Method::kGet, "search", "max_results!, filter, order_by, view_type, page_token",
+    add(Method::kGet, {Access::kRead, Subject::kCut}, "search",
+        "max_results!, filter, order_by, view_type, page_token",
         read_handler(store, with(store, search_experiments)));
-    add_search("search", "max_results!, filter, order_by, view_type, page_token",
+    add_search(Subject::kCut, "search", "max_results!, filter, order_by, view_type, page_token",
                read_handler(store, with(store, search_experiments)));
-    add_search("search-datasets", "experiment_ids! (at most 20)",
+    add_search(Subject::kExperiments, "search-datasets", "experiment_ids! (at most 20)",
                read_handler(store, with(store, search_datasets)));
 }
 

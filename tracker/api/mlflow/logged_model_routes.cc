@@ -113,7 +113,8 @@ Result<std::string> search_logged_models(const Store& store, const Request& requ
     TUNE_TRY(max_results, message.integer("max_results"));
     TUNE_TRY(order_by, read_order(message));
     TUNE_TRY(page_token, message.text("page_token"));
-    query.experiment_ids = std::move(experiment_ids);
+    TUNE_TRY(readable, readable_experiments(store, request, std::move(experiment_ids)));
+    query.experiment_ids = std::move(readable);
     query.filter = std::move(filter);
     // An explicit 0 means the store's default, as in MLflow.
     const std::int64_t asked = max_results.value_or(kUnsetOnTheWire);
@@ -127,34 +128,38 @@ Result<std::string> search_logged_models(const Store& store, const Request& requ
 }  // namespace
 
 void add_logged_model_routes(Router& router, Store& store) {
-    const auto add = [&router](Method method, std::string pattern, std::string summary,
+    const auto add = [&router](Method method, Needs needs, std::string pattern, std::string summary,
                                Handler handler) {
         const Body body =
             method == Method::kGet || method == Method::kDelete ? Body::kNone : Body::kJson;
-        router.add_api(
-            2, {method, method == Method::kGet ? Access::kRead : Access::kWrite,
-                "/mlflow/logged-models" + pattern, body, std::move(summary), std::move(handler)});
+        router.add_api(2, {method, needs, "/mlflow/logged-models" + pattern, body,
+                           std::move(summary), std::move(handler)});
     };
-    add(Method::kPost, "", "experiment_id!, name, model_type, source_run_id, params, tags",
+    constexpr Needs kChange = {Access::kWrite, Subject::kLoggedModel};
+    constexpr Needs kManage = {Access::kWrite, Subject::kLoggedModel, Permission::kManage};
+    add(Method::kPost, {Access::kWrite, Subject::kExperiment}, "",
+        "experiment_id!, name, model_type, source_run_id, params, tags",
         write_handler(store, parse_create_logged_model, render_logged_model));
     router.add_api(2, {.method = Method::kPost,
-                       .access = Access::kRead,
+                       .access = {Access::kRead, Subject::kCut},
                        .pattern = "/mlflow/logged-models/search",
                        .body = Body::kJson,
                        .summary = "experiment_ids!, filter, datasets, max_results, order_by",
                        .handler = read_handler(store, [&store](const Request& request) {
                            return search_logged_models(store, request);
                        })});
-    add(Method::kGet, "/{model_id}", "One logged model",
+    add(Method::kGet, {Access::kRead, Subject::kLoggedModel}, "/{model_id}", "One logged model",
         read_handler(
             store, [&store](const Request& request) { return get_logged_model(store, request); }));
-    add(Method::kPatch, "/{model_id}", "Finalize: status!",
+    add(Method::kPatch, kChange, "/{model_id}", "Finalize: status!",
         write_handler(store, parse_finalize, render_logged_model));
-    add(Method::kDelete, "/{model_id}", "Delete", write_handler(store, parse_delete_logged_model));
-    add(Method::kPatch, "/{model_id}/tags", "tags", write_handler(store, parse_set_tags));
-    add(Method::kDelete, "/{model_id}/tags/{tag_key...}", "Delete one tag",
+    add(Method::kDelete, kManage, "/{model_id}", "Delete",
+        write_handler(store, parse_delete_logged_model));
+    add(Method::kPatch, kChange, "/{model_id}/tags", "tags", write_handler(store, parse_set_tags));
+    add(Method::kDelete, kManage, "/{model_id}/tags/{tag_key...}", "Delete one tag",
         write_handler(store, parse_delete_logged_model_tag));
-    add(Method::kPost, "/{model_id}/params", "params", write_handler(store, parse_log_params));
+    add(Method::kPost, kChange, "/{model_id}/params", "params",
+        write_handler(store, parse_log_params));
 }
 
 }  // namespace tune::tracker

@@ -32,13 +32,6 @@ Result<Command> parse_log_batch(const Request& request) {
     return Command(std::move(command));
 }
 
-/// The fast parser reads this much in about 1 ms; more goes the slow way on a reader thread.
-constexpr std::size_t kFastBytesMax = 1 << 20;
-
-bool has_plain_json_type(const Request& request) {
-    return request.header("Content-Type").starts_with("application/json");
-}
-
 Result<void> check_metrics(const Router& router, const Request& request, const LogMetric& command) {
     return router.check_metrics(request, command.run_id, {&command.metric, 1});
 }
@@ -65,9 +58,7 @@ Handler hot_handler(const Router& router, Store& store,
     return [&router, &store, fast,
             slow_handler = write_handler(store, checked<Logging>(router, slow))](
                const std::shared_ptr<Request>& request, const Responder& respond) {
-        // A request that is made once per key needs what write_handler does with it.
-        const bool has_key = request->header(kIdempotencyKey).data() != nullptr;
-        if (!has_key && has_plain_json_type(*request) && request->body.size() <= kFastBytesMax) {
+        if (takes_fast_way(*request)) {
             if (auto command = fast(request->body)) {
                 const Result<void> may = check_metrics(router, *request, *command);
                 if (!may) return respond(error_response(may.error()));
@@ -168,20 +159,28 @@ Result<Command> parse_log_model(const Request& request) {
 }  // namespace
 
 void add_logging_routes(Router& router, Store& store) {
-    const auto add = [&router](std::string pattern, std::string summary, Handler handler) {
-        router.add_api(2, {Method::kPost, Access::kWrite, "/mlflow/runs/" + pattern, Body::kJson,
-                           std::move(summary), std::move(handler)});
+    const auto add = [&router](Subject subject, std::string pattern, std::string summary,
+                               Handler handler) {
+        router.add_api(2, {Method::kPost,
+                           {Access::kWrite, subject},
+                           "/mlflow/runs/" + pattern,
+                           Body::kJson,
+                           std::move(summary),
+                           std::move(handler)});
     };
-    add("log-metric", "run_id!, key!, value!, timestamp!, step, model_id, dataset_*",
+    constexpr Subject kRun = Subject::kRun;
+    constexpr Subject kRunAndModels = Subject::kRunAndModels;
+    add(kRunAndModels, "log-metric", "run_id!, key!, value!, timestamp!, step, model_id, dataset_*",
         hot_handler(router, store, parse_log_metric_fast, parse_log_metric));
-    add("log-batch", "run_id!, metrics, params, tags",
+    add(kRunAndModels, "log-batch", "run_id!, metrics, params, tags",
         hot_handler(router, store, parse_log_batch_fast, parse_log_batch));
-    add("log-parameter", "run_id!, key!, value", write_handler(store, parse_log_param));
-    add("set-tag", "run_id!, key!, value", write_handler(store, parse_set_run_tag));
-    add("delete-tag", "run_id!, key!", write_handler(store, parse_delete_run_tag));
-    add("log-inputs", "run_id!, datasets, models", write_handler(store, parse_log_inputs));
-    add("outputs", "run_id!, models", write_handler(store, parse_log_outputs));
-    add("log-model", "run_id!, model_json! (clients before 3.0)",
+    add(kRun, "log-parameter", "run_id!, key!, value", write_handler(store, parse_log_param));
+    add(kRun, "set-tag", "run_id!, key!, value", write_handler(store, parse_set_run_tag));
+    add(kRun, "delete-tag", "run_id!, key!", write_handler(store, parse_delete_run_tag));
+    add(kRunAndModels, "log-inputs", "run_id!, datasets, models",
+        write_handler(store, parse_log_inputs));
+    add(kRunAndModels, "outputs", "run_id!, models", write_handler(store, parse_log_outputs));
+    add(kRun, "log-model", "run_id!, model_json! (clients before 3.0)",
         write_handler(store, parse_log_model));
 }
 

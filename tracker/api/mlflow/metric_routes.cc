@@ -142,14 +142,21 @@ Result<std::string> get_buckets(const Store& store, const Request& request) {
 void add_metric_routes(Router& router, Store& store) {
     const auto add = [&](std::string pattern, std::string summary,
                          Result<std::string> (*read)(const Store&, const Request&)) {
-        router.add_api(
-            2, {Method::kGet, Access::kRead, std::move(pattern), Body::kNone, std::move(summary),
-                read_handler(store, [&store, read](const Request& request) {
-                    return read(store, request);
-                })});
+        router.add_api(2, {Method::kGet,
+                           {Access::kRead, Subject::kRuns},
+                           std::move(pattern),
+                           Body::kNone,
+                           std::move(summary),
+                           read_handler(store, [&store, read](const Request& request) {
+                               return read(store, request);
+                           })});
     };
-    router.add_api(2, {Method::kGet, Access::kRead, "/mlflow/metrics/get-history", Body::kNone,
-                       "run_id!, metric_key!, max_results, page_token", history_handler(store)});
+    router.add_api(2, {Method::kGet,
+                       {Access::kRead, Subject::kRun},
+                       "/mlflow/metrics/get-history",
+                       Body::kNone,
+                       "run_id!, metric_key!, max_results, page_token",
+                       history_handler(store)});
     add("/mlflow/metrics/get-history-bulk", "run_id! (repeated), metric_key!, max_results",
         get_history_bulk);
     add("/mlflow/metrics/get-history-bulk-interval",

@@ -121,6 +121,7 @@ Result<std::string> search_versions(const Store& store, const Request& request) 
     query.max_results = max_results.value_or(kModelVersionsResultsMax);
     query.order_by = std::move(order_by);
     query.page_token = std::move(page_token);
+    query.visible_to = request.viewer;
     TUNE_TRY(page, search_model_versions(store, query));
     return model_versions_response(page.items, page.next_page_token);
 }
@@ -153,22 +154,24 @@ Result<Response> get_version_artifact(TrackingParts parts, const Request& reques
 void add_model_version_routes(Router& router, TrackingParts parts) {
     Store& store = parts.store;
     const RegistryRoutes routes(router, store, "model-versions");
-    routes.write(Method::kPost, "create",
+    routes.write(Method::kPost, {Access::kWrite, Subject::kMadeVersion}, "create",
                  "name!, source!, run_id, model_id, tags, run_link, description",
                  parse_create_version, render_version);
-    routes.write(Method::kPatch, "update", "name!, version!, description", parse_update_version,
-                 render_version);
-    routes.write(Method::kPost, "transition-stage",
+    routes.write(Method::kPatch, kEditModel, "update", "name!, version!, description",
+                 parse_update_version, render_version);
+    routes.write(Method::kPost, kEditModel, "transition-stage",
                  "name!, version!, stage!, archive_existing_versions", parse_transition,
                  render_version);
-    routes.write(Method::kDelete, "delete", "name!, version!", parse_delete_version);
-    routes.read(Method::kGet, "get", "name!, version!", get_version);
-    routes.read(Method::kGet, "search", "filter, max_results, order_by, page_token",
+    routes.write(Method::kDelete, kManageModel, "delete", "name!, version!", parse_delete_version);
+    routes.read(Method::kGet, kReadModel, "get", "name!, version!", get_version);
+    routes.read(Method::kGet, kSearchModels, "search", "filter, max_results, order_by, page_token",
                 search_versions);
-    routes.read(Method::kGet, "get-download-uri", "name, version", download_uri);
-    routes.write(Method::kPost, "set-tag", "name!, version!, key!, value", parse_set_version_tag);
-    routes.write(Method::kDelete, "delete-tag", "name!, version!, key!", parse_delete_version_tag);
-    router.add({Method::kGet, Access::kRead, "/model-versions/get-artifact", Body::kNone,
+    routes.read(Method::kGet, kReadModel, "get-download-uri", "name, version", download_uri);
+    routes.write(Method::kPost, kEditModel, "set-tag", "name!, version!, key!, value",
+                 parse_set_version_tag);
+    routes.write(Method::kDelete, kManageModel, "delete-tag", "name!, version!, key!",
+                 parse_delete_version_tag);
+    router.add({Method::kGet, kReadModel, "/model-versions/get-artifact", Body::kNone,
                 "name!, version!, path!",
                 [parts](const std::shared_ptr<Request>& request, const Responder& respond) {
                     parts.artifacts.pool().post([parts, request, respond] {

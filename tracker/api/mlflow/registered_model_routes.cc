@@ -21,8 +21,8 @@ Result<Command> parse_create_registered_model(const Request& request) {
     TUNE_TRY(name, message.required_text("name"));
     TUNE_TRY(tags, registry_tags(message));
     TUNE_TRY(description, message.text("description"));
-    return Command(RegistryCommand(
-        CreateRegisteredModel{std::move(name), std::move(tags), std::move(description)}));
+    return Command(RegistryCommand(CreateRegisteredModel{
+        std::move(name), std::move(tags), std::move(description), owner_of(request.principal)}));
 }
 
 Result<Command> parse_rename(const Request& request) {
@@ -109,6 +109,7 @@ Result<std::string> search_registered_models(const Store& store, const Request& 
     query.max_results = max_results.value_or(kResultsDefault);
     query.order_by = std::move(order_by);
     query.page_token = std::move(page_token);
+    query.visible_to = request.viewer;
     TUNE_TRY(page, search_registered_models(store, query));
     return registered_models_response(page);
 }
@@ -117,23 +118,26 @@ Result<std::string> search_registered_models(const Store& store, const Request& 
 
 void add_registered_model_routes(Router& router, Store& store) {
     const RegistryRoutes routes(router, store, "registered-models");
-    routes.write(Method::kPost, "create", "name!, tags, description", parse_create_registered_model,
+    routes.write(Method::kPost, {Access::kWrite, Subject::kMadeModel}, "create",
+                 "name!, tags, description", parse_create_registered_model,
                  render_registered_model);
-    routes.write(Method::kPost, "rename", "name!, new_name!", parse_rename,
+    routes.write(Method::kPost, kEditModel, "rename", "name!, new_name!", parse_rename,
                  render_registered_model);
-    routes.write(Method::kPatch, "update", "name!, description", parse_update_registered_model,
-                 render_registered_model);
-    routes.write(Method::kDelete, "delete", "name!", parse_delete_registered_model);
-    routes.read(Method::kGet, "get", "name!", get_registered_model);
-    routes.read(Method::kGet, "search", "filter, max_results, order_by, page_token",
+    routes.write(Method::kPatch, kEditModel, "update", "name!, description",
+                 parse_update_registered_model, render_registered_model);
+    routes.write(Method::kDelete, kManageModel, "delete", "name!", parse_delete_registered_model);
+    routes.read(Method::kGet, kReadModel, "get", "name!", get_registered_model);
+    routes.read(Method::kGet, kSearchModels, "search", "filter, max_results, order_by, page_token",
                 search_registered_models);
-    routes.read(Method::kPost, "get-latest-versions", "name!, stages", latest_versions);
-    routes.read(Method::kGet, "get-latest-versions", "name!, stages", latest_versions);
-    routes.write(Method::kPost, "set-tag", "name!, key!, value", parse_set_registered_model_tag);
-    routes.write(Method::kDelete, "delete-tag", "name!, key!", parse_delete_registered_model_tag);
-    routes.write(Method::kPost, "alias", "name!, alias!, version!", parse_set_alias);
-    routes.write(Method::kDelete, "alias", "name!, alias!", parse_delete_alias);
-    routes.read(Method::kGet, "alias", "name!, alias!", get_by_alias);
+    routes.read(Method::kPost, kReadModel, "get-latest-versions", "name!, stages", latest_versions);
+    routes.read(Method::kGet, kReadModel, "get-latest-versions", "name!, stages", latest_versions);
+    routes.write(Method::kPost, kEditModel, "set-tag", "name!, key!, value",
+                 parse_set_registered_model_tag);
+    routes.write(Method::kDelete, kManageModel, "delete-tag", "name!, key!",
+                 parse_delete_registered_model_tag);
+    routes.write(Method::kPost, kEditModel, "alias", "name!, alias!, version!", parse_set_alias);
+    routes.write(Method::kDelete, kManageModel, "alias", "name!, alias!", parse_delete_alias);
+    routes.read(Method::kGet, kReadModel, "alias", "name!, alias!", get_by_alias);
 }
 
 }  // namespace tune::tracker

@@ -8,6 +8,13 @@
 
 namespace tune::tracker {
 
+/// What most calls of the registry are about: the registered model `name`.
+inline constexpr Needs kReadModel = {Access::kRead, Subject::kRegisteredModel};
+inline constexpr Needs kEditModel = {Access::kWrite, Subject::kRegisteredModel};
+inline constexpr Needs kManageModel = {Access::kWrite, Subject::kRegisteredModel,
+                                       Permission::kManage};
+inline constexpr Needs kSearchModels = {Access::kRead, Subject::kCut};
+
 /// Adds the calls under one name of the registry (`registered-models`, `model-versions`), for
 /// both prefixes. The router and the store outlive it and what it adds.
 class RegistryRoutes {
@@ -15,26 +22,26 @@ public:
     RegistryRoutes(Router& router, Store& store, std::string name)
         : router_(router), store_(store), name_(std::move(name)) {}
 
-    void write(Method method, const char* call, const char* summary, ParseCommand parse,
-               RenderOutcome render = {}) const {
-        add(method, call, summary, write_handler(store_, std::move(parse), std::move(render)),
-            Access::kWrite);
+    void write(Method method, Needs needs, const char* call, const char* summary,
+               ParseCommand parse, RenderOutcome render = {}) const {
+        add(method, needs, call, summary,
+            write_handler(store_, std::move(parse), std::move(render)));
     }
 
-    void read(Method method, const char* call, const char* summary,
+    void read(Method method, Needs needs, const char* call, const char* summary,
               Result<std::string> (*answer)(const Store&, const Request&)) const {
-        add(method, call, summary,
-            read_handler(store_, [&store = store_, answer](
-                                     const Request& request) { return answer(store, request); }),
-            Access::kRead);
+        add(method, needs, call, summary,
+            read_handler(store_, [&store = store_, answer](const Request& request) {
+                return answer(store, request);
+            }));
     }
 
 private:
-    void add(Method method, const char* call, const char* summary, Handler handler,
-             Access access) const {
+    void add(Method method, Needs needs, const char* call, const char* summary,
+             Handler handler) const {
         const bool has_body = method == Method::kPost || method == Method::kPatch;
         router_.add_api(2, {.method = method,
-                            .access = access,
+                            .access = needs,
                             .pattern = "/mlflow/" + name_ + "/" + call,
                             .body = has_body ? Body::kJson : Body::kNone,
                             .summary = summary,

@@ -58,25 +58,28 @@ Result<Command> parse_run_id(const Request& request) {
 }  // namespace
 
 void add_run_routes(Router& router, Store& store) {
-    const auto add = [&router](Method method, std::string pattern, std::string summary,
+    const auto add = [&router](Method method, Needs needs, std::string pattern, std::string summary,
                                Handler handler) {
         const Body body = method == Method::kGet ? Body::kNone : Body::kJson;
-        router.add_api(2,
-                       {method, method == Method::kGet ? Access::kRead : Access::kWrite,
-                        "/mlflow/runs/" + pattern, body, std::move(summary), std::move(handler)});
+        router.add_api(2, {method, needs, "/mlflow/runs/" + pattern, body, std::move(summary),
+                           std::move(handler)});
     };
-    add(Method::kPost, "create", "experiment_id!, run_name, start_time, user_id, tags",
+    constexpr Needs kChange = {Access::kWrite, Subject::kRun};
+    constexpr Needs kManage = {Access::kWrite, Subject::kRun, Permission::kManage};
+    add(Method::kPost, {Access::kWrite, Subject::kExperiment}, "create",
+        "experiment_id!, run_name, start_time, user_id, tags",
         write_handler(store, parse_create_run, render_run));
-    add(Method::kPost, "update", "run_id!, status, end_time, run_name",
+    add(Method::kPost, kChange, "update", "run_id!, status, end_time, run_name",
         write_handler(store, parse_update_run, render_run_info));
-    add(Method::kPost, "delete", "run_id!", write_handler(store, parse_run_id<DeleteRun>));
-    add(Method::kPost, "restore", "run_id!", write_handler(store, parse_run_id<RestoreRun>));
-    add(Method::kGet, "get", "run_id!, fields",
+    add(Method::kPost, kManage, "delete", "run_id!", write_handler(store, parse_run_id<DeleteRun>));
+    add(Method::kPost, kManage, "restore", "run_id!",
+        write_handler(store, parse_run_id<RestoreRun>));
+    add(Method::kGet, {Access::kRead, Subject::kRun}, "get", "run_id!, fields",
         read_handler(
             store, [&store](const Request& request) { return get_run_response(store, request); }));
     router.add_api(
         2, {.method = Method::kPost,
-            .access = Access::kRead,
+            .access = {Access::kRead, Subject::kCut},
             .pattern = "/mlflow/runs/search",
             .body = Body::kJson,
             .summary =

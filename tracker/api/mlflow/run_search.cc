@@ -32,7 +32,7 @@ Result<RunFields> read_fields(const Message& message) {
     return parse_run_fields(names);
 }
 
-Result<SearchRequest> parse_search(const Request& request) {
+Result<SearchRequest> parse_search(const Store& store, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     SearchRequest parsed;
     SearchRuns& query = parsed.query;
@@ -43,7 +43,8 @@ Result<SearchRequest> parse_search(const Request& request) {
     TUNE_TRY(order_by, message.texts("order_by"));
     TUNE_TRY(page_token, message.text("page_token"));
     TUNE_TRY(fields, read_fields(message));
-    query.experiment_ids = std::move(experiment_ids);
+    TUNE_TRY(readable, readable_experiments(store, request, std::move(experiment_ids)));
+    query.experiment_ids = std::move(readable);
     query.filter = std::move(filter);
     query.view_type = view_type.value_or(ViewType::kActiveOnly);
     query.max_results = max_results.value_or(query.max_results);
@@ -198,7 +199,7 @@ Handler search_runs_handler(Store& store) {
     return
         [&store, stream_count](const std::shared_ptr<Request>& request, const Responder& respond) {
             const bool posted = store.post_read([&store, stream_count, request, respond] {
-                Result<SearchRequest> wanted = parse_search(*request);
+                Result<SearchRequest> wanted = parse_search(store, *request);
                 if (!wanted) return respond(error_response(wanted.error()));
                 if (!wants_lines(*request))
                     return respond(response_of(page_response(store, *wanted)));

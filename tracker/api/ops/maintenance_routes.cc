@@ -152,18 +152,18 @@ using DiskCall = Result<Response> (*)(Maintenance&, const Request&);
 }  // namespace
 
 void add_maintenance_routes(Router& router, Maintenance& maintenance, ArtifactStore& artifacts) {
-    const auto add = [&](Method method, Access access, const char* pattern, const char* summary,
+    const auto add = [&](Method method, Needs needs, const char* pattern, const char* summary,
                          Call call) {
         const Body body = method == Method::kPost ? Body::kJson : Body::kNone;
-        router.add_api(2, {method, access, pattern, body, summary,
+        router.add_api(2, {method, needs, pattern, body, summary,
                            [&maintenance, call](const std::shared_ptr<Request>& request,
                                                 const Responder& respond) {
                                call(maintenance, *request, respond);
                            }});
     };
-    const auto add_disk = [&](Method method, Access access, const char* pattern,
-                              const char* summary, DiskCall call) {
-        router.add_api(2, {method, access, pattern, Body::kNone, summary,
+    const auto add_disk = [&](Method method, Needs needs, const char* pattern, const char* summary,
+                              DiskCall call) {
+        router.add_api(2, {method, needs, pattern, Body::kNone, summary,
                            [&maintenance, &artifacts, call](const std::shared_ptr<Request>& request,
                                                             const Responder& respond) {
                                artifacts.pool().post([&maintenance, call, request, respond] {
@@ -173,12 +173,12 @@ void add_maintenance_routes(Router& router, Maintenance& maintenance, ArtifactSt
                                });
                            }});
     };
+    constexpr Needs kLook = {Access::kRead, Subject::kServer};
     add(Method::kPost, Access::kAdmin, "/tune/gc", "Remove for good what is deleted", start_gc);
     add(Method::kPost, Access::kAdmin, "/tune/backups", "Write a backup into the data directory",
         start_backup);
-    add(Method::kGet, Access::kRead, "/tune/job", "How far the last collection or backup is",
-        wait_for_job);
-    add_disk(Method::kGet, Access::kRead, "/tune/backups", "The backups in the data directory",
+    add(Method::kGet, kLook, "/tune/job", "How far the last collection or backup is", wait_for_job);
+    add_disk(Method::kGet, kLook, "/tune/backups", "The backups in the data directory",
              list_backups);
     add_disk(Method::kGet, Access::kAdmin, "/tune/backups/{name}", "A backup as a file",
              get_backup);

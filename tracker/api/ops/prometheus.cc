@@ -204,7 +204,11 @@ void add_metrics_route(Router& router, Store& store, std::vector<MetricsSource> 
         };
         if (!store.post_read(work)) work();
     };
-    router.add({Method::kGet, Access::kRead, "/metrics", Body::kNone, "Metrics for Prometheus",
+    router.add({Method::kGet,
+                {Access::kRead, Subject::kServer},
+                "/metrics",
+                Body::kNone,
+                "Metrics for Prometheus",
                 std::move(handler)});
 }
 

@@ -30,7 +30,8 @@ Result<std::vector<std::string>> read_topics(const Request& request) {
             topics.emplace_back(topic);
         }
     }
-    if (topics.empty() || topics.size() > EventHub::kTopicsPerReaderMax)
+    // Who may not see some of the topics may be left with none: a stream without events.
+    if ((topics.empty() && !request.viewer) || topics.size() > EventHub::kTopicsPerReaderMax)
         return Error{Code::kInvalidParameterValue,
                      "Name 1 to " + std::to_string(EventHub::kTopicsPerReaderMax) +
                          " topics, e.g. ?topics=experiments,run:0123abcd"};
@@ -51,7 +52,10 @@ std::optional<std::uint64_t> read_last_event_id(const Request& request) {
 }  // namespace
 
 void add_event_routes(Router& router, EventHub& hub) {
-    router.add({Method::kGet, Access::kRead, "/api/ui/events", Body::kNone,
+    router.add({Method::kGet,
+                {Access::kRead, Subject::kTopics},
+                "/api/ui/events",
+                Body::kNone,
                 "Server-sent events of ?topics=a,b; resumes after Last-Event-ID",
                 [&hub](const std::shared_ptr<Request>& request, const Responder& respond) {
                     const Result<std::vector<std::string>> topics = read_topics(*request);

@@ -39,9 +39,10 @@ void answer_by_read(Store& store, Responder respond, Work work) {
 
 // --- experiments ---------------------------------------------------------------------------------
 
-Result<std::vector<Experiment>> all_experiments(const Store& store) {
+Result<std::vector<Experiment>> all_experiments(const Store& store,
+                                                const std::optional<Viewer>& viewer) {
     std::vector<Experiment> all;
-    SearchExperiments query{.max_results = 1000};
+    SearchExperiments query{.max_results = 1000, .visible_to = viewer};
     do {
         TUNE_TRY(page, store.search_experiments(query));
         std::move(page.items.begin(), page.items.end(), std::back_inserter(all));
@@ -59,8 +60,8 @@ Json experiment_row(const Experiment& experiment, const ExperimentStatistics& st
             {"last_activity_ms", statistics.last_activity_ms}};
 }
 
-Result<Response> list_experiments(const Store& store) {
-    TUNE_TRY(experiments, all_experiments(store));
+Result<Response> list_experiments(const Store& store, const std::optional<Viewer>& viewer) {
+    TUNE_TRY(experiments, all_experiments(store, viewer));
     TUNE_TRY(statistics, store.experiment_statistics());
     std::map<ExperimentId, ExperimentStatistics> by_id;
     for (const ExperimentStatistics& entry : statistics) by_id[entry.experiment_id] = entry;
@@ -262,15 +263,16 @@ Result<Response> list_series(const Store& store, const Request& request) {
 
 void add_ui_routes(Router& router, Store& store) {
     router.add({.method = Method::kGet,
-                .access = Access::kRead,
+                .access = {Access::kRead, Subject::kCut},
                 .pattern = "/api/ui/experiments",
                 .summary = "Experiments with run counts, latest activity first",
-                .handler = [&store](RequestPtr, Responder respond) {
-                    answer_by_read(store, std::move(respond),
-                                   [&store] { return list_experiments(store); });
+                .handler = [&store](RequestPtr request, Responder respond) {
+                    answer_by_read(store, std::move(respond), [&store, request] {
+                        return list_experiments(store, request->viewer);
+                    });
                 }});
     router.add({.method = Method::kGet,
-                .access = Access::kRead,
+                .access = {Access::kRead, Subject::kExperiment},
                 .pattern = "/api/ui/experiments/{experiment_id}/runs",
                 .summary = "All runs of an experiment, column by column",
                 .handler = [&store, mark = random_hex(6)](RequestPtr request, Responder respond) {
@@ -279,7 +281,7 @@ void add_ui_routes(Router& router, Store& store) {
                     });
                 }});
     router.add({.method = Method::kGet,
-                .access = Access::kRead,
+                .access = {Access::kRead, Subject::kRuns},
                 .pattern = "/api/ui/series",
                 .summary = "Metric histories of several runs, down-sampled with exact extrema",
                 .handler = [&store](RequestPtr request, Responder respond) {

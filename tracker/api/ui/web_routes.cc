@@ -39,9 +39,12 @@ Response asset_response(const WebAsset& asset, const Request& request) {
     return response;
 }
 
-/// The page for a server whose paths begin with `prefix`: its files are found there, and its
-/// scripts read the prefix from the meta element.
-Response moved_page(const WebAsset& index, const std::string& prefix) {
+/// The page for a server whose paths begin with `prefix`, or where users log in: its files are
+/// found there, and its scripts read both from meta elements.
+Response adapted_page(const WebAsset& index, const TrackingOptions& options) {
+    const std::string& prefix = options.static_prefix;
+    const std::string auth =
+        options.users_log_in ? "<meta name=\"tune-auth\" content=\"basic\" />" : "";
     std::string html(index.bytes);
     for (const char* attribute : {"href=\"/", "src=\"/"}) {
         const std::string name(attribute, std::char_traits<char>::length(attribute) - 1);
@@ -52,7 +55,7 @@ Response moved_page(const WebAsset& index, const std::string& prefix) {
     }
     const std::size_t head = html.find("<head>");
     if (head != std::string::npos)
-        html.insert(head + 6, "<meta name=\"tune-prefix\" content=\"" + prefix + "\" />");
+        html.insert(head + 6, "<meta name=\"tune-prefix\" content=\"" + prefix + "\" />" + auth);
     Response response;
     response.content_type = index.content_type;
     response.headers.emplace_back("Content-Security-Policy", kPagePolicy);
@@ -84,21 +87,22 @@ void add_web_routes(Router& router, const TrackingOptions& options) {
     for (const WebAsset& asset : options.assets) by_path.emplace(asset.path, asset);
     const auto index = by_path.find("/index.html");
     if (index == by_path.end()) return;
-    std::optional<Response> moved;
-    if (!options.static_prefix.empty()) moved = moved_page(index->second, options.static_prefix);
-    router.set_fallback(
-        [by_path = std::move(by_path), moved = std::move(moved), redeem = options.redeem_page_code](
-            const std::shared_ptr<Request>& request, const Responder& respond) {
-            const auto found = by_path.find(request->path);
-            const bool is_page = is_page_path(request->path) || request->path == "/index.html";
-            if (const auto code = request->query_value("code"); is_page && redeem && code)
-                return respond(without_code(*request, redeem(*code)));
-            if (is_page && moved) return respond(*moved);
-            if (found != by_path.end()) return respond(asset_response(found->second, *request));
-            if (is_page) return respond(asset_response(by_path.at("/index.html"), *request));
-            respond(error_response({Code::kEndpointNotFound,
-                                    "There is no file " + request->path + " on this server."}));
-        });
+    std::optional<Response> adapted;
+    if (!options.static_prefix.empty() || options.users_log_in)
+        adapted = adapted_page(index->second, options);
+    router.set_fallback([by_path = std::move(by_path), adapted = std::move(adapted),
+                         redeem = options.redeem_page_code](const std::shared_ptr<Request>& request,
+                                                            const Responder& respond) {
+        const auto found = by_path.find(request->path);
+        const bool is_page = is_page_path(request->path) || request->path == "/index.html";
+        if (const auto code = request->query_value("code"); is_page && redeem && code)
+            return respond(without_code(*request, redeem(*code)));
+        if (is_page && adapted) return respond(*adapted);
+        if (found != by_path.end()) return respond(asset_response(found->second, *request));
+        if (is_page) return respond(asset_response(by_path.at("/index.html"), *request));
+        respond(error_response(
+            {Code::kEndpointNotFound, "There is no file " + request->path + " on this server."}));
+    });
 }
 
 }  // namespace tune::tracker

@@ -1,5 +1,7 @@
 #include "tracker/http/session/admission.h"
 
+#include "tracker/http/tls/tls_identity.h"
+
 namespace tune::tracker {
 namespace {
 
@@ -14,6 +16,19 @@ std::optional<Response> refuse_coding(const Request& request, const Route& route
     return response;
 }
 
+/// Where the server asks clients for certificates, agents of other machines need one besides their
+/// token.
+std::optional<Response> refuse_stranger(const Route& route, const Endpoints& endpoints,
+                                        const ServerOptions& options) {
+    const bool is_wanted = options.tls && options.tls->asks_clients() &&
+                           route.access.access() == Access::kAgent && !endpoints.is_loopback;
+    if (!is_wanted || endpoints.has_client_certificate) return {};
+    return error_response(
+        {Code::kPermissionDenied,
+         "Agents on other machines need a client certificate here: give the "
+         "agent one with --client-cert, signed by the server's --tls-client-ca."});
+}
+
 std::optional<Response> refuse_length(std::uint64_t content_length, std::size_t limit) {
     if (content_length <= limit) return {};
     return error_response(
@@ -24,11 +39,11 @@ std::optional<Response> refuse_length(std::uint64_t content_length, std::size_t 
 }  // namespace
 
 Admission admit(const std::shared_ptr<Request>& request,
-                std::optional<std::uint64_t> content_length, const std::string& local_address,
+                std::optional<std::uint64_t> content_length, const Endpoints& endpoints,
                 const ServerContext& context) {
     Admission admission;
     context.router.strip_prefix(*request);
-    admission.refusal = context.host_check.objection(*request, local_address);
+    admission.refusal = context.host_check.objection(*request, endpoints.local_address);
     if (admission.refusal) return admission;
     Response not_found;
     admission.route = context.router.resolve(*request, not_found);
@@ -36,6 +51,8 @@ Admission admit(const std::shared_ptr<Request>& request,
         admission.refusal = std::move(not_found);
         return admission;
     }
+    admission.refusal = refuse_stranger(*admission.route, endpoints, context.options);
+    if (admission.refusal) return admission;
     admission.refusal = refuse_coding(*request, *admission.route);
     if (admission.refusal) return admission;
     if (admission.route->body != Body::kStream) {

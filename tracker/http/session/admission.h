@@ -8,6 +8,7 @@
 
 #include "tracker/api/http/http_types.h"
 #include "tracker/api/http/router.h"
+#include "tracker/http/session/session_events.h"
 #include "tracker/http/worker.h"
 
 namespace tune::tracker {
@@ -21,11 +22,11 @@ struct Admission {
     std::optional<Response> refusal;
 };
 
-/// Removes the server's path prefix from `request`, then checks its host, route, content coding and
-/// length. `local_address`: the server's end of the connection. Opens the sink of a route that
-/// streams its body.
+/// Removes the server's path prefix from `request`, then checks its host, route, client's
+/// certificate, content coding and length. `endpoints`: those of the connection. Opens the sink of
+/// a route that streams its body.
 [[nodiscard]] Admission admit(const std::shared_ptr<Request>& request,
                               std::optional<std::uint64_t> content_length,
-                              const std::string& local_address, const ServerContext& context);
+                              const Endpoints& endpoints, const ServerContext& context);
 
 }  // namespace tune::tracker

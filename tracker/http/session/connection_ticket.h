@@ -31,6 +31,8 @@ public:
         if (--context_->connection_count == 0) context_->none_left.notify_all();
     }
 
+    /// The client's.
+    [[nodiscard]] const std::string& address() const { return address_; }
     /// Open connections with this one when it came, in all and of its address.
     [[nodiscard]] std::size_t count() const { return count_; }
     [[nodiscard]] std::size_t count_of_address() const { return count_of_address_; }

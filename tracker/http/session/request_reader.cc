@@ -9,7 +9,6 @@
 #include "tracker/http/session/request_reader.h"
 
 #include <algorithm>
-#include <boost/asio/buffer.hpp>
 #include <span>
 #include <utility>
 
@@ -17,13 +16,12 @@
 
 namespace tune::tracker {
 
-using boost::asio::ip::tcp;
 using boost::system::error_code;
 
-RequestReader::RequestReader(tcp::socket& socket, std::shared_ptr<Worker> worker,
+RequestReader::RequestReader(ClientStream& stream, std::shared_ptr<Worker> worker,
                              std::shared_ptr<ServerContext> context, const Endpoints& endpoints,
                              SessionEvents& session)
-    : socket_(socket),
+    : stream_(stream),
       worker_(std::move(worker)),
       context_(std::move(context)),
       endpoints_(endpoints),
@@ -68,8 +66,7 @@ void RequestReader::stop() {
 }
 
 void RequestReader::cancel() {
-    error_code ignored;
-    socket_.cancel(ignored);
+    stream_.cancel();
 }
 
 void RequestReader::extend_deadline() {
@@ -80,8 +77,7 @@ void RequestReader::extend_deadline() {
 
 void RequestReader::read() {
     if (parser_.has_body() && input_.was_filled()) grow_input();
-    const std::span<char> room = input_.room();
-    socket_.async_read_some(boost::asio::buffer(room.data(), room.size()),
+    stream_.async_read_some(input_.room(),
                             [this, self = session_.keep_alive()](
                                 const error_code& ec, std::size_t count) { on_read(ec, count); });
 }
@@ -139,8 +135,9 @@ bool RequestReader::on_header() {
     request_ = parser_.request();
     received_ = std::chrono::steady_clock::now();
     request_->remote_address = endpoints_.remote_address;
+    request_->is_encrypted = endpoints_.is_encrypted;
     keep_alive_ = parser_.keep_alive();
-    admission_ = admit(request_, parser_.content_length(), endpoints_.local_address, *context_);
+    admission_ = admit(request_, parser_.content_length(), endpoints_, *context_);
     if (admission_.refusal) return drop_body();
     body_mode_ = admission_.sink ? BodyMode::kStream : BodyMode::kCollect;
     if (!admission_.sink) parser_.limit_body(context_->options.json_body_bytes_max);
@@ -169,9 +166,8 @@ void RequestReader::send_continue() {
     state_ = State::kPaused;
     extend_deadline();
     static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-    socket_.async_write_some(
-        boost::asio::buffer(kContinue.data(), kContinue.size()),
-        [this, self = session_.keep_alive()](const error_code& ec, std::size_t) {
+    stream_.async_write_some(
+        kContinue, [this, self = session_.keep_alive()](const error_code& ec, std::size_t) {
             if (state_ != State::kPaused) return;
             if (ec) return session_.on_broken();
             resume();

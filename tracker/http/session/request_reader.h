@@ -1,7 +1,6 @@
 #pragma once
-// The receiving half of a session: bytes of the socket -> requests with their bodies.
+// The receiving half of a session: bytes of the connection -> requests with their bodies.
 
-#include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +9,7 @@
 
 #include "tracker/http/protocol/request_parser.h"
 #include "tracker/http/session/admission.h"
+#include "tracker/http/session/client_stream.h"
 #include "tracker/http/session/input_buffer.h"
 #include "tracker/http/session/session_events.h"
 #include "tracker/http/session/session_limits.h"
@@ -21,7 +21,7 @@ namespace tune::tracker {
 /// (SessionEvents::keep_alive).
 class RequestReader {
 public:
-    RequestReader(boost::asio::ip::tcp::socket& socket, std::shared_ptr<Worker> worker,
+    RequestReader(ClientStream& stream, std::shared_ptr<Worker> worker,
                   std::shared_ptr<ServerContext> context, const Endpoints& endpoints,
                   SessionEvents& session);
 
@@ -83,7 +83,7 @@ private:
     void grow_input();
     void extend_deadline();
 
-    boost::asio::ip::tcp::socket& socket_;
+    ClientStream& stream_;
     const std::shared_ptr<Worker> worker_;
     const std::shared_ptr<ServerContext> context_;
     const Endpoints& endpoints_;

@@ -1,12 +1,12 @@
 // Head and body leave in one gathered write where the kernel takes them; a file follows by
 // sendfile. A file in the page cache is sent on the network thread, one piece at a time, so that
 // other connections have their turn; what must be read from the disk is sent by a pool thread on a
-// second descriptor of the socket, since this one may be closed meanwhile.
+// second descriptor of the socket, since this one may be closed meanwhile. Through TLS a file is
+// read in small pieces instead, which are sent as the body is.
 
 #include "tracker/http/session/response_writer.h"
 
 #include <algorithm>
-#include <boost/asio/buffer.hpp>
 #include <utility>
 
 #include "tracker/http/protocol/byte_range.h"
@@ -17,9 +17,9 @@ namespace tune::tracker {
 using boost::asio::ip::tcp;
 using boost::system::error_code;
 
-ResponseWriter::ResponseWriter(tcp::socket& socket, std::shared_ptr<Worker> worker,
+ResponseWriter::ResponseWriter(ClientStream& stream, std::shared_ptr<Worker> worker,
                                std::shared_ptr<ServerContext> context, SessionEvents& session)
-    : socket_(socket),
+    : stream_(stream),
       worker_(std::move(worker)),
       context_(std::move(context)),
       session_(session),
@@ -78,10 +78,8 @@ void ResponseWriter::extend_deadline() {
 
 void ResponseWriter::send() {
     extend_deadline();
-    const std::array buffers = {boost::asio::buffer(rest_[0].data(), rest_[0].size()),
-                                boost::asio::buffer(rest_[1].data(), rest_[1].size())};
-    socket_.async_write_some(
-        buffers, [this, self = session_.keep_alive()](const error_code& ec, std::size_t count) {
+    stream_.async_write_some(
+        rest_, [this, self = session_.keep_alive()](const error_code& ec, std::size_t count) {
             on_sent(ec, count);
         });
 }
@@ -102,8 +100,10 @@ void ResponseWriter::on_sent(const error_code& ec, std::size_t count) {
 
 /// At once when the file is in the page cache; a pool thread waits for the disk otherwise.
 void ResponseWriter::send_file_piece() {
-    if (is_cached(file_)) return on_file_piece(send_piece(socket_.native_handle(), file_));
-    auto socket = std::make_shared<const UniqueFd>(duplicate_socket(socket_.native_handle()));
+    if (stream_.is_encrypted()) return read_file_piece();
+    const int handle = stream_.socket().native_handle();
+    if (is_cached(file_, kFilePieceBytes)) return on_file_piece(send_piece(handle, file_));
+    auto socket = std::make_shared<const UniqueFd>(duplicate_socket(handle));
     if (!*socket) return session_.on_broken();
     deadline_ms_ = kNoDeadline;
     context_->pool->post([this, self = session_.keep_alive(), part = file_, socket] {
@@ -121,12 +121,32 @@ void ResponseWriter::on_file_piece(SendOutcome outcome) {
     file_.at += outcome.sent_bytes;
     if (file_.is_done()) return finish();
     extend_deadline();
-    socket_.async_wait(tcp::socket::wait_write,
-                       [this, self = session_.keep_alive()](const error_code& ec) {
-                           if (state_ != State::kSendingFile) return;
-                           if (ec) return session_.on_broken();
-                           send_file_piece();
-                       });
+    stream_.socket().async_wait(tcp::socket::wait_write,
+                                [this, self = session_.keep_alive()](const error_code& ec) {
+                                    if (state_ != State::kSendingFile) return;
+                                    if (ec) return session_.on_broken();
+                                    send_file_piece();
+                                });
+}
+
+/// What is encrypted passes through this process: the next piece of the file becomes the body.
+void ResponseWriter::read_file_piece() {
+    if (is_cached(file_, kReadPieceBytes)) return on_file_read(read_piece(file_));
+    deadline_ms_ = kNoDeadline;
+    context_->pool->post([this, self = session_.keep_alive(), part = file_] {
+        worker_->post([this, self, piece = read_piece(part)]() mutable {
+            if (state_ == State::kSendingFile) on_file_read(std::move(piece));
+        });
+    });
+}
+
+void ResponseWriter::on_file_read(std::string piece) {
+    if (piece.empty()) return session_.on_broken();  // as in on_file_piece()
+    file_.at += piece.size();
+    body_ = std::move(piece);
+    rest_ = {body_, {}};
+    state_ = State::kSending;
+    send();
 }
 
 void ResponseWriter::finish() {

@@ -1,8 +1,7 @@
 #pragma once
-// The sending half of a session: a response -> bytes of the socket.
+// The sending half of a session: a response -> bytes of the connection.
 
 #include <array>
-#include <boost/asio/ip/tcp.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,6 +9,7 @@
 #include <string_view>
 
 #include "tracker/http/file_sender.h"
+#include "tracker/http/session/client_stream.h"
 #include "tracker/http/session/session_events.h"
 #include "tracker/http/session/session_limits.h"
 #include "tracker/http/worker.h"
@@ -21,7 +21,7 @@ namespace tune::tracker {
 /// EventStreamBody) are not its business.
 class ResponseWriter {
 public:
-    ResponseWriter(boost::asio::ip::tcp::socket& socket, std::shared_ptr<Worker> worker,
+    ResponseWriter(ClientStream& stream, std::shared_ptr<Worker> worker,
                    std::shared_ptr<ServerContext> context, SessionEvents& session);
 
     /// Makes room for the response's body in the server's budget of answers that wait to be read.
@@ -43,17 +43,19 @@ private:
     enum class State {
         kIdle,
         kSending,      // head and body in memory
-        kSendingFile,  // pieces of file_, by sendfile
+        kSendingFile,  // a piece of file_ is sent by sendfile, or read to be sent
     };
 
     void send();
     void on_sent(const boost::system::error_code& ec, std::size_t count);
     void send_file_piece();
     void on_file_piece(SendOutcome outcome);
+    void read_file_piece();
+    void on_file_read(std::string piece);
     void finish();
     void extend_deadline();
 
-    boost::asio::ip::tcp::socket& socket_;
+    ClientStream& stream_;
     const std::shared_ptr<Worker> worker_;
     const std::shared_ptr<ServerContext> context_;
     SessionEvents& session_;

@@ -28,8 +28,11 @@ namespace {
 using boost::asio::ip::tcp;
 using boost::system::error_code;
 
-Endpoints endpoints_of(const tcp::socket& socket) {
+Endpoints endpoints_of(const ClientStream& stream) {
     Endpoints endpoints;
+    endpoints.is_encrypted = stream.is_encrypted();
+    endpoints.has_client_certificate = stream.has_client_certificate();
+    const tcp::socket& socket = stream.socket();
     error_code ec;
     if (const auto remote = socket.remote_endpoint(ec); !ec) {
         endpoints.remote_address = remote.address().to_string();
@@ -73,17 +76,17 @@ class Session final : public Connection,
                       public SessionEvents,
                       public std::enable_shared_from_this<Session> {
 public:
-    Session(tcp::socket socket, std::shared_ptr<Worker> worker,
+    Session(ClientStream stream, std::shared_ptr<Worker> worker,
             std::shared_ptr<ServerContext> context, std::unique_ptr<ConnectionTicket> ticket)
-        : socket_(std::move(socket)),
+        : stream_(std::move(stream)),
           worker_(std::move(worker)),
           context_(std::move(context)),
           ticket_(std::move(ticket)),
-          endpoints_(endpoints_of(socket_)),
-          reader_(socket_, worker_, context_, endpoints_, *this),
-          writer_(socket_, worker_, context_, *this) {}
+          endpoints_(endpoints_of(stream_)),
+          reader_(stream_, worker_, context_, endpoints_, *this),
+          writer_(stream_, worker_, context_, *this) {}
 
-    void start();
+    void start(std::optional<Response> refusal);
 
     void tick(std::int64_t now_ms) override;
     void drain() override;
@@ -106,11 +109,11 @@ private:
 
     void respond(Response response);
     [[nodiscard]] bool become_stream(Response& response);
-    tcp::socket release_socket();
+    ClientStream release_stream();
     void count(int status);
     [[nodiscard]] const Request* request() const { return reader_.request().get(); }
 
-    tcp::socket socket_;
+    ClientStream stream_;
     const std::shared_ptr<Worker> worker_;
     const std::shared_ptr<ServerContext> context_;
     std::unique_ptr<ConnectionTicket> ticket_;  // null once the connection is closed or a stream's
@@ -122,12 +125,12 @@ private:
     bool unread_input_ = false;  // the client may still be sending what nobody reads
 };
 
-void Session::start() {
+void Session::start(std::optional<Response> refusal) {
     error_code ignored;
-    socket_.set_option(tcp::no_delay(true), ignored);
+    stream_.socket().set_option(tcp::no_delay(true), ignored);
     worker_->add(shared_from_this());
-    if (auto refusal = refuse_connection(*ticket_, context_->options))
-        return on_refused(*std::move(refusal));
+    if (!refusal) refusal = refuse_connection(*ticket_, context_->options);
+    if (refusal) return on_refused(*std::move(refusal));
     reader_.start();
 }
 
@@ -149,13 +152,12 @@ void Session::drain() {
 
 void Session::close() {
     if (state_ == State::kClosed) return;
+    const bool is_whole = state_ != State::kWriting;
     state_ = State::kClosed;
     reader_.stop();
     writer_.stop();
     reader_.release_budget();
-    error_code ignored;
-    socket_.shutdown(tcp::socket::shutdown_both, ignored);
-    socket_.close(ignored);
+    stream_.close(is_whole);
     ticket_.reset();
     worker_->remove(this);
 }
@@ -243,7 +245,7 @@ bool Session::become_stream(Response& response) {
         head.keep_alive = false;
         std::string text;
         append_head(text, response, head);
-        serve_event_stream(release_socket(), worker_, context_, std::move(ticket_),
+        serve_event_stream(release_stream(), worker_, context_, std::move(ticket_),
                            body->subscription, std::move(text));
         return true;
     }
@@ -254,7 +256,7 @@ bool Session::become_stream(Response& response) {
         if (is_chunked) response.headers.emplace_back("Transfer-Encoding", "chunked");
         std::string text;
         append_head(text, response, head);
-        serve_body_stream(release_socket(), worker_, context_, std::move(ticket_),
+        serve_body_stream(release_stream(), worker_, context_, std::move(ticket_),
                           {body->source, std::move(text), is_chunked});
         return true;
     }
@@ -262,14 +264,14 @@ bool Session::become_stream(Response& response) {
 }
 
 /// The connection continues as a stream, still counted; the session ends.
-tcp::socket Session::release_socket() {
+ClientStream Session::release_stream() {
     count(200);
-    tcp::socket socket = std::move(socket_);
+    ClientStream stream = std::move(stream_);
     state_ = State::kClosed;
     reader_.release_budget();
     const auto self = shared_from_this();
     worker_->remove(this);
-    return socket;
+    return stream;
 }
 
 void Session::on_written() {
@@ -277,21 +279,20 @@ void Session::on_written() {
         state_ = State::kReading;
         return reader_.start_next();
     }
-    if (!unread_input_) return close();
-    error_code ignored;
-    socket_.shutdown(tcp::socket::shutdown_send, ignored);
     state_ = State::kLingering;
+    if (!unread_input_) return close();
+    stream_.end_sending();
     reader_.linger();
 }
 
 }  // namespace
 
-void serve_connection(tcp::socket socket, std::shared_ptr<Worker> worker,
+void serve_connection(ClientStream stream, std::shared_ptr<Worker> worker,
                       std::shared_ptr<ServerContext> context,
-                      std::unique_ptr<ConnectionTicket> ticket) {
-    std::make_shared<Session>(std::move(socket), std::move(worker), std::move(context),
+                      std::unique_ptr<ConnectionTicket> ticket, std::optional<Response> refusal) {
+    std::make_shared<Session>(std::move(stream), std::move(worker), std::move(context),
                               std::move(ticket))
-        ->start();
+        ->start(std::move(refusal));
 }
 
 }  // namespace tune::tracker

@@ -13,6 +13,9 @@ struct Endpoints {
     std::string remote_address;
     std::string local_address;
     bool is_loopback = false;
+    bool is_encrypted = false;
+    /// The client has shown one that the server's authority of clients has signed.
+    bool has_client_certificate = false;
 };
 
 /// All calls on the worker's thread. After a call the caller does nothing more of its own accord.

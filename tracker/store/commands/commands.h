@@ -16,6 +16,7 @@
 #include "tracker/store/commands/import_commands.h"
 #include "tracker/store/commands/maintenance_commands.h"
 #include "tracker/store/commands/registry_commands.h"
+#include "tracker/store/permissions/permission_commands.h"
 #include "tracker/store/types.h"
 
 namespace tune::tracker {
@@ -29,6 +30,7 @@ struct CreateExperiment {
     std::string name;
     std::string artifact_location = {};
     std::vector<Tag> tags = {};
+    std::int64_t owner_id = 0;  ///< the user who will manage it; 0: nobody in particular
 };
 
 /// Errors: kInvalidParameterValue "Cannot rename a non-active experiment." (MLflow: 500);
@@ -238,7 +240,8 @@ using CommandVariant =
                  LogMetric, LogParam, SetTag, DeleteTag, LogBatch, SuggestParams, LogInputs,
                  LogOutputs, RecordLoggedModel, CreateLoggedModel, FinalizeLoggedModel,
                  SetLoggedModelTags, DeleteLoggedModelTag, LogLoggedModelParams, DeleteLoggedModel,
-                 PutDocument, DeleteDocument, ImportRows, RegistryCommand, Operation, Atomic>;
+                 PutDocument, DeleteDocument, ImportRows, RegistryCommand, PermissionCommand,
+                 Operation, Atomic>;
 
 /// One change. Converts implicitly from each struct above.
 struct Command : CommandVariant {
@@ -253,7 +256,7 @@ struct AtomicOutcome {
 
 using OutcomeVariant =
     std::variant<std::monostate, ExperimentId, RunInfo, Run, LoggedModel, RegisteredModel,
-                 ModelVersion, RecordedAnswer, PurgeProgress, AtomicOutcome>;
+                 ModelVersion, RecordedAnswer, PurgeProgress, PermissionOutcome, AtomicOutcome>;
 
 /// What a command answers: std::monostate unless the command's comment names a type.
 struct Outcome : OutcomeVariant {

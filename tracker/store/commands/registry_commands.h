@@ -24,6 +24,7 @@ struct CreateRegisteredModel {
     std::string name;
     std::vector<Tag> tags = {};
     std::string description = {};
+    std::int64_t owner_id = 0;  ///< the user who will manage it; 0: nobody in particular
 };
 
 /// Outcome: RegisteredModel. Takes all versions (deleted ones too), tags and aliases along.

@@ -15,6 +15,7 @@
 
 #include "base/id.h"
 #include "tracker/store/maintenance/read_garbage.h"
+#include "tracker/store/permissions/apply_permissions.h"
 #include "tracker/store/writer/apply.h"
 
 namespace tune::tracker {
@@ -205,6 +206,7 @@ Result<Outcome> apply(WriteContext& context, PurgeRuns& command) {
                         "UPDATE runs SET run_id = ?2, experiment_id = -1, life = 2 "
                         "WHERE run_row = ?1"));
     for (const std::string& id : command.run_ids) context.runs.forget(id);
+    context.permissions_changed = true;  // another experiment may get a run of this id
     for (const std::int64_t row : rows) context.metrics.note_changed_run(row);
     return Outcome(PurgeProgress{.count = std::ssize(rows), .is_done = true});
 }
@@ -217,6 +219,7 @@ Result<Outcome> apply(WriteContext& context, PurgeModels& command) {
                         "e.last_update_time_ms <= ?2))",
                         "UPDATE logged_models SET model_id = ?2, experiment_id = -1, life = 2 "
                         "WHERE model_row = ?1"));
+    context.permissions_changed = true;
     return Outcome(PurgeProgress{.count = std::ssize(rows), .is_done = true});
 }
 
@@ -245,6 +248,8 @@ Result<Outcome> apply(WriteContext& context, PurgeExperiment& command) {
         TUNE_TRY(erase, context.connection.prepare(sql));
         TUNE_TRY_VOID(erase.with(id).run());
     }
+    // The last experiment's number is given again.
+    TUNE_TRY_VOID(drop_grants(context, ResourceType::kExperiment, std::to_string(id)));
     return Outcome(PurgeProgress{.count = 1, .is_done = true});
 }
 

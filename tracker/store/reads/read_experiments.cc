@@ -8,6 +8,7 @@
 #include "tracker/search/filter.h"
 #include "tracker/search/order_by.h"
 #include "tracker/search/order_by_ties.h"
+#include "tracker/store/permissions/read_permissions.h"
 #include "tracker/store/reads/search_page.h"
 
 namespace tune::tracker {
@@ -118,6 +119,11 @@ Result<Page<Experiment>> search_experiments(sqlite::Connection& connection,
     page_query.columns = sort_columns(keys);
     page_query.where = experiment_life_condition(query.view_type) + " AND " +
                        search::compile_filter(experiment_schema(), filter, binder);
+    if (query.visible_to) {
+        TUNE_TRY(may_read, visible_condition(connection, *query.visible_to,
+                                             ResourceType::kExperiment, "e.experiment_id", binder));
+        page_query.where += " AND " + may_read;
+    }
     TUNE_TRY(rows, fetch_page(connection, page_query, std::move(binder), canonical(query),
                               query.page_token, query.max_results));
     Page<Experiment> page;

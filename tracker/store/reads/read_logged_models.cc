@@ -5,12 +5,17 @@
 #include "tracker/store/reads/read_logged_models.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/limits.h"
+#include "base/text/python_text.h"
 #include "tracker/search/filter.h"
 #include "tracker/search/grammar/identifier.h"
 #include "tracker/search/order_by_ties.h"
+#include "tracker/search/page_token.h"
 #include "tracker/store/reads/search_page.h"
 
 namespace tune::tracker {
@@ -167,6 +172,70 @@ std::string canonical(const SearchLoggedModels& query) {
     return text;
 }
 
+// --- page tokens, whose sentences name what differs ----------------------------------------------
+
+Json text_or_null(const std::string& text) {
+    return text.empty() ? Json() : Json(text);
+}
+
+Json scope_of(const SearchLoggedModels& query) {
+    Json ids = Json::array();
+    for (const ExperimentId id : query.experiment_ids) ids.push_back(std::to_string(id));
+    Json orders = Json::array();
+    for (const LoggedModelOrder& order : query.order_by)
+        orders.push_back({{"field_name", order.field_name},
+                          {"ascending", order.is_ascending},
+                          {"dataset_name", text_or_null(order.dataset_name)},
+                          {"dataset_digest", text_or_null(order.dataset_digest)}});
+    return {{"experiment_ids", ids},
+            {"filter_string", text_or_null(query.filter)},
+            {"order_by", orders.empty() ? Json() : orders}};
+}
+
+/// As Python prints it, the keys of an order as MLflow has them.
+std::string in_python(const Json& value) {
+    const bool is_orders = value.is_array() && !value.empty() && value[0].is_object();
+    if (!is_orders) return python_text(value);
+    std::string text;
+    for (const Json& order : value) {
+        text += text.empty() ? "[{" : ", {";
+        for (const char* key : {"field_name", "ascending", "dataset_name", "dataset_digest"}) {
+            const std::string one = python_text(Json::array({order.value(key, Json())}));
+            if (!text.ends_with('{')) text += ", ";
+            text += python_repr(key) + ": " + one.substr(1, one.size() - 2);
+        }
+        text += "}";
+    }
+    return text + "]";
+}
+
+/// The page token within the one that the client sent. Errors: kInvalidParameterValue in MLflow's
+/// words, for another search's.
+Result<std::string> inner_token(const SearchLoggedModels& query) {
+    if (query.page_token.empty()) return std::string();
+    struct Part {
+        const char* key;
+        const char* found;
+        const char* wanted;
+    };
+    constexpr std::array<Part, 3> kParts = {
+        {{"experiment_ids", "Experiment IDs in the page token do not match the requested ",
+          "experiment IDs"},
+         {"filter_string", "Filter string in the page token does not match the requested ",
+          "filter string"},
+         {"order_by", "Order by in the page token does not match the requested ", "order by"}}};
+    TUNE_TRY(scoped, search::read_scoped_token(query.page_token));
+    TUNE_TRY(scope, parse_json(scoped.scope));
+    const Json wanted = scope_of(query);
+    for (const auto& [key, begin, name] : kParts) {
+        const Json found = scope.is_object() ? scope.value(key, Json()) : Json();
+        if (found != wanted[key])
+            return invalid_parameter(std::string(begin) + name + ". Expected: " +
+                                     in_python(wanted[key]) + ". Found: " + in_python(found));
+    }
+    return std::move(scoped.token);
+}
+
 }  // namespace
 
 Error no_logged_model(std::string_view model_id) {
@@ -216,6 +285,7 @@ Result<Page<LoggedModel>> search_logged_models(sqlite::Connection& connection,
     for (const DatasetFilter& dataset : query.datasets)
         if (dataset.dataset_name.empty())
             return invalid_parameter("`dataset_name` in the `datasets` clause must be specified.");
+    TUNE_TRY(token, inner_token(query));
     TUNE_TRY(filter, search::parse_filter(search::Subject::kLoggedModels, query.filter));
     shorten_statuses(filter);
     Page<LoggedModel> page;
@@ -235,9 +305,11 @@ Result<Page<LoggedModel>> search_logged_models(sqlite::Connection& connection,
             " AND EXISTS (SELECT 1 FROM logged_model_metrics f "
             "WHERE f.model_row = m.model_row" +
             datasets + ")";
-    TUNE_TRY(rows, fetch_page(connection, page_query, std::move(binder), canonical(query),
-                              query.page_token, query.max_results));
-    page.next_page_token = std::move(rows.next_page_token);
+    TUNE_TRY(rows, fetch_page(connection, page_query, std::move(binder), canonical(query), token,
+                              query.max_results));
+    if (!rows.next_page_token.empty())
+        page.next_page_token =
+            search::make_scoped_token({to_text(scope_of(query)), std::move(rows.next_page_token)});
     for (const std::int64_t row : rows.rows) {
         TUNE_TRY(model, load_logged_model(connection, row));
         page.items.push_back(std::move(model));

@@ -6,6 +6,7 @@
 #include "base/text/python_text.h"
 #include "base/text/text.h"
 #include "tracker/store/commands/validation.h"
+#include "tracker/store/permissions/apply_permissions.h"
 #include "tracker/store/registry/apply_registry.h"
 #include "tracker/store/registry/read_registry.h"
 #include "tracker/store/registry/registry_validation.h"
@@ -109,6 +110,8 @@ Result<Outcome> apply(WriteContext& context, CreateRegisteredModel& command) {
     const std::int64_t row = context.connection.last_insert_row();
     std::vector<Tag> tags = last_of_each_key(command.tags);
     for (const Tag& tag : tags) TUNE_TRY_VOID(put_registered_tag(context, row, tag));
+    TUNE_TRY_VOID(
+        grant_owner(context, command.owner_id, ResourceType::kRegisteredModel, command.name));
     RegistryChanged event = change_of(RegistryEntity::kModel, RegistryAction::kCreated,
                                       is_prompt(command.tags), command.name);
     event.description = command.description;
@@ -138,6 +141,8 @@ Result<Outcome> apply(WriteContext& context, RenameRegisteredModel& command) {
              context.connection.prepare("UPDATE model_versions SET name = ?2, "
                                         "last_updated_time_ms = ?3 WHERE registered_row = ?1"));
     TUNE_TRY_VOID(rename_versions.with(row, command.new_name, now_ms).run());
+    TUNE_TRY_VOID(
+        rename_grants(context, ResourceType::kRegisteredModel, command.name, command.new_name));
     RegistryChanged event =
         change_of(RegistryEntity::kModel, RegistryAction::kUpdated, is_of_prompt, command.new_name);
     event.old_name = command.name;
@@ -172,6 +177,7 @@ Result<Outcome> apply(WriteContext& context, DeleteRegisteredModel& command) {
         TUNE_TRY(erase, context.connection.prepare(sql));
         TUNE_TRY_VOID(erase.with(row).run());
     }
+    TUNE_TRY_VOID(drop_grants(context, ResourceType::kRegisteredModel, command.name));
     context.events.push_back(
         change_of(RegistryEntity::kModel, RegistryAction::kDeleted, is_of_prompt, command.name));
     return Outcome{};

@@ -25,6 +25,7 @@ struct SearchRegisteredModels {
     std::vector<std::string> order_by = {};
     std::int64_t max_results = 100;  // 1..kRegisteredModelsResultsMax
     std::string page_token = {};
+    std::optional<Viewer> visible_to = {};  ///< nothing: all
 };
 
 /// Default order: last change, newest first; ties by name, then the higher version. A model with
@@ -35,6 +36,7 @@ struct SearchModelVersions {
     std::vector<std::string> order_by = {};
     std::int64_t max_results = 10'000;  // 1..kModelVersionsResultsMax
     std::string page_token = {};
+    std::optional<Viewer> visible_to = {};  ///< nothing: all
 };
 
 /// Errors of all: those of tracker/store/commands/registry_commands.h.

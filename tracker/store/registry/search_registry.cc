@@ -7,6 +7,7 @@
 #include "tracker/search/filter.h"
 #include "tracker/search/order_by.h"
 #include "tracker/search/order_by_ties.h"
+#include "tracker/store/permissions/read_permissions.h"
 #include "tracker/store/reads/search_page.h"
 #include "tracker/store/registry/read_registry.h"
 
@@ -127,6 +128,16 @@ std::vector<search::SortColumn> columns_of(search::Subject subject,
     return columns;
 }
 
+/// Cuts a search to what its asker may read.
+Result<void> add_visibility(sqlite::Connection& connection, const std::optional<Viewer>& visible_to,
+                            search::PageQuery& page_query, search::Binder& binder) {
+    if (!visible_to) return {};
+    TUNE_TRY(may_read, visible_condition(connection, *visible_to, ResourceType::kRegisteredModel,
+                                         "m.name", binder));
+    page_query.where += " AND " + may_read;
+    return {};
+}
+
 template <class Query>
 std::string canonical(std::string_view kind, const Query& query) {
     std::string text = std::string(kind) + "\x1f" + query.filter;
@@ -157,6 +168,7 @@ Result<Page<RegisteredModel>> search_registered_models(sqlite::Connection& conne
                        : prompts == Prompts::kMarked ? mark + " = 1 AND "
                                                      : "";
     page_query.where += search::compile_filter(schema, filter, binder);
+    TUNE_TRY_VOID(add_visibility(connection, query.visible_to, page_query, binder));
     TUNE_TRY(rows, fetch_page(connection, page_query, std::move(binder),
                               canonical("registered models", query), query.page_token,
                               query.max_results));
@@ -202,6 +214,7 @@ Result<Page<ModelVersion>> search_model_versions(sqlite::Connection& connection,
                                                       : " IN (0, 1) AND ";
     page_query.where += search::compile_filter(
         schema, prompts == Prompts::kHidden ? without_prompts : filter, binder);
+    TUNE_TRY_VOID(add_visibility(connection, query.visible_to, page_query, binder));
     TUNE_TRY(rows,
              fetch_page(connection, page_query, std::move(binder),
                         canonical("model versions", query), query.page_token, query.max_results));

@@ -63,6 +63,9 @@ namespace tune::tracker {
 // apply_registered_models.cc
 [[nodiscard]] Result<Outcome> apply(WriteContext& context, RegistryCommand& command);
 
+// permissions/apply_users.cc
+[[nodiscard]] Result<Outcome> apply(WriteContext& context, PermissionCommand& command);
+
 // apply_answers.cc
 [[nodiscard]] Result<Outcome> apply(WriteContext& context, KeyedCommand& command);
 [[nodiscard]] Result<Outcome> apply(WriteContext& context, SweepAnswers& command);

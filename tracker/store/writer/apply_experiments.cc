@@ -5,6 +5,7 @@
 
 #include "tracker/store/commands/validation.h"
 #include "tracker/store/metrics/metric_columns.h"
+#include "tracker/store/permissions/apply_permissions.h"
 #include "tracker/store/reads/read_experiments.h"
 #include "tracker/store/writer/apply.h"
 
@@ -128,6 +129,8 @@ Result<Outcome> apply(WriteContext& context, CreateExperiment& command) {
         TUNE_TRY_VOID(update.with(id, location).run());
     }
     for (const Tag& tag : command.tags) TUNE_TRY_VOID(put_tag(context, id, tag));
+    TUNE_TRY_VOID(
+        grant_owner(context, command.owner_id, ResourceType::kExperiment, std::to_string(id)));
     TUNE_TRY_VOID(announce(context, id));
     return Outcome(id);
 }

@@ -267,6 +267,7 @@ Result<CommitThread::Outcomes> CommitThread::try_group(std::span<Pending> group)
 
 Result<CommitThread::Outcomes> CommitThread::apply_group(std::span<Pending> group) {
     TUNE_TRY(transaction, sqlite::Transaction::begin_write(context_.connection));
+    context_.permissions_changed = false;
     Outcomes outcomes;
     outcomes.reserve(group.size());
     const std::int64_t failures = context_.connection.failure_count();
@@ -287,6 +288,7 @@ Result<CommitThread::Outcomes> CommitThread::apply_group(std::span<Pending> grou
     const Result<void> committed = transaction.commit();
     context_.columns.end_change(touched);
     if (!committed) return committed.error();
+    if (context_.permissions_changed) permission_epoch_.fetch_add(1);
     commit_seconds_.observe(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     group_commands_.observe(static_cast<double>(group.size()));

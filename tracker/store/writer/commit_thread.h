@@ -59,6 +59,8 @@ public:
     void set_outbox(Outbox* outbox) { outbox_ = outbox; }
 
     [[nodiscard]] std::int64_t position() const { return position_.load(); }
+    /// As Store::permission_epoch.
+    [[nodiscard]] std::uint64_t permission_epoch() const { return permission_epoch_.load(); }
     /// Fills in what concerns commands and commits.
     void describe(StoreStatistics& statistics);
     [[nodiscard]] bool is_this_thread() const {
@@ -94,6 +96,7 @@ private:
     ReadPool& readers_;
     int log_pages_ = 0;  // after the last transaction; writer thread only
     std::atomic<std::int64_t> position_;
+    std::atomic<std::uint64_t> permission_epoch_{1};
     Outbox* outbox_ = nullptr;
     bool has_outgoing_ = false;  // the outbox was asked in this transaction; writer thread only
     Histogram group_commands_{kGroupBounds};

@@ -118,6 +118,7 @@ struct WriteContext {
     std::uint64_t name_state;
     std::vector<Event> events;
     std::vector<DeferredMetrics> deferred;
+    bool permissions_changed = false;  ///< by the open transaction
 };
 
 }  // namespace tune::tracker

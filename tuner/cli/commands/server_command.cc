@@ -1,9 +1,14 @@
 // `tune server`.
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/system/file.h"
+#include "base/text/text.h"
+#include "base/text/time_text.h"
 #include "base/version.h"
+#include "tracker/http/tls/tls_identity.h"
 #include "tuner/cli/local_server.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/terminal/interrupts.h"
@@ -49,12 +54,39 @@ Result<tracker::Guard> guard_of(const ServerCommand& options) {
                      reached +
                          ", from which anybody could run commands here: leave --auth off out, "
                          "or say --insecure-no-auth too"};
-    if (!options.insecure_no_tls)
+    if (options.tls.certificate.empty() && !options.insecure_no_tls)
         return Error{Code::kInvalidParameterValue,
                      reached +
-                         ", and without TLS everybody on the way reads the tokens: listen on "
-                         "loopback behind a proxy with TLS, or say --insecure-no-tls"};
+                         ", and without TLS everybody on the way reads the tokens: give "
+                         "--tls-cert and --tls-key, listen on loopback behind a proxy with TLS, "
+                         "or say --insecure-no-tls"};
     return options.insecure_no_auth ? tracker::Guard::kOff : tracker::Guard::kClosed;
+}
+
+/// The first admin's password: of the file, or of the environment; empty without either.
+Result<std::string> admin_password(const ServerCommand& options) {
+    if (!options.admin_password_file.empty()) {
+        TUNE_TRY(text, read_file(options.admin_password_file, 4096));
+        const std::string_view password = trimmed(text);
+        if (password.empty())
+            return Error{Code::kInvalidParameterValue,
+                         options.admin_password_file + " holds no password"};
+        return std::string(password);
+    }
+    const char* const given = std::getenv("TUNE_ADMIN_PASSWORD");
+    return std::string(given != nullptr ? given : "");
+}
+
+Result<std::optional<UserOptions>> user_options(const ServerCommand& options) {
+    if (options.auth != "basic") return std::optional<UserOptions>();
+    if (options.insecure_no_auth)
+        return Error{Code::kInvalidParameterValue,
+                     "--auth basic and --insecure-no-auth exclude each other; leave one out"};
+    TUNE_TRY(password, admin_password(options));
+    return std::optional(UserOptions{
+        .default_permission =
+            tracker::permission_of(options.default_permission).value_or(tracker::Permission::kNone),
+        .admin_password = std::move(password)});
 }
 
 Result<LocalServerOptions> server_options(const ServerCommand& options) {
@@ -65,20 +97,63 @@ Result<LocalServerOptions> server_options(const ServerCommand& options) {
                      "--lease-ttl must be longer than --heartbeat, and both above 0"};
     TUNE_TRY(webhooks, webhook_options(options));
     TUNE_TRY(guard, guard_of(options));
+    TUNE_TRY(users, user_options(options));
     return LocalServerOptions{.data = options.data,
                               .heartbeat_ms = heartbeat_ms,
                               .lease_ttl_ms = lease_ttl_ms,
                               .static_prefix = options.static_prefix,
+                              .is_https = !options.tls.certificate.empty(),
                               .webhooks = std::move(webhooks),
-                              .guard = guard};
+                              .guard = guard,
+                              .users = std::move(users)};
+}
+
+/// Null: plain HTTP.
+Result<std::shared_ptr<tracker::TlsIdentity>> identity_of(const ServerTls& tls) {
+    if (tls.certificate.empty()) return std::shared_ptr<tracker::TlsIdentity>();
+    return tracker::TlsIdentity::load({.certificate = tls.certificate,
+                                       .key = tls.key,
+                                       .client_authority = tls.client_authority,
+                                       .is_client_required = tls.is_client_required});
+}
+
+std::string end_text(const tracker::TlsIdentity& identity) {
+    return utc_text(identity.expires_s() * 1000, "%Y-%m-%d %H:%M UTC");
+}
+
+void warn_of_end(const tracker::TlsIdentity& identity) {
+    if (identity.expires_s() * 1000 < SystemClock().now_ms())
+        log_warning("the TLS certificate ended on " + end_text(identity) +
+                    ": clients refuse it; replace its files, the server reads them by itself");
+}
+
+void read_anew(tracker::TlsIdentity& identity) {
+    if (const Result<void> read = identity.reload(); !read)
+        return log_warning("the TLS certificate in use stays: " + read.error().message);
+    log_info("the TLS certificate was read anew; it is valid until " + end_text(identity));
+    warn_of_end(identity);
+}
+
+/// Until a signal ends it; reads a certificate that changes.
+void serve(Interrupts& interrupts, tracker::TlsIdentity* identity) {
+    constexpr int kLook_ms = 1000;
+    for (;;) {
+        const Interrupts::Event event = interrupts.wait(identity != nullptr ? kLook_ms : -1);
+        if (event == Interrupts::Event::kSignal) return;
+        if (identity == nullptr) continue;
+        if (event == Interrupts::Event::kHangup || identity->has_changed()) read_anew(*identity);
+    }
 }
 
 }  // namespace
 
 int run_server(const ServerCommand& options) {
-    Interrupts interrupts;
+    Interrupts interrupts(options.tls.certificate.empty() ? Interrupts::Hangup::kEnds
+                                                          : Interrupts::Hangup::kIsApart);
     Result<LocalServerOptions> local_options = server_options(options);
     if (!local_options) return fail(local_options.error(), options.json);
+    const Result<std::shared_ptr<tracker::TlsIdentity>> identity = identity_of(options.tls);
+    if (!identity) return fail(identity.error(), options.json);
     const tracker::Guard guard = local_options->guard;
     const auto server = LocalServer::open(std::move(local_options).value());
     if (!server) {
@@ -91,26 +166,31 @@ int run_server(const ServerCommand& options) {
                            .threads = options.threads,
                            .allowed_hosts = options.allowed_hosts,
                            .allowed_origins = options.allowed_origins,
+                           .tls = *identity,
                            .connections_per_client_max = options.connections_per_client});
     if (!listening) {
         static_cast<void>(fail(listening.error(), options.json));
         return kExitFailed;
     }
+    const std::string& made_up = (*server)->made_up_password();
+    Json started = {
+        {"url", (*server)->url()}, {"page", (*server)->page_url()}, {"data", options.data}};
+    if (!made_up.empty()) started["admin_password"] = made_up;
     if (options.json)
-        print(to_text({{"url", (*server)->url()},
-                       {"page", (*server)->page_url()},
-                       {"data", options.data}}) +
-              "\n");
+        print(to_text(started) + "\n");
     else
         print(std::string("tune ") + kVersion + " listening on " + (*server)->url() +
               " (data: " + options.data + ")\npage: " + (*server)->page_url() +
               " (works once; `tune open` prints another)\n");
+    if (!options.json && !made_up.empty())
+        print("first start with users: the password of 'admin' is " + made_up +
+              " (shown this once)\n");
     if (guard == tracker::Guard::kOff)
         log_warning(
             "there is no authentication: whoever reaches this address, also other users of this "
             "machine, can start studies, and their commands run as the users of the agents");
-    while (interrupts.wait(-1) != Interrupts::Event::kSignal) {
-    }
+    if (*identity) warn_of_end(**identity);
+    serve(interrupts, identity->get());
     (*server)->stop();
     return kExitOk;
 }

@@ -77,6 +77,15 @@ std::string head_text(const Json& study) {
            remedy_text(study);
 }
 
+int print_study(const Result<Json>& study, bool as_json) {
+    if (!study) return fail(study.error(), as_json);
+    if (as_json)
+        print_json(*study);
+    else
+        print(head_text(*study));
+    return kExitOk;
+}
+
 Result<Json> all_trials(Backend& backend, const std::string& name) {
     const WaitLine line("reading trials");
     return read_trials(backend, name);
@@ -180,12 +189,7 @@ int run_change(const StudyCommand& options, const char* verb) {
         Result<Json> now = (*backend)->get(study_path(options.study));
         if (now && text_of(*now, "state") == "completed") study = std::move(now);
     }
-    if (!study) return fail(study.error(), options.json);
-    if (options.json)
-        print_json(*study);
-    else
-        print(head_text(*study));
-    return kExitOk;
+    return print_study(study, options.json);
 }
 
 int run_rename(const StudyCommand& options) {
@@ -193,12 +197,7 @@ int run_rename(const StudyCommand& options) {
     if (!backend) return fail(backend.error(), options.json);
     const Result<Json> study =
         (*backend)->post(study_path(options.study, "/rename"), {{"name", options.new_name}});
-    if (!study) return fail(study.error(), options.json);
-    if (options.json)
-        print_json(*study);
-    else
-        print(head_text(*study));
-    return kExitOk;
+    return print_study(study, options.json);
 }
 
 int run_rm(const StudyCommand& options) {

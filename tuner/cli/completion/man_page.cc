@@ -88,7 +88,9 @@ std::string man_page(const VerbText& program, const std::string& version) {
     text += ".SH EXIT STATUS\n.nf\n" + escaped(program.footer) + "\n.fi\n";
     text +=
         ".SH ENVIRONMENT\n.TP\n\\fBNO_COLOR\\fR\nno colours\n.TP\n\\fBTERM\\fR\n\"dumb\": nothing "
-        "is redrawn, no colours\n.PP\nWhat the command of a trial finds in its environment: "
+        "is redrawn, no colours\n.TP\n\\fBTUNE_TOKEN\\fR\nthe token for the server\n.TP\n"
+        "\\fBTUNE_CA_FILE\\fR, \\fBTUNE_CLIENT_CERT\\fR\nas --ca and --client-cert\n"
+        ".PP\nWhat the command of a trial finds in its environment: "
         "\\fBMLFLOW_TRACKING_URI\\fR, \\fBMLFLOW_RUN_ID\\fR, \\fBTUNE_PARAMS\\fR, "
         "\\fBTUNE_TRIAL\\fR, \\fBTUNE_ATTEMPT\\fR, \\fBTUNE_SEED\\fR, "
         "\\fBTUNE_CHECKPOINT_DIR\\fR; in population based training also \\fBTUNE_RESUME_FROM\\fR, "

@@ -7,12 +7,14 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <utility>
 
 namespace tune::cli {
 namespace {
 
 constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
 constexpr char kSignalByte = 's';
+constexpr char kHangupByte = 'h';
 constexpr char kNewsByte = 'n';
 
 /// A handler may do nothing but write to a pipe, and can only know it by a global.
@@ -28,14 +30,23 @@ void on_signal(int) {
     errno = kept;
 }
 
+void on_hangup(int) {
+    const int kept = errno;
+    put(kHangupByte);
+    errno = kept;
+}
+
 }  // namespace
 
-Interrupts::Interrupts() {
+Interrupts::Interrupts(Hangup hangup) {
     if (pipe2(g_pipe, O_CLOEXEC | O_NONBLOCK) != 0) return;
     struct sigaction action {};
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
     for (const int number : kSignals) sigaction(number, &action, nullptr);
+    if (hangup == Hangup::kEnds) return;
+    action.sa_handler = on_hangup;
+    sigaction(SIGHUP, &action, nullptr);
 }
 
 Interrupts::~Interrupts() {
@@ -53,16 +64,18 @@ Interrupts::Event Interrupts::wait(int timeout_ms) {
         std::array<char, 256> bytes;
         const ssize_t count = read(g_pipe[0], bytes.data(), bytes.size());
         for (ssize_t i = 0; i < count; ++i) {
-            if (bytes[static_cast<std::size_t>(i)] == kSignalByte)
-                ++signals_waiting_;
-            else
-                has_news = true;
+            switch (bytes[static_cast<std::size_t>(i)]) {
+                case kSignalByte: ++signals_waiting_; break;
+                case kHangupByte: has_hangup_ = true; break;
+                default: has_news = true;
+            }
         }
     }
     if (signals_waiting_ > 0) {
         --signals_waiting_;
         return Event::kSignal;
     }
+    if (std::exchange(has_hangup_, false)) return Event::kHangup;
     return has_news ? Event::kNews : Event::kTimeout;
 }
 

@@ -7,9 +7,11 @@ namespace tune::cli {
 /// exec).
 class Interrupts {
 public:
-    enum class Event { kTimeout, kNews, kSignal };
+    enum class Event { kTimeout, kNews, kSignal, kHangup };
+    /// What SIGHUP is: one of the signals that end a program, or an event of its own.
+    enum class Hangup { kEnds, kIsApart };
 
-    Interrupts();
+    explicit Interrupts(Hangup hangup = Hangup::kEnds);
     /// Puts the default actions back.
     ~Interrupts();
     Interrupts(const Interrupts&) = delete;
@@ -24,6 +26,7 @@ public:
 
 private:
     int signals_waiting_ = 0;
+    bool has_hangup_ = false;
 };
 
 }  // namespace tune::cli

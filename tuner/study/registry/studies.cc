@@ -240,6 +240,14 @@ Error Studies::Impl::no_such_study(std::string_view name) const {
             "there is no study '" + std::string(name) + "'; `tune ls` lists them"};
 }
 
+namespace {
+
+Error taken_meanwhile(const std::string& name) {
+    return {Code::kResourceConflict, "somebody made '" + name + "' a moment ago; ask again"};
+}
+
+}  // namespace
+
 void Studies::Impl::create(StudyConfig config, CreateOptions options, Done<Created> done) {
     Result<void> checked = check_study_name(config.study);
     if (checked) checked = check_study(config, false);
@@ -263,13 +271,15 @@ void Studies::Impl::create(StudyConfig config, CreateOptions options, Done<Creat
 void Studies::Impl::find_experiment(Wanted wanted) {
     const std::string name = wanted.config.study;
     const auto experiment = store_.get_experiment_by_name(name);
-    if (experiment && experiment->lifecycle_stage == tracker::LifecycleStage::kActive)
+    if (experiment && experiment->lifecycle_stage == tracker::LifecycleStage::kActive) {
+        if (wanted.options.only_new) return wanted.done(taken_meanwhile(name));
         return create_in_experiment(std::move(wanted), experiment->experiment_id);
+    }
     if (!experiment && experiment.error().code != Code::kResourceDoesNotExist)
         return wanted.done(experiment.error());
     auto shared = std::make_shared<Wanted>(std::move(wanted));
     store_.submit(
-        tracker::CreateExperiment{.name = name},
+        tracker::CreateExperiment{.name = name, .owner_id = shared->options.owner_id},
         [this, shared](const Result<tracker::Outcome>& outcome) {
             completions_.post([this, shared, outcome] { experiment_made(*shared, outcome); });
         });
@@ -403,6 +413,10 @@ Result<void> Studies::Impl::take_other_config(Study& study, StudyConfig config,
 }
 
 void Studies::Impl::resume(LockedBatch& locked, Study& study, Wanted wanted) {
+    if (wanted.options.only_new)
+        return locked.after([done = std::move(wanted.done), error = taken_meanwhile(study.name())] {
+            done(error);
+        });
     if (is_replaced(study, wanted)) return replace(locked, study, std::move(wanted));
     Result<void> taken = check_usable(study);
     if (taken) taken = take_other_config(study, std::move(wanted.config), wanted.options);

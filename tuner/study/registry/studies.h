@@ -82,6 +82,8 @@ struct AskedTrial {
     int attempt = 0;
     std::string run_id = {};
     std::int64_t experiment_id = 0;
+    /// The attempt's credential; empty for a trial that waits.
+    std::string token = {};
     std::string params_json = {};
     std::uint64_t seed = 0;
     std::optional<Origin> origin = {};  ///< population based training
@@ -165,6 +167,10 @@ public:
     struct CreateOptions {
         bool extend = false;
         bool replace = false;
+        /// Refused where the study or its experiment exists: whoever asks was let in only to
+        /// make one.
+        bool only_new = false;
+        std::int64_t owner_id = 0;  ///< the user who will manage a new experiment; 0: nobody
     };
     void create(StudyConfig config, Done<Created> done) {
         create(std::move(config), CreateOptions(), std::move(done));
@@ -199,6 +205,10 @@ public:
     Result<void> read(std::string_view study, const std::function<void(const Study&)>& read) const;
     /// Calls `read` for each study under the lock, oldest first.
     void read_all(const std::function<void(const Study&)>& read) const;
+    /// The experiment of the study of this name; with `or_erased`, where there is none, that of the
+    /// one that was erased last. Waits for a read then.
+    [[nodiscard]] std::optional<std::int64_t> experiment_of(const std::string& name,
+                                                            bool or_erased) const;
 
     /// Answers once the study's version is another one than `version`, or after `wait_ms` (at most
     /// kLongPollMax_ms). Errors: kResourceDoesNotExist.

@@ -50,6 +50,9 @@ Result<void> Studies::read(std::string_view study,
                            const std::function<void(const Study&)>& read) const {
     return impl_->read(study, read);
 }
+std::optional<std::int64_t> Studies::experiment_of(const std::string& name, bool or_erased) const {
+    return impl_->experiment_of(name, or_erased);
+}
 void Studies::read_all(const std::function<void(const Study&)>& read) const {
     impl_->read_all(read);
 }

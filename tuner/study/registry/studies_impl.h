@@ -103,6 +103,7 @@ public:
     void change(const std::string& name, Change change, Done<void> done);
     void rename(const std::string& name, const std::string& new_name, Done<void> done);
     void erase(const std::string& name, Done<void> done);
+    std::optional<std::int64_t> experiment_of(const std::string& name, bool or_erased) const;
     void restore(const std::string& name, Done<void> done);
     void wait(const std::string& name, std::int64_t version, std::int64_t wait_ms, Done<void> done);
     void ask(AskRequest request, Done<std::vector<AskedTrial>> done);
@@ -273,8 +274,8 @@ private:
     void end_grant(LockedBatch& locked, Granting& granting);
     bool repeat_grant(LockedBatch& locked, LeasePoll& poll);
     void give_leases(LockedBatch& locked, LeasePoll& poll, const std::vector<TrialRef>& started);
-    [[nodiscard]] static std::string issue_token(const Study& study, Trial& trial,
-                                                 const LeaseRequest& request);
+    [[nodiscard]] static bool logs_in(const Study& study);
+    [[nodiscard]] static std::string issue_token(Trial& trial);
     void wake_leases(LockedBatch& locked);
     void park(LeasePoll poll);
     [[nodiscard]] LeasePoll unpark(std::list<LeasePoll>::iterator poll);

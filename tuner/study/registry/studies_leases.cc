@@ -59,21 +59,21 @@ Lease Studies::Impl::make_lease(const Study& study, const Trial& trial) const {
     return lease;
 }
 
-/// Makes the running attempt's credential and remembers its hash, which the next write of the trial
-/// puts on disk. Empty: the agent does not want one, or the study's commands log in themselves.
-std::string Studies::Impl::issue_token(const Study& study, Trial& trial,
-                                       const LeaseRequest& request) {
+/// Whether the study's commands log in themselves: a client sends only one credential.
+bool Studies::Impl::logs_in(const Study& study) {
     const auto& env = study.config().env;
-    const bool logs_in = std::any_of(env.begin(), env.end(), [](const auto& variable) {
+    return std::any_of(env.begin(), env.end(), [](const auto& variable) {
         return variable.first == "MLFLOW_TRACKING_TOKEN" ||
                variable.first == "MLFLOW_TRACKING_USERNAME" ||
                variable.first == "MLFLOW_TRACKING_AUTH";
     });
-    std::string& hash = trial.progress->holder.credential_hash;
-    hash.clear();
-    if (!request.wants_tokens || logs_in) return {};
+}
+
+/// Makes the running attempt's credential and remembers its hash, which the next write of the trial
+/// puts on disk.
+std::string Studies::Impl::issue_token(Trial& trial) {
     std::string token = make_attempt_token(trial);
-    hash = hash_of_token(token);
+    trial.progress->holder.credential_hash = hash_of_token(token);
     return token;
 }
 
@@ -225,7 +225,9 @@ void Studies::Impl::give_leases(LockedBatch& locked, LeasePoll& poll,
     join->done = std::move(poll.done);
     for (const TrialRef& ref : started) {
         Lease lease = make_lease(*ref.study, *ref.trial);
-        lease.token = issue_token(*ref.study, *ref.trial, poll.request);
+        ref.trial->progress->holder.credential_hash.clear();
+        if (poll.request.wants_tokens && !logs_in(*ref.study))
+            lease.token = issue_token(*ref.trial);
         begin_lease(*ref.trial);
         wake_ticker_for(*ref.study, *ref.trial);
         write_trial(locked, *ref.study, *ref.trial, nullptr,

@@ -246,6 +246,17 @@ void Studies::Impl::erase_study(LockedBatch& locked, Study& study, Written writt
     for (const std::string& agent_id : agents) wake_heartbeat(locked, agent_id);
 }
 
+std::optional<std::int64_t> Studies::Impl::experiment_of(const std::string& name,
+                                                         bool or_erased) const {
+    std::optional<std::int64_t> found;
+    const Result<void> is_there =
+        read(name, [&found](const Study& study) { found = study.identity().experiment_id; });
+    if (is_there || !or_erased) return found;
+    const Result<Erased> erased = find_erased(store_, name);
+    if (erased) found = erased->experiment_id;
+    return found;
+}
+
 void Studies::Impl::erase(const std::string& name, Done<void> done) {
     LockedBatch locked(*this);
     Study* study = find_study(name);

@@ -281,12 +281,14 @@ void Studies::Impl::end_ask(LockedBatch& locked, const std::shared_ptr<Asking>& 
     auto join = std::make_shared<Join>();
     join->left = asking->trials.size();
     for (Trial* trial : asking->trials) {
+        AskedTrial one = asked(study, *trial);
         if (trial->state == TrialState::kRunning) {
+            one.token = issue_token(*trial);
             begin_lease(*trial);
             wake_ticker_for(study, *trial);
         }
         write_trial(locked, study, *trial, nullptr,
-                    [this, join, answer, &study, trial, one = asked(study, *trial)](
+                    [this, join, answer, &study, trial, one = std::move(one)](
                         LockedBatch& later, const Result<void>& result) {
                         const bool is_still_held =
                             trial->state == TrialState::kRunning && trial->attempt == one.attempt;
@@ -294,8 +296,10 @@ void Studies::Impl::end_ask(LockedBatch& locked, const std::shared_ptr<Asking>& 
                             join->written.push_back(one);
                         } else {
                             join->error = result.error();
-                            if (is_still_held)
+                            if (is_still_held) {
                                 study.requeue(*trial, "could not be written", now_ms());
+                                follow(study, *trial);
+                            }
                         }
                         if (--join->left > 0) return;
                         if (join->written.empty()) return answer(later, *join->error);

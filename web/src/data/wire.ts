@@ -120,6 +120,13 @@ async function refusal(answer: globalThis.Response): Promise<ApiError> {
     }
 }
 
+let hear: (error: ApiError) => void = () => {};
+
+/// `listener` hears of every refusal, before whoever asked does.
+export function onRefusal(listener: (error: ApiError) => void): void {
+    hear = listener;
+}
+
 async function ask(url: string, init: RequestInit): Promise<globalThis.Response> {
     let answer: globalThis.Response;
     try {
@@ -128,8 +135,10 @@ async function ask(url: string, init: RequestInit): Promise<globalThis.Response>
         if (init.signal?.aborted) throw fault;
         throw new ApiError("The server is not responding.", 0);
     }
-    if (!answer.ok) throw await refusal(answer);
-    return answer;
+    if (answer.ok) return answer;
+    const error = await refusal(answer);
+    hear(error);
+    throw error;
 }
 
 export async function getJson<T>(url: string, signal?: AbortSignal): Promise<T> {

@@ -3,9 +3,10 @@ import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { liveState } from "../data/live/live.ts";
+import { login, logOut } from "../data/page/login.ts";
 import { chooseTheme, theme, type Theme } from "../data/page/theme.ts";
 import { homePath } from "../data/page/url.ts";
-import { Toasts } from "./feedback.tsx";
+import { toast, Toasts } from "./feedback.tsx";
 import { CloseIcon, Logo, MoonIcon, SunIcon, SystemIcon } from "./icons.tsx";
 
 export interface Crumb {
@@ -135,6 +136,22 @@ function useGlobalKeys(): void {
     }, []);
 }
 
+/// The owner of the data folder, who came by a printed address, is user 0 and has no login to end.
+function UserBadge() {
+    const user = login.value;
+    if (typeof user !== "object") return null;
+    return (
+        <span class="user">
+            <span title={user.is_admin ? "You are an admin" : "You are logged in"}>{user.username}</span>
+            {user.id !== 0 && (
+                <button class="button small" type="button" onClick={() => logOut().catch((error) => toast(error.message))}>
+                    Log out
+                </button>
+            )}
+        </span>
+    );
+}
+
 export function Shell({ children, fill }: { children: ComponentChildren; fill: boolean }) {
     useGlobalKeys();
     return (
@@ -155,6 +172,7 @@ export function Shell({ children, fill }: { children: ComponentChildren; fill: b
                     </ol>
                 </nav>
                 <LiveBadge />
+                <UserBadge />
                 <ThemeChoice style="phone-hidden" />
                 <button class="button quiet" type="button" aria-label="Keys and filters" title="Keys and filters (?)" onClick={() => (isHelpOpen.value = true)}>
                     ?

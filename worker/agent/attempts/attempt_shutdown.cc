@@ -233,6 +233,7 @@ void Attempts::forget_if_done(std::uint64_t serial) {
     } else if (!files.directory().empty()) {
         files.remove();
     }
+    parts_.upload->forget(serial);
     attempts_.erase(serial);
 }
 

@@ -25,7 +25,8 @@ namespace tune::worker {
 namespace {
 
 constexpr int kFirstUpload_ms = 1'000;
-/// A log is sent whole each time, so a large one less often: at most this much a millisecond.
+/// A log without its middle is sent whole each time, so less often: at most this much a
+/// millisecond.
 constexpr std::int64_t kUploadBytesPerMs = 4'000;
 constexpr int kChunksAtOnce = 16;
 /// System metrics are differences: their base is read this part of a period after the start.
@@ -301,7 +302,9 @@ void Attempts::schedule_upload(Attempt& attempt) {
     if (attempt.upload_timer != Loop::kNoTimer || bytes == attempt.uploaded_bytes) return;
     std::int64_t delay = kFirstUpload_ms;
     if (attempt.uploaded_bytes > 0)
-        delay = std::max<std::int64_t>(settings_.log_upload_period_ms, bytes / kUploadBytesPerMs);
+        delay =
+            std::max<std::int64_t>(settings_.log_upload_period_ms,
+                                   bytes > kCompleteLogBytesMax ? bytes / kUploadBytesPerMs : 0);
     const std::uint64_t serial = attempt.record.serial;
     attempt.upload_timer = parts_.loop->at(parts_.loop->now_ms() + delay, [this, serial] {
         Attempt* due = find(serial);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <string_view>
 
@@ -39,6 +40,31 @@ void add_path(const EnvironmentSpec& spec, Variables& variables) {
     const std::string rest =
         path == variables.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second;
     if (!spec.bin_dir.empty()) variables["PATH"] = spec.bin_dir + ":" + rest;
+}
+
+/// The first of these variables that is set, or empty.
+std::string first_set(const Variables& variables, std::initializer_list<const char*> names) {
+    for (const char* name : names)
+        if (const auto found = variables.find(name);
+            found != variables.end() && !found->second.empty())
+            return found->second;
+    return {};
+}
+
+/// Whom the agent believes and what it shows behind https://, for the trial's clients: MLflow's
+/// know neither our variables nor SSL_CERT_FILE. Nothing else of the trial is changed: what it
+/// downloads from elsewhere is not signed by the server's authority.
+void add_tls(const Variables& outer, Variables& variables) {
+    for (const char* name : {"TUNE_CA_FILE", "TUNE_CLIENT_CERT"})
+        if (const auto found = outer.find(name); found != outer.end())
+            variables[name] = found->second;
+    const std::string shown = first_set(variables, {"TUNE_CLIENT_CERT"});
+    if (!shown.empty()) variables["MLFLOW_TRACKING_CLIENT_CERT_PATH"] = shown;
+    const std::string trusted =
+        first_set(variables, {"TUNE_CA_FILE", "MLFLOW_TRACKING_SERVER_CERT_PATH",
+                              "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"});
+    if (!trusted.empty() && !variables.contains("MLFLOW_TRACKING_INSECURE_TLS"))
+        variables["MLFLOW_TRACKING_SERVER_CERT_PATH"] = trusted;
 }
 
 void add_identity(const EnvironmentSpec& spec, Variables& variables) {
@@ -76,19 +102,21 @@ int threads_of(const EnvironmentSpec& spec) {
 std::vector<std::string> trial_environment(const std::vector<std::string>& inherited,
                                            const EnvironmentSpec& spec) {
     Variables variables;
+    Variables outer;
     for (const std::string& assignment : inherited) {
         const std::size_t at = assignment.find('=');
         if (at == std::string::npos || at == 0) continue;
         std::string name = assignment.substr(0, at);
         std::string value = assignment.substr(at + 1);
-        if (belongs_to_another(name) || is_outer_credential(name, value)) continue;
-        variables[std::move(name)] = std::move(value);
+        const bool is_kept = !belongs_to_another(name) && !is_outer_credential(name, value);
+        (is_kept ? variables : outer)[std::move(name)] = std::move(value);
     }
     variables.emplace("PYTHONUNBUFFERED", "1");
     add_threads(spec, variables);
     for (const tuner::EnvironmentVariable& given : spec.lease->env)
         variables[given.name] = given.value;
     add_path(spec, variables);
+    if (spec.server_url.starts_with("https://")) add_tls(outer, variables);
     add_identity(spec, variables);
     std::vector<std::string> list;
     list.reserve(variables.size());

@@ -31,7 +31,9 @@ struct EnvironmentSpec {
 ///  3. the lease's own variables;
 ///  4. what identifies the attempt (MLFLOW_..., TUNE_...) and its GPUs. MLFLOW_TRACKING_TOKEN is
 ///     the attempt's own credential where the lease has one; else what was inherited stays, less
-///     the credential of an outer trial.
+///     the credential of an outer trial;
+///  5. for a server behind https://, the certificates by which this agent knows it and is known
+///     (TUNE_CA_FILE, TUNE_CLIENT_CERT, MLFLOW_TRACKING_SERVER_CERT_PATH, _CLIENT_CERT_PATH).
 /// OMP_WAIT_POLICY=PASSIVE only for several threads on shared cores: threads that spin there make
 /// their neighbours 10-40 times slower, while sleeping threads make a lone trial 5 times slower.
 [[nodiscard]] std::vector<std::string> trial_environment(const std::vector<std::string>& inherited,

@@ -1,4 +1,4 @@
-// One thread uploads logs as artifacts. A waiting job is replaced by a later one of the same
+// A few threads upload logs as artifacts. A waiting job is replaced by a later one of the same
 // attempt, and jobs of one run go in order, so the last upload is the complete log. A log whose
 // middle was given back to the disk is put together from its head, a line about the gap and its
 // tail.
@@ -57,8 +57,7 @@ Result<std::filesystem::path> whole_log(const std::filesystem::path& path) {
     struct stat info {};
     if (!log || fstat(log.get(), &info) != 0)
         return Error{Code::kResourceDoesNotExist, "there is no '" + path.string() + "'"};
-    constexpr std::int64_t kNeverPunched = kLogHeadBytes + kLogTailBytes + kLogPunchBytes;
-    if (info.st_size <= kNeverPunched) return path;
+    if (info.st_size <= kCompleteLogBytesMax) return path;
     const std::int64_t tail = info.st_size - kLogTailBytes;
     const std::filesystem::path whole = path.string() + ".upload";
     const UniqueFd out(open(whole.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
@@ -91,6 +90,11 @@ void LogUpload::submit(LogJob job) {
     }
     jobs_.push_back(std::move(job));
     changed_.notify_one();
+}
+
+void LogUpload::forget(std::uint64_t serial) {
+    const std::lock_guard lock(mutex_);
+    sent_.erase(serial);
 }
 
 void LogUpload::work(tracker::Client& client) {
@@ -152,20 +156,49 @@ Result<std::string> LogUpload::experiment_root(tracker::Client& client,
 }
 
 Result<void> LogUpload::upload(tracker::Client& client, const LogJob& job) {
-    for (const char* name : {kStdoutFile, kStderrFile, kAgentLogFile}) {
-        const Result<std::filesystem::path> whole = whole_log(job.files.path(name));
-        if (!whole && whole.error().code == Code::kResourceDoesNotExist) continue;
-        if (!whole) return whole.error();
-        TUNE_TRY(root, experiment_root(client, job.experiment_id));
-        std::vector<std::string> folders = {"logs/"};
-        if (job.keep_attempt)
-            folders.push_back("logs/attempt-" + std::to_string(job.id.attempt) + "/");
-        for (const std::string& folder : folders)
-            TUNE_TRY_VOID(client.put_file(
-                kArtifactsPath +
-                    percent_encode(root + "/" + job.id.run_id + "/artifacts/" + folder + name),
-                *whole, UINT64_MAX, kCallTimeout_ms));
+    std::shared_ptr<Sent> sent;  // of this thread alone while the run is busy
+    {
+        const std::lock_guard lock(mutex_);
+        std::shared_ptr<Sent>& known = sent_[job.serial];
+        if (!known) known = std::make_shared<Sent>();
+        sent = known;
     }
+    for (const char* name : {kStdoutFile, kStderrFile, kAgentLogFile}) {
+        const std::filesystem::path file = job.files.path(name);
+        if (!std::filesystem::exists(file)) continue;
+        TUNE_TRY(root, experiment_root(client, job.experiment_id));
+        const std::string folder = root + "/" + job.id.run_id + "/artifacts/logs/";
+        TUNE_TRY_VOID(upload_live(client, kArtifactsPath + percent_encode(folder + name), file,
+                                  (*sent)[name]));
+        if (!job.keep_attempt) continue;
+        TUNE_TRY(whole, whole_log(file));
+        const std::string attempt = "attempt-" + std::to_string(job.id.attempt) + "/";
+        TUNE_TRY_VOID(client.put_file(kArtifactsPath + percent_encode(folder + attempt + name),
+                                      whole, UINT64_MAX, kCallTimeout_ms));
+    }
+    return {};
+}
+
+/// What is new in the log follows what the server has. It goes whole at first, since another
+/// attempt may have left its own log there; where the server has less than it should; and when it
+/// is so long that its middle is left out.
+Result<void> LogUpload::upload_live(tracker::Client& client, const std::string& address,
+                                    const std::filesystem::path& file, std::uint64_t& sent) {
+    TUNE_TRY(whole, whole_log(file));
+    std::error_code failed;
+    const std::uint64_t size = std::filesystem::file_size(whole, failed);
+    if (failed) return Error{Code::kInternalError, failed.message(), whole.string()};
+    const bool is_complete = whole == file;
+    if (sent > 0 && is_complete && sent <= size) {
+        if (sent == size) return {};
+        const Result<void> added = client.append_file(address, file, sent, size, kCallTimeout_ms);
+        if (added) sent = size;
+        const bool is_other = !added && (added.error().code == Code::kResourceConflict ||
+                                         added.error().code == Code::kResourceDoesNotExist);
+        if (!is_other) return added;
+    }
+    TUNE_TRY_VOID(client.put_file(address, whole, size, kCallTimeout_ms));
+    sent = is_complete ? size : 0;
     return {};
 }
 

@@ -1,8 +1,10 @@
 #pragma once
-// Puts the log files of attempts into their runs' artifacts: while they grow, and whole at the end.
+// Puts the log files of attempts into their runs' artifacts, as they grow: what was sent once is
+// not sent again.
 
 #include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,6 +15,7 @@
 #include "tuner/protocol.h"
 #include "worker/agent/attempts/attempt_files.h"
 #include "worker/agent/server/sender.h"
+#include "worker/agent/supervisor/supervisor.h"
 
 namespace tune::worker {
 
@@ -42,19 +45,30 @@ public:
     /// One job an attempt waits at a time: a later one takes the place of an earlier one. Those of
     /// one run go one after another, as its next attempt writes over what the last one left.
     void submit(LogJob job);
+    /// There will be no more jobs of this attempt; before, it costs some 200 bytes.
+    void forget(std::uint64_t serial);
 
 private:
     static constexpr int kThreads = 2;
     explicit LogUpload(Done done) : done_(std::move(done)) {}
     void work(tracker::Client& client) override;
+    /// How much of the files of an attempt the server has.
+    using Sent = std::map<std::string, std::uint64_t>;
+
     Result<void> upload(tracker::Client& client, const LogJob& job);
+    Result<void> upload_live(tracker::Client& client, const std::string& address,
+                             const std::filesystem::path& file, std::uint64_t& sent);
     Result<std::string> experiment_root(tracker::Client& client, const std::string& experiment_id);
 
     const Done done_;
     std::deque<LogJob> jobs_;                   // guarded by mutex_
     std::set<std::string> busy_;                // guarded by mutex_: runs being uploaded
     std::map<std::string, std::string> roots_;  // guarded by mutex_: experiment id -> its folder
+    std::map<std::uint64_t, std::shared_ptr<Sent>> sent_;  // guarded by mutex_: by serial
 };
+
+/// Longer logs may lack their middle.
+inline constexpr std::int64_t kCompleteLogBytesMax = kLogHeadBytes + kLogTailBytes + kLogPunchBytes;
 
 /// Makes `path` fit for upload: itself, or, where the middle of a long log has been given back, a
 /// file beside it with the beginning, a line that says how much is missing, and the end.

@@ -1,0 +1,136 @@
+// Two queues for one set of threads. Short requests go first: somebody waits for each. Long ones
+// are limited to the number of connections, and there are more threads than that, so a flood of
+// short ones never takes the threads that long ones run on for more than the time of one short
+// request.
+
+#include "loader/source/range_reader.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace tune::loader {
+namespace {
+
+/// Threads, most of which wait for an answer or for work.
+constexpr int kThreadsOfConnection = 5;
+
+Result<void> write_all(int fd, std::span<const std::byte> bytes, std::uint64_t offset) {
+    while (!bytes.empty()) {
+        const ssize_t count = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) {
+            const bool is_full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+            return Error{is_full ? Code::kResourceExhausted : Code::kInternalError,
+                         std::string("cannot write what was fetched: ") + std::strerror(errno)};
+        }
+        offset += static_cast<std::uint64_t>(count);
+        bytes = bytes.subspan(static_cast<std::size_t>(count));
+    }
+    return {};
+}
+
+}  // namespace
+
+RangeReader::RangeReader(int connections) : files_at_once_(static_cast<std::size_t>(connections)) {
+    for (int i = 0; i < kThreadsOfConnection * connections; ++i)
+        threads_.emplace_back([this] { work(); });
+}
+
+RangeReader::~RangeReader() {
+    stop();
+    for (std::thread& thread : threads_) thread.join();
+}
+
+void RangeReader::stop() {
+    {
+        const std::lock_guard lock(mutex_);
+        is_stopping_ = true;
+        for (Tasks* const tasks : {&files_, &samples_}) {
+            for (const Task& task : *tasks) {
+                if (!task.group->error)
+                    task.group->error = Error{Code::kCancelled, "it was cancelled"};
+                if (--task.group->left == 0) task.group->done.notify_all();
+            }
+            tasks->clear();
+        }
+    }
+    waiting_.notify_all();
+}
+
+Result<void> RangeReader::run(std::vector<Job> jobs, Kind kind) {
+    if (jobs.empty()) return {};
+    Group group;
+    group.left = jobs.size();
+    std::unique_lock lock(mutex_);
+    if (is_stopping_) return Error{Code::kCancelled, "it was cancelled"};
+    for (Job& job : jobs) of(kind).push_back({std::move(job), &group});
+    for (std::size_t i = 0; i < std::min(group.left, threads_.size()); ++i) waiting_.notify_one();
+    group.done.wait(lock, [&group] { return group.left == 0; });
+    if (group.error) return *std::move(group.error);
+    return {};
+}
+
+std::optional<RangeReader::Kind> RangeReader::next_kind() const {
+    if (!samples_.empty()) return Kind::kSample;
+    if (!files_.empty() && files_running_ < files_at_once_) return Kind::kFile;
+    return {};
+}
+
+void RangeReader::work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+        waiting_.wait(lock, [this] { return is_stopping_ || next_kind(); });
+        if (is_stopping_) return;
+        const Kind kind = *next_kind();
+        const Task task = std::move(of(kind).front());
+        of(kind).pop_front();
+        files_running_ += kind == Kind::kFile ? 1 : 0;
+        Result<void> done;
+        if (!task.group->error) {
+            lock.unlock();
+            done = task.job();
+            lock.lock();
+        }
+        files_running_ -= kind == Kind::kFile ? 1 : 0;
+        if (!done && !task.group->error) task.group->error = std::move(done).error();
+        if (--task.group->left == 0) task.group->done.notify_all();
+    }
+}
+
+Result<void> RangeReader::to_file(const ObjectSource& source, const ObjectInfo& object, int fd) {
+    std::vector<Job> jobs;
+    for (std::uint64_t at = 0; at < object.bytes; at += kRangeBytes) {
+        const std::size_t bytes = std::min<std::uint64_t>(kRangeBytes, object.bytes - at);
+        jobs.push_back([&source, &object, fd, at, bytes]() -> Result<void> {
+            thread_local std::vector<std::byte> buffer;
+            buffer.resize(bytes);
+            TUNE_TRY_VOID(source.read(object, at, buffer));
+            return write_all(fd, buffer, at);
+        });
+    }
+    Result<void> done = run(std::move(jobs));
+    if (done || done.error().code != Code::kNotImplemented) return done;
+    return run({[&source, &object, fd]() -> Result<void> {
+        std::vector<std::byte> whole(object.bytes);
+        TUNE_TRY_VOID(source.read(object, 0, whole));
+        return write_all(fd, whole, 0);
+    }});
+}
+
+Result<void> RangeReader::to_memory(const ObjectSource& source, const ObjectInfo& object,
+                                    std::span<std::byte> bytes) {
+    std::vector<Job> jobs;
+    for (std::size_t at = 0; at < bytes.size(); at += kRangeBytes) {
+        const std::span<std::byte> range =
+            bytes.subspan(at, std::min(kRangeBytes, bytes.size() - at));
+        jobs.push_back([&source, &object, at, range] { return source.read(object, at, range); });
+    }
+    Result<void> done = run(std::move(jobs));
+    if (done || done.error().code != Code::kNotImplemented) return done;
+    return run({[&source, &object, bytes] { return source.read(object, 0, bytes); }});
+}
+
+}  // namespace tune::loader

@@ -1,0 +1,375 @@
+// What is remembered holds for one epoch of the store (Store::permission_epoch), so a grant that is
+// taken away, a user who is deleted and a password that is changed count from the answer on. The
+// epoch is read before what it stands for. A password that was right is only compared with the
+// stored hash again, not hashed, when the epoch is another one.
+
+#include "tracker/auth/users/user_gate.h"
+
+#include <limits>
+
+#include "base/crypto/digest.h"
+#include "base/crypto/password.h"
+#include "base/id.h"
+#include "base/text/hex.h"
+#include "tracker/auth/authorization.h"
+#include "tracker/store/permissions/read_permissions.h"
+#include "tracker/store/reads/read_experiments.h"
+
+namespace tune::tracker {
+namespace {
+
+Error not_authenticated() {
+    return {Code::kUnauthenticated,
+            "You are not authenticated. Send a user name and password (MLFLOW_TRACKING_USERNAME "
+            "and MLFLOW_TRACKING_PASSWORD), or a token (MLFLOW_TRACKING_TOKEN, TUNE_TOKEN)."};
+}
+
+Error permission_denied() {
+    return {Code::kPermissionDenied, "Permission denied"};
+}
+
+Error too_many_logins() {
+    return {Code::kRequestLimitExceeded,
+            "Too many logins wait for their passwords to be checked. Try again in a second."};
+}
+
+bool is_missing(const Error& error) {
+    return error.code == Code::kResourceDoesNotExist || error.code == Code::kInvalidParameterValue;
+}
+
+std::string owner_key(const Touch& touch) {
+    return std::to_string(static_cast<int>(touch.kind)) + ":" + touch.id;
+}
+
+}  // namespace
+
+/// Whose rights count.
+struct UserGate::Asker {
+    std::int64_t user_id = 0;
+    std::string_view username = {};
+    std::string own_experiment = {};  ///< an attempt's: it writes there whatever is granted
+    bool is_attempt = false;
+};
+
+UserGate::UserGate(const LocalGate& inner, const TokenBook& tokens, Store& store,
+                   PasswordPool& pool, const Clock& clock, std::string cookie_name,
+                   UserGateOptions options)
+    : inner_(inner),
+      tokens_(tokens),
+      store_(store),
+      pool_(pool),
+      clock_(clock),
+      cookie_name_(std::move(cookie_name)),
+      options_(std::move(options)),
+      key_(random_hex(32)) {}
+
+// --- who asks ------------------------------------------------------------------------------------
+
+Principal UserGate::authenticate(const Credentials& credentials) const {
+    Principal principal = inner_.authenticate(credentials);
+    if (!std::holds_alternative<AnonymousPrincipal>(principal)) return principal;
+    return claim(credentials);
+}
+
+Principal UserGate::claim(const Credentials& credentials) const {
+    ClaimedPrincipal claimed;
+    claimed.most = Access::kAdmin;
+    if (const auto login = basic_login_of(credentials.authorization)) {
+        const std::string text = "login " + std::to_string(login->username.size()) + " " +
+                                 login->username + login->password;
+        claimed.proof_key = hex_encode(hmac_sha256(key_, text));
+        claimed.username = login->username;
+        claimed.password = login->password;
+        return remembered(std::move(claimed));
+    }
+    if (const auto token = tokens_.find(bearer_of(credentials.authorization))) {
+        claimed.proof_key = "user " + std::to_string(token->user_id);
+        claimed.user_id = token->user_id;
+        claimed.most = token->most;
+        return remembered(std::move(claimed));
+    }
+    const std::string_view session = cookie_of(credentials.cookie, cookie_name_);
+    if (session.empty()) return AnonymousPrincipal{};
+    claimed.session_sha256 = hex_encode(sha256(session));
+    claimed.proof_key = "session " + claimed.session_sha256;
+    return remembered(std::move(claimed));
+}
+
+Principal UserGate::remembered(ClaimedPrincipal claimed) const {
+    const auto known = credentials_.find(claimed.proof_key, store_.permission_epoch());
+    if (!known || known->until_ms <= clock_.now_ms()) return claimed;
+    return principal_of(known->user, claimed);
+}
+
+UserPrincipal UserGate::principal_of(const User& user, const ClaimedPrincipal& claimed) {
+    const Access most = user.is_admin ? Access::kAdmin : Access::kRun;
+    return {user.user_id, user.username, user.is_admin, std::min(most, claimed.most),
+            claimed.user_id != 0};
+}
+
+Result<std::optional<User>> UserGate::verify(const std::string& username,
+                                             const std::string& password) const {
+    // No password has this hash, and it takes as long as any other to find that out.
+    static const std::string nobody = "scrypt:32768:8:1$0123456789abcdef$" + std::string(128, '0');
+    TUNE_TRY(user, store_.snapshot([&](sqlite::Connection& connection) {
+        return find_user(connection, username);
+    }));
+    const bool is_right = check_password(user ? user->password_hash : nobody, password);
+    if (!user || !is_right) return std::optional<User>();
+    return user;
+}
+
+Result<std::optional<User>> UserGate::find(const ClaimedPrincipal& claimed) const {
+    if (!claimed.username.empty() || !claimed.password.empty()) {
+        const std::optional<Known> known = credentials_.find_old(claimed.proof_key);
+        if (!known) return verify(claimed.username, claimed.password);
+        TUNE_TRY(user, store_.snapshot([&](sqlite::Connection& connection) {
+            return find_user(connection, known->user.user_id);
+        }));
+        if (user && user->password_hash == known->user.password_hash) return user;
+        return verify(claimed.username, claimed.password);
+    }
+    return store_.snapshot([&](sqlite::Connection& connection) {
+        return claimed.user_id != 0
+                   ? find_user(connection, claimed.user_id)
+                   : find_session_user(connection, claimed.session_sha256, clock_.now_ms());
+    });
+}
+
+Result<UserPrincipal> UserGate::prove(const ClaimedPrincipal& claimed) const {
+    const std::uint64_t epoch = store_.permission_epoch();
+    TUNE_TRY(user, find(claimed));
+    if (!user) {
+        credentials_.erase(claimed.proof_key);
+        return not_authenticated();
+    }
+    const std::int64_t until_ms = claimed.session_sha256.empty()
+                                      ? std::numeric_limits<std::int64_t>::max()
+                                      : clock_.now_ms() + kSessionTrusted_ms;
+    credentials_.put(claimed.proof_key, {*user, until_ms}, epoch);
+    return principal_of(*user, claimed);
+}
+
+Result<void> UserGate::check_access(const Principal& principal, Access access) const {
+    const Result<void> may = tracker::check_access(principal, access, Access::kOpen);
+    if (!may && may.error().code == Code::kUnauthenticated) return not_authenticated();
+    return may;
+}
+
+std::string_view UserGate::challenge(bool is_from_page) const {
+    return is_from_page ? "Bearer realm=\"tune\"" : "Basic realm=\"mlflow\"";
+}
+
+Result<void> UserGate::check_metrics(const Principal& principal, std::string_view run_id,
+                                     std::span<const Metric> metrics) const {
+    return inner_.check_metrics(principal, run_id, metrics);
+}
+
+// --- what they may do ----------------------------------------------------------------------------
+
+std::optional<Result<void>> UserGate::admit_now(Request& request, const Needs& needs) const {
+    if (std::holds_alternative<ClaimedPrincipal>(request.principal)) return std::nullopt;
+    return judge(request, needs, Effort::kRemembered);
+}
+
+void UserGate::admit(const std::shared_ptr<Request>& request, const Needs& needs,
+                     std::function<void(Result<void>)> done) const {
+    const auto work = [this, request, needs, done] { done(identify_and_judge(*request, needs)); };
+    const auto* claimed = std::get_if<ClaimedPrincipal>(&request->principal);
+    const bool takes_hash = claimed != nullptr && claimed->session_sha256.empty() &&
+                            claimed->user_id == 0 && !credentials_.find_old(claimed->proof_key);
+    if (takes_hash) {
+        if (!pool_.post(request->remote_address, work)) done(too_many_logins());
+        return;
+    }
+    if (!store_.post_read(work))
+        done(Error{Code::kRequestLimitExceeded,
+                   "More reads are waiting than the server can hold. Try again later."});
+}
+
+void UserGate::recognise(const std::shared_ptr<Request>& request,
+                         std::function<void()> done) const {
+    if (!std::holds_alternative<ClaimedPrincipal>(request->principal)) return done();
+    admit(request, Needs(Access::kRead, Subject::kNothing),
+          [done = std::move(done)](const Result<void>&) { done(); });
+}
+
+Result<void> UserGate::identify_and_judge(Request& request, const Needs& needs) const {
+    if (const auto* claimed = std::get_if<ClaimedPrincipal>(&request.principal)) {
+        TUNE_TRY(user, prove(*claimed));
+        request.principal = std::move(user);
+        TUNE_TRY_VOID(check_access(request.principal, needs.access()));
+    }
+    return judge(request, needs, Effort::kRead).value_or(permission_denied());
+}
+
+std::optional<Result<void>> UserGate::judge(Request& request, const Needs& needs,
+                                            Effort effort) const {
+    Asker asker;
+    if (const UserPrincipal* const user = user_of(request.principal)) {
+        if (user->is_admin) return Result<void>();
+        asker.user_id = user->user_id;
+        asker.username = user->username;
+    } else if (const auto* attempt = std::get_if<AttemptPrincipal>(&request.principal)) {
+        asker.own_experiment = std::to_string(attempt->experiment_id);
+        asker.is_attempt = true;
+        // Whatever it names, it is led to its own (tracker/api/mlflow/experiment_routes.cc).
+        const Subject subject = needs.subject();
+        if (subject == Subject::kMadeExperiment || subject == Subject::kLedExperiment ||
+            subject == Subject::kExperimentName)
+            return Result<void>();
+    } else {
+        return Result<void>();  // the owner, or one of the owner's tokens
+    }
+    request.viewer =
+        Viewer{asker.user_id, options_.default_permission >= Permission::kRead,
+               asker.is_attempt ? std::get<AttemptPrincipal>(request.principal).experiment_id : 0};
+    Result<std::vector<Touch>> touches = touches_of(request, needs);
+    if (!touches) return touches.error();
+    if (needs.subject() == Subject::kTopics) return judge_topics(asker, *touches, request, effort);
+    for (const Touch& touch : *touches) {
+        const Found<bool> allowed = may(asker, touch, request, effort);
+        if (!allowed) return std::nullopt;
+        if (!*allowed) return allowed->error();
+        if (!**allowed) return permission_denied();
+    }
+    return Result<void>();
+}
+
+std::optional<Result<void>> UserGate::judge_topics(const Asker& asker,
+                                                   const std::vector<Touch>& touches,
+                                                   Request& request, Effort effort) const {
+    Fields query;
+    for (auto& field : request.query)
+        if (field.first != "topics") query.push_back(field);
+    for (const Touch& touch : touches) {
+        const Found<bool> allowed = may(asker, touch, request, effort);
+        if (!allowed) return std::nullopt;
+        if (!*allowed) return allowed->error();
+        if (**allowed) query.emplace_back("topics", touch.topic);
+    }
+    request.query = std::move(query);
+    return Result<void>();
+}
+
+UserGate::Found<bool> UserGate::may(const Asker& asker, const Touch& touch, Request& request,
+                                    Effort effort) const {
+    using Kind = Touch::Kind;
+    switch (touch.kind) {
+        case Kind::kServer: return Result<bool>(false);
+        case Kind::kMade: return Result<bool>(!asker.is_attempt);
+        case Kind::kSelf:
+            if (touch.id == asker.username) return Result<bool>(!asker.is_attempt);
+            if (!touch.or_workspace) return Result<bool>(false);
+            [[fallthrough]];
+        case Kind::kWorkspace: {
+            const Found<Permission> given = permission(asker.user_id, ResourceType::kWorkspace,
+                                                       std::string(kAnyResource), effort);
+            if (!given) return std::nullopt;
+            if (!*given) return given->error();
+            return Result<bool>(**given == Permission::kManage);
+        }
+        case Kind::kRegisteredModel: {
+            const Found<Permission> given =
+                permission(asker.user_id, ResourceType::kRegisteredModel, touch.id, effort);
+            if (!given) return std::nullopt;
+            if (!*given) return given->error();
+            return Result<bool>(**given >= touch.least);
+        }
+        default: return may_experiment(asker, touch, request, effort);
+    }
+}
+
+UserGate::Found<bool> UserGate::may_experiment(const Asker& asker, const Touch& touch,
+                                               Request& request, Effort effort) const {
+    const Found<std::string> experiment = experiment_of(touch, effort);
+    if (!experiment) return std::nullopt;
+    if (!*experiment) {
+        if (!is_missing(experiment->error())) return experiment->error();
+        // What is not there is as closed as what may not be seen: nobody learns which it is.
+        // But for a name that is free: mlflow.set_experiment asks whether it is.
+        if (touch.kind == Touch::Kind::kExperimentName) return Result<bool>(true);
+        if (touch.kind != Touch::Kind::kMadeStudy) return Result<bool>(false);
+        request.is_new = true;
+        return Result<bool>(!asker.is_attempt);
+    }
+    if (asker.is_attempt && **experiment == asker.own_experiment) return Result<bool>(true);
+    const Found<Permission> given =
+        permission(asker.user_id, ResourceType::kExperiment, **experiment, effort);
+    if (!given) return std::nullopt;
+    if (!*given) return given->error();
+    return Result<bool>(**given >= touch.least);
+}
+
+UserGate::Found<std::string> UserGate::experiment_of(const Touch& touch, Effort effort) const {
+    using Kind = Touch::Kind;
+    if (touch.kind == Kind::kExperiment) return Result<std::string>(touch.id);
+    // Names change hands, ids of runs and models do not (but for a purge, which ends the epoch).
+    const bool is_lasting = touch.kind == Kind::kRun || touch.kind == Kind::kLoggedModel;
+    const std::uint64_t epoch = store_.permission_epoch();
+    if (is_lasting)
+        if (auto known = owners_.find(owner_key(touch), epoch))
+            return Result<std::string>(std::move(*known));
+    if (effort == Effort::kRemembered) return std::nullopt;
+    Result<std::string> found = read_experiment_of(touch);
+    if (found && is_lasting) owners_.put(owner_key(touch), *found, epoch);
+    return found;
+}
+
+Result<std::string> UserGate::read_experiment_of(const Touch& touch) const {
+    using Kind = Touch::Kind;
+    const Error missing{Code::kResourceDoesNotExist, "not found"};
+    if (touch.kind == Kind::kRun) {
+        TUNE_TRY(info, store_.get_run_info(touch.id));
+        return std::to_string(info.experiment_id);
+    }
+    if (touch.kind == Kind::kLoggedModel) {
+        TUNE_TRY(model, store_.get_logged_model(touch.id));
+        return std::to_string(model.experiment_id);
+    }
+    if (touch.kind == Kind::kUpload) {
+        const std::string path = options_.path_of_upload ? options_.path_of_upload(touch.id) : "";
+        if (path.empty()) return missing;
+        return path.substr(0, path.find('/'));
+    }
+    const bool is_study = touch.kind == Kind::kStudy || touch.kind == Kind::kMadeStudy;
+    if (is_study && options_.experiment_of_study)
+        if (const auto id = options_.experiment_of_study(touch.id, touch.kind == Kind::kStudy))
+            return std::to_string(*id);
+    if (touch.kind == Kind::kStudy) return missing;
+    TUNE_TRY(experiment, store_.snapshot([&](sqlite::Connection& connection) {
+        return find_experiment_by_name(connection, touch.id);
+    }));
+    // A deleted one does not keep its name from a new study.
+    const bool is_free = touch.kind == Kind::kMadeStudy && experiment &&
+                         experiment->lifecycle_stage == LifecycleStage::kDeleted;
+    if (!experiment || is_free) return missing;
+    return std::to_string(experiment->experiment_id);
+}
+
+UserGate::Found<Permission> UserGate::permission(std::int64_t user_id, ResourceType type,
+                                                 const std::string& id, Effort effort) const {
+    const std::uint64_t epoch = store_.permission_epoch();
+    std::string key = std::to_string(user_id);
+    key.append(":").append(resource_type_name(type)).append(":").append(id);
+    if (const auto known = permissions_.find(key, epoch)) return Result<Permission>(*known);
+    if (effort == Effort::kRemembered) return std::nullopt;
+    Result<Permission> found = permission_of(user_id, type, id);
+    if (found) permissions_.put(std::move(key), *found, epoch);
+    return found;
+}
+
+Result<Permission> UserGate::permission_of(std::int64_t user_id, ResourceType type,
+                                           const std::string& resource_id) const {
+    TUNE_TRY(given, store_.snapshot([&](sqlite::Connection& connection) {
+        return granted(connection, user_id, type, resource_id);
+    }));
+    // Who manages nothing by a grant manages no workspace by default.
+    if (type == ResourceType::kWorkspace) return given.value_or(Permission::kNone);
+    if (!given) return options_.default_permission;
+    // A grant gives at least what everybody has, unless it says that it gives nothing.
+    if (*given <= Permission::kNone) return *given;
+    return std::max(*given, options_.default_permission);
+}
+
+}  // namespace tune::tracker
