@@ -1,3 +1,7 @@
+// Actions are read leniently where the protocol says so (unknown actions and fields are passed
+// over) and strictly where rows depend on it: a path, a size or a deletion vector that is not as
+// the protocol has it is an error, never a guess.
+
 #include "loader/delta/action.h"
 
 #include <algorithm>

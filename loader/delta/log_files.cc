@@ -1,3 +1,6 @@
+// Names decide everything here: digits of a fixed width are versions, so the files of a log sort by
+// version, and a checkpoint counts only when each part that its names promise is in the listing.
+
 #include "loader/delta/log_files.h"
 
 #include <algorithm>

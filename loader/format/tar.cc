@@ -1,3 +1,7 @@
+// Headers follow each other in blocks of 512 bytes. Each is believed only after its checksum, its
+// size is compared with what is left of the archive before it is used, and long names (pax records,
+// GNU's members of type L) apply to the one member that follows them.
+
 #include "loader/format/tar.h"
 
 #include <algorithm>

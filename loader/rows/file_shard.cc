@@ -1,3 +1,6 @@
+// Sizes are known from a listing or an archive's headers, so a batch makes its room first and the
+// payloads are read straight into their places.
+
 #include "loader/rows/file_shard.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Which formats there are and how a directory is recognised. The order matters: a Delta table holds
+// Parquet files, and an index.json may stand beside anything.
+
 #include "loader/rows/formats.h"
 
 #include <algorithm>

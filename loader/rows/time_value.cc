@@ -1,3 +1,6 @@
+// Each part is taken off the front of the text or the whole is refused; a date is checked by the
+// calendar of <chrono>, so there is no 30 February.
+
 #include "loader/rows/time_value.h"
 
 #include <charconv>

@@ -1,3 +1,6 @@
+// Reads go to the source as they come. An error of ours travels through Arrow as the detail of a
+// Status, so that a time-out of a store comes out as that and not as a damaged file.
+
 #include "loader/tables/arrow_file.h"
 
 #include <arrow/buffer.h>

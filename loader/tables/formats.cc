@@ -1,7 +1,7 @@
 #include "loader/tables/formats.h"
 
 #include "loader/rows/row_set.h"
-#include "loader/tables/delta_table.h"
+#include "loader/tables/delta/delta_table.h"
 #include "loader/tables/parquet_table.h"
 
 namespace tune::loader {

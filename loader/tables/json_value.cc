@@ -1,3 +1,6 @@
+// For values that have no flat form in a batch. One switch over the types; nested ones call it
+// again, no deeper than the type itself is.
+
 #include "loader/tables/json_value.h"
 
 #include <arrow/array.h>

@@ -1,3 +1,6 @@
+// One decision for each type of Arrow: numbers and arrays of them lie fixed in a batch, lists of
+// them with offsets, text and bytes as they are, and what nests deeper as JSON.
+
 #include "loader/tables/output_column.h"
 
 #include <arrow/extension_type.h>

@@ -1,3 +1,6 @@
+// The footer is parsed once and shared; each read makes a light reader over it, because Arrow's
+// readers are not thread-safe. What Parquet throws ends here.
+
 #include "loader/tables/parquet_file.h"
 
 #include <arrow/array.h>

@@ -325,13 +325,13 @@ Catalogue TableReaderState::catalogue(const DatasetOptions& options) const {
     }
     catalogue.digest = digest_of(described);
     // A shuffle among fewer samples than a few row groups hold would hardly be one.
-    const std::int64_t largest = catalogue.shard_samples.empty()
-                                     ? 0
-                                     : *std::max_element(catalogue.shard_samples.begin(),
-                                                         catalogue.shard_samples.end());
-    catalogue.block_samples_max = std::max(
-        {kBlockSamplesMin, 2 * largest,
-         static_cast<std::int64_t>(options.decompressed_bytes_max / 2 / bytes_per_row())});
+    const std::int64_t largest =
+        catalogue.shard_samples.empty()
+            ? 0
+            : *std::max_element(catalogue.shard_samples.begin(), catalogue.shard_samples.end());
+    catalogue.block_samples_max =
+        std::max({kBlockSamplesMin, 2 * largest,
+                  static_cast<std::int64_t>(options.decompressed_bytes_max / 2 / bytes_per_row())});
     return catalogue;
 }
 

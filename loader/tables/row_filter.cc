@@ -1,3 +1,7 @@
+// A row group is left out only when its statistics exclude every row: where their order is not that
+// of the values (unsigned numbers, decimals), where the unit differs or NaN may hide, they are not
+// asked. What remains is compared row by row.
+
 #include "loader/tables/row_filter.h"
 
 #include <arrow/array.h>

@@ -1,3 +1,5 @@
+// The same questions as inspect and verify ask of MDS, through the reader that all formats share.
+
 #include "loader/tools/rows_inspect.h"
 
 #include <algorithm>

@@ -20,7 +20,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 /// The rows 3, 4, 7, 11, 18 and 29, as delta-kernel-rs writes its inline example.
-const DeletionVector kInline{'i', "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", {}, 44, 6};
+constexpr const char* kInlineText = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L";
+const DeletionVector kInline{'i', kInlineText, {}, 44, 6};
 
 TEST(DeletionVector, TheInlineExampleHoldsItsRows) {
     const auto rows = rows_inline(kInline);

@@ -1,3 +1,6 @@
+// Numbers are stored as they are parsed and converted in one go at the end, so that a row costs no
+// dispatch over types.
+
 #include "loader/rows/text/column_builder.h"
 
 #include <charconv>

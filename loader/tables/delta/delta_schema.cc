@@ -1,4 +1,7 @@
-#include "loader/tables/delta_schema.h"
+// The types of Delta's schema as Arrow's. A column that cannot be read is an error only when it is
+// wanted, so that the others of its table can be.
+
+#include "loader/tables/delta/delta_schema.h"
 
 #include <arrow/type.h>
 

@@ -1,4 +1,7 @@
-#include "loader/tables/delta_table.h"
+// A snapshot of the log becomes a list of Parquet files with partitions and deleted rows, which are
+// then read like any other folder of Parquet.
+
+#include "loader/tables/delta/delta_table.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -7,7 +10,7 @@
 #include "loader/delta/snapshot.h"
 #include "loader/source/open_source.h"
 #include "loader/tables/arrow_file.h"
-#include "loader/tables/delta_schema.h"
+#include "loader/tables/delta/delta_schema.h"
 #include "loader/tables/json_value.h"
 #include "loader/tables/parquet_file.h"
 #include "loader/tables/parquet_table.h"
