@@ -9,6 +9,11 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1")
 
+# g++ collects its garbage at 128 MB by default; with room it need not, and compiles a tenth faster.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options("SHELL:--param ggc-min-heapsize=600000")
+endif()
+
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
@@ -52,13 +57,21 @@ function(tune_warnings target)
   endif()
 endfunction()
 
-# tune_library(NAME SOURCES ... LIBS ...): a static library of ours; headers are included from the repository's root.
+# For what runs once a command, not once a request or a sample: a quarter less to compile.
+function(tune_cold target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
+# tune_library(NAME [COLD] SOURCES ... LIBS ...): a static library of ours; headers are included from the repository's root.
 function(tune_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "" "SOURCES;LIBS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC tune_base ${ARG_LIBS})
   tune_warnings(${name})
+  if(ARG_COLD)
+    tune_cold(${name})
+  endif()
 endfunction()
 
 # Tests whose helpers have the names of another test's helpers are compiled on their own. Relative to tests/.
