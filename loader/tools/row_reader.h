@@ -17,6 +17,9 @@ struct RowBatch {
     std::vector<Column> columns;
 };
 
+/// A batch size of read_rows() that keeps memory small and threads busy.
+inline constexpr std::int64_t kRowsAtOnce = 512;
+
 /// Calls `visit` with the samples begin..end-1, at most `batch_size` at a time. Errors: those of
 /// the decoder and of `visit`. Thread-safe for one RowSet.
 [[nodiscard]] Result<void> read_rows(const RowSet& rows, std::int64_t begin, std::int64_t end,

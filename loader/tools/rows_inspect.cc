@@ -13,7 +13,6 @@
 namespace tune::loader {
 namespace {
 
-constexpr std::int64_t kRowsAtOnce = 256;
 
 Json rows_json(const std::vector<Json>& rows) {
     Json all = Json::array();

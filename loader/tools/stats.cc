@@ -20,7 +20,6 @@
 namespace tune::loader {
 namespace {
 
-constexpr std::int64_t kRowsAtOnce = 1024;
 
 /// Count, mean and spread of numbers.
 struct Moments {

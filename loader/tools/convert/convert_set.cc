@@ -22,7 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kRowsAtOnce = 512;
 constexpr std::int64_t kParquetGroupRows = 65'536;
 /// Bytes of one step, in shards' size limits.
 constexpr std::uint64_t kShardsPerStep = 4;
