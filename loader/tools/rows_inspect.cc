@@ -13,7 +13,6 @@
 namespace tune::loader {
 namespace {
 
-
 Json rows_json(const std::vector<Json>& rows) {
     Json all = Json::array();
     for (const Json& row : rows) all.push_back(row);

@@ -20,7 +20,6 @@
 namespace tune::loader {
 namespace {
 
-
 /// Count, mean and spread of numbers.
 struct Moments {
     double count = 0;
