@@ -163,7 +163,9 @@ TEST_F(SeriesWindowTest, AnOlderDatabaseGetsItsSpans) {
     {
         auto connection = *sqlite::Connection::open((directory_.path() / "tune.db").string(), {});
         ASSERT_TRUE(connection->execute("DROP TABLE metric_spans"));
-        ASSERT_TRUE(connection->execute("DROP TABLE suggested_params"));
+        for (const char* later : {"suggested_params", "users", "roles", "role_permissions",
+                                  "user_roles", "user_sessions"})
+            ASSERT_TRUE(connection->execute(std::string("DROP TABLE ") + later));
         ASSERT_TRUE(connection->execute("DELETE FROM schema_version WHERE version >= 6"));
     }
     open();
