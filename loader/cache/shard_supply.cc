@@ -323,6 +323,13 @@ std::vector<std::size_t> ShardSupply::victims(const SupplyPart& part) const {
                 if (const std::size_t shard = shard_of(id); sought.erase(shard) > 0)
                     soonest_first.push_back(shard);
     std::vector<std::size_t> order(sought.begin(), sought.end());
+    {
+        // Of those whose next use is not known, the one used last goes first: data that is read
+        // round and round needs the others sooner.
+        const std::lock_guard lock(mutex_);
+        std::ranges::sort(order, std::greater(),
+                          [this](std::size_t shard) { return shards_[shard].last_batch; });
+    }
     order.insert(order.end(), soonest_first.rbegin(), soonest_first.rend());
     for (std::size_t& shard : order) shard -= part.first_shard;
     return order;

@@ -257,6 +257,7 @@ Result<ShardSupply::Outcome> ShardSupply::fetch_claimed(std::size_t shard) {
         }
         if (!hash) return std::move(hash).error();
         TUNE_TRY_VOID(cache.commit(file, *hash));
+        count_shard(shard);
         TUNE_TRY(opened, open_pinned(shard));
         // Evicted in this very moment: another process has better use for the room.
         if (!opened) return without_room(shard);
@@ -317,7 +318,6 @@ Result<std::uint64_t> ShardSupply::download(std::size_t shard) {
     for (int i = 1;; ++i) {
         Result<std::uint64_t> hash = is_zip ? download_zip(shard) : download_raw(shard);
         const bool is_damaged = !hash && hash.error().code == Code::kDataLoss;
-        if (hash) count_shard(shard);
         if (!is_damaged || i == kDownloadsOfDamaged) return hash;
     }
 }

@@ -165,6 +165,61 @@ TEST(CachedDataset, KeepsToItsLimitAndStillGivesEverySample) {
     }
 }
 
+TEST(CachedDataset, EvictsWhatThePlanNeedsLast) {
+    const Scratch scratch;
+    const Index index = write_numbers(scratch / "far", 220, {.compression = "zstd"});
+    const std::size_t shards = index.shards.size();
+    DatasetOptions options = cached(scratch);
+    options.shuffle = false;
+    for (const ShardInfo& shard : index.shards) options.cache_limit += shard.raw_data.bytes / 2;
+    auto dataset = Dataset::open(options).value();
+    constexpr std::uint64_t kEpochs = 6;
+    for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) epoch_of(*dataset);
+    // Round and round, least recently used would evict each shard just before its next use, and
+    // fetch all of them in every epoch. What is needed last stays away; the rest need not be moved.
+    EXPECT_LE(dataset->fetch_figures().shards, shards + (kEpochs - 1) * shards * 4 / 5)
+        << shards;
+}
+
+TEST(CachedDataset, KeepsCompressedFilesWhereAsked) {
+    const Scratch scratch;
+    const Index index = write_numbers(scratch / "far", 60, {.compression = "gz"});
+    DatasetOptions options = cached(scratch);
+    options.keep_zip = true;
+    auto dataset = Dataset::open(options).value();
+    read_until_fetched(*dataset, index.shards.size());
+    for (const ShardInfo& shard : index.shards) {
+        const std::string name = shard.zip_data->basename;
+        EXPECT_EQ(read_bytes(scratch / ("near/" + name)), read_bytes(scratch / ("far/" + name)));
+        EXPECT_TRUE(std::filesystem::exists(scratch / ("near/" + shard.raw_data.basename)));
+    }
+}
+
+TEST(CachedDataset, AfterAnErrorItGoesOnWhereItStood) {
+    const Scratch scratch;
+    const Index index =
+        write_numbers(scratch / "far", 200, {.compression = "zstd", .hashes = {"sha1"}});
+    const std::string name = index.shards[7].zip_data->basename;
+    std::filesystem::rename(scratch / ("far/" + name), scratch / "away");
+    DatasetOptions options = cached(scratch);
+    options.shuffle = false;
+    auto dataset = Dataset::open(options).value();
+    std::vector<std::int64_t> ids;
+    Batch batch;
+    Result<bool> more = true;
+    while ((more = dataset->next(batch)) && *more)
+        ids.insert(ids.end(), batch.sample_ids.begin(), batch.sample_ids.end());
+    ASSERT_FALSE(more);
+    EXPECT_EQ(more.error().code, Code::kResourceDoesNotExist);
+    EXPECT_NE(more.error().text().find(name), std::string::npos) << more.error().text();
+    std::filesystem::rename(scratch / "away", scratch / ("far/" + name));
+    while ((more = dataset->next(batch)) && *more)
+        ids.insert(ids.end(), batch.sample_ids.begin(), batch.sample_ids.end());
+    ASSERT_TRUE(more) << more.error().text();
+    ASSERT_EQ(ids.size(), 200u);
+    for (std::size_t i = 0; i < ids.size(); ++i) ASSERT_EQ(ids[i], static_cast<std::int64_t>(i));
+}
+
 TEST(CachedDataset, ResumesExactlyAndAfterASeek) {
     const Scratch scratch;
     write_numbers(scratch / "far", 200);
