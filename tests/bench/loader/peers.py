@@ -23,7 +23,7 @@ if importlib.util.find_spec("streaming") is None:
 
 sys.path.insert(0, str(ROOT / "tests" / "contract" / "loader"))
 # Peers that the tests do not need, with what they need beyond the tests' packages; the versions are those of the table.
-EXTRA = ROOT / "build" / "peers" / "loader"
+EXTRA = ROOT / "build" / "peers" / "loader-extra"
 EXTRA_PACKAGES = ["litdata==0.2.76", "webdataset==1.0.2", "braceexpand==0.1.7"]
 
 import mosaic  # noqa: E402
