@@ -188,7 +188,7 @@ void DiskCache::reclaim_dead() {
         if (entry.file_state() != FileState::kReserved || claims_[file]) continue;
         if (!locks_.try_lock(kClaimPlaces + file)) continue;
         remove_files(file);
-        entry = LedgerEntry{};
+        entry.clear();
         locks_.unlock(kClaimPlaces + file);
     }
 }
@@ -268,7 +268,7 @@ bool DiskCache::check(std::size_t file) {
     const std::lock_guard lock(mutex_);
     const TableLock table(locks_);
     remove_files(file);
-    entry = LedgerEntry{};
+    entry.clear();
     return false;
 }
 
@@ -278,7 +278,7 @@ bool DiskCache::evict(std::size_t file) {
     if (entry.file_state() != FileState::kPresent || pins_[file] > 0 || claims_[file]) return false;
     if (!locks_.try_lock(kPinPlaces + file)) return false;  // another process reads it
     remove_files(file);
-    entry = LedgerEntry{};
+    entry.clear();
     locks_.unlock(kPinPlaces + file);
     return true;
 }
@@ -356,7 +356,7 @@ void DiskCache::abandon(std::size_t file) {
     LedgerEntry& entry = ledger_.entries()[file];
     if (entry.file_state() != FileState::kReserved) return;
     remove_files(file);
-    entry = LedgerEntry{};
+    entry.clear();
 }
 
 }  // namespace tune::loader

@@ -33,6 +33,12 @@ struct LedgerEntry {
         return static_cast<FileState>(
             std::atomic_ref(const_cast<std::uint32_t&>(state)).load(std::memory_order_acquire));
     }
+    /// Absent, with nothing known of it. Others may look at the state meanwhile.
+    void clear() {
+        set_state(FileState::kAbsent);
+        disk_bytes = xxh3 = boot = 0;
+        changed_ns = 0;
+    }
     void set_state(FileState value) {
         std::atomic_ref(state).store(static_cast<std::uint32_t>(value), std::memory_order_release);
     }
