@@ -17,13 +17,17 @@ namespace {
 
 bool has_index(const DatasetOptions& options) {
     std::error_code ignored;
-    return is_cached(only_place(options)) ||
-           std::filesystem::exists(data_directory(options) / "index.json", ignored);
+    if (!is_cached(only_place(options)))
+        return std::filesystem::exists(data_place(options) + "/index.json", ignored);
+    // What does not answer may have an index from an earlier run; opening it says more.
+    const auto source = open_source(data_place(options));
+    const auto index = source ? (*source)->stat("index.json") : Result<ObjectInfo>(source.error());
+    return index || index.error().code != Code::kResourceDoesNotExist;
 }
 
 bool has_delta_log(const DatasetOptions& options) {
     std::error_code ignored;
-    return std::filesystem::is_directory(data_directory(options) / "_delta_log", ignored);
+    return std::filesystem::is_directory(data_place(options) + "/_delta_log", ignored);
 }
 
 /// A table, in a program that does not link the library which reads them.
@@ -31,7 +35,7 @@ Format table_format(std::string name, std::function<bool(const DatasetOptions&)>
     const auto refuse = [name](const DatasetOptions& options) -> Result<RowSet> {
         return Error{Code::kNotImplemented,
                      "this program was built without Arrow C++, which reading " + name + " needs",
-                     data_directory(options).string()};
+                     data_place(options)};
     };
     return {std::move(name), std::move(detects), refuse};
 }
@@ -67,7 +71,7 @@ std::vector<std::string> text_extensions(const std::string& format) {
 }
 
 bool holds_files(const DatasetOptions& options, const std::vector<std::string>& extensions) {
-    const auto source = open_source(data_directory(options).string());
+    const auto source = open_source(data_place(options));
     return source && find_files(**source, extensions);
 }
 
@@ -97,7 +101,7 @@ Result<RowSet> finish_file_rows(const DatasetOptions& options, RowSet rows,
     rows.catalogue.digest = digest_of(described);
     if (shards.empty())
         return Error{Code::kInvalidParameterValue, "the data set has no samples",
-                     data_directory(options).string()};
+                     data_place(options)};
     const auto load = [shards = std::move(shards)](std::size_t shard) {
         return Result<ShardCache::ShardPtr>(shards[shard]);
     };

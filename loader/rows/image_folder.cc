@@ -26,7 +26,7 @@ const std::vector<std::string>& image_extensions() {
 
 Result<RowSet> open_image_folder(const DatasetOptions& options) {
     TUNE_TRY_VOID(refuse_table_options(options, "a folder of images"));
-    TUNE_TRY(source, open_source(data_directory(options).string()));
+    TUNE_TRY(source, open_source(data_place(options)));
     TUNE_TRY(files, find_files(*source, image_extensions()));
     std::map<std::string, std::int64_t> labels;  // by class
     std::string encoding;

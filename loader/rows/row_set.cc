@@ -71,17 +71,21 @@ Result<RowSet> open_rows(const DatasetOptions& options) {
                                     options.epoch_size > 0 ? options.epoch_size : stored});
         if (stored > 0) return rows;
         return Error{Code::kInvalidParameterValue, "the data set has no samples",
-                     data_directory(options).string()};
+                     data_place(options)};
     }
     if (!options.format.empty()) return unknown_format(options.format, formats);
     return Error{Code::kResourceDoesNotExist,
-                 "there is no data set: no '" + (data_directory(options) / "index.json").string() +
+                 "there is no data set: no '" + data_place(options) + "/index.json" +
                      "', and beside it no Delta log, no Parquet, JSONL, CSV or tar files and no "
                      "folders of images"};
 }
 
-std::filesystem::path data_directory(const DatasetOptions& options) {
-    return plain_directory(only_place(options));
+std::string data_place(const DatasetOptions& options) {
+    const StreamOptions place = only_place(options);
+    if (!is_cached(place)) return plain_directory(place).string();
+    std::string url = place.remote;
+    while (url.ends_with('/')) url.pop_back();
+    return place.split.empty() ? url : url + "/" + place.split;
 }
 
 ColumnOptions options_of(const DatasetOptions& options, std::string_view column) {

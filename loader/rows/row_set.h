@@ -65,8 +65,8 @@ void add_format(Format format);
 /// built without, those of the format.
 [[nodiscard]] Result<RowSet> open_rows(const DatasetOptions& options);
 
-/// The folder, or the file, of data that is read where it lies.
-[[nodiscard]] std::filesystem::path data_directory(const DatasetOptions& options);
+/// What open_source() takes for the data of `options`: a folder, a file or a URL.
+[[nodiscard]] std::string data_place(const DatasetOptions& options);
 
 /// The options for this column; those of a column that has none otherwise.
 [[nodiscard]] ColumnOptions options_of(const DatasetOptions& options, std::string_view column);

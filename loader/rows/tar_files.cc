@@ -112,7 +112,7 @@ Result<std::shared_ptr<const RowShard>> make_shard(std::shared_ptr<const ObjectS
 
 Result<RowSet> open_webdataset(const DatasetOptions& options) {
     TUNE_TRY_VOID(refuse_table_options(options, "made of tar archives"));
-    TUNE_TRY(source, open_source(data_directory(options).string()));
+    TUNE_TRY(source, open_source(data_place(options)));
     TUNE_TRY(files, find_files(*source, {".tar"}));
     std::vector<Archive> archives;
     std::set<std::string> names = {kKeyColumn};

@@ -44,7 +44,7 @@ bool is_parquet_folder(const DatasetOptions& options) {
 Result<RowSet> open_parquet_folder(const DatasetOptions& options) {
     if (options.version || !options.timestamp.empty())
         return invalid_parameter("only a Delta table has versions; this is a folder of Parquet");
-    TUNE_TRY(source, open_source(data_directory(options).string()));
+    TUNE_TRY(source, open_source(data_place(options)));
     ParquetTable table{.format = "parquet", .source = source};
     TUNE_TRY(objects, find_files(*source, {".parquet", ".parq"}));
     for (ObjectInfo& object : objects) {

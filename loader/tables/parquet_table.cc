@@ -391,7 +391,7 @@ Result<RowSet> open_parquet_table(const DatasetOptions& options, ParquetTable ta
     rows.catalogue = state->catalogue(options);
     if (rows.catalogue.shard_samples.empty())
         return Error{Code::kInvalidParameterValue, "no row of the table is left to read",
-                     data_directory(options).string()};
+                     data_place(options)};
     rows.decoder =
         make_table_decoder(rows.catalogue, options.decompressed_bytes_max, options.threads,
                            [state](std::size_t shard) { return state->load(shard); });

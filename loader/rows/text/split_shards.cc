@@ -145,7 +145,7 @@ Result<ShardCache::ShardPtr> SplitShards::load(std::size_t number) const {
 }  // namespace
 
 Result<RowSet> open_split_shards(const DatasetOptions& options, Index index) {
-    TUNE_TRY(source, open_source(data_directory(options).string()));
+    TUNE_TRY(source, open_source(data_place(options)));
     auto shards = std::make_shared<SplitShards>(std::move(source), std::move(index),
                                                 options.verify == Verify::kHashes);
     RowSet rows;

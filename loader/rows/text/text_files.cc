@@ -297,7 +297,7 @@ Result<ShardCache::ShardPtr> TextFiles::load(std::size_t number) const {
 }  // namespace
 
 Result<RowSet> open_text_files(const DatasetOptions& options, const std::string& format) {
-    TUNE_TRY(source, open_source(data_directory(options).string()));
+    TUNE_TRY(source, open_source(data_place(options)));
     const std::vector<std::string> extensions = text_extensions(format);
     TUNE_TRY(files, find_files(*source, extensions));
     auto state = std::make_shared<TextFiles>(std::move(source), std::move(files), format);
@@ -306,7 +306,7 @@ Result<RowSet> open_text_files(const DatasetOptions& options, const std::string&
     rows.catalogue = std::move(catalogue);
     if (rows.catalogue.shard_samples.empty())
         return Error{Code::kInvalidParameterValue, "the data set has no samples",
-                     data_directory(options).string()};
+                     data_place(options)};
     rows.decoder =
         make_table_decoder(rows.catalogue, options.decompressed_bytes_max, options.threads,
                            [state](std::size_t shard) { return state->load(shard); });
