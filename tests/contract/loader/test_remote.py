@@ -134,6 +134,27 @@ def test_convert_writes_to_s3_and_the_verbs_read_it(moto, tmp_path):
     assert not (tmp_path / "b").exists()
 
 
+@needs_arrow
+def test_tables_are_read_by_url(moto, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    folder = tmp_path / "table"
+    folder.mkdir()
+    for part in range(3):
+        rows = range(part * 100, part * 100 + 100)
+        pyarrow.parquet.write_table(pyarrow.table({"x": rows, "t": [f"t{i}" for i in rows]}), folder / f"{part}.parquet")
+    url = put_set(moto, "parquet", folder)
+    env = s3_environment(moto)
+    [there] = json.loads(tune_data("inspect", url, "--json", env=env))
+    [here] = json.loads(tune_data("inspect", folder, "--json"))
+    assert there["samples"] == 300 and {**there, "directory": ""} == {**here, "directory": ""}
+    assert "300 samples good" in tune_data("verify", url, env=env)
+    tune_data("convert", url, tmp_path / "mds", env=env)
+    tune_data("convert", folder, tmp_path / "same")
+    assert probe(tmp_path / "mds", "")["digest"] == probe(tmp_path / "same", "")["digest"]
+
+
 FAULTS = {
     "503": lambda dice: "503" if dice.random() < 0.2 else None,
     "cut": lambda dice: "cut" if dice.random() < 0.2 else None,

@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from servers import FileServer
 
 mosaic = pytest.importorskip("mosaic", reason="mosaicml-streaming is not installed; run ./setup.sh")
 tuneloader = pytest.importorskip("tuneloader", reason="the module tuneloader is not built")
@@ -330,8 +331,6 @@ def test_samples_in_memory_become_a_data_set(tmp_path):
 
 
 def test_what_is_not_served_is_refused_by_name(data, tmp_path):
-    with pytest.raises(NotImplementedError, match="remote='s3://bucket/data' is not read yet; copy the data set"):
-        StreamingDataset(remote="s3://bucket/data", local=str(tmp_path / "cache"))
     with pytest.raises(NotImplementedError, match="stream_name and stream_config"):
         StreamingDataset(local=data, stream_name="mine")
     with pytest.raises(ValueError, match="either `streams` or `remote`/`local`"):
@@ -341,3 +340,26 @@ def test_what_is_not_served_is_refused_by_name(data, tmp_path):
     with pytest.raises(NotImplementedError, match="takes a pandas DataFrame, not builtins.dict"):
         tuneloader.dataframe_to_mds({}, mds_kwargs={"out": str(tmp_path)})
     assert not list(pathlib.Path("/dev/shm").glob("*tune*"))
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_remote_data_are_those_that_lie_there(tmp_path, shuffle):
+    """Of one stream and of two, sample by sample and in batches, each file asked for once."""
+    for name, count in (("a", 70), ("b", 50)):
+        with tuneloader.MDSWriter(out=str(tmp_path / "far" / name), columns={"x": "int"}, size_limit=200) as writer:
+            for i in range(count):
+                writer.write({"x": i})
+    with FileServer(tmp_path / "far") as server:
+        for names in (["a"], ["a", "b"]):
+            options = {"batch_size": 8, "shuffle": shuffle, "num_canonical_nodes": 1}
+            here = [tuneloader.Stream(local=str(tmp_path / "far" / name)) for name in names]
+            there = [tuneloader.Stream(remote=f"{server.url}/{name}", local=str(tmp_path / "near" / name)) for name in names]
+            expected = StreamingDataset(streams=here, **options)
+            dataset = StreamingDataset(streams=there, **options)
+            for _ in range(2):
+                assert ids(dataset) == ids(expected)
+            assert dataset[3] == expected[3] and dataset[-1] == expected[-1]
+            batches = [batch["x"].tolist() for batch in tuneloader.Dataset(streams=there, **options)]
+            assert batches == [batch["x"].tolist() for batch in tuneloader.Dataset(streams=here, **options)]
+    again = StreamingDataset(remote=f"{server.url}/a", local=str(tmp_path / "near" / "a"), batch_size=8, download_retry=1)
+    assert set(ids(again)) == set(range(70)), "the server is gone, the cache is there"

@@ -137,7 +137,7 @@ Result<Role> read_role(const UserParts& parts, const Request& request) {
         [&](sqlite::Connection& connection) { return require_role(connection, role_id); });
 }
 
-Result<std::string> get_role(const UserParts& parts, const Request& request) {
+Result<std::string> role_text(const UserParts& parts, const Request& request) {
     TUNE_TRY(role, read_role(parts, request));
     return to_text({{"role", role_json(role)}});
 }
@@ -148,7 +148,7 @@ Result<std::string> list_role_permissions(const UserParts& parts, const Request&
 }
 
 /// Those of the workspaces that are named, or all.
-Result<std::string> list_roles(const UserParts& parts, const Request& request) {
+Result<std::string> roles_text(const UserParts& parts, const Request& request) {
     const std::vector<std::string_view> named = request.query_values("workspace");
     TUNE_TRY(roles, parts.store.snapshot(
                         [&](sqlite::Connection& connection) { return list_roles(connection); }));
@@ -214,8 +214,8 @@ void add_role_routes(Router& router, const UserParts& parts) {
                        read_handler(parts.store, [parts](const Request& request) {
                            return update_permission(parts, request);
                        })});
-    read(kLook, roles + "get", "role_id!", get_role);
-    read(kLook, roles + "list", "workspace (repeated)", list_roles);
+    read(kLook, roles + "get", "role_id!", role_text);
+    read(kLook, roles + "list", "workspace (repeated)", roles_text);
     read(kLook, roles + "permissions/list", "role_id!", list_role_permissions);
     read(kLook, roles + "users/list", "role_id!", list_users_of);
     read({Access::kRun, Subject::kSelfOrWorkspace}, "/mlflow/users/roles/list", "username!",
