@@ -109,7 +109,7 @@ def test_s3_gives_the_same_samples_and_is_asked_once(moto, tmp_path, compression
 @needs_arrow
 def test_s3_names_what_is_missing_or_forbidden(moto, tmp_path):
     error = probe("s3://no-such-bucket/set", tmp_path / "cache", s3_environment(moto), expect=1)
-    assert "s3://no-such-bucket/set/index.json" in error and "does not exist" in error
+    assert "s3://no-such-bucket/set/index.json" in error and "there is no data set" in error
 
 
 @needs_arrow
