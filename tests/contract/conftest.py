@@ -6,6 +6,7 @@ import re
 import resource
 import signal
 import subprocess
+import sys
 import time
 import uuid
 
@@ -14,6 +15,10 @@ import pytest
 import openapi_answers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Before any test module is read: a second conftest.py would take this one's name.
+sys.path.insert(0, str(ROOT / "tests" / "contract" / "loader"))
+import tuneloader_path  # noqa: E402, F401
+
 BIN_DIR = pathlib.Path(os.environ.get("TUNE_BIN_DIR", ROOT / "build/release/bin"))
 
 # The client reads these when it is imported.

@@ -72,7 +72,7 @@ TEST(Index, RefusesWhatCannotBeTrue) {
                 HasSubstr("no list of shards"));
     EXPECT_THAT(fault_after([](Json& json) { json["shards"][0] = 4; }), HasSubstr("not an object"));
     EXPECT_THAT(shard_fault("version", 1), HasSubstr("only 2 is known"));
-    EXPECT_THAT(shard_fault("format", "csv"), HasSubstr("'csv' is not supported"));
+    EXPECT_THAT(shard_fault("format", "lance"), HasSubstr("'lance' is not supported"));
     EXPECT_THAT(shard_fault("samples", -1), HasSubstr("'samples' is not a count"));
     EXPECT_THAT(shard_fault("samples", 1e300), HasSubstr("'samples' is not a count"));
     EXPECT_THAT(shard_fault("samples", 1000), HasSubstr("224 bytes cannot hold 1000 samples"));
