@@ -51,13 +51,22 @@ log("loss", int(number) + int(attempt) / 1000, 0)
 def running_supervisors(farm):
     """Of trials that run at this moment. A number may have passed to another process: the time of its start tells."""
     found = []
-    for owner in (farm.state_dir() / "attempts").glob("*/owner"):
+    for attempt in (farm.state_dir() / "attempts").glob("*"):
         with contextlib.suppress(OSError, ValueError, IndexError):
-            pid, started = map(int, os.readlink(owner).split()[:2])
+            # The link leads nowhere: its text is what counts.
+            pid, started = map(int, os.readlink(attempt / "owner").split()[:2])
             fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             if pid > 1 and int(fields[19]) == started:
                 found.append(pid)
     return found
+
+
+def kill_running_supervisors(farm):
+    """Of every trial that runs: at least one attempt ends with this."""
+    wait_for(lambda: running_supervisors(farm), "a trial that runs")
+    for pid in running_supervisors(farm):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def kill_one(farm, draw):
@@ -112,6 +121,8 @@ def test_studies_while_everything_is_killed(tmp_path):
         farm.start_agent()
         for i in range(STUDIES):
             farm.create(f"s{i}", [PYTHON, str(script)], TRIALS, env={"BOOK": str(book)})
+            if i == 0:
+                kill_running_supervisors(farm)
             for kill in range(KILLS):
                 # In the middle: after its share of the trials, and then at a random moment.
                 wait_for(lambda: farm.study(f"s{i}")["counts"]["complete"] >= kill * TRIALS // (KILLS + 1), "progress")
