@@ -22,7 +22,10 @@ bool has_index(const DatasetOptions& options) {
     // What does not answer may have an index from an earlier run; opening it says more.
     const auto source = open_source(data_place(options));
     const auto index = source ? (*source)->stat("index.json") : Result<ObjectInfo>(source.error());
-    return index || index.error().code != Code::kResourceDoesNotExist;
+    if (index || index.error().code != Code::kResourceDoesNotExist) return true;
+    // Nothing else could be found where nothing can be listed: the answer about the index counts.
+    const auto objects = (*source)->list("");
+    return !objects && objects.error().code == Code::kNotImplemented;
 }
 
 bool has_delta_log(const DatasetOptions& options) {

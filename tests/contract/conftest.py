@@ -121,6 +121,13 @@ class OtherServer:
         pytest.skip(f"needs our own server ({name})")
 
 
+@pytest.fixture(autouse=True)
+def no_experiment_stays():
+    """`mlflow.set_experiment` tells child processes by the environment: those of this test alone."""
+    yield
+    os.environ.pop("MLFLOW_EXPERIMENT_ID", None)
+
+
 @pytest.fixture(scope="session")
 def answer_faults():
     with openapi_answers.watch(Server.urls) as faults:

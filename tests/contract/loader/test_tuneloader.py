@@ -175,7 +175,7 @@ def test_errors_are_exceptions_with_the_sentence(numbers, tmp_path):
         tuneloader.Dataset(numbers, columns=["y"])
     with pytest.raises(ValueError, match="there is no shuffle algorithm 'py9'"):
         tuneloader.Dataset(numbers, shuffle_algo="py9")
-    with pytest.raises(ValueError, match="give one of the two"):
+    with pytest.raises(ValueError, match="give one of the three"):
         tuneloader.Dataset()
     dataset = tuneloader.Dataset(numbers, batch_size=10)
     with pytest.raises(ValueError, match="there is no sample 100; the data set has 100 samples"):

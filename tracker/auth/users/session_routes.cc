@@ -72,6 +72,8 @@ void answer_login(const UserParts& parts, const std::shared_ptr<Request>& reques
 }
 
 void log_out(const UserParts& parts, const Request& request, const Responder& respond) {
+    if (const auto message = Message::read(request); !message)
+        return respond(error_response(message.error()));
     Response gone = json_text_response("{}");
     gone.headers.emplace_back("Set-Cookie", set_cookie(parts, "", 0));
     const std::string_view session = cookie_of(request.header("Cookie"), parts.gate.cookie_name());
