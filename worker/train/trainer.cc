@@ -94,6 +94,7 @@ private:
     std::unique_ptr<Dataset> train_data_;
     std::unique_ptr<Dataset> val_data_;
     std::unique_ptr<Learner> learner_;
+    std::vector<const Metric*> metrics_;
     LearningRate learning_rate_;
     EarlyStoppingRule watched_;  ///< the metric whose best is kept, early stopping or not
     std::optional<EarlyStopping> early_stopping_;
@@ -171,6 +172,8 @@ Result<void> Trainer::open_data() {
 
 Result<void> Trainer::open_rules() {
     learning_rate_ = learning_rate(config_, train_data_->batches_per_epoch());
+    TUNE_TRY(chosen, chosen_metrics(config_, record_.inputs));
+    metrics_ = std::move(chosen);
     TUNE_TRY(rule, early_stopping_rule(config_));
     watched_ = rule.value_or(EarlyStoppingRule{});
     if (rule) early_stopping_.emplace(*rule);
@@ -290,12 +293,9 @@ std::vector<NamedValue> Trainer::metrics_of(const std::optional<Evaluation>& eva
     metrics.push_back(
         {"train_loss", progress_.loss_sum / static_cast<double>(progress_.loss_samples)});
     if (evaluation) {
-        const auto count = static_cast<double>(evaluation->count);
-        metrics.push_back({"val_loss", evaluation->loss / count});
-        if (record_.inputs.is_classification())
-            metrics.push_back({"val_accuracy", static_cast<double>(evaluation->correct) / count});
-        else
-            metrics.push_back({"val_mae", evaluation->absolute_error / count});
+        metrics.push_back({"val_loss", evaluation->loss / static_cast<double>(evaluation->count)});
+        for (const Metric* metric : metrics_)
+            metrics.push_back({std::string("val_") + metric->name, metric->value(*evaluation)});
     }
     metrics.push_back({"lr", learning_rate_.at(std::max<std::int64_t>(progress_.step - 1, 0))});
     metrics.push_back({"epoch", static_cast<double>(progress_.epoch + 1)});
