@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "loader/dataset.h"
+#include "worker/train/collective/shared_batches.h"
 #include "worker/train/config/config.h"
 
 namespace tune::train {
@@ -83,6 +84,8 @@ struct Samples {
     CacheLineVector<float> features = {};        ///< [count, row_elements], row-major
     CacheLineVector<std::int64_t> classes = {};  ///< [count]
     CacheLineVector<float> values = {};          ///< [count], standardised
+    /// Of the step's batch, where several ranks train; alone, all of it.
+    Share share = {};
 };
 
 /// Errors: kInvalidParameterValue for a class outside of [0, inputs.classes) or a label that is

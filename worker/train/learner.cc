@@ -10,6 +10,7 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/mse_loss.h>
+#include <ATen/ops/mul.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -18,6 +19,7 @@
 #include <cstring>
 #include <new>
 
+#include "worker/train/collective/gradients.h"
 #include "worker/train/model.h"
 #include "worker/train/optimizer.h"
 
@@ -99,12 +101,24 @@ public:
             leaves_.push_back(parameter.tensor);
     }
 
-    float train(const Samples& samples, std::int64_t step, double lr) {
+    /// From here on gradients are averaged over the ranks.
+    Result<void> share_gradients(Collective& collective) {
+        std::vector<std::string> names;
+        for (const NamedTensor& parameter : model_->parameters()) names.push_back(parameter.name);
+        TUNE_TRY(shared, make_gradients(collective, leaves_, names));
+        shared_gradients_ = std::move(shared);
+        return {};
+    }
+
+    Result<float> train(const Samples& samples, std::int64_t step, double lr) {
         const at::Tensor output =
-            model_->forward(features(samples), {.training = true, .seed = seed_, .step = step});
+            model_->forward(features(samples), {.training = true,
+                                                .seed = seed_,
+                                                .step = step,
+                                                .first_row = samples.share.first,
+                                                .row_stride = samples.share.stride});
         const at::Tensor loss = loss_of(output, samples);
-        // Gradients are handed over, not accumulated into .grad: no zeroing, no copy.
-        std::vector<at::Tensor> gradients = torch::autograd::grad({loss}, leaves_);
+        TUNE_TRY(gradients, gradients_of(loss, samples.share));
         for (at::Tensor& gradient : gradients)
             if (!gradient.is_contiguous()) gradient = gradient.contiguous();
         optimizer_->step(gradients, step, lr);
@@ -134,6 +148,12 @@ public:
     [[nodiscard]] const Optimizer& optimizer() const { return *optimizer_; }
 
 private:
+    Result<std::vector<at::Tensor>> gradients_of(const at::Tensor& loss, const Share& share) {
+        if (shared_gradients_) return shared_gradients_->backward(at::mul(loss, share.weight()));
+        // Gradients are handed over, not accumulated into .grad: no zeroing, no copy.
+        return torch::autograd::grad({loss}, leaves_);
+    }
+
     /// A view of the batch's memory.
     [[nodiscard]] at::Tensor features(const Samples& samples) const {
         return at::from_blob(const_cast<float*>(samples.features.data()),
@@ -154,17 +174,21 @@ private:
     std::unique_ptr<Model> model_;
     std::unique_ptr<Optimizer> optimizer_;
     std::vector<at::Tensor> leaves_;
+    std::unique_ptr<Gradients> shared_gradients_;  ///< with several ranks
 };
 
 Learner::Learner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Learner::~Learner() = default;
 
-Result<std::unique_ptr<Learner>> Learner::make(const TrainConfig& config, const Inputs& inputs) {
+Result<std::unique_ptr<Learner>> Learner::make(const TrainConfig& config, const Inputs& inputs,
+                                               Collective* collective) {
     return guarded([&]() -> Result<std::unique_ptr<Learner>> {
         set_threads(config.threads);
         TUNE_TRY(model, make_model(config, inputs));
-        return std::unique_ptr<Learner>(
-            new Learner(std::make_unique<Impl>(config, inputs, std::move(model))));
+        auto impl = std::make_unique<Impl>(config, inputs, std::move(model));
+        if (collective != nullptr && collective->size() > 1)
+            TUNE_TRY_VOID(impl->share_gradients(*collective));
+        return std::unique_ptr<Learner>(new Learner(std::move(impl)));
     });
 }
 

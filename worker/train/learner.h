@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "worker/train/checkpoint/safetensors.h"
+#include "worker/train/collective/collective.h"
 #include "worker/train/config/config.h"
 #include "worker/train/inputs.h"
 
@@ -28,14 +29,16 @@ class Learner {
 public:
     /// Weights are drawn from (config.seed), as torch.nn does it (uniform, 1 / sqrt(fan in)).
     /// Also sets LibTorch's number of threads. Errors: kInvalidParameterValue when the model
-    /// cannot read samples of this shape.
+    /// cannot read samples of this shape. With a `collective` of several ranks, which outlives the
+    /// learner, train() is a collective: gradients are those of the whole step's batch.
     [[nodiscard]] static Result<std::unique_ptr<Learner>> make(const TrainConfig& config,
-                                                               const Inputs& inputs);
+                                                               const Inputs& inputs,
+                                                               Collective* collective = nullptr);
     ~Learner();
 
     /// Optimizer step number `step` (0 is the first) at rate `lr`; dropout is drawn from (seed,
-    /// step). Returns the mean loss of the batch before the update: cross entropy, or the squared
-    /// error of standardised values.
+    /// step). Returns the mean loss of the batch (of this rank's rows of it) before the update:
+    /// cross entropy, or the squared error of standardised values.
     [[nodiscard]] Result<float> train(const Samples& samples, std::int64_t step, double lr);
 
     /// Adds the batch to `sums`; no dropout, nothing changes.

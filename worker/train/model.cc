@@ -161,8 +161,18 @@ at::Tensor Model::dropped(const at::Tensor& x, double drop, const Pass& pass, st
     const Stream stream{.seed = pass.seed,
                         .purpose = kDropoutPurpose + static_cast<std::uint32_t>(layer),
                         .moment = static_cast<std::uint32_t>(pass.step)};
-    fill_dropout_mask(mask.mutable_data_ptr<float>(), static_cast<std::size_t>(mask.numel()),
-                      stream, drop);
+    auto* out = mask.mutable_data_ptr<float>();
+    const auto count = static_cast<std::size_t>(mask.numel());
+    if (pass.row_stride == 1 && pass.first_row == 0) {
+        fill_dropout_mask(out, count, stream, drop);
+    } else {
+        const auto rows = static_cast<std::size_t>(mask.size(0));
+        const std::size_t row = count / rows;
+        for (std::size_t i = 0; i < rows; ++i)
+            fill_dropout_mask(out + i * row, row, stream, drop,
+                              row * (static_cast<std::size_t>(pass.first_row) +
+                                     i * static_cast<std::size_t>(pass.row_stride)));
+    }
     return at::mul(x, mask);
 }
 

@@ -23,6 +23,10 @@ struct Pass {
     bool training = false;
     std::uint64_t seed = 0;
     std::int64_t step = 0;
+    /// Row i of the batch is row `first_row + i * row_stride` of the step's: what is drawn for a
+    /// sample does not depend on the number of ranks.
+    std::int64_t first_row = 0;
+    std::int64_t row_stride = 1;
 };
 
 /// A feed-forward network: layers one after the other, numbered as in a torch.nn.Sequential, so

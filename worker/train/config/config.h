@@ -73,6 +73,7 @@ struct TrainConfig {
     std::int64_t checkpoint_every = 0;  ///< steps; 0: at the end of each epoch only
     std::int64_t log_every = 50;        ///< steps; 0: metrics of epochs only
     std::int64_t threads = 1;
+    double rank_timeout = 600.0;  ///< seconds; see CollectiveOptions
 };
 
 /// How far another value of a parameter reaches, each further than the one before.

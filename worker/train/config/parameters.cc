@@ -250,6 +250,8 @@ void add_running(Builder& b) {
               "steps between lines with train_loss_step; 0: epochs only");
     b.integer("threads", &TrainConfig::threads, 1, 1024, kOnlyHow,
               "number of LibTorch threads (default: OMP_NUM_THREADS, else 1)");
+    b.real("rank-timeout", &TrainConfig::rank_timeout, {0.0, 1e6, true}, kOnlyHow,
+           "seconds that a rank waits for the others, where several train one model");
 }
 
 std::vector<Parameter> build() {
