@@ -1,5 +1,6 @@
 """Several ranks train what one would: same samples, same dropout, same metrics, one set of lines and files."""
 
+import pathlib
 import signal
 import subprocess
 import sys
@@ -173,7 +174,8 @@ def test_torchrun_launches_it(data, tmp_path):
     parameters = dict(data=data, **PARAMETERS)
     alone = train(**parameters)
     process = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--nnodes=1", "--master-addr=127.0.0.1",
+        [sys.executable, str(pathlib.Path(__file__).parent / "torchrun.py"), "--nproc-per-node=2", "--nnodes=1",
+         "--master-addr=127.0.0.1",
          f"--master-port={free_port()}", "--no-python", str(TRAINER), *command(**parameters)[1:]],
         capture_output=True, text=True, timeout=TIMEOUT_S, env=clean_environment())
     assert process.returncode == 0, process.stderr

@@ -181,7 +181,7 @@ Learner::Learner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Learner::~Learner() = default;
 
 Result<std::unique_ptr<Learner>> Learner::make(const TrainConfig& config, const Inputs& inputs,
-                                               Collective* collective) {
+                                               Collective* collective, Device* /*device*/) {
     return guarded([&]() -> Result<std::unique_ptr<Learner>> {
         set_threads(config.threads);
         TUNE_TRY(model, make_model(config, inputs));

@@ -15,6 +15,8 @@
 
 namespace tune::train {
 
+class Device;
+
 /// Sums over samples, to be divided by how many there were.
 struct Evaluation {
     double loss = 0.0;
@@ -33,7 +35,8 @@ public:
     /// learner, train() is a collective: gradients are those of the whole step's batch.
     [[nodiscard]] static Result<std::unique_ptr<Learner>> make(const TrainConfig& config,
                                                                const Inputs& inputs,
-                                                               Collective* collective = nullptr);
+                                                               Collective* collective = nullptr,
+                                                               Device* device = nullptr);
     ~Learner();
 
     /// Optimizer step number `step` (0 is the first) at rate `lr`; dropout is drawn from (seed,

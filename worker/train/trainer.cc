@@ -22,6 +22,7 @@
 #include "worker/train/checkpoint/checkpoint.h"
 #include "worker/train/collective/collective.h"
 #include "worker/train/collective/shared_batches.h"
+#include "worker/train/device/device.h"
 #include "worker/train/inputs.h"
 #include "worker/train/learner.h"
 #include "worker/train/recorder.h"
@@ -60,13 +61,16 @@ Result<Inputs> inputs_of_data(const TrainConfig& config) {
 
 class Trainer {
 public:
-    Trainer(TrainConfig config, Collective& collective, int metrics_fd,
+    Trainer(TrainConfig config, Collective& collective, Device& device, LineSink lines,
             const std::atomic<bool>& stop)
         : config_(std::move(config)),
           collective_(collective),
-          metrics_fd_(metrics_fd),
+          device_(device),
+          lines_(std::move(lines)),
           stop_(stop) {}
 
+    /// Nothing on stderr.
+    void be_quiet() { talks_ = false; }
     /// Everything that can be wrong before the first step.
     Result<void> open();
     Result<Outcome> run();
@@ -101,11 +105,14 @@ private:
     void save(bool with_best);
     void line(std::span<const NamedValue> values, std::int64_t step);
     void report_start();
+    void say_what_trains() const;
     [[nodiscard]] Outcome outcome(bool preempted);
 
     const TrainConfig config_;
     Collective& collective_;
-    const int metrics_fd_;
+    Device& device_;
+    const LineSink lines_;
+    bool talks_ = collective_.is_first();  ///< on stderr
     const std::atomic<bool>& stop_;
 
     std::optional<CheckpointDirectory> directory_;
@@ -131,10 +138,10 @@ Result<void> Trainer::open() {
     TUNE_TRY_VOID(open_record(resumed, parent));
     TUNE_TRY_VOID(collective_.agree(open_data()));
     TUNE_TRY_VOID(collective_.agree(open_rules()));
-    TUNE_TRY(learner, Learner::make(config_, record_.inputs, &collective_));
+    TUNE_TRY(learner, Learner::make(config_, record_.inputs, &collective_, &device_));
     learner_ = std::move(learner);
     TUNE_TRY_VOID(collective_.agree(open_own(resumed, parent)));
-    recorder_ = std::make_unique<Recorder>(metrics_fd_, directory_ ? &*directory_ : nullptr);
+    recorder_ = std::make_unique<Recorder>(lines_, directory_ ? &*directory_ : nullptr);
     // From here on the parent's files are not needed.
     if (parent) save(false);
     return {};
@@ -266,7 +273,7 @@ Result<void> Trainer::restore(const Safetensors& file) {
     TUNE_TRY_VOID(train_data_.load_state(progress_.loader));
     if (early_stopping_ && progress_.early_stopping)
         early_stopping_->load_state(*progress_.early_stopping);
-    if (collective_.is_first())
+    if (talks_)
         std::fprintf(stderr, "resumed from %s: epoch %lld, step %lld\n", directory_->last().c_str(),
                      static_cast<long long>(progress_.epoch),
                      static_cast<long long>(progress_.step));
@@ -279,7 +286,7 @@ Result<void> Trainer::continue_from(const Safetensors& parent) {
     TUNE_TRY_VOID(learner_->continue_from(parent));
     train_data_.start_epoch(progress_.epoch);
     progress_.step = progress_.epoch * train_data_.dataset().batches_per_epoch();
-    if (!collective_.is_first()) return {};
+    if (!talks_) return {};
     std::fprintf(stderr, "continues from %s after epoch %lld\n", config_.resume_from.c_str(),
                  static_cast<long long>(progress_.epoch));
     return {};
@@ -439,7 +446,7 @@ void Trainer::end_epoch(const std::optional<Evaluation>& evaluation) {
     progress_.loss_sum = 0.0;
     progress_.loss_samples = 0;
     save(progress_.best_epoch == progress_.epoch);
-    if (const auto error = recorder_->take_checkpoint_error())
+    if (const auto error = recorder_->take_checkpoint_error(); error && talks_)
         std::fprintf(stderr, "warning: %s; training continues without this checkpoint\n",
                      error->text().c_str());
 }
@@ -458,14 +465,7 @@ void Trainer::line(std::span<const NamedValue> values, std::int64_t step) {
 }
 
 void Trainer::report_start() {
-    if (!collective_.is_first()) return;
-    const std::string ranks =
-        collective_.size() == 1 ? "" : ", " + std::to_string(collective_.size()) + " ranks";
-    std::fprintf(stderr, "%s, %s; %s in %s per epoch, %s%s\n", learner_->python_source().c_str(),
-                 counted(learner_->parameter_count(), "parameter").c_str(),
-                 counted(train_data_.dataset().sample_count(), "sample").c_str(),
-                 counted(train_data_.dataset().batches_per_epoch(), "step").c_str(),
-                 counted(config_.epochs, "epoch").c_str(), ranks.c_str());
+    if (talks_) say_what_trains();
     if (progress_.step_reported >= 0) return;
     progress_.step_reported = 0;
     const NamedValue values[] = {{"lr_base", learning_rate_.base},
@@ -473,10 +473,20 @@ void Trainer::report_start() {
     line(values, 0);
 }
 
+void Trainer::say_what_trains() const {
+    const std::string ranks =
+        collective_.size() == 1 ? "" : ", " + std::to_string(collective_.size()) + " ranks";
+    std::fprintf(stderr, "%s, %s; %s in %s per epoch, %s%s\n", learner_->python_source().c_str(),
+                 counted(learner_->parameter_count(), "parameter").c_str(),
+                 counted(train_data_.dataset().sample_count(), "sample").c_str(),
+                 counted(train_data_.dataset().batches_per_epoch(), "step").c_str(),
+                 counted(config_.epochs, "epoch").c_str(), ranks.c_str());
+}
+
 /// Called once, at the end: what is on its way to the disk arrives first.
 Outcome Trainer::outcome(bool preempted) {
     recorder_->drain();
-    if (const auto error = recorder_->take_checkpoint_error())
+    if (const auto error = recorder_->take_checkpoint_error(); error && talks_)
         std::fprintf(stderr, "warning: %s\n", error->text().c_str());
     return {.preempted = preempted,
             .stop_reason = progress_.stop_reason,
@@ -489,17 +499,29 @@ Outcome Trainer::outcome(bool preempted) {
 
 }  // namespace
 
+Result<Outcome> train_beside_others(const TrainConfig& config, Device& device, LineSink lines,
+                                    const std::atomic<bool>& stop) {
+    TUNE_TRY_VOID(validate(config));
+    const std::unique_ptr<Collective> collective = alone();
+    Trainer trainer(config, *collective, device, std::move(lines), stop);
+    trainer.be_quiet();
+    TUNE_TRY_VOID(trainer.open());
+    return trainer.run();
+}
+
 Result<Outcome> train(const TrainConfig& config, int metrics_fd, const std::atomic<bool>& stop) {
     TUNE_TRY_VOID(validate(config));
     TUNE_TRY(ranks, ranks_of_environment());
+    TUNE_TRY(device, open_device(config.device, ranks.local_rank));
     std::unique_ptr<Collective> collective = alone();
     if (ranks.size > 1) {
         CollectiveOptions options;
+        options.device = device.get();
         options.timeout = std::chrono::milliseconds(std::llround(config.rank_timeout * 1000.0));
         TUNE_TRY(met, meet(ranks, options));
         collective = std::move(met);
     }
-    Trainer trainer(config, *collective, metrics_fd, stop);
+    Trainer trainer(config, *collective, *device, lines_to(metrics_fd), stop);
     TUNE_TRY_VOID(trainer.open());
     TUNE_TRY(outcome, trainer.run());
     TUNE_TRY_VOID(collective->barrier());  // the others may still need what rank 0 keeps

@@ -16,6 +16,7 @@
 
 #include "worker/train/collective/collective.h"
 #include "worker/train/collective/gradients.h"
+#include "worker/train/device/device.h"
 
 namespace tune::train {
 namespace {
@@ -82,6 +83,11 @@ public:
         group_ = c10::make_intrusive<c10d::ProcessGroup>(store_, rank, size);
         group_->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, gloo_);
         group_->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
+        if (options.device == nullptr) return;
+        const auto nccl = options.device->gradient_backend(
+            c10::make_intrusive<c10d::PrefixStore>("nccl", store_), rank, size, options.timeout);
+        if (!nccl) return;
+        group_->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL, nccl);
     }
 
     std::int64_t rank() const override { return rank_; }

@@ -47,15 +47,20 @@ public:
     [[nodiscard]] Result<std::string> from_first(const std::function<Result<std::string>()>& make);
 };
 
+class Device;
+
 struct CollectiveOptions {
     /// For every collective, and for the ranks to find each other.
     std::chrono::milliseconds timeout = std::chrono::minutes(10);
+    /// Where the gradients lie; null: on the CPU. Outlives the group.
+    Device* device = nullptr;
 };
 
 /// Alone: every collective returns at once.
 [[nodiscard]] std::unique_ptr<Collective> alone();
 
-/// Meets the other ranks and returns when all are there: c10d's TCPStore and Gloo. Errors:
+/// Meets the other ranks and returns when all are there: c10d's TCPStore and Gloo, and for
+/// gradients on a GPU NCCL. Errors:
 /// kTemporarilyUnavailable when they do not come within the time-out.
 [[nodiscard]] Result<std::unique_ptr<Collective>> meet(const Ranks& ranks,
                                                        const CollectiveOptions& options);

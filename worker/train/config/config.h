@@ -20,6 +20,7 @@ namespace tune::train {
 enum class ModelKind { kMlp, kCnn };
 enum class OptimizerKind { kAdamW, kSgd };
 enum class Normalize { kStandard, kNone };
+enum class DeviceKind { kCpu, kCuda, kAuto };
 
 /// The parameters of one training run. The defaults are those that `--help` shows.
 struct TrainConfig {
@@ -73,6 +74,7 @@ struct TrainConfig {
     std::int64_t checkpoint_every = 0;  ///< steps; 0: at the end of each epoch only
     std::int64_t log_every = 50;        ///< steps; 0: metrics of epochs only
     std::int64_t threads = 1;
+    DeviceKind device = DeviceKind::kAuto;
     double rank_timeout = 600.0;  ///< seconds; see CollectiveOptions
 };
 

@@ -26,15 +26,14 @@ public:
     std::unique_ptr<StepEngine> step_engine(int /*warm_up*/) override {
         return std::make_unique<EagerEngine>();
     }
+    c10::intrusive_ptr<c10d::Backend> gradient_backend(
+        const c10::intrusive_ptr<c10d::Store>& /*store*/, int /*rank*/, int /*size*/,
+        std::chrono::milliseconds /*timeout*/) override {
+        return {};
+    }
 };
 
 }  // namespace
-
-c10::intrusive_ptr<c10d::Backend> Device::gradient_backend(
-    const c10::intrusive_ptr<c10d::Store>& /*store*/, int /*rank*/, int /*size*/,
-    std::chrono::milliseconds /*timeout*/) {
-    return {};
-}
 
 std::unique_ptr<Device> cpu_device() {
     return std::make_unique<CpuDevice>();

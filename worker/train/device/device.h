@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "worker/train/config/config.h"
 
 namespace c10d {
 class Backend;
@@ -46,7 +47,8 @@ public:
     [[nodiscard]] virtual std::string why_not_captured() const { return {}; }
 };
 
-/// One device. One thread, but for what says otherwise. LibTorch's exceptions pass through.
+/// One device. Any thread may call its methods; each thread's computations are its own. LibTorch's
+/// exceptions pass through.
 class Device {
 public:
     virtual ~Device() = default;
@@ -61,6 +63,9 @@ public:
     /// computes next waits for it on the device, the caller does not. `host` may be changed as soon
     /// as this returns. On the CPU: `host` itself.
     [[nodiscard]] virtual at::Tensor upload(const at::Tensor& host) = 0;
+    /// What the calling thread starts from here on neither waits for other threads' work nor holds
+    /// it up.
+    virtual void use_own_stream() {}
     /// Returns when everything that was started has ended.
     virtual void synchronize() {}
 
@@ -81,13 +86,11 @@ public:
     /// What averages gradients that lie on this device over ranks; null: Gloo, as on the CPU.
     [[nodiscard]] virtual c10::intrusive_ptr<c10d::Backend> gradient_backend(
         const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-        std::chrono::milliseconds timeout);
+        std::chrono::milliseconds timeout) = 0;
 };
 
 /// The processor.
 [[nodiscard]] std::unique_ptr<Device> cpu_device();
-
-enum class DeviceKind { kCpu, kCuda, kAuto };
 
 /// kAuto: the GPU number `local_rank` among those that CUDA shows, or the CPU where there is none.
 /// Errors of kCuda: kInvalidParameterValue when there is no such GPU, or this build has no library

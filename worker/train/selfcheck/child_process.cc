@@ -47,11 +47,10 @@ std::string last_line(const std::string& text) {
 }  // namespace
 
 std::string ChildEnd::text() const {
-    std::string how = timed_out ? "no end within its time"
-                      : signal != 0
-                          ? "ended by signal " + std::to_string(signal) + " (" + strsignal(signal) +
-                                ")"
-                          : "exit code " + std::to_string(exit_code);
+    std::string how =
+        timed_out     ? "no end within its time"
+        : signal != 0 ? "ended by signal " + std::to_string(signal) + " (" + strsignal(signal) + ")"
+                      : "exit code " + std::to_string(exit_code);
     const std::string reason = last_line(errors);
     return reason.empty() ? how : how + ": " + reason;
 }
@@ -75,9 +74,9 @@ Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& argumen
     std::vector<std::string> argument_texts = arguments;
     std::vector<std::string> environment_texts = environment_with(environment);
     pid_t pid = 0;
-    const int error = posix_spawn(&pid, arguments.front().c_str(), &files, &attributes,
-                                  pointers(argument_texts).data(),
-                                  pointers(environment_texts).data());
+    const int error =
+        posix_spawn(&pid, arguments.front().c_str(), &files, &attributes,
+                    pointers(argument_texts).data(), pointers(environment_texts).data());
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
     close(output[1]);

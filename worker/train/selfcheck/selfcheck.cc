@@ -72,14 +72,15 @@ int run_step(const CheckStep& step, bool cuda) {
 
 /// Runs one step as a process.
 CheckResult check(const CheckStep& step, const std::string& device) {
-    auto child = ChildProcess::start(
-        {own_program(), "selfcheck", "--device", device, "--step", step.name});
+    auto child =
+        ChildProcess::start({own_program(), "selfcheck", "--device", device, "--step", step.name});
     if (!child) return check_failed(child.error().text());
     const ChildEnd end = child->wait(step.limit);
     if (!end.ok()) return check_failed(end.text());
     const std::size_t begin = end.output.rfind("{\"detail\"");
-    const auto json = parse_json(
-        begin == std::string::npos ? std::string_view() : std::string_view(end.output).substr(begin));
+    const auto json =
+        parse_json(begin == std::string::npos ? std::string_view()
+                                              : std::string_view(end.output).substr(begin));
     if (!json) return check_failed("the step said nothing");
     return from_json(*json);
 }
@@ -90,8 +91,8 @@ Result<std::string> resolved(const std::string& device) {
     if (device == "cpu" || device == "cuda") return device;
     if (device != "auto")
         return invalid_parameter("device: '" + device + "' is not one of cpu, cuda, auto");
-    TUNE_TRY(child, ChildProcess::start({own_program(), "selfcheck", "--device", "cuda", "--step",
-                                         "device"}));
+    TUNE_TRY(child, ChildProcess::start(
+                        {own_program(), "selfcheck", "--device", "cuda", "--step", "device"}));
     const ChildEnd end = child.wait(std::chrono::minutes(1));
     return std::string(end.output.find("\"failed\"") == std::string::npos && end.ok() ? "cuda"
                                                                                       : "cpu");

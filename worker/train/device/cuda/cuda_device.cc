@@ -140,6 +140,12 @@ public:
         return copy;
     }
 
+    void use_own_stream() override {
+        c10::cuda::set_device(index_);
+        c10::cuda::setCurrentCUDAStream(
+            c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index_));
+    }
+
     void synchronize() override {
         const c10::cuda::CUDAGuard guard(index_);
         c10::cuda::device_synchronize();
