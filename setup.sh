@@ -24,7 +24,7 @@ as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 packages=(
     g++ cmake ninja-build ccache git curl ca-certificates python3 python3-venv
     libboost1.81-dev libsqlite3-dev nlohmann-json3-dev libsimdjson-dev libcli11-dev libyaml-cpp-dev
-    libeigen3-dev libspdlog-dev libssl-dev zlib1g-dev libxxhash-dev libzstd-dev libre2-dev libcurl4-openssl-dev libbrotli-dev libbz2-dev libsnappy-dev libgtest-dev libgmock-dev
+    libeigen3-dev libspdlog-dev libssl-dev zlib1g-dev libxxhash-dev libzstd-dev libre2-dev libcurl4-openssl-dev libbrotli-dev libbz2-dev libsnappy-dev libjpeg62-turbo-dev libpng-dev libgtest-dev libgmock-dev
     libbenchmark-dev libcairo2-dev
 )
 command -v node >/dev/null && command -v npm >/dev/null || packages+=(nodejs npm)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace tune::train {
 namespace {
@@ -40,6 +41,24 @@ void fill_uniform(float* out, std::size_t count, Stream stream, float low, float
         const auto numbers = block(stream, i / 4);
         for (std::size_t j = 0; j < std::min<std::size_t>(4, count - i); ++j)
             out[i + j] = low + (high - low) * (static_cast<float>(numbers[j] >> 8) * kScale);
+    }
+}
+
+void fill_normal(float* out, std::size_t count, Stream stream, float deviation) {
+    for (std::size_t i = 0; i < count; i += 4) {
+        const auto numbers = block(stream, i / 4);
+        double values[4];
+        for (std::size_t j = 0; j < 4; j += 2) {
+            // In (0, 1], so that its logarithm is finite.
+            const double u = (static_cast<double>(numbers[j]) + 1.0) / 4294967296.0;
+            const double angle =
+                2.0 * std::numbers::pi * (static_cast<double>(numbers[j + 1]) / 4294967296.0);
+            const double radius = std::sqrt(-2.0 * std::log(u));
+            values[j] = radius * std::cos(angle);
+            values[j + 1] = radius * std::sin(angle);
+        }
+        for (std::size_t j = 0; j < std::min<std::size_t>(4, count - i); ++j)
+            out[i + j] = static_cast<float>(values[j]) * deviation;
     }
 }
 

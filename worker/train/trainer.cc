@@ -121,6 +121,7 @@ private:
     SharedBatches train_data_;
     SharedBatches val_data_;
     std::unique_ptr<Learner> learner_;
+    std::vector<const Metric*> metrics_;
     LearningRate learning_rate_;
     EarlyStoppingRule watched_;  ///< the metric whose best is kept, early stopping or not
     std::optional<EarlyStopping> early_stopping_;
@@ -256,6 +257,8 @@ Result<SharedBatches> Trainer::open_split(DatasetOptions options) const {
 
 Result<void> Trainer::open_rules() {
     learning_rate_ = learning_rate(config_, train_data_.dataset().batches_per_epoch());
+    TUNE_TRY(chosen, chosen_metrics(config_, record_.inputs));
+    metrics_ = std::move(chosen);
     TUNE_TRY(rule, early_stopping_rule(config_));
     watched_ = rule.value_or(EarlyStoppingRule{});
     if (rule) early_stopping_.emplace(*rule);
@@ -373,6 +376,8 @@ Result<bool> Trainer::step(const Batch& batch, const Share& share) {
 
 /// False: interrupted, and a checkpoint is on its way.
 Result<bool> Trainer::validate(Evaluation& sums) {
+    // What rank 0 keeps in checkpoints is what all measure with.
+    if (collective_.size() > 1) TUNE_TRY_VOID(learner_->share_buffers(collective_));
     Batch batch;
     Share share;
     while (true) {
@@ -386,13 +391,16 @@ Result<bool> Trainer::validate(Evaluation& sums) {
         save(false);
         return false;
     }
-    double all[] = {sums.loss, static_cast<double>(sums.correct), sums.absolute_error,
-                    static_cast<double>(sums.count)};
+    double all[] = {sums.loss,           static_cast<double>(sums.correct),
+                    sums.absolute_error, static_cast<double>(sums.correct5),
+                    sums.squared_error,  static_cast<double>(sums.count)};
     TUNE_TRY_VOID(collective_.sum(all));
     sums = {.loss = all[0],
             .correct = static_cast<std::int64_t>(all[1]),
+            .correct5 = static_cast<std::int64_t>(all[3]),
             .absolute_error = all[2],
-            .count = static_cast<std::int64_t>(all[3])};
+            .squared_error = all[4],
+            .count = static_cast<std::int64_t>(all[5])};
     return true;
 }
 
@@ -401,12 +409,9 @@ std::vector<NamedValue> Trainer::metrics_of(const std::optional<Evaluation>& eva
     metrics.push_back(
         {"train_loss", progress_.loss_sum / static_cast<double>(progress_.loss_samples)});
     if (evaluation) {
-        const auto count = static_cast<double>(evaluation->count);
-        metrics.push_back({"val_loss", evaluation->loss / count});
-        if (record_.inputs.is_classification())
-            metrics.push_back({"val_accuracy", static_cast<double>(evaluation->correct) / count});
-        else
-            metrics.push_back({"val_mae", evaluation->absolute_error / count});
+        metrics.push_back({"val_loss", evaluation->loss / static_cast<double>(evaluation->count)});
+        for (const Metric* metric : metrics_)
+            metrics.push_back({std::string("val_") + metric->name, metric->value(*evaluation)});
     }
     metrics.push_back({"lr", learning_rate_.at(std::max<std::int64_t>(progress_.step - 1, 0))});
     metrics.push_back({"epoch", static_cast<double>(progress_.epoch + 1)});

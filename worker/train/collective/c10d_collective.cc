@@ -151,8 +151,10 @@ private:
     c10::intrusive_ptr<c10d::ProcessGroup> group_;
 };
 
-std::unordered_map<std::size_t, std::string> numbered(const std::vector<std::string>& names) {
-    std::unordered_map<std::size_t, std::string> map;
+using Names = std::unordered_map<std::size_t, std::string>;
+
+Names numbered(const std::vector<std::string>& names) {
+    Names map;
     for (std::size_t i = 0; i < names.size(); ++i) map.emplace(i, names[i]);
     return map;
 }
@@ -166,21 +168,29 @@ std::vector<std::vector<std::size_t>> buckets_of(const std::vector<at::Tensor>& 
     return buckets;
 }
 
-class ReducedGradients final : public Gradients {
+class ReducedGradients final : public BackwardPass {
 public:
     ReducedGradients(C10dCollective& collective, const std::vector<at::Tensor>& parameters,
                      const std::vector<std::string>& names)
-        : collective_(collective),
-          parameters_(parameters),
-          // Gradients are views of the buckets, and none are there when a backward pass begins:
-          // each is copied once, scaled on the way. rebuild_buckets() is never called.
-          reducer_(std::make_unique<c10d::Reducer>(
-              parameters, buckets_of(parameters), collective.group(),
-              std::vector<bool>(parameters.size(), false), c10d::kDefaultBucketBytesCap,
-              /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/true, numbered(names),
-              c10d::kDefaultFirstBucketBytes,
-              /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
-              /*bucket_bytes_cap_list=*/std::vector<std::int64_t>())) {}
+        : collective_(collective), names_(names) {
+        set_leaves(parameters);
+    }
+
+    void set_leaves(const std::vector<at::Tensor>& parameters) override {
+        parameters_ = parameters;
+        accumulated_ = false;
+        drop_gradients();
+        if (reducer_) reducer_->remove_autograd_hooks();
+        // Gradients are views of the buckets, and none are there when a backward pass begins:
+        // each is copied once, scaled on the way. rebuild_buckets() is never called.
+        reducer_ = std::make_unique<c10d::Reducer>(
+            parameters, buckets_of(parameters), collective_.group(),
+            std::vector<bool>(parameters.size(), false), c10d::kDefaultBucketBytesCap,
+            /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/true,
+            parameters.size() == names_.size() ? numbered(names_) : Names(),
+            c10d::kDefaultFirstBucketBytes, /*skip_all_reduce_unused_params=*/false,
+            /*use_python_reducer=*/false, /*bucket_bytes_cap_list=*/std::vector<std::int64_t>());
+    }
 
     Result<std::vector<at::Tensor>> backward(const at::Tensor& loss) override {
         using Tensors = std::vector<at::Tensor>;
@@ -209,9 +219,10 @@ private:
     }
 
     C10dCollective& collective_;
-    const std::vector<at::Tensor> parameters_;
-    const std::unique_ptr<c10d::Reducer> reducer_;  // its destructor may throw
-    bool accumulated_ = false;                      ///< .grad holds parts of this step
+    const std::vector<std::string> names_;
+    std::vector<at::Tensor> parameters_;
+    std::unique_ptr<c10d::Reducer> reducer_;  // its destructor may throw
+    bool accumulated_ = false;                ///< .grad holds parts of this step
 };
 
 }  // namespace
@@ -234,14 +245,14 @@ Result<std::unique_ptr<Collective>> meet(const Ranks& ranks, const CollectiveOpt
     }
 }
 
-Result<std::unique_ptr<Gradients>> make_gradients(Collective& collective,
-                                                  const std::vector<at::Tensor>& parameters,
-                                                  const std::vector<std::string>& names) {
+Result<std::unique_ptr<BackwardPass>> make_gradients(Collective& collective,
+                                                     const std::vector<at::Tensor>& parameters,
+                                                     const std::vector<std::string>& names) {
     auto* c10d_collective = dynamic_cast<C10dCollective*>(&collective);
     if (c10d_collective == nullptr)
         return Error{Code::kInvalidState, "gradients are averaged over a group that meet() made"};
     return connected(
-        collective, "comparing parameters", [&]() -> Result<std::unique_ptr<Gradients>> {
+        collective, "comparing parameters", [&]() -> Result<std::unique_ptr<BackwardPass>> {
             try {
                 c10d::verify_params_across_processes(c10d_collective->group(), parameters, {});
             } catch (const c10::Error& error) {
@@ -250,7 +261,7 @@ Result<std::unique_ptr<Gradients>> make_gradients(Collective& collective,
                 return invalid_parameter("the ranks do not train the same network: " +
                                          first_line(text));
             }
-            return std::unique_ptr<Gradients>(
+            return std::unique_ptr<BackwardPass>(
                 std::make_unique<ReducedGradients>(*c10d_collective, parameters, names));
         });
 }

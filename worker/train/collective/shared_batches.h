@@ -20,6 +20,7 @@ struct Share {
     /// What the mean over this rank's rows counts for in the mean over the ranks' means, which is
     /// then the mean over all rows of the step.
     [[nodiscard]] double weight() const {
+        if (stride == 1) return 1.0;  // alone
         return static_cast<double>(rows * stride) / static_cast<double>(step_rows);
     }
 };

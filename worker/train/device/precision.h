@@ -6,9 +6,9 @@
 
 #include <vector>
 
-namespace tune::train {
+#include "worker/train/config/config.h"
 
-enum class Precision { kFloat32, kBfloat16, kFloat16 };
+namespace tune::train {
 
 /// While it lives, this thread's operations on devices of this type choose their types as
 /// torch.autocast does: matrix products and convolutions in 16 bits, losses in 32. Weights stay
