@@ -37,6 +37,9 @@ using loader::DatasetOptions;
 /// Samples of one validation batch, at least: nothing is learnt from them, so larger is cheaper.
 constexpr std::int64_t kValBatchMin = 256;
 
+/// Steps that a device may be ahead of us: waiting for each one's loss would leave it idle.
+constexpr std::size_t kLossesWaitingMax = 64;
+
 DatasetOptions dataset_options(const TrainConfig& config, const std::string& split) {
     DatasetOptions options;
     options.directory = config.data;
@@ -97,6 +100,8 @@ private:
     [[nodiscard]] bool validation_is_due() const;
     Result<bool> train_epoch();
     Result<bool> step(const Batch& batch, const Share& share);
+    Result<double> take_losses();
+    void report_step(double loss, double lr);
     Result<bool> validate(Evaluation& sums);
     void end_epoch(const std::optional<Evaluation>& evaluation);
     [[nodiscard]] std::vector<NamedValue> metrics_of(
@@ -126,6 +131,7 @@ private:
     EarlyStoppingRule watched_;  ///< the metric whose best is kept, early stopping or not
     std::optional<EarlyStopping> early_stopping_;
     Samples samples_;
+    std::vector<std::int64_t> rows_waiting_;  ///< of steps whose losses a device still holds
     std::unique_ptr<Recorder> recorder_;
 };
 
@@ -340,10 +346,13 @@ Result<bool> Trainer::train_epoch() {
         if (!more) break;
         TUNE_TRY(stop, step(batch, share));
         if (stop ||
-            (config_.checkpoint_every > 0 && progress_.step % config_.checkpoint_every == 0))
+            (config_.checkpoint_every > 0 && progress_.step % config_.checkpoint_every == 0)) {
+            TUNE_TRY_VOID(take_losses());
             save(false);
+        }
         if (stop) return false;
     }
+    TUNE_TRY_VOID(take_losses());
     progress_.epoch_trained = true;
     return true;
 }
@@ -354,6 +363,17 @@ Result<bool> Trainer::step(const Batch& batch, const Share& share) {
     samples_.share = share;
     samples_.count = std::max<std::int64_t>(share.rows, 1);  // without repeats
     const double lr = learning_rate_.at(progress_.step);
+    if (collective_.size() == 1 && !learner_->losses_are_at_hand()) {
+        TUNE_TRY_VOID(learner_->train_later(samples_, progress_.step, lr));
+        ++progress_.step;
+        rows_waiting_.push_back(share.rows);
+        const bool due = config_.log_every > 0 && progress_.step % config_.log_every == 0;
+        if (due || rows_waiting_.size() >= kLossesWaitingMax) {
+            TUNE_TRY(loss, take_losses());
+            if (due) report_step(loss, lr);
+        }
+        return asked_to_stop();
+    }
     TUNE_TRY(own_loss, learner_->train(samples_, progress_.step, lr));
     // One round for both. Rows of no weight may have any loss, so they are left out.
     double sums[] = {
@@ -366,12 +386,29 @@ Result<bool> Trainer::step(const Batch& batch, const Share& share) {
     progress_.loss_sum += sums[0];
     progress_.loss_samples += share.step_rows;
     progress_.finite = std::isfinite(loss);
-    const bool due = config_.log_every > 0 && progress_.step % config_.log_every == 0;
-    if (!due || progress_.step <= progress_.step_reported) return stop;
+    if (config_.log_every > 0 && progress_.step % config_.log_every == 0) report_step(loss, lr);
+    return stop;
+}
+
+/// Takes in the losses that a device still held; returns the last one.
+Result<double> Trainer::take_losses() {
+    if (rows_waiting_.empty()) return 0.0;
+    TUNE_TRY(losses, learner_->take_losses());
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+        progress_.loss_sum +=
+            static_cast<double>(losses[i]) * static_cast<double>(rows_waiting_[i]);
+        progress_.loss_samples += rows_waiting_[i];
+        progress_.finite = progress_.finite && std::isfinite(losses[i]);
+    }
+    rows_waiting_.clear();
+    return static_cast<double>(losses.back());
+}
+
+void Trainer::report_step(double loss, double lr) {
+    if (progress_.step <= progress_.step_reported) return;
     progress_.step_reported = progress_.step;
     const NamedValue values[] = {{"train_loss_step", loss}, {"lr_step", lr}};
     line(values, progress_.step);
-    return stop;
 }
 
 /// False: interrupted, and a checkpoint is on its way.

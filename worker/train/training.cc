@@ -126,8 +126,9 @@ BatchTensors Training::view(const Samples& samples) const {
 }
 
 at::Tensor Training::output(const BatchTensors& batch, const Pass& pass) const {
-    const Autocast precision(leaves_.empty() ? at::kCPU : leaves_.front().device().type(),
-                             config_.precision);
+    std::optional<Autocast> autocast;
+    if (config_.precision != Precision::kFloat32)
+        autocast.emplace(batch.x.device().type(), config_.precision);
     if (batch.x.scalar_type() != at::kByte) return model_->forward(batch.x, pass).to(at::kFloat);
     // The arithmetic of read_samples(), where the bytes are.
     const InputColumn& column = inputs_.columns.front();

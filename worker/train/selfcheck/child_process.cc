@@ -57,13 +57,15 @@ std::string ChildEnd::text() const {
 
 Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& arguments,
                                          const std::map<std::string, std::string>& environment) {
+    int input[2];
     int output[2];
     int errors[2];
-    if (pipe2(output, O_CLOEXEC) != 0 || pipe2(errors, O_CLOEXEC) != 0)
+    if (pipe2(input, O_CLOEXEC) != 0 || pipe2(output, O_CLOEXEC) != 0 ||
+        pipe2(errors, O_CLOEXEC) != 0)
         return Error{Code::kInternalError, std::string("pipe: ") + std::strerror(errno)};
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, input[0], 0);
     posix_spawn_file_actions_adddup2(&files, output[1], 1);
     posix_spawn_file_actions_adddup2(&files, errors[1], 2);
     posix_spawnattr_t attributes;
@@ -79,22 +81,25 @@ Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& argumen
                     pointers(argument_texts).data(), pointers(environment_texts).data());
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
+    close(input[0]);
     close(output[1]);
     close(errors[1]);
     if (error != 0) {
+        close(input[1]);
         close(output[0]);
         close(errors[0]);
         return Error{Code::kInternalError,
                      "cannot start '" + arguments.front() + "': " + std::strerror(error)};
     }
-    return ChildProcess(pid, output[0], errors[0]);
+    return ChildProcess(pid, input[1], output[0], errors[0]);
 }
 
-ChildProcess::ChildProcess(pid_t pid, int output_fd, int errors_fd)
-    : pid_(pid), output_fd_(output_fd), errors_fd_(errors_fd) {}
+ChildProcess::ChildProcess(pid_t pid, int input_fd, int output_fd, int errors_fd)
+    : pid_(pid), input_fd_(input_fd), output_fd_(output_fd), errors_fd_(errors_fd) {}
 
 ChildProcess::ChildProcess(ChildProcess&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
+      input_fd_(std::exchange(other.input_fd_, -1)),
       output_fd_(std::exchange(other.output_fd_, -1)),
       errors_fd_(std::exchange(other.errors_fd_, -1)),
       lines_(other.lines_),
@@ -105,8 +110,25 @@ ChildProcess::~ChildProcess() {
         kill(-pid_, SIGKILL);
         waitpid(pid_, nullptr, 0);
     }
+    close_input();
     if (output_fd_ >= 0) close(output_fd_);
     if (errors_fd_ >= 0) close(errors_fd_);
+}
+
+Result<void> ChildProcess::write(const std::string& text) const {
+    for (std::size_t done = 0; done < text.size();) {
+        const ssize_t count = ::write(input_fd_, text.data() + done, text.size() - done);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0)
+            return Error{Code::kInternalError,
+                         std::string("the program reads no more: ") + std::strerror(errno)};
+        done += static_cast<std::size_t>(count);
+    }
+    return {};
+}
+
+void ChildProcess::close_input() {
+    if (input_fd_ >= 0) close(std::exchange(input_fd_, -1));
 }
 
 void ChildProcess::signal(int number) const {

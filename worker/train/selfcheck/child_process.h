@@ -37,6 +37,10 @@ public:
     ChildProcess& operator=(ChildProcess&&) = delete;
     ~ChildProcess();
 
+    /// Gives it more to read. Errors: kInternalError when it does not any more.
+    [[nodiscard]] Result<void> write(const std::string& text) const;
+    /// Nothing more will come.
+    void close_input();
     /// Sends a signal to the whole group.
     void signal(int number) const;
     /// Returns once `output` holds so many lines, or the program has ended; false after `limit`.
@@ -45,11 +49,12 @@ public:
     [[nodiscard]] ChildEnd wait(std::chrono::milliseconds limit);
 
 private:
-    ChildProcess(pid_t pid, int output_fd, int errors_fd);
+    ChildProcess(pid_t pid, int input_fd, int output_fd, int errors_fd);
     /// Reads what is there until a deadline, the end, or a number of lines.
     bool read_until(std::chrono::steady_clock::time_point deadline, std::size_t lines);
 
     pid_t pid_;
+    int input_fd_;
     int output_fd_;
     int errors_fd_;
     std::size_t lines_ = 0;

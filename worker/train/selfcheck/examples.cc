@@ -11,6 +11,7 @@ namespace {
 constexpr std::int64_t kSide = 8;
 constexpr std::int64_t kClasses = 10;
 constexpr std::int64_t kRows = 16;
+constexpr std::int64_t kVocabulary = 11;
 
 /// Pixels 0..255 whose bright row tells the class.
 std::array<std::uint8_t, kSide * kSide> image_of(std::int64_t sample) {
@@ -52,14 +53,27 @@ std::vector<std::string> model_names() {
 
 std::optional<Example> example_of(const std::string& model) {
     Example example;
-    if (!set_parameter(example.config, "model", model)) return {};
-    example.config.width = 8;
-    example.config.depth = 2;
-    example.inputs.shape = {kSide, kSide, 1};
-    example.inputs.columns = {{.name = "image", .elements = kSide * kSide}};
-    example.inputs.label = "label";
-    example.inputs.classes = kClasses;
+    TrainConfig& config = example.config;
+    Inputs& inputs = example.inputs;
+    if (!set_parameter(config, "model", model) || config.model == ModelKind::kTorchScript)
+        return {};
+    config.width = 8;
+    config.depth = 2;
+    config.heads = 2;
+    config.stem = Stem::kSmall;
+    inputs.columns = {{.name = "image", .elements = kSide * kSide}};
     example.samples.count = kRows;
+    if (config.model == ModelKind::kGpt) {
+        inputs.shape = {kSide * kSide};
+        inputs.vocabulary = kVocabulary;
+        for (std::int64_t i = 0; i < kRows; ++i)
+            for (const std::uint8_t pixel : image_of(i))
+                example.samples.tokens.push_back(pixel * kVocabulary / 256);
+        return example;
+    }
+    inputs.shape = {kSide, kSide};
+    inputs.label = "label";
+    inputs.classes = kClasses;
     for (std::int64_t i = 0; i < kRows; ++i) {
         for (const std::uint8_t pixel : image_of(i))
             example.samples.features.push_back(static_cast<float>(pixel) / 64.0f - 1.0f);

@@ -46,7 +46,7 @@ private:
     void* library_;
 };
 
-Result<NvmlDevice> device_of(const Library& nvml, unsigned index) {
+Result<NvmlDevice> read_device(const Library& nvml, unsigned index) {
     constexpr unsigned kTextMax = 128;
     NvmlDevice device;
     Handle handle = nullptr;
@@ -80,7 +80,7 @@ Result<std::vector<NvmlDevice>> nvml_devices() {
     TUNE_TRY_VOID(nvml.call("nvmlDeviceGetCount_v2", &count));
     std::vector<NvmlDevice> devices;
     for (unsigned i = 0; i < count; ++i) {
-        TUNE_TRY(device, device_of(nvml, i));
+        TUNE_TRY(device, read_device(nvml, i));
         devices.push_back(std::move(device));
     }
     TUNE_TRY_VOID(nvml.call("nvmlShutdown"));

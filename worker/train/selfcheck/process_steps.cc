@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstring>
@@ -12,9 +14,11 @@
 
 #include "base/system/file.h"
 #include "worker/train/checkpoint/safetensors.h"
+#include "worker/train/device/device.h"
 #include "worker/train/selfcheck/child_process.h"
 #include "worker/train/selfcheck/examples.h"
 #include "worker/train/selfcheck/steps.h"
+#include "worker/train/trainer.h"
 
 namespace tune::train {
 namespace {
@@ -23,6 +27,8 @@ using std::chrono::seconds;
 
 constexpr std::int64_t kSamples = 1200;
 constexpr auto kRunLimit = seconds(50);
+/// cuBLAS keeps a workspace for each stream.
+constexpr std::int64_t kWorkspaceBytesMax = 64 << 20;
 
 std::vector<std::string> train_command(const CheckContext& context, const std::string& directory,
                                        const std::vector<std::string>& more = {}) {
@@ -40,8 +46,8 @@ std::vector<std::string> train_command(const CheckContext& context, const std::s
 }
 
 /// Runs to the end.
-Result<ChildEnd> run(const std::vector<std::string>& command,
-                     const std::map<std::string, std::string>& environment = {}) {
+Result<ChildEnd> run_trainer(const std::vector<std::string>& command,
+                             const std::map<std::string, std::string>& environment = {}) {
     TUNE_TRY(child, ChildProcess::start(command, environment));
     ChildEnd end = child.wait(kRunLimit);
     if (!end.ok()) return Error{Code::kInternalError, "the trainer: " + end.text()};
@@ -85,18 +91,71 @@ Result<std::uint16_t> free_port() {
     return ntohs(address.sin_port);
 }
 
+std::string run_line(const CheckContext& context, int trial, const char* epochs) {
+    return R"({"op":"run","attempt":1,"trial":")" + std::to_string(trial) +
+           R"(","parameters":{"epochs":)" + epochs + R"(,"batch-size":120,"data":")" +
+           context.folder + R"(/data"}})" + "\n";
+}
+
+/// What is allocated on the GPU once a training was stopped. Errors: those of the training.
+Result<std::int64_t> bytes_left_by_a_pruned_trial(const CheckContext& context) {
+    TUNE_TRY(device, open_device(DeviceKind::kCuda, 0));
+    TrainConfig config;
+    config.data = context.folder + "/data";
+    config.width = 4096;
+    std::atomic<bool> stop = false;
+    TUNE_TRY_VOID(train_beside_others(
+        config, *device,
+        [&](const std::string& /*lines*/) {
+            stop.store(true);
+            return true;
+        },
+        stop));
+    device->release_cached();
+    return device->memory().allocated;
+}
+
+/// Ten trials of a pool, and one that is pruned. Trials a second. Errors: what went wrong.
+Result<double> check_pool(const CheckContext& context) {
+    constexpr int kTrials = 10;
+    constexpr std::size_t kLinesOfFirst = 4;
+    TUNE_TRY(pool,
+             ChildProcess::start({context.program, "pool", "--parallel=2",
+                                  std::string("--device=") + (context.cuda ? "cuda" : "cpu")}));
+    TUNE_TRY_VOID(pool.write(run_line(context, 0, "1000000")));
+    if (!pool.wait_lines(kLinesOfFirst, kRunLimit))
+        return Error{Code::kInternalError, "a pool's trial says nothing"};
+    const auto begin = std::chrono::steady_clock::now();
+    std::string lines = R"({"op":"prune","trial":"0","attempt":1})"
+                        "\n";
+    for (int trial = 1; trial <= kTrials; ++trial) lines += run_line(context, trial, "1");
+    TUNE_TRY_VOID(pool.write(lines));
+    pool.close_input();
+    const ChildEnd end = pool.wait(kRunLimit);
+    if (!end.ok()) return Error{Code::kInternalError, "the pool: " + end.text()};
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    for (int trial = 0; trial <= kTrials; ++trial) {
+        const std::string wanted = R"({"event":"ended","trial":")" + std::to_string(trial) +
+                                   R"(","attempt":1,"exit_code":)" + (trial == 0 ? "10," : "0,");
+        if (end.output.find(wanted) == std::string::npos)
+            return Error{Code::kInternalError,
+                         "trial " + std::to_string(trial) + " of the pool did not end well"};
+    }
+    return kTrials / taken.count();
+}
+
 }  // namespace
 
 Result<CheckResult> check_resume(const CheckContext& context) {
     TUNE_TRY_VOID(write_example_data(context.folder + "/data", kSamples));
     const std::vector<std::string> length = {"--epochs=30", "--checkpoint-every=3"};
-    TUNE_TRY_VOID(run(train_command(context, "whole", length)));
+    TUNE_TRY_VOID(run_trainer(train_command(context, "whole", length)));
     TUNE_TRY(child, ChildProcess::start(train_command(context, "pieces", length)));
     if (!child.wait_lines(40, kRunLimit)) return check_failed("the trainer printed no metrics");
     child.signal(SIGKILL);
     if (child.wait(kRunLimit).signal != SIGKILL)
         return check_failed("the trainer ended before it could be killed");
-    TUNE_TRY(end, run(train_command(context, "pieces", length)));
+    TUNE_TRY(end, run_trainer(train_command(context, "pieces", length)));
     const std::size_t line = end.errors.find("resumed from");
     if (line == std::string::npos) return check_failed("the second run began anew");
     TUNE_TRY(whole, checkpoint_of(context, "whole"));
@@ -120,7 +179,7 @@ Result<CheckResult> check_ranks(const CheckContext& context) {
     if (context.cuda) return check_skipped("needs a GPU for each of two ranks");
     TUNE_TRY_VOID(write_example_data(context.folder + "/data", kSamples));
     const std::vector<std::string> length = {"--epochs=3"};
-    TUNE_TRY_VOID(run(train_command(context, "alone", length)));
+    TUNE_TRY_VOID(run_trainer(train_command(context, "alone", length)));
     TUNE_TRY(port, free_port());
     std::vector<ChildProcess> ranks;
     for (int rank = 0; rank < 2; ++rank) {
@@ -161,7 +220,15 @@ Result<CheckResult> check_packed(const CheckContext& context) {
     if (largest > (context.cuda ? 1e-3 : 0.0))
         return check_failed("two equal trainings side by side differ by " +
                             std::to_string(largest));
-    return check_ok("two processes at once trained the same");
+    TUNE_TRY(per_second, check_pool(context));
+    if (context.cuda) {
+        TUNE_TRY(left, bytes_left_by_a_pruned_trial(context));
+        if (left > kWorkspaceBytesMax)
+            return check_failed("a pruned trial leaves " + std::to_string(left) +
+                                " bytes on the device");
+    }
+    return check_ok("two processes at once trained the same; a pool trained and pruned, trials",
+                    per_second, "1/s");
 }
 
 }  // namespace tune::train
