@@ -58,11 +58,11 @@ if(TARGET tuneloader)
   target_link_options(tuneloader PRIVATE LINKER:--disable-new-dtags)
   install(TARGETS tuneloader RUNTIME_DEPENDENCY_SET tune_data_libraries DESTINATION tuneloader COMPONENT wheel)
 endif()
-# What URLs of data sets are read with: found from the programs in ../lib/tune. libcurl is the system's, Arrow the
+# What URLs of data sets, and tables, are read with: found from the programs in ../lib/tune. libcurl is the system's, Arrow the
 # wheel's.
 set(data_sources tune_http_source)
 if(TARGET tune_object_store)
-  list(APPEND data_sources tune_object_store)
+  list(APPEND data_sources tune_object_store tune_tables)
 endif()
 set(source_rpath "$ORIGIN")
 foreach(minor 10 11 12 13 14)

@@ -187,6 +187,12 @@ struct DatasetOptions {
     /// an error. For consumers whose batches live as long as somebody refers to them.
     bool adds_batches = false;
 
+    /// Images that are decoded whole are shared with all processes of this machine that read the
+    /// same data, in a file of this folder (/dev/shm: memory), of at most so many bytes; what finds
+    /// no room is decoded by each. Pixels are those of ImageOptions::decodes_scaled = false.
+    std::filesystem::path decoded_cache = {};
+    std::uint64_t decoded_cache_limit = 0;
+
     /// Where batches lie; nullptr: the process's own memory.
     std::shared_ptr<BatchMemory> memory = {};
 

@@ -303,7 +303,16 @@ Result<void> ImageTransform::apply(std::span<const std::byte> stored, std::int64
     Draws draws(key_, epoch, sample_id);
     PixelView pixels;
     Cut found;
-    if (kind_ == Stored::kFile) {
+    std::optional<PixelView> shared;
+    if (shared_) {
+        TUNE_TRY(image, shared_image(stored, sample_id, memory.decoded));
+        shared = image;
+    }
+    if (shared) {
+        pixels = *shared;
+        TUNE_TRY(wanted, cut({pixels.width, pixels.height}, draws));
+        found = wanted;
+    } else if (kind_ == Stored::kFile) {
         TUNE_TRY(size, image_file_size(stored));
         TUNE_TRY(wanted, cut(size, draws));
         found = wanted;
@@ -351,6 +360,29 @@ bool ImageTransform::is_as_resized(int channels) const {
            (options_.layout == ImageOptions::Layout::kHwc || channels == 1);
 }
 
+/// The whole image, from those that are shared or decoded and put among them; nothing where there
+/// is no room.
+Result<std::optional<PixelView>> ImageTransform::shared_image(
+    std::span<const std::byte> file, std::int64_t sample_id,
+    std::vector<std::uint8_t>& memory) const {
+    if (auto known = shared_->find(sample_id)) return known;
+    TUNE_TRY(size, image_file_size(file));
+    const auto bytes = static_cast<std::size_t>(size.width) *
+                       static_cast<std::size_t>(size.height) *
+                       static_cast<std::size_t>(options_.channels);
+    if (!shared_->has_room(bytes)) return std::optional<PixelView>();
+    ImagePart whole;
+    whole.box = {0, 0, static_cast<double>(size.width), static_cast<double>(size.height)};
+    whole.channels = options_.channels;
+    TUNE_TRY(decoded, decode_image_file(file, whole, memory));
+    shared_->put(sample_id, decoded.pixels);
+    return std::optional(decoded.pixels);
+}
+
+std::string ImageTransform::decoding() const {
+    return stored_.name + " " + std::to_string(options_.channels);
+}
+
 /// The pixels that `part` is made from; `part` is moved along when they are fewer than those
 /// stored.
 Result<PixelView> ImageTransform::decode_part(std::span<const std::byte> file, Resampling& part,
@@ -364,7 +396,7 @@ Result<PixelView> ImageTransform::decode_part(std::span<const std::byte> file, R
     needed.x_reach = std::max(1.0, x_scale);
     needed.y_reach = std::max(1.0, y_scale);
     needed.channels = options_.channels;
-    if (options_.decodes_scaled)
+    if (options_.decodes_scaled && !shared_)  // whether there was room must change nothing
         needed.wanted = {std::max(part.window_width, 1), std::max(part.window_height, 1)};
     TUNE_TRY(decoded, decode_image_file(file, needed, memory));
     part.box.left = (part.box.left - needed.box.left) * decoded.x_scale + decoded.left;

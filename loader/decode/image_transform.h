@@ -14,6 +14,7 @@
 #include "loader/decode/column_transforms.h"
 #include "loader/decode/image_file.h"
 #include "loader/decode/resample.h"
+#include "loader/decode/shared_pixels.h"
 
 namespace tune::loader {
 
@@ -35,6 +36,12 @@ public:
 
     [[nodiscard]] const ColumnInfo& column() const { return column_; }
 
+    /// Whether sharing decoded images helps: the stored ones are files.
+    [[nodiscard]] bool decodes_files() const { return kind_ == Stored::kFile; }
+    /// Of all that a decoded image depends on, apart from the data.
+    [[nodiscard]] std::string decoding() const;
+    void share(std::shared_ptr<SharedPixels> shared) { shared_ = std::move(shared); }
+
     /// Writes column().sample_bytes at `to`. Errors: kDataLoss for a damaged image,
     /// kInvalidParameterValue for one that is too small for its crop.
     [[nodiscard]] Result<void> apply(std::span<const std::byte> stored, std::int64_t epoch,
@@ -55,6 +62,9 @@ private:
 
     [[nodiscard]] Result<PixelView> decode_part(std::span<const std::byte> file, Resampling& part,
                                                 std::vector<std::uint8_t>& memory) const;
+    [[nodiscard]] Result<std::optional<PixelView>> shared_image(
+        std::span<const std::byte> file, std::int64_t sample_id,
+        std::vector<std::uint8_t>& memory) const;
     [[nodiscard]] Result<PixelView> array_pixels(std::span<const std::byte> stored) const;
     [[nodiscard]] Result<Cut> cut(ImageSize size, Draws& draws) const;
     [[nodiscard]] Cut whole(const ImageBox& box) const;
@@ -70,6 +80,7 @@ private:
     ColumnInfo stored_;
     ColumnInfo column_;
     std::uint64_t key_ = 0;
+    std::shared_ptr<SharedPixels> shared_ = {};  // nullptr: each decodes for itself
     /// What a byte of each channel becomes: the bits of one element.
     std::array<std::array<std::uint32_t, 256>, 3> table_ = {};
 };

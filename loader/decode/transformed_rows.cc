@@ -185,6 +185,13 @@ Result<RowSet> with_transforms(const DatasetOptions& options, RowSet rows) {
                                      "' cannot be an image and padded");
         if (wanted.image) {
             TUNE_TRY(image, ImageTransform::make(*wanted.image, columns[c], options.seed));
+            if (!options.decoded_cache.empty() && image.decodes_files()) {
+                TUNE_TRY(shared, SharedPixels::open(
+                                     options.decoded_cache,
+                                     digest_of(rows.catalogue.digest + " " + image.decoding()),
+                                     rows.catalogue.sample_count(), options.decoded_cache_limit));
+                image.share(std::move(shared));
+            }
             steps.push_back({c, columns[c], std::move(image)});
         } else if (wanted.pad) {
             TUNE_TRY(padding, Padding::make(*wanted.pad, columns[c]));

@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
@@ -259,6 +262,77 @@ TEST(Image, RefusesOptionsThatCannotBeMeant) {
     DatasetOptions options = images(scratch, {.height = 8, .width = 8});
     options.column_options[0].name = "label";
     EXPECT_THAT(error_of(options), HasSubstr("column 'label' (int64) holds no images"));
+}
+
+TEST(SharedPixels, AreDecodedOnceAndChangeNoPixel) {
+    const Scratch scratch;
+    write_folder(scratch, "rgb.jpg", 20);
+    ImageOptions image{.height = 40, .width = 40};
+    image.fit = ImageOptions::Fit::kRandomResizedCrop;
+    image.decodes_scaled = false;
+    DatasetOptions options = images(scratch, image);
+    const auto expected = epoch_of(*Dataset::open(options).value());
+    options.decoded_cache = scratch / "shared";
+    const auto files = [&] {
+        std::vector<std::filesystem::path> found;
+        for (const auto& entry : std::filesystem::directory_iterator(scratch / "shared"))
+            found.push_back(entry.path());
+        return found;
+    };
+    // Room for all, for about seven, and for none.
+    for (const std::uint64_t limit : {10'000'000, 700'000, 10'000}) {
+        options.decoded_cache_limit = limit;
+        auto first = Dataset::open(options).value();
+        EXPECT_EQ(epoch_of(*first), expected);
+        ASSERT_EQ(files().size(), 1u);
+        const auto used = [&] {
+            std::uint64_t bytes = 0;
+            std::memcpy(&bytes, read_bytes(files().front()).data() + 24, sizeof bytes);
+            return bytes;
+        };
+        const std::uint64_t used_by_first = used();
+        EXPECT_GT(used_by_first, limit == 10'000'000 ? 20u * 203 * 151 * 3 : 0u);
+        options.threads = 2;
+        auto second = Dataset::open(options).value();
+        EXPECT_EQ(epoch_of(*second), expected);
+        EXPECT_EQ(used(), used_by_first) << "nothing is decoded and put there twice";
+        options.threads = 0;
+        first.reset();
+        EXPECT_EQ(files().size(), 1u) << "somebody still reads it";
+        second.reset();
+        EXPECT_TRUE(files().empty()) << "the last one removes it";
+    }
+    options.decoded_cache_limit = 100;
+    EXPECT_THAT(error_of(options), HasSubstr("decoded_cache_limit must be more than"));
+    // A killed process leaves its file; the next one removes it.
+    write_bytes(scratch / "shared/tune-decoded-0123", "left behind");
+    options.decoded_cache_limit = 1'000'000;
+    auto dataset = Dataset::open(options).value();
+    EXPECT_EQ(files().size(), 1u);
+}
+
+TEST(SharedPixels, ProcessesThatAreKilledHurtNobody) {
+    const Scratch scratch;
+    write_folder(scratch, "rgb.jpg", 60);
+    DatasetOptions options = images(scratch, {.height = 40, .width = 40});
+    options.decoded_cache = scratch / "shared";
+    options.decoded_cache_limit = 20'000'000;
+    const auto expected = epoch_of(*Dataset::open(options).value());
+    auto reader = Dataset::open(options).value();
+    for (int round = 0; round < 10; ++round) {
+        std::vector<pid_t> children;
+        for (int child = 0; child < 3; ++child) {
+            children.push_back(fork());
+            if (children.back() != 0) continue;
+            const auto dataset = Dataset::open(options).value();
+            while (true) epoch_of(*dataset);
+        }
+        EXPECT_EQ(epoch_of(*reader), expected);
+        for (const pid_t child : children) {
+            kill(child, SIGKILL);
+            waitpid(child, nullptr, 0);
+        }
+    }
 }
 
 /// Sample i: tokens 0 .. i - 1.

@@ -25,7 +25,7 @@ Inputs inputs_of(std::vector<std::int64_t> shape, std::int64_t classes) {
     return inputs;
 }
 
-std::unique_ptr<Learner> make(const TrainConfig& config, const Inputs& inputs) {
+std::unique_ptr<Learner> made(const TrainConfig& config, const Inputs& inputs) {
     auto learner = Learner::make(config, inputs);
     EXPECT_TRUE(learner) << learner.error().message;
     return std::move(learner).value();
@@ -126,7 +126,7 @@ void expect_as_pytorch(const Json& test) {
         inputs.label = "";
         inputs.classes = 0;
     }
-    const auto learner = make(config, inputs);
+    const auto learner = made(config, inputs);
     ASSERT_TRUE(learner->load_state(start_of(*learner)));
     const Samples samples = samples_of(inputs);
     for (std::size_t step = 0; step < test["losses"].size(); ++step) {
@@ -166,7 +166,7 @@ TEST(Models, TrainAsPyTorch) {
     }
 }
 
-std::string fingerprint(const Learner& learner) {
+std::string weights_text(const Learner& learner) {
     return write_safetensors(learner.state(), {});
 }
 
@@ -185,14 +185,14 @@ TEST(Models, GoOnFromTheirStateBitForBit) {
         const Inputs inputs =
             inputs_of(module ? std::vector<std::int64_t>{4} : std::vector<std::int64_t>{8, 8}, 3);
         const Samples samples = samples_of(inputs);
-        const auto whole = make(config, inputs);
+        const auto whole = made(config, inputs);
         for (int step = 0; step < 4; ++step) ASSERT_TRUE(whole->train(samples, step, 0.01));
-        const auto first = make(config, inputs);
+        const auto first = made(config, inputs);
         for (int step = 0; step < 2; ++step) ASSERT_TRUE(first->train(samples, step, 0.01));
-        const auto second = make(config, inputs);
-        ASSERT_TRUE(second->load_state(*Safetensors::parse(fingerprint(*first))));
+        const auto second = made(config, inputs);
+        ASSERT_TRUE(second->load_state(*Safetensors::parse(weights_text(*first))));
         for (int step = 2; step < 4; ++step) ASSERT_TRUE(second->train(samples, step, 0.01));
-        EXPECT_TRUE(fingerprint(*second) == fingerprint(*whole)) << parameters.at("model");
+        EXPECT_TRUE(weights_text(*second) == weights_text(*whole)) << parameters.at("model");
     }
 }
 
@@ -203,9 +203,9 @@ TEST(Models, ReadBytesAsTheyAreStored) {
     Inputs inputs = inputs_of({8, 8, 3}, 3);
     inputs.columns[0].mean = 117.25;
     inputs.columns[0].scale = 1.0 / 63.5;
-    const auto numbers = make(config, inputs);
+    const auto numbers = made(config, inputs);
     inputs.keeps_bytes = true;
-    const auto bytes = make(config, inputs);
+    const auto bytes = made(config, inputs);
     Samples samples;
     samples.count = 4;
     samples.classes.assign({0, 1, 2, 2});
@@ -217,7 +217,7 @@ TEST(Models, ReadBytesAsTheyAreStored) {
     }
     for (int step = 0; step < 3; ++step)
         EXPECT_EQ(*numbers->train(samples, step, 0.01), *bytes->train(samples, step, 0.01));
-    EXPECT_TRUE(fingerprint(*numbers) == fingerprint(*bytes));
+    EXPECT_TRUE(weights_text(*numbers) == weights_text(*bytes));
 }
 
 TEST(Models, LossesAndMetricsOfValues) {
@@ -230,7 +230,7 @@ TEST(Models, LossesAndMetricsOfValues) {
         TrainConfig config;
         EXPECT_TRUE(set_parameter(config, "loss", loss));
         config.depth = 0;
-        const auto learner = make(config, inputs);
+        const auto learner = made(config, inputs);
         std::vector<TensorBytes> state = learner->state();
         const std::vector<float> weight = {1.0F, -1.5F};
         const std::vector<float> bias = {0.0F};

@@ -14,12 +14,12 @@
 namespace tune::train {
 namespace {
 
-constexpr const char* kDefinitions = R"(import torch
+constexpr const char* kGptDefinitions = R"(import torch
 from torch import nn
 from torch.nn import functional as F
 
 
-class Block(nn.Module):
+class GptBlock(nn.Module):
     def __init__(self, width, heads, dropout):
         super().__init__()
         self.heads = heads
@@ -46,7 +46,7 @@ class Gpt(nn.Module):
         self.wte = nn.Embedding(vocabulary, width)
         self.wpe = nn.Embedding(places, width)
         self.drop = nn.Dropout(dropout)
-        self.h = nn.ModuleList(Block(width, heads, dropout) for _ in range(depth))
+        self.h = nn.ModuleList(GptBlock(width, heads, dropout) for _ in range(depth))
         self.ln_f = nn.LayerNorm(width)
 
     def forward(self, tokens):
@@ -56,7 +56,7 @@ class Gpt(nn.Module):
         return F.linear(self.ln_f(x), self.wte.weight)
 )";
 
-struct Block {
+struct GptBlock {
     LayerNorm norm1;
     Linear in;
     Linear out;
@@ -76,7 +76,7 @@ public:
         for (int i = 0; i < config.depth; ++i)
             add_block("h." + std::to_string(i) + ".", width, config.depth);
         norm_ = layer_norm_layer(weights_, "ln_f", width);
-        python_definitions_ = kDefinitions;
+        python_definitions_ = kGptDefinitions;
         python_source_ = "Gpt(";
         for (const std::int64_t number : {places, inputs.vocabulary, width, heads_, config.depth})
             python_source_ += std::to_string(number) + ", ";
@@ -87,7 +87,7 @@ public:
         std::size_t draw = 0;
         at::Tensor h = at::embedding(tokens_, x) + positions_.slice(0, 0, x.size(1));
         h = dropped(h, dropout_, pass, draw++);
-        for (const Block& block : blocks_) {
+        for (const GptBlock& block : blocks_) {
             const at::Tensor mixed = self_attention(block.in(block.norm1(h)), heads_, true);
             h = h + dropped(block.out(mixed), dropout_, pass, draw++);
             const at::Tensor wide = at::gelu(block.wide(block.norm2(h)), "tanh");
@@ -109,7 +109,7 @@ private:
     void add_block(const std::string& name, std::int64_t width, std::int64_t depth) {
         // What is added to the residual stream starts smaller the more often that happens.
         const double residual = kDeviation / std::sqrt(2.0 * static_cast<double>(depth));
-        Block block;
+        GptBlock block;
         block.norm1 = layer_norm_layer(weights_, name + "ln_1", width);
         block.in = linear(name + "attn.c_attn", width, 3 * width, kDeviation);
         block.out = linear(name + "attn.c_proj", width, width, residual);
@@ -123,7 +123,7 @@ private:
     double dropout_;
     at::Tensor tokens_;
     at::Tensor positions_;
-    std::vector<Block> blocks_;
+    std::vector<GptBlock> blocks_;
     LayerNorm norm_;
 };
 

@@ -37,7 +37,7 @@ struct Unit {
     }
 };
 
-struct Block {
+struct ResidualBlock {
     std::vector<Unit> units;
     std::optional<Unit> shortcut;
 
@@ -84,7 +84,7 @@ public:
     at::Tensor forward(const at::Tensor& x, const Pass& pass) const override {
         at::Tensor h = at::relu(stem_(image_.view(x), pass.training));
         if (!small_stem_) h = at::max_pool2d(h, 3, /*stride=*/2, /*padding=*/1);
-        for (const Block& block : blocks_) h = block(h, pass.training);
+        for (const ResidualBlock& block : blocks_) h = block(h, pass.training);
         h = at::adaptive_avg_pool2d(h, {1, 1}).reshape({x.size(0), features_});
         return head_(dropped(h, dropout_, pass, 0));
     }
@@ -106,7 +106,7 @@ private:
     std::int64_t add_block(const std::string& name, std::int64_t in, std::int64_t width,
                            std::int64_t stride, bool bottleneck) {
         const std::int64_t out = bottleneck ? 4 * width : width;
-        Block block;
+        ResidualBlock block;
         const auto add = [&](int number, const UnitShape& shape) {
             const std::string n = std::to_string(number);
             block.units.push_back(unit(name + "conv" + n, name + "bn" + n, shape));
@@ -148,7 +148,7 @@ private:
     bool small_stem_;
     double dropout_;
     Unit stem_;
-    std::vector<Block> blocks_;
+    std::vector<ResidualBlock> blocks_;
     std::int64_t features_ = 0;
     Linear head_;
 };

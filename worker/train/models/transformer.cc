@@ -13,7 +13,7 @@
 namespace tune::train {
 namespace {
 
-constexpr const char* kDefinitions = R"(import torch
+constexpr const char* kEncoderDefinitions = R"(import torch
 from torch import nn
 
 
@@ -60,7 +60,7 @@ public:
             add_layer("encoder.layers." + std::to_string(i) + ".", width);
         norm_ = layer_norm_layer(weights_, "encoder.norm", width);
         head_ = linear_layer(weights_, "head", width, inputs.outputs());
-        python_definitions_ = kDefinitions;
+        python_definitions_ = kEncoderDefinitions;
         python_source_ = "Transformer(";
         for (const std::int64_t number :
              {places_, numbers_, inputs.vocabulary, width, heads_, config.depth, inputs.outputs()})

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ._numbers import bytes_of, count_of
-from ._progress import Progress, Resume
-from ._samples import Array, SampleReader
-from ._stream import Stream, weights_are_relative
-from ._torch import IterableDataset, worker_of_rank
-from ._world import World
+from .._numbers import bytes_of, count_of
+from .progress import Progress, Resume
+from .samples import Array, SampleReader
+from .._stream import Stream, weights_are_relative
+from .._torch import IterableDataset, worker_of_rank
+from .._world import World
 
 _IDS_AT_ONCE = 4096
 

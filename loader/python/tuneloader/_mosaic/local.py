@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ._samples import Array, SampleReader
-from ._torch import MapDataset
+from .samples import Array, SampleReader
+from .._torch import MapDataset
 
 
 class LocalDataset(Array, MapDataset):  # type: ignore[type-arg, misc, unused-ignore]

@@ -7,8 +7,8 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from ._streaming import StreamingDataset
-from ._world import World
+from .streaming import StreamingDataset
+from .._world import World
 
 
 class StreamingDataLoader(DataLoader):  # type: ignore[type-arg, misc, unused-ignore]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ._core import Reader
-from ._encodings import decoder_of
+from .._core import Reader
+from .._encodings import decoder_of
 
 Sample = dict[str, Any]
 
@@ -25,7 +25,7 @@ class SampleReader:
         self.reader = Reader({**options, "threads": 0})
         self.count = self.reader.sample_count
         self._decoders = []
-        for name, encoding, _, _ in self.reader.columns():
+        for name, encoding, *_ in self.reader.columns():
             if encoding == "pkl" and not allow_unsafe_types:
                 raise ValueError(
                     f"column '{name}' holds pickles, which can run any code when they are opened; "
