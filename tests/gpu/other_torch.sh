@@ -24,4 +24,4 @@ ln -sfn "$(realpath .venv/lib/python3*/site-packages/nvidia/cu13)" "$folder/nvid
 unshare --net --map-root-user \
     ./tests/gpu/run.sh --torch "$PWD/$folder/torch" --vendor "$vendor" --build "build/gpu-$version" --build-only
 Torch_ROOT=$PWD/$folder/torch TUNE_BIN_DIR=$PWD/build/gpu-$version/bin \
-    .venv/bin/python -m pytest -q -p no:cacheprovider tests/e2e/test_trainer_gpu_library.py -k symbol
+    .venv/bin/python -m pytest -q -p no:cacheprovider tests/e2e/trainer/test_trainer_gpu_library.py -k symbol

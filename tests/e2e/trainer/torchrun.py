@@ -4,7 +4,7 @@ import pathlib
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "contract" / "frameworks"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "contract" / "frameworks"))
 
 import absent_cuda  # noqa: E402
 
