@@ -72,6 +72,35 @@ else
     pip_install "$libraries" --no-deps "$(grep '^pyarrow' requirements.txt)" "$(grep '^nanobind' requirements.txt)"
 fi
 
+# Gloo is inside libtorch_cpu.so, its headers are not in the wheel. Only these are taken from Debian's package: its
+# library would clash with LibTorch's.
+if [ $with_torch = 1 ] && [ ! -e .venv/include/gloo/context.h ]; then
+    say "Headers of Gloo"
+    folder=$(mktemp -d)
+    (cd "$folder" && apt-get download -qq libgloo-dev 2>/dev/null && dpkg -x libgloo-dev_*.deb .)
+    cp -r "$folder/usr/include/gloo" .venv/include/
+    rm -r "$folder"
+fi
+
+# The GPU library compiles on every machine. Of the large wheel only the headers stay.
+cuda_headers=worker/train/device/cuda_headers.txt
+if [ $with_torch = 1 ]; then
+    pip_install $cuda_headers --no-deps "$(grep ^nvidia-cuda-crt $cuda_headers)" "$(grep ^nvidia-cuda-cccl $cuda_headers)"
+    if ! ls .venv/lib/python3*/site-packages/nvidia/nccl/include/nccl.h >/dev/null 2>&1; then
+        say "Headers of NCCL"
+        folder=$(mktemp -d)
+        .venv/bin/python -m pip download --quiet --disable-pip-version-check --no-deps -d "$folder" \
+            "$(grep ^nvidia-nccl $cuda_headers)"
+        .venv/bin/python - "$folder" <<'END'
+import pathlib, sys, sysconfig, zipfile
+wheel, = pathlib.Path(sys.argv[1]).glob("*.whl")
+with zipfile.ZipFile(wheel) as archive:
+    archive.extract("nvidia/nccl/include/nccl.h", sysconfig.get_path("purelib"))
+END
+        rm -r "$folder"
+    fi
+fi
+
 if [ -f web/package-lock.json ]; then
     if [ ! -e web/node_modules/.package-lock.json ] ||
         [ web/package-lock.json -nt web/node_modules/.package-lock.json ]; then

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "loader/dataset.h"
+#include "worker/train/collective/shared_batches.h"
 #include "worker/train/config/config.h"
 
 namespace tune::train {
@@ -100,6 +101,8 @@ struct Samples {
     CacheLineVector<std::int64_t> tokens = {};   ///< the same, each in [0, vocabulary)
     CacheLineVector<std::int64_t> classes = {};  ///< [count]
     CacheLineVector<float> values = {};          ///< [count], standardised
+    /// Of the step's batch, where several ranks train; alone, all of it.
+    Share share = {};
 };
 
 /// Errors: kInvalidParameterValue for a class outside of [0, inputs.classes), a token outside of

@@ -15,6 +15,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "worker/train/collective/gradients.h"
 #include "worker/train/training.h"
 
 namespace tune::train {
@@ -107,7 +108,12 @@ public:
 
     Result<void> train(const Samples& samples, std::int64_t step, double lr) {
         TUNE_TRY(loss, training_->step(training_->view(samples),
-                                       {.training = true, .seed = seed_, .step = step}, lr));
+                                       {.training = true,
+                                        .seed = seed_,
+                                        .step = step,
+                                        .first_row = samples.share.first,
+                                        .row_stride = samples.share.stride},
+                                       lr, samples.share.weight()));
         losses_.push_back(std::move(loss));
         return {};
     }
@@ -132,7 +138,7 @@ public:
 
     void evaluate(const Samples& samples, Evaluation& sums) const {
         const at::NoGradGuard no_grad;
-        const BatchTensors batch = training_->view(samples);
+        const BatchTensors batch = training_->placed(training_->view(samples));
         const at::Tensor output = training_->output(batch, {}).contiguous();
         const at::Tensor loss = training_->task().loss(output, batch.target);
         const std::int64_t count = samples.count * training_->inputs().targets_of_sample();
@@ -175,7 +181,20 @@ public:
         std::vector<NamedTensor> list;
         for (const NamedTensor& each : training_->optimizer().state())
             list.push_back({"optimizer." + each.name, each.tensor});
+        for (const NamedTensor& each : training_->scaler_state()) list.push_back(each);
         return list;
+    }
+
+    Result<void> share_buffers(Collective& collective) {
+        for (const NamedTensor& buffer : training_->model().buffers()) {
+            const TensorBytes own = bytes_of({buffer}).front();
+            std::string bytes(reinterpret_cast<const char*>(own.data.data()), own.data.size());
+            TUNE_TRY_VOID(collective.broadcast(bytes, 0));
+            const at::NoGradGuard no_grad;
+            buffer.tensor.copy_(
+                at::from_blob(bytes.data(), buffer.tensor.sizes(), buffer.tensor.scalar_type()));
+        }
+        return {};
     }
 
     [[nodiscard]] Training& training() { return *training_; }
@@ -192,10 +211,18 @@ private:
 Learner::Learner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Learner::~Learner() = default;
 
-Result<std::unique_ptr<Learner>> Learner::make(const TrainConfig& config, const Inputs& inputs) {
+Result<std::unique_ptr<Learner>> Learner::make(const TrainConfig& config, const Inputs& inputs,
+                                               Collective* collective, Device* device) {
     return guarded([&]() -> Result<std::unique_ptr<Learner>> {
         set_threads(config.threads);
-        TUNE_TRY(training, Training::make(config, inputs));
+        TUNE_TRY(training, Training::make(config, inputs, device));
+        if (collective != nullptr && collective->size() > 1) {
+            std::vector<std::string> names;
+            for (const NamedTensor& each : training->model().parameters())
+                names.push_back(each.name);
+            TUNE_TRY(shared, make_gradients(*collective, training->leaves(), names));
+            training->set_backward(std::move(shared));
+        }
         return std::unique_ptr<Learner>(
             new Learner(std::make_unique<Impl>(config, std::move(training))));
     });
@@ -224,6 +251,10 @@ Result<void> Learner::evaluate(const Samples& samples, Evaluation& sums) {
         impl_->evaluate(samples, sums);
         return {};
     });
+}
+
+Result<void> Learner::share_buffers(Collective& collective) {
+    return guarded([&]() -> Result<void> { return impl_->share_buffers(collective); });
 }
 
 std::vector<TensorBytes> Learner::weights() const {

@@ -9,12 +9,14 @@
 
 #include "base/result.h"
 #include "worker/train/checkpoint/safetensors.h"
+#include "worker/train/collective/collective.h"
 #include "worker/train/config/config.h"
 #include "worker/train/inputs.h"
 #include "worker/train/tasks/metrics.h"
 
 namespace tune::train {
 
+class Device;
 class Training;
 
 /// Not thread-safe: one training thread. Every method that computes answers kResourceExhausted
@@ -23,14 +25,18 @@ class Learner {
 public:
     /// Weights are drawn from (config.seed), as torch.nn does it (uniform, 1 / sqrt(fan in)).
     /// Also sets LibTorch's number of threads. Errors: kInvalidParameterValue when the model
-    /// cannot read samples of this shape.
+    /// cannot read samples of this shape. With a `collective` of several ranks train() is a
+    /// collective: gradients are those of the whole step's batch. `device`: where everything is
+    /// computed; null: on the CPU. Both outlive the learner.
     [[nodiscard]] static Result<std::unique_ptr<Learner>> make(const TrainConfig& config,
-                                                               const Inputs& inputs);
+                                                               const Inputs& inputs,
+                                                               Collective* collective = nullptr,
+                                                               Device* device = nullptr);
     ~Learner();
 
     /// Optimizer step number `step` (0 is the first) at rate `lr`; dropout is drawn from (seed,
-    /// step). Returns the mean loss of the batch before the update: by default cross entropy, or
-    /// the squared error of standardised values.
+    /// step). Returns the mean loss of the batch (of this rank's rows of it) before the update:
+    /// by default cross entropy, or the squared error of standardised values.
     [[nodiscard]] Result<float> train(const Samples& samples, std::int64_t step, double lr);
 
     /// The same, without waiting for the loss where that takes a wait (on a device).
@@ -42,6 +48,9 @@ public:
 
     /// Adds the batch to `sums`; no dropout, nothing changes.
     [[nodiscard]] Result<void> evaluate(const Samples& samples, Evaluation& sums);
+
+    /// Every rank's buffers (running statistics) become those of rank 0. A collective.
+    [[nodiscard]] Result<void> share_buffers(Collective& collective);
 
     /// Weights and buffers by the names of `python_source()`'s state_dict. Views: valid until the
     /// next step, save() or load().

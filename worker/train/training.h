@@ -6,10 +6,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
 #include "worker/train/config/config.h"
+#include "worker/train/device/device.h"
+#include "worker/train/device/precision.h"
 #include "worker/train/inputs.h"
 #include "worker/train/models/model.h"
 #include "worker/train/optimizer.h"
@@ -45,9 +48,11 @@ public:
 /// errors. One thread.
 class Training {
 public:
-    /// Errors: kInvalidParameterValue when the model cannot read samples of this shape.
+    /// `device` outlives the result; null: the CPU. Errors: kInvalidParameterValue when the model
+    /// cannot read samples of this shape.
     [[nodiscard]] static Result<std::unique_ptr<Training>> make(const TrainConfig& config,
-                                                                const Inputs& inputs);
+                                                                const Inputs& inputs,
+                                                                Device* device = nullptr);
 
     [[nodiscard]] Model& model() { return *model_; }
     [[nodiscard]] const Model& model() const { return *model_; }
@@ -61,6 +66,9 @@ public:
     /// Views of the batch's memory on the CPU; valid while `samples` is not changed.
     [[nodiscard]] BatchTensors view(const Samples& samples) const;
 
+    /// The batch where the parameters are.
+    [[nodiscard]] BatchTensors placed(const BatchTensors& batch) const;
+
     /// Mean loss of the batch, recorded for a backward pass when gradients are on.
     [[nodiscard]] at::Tensor loss(const BatchTensors& batch, const Pass& pass) const;
     /// The model's outputs, float32.
@@ -70,11 +78,22 @@ public:
     [[nodiscard]] BackwardPass& backward() { return *backward_; }
 
     /// The whole of a step: loss, gradients, update. Returns the loss before the update, a scalar
-    /// on the device of the parameters; nobody waits for it.
-    [[nodiscard]] Result<at::Tensor> step(const BatchTensors& batch, const Pass& pass, double lr);
+    /// on the device of the parameters; nobody waits for it. `weight`: what the batch counts among
+    /// those of several ranks (Share::weight). On a GPU, batches of one shape are captured as a
+    /// graph after a few steps, unless ranks share gradients.
+    [[nodiscard]] Result<at::Tensor> step(const BatchTensors& batch, const Pass& pass, double lr,
+                                          double weight = 1.0);
+
+    /// The scale of fp16 and its count of good steps, for checkpoints; otherwise nothing.
+    [[nodiscard]] std::vector<NamedTensor> scaler_state() const;
 
 private:
-    Training(const TrainConfig& config, const Inputs& inputs, std::unique_ptr<Model> model);
+    Training(const TrainConfig& config, const Inputs& inputs, std::unique_ptr<Model> model,
+             Device* device);
+    Result<at::Tensor> gradients_of(const BatchTensors& batch, const Pass& pass, double weight,
+                                    std::vector<at::Tensor>& gradients);
+    Result<at::Tensor> captured_gradients_of(const BatchTensors& batch, const Pass& pass,
+                                             std::vector<at::Tensor>& gradients);
 
     const TrainConfig config_;
     const Inputs inputs_;
@@ -83,6 +102,14 @@ private:
     std::unique_ptr<Optimizer> optimizer_;
     std::unique_ptr<BackwardPass> backward_;
     std::vector<at::Tensor> leaves_;
+    Device* const device_;  ///< null: the CPU
+    std::optional<GradScaler> scaler_;
+
+    // Steps that are captured: what they read and what they give.
+    std::unique_ptr<StepEngine> engine_;  ///< null: none are
+    BatchTensors static_batch_;
+    at::Tensor static_loss_;
+    std::vector<at::Tensor> static_gradients_;
 };
 
 }  // namespace tune::train

@@ -29,6 +29,9 @@ enum class InputKind { kAuto, kNumbers, kTokens };
 enum class Stem { kImagenet, kSmall };
 enum class OptimizerKind { kAdamW, kSgd };
 enum class Normalize { kStandard, kNone };
+enum class DeviceKind { kCpu, kCuda, kAuto };
+/// What matrix products and convolutions are computed in; weights are float32 in each.
+enum class Precision { kFloat32, kBfloat16, kFloat16 };
 
 /// The parameters of one training run. The defaults are those that `--help` shows.
 struct TrainConfig {
@@ -94,6 +97,9 @@ struct TrainConfig {
     std::int64_t checkpoint_every = 0;  ///< steps; 0: at the end of each epoch only
     std::int64_t log_every = 50;        ///< steps; 0: metrics of epochs only
     std::int64_t threads = 1;
+    DeviceKind device = DeviceKind::kAuto;
+    Precision precision = Precision::kFloat32;
+    double rank_timeout = 600.0;  ///< seconds; see CollectiveOptions
 };
 
 /// How far another value of a parameter reaches, each further than the one before.

@@ -286,6 +286,12 @@ void add_running(Builder& b) {
               "steps between lines with train_loss_step; 0: epochs only");
     b.integer("threads", &TrainConfig::threads, 1, 1024, kOnlyHow,
               "number of LibTorch threads (default: OMP_NUM_THREADS, else 1)");
+    b.choice("precision", &TrainConfig::precision, {"float32", "bf16", "fp16"}, kResult,
+             "of matrix products and convolutions; fp16 with a scale that adapts itself");
+    b.choice("device", &TrainConfig::device, {"cpu", "cuda", "auto"}, kOnlyHow,
+             "auto: a GPU where there is one. No GPU has run this version yet");
+    b.real("rank-timeout", &TrainConfig::rank_timeout, {0.0, 1e6, true}, kOnlyHow,
+           "seconds that a rank waits for the others, where several train one model");
 }
 
 std::vector<Parameter> build() {
