@@ -1,5 +1,6 @@
 """Fixtures of the engines' tests: a real server, and our packages from where they lie."""
 
+import importlib.util
 import os
 import pathlib
 import re
@@ -66,3 +67,23 @@ def is_alive(pid):
         return "\nState:\tZ" not in pathlib.Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return False
+
+
+@pytest.fixture(scope="session")
+def absent_cuda(tmp_path_factory):
+    """Lets ranks import torch: that of PyPI is linked with CUDA's libraries. Stand-ins lie where every process looks. False without torch."""
+    if importlib.util.find_spec("torch") is None:
+        yield False
+        return
+    folder = tmp_path_factory.mktemp("absent-cuda")
+    script = f"import absent_cuda; absent_cuda.prepare({str(folder)!r}); import torch"
+    found = subprocess.run([sys.executable, "-c", script], cwd=ROOT / "tests" / "contract" / "frameworks", capture_output=True, text=True,
+                           timeout=280, check=False, env={**os.environ, "PYTHONPATH": "."})
+    assert found.returncode == 0, found.stderr
+    before = os.environ.get("LD_LIBRARY_PATH")
+    os.environ["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, (str(folder), before)))
+    yield True
+    if before is None:
+        del os.environ["LD_LIBRARY_PATH"]
+    else:
+        os.environ["LD_LIBRARY_PATH"] = before

@@ -90,6 +90,11 @@ class Driver:
         else:
             self._pool.run(trial)
 
+    def again(self, trial: Trial) -> None:
+        """Runs a trial that has ended, and was not told, once more as the same attempt."""
+        self.running[trial.number] = trial
+        self._pool.run(trial)
+
     def cancel(self, reason: str) -> None:
         """Ends the workers, and what they ran as cancelled."""
         self._pool.stop()

@@ -149,7 +149,7 @@ class Gang:
         else:
             with open(f"{folder}/function", "wb") as file:
                 whole = (self._training.what, tuple(self._training.args), dict(self._training.kwargs))
-                file.write(pickle.dumps((sys.path, pickled(whole, "the function"))))
+                file.write(pickle.dumps(([os.path.abspath(each) for each in sys.path], pickled(whole, "the function"))))
             program = ["--function", folder]
         source = pkgutil.get_data("tune_client", "_rank.py")  # by source: this package may lie in an archive
         assert source is not None

@@ -64,7 +64,6 @@ class Ticket:
     addresses: list[tuple[str, int]]  # where the driver may be reached, tried in turn
     secret: bytes
     path: list[str]  # where the driver imports from
-    folder: str  # where it runs
 
 
 class Engine(Protocol):
@@ -109,7 +108,7 @@ class Pool:
         threading.Thread(target=self._accept, name="tune-pool", daemon=True).start()
         path = [os.path.abspath(each) for each in sys.path]
         hosts = _own_hosts() if self._engine.is_remote else ["127.0.0.1"]
-        self._engine.start(Ticket([(each, port) for each in hosts], self._secret, path, os.getcwd()), count)
+        self._engine.start(Ticket([(each, port) for each in hosts], self._secret, path), count)
 
     def run(self, trial: Trial) -> None:
         """Gives the trial to the next worker that is free."""
@@ -186,8 +185,6 @@ class Pool:
 def serve(ticket: Ticket, keep_going: Callable[[], bool] = lambda: True) -> int:
     """A worker: runs what the driver gives until it is gone; how many trials that were. TuneError where no driver is found."""
     sys.path.extend(folder for folder in ticket.path if folder not in sys.path)
-    with contextlib.suppress(OSError):  # another machine may not have it
-        os.chdir(ticket.folder)
     connection = _connect(ticket)
     count = 0
     try:
@@ -196,10 +193,10 @@ def serve(ticket: Ticket, keep_going: Callable[[], bool] = lambda: True) -> int:
         if hello["authorization"]:
             server.headers["Authorization"] = hello["authorization"]
         study = Study(server, hello["study"], keeper_of(0))
-        objective = pickle.loads(hello["objective"])
+        objective = _Unpickled(hello["objective"])
         while keep_going():
             outcome = run_one(Trial(study, connection.recv()), objective)
-            connection.send_bytes(pickled(outcome, "what the objective returned"))
+            connection.send_bytes(_sendable(outcome))
             count += 1
     except (EOFError, ConnectionError):
         pass  # the driver has ended
@@ -217,6 +214,26 @@ def run_one(trial: Trial, objective: Callable[[Trial], Any]) -> Outcome:
         return {"pruned": str(fault)}
     except Exception as fault:
         return {"error": (str(type(fault)), traceback.format_exc(), f"{type(fault).__name__}: {fault}")}
+
+
+class _Unpickled:
+    """The objective, unpickled at its first call: where a module is missing here, trials fail with a word of it."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._objective: Callable[[Trial], Any] | None = None
+
+    def __call__(self, trial: Trial) -> Any:
+        if self._objective is None:
+            self._objective = pickle.loads(self._data)
+        return self._objective(trial)
+
+
+def _sendable(outcome: Outcome) -> bytes:
+    try:
+        return pickled(outcome, "what the objective returned")
+    except TuneError as fault:
+        return pickle.dumps({"error": (str(type(fault)), str(fault), str(fault))})
 
 
 def _connect(ticket: Ticket) -> Connection[Any, Any]:

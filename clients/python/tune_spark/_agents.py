@@ -10,7 +10,7 @@ from typing import Any, Iterable
 from tune_client._errors import TuneError, say
 from tune_client._server import Server
 from tune_client._study import load_study
-from tune_spark._session import Job, check_supported, send_packages, send_program, setting, slots_of
+from tune_spark._session import Job, check_supported, reason_of, send_packages, send_program, setting, slots_of
 
 _AGAIN_S = 2.0  # before a job that ended begins anew
 _LOOK_MS = 10_000
@@ -93,7 +93,7 @@ class Agents:
                 self._job.stop()
             self._job.wait()
             if not self._is_over.is_set():
-                say(f"the agents' job of Spark ended ({str(self._job.fault)[:300]}); it begins anew")
+                say(f"the agents' job of Spark ended ({reason_of(self._job.fault)}); it begins anew")
                 self._is_over.wait(_AGAIN_S)
 
     def _watch(self) -> None:

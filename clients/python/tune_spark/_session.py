@@ -8,6 +8,7 @@ import hashlib
 import io
 import os
 import pathlib
+import re
 import tarfile
 import tempfile
 import threading
@@ -166,6 +167,12 @@ class Job:
 
         frame = self._spark.range(0, self._count, 1, self._count) if self._input is None else self._input
         return frame.mapInArrow(task, "data binary", barrier=self._is_barrier, profile=self._profile)
+
+
+def reason_of(fault: BaseException | None) -> str:
+    """The line of Spark's long story that says what happened: the last one of a Python traceback, else its first."""
+    lines = [line for line in str(fault).splitlines() if re.match(r"[\w.]+(Error|Exception|Interrupt|Exit)\b", line)]
+    return (lines[-1] if lines else str(fault).strip())[:300]
 
 
 def check_supported(spark: Any) -> None:

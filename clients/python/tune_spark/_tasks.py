@@ -8,7 +8,7 @@ from typing import Any, Iterable
 
 from tune_client._errors import TuneError, say
 from tune_client._workers import Ticket
-from tune_spark._session import Job, check_supported, send_packages
+from tune_spark._session import Job, check_supported, reason_of, send_packages
 
 _RESTARTS_MAX = 20
 _LASTS_S = 300.0  # a job that ran for so long does not count as one that ends at once
@@ -45,8 +45,8 @@ class SparkTasks:
             return
         self._restarts = 0 if time.monotonic() - self._began_s > _LASTS_S else self._restarts + 1
         if self._restarts > _RESTARTS_MAX:
-            raise TuneError(f"the workers' job of Spark ended {self._restarts} times: {self._job.fault}")
-        say(f"the workers' job of Spark ended ({str(self._job.fault)[:200]}); it begins anew")
+            raise TuneError(f"the workers' job of Spark ended {self._restarts} times: {reason_of(self._job.fault)}")
+        say(f"the workers' job of Spark ended ({reason_of(self._job.fault)}); it begins anew")
         self._begin()
 
     def stop(self) -> None:
