@@ -58,6 +58,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tune_client._current import current_trial, report
+from tune_client._distributed import distributed
 from tune_client._errors import Lost, Pruned, TuneError
 from tune_client._records import FrozenTrial, TrialState
 from tune_client._study import Study, create_study, load_study, restore_study
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
     from tune_client.hyperopt import TuneTrials, fmin
 
 __all__ = ["FrozenTrial", "Lost", "Pruned", "Study", "Trial", "TrialPruned", "TrialState", "TuneError", "TuneTrials", "create_study",
-           "current_trial", "fmin", "load_study", "report", "restore_study"]
+           "current_trial", "distributed", "fmin", "load_study", "report", "restore_study"]
 
 
 def __getattr__(name: str) -> Any:
