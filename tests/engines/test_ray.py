@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from conftest import CLIENTS, is_alive, processes_with, wait_for
+from conftest import BIN_DIR, CLIENTS, is_alive, processes_with, wait_for
 
 ray = pytest.importorskip("ray")
 
@@ -21,17 +21,22 @@ from tune_ray.tune.schedulers import ASHAScheduler, MedianStoppingRule  # noqa: 
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A head without places, and two nodes of one core."""
+    """A head without places, and two nodes of one core. Nodes have nothing of ours on their path: what they run is sent to them."""
+    monkey = pytest.MonkeyPatch()
+    monkey.delenv("PYTHONPATH")
+    monkey.delenv("TUNE_BIN_DIR")
     from ray.cluster_utils import Cluster
 
     os.environ["RAY_DISABLE_MEMORY_MONITOR"] = os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": 100 << 20, "include_dashboard": False})
     nodes = [made.add_node(num_cpus=1, object_store_memory=100 << 20) for _ in range(2)]
     ray.init(address=made.address, log_to_driver=False)
+    monkey.setenv("TUNE_BIN_DIR", str(BIN_DIR))
     made.nodes_of_test = nodes
     yield made
     ray.shutdown()
     made.shutdown()
+    monkey.undo()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import contextlib
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -20,15 +19,22 @@ _CONTACT_S = 2.0
 
 def program(name: str = "tune") -> str:
     """The path of one of our programs: in TUNE_BIN_DIR, beside this Python (where the wheel puts it), on the PATH. TuneError."""
-    folders = [os.environ.get("TUNE_BIN_DIR"), sysconfig.get_path("scripts"), str(pathlib.Path(sys.executable).parent)]
+    folders = [os.environ.get("TUNE_BIN_DIR"), sysconfig.get_path("scripts"), str(pathlib.Path(sys.executable).parent),
+               *os.environ.get("PATH", "").split(os.pathsep)]
     for folder in folders:
-        if folder and os.access(os.path.join(folder, name), os.X_OK):
+        if folder and _is_program(os.path.join(folder, name)):
             return os.path.join(folder, name)
-    found = shutil.which(name)
-    if found is None:
-        raise TuneError(f"the program {name!r} is neither beside {sys.executable} nor on the PATH: install the wheel, or say "
-                        "with TUNE_BIN_DIR in which folder it lies")
-    return found
+    raise TuneError(f"the program {name!r} is neither beside {sys.executable} nor on the PATH: install the wheel, or say with "
+                    "TUNE_BIN_DIR in which folder it lies")
+
+
+def _is_program(path: str) -> bool:
+    """Whether it is an executable of this machine, and no script: Ray installs one that is called `tune`, too."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"\x7fELF" and os.access(path, os.X_OK)
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager

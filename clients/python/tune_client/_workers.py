@@ -144,7 +144,7 @@ class Pool:
 
     def _serve(self, connection: Connection[Any, Any]) -> None:
         """One worker, until it or the pool is gone."""
-        from multiprocessing.connection import answer_challenge, deliver_challenge  # type: ignore[attr-defined]
+        from multiprocessing.connection import answer_challenge, deliver_challenge
 
         trial: Trial | None = None
         has_come = False

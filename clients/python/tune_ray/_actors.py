@@ -8,7 +8,7 @@ from typing import Any
 
 from tune_client._errors import TuneError, say
 from tune_client._workers import Ticket
-from tune_ray._cluster import environment, started
+from tune_ray._cluster import by_value, packed_packages, started
 
 _RESTARTS_MAX = 100
 
@@ -30,13 +30,14 @@ class RayActors:
         """See tune_client._workers.Engine."""
         self._ray = started()
         self._ticket = pickle.dumps(vars(ticket))
-        self._made = self._ray.remote(num_cpus=self._cpus, num_gpus=self._gpus, runtime_env=environment(), max_concurrency=1)(_Worker)
+        self._packages = self._ray.put(packed_packages())
+        self._made = self._ray.remote(num_cpus=self._cpus, num_gpus=self._gpus)(by_value(self._ray).Worker)
         for _ in range(count):
             self._one()
 
     def _one(self) -> None:
         actor = self._made.remote()
-        self._running[actor.work.remote(self._ticket)] = actor
+        self._running[actor.work.remote(self._packages, self._ticket)] = actor
 
     def check(self) -> None:
         """See tune_client._workers.Engine."""
@@ -60,12 +61,3 @@ class RayActors:
             with contextlib.suppress(Exception):
                 self._ray.kill(actor)
         self._running = {}
-
-
-class _Worker:
-    """An actor: one call that lasts as long as the driver."""
-
-    def work(self, ticket: bytes) -> None:
-        from tune_client._workers import Ticket, serve
-
-        serve(Ticket(**pickle.loads(ticket)))

@@ -10,7 +10,7 @@ from typing import Any
 from tune_client._errors import TuneError, say
 from tune_client._server import Server
 from tune_client._study import load_study
-from tune_ray._cluster import check_fits, environment, packed_program, started
+from tune_ray._cluster import by_value, check_fits, packed_packages, packed_program, started
 
 _LOOK_MS = 10_000
 _LOOK_S = 2.0
@@ -52,6 +52,7 @@ class Agents:
 
         self.slots = slots
         self._server, self._study, self._bundle, self._token = server, study, bundle, token
+        self._packages = self._ray.put(packed_packages())
         self._program = self._ray.put(packed_program())
         self._group = placement_group([bundle] * slots, strategy=strategy)
         self._running: dict[Any, tuple[int, Any]] = {}
@@ -115,9 +116,9 @@ class Agents:
         place = PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=index)
         more = {name: need for name, need in self._bundle.items() if name not in ("CPU", "GPU")}
         made = self._ray.remote(num_cpus=self._bundle["CPU"], num_gpus=self._bundle.get("GPU", 0), resources=more,
-                                scheduling_strategy=place, runtime_env=environment(), max_concurrency=2)(_Agent)
+                                scheduling_strategy=place, max_concurrency=2)(by_value(self._ray).Agent)
         actor = made.remote()
-        future = actor.run.remote(self._program, self._server, self._token, int(self._bundle["CPU"]), int(self._bundle.get("GPU", 0)))
+        future = actor.run.remote(self._packages, self._program, self._server, self._token, int(self._bundle["CPU"]), "GPU" in self._bundle)
         self._running[future] = (index, actor)
 
     def _watch(self) -> None:
@@ -136,27 +137,3 @@ def _reason(ray: Any, future: Any) -> str:
         return f"it ended with exit code {ray.get(future)}"
     except Exception as fault:
         return str(fault)[:200]
-
-
-class _Agent:
-    """An actor with an agent. What Ray gave it is in CUDA_VISIBLE_DEVICES."""
-
-    def __init__(self) -> None:
-        self._process: Any = None
-
-    def run(self, archive: bytes, server: str, token: str | None, cpus: int, gpus: int) -> int:
-        """The agent's exit code."""
-        import os
-
-        from tune_client._agent import run_agent, unpacked_program
-
-        given = [each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each] if gpus else []
-        return run_agent(unpacked_program(archive), server, token, 1, cpus, given, self._note)
-
-    def stop(self) -> None:
-        """Ends the agent, which gives its trials back."""
-        if self._process is not None:
-            self._process.stdin.close()
-
-    def _note(self, process: Any) -> None:
-        self._process = process

@@ -7,6 +7,7 @@ import os
 import pathlib
 import tarfile
 import time
+import zipfile
 from typing import Any
 
 from tune_client._errors import TuneError
@@ -26,10 +27,23 @@ def started() -> Any:
     return ray
 
 
-def environment() -> dict[str, Any]:
-    """The runtime environment of our tasks: our packages, which Ray sends once and keeps on each node."""
+def by_value(ray: Any) -> Any:
+    """The module with what runs on nodes, which Ray sends whole."""
+    from tune_ray import _node
+
+    ray.cloudpickle.register_pickle_by_value(_node)
+    return _node
+
+
+def packed_packages() -> bytes:
+    """Our packages, as an archive that Python imports from."""
     folder = pathlib.Path(__file__).resolve().parents[1]
-    return {"py_modules": [str(folder / name) for name in ("tune_client", "tune_ray")]}
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for package in ("tune_client", "tune_ray"):
+            for file in sorted((folder / package).rglob("*.py")):
+                archive.write(file, file.relative_to(folder))
+    return data.getvalue()
 
 
 def packed_program() -> bytes:

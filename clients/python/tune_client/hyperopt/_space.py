@@ -164,7 +164,7 @@ def _stepped(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _choice(label: Label) -> dict[str, Any]:
     shares = label.arguments.get("p")
-    count = label.count or len(shares)
+    count = label.count or len(shares or ())
     spec: dict[str, Any] = {"choice": label.options or list(range(count))}
     if shares is not None:
         spec["weights"] = [float(share) for share in shares]
@@ -176,8 +176,7 @@ def _roomy(label: Label) -> dict[str, Any]:
     if kind == "categorical" or label.count:
         return {"choice": _choice(label)["choice"]}
     if kind == "randint":
-        low, high = _integers(given)
-        return {"int": [low, high]}
+        return {"int": list(_integers(given))}
     low, high = _bounds(given, kind)
     margin = float(given.get("q") or 0)
     if margin >= 1 and margin.is_integer():
@@ -189,7 +188,7 @@ def _roomy(label: Label) -> dict[str, Any]:
 def _integers(given: Mapping[str, Any]) -> tuple[int, int]:
     """Both included; randint(n) is 0..n-1."""
     low, high = given.get("low"), given.get("high")
-    return (0, int(low) - 1) if high is None else (int(low or 0), int(high) - 1)
+    return (0, int(low or 0) - 1) if high is None else (int(low or 0), int(high) - 1)
 
 
 def _bounds(given: Mapping[str, Any], kind: str, sigmas: float = _SIGMAS) -> list[float]:

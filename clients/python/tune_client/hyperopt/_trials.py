@@ -97,7 +97,7 @@ class TuneTrials(Trials):  # type: ignore[misc,unused-ignore]
     def delete_all(self) -> None:
         """Forgets the trials; what runs next is a study of its own."""
         super().delete_all()
-        self._ids = set()
+        self._ids: set[int] = set()
         self.study_name += f"-{secrets.token_hex(3)}"
         self._fmin_cancelled, self._fmin_cancelled_reason = False, None
 

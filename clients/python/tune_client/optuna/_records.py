@@ -62,7 +62,7 @@ def frozen(known: Known, trial_id: int, row: Mapping[str, Any], tags: Mapping[st
         last = json.loads(tags[LAST])
         steps.update({} if last is None else {int(last[0]): float(last[1])})
     has_values = values is not None and (state == TrialState.COMPLETE or (state == TrialState.PRUNED and bool(steps)))
-    return FrozenTrial(number=row["number"], state=state, value=None, values=[float(each) for each in values] if has_values else None,
+    return FrozenTrial(number=row["number"], state=state, value=None, values=[float(each) for each in values or ()] if has_values else None,
                        datetime_start=None if state == TrialState.WAITING else _time(row.get("start_ms")),
                        datetime_complete=_time(row.get("end_ms")) if state.is_finished() else None, params=params,
                        distributions=distributions, user_attrs=attributes(tags, USER), system_attrs=attributes(tags, SYSTEM),

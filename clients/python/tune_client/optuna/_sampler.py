@@ -17,7 +17,7 @@ from tune_client._study import Study, create_study
 from tune_client._trial import Trial
 
 
-class TuneSampler(BaseSampler):
+class TuneSampler(BaseSampler):  # type: ignore[misc,unused-ignore]
     """Points of a study on the server: `TuneSampler(space, "gp")`, in any storage of Optuna's.
 
     `space`: Optuna's distributions by name, or a space as in study.yaml. `sampler`: as in study.yaml. `study`: the server's study, by
@@ -43,7 +43,7 @@ class TuneSampler(BaseSampler):
         return {name: value for name, value in vars(self).items() if name not in ("_lock", "_study", "_asked", "_random")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        self.__dict__.update(state)
         self._begin()
 
     def reseed_rng(self) -> None:

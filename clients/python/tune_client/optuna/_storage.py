@@ -29,7 +29,7 @@ _GOALS = {StudyDirection.MINIMIZE: "min", StudyDirection.MAXIMIZE: "max"}
 _DIRECTIONS = {"min": StudyDirection.MINIMIZE, "max": StudyDirection.MAXIMIZE}
 
 
-class TuneStorage(BaseStorage):
+class TuneStorage(BaseStorage):  # type: ignore[misc,unused-ignore]
     """Keeps studies of Optuna's on a server of ours. Safe to use from several threads, and from any number of processes.
 
     `server`: its address; left out, what TUNE_SERVER or MLFLOW_TRACKING_URI name. `lease_s`: how long after a process has died its trials
