@@ -23,6 +23,7 @@ os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 for name in ("TUNE_SERVER", "MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID"):
     os.environ.pop(name, None)
 
+long = pytest.mark.skipif(not os.environ.get("TUNE_ENGINES_LONG"), reason="takes minutes: TUNE_ENGINES_LONG=1 runs it")
 TIMEOUT_S = 120  # only ever waited for by a test that fails
 
 

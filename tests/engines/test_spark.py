@@ -2,6 +2,8 @@
 
 import json
 import os
+import pathlib
+import shutil
 import signal
 import sys
 import time
@@ -9,7 +11,7 @@ import time
 import pytest
 from conftest import is_alive, processes_with, wait_for
 
-pytest.importorskip("pyspark")
+pyspark = pytest.importorskip("pyspark")
 from hyperopt import fmin, hp, rand, tpe  # noqa: E402
 
 import tune_client as tune  # noqa: E402
@@ -24,14 +26,15 @@ def spark(tmp_path_factory, absent_cuda):
     known = {name: os.environ.pop(name, None) for name in ("PYTHONPATH", "TUNE_BIN_DIR")}
     folder = tmp_path_factory.mktemp("spark")
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    os.environ["SPARK_WORKER_DIR"] = str(folder)
     session = (SparkSession.builder.master("local-cluster[2,1,1024]").appName("tune-tests")
                .config("spark.ui.enabled", "false").config("spark.local.dir", str(folder))
                .config("spark.executorEnv.TMPDIR", str(folder)).getOrCreate())
     session.sparkContext.setLogLevel("OFF")
     os.environ.update({name: value for name, value in known.items() if value is not None})
+    logs = pathlib.Path(pyspark.__file__).parent / "work" / session.sparkContext.applicationId
     yield session
     session.stop()
+    shutil.rmtree(logs, ignore_errors=True)
 
 
 def executors():
