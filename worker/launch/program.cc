@@ -205,11 +205,11 @@ Result<ProgramEnd> run_program(const ProgramCall& call) {
 Result<std::string> output_of(const ProgramCall& call) {
     TUNE_TRY(end, run_program(call));
     if (end.exit_code == 0) return std::move(end.output);
-    const std::string complaint = complaint_of(end);
-    return Error{
-        Code::kInvalidState,
-        call.arguments.front() + ": " +
-            (complaint.empty() ? "exit code " + std::to_string(end.exit_code) : complaint)};
+    std::string complaint = complaint_of(end);
+    if (complaint.empty()) complaint = "exit code " + std::to_string(end.exit_code);
+    const std::string prefix = call.arguments.front() + ": ";
+    return Error{Code::kInvalidState,
+                 complaint.starts_with(prefix) ? complaint : prefix + complaint};
 }
 
 Result<void> start_program(const ProgramCall& call, const std::string& log) {

@@ -156,8 +156,8 @@ def test_a_failing_agent_shows_its_log(scene):
 
 
 @pytest.mark.parametrize("settings, sentence", [
-    ({"hosts": ["one", "nosuch"]}, "host nosuch: ssh: ssh: Could not resolve hostname nosuch.invalid"),
-    ({"hosts": ["stranger"]}, "Permission denied (publickey)"),
+    ({"hosts": ["one", "nosuch"]}, "host nosuch: ssh: Could not resolve hostname nosuch.invalid"),
+    ({"hosts": ["stranger"]}, "Permission denied (publickey"),
     ({"hosts": []}, "'hosts' is missing"),
     ({"hosts": ["-oProxyCommand=true"]}, "is not the name of a host"),
     ({"tunnel": "no"}, "can only be reached from this machine"),

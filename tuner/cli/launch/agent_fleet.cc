@@ -125,7 +125,7 @@ Result<std::unique_ptr<AgentFleet>> AgentFleet::open(const EngineChoice& choice,
                           .study = place.study,
                           .server_url = place.url};
     const std::string group = agents.group;
-    revoke_tokens(place.url, group);  // of a launcher that was killed
+    // Those of a launcher that was killed stay until the end: its agents may use them.
     TUNE_TRY(token, token_for_agents(place.url, group, settings));
     agents.token = std::move(token);
     TUNE_TRY(engine, launch::make_engine(choice.settings, choice.path, std::move(agents)));
