@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs, builds and runs every test. The last line is "N passed, N failed"; the exit code is 0 only without failures.
 #
-#   ./tests/run.sh                    unit docs contract differential e2e web examples package minimal fuzz
+#   ./tests/run.sh                    unit docs contract differential e2e launch web examples package minimal fuzz
+#   ./tests/run.sh launch             agents on engines: a real Slurm and sshd, an API server as of Kubernetes, a script
 #   ./tests/run.sh package            the .deb, the .tar.gz and the wheel, each installed in a clean root
 #   ./tests/run.sh asan tsan          the unit tests under the sanitizers (builds each: 15 minutes more)
 #   ./tests/run.sh fuzz               libFuzzer, 5 s a target (builds them); with TUNE_FUZZ_SECONDS so long, and every target
@@ -15,11 +16,11 @@ suites=()
 for argument in "$@"; do
     case "$argument" in
         --no-setup) setup=0 ;;
-        unit | docs | contract | differential | e2e | web | examples | package | minimal | fuzz | asan | tsan) suites+=("$argument") ;;
+        unit | docs | contract | differential | e2e | launch | web | examples | package | minimal | fuzz | asan | tsan) suites+=("$argument") ;;
         *) echo "run.sh: unknown suite '$argument'; see the head of tests/run.sh" >&2; exit 2 ;;
     esac
 done
-[ ${#suites[@]} -gt 0 ] || suites=(unit docs contract differential e2e web examples package minimal fuzz)
+[ ${#suites[@]} -gt 0 ] || suites=(unit docs contract differential e2e launch web examples package minimal fuzz)
 
 passed=0
 failed=0
@@ -64,9 +65,9 @@ gtests() { # SUITE BIN_DIR
     done
 }
 
-pytests() { # SUITE PATH
+pytests() { # SUITE PATH...
     local log=$logs/$1.log status
-    .venv/bin/python -m pytest -q -ra --color=no -p no:cacheprovider --timeout=300 "$2" >"$log" 2>&1
+    .venv/bin/python -m pytest -q -ra --color=no -p no:cacheprovider --timeout=300 "${@:2}" >"$log" 2>&1
     status=$?
     local bad errors
     bad=$(number '\d+(?= failed)' "$log")
@@ -90,6 +91,7 @@ suite_docs() { pytests docs tests/docs; }
 suite_contract() { pytests contract tests/contract; }
 suite_differential() { pytests differential tests/differential; }
 suite_e2e() { pytests e2e tests/e2e; }
+suite_launch() { pytests launch tests/engines/{exec,ssh,slurm,k8s}; }
 suite_web() { node_tests web tests/web/*.test.mjs; }
 suite_examples() { pytests examples tests/examples; }
 suite_package() { pytests package tests/package; }
@@ -159,7 +161,7 @@ run_suites() {
     local suite waiting=() computing=() file good bad
     for suite in "${suites[@]}"; do
         case "$suite" in
-            e2e | contract | differential) waiting+=("$suite") ;;
+            e2e | contract | differential | launch) waiting+=("$suite") ;;
             *) computing+=("$suite") ;;
         esac
     done

@@ -48,6 +48,21 @@ void add_number(std::vector<std::string>& words, const char* flag, std::int64_t 
     words.push_back(std::to_string(value));
 }
 
+/// When the agent ends by itself. The program there may be one of an image or a site that does not
+/// know these flags yet; its agents end when the launcher ends them.
+std::string limits_of(const AgentSettings& agents, const std::string& program_word) {
+    std::vector<std::string> words;
+    if (agents.idle_exit_ms > 0)
+        words.insert(words.end(), {"--idle-exit", std::to_string(agents.idle_exit_ms) + "ms"});
+    if (agents.time_limit_ms > 0)
+        words.insert(words.end(), {"--time-limit", std::to_string(agents.time_limit_ms) + "ms"});
+    std::string text = "limits=\n";
+    if (!words.empty())
+        text += "case $(" + program_word + " agent --help 2>/dev/null) in *--idle-exit*) limits='" +
+                shell_line(words) + "' ;; esac\n";
+    return text;
+}
+
 }  // namespace
 
 std::string shell_quoted(std::string_view text) {
@@ -79,8 +94,9 @@ std::string agent_script(const Launch& launch, const ScriptParts& parts) {
     add_number(words, "--slots", agents.slots);
     add_number(words, "--cpus", agents.cpus);
     if (agents.gpus == 0) words.emplace_back("--no-gpus");
+    script += limits_of(agents, parts.program_word);
     script += "exec " + parts.program_word + " " + shell_line(words) +
-              " --state \"$state/$name\" --checkpoints \"$state/checkpoints\"\n";
+              " --state \"$state/$name\" --checkpoints \"$state/checkpoints\" $limits\n";
     return script;
 }
 

@@ -37,6 +37,26 @@ TEST(AgentScript, RunsTheProgramWithWhatTheSettingsSay) {
                   folder + "/a-2 --checkpoints " + folder + "/checkpoints\n");
 }
 
+TEST(AgentScript, GivesLimitsToAProgramThatKnowsThem) {
+    Launch launch{.group = "tune-s-1"};
+    launch.agents.time_limit_ms = 3'600'000;
+    const std::string folder = ::testing::TempDir() + "/limits";
+    const auto limits_for = [&](const std::string& help) {
+        const std::string script =
+            agent_script(launch, {.engine = "exec",
+                                  .url = "http://far:5000",
+                                  .program_word = "sh -c 'echo " + help + " \"$@\"' sh",
+                                  .state_word = shell_quoted(folder),
+                                  .name_word = "a"});
+        const std::string output =
+            output_of({.arguments = {"sh", "-c", script}}).value_or("it failed");
+        const std::size_t at = output.find("/checkpoints");
+        return at == std::string::npos ? output : output.substr(at + 12);
+    };
+    EXPECT_EQ(limits_for("--idle-exit"), " --idle-exit 60000ms --time-limit 3600000ms\n");
+    EXPECT_EQ(limits_for("--slots"), "\n");
+}
+
 TEST(RunProgram, GivesInputOutputAndExitCode) {
     const std::string much(1 << 20, 'x');
     const auto end =

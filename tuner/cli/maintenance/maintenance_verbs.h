@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "tuner/cli/commands/maintenance_commands.h"
+#include "tuner/cli/maintenance/maintenance_commands.h"
 
 namespace CLI {
 class App;

@@ -1,6 +1,6 @@
 // What `tune gc`, `backup` and `restore` take on the command line.
 
-#include "tuner/cli/commands/maintenance_verbs.h"
+#include "tuner/cli/maintenance/maintenance_verbs.h"
 
 #include <CLI/CLI.hpp>
 #include <optional>
