@@ -28,7 +28,8 @@ def create(farm, resources, held=False, trials=1, **more):
     """A study of trials that wait, where `held`, until the gate goes."""
     if held:
         (farm.folder / "gate").touch()
-    farm.create("s", [PYTHON, "-c", WAITS], trials=trials, resources=resources, env={"FOLDER": str(farm.folder)}, **more)
+    (farm.folder / "trial.py").write_text(WAITS)
+    farm.create("s", [PYTHON, str(farm.folder / "trial.py")], trials=trials, resources=resources, env={"FOLDER": str(farm.folder)}, **more)
 
 
 def pid(farm, attempt, rank):

@@ -10,7 +10,9 @@ GIB = 1 << 30
 HAS = """
 import os, pathlib, time
 folder = pathlib.Path(os.environ["FOLDER"])
-(folder / ("has-" + os.environ["TUNE_TRIAL"])).write_text(os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+new = folder / ("new-" + os.environ["TUNE_TRIAL"])
+new.write_text(os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+os.replace(new, folder / ("has-" + os.environ["TUNE_TRIAL"]))
 print('tune: {"loss": 1}', flush=True)
 while (folder / "gate").exists():
     time.sleep(0.02)

@@ -1,23 +1,41 @@
 """A torch DDP script runs unchanged: on one machine with `tune run --nproc 2`, and over two agents."""
 
+import importlib.util
+import os
+import subprocess
+
 import pytest
 
-from agent_support import PYTHON, TUNE, Farm, Process, wait_for
+from agent_support import PYTHON, ROOT, TUNE, Farm, Process, wait_for
 from gangs.gang_scripts import DDP, STOPS_TOGETHER
 from study_support import OK, tune, tune_json
 
+if importlib.util.find_spec("torch") is None:
+    pytest.skip("setup.sh ran with --no-torch", allow_module_level=True)
 
-def test_one_machine(tmp_path):
+
+@pytest.fixture(scope="module")
+def torch_works(tmp_path_factory):
+    """What the environment needs so that torch of PyPI starts where CUDA's libraries are not."""
+    folder = tmp_path_factory.mktemp("absent-cuda")
+    place = next((ROOT / "tests" / "contract").rglob("absent_cuda.py")).parent
+    subprocess.run([PYTHON, "-c", "import sys, absent_cuda; absent_cuda.prepare(sys.argv[1])", folder], check=True,
+                   env={**os.environ, "PYTHONPATH": str(place)})
+    return {"LD_LIBRARY_PATH": str(folder)}
+
+
+def test_one_machine(tmp_path, torch_works):
     (tmp_path / "ddp.py").write_text(DDP)
     done = tune("run", "-n", 2, "-m", "loss:min", "--seed", 1, "--port", 0, "--study", "s", "--nproc", 2, "lr=0.01..0.2",
-                "--", PYTHON, "ddp.py", cwd=tmp_path, timeout=400)
+                "--", PYTHON, "ddp.py", cwd=tmp_path, timeout=400, env={**os.environ, **torch_works})
     assert done.returncode == OK, done.stdout + done.stderr
     trials = tune_json("show", "s", cwd=tmp_path)["trials"]
     assert [trial["state"] for trial in trials] == ["complete"] * 2
 
 
 @pytest.fixture
-def farm(tmp_path):
+def farm(tmp_path, torch_works, monkeypatch):
+    monkeypatch.setenv("LD_LIBRARY_PATH", torch_works["LD_LIBRARY_PATH"])
     with Farm(tmp_path) as made:
         for name in ("a", "b"):
             made.agents[name] = Process(
@@ -42,7 +60,8 @@ def test_two_agents(farm):
 
 
 def test_all_ranks_stop_after_the_same_step(farm):
-    farm.create("s", [PYTHON, "-c", STOPS_TOGETHER], trials=1, resources={"nnodes": 2},
+    (farm.folder / "trial.py").write_text(STOPS_TOGETHER)
+    farm.create("s", [PYTHON, str(farm.folder / "trial.py")], trials=1, resources={"nnodes": 2},
                 env={"FOLDER": str(farm.folder)}, grace="60s")
     wait_for(lambda: (farm.folder / "runs-0").exists() and (farm.folder / "runs-1").exists(), "both ranks")
     farm.post("tune/studies/s/stop", {})

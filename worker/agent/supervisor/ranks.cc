@@ -177,6 +177,8 @@ void wait_for_all(Leader& self, std::int64_t grace_ms, RankReport& report) {
     if (!WIFSIGNALED(status)) _exit(WEXITSTATUS(status));
     const rlimit no_core = {0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
+    // What was sent to the group waits for the leader too; it goes with being ignored.
+    signal(SIGTERM, SIG_IGN);
     signal(WTERMSIG(status), SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
