@@ -84,8 +84,16 @@ struct StudyFlags {
     std::vector<std::string> labels = {};
 };
 
+/// Where agents are started, if not here (tuner/cli/launch).
+struct EngineFlags {
+    std::optional<std::string> on = {};       ///< NAME[,key=value...]
+    std::optional<std::string> engines = {};  ///< the file of engines
+    std::optional<int> agents = {};           ///< most agents at a time
+};
+
 struct RunCommand {
     StudyFlags study = {};
+    EngineFlags engine = {};
     std::optional<std::string> server = {};
     std::string host = "127.0.0.1";
     std::optional<std::uint16_t> port = {};
@@ -105,6 +113,7 @@ struct PlanCommand {
 struct AgentCommand {
     std::string server = kDefaultServer;
     std::string state = "./tune-agent";
+    std::string checkpoints = {};  ///< empty: within `state`
     int slots = 0;
     int cpus = 0;
     std::string memory = {};             ///< empty: all

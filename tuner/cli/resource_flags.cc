@@ -24,6 +24,9 @@ void add_agent_flags(CLI::App& app, AgentCommand& agent) {
     app.add_option("--server", agent.server, "address of the server")->capture_default_str();
     app.add_option("--state", agent.state, "folder for its state, logs and checkpoints")
         ->capture_default_str();
+    app.add_option("--checkpoints", agent.checkpoints,
+                   "folder of the trials' checkpoints (default: within --state); one that several "
+                   "agents share lets trials go on elsewhere");
     app.add_option("--slots", agent.slots,
                    "number of trials to run at the same time (default: one per GPU or core)");
     app.add_option("--cpus", agent.cpus, "number of cores to use (default: all)");
