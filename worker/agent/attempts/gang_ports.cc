@@ -1,3 +1,7 @@
+// A block is ours when its name is, and free when nobody listens on any of its ports. Between then
+// and the start of the processes nothing holds the ports themselves: a program could only take one
+// by its number.
+
 #include "worker/agent/attempts/gang_ports.h"
 
 #include <netinet/in.h>
