@@ -14,19 +14,20 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Result<StudyConfig> read(const std::string& resources, const std::string& more = "") {
+Result<StudyConfig> with_resources(const std::string& resources, const std::string& more = "") {
     return read_study({.text = "metric: loss\nspace: {x: 0..1}\ncommand: [run]\n" + more +
                                "resources: " + resources + "\n",
-                       .file = "s.yaml"});
+                       .file = "s.yaml",
+                       .inline_parameters = {}});
 }
-std::string refusal(const std::string& resources) {
-    const auto found = read(resources);
+std::string resources_refusal(const std::string& resources) {
+    const auto found = with_resources(resources);
     EXPECT_FALSE(found) << resources;
     return found ? std::string() : found.error().message;
 }
 
 TEST(Resources, AreReadAndWritten) {
-    const auto config = read(
+    const auto config = with_resources(
         "{cpus: 4, memory: 16GiB, gpus: 2, gpu_memory: 10GB, labels: [b, a, b], nproc: 4, nnodes: "
         "2}");
     ASSERT_TRUE(config) << config.error().text();
@@ -43,7 +44,7 @@ TEST(Resources, AreReadAndWritten) {
 }
 
 TEST(Resources, AreLeftOutWhereThereAreNone) {
-    const auto config = read("{}");
+    const auto config = with_resources("{}");
     ASSERT_TRUE(config);
     EXPECT_EQ(config->resources, ResourcesConfig());
     EXPECT_FALSE(to_json(*config).contains("resources"));
@@ -51,7 +52,7 @@ TEST(Resources, AreLeftOutWhereThereAreNone) {
 }
 
 TEST(Resources, MayBeLearnt) {
-    const auto config = read("{memory: auto, gpu_memory: auto}");
+    const auto config = with_resources("{memory: auto, gpu_memory: auto}");
     ASSERT_TRUE(config);
     EXPECT_TRUE(config->resources.learns_memory);
     EXPECT_TRUE(config->resources.learns_gpu_memory);
@@ -60,37 +61,38 @@ TEST(Resources, MayBeLearnt) {
 }
 
 TEST(Resources, AndTheBudgetsOlderWordsAgree) {
-    const auto older = read("{}", "budget: {gpus_per_trial: 2, cpus_per_trial: 3}\n");
+    const auto older = with_resources("{}", "budget: {gpus_per_trial: 2, cpus_per_trial: 3}\n");
     ASSERT_TRUE(older);
     EXPECT_EQ(gpus_of_process(*older), 2);
     EXPECT_EQ(cpus_of_process(*older), 3);
-    const auto both = read("{gpus: 1}", "budget: {gpus_per_trial: 2}\n");
+    const auto both = with_resources("{gpus: 1}", "budget: {gpus_per_trial: 2}\n");
     ASSERT_TRUE(both);
     const auto checked = check_study(*both, true);
     ASSERT_FALSE(checked);
     EXPECT_THAT(checked.error().message, HasSubstr("gpus_per_trial"));
-    EXPECT_TRUE(check_study(*read("{gpus: 2}", "budget: {gpus_per_trial: 2}\n"), true));
+    EXPECT_TRUE(check_study(*with_resources("{gpus: 2}", "budget: {gpus_per_trial: 2}\n"), true));
 }
 
 TEST(Resources, ABudgetOfGpuTimeNeedsGpus) {
     const std::string budget = "budget: {cost: {of: gpu_seconds, max: 1h}}\n";
-    EXPECT_TRUE(check_study(*read("{gpus: 1}", budget), true));
-    const auto none = check_study(*read("{}", budget), true);
+    EXPECT_TRUE(check_study(*with_resources("{gpus: 1}", budget), true));
+    const auto none = check_study(*with_resources("{}", budget), true);
     ASSERT_FALSE(none);
     EXPECT_THAT(none.error().message, HasSubstr("gpu_seconds needs"));
 }
 
 TEST(Resources, RefusalsSayWhereAndWhat) {
-    EXPECT_THAT(refusal("{memory: lots}"),
+    EXPECT_THAT(resources_refusal("{memory: lots}"),
                 HasSubstr("line 4, column 21: resources.memory: expected an amount of memory such "
                           "as 8GiB"));
-    EXPECT_THAT(refusal("{memory: 0}"), HasSubstr("expected more than 0"));
-    EXPECT_THAT(refusal("{memory: [1]}"), HasSubstr("resources.memory"));
-    EXPECT_THAT(refusal("{processes: 4, nproc: 2}"), HasSubstr("give either processes, or"));
-    EXPECT_THAT(refusal("{nproc: 4096, nnodes: 2}"), HasSubstr("at most 4096 processes"));
-    EXPECT_THAT(refusal("{nproc: 0}"), HasSubstr("resources.nproc"));
-    EXPECT_THAT(refusal("{labels: ['a,b']}"), HasSubstr("a label is a word"));
-    EXPECT_THAT(refusal("{gpu: 1}"), HasSubstr("did you mean 'gpus'"));
+    EXPECT_THAT(resources_refusal("{memory: 0}"), HasSubstr("expected more than 0"));
+    EXPECT_THAT(resources_refusal("{memory: [1]}"), HasSubstr("resources.memory"));
+    EXPECT_THAT(resources_refusal("{processes: 4, nproc: 2}"),
+                HasSubstr("give either processes, or"));
+    EXPECT_THAT(resources_refusal("{nproc: 4096, nnodes: 2}"), HasSubstr("at most 4096 processes"));
+    EXPECT_THAT(resources_refusal("{nproc: 0}"), HasSubstr("resources.nproc"));
+    EXPECT_THAT(resources_refusal("{labels: ['a,b']}"), HasSubstr("a label is a word"));
+    EXPECT_THAT(resources_refusal("{gpu: 1}"), HasSubstr("did you mean 'gpus'"));
 }
 
 TEST(Bytes, AreReadInEveryUnit) {
