@@ -23,7 +23,7 @@ using Values = std::map<std::string, std::vector<float>>;
 
 /// Larger models (the resnets) are compared by their gradients alone: their update is one kernel
 /// over all tensors, whatever the model.
-constexpr std::size_t kUpdatedValuesMax = 1'000'000;
+constexpr std::int64_t kUpdatedValuesMax = 1'000'000;
 
 bool is_weight(const TensorBytes& tensor) {
     return tensor.name.starts_with("model.") && tensor.dtype == "F32" &&
