@@ -142,7 +142,7 @@ Result<std::string> compare_optimizer(const Example& example) {
     constexpr double kRate = 1e-2;
     TUNE_TRY(plain, descent(example));
     TUNE_TRY(learner, Learner::make(example.config, example.inputs));
-    if (learner->parameter_count() > kUpdatedValuesMax) return std::string();
+    if (learner->parameter_count() > static_cast<std::int64_t>(kUpdatedValuesMax)) return std::string();
     std::map<std::string, std::vector<Moments>> moments;
     for (int step = 1; step <= 3; ++step) {
         const Values before = weights_of(*learner);
