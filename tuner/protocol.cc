@@ -98,6 +98,12 @@ void visit_fields(const ScrapePattern*, Visit visit) {
 }
 
 template <class Visit>
+void visit_fields(const LogRule*, Visit visit) {
+    visit(Field{"pattern", &LogRule::pattern, kRequired});
+    visit(Field{"action", &LogRule::action, kRequired});
+}
+
+template <class Visit>
 void visit_fields(const Lease*, Visit visit) {
     visit(Field{"study", &Lease::study, kRequired});
     visit(Field{"number", &Lease::number});
@@ -115,6 +121,8 @@ void visit_fields(const Lease*, Visit visit) {
     visit(Field{"timeout_ms", &Lease::timeout_ms});
     visit(Field{"metric", &Lease::metric});
     visit(Field{"scrape", &Lease::scrape});
+    visit(Field{"log_rules", &Lease::log_rules, kOptional,
+                [](const Lease& lease) { return !lease.log_rules.empty(); }});
     visit(Field{"cpus_per_trial", &Lease::cpus_per_trial});
     visit(Field{"gpus_per_trial", &Lease::gpus_per_trial});
     visit(Field{"token", &Lease::token, kOptional,
@@ -302,6 +310,16 @@ Expected read_value(const Json& json, Action& out) {
     return "prune, stop or checkpoint_stop";
 }
 
+Expected read_value(const Json& json, LogAction& out) {
+    if (!json.is_string()) return "a string";
+    for (const auto& [action, name] : kLogActions) {
+        if (json.get_ref<const std::string&>() != name) continue;
+        out = action;
+        return {};
+    }
+    return "retry, no_retry, exclude_device or exclude_host";
+}
+
 /// An object of strings; its order is the names'.
 Expected read_value(const Json& json, std::vector<EnvironmentVariable>& out) {
     constexpr const char* kExpected = "an object of strings";
@@ -424,6 +442,9 @@ Json write_value(double value) {
 }
 Json write_value(Action value) {
     return action_name(value);
+}
+Json write_value(LogAction value) {
+    return kLogActions.at(static_cast<std::size_t>(value)).second;
 }
 Json write_value(Outcome value) {
     return outcome_name(value);

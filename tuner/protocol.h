@@ -22,6 +22,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "tuner/log_rule.h"
 
 namespace tune::tuner {
 
@@ -105,6 +106,7 @@ struct Lease {
     std::int64_t timeout_ms = 0;  ///< of the attempt; 0: none
     std::string metric = {};      ///< the objective's name
     std::vector<ScrapePattern> scrape = {};
+    std::vector<LogRule> log_rules = {};
     double cpus_per_trial = 0;  ///< 0: the agent's cores divided by its slots
     double gpus_per_trial = 0;
     /// The attempt's credential, for MLFLOW_TRACKING_TOKEN: the server knows its hash only. Empty:

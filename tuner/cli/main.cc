@@ -258,6 +258,33 @@ void add_agent(CLI::App& app, ParsedArguments& parsed) {
                     "number of trials to run at the same time (default: one per GPU or core)");
     verb.add_option("--cpus", agent.cpus, "number of cores to use (default: all)");
     verb.add_flag("--no-gpus", agent.no_gpus, "use no GPU");
+    verb.add_option("--gpus", agent.gpus,
+                    "how many GPUs to use, or which, by UUID (default: all that are free)");
+    verb.add_option("--foreign-gpu-use", agent.foreign_gpu_use,
+                    "GPUs on which other people's processes run: 'ignore' that, or 'avoid' them")
+        ->check(CLI::IsMember({"ignore", "avoid"}))
+        ->capture_default_str();
+    verb.add_option("--label", agent.labels,
+                    "what studies may ask for, such as zone=eu; repeatable")
+        ->allow_extra_args(false);
+    verb.add_option("--idle-exit", agent.idle_exit,
+                    "end after so long without a trial, e.g. 10min");
+    verb.add_option("--time-limit", agent.time_limit,
+                    "end within this time: trials that would take longer are left to others, and "
+                    "running ones go on elsewhere");
+    verb.add_option("--cgroup", agent.cgroup,
+                    "where each trial gets a cgroup (v2) of its own: a delegated folder, 'auto' or "
+                    "'off'")
+        ->capture_default_str();
+    verb.add_option("--trial-memory", agent.trial_memory,
+                    "most memory of a trial in its cgroup, e.g. 8GiB");
+    verb.add_option("--trial-processes", agent.trial_processes,
+                    "most processes of a trial in its cgroup")
+        ->check(CLI::NonNegativeNumber);
+    verb.add_option("--log-rule", agent.log_rules,
+                    "ACTION:PATTERN: what is done when an attempt fails that printed such a line: "
+                    "retry, no_retry, exclude_device or exclude_host; repeatable")
+        ->allow_extra_args(false);
     verb.callback([&parsed] { parsed.verb = [&parsed] { return run_agent(parsed.agent); }; });
 }
 

@@ -99,6 +99,15 @@ struct AgentCommand {
     int slots = 0;
     int cpus = 0;
     bool no_gpus = false;
+    std::optional<std::string> gpus = {};  ///< a number, or names with commas
+    std::string foreign_gpu_use = "ignore";
+    std::vector<std::string> labels = {};
+    std::optional<std::string> idle_exit = {};
+    std::optional<std::string> time_limit = {};
+    std::string cgroup = "auto";
+    std::optional<std::string> trial_memory = {};
+    std::int64_t trial_processes = 0;
+    std::vector<std::string> log_rules = {};  ///< ACTION:PATTERN
 };
 
 /// ls, show, best, pause, resume, stop, rename, rm, restore --study.

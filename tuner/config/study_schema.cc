@@ -167,6 +167,7 @@ void add_sections(OrderedJson& definitions) {
     definitions["budget"] = object_of(budget_options());
     definitions["retry"] = object_of(retry_options());
     definitions["scrape"] = object_of(scrape_options());
+    definitions["log_rule"] = object_of(log_rule_options());
     definitions["scrape_one"] = {
         {"anyOf",
          OrderedJson::array({parsed(R"({"type": "string", "minLength": 1, "maxLength": 1000})"),

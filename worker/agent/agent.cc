@@ -14,9 +14,11 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -24,9 +26,15 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/system/file.h"
+#include "base/text/counted.h"
 #include "base/version.h"
 #include "worker/agent/attempts/attempts.h"
 #include "worker/agent/attempts/checkpoint_cleaner.h"
+#include "worker/agent/devices/cgroups.h"
+#include "worker/agent/devices/gpu_watch.h"
+#include "worker/agent/devices/gpus.h"
+#include "worker/agent/devices/machine_locks.h"
+#include "worker/agent/time_limit.h"
 
 namespace tune::worker {
 namespace {
@@ -80,6 +88,21 @@ Result<std::string> read_or_make_id(const std::filesystem::path& state_dir) {
     return id;
 }
 
+/// GPUs of the trials that an earlier agent left in the state folder.
+std::set<std::string> gpus_in_use(const std::filesystem::path& state_dir) {
+    std::set<std::string> gpus;
+    std::error_code error;
+    for (const auto& folder : std::filesystem::directory_iterator(state_dir / "attempts", error))
+        if (const auto record = AttemptFiles(folder.path()).read_record())
+            gpus.insert(record->gpus.begin(), record->gpus.end());
+    return gpus;
+}
+
+Result<MachineLock> lock_of_machine(const std::string& name) {
+    TUNE_TRY(lock, lock_on_machine(name));
+    return lock ? std::make_shared<const UniqueFd>(std::move(*lock)) : MachineLock();
+}
+
 }  // namespace
 
 class Agent::Impl {
@@ -90,6 +113,8 @@ public:
     std::function<void(const AgentStatus&)> on_status;
 
     Result<void> build();
+    Result<void> build_devices(std::vector<int> cores);
+    Result<void> build_cgroups();
     Result<void> start();
     void stop(StopMode mode);
     bool wait(int deliver_ms);
@@ -100,23 +125,38 @@ private:
     [[nodiscard]] OutboxEvents outbox_events();
     void contact(const std::string& error);
     void apply_stop(StopMode mode);
+    void exclude(const std::string& uuid, const std::string& reason);
+    void exclude_gpu(const std::string& uuid, const std::string& fault);
+    void exclude_machine(const std::string& reason);
+    void note_foreign_use(const std::string& uuid, int processes, std::int64_t bytes);
     void arm_away_timer();
     void check_away();
+    void arm_idle_timer(bool is_idle);
+    void arm_limit_timer();
+    void check_limit();
     void publish();
     void shut_down(bool detach, bool goodbye);
 
     std::unique_ptr<Loop> loop_;
     std::optional<Launcher> launcher_;
+    OwnGpus gpus_;
     std::optional<Devices> devices_;
+    std::unique_ptr<GpuWatch> gpu_watch_;  // null: no GPU
+    bool slots_follow_gpus_ = false;
+    std::optional<Cgroups> cgroups_;
     std::unique_ptr<ServerClient> server_client_;
     std::optional<CheckpointCleaner> cleaner_;
     std::unique_ptr<Outbox> outbox_;
     std::unique_ptr<LogUpload> upload_;
     std::unique_ptr<Attempts> attempts_;  // loop thread only, once it runs
     std::thread thread_;
-    Loop::TimerId away_timer_ = Loop::kNoTimer;     // loop thread
-    std::optional<StopMode> applied_stop_;          // loop thread
-    std::atomic<std::int64_t> last_contact_ms_{0};  // of Loop::now_ms
+    Loop::TimerId away_timer_ = Loop::kNoTimer;          // loop thread
+    Loop::TimerId idle_timer_ = Loop::kNoTimer;          // loop thread
+    Loop::TimerId limit_timer_ = Loop::kNoTimer;         // loop thread
+    TimeLimit limit_;                                    // loop thread, once it runs
+    std::string stop_reason_ = "the agent was stopped";  // loop thread
+    std::optional<StopMode> applied_stop_;               // loop thread
+    std::atomic<std::int64_t> last_contact_ms_{0};       // of Loop::now_ms
     std::atomic<std::int64_t> lease_ttl_ms_{tuner::kLeaseTtl_ms};
     std::atomic<bool> connected_{false};
 
@@ -139,15 +179,11 @@ Result<void> Agent::Impl::build() {
                          std::to_string(options.slots) + " slots; this process may use " +
                          std::to_string(cores.size()) + " cores, and neither can be negative"};
     if (options.cpus > 0) cores.resize(static_cast<std::size_t>(options.cpus));
-    if (!options.use_gpus)
-        options.gpus.clear();
-    else if (options.gpus.empty())
-        options.gpus = find_gpus();
-    if (options.slots == 0)
-        options.slots = static_cast<int>(options.gpus.empty() ? cores.size() : options.gpus.size());
-    devices_.emplace(std::move(cores), options.gpus);
     TUNE_TRY(loop, Loop::create());
     loop_ = std::move(loop);
+    TUNE_TRY_VOID(build_devices(std::move(cores)));
+    TUNE_TRY_VOID(build_cgroups());
+    TUNE_TRY_VOID(LogRules::create(options.log_rules));
     TUNE_TRY(launcher, Launcher::create());
     launcher_.emplace(std::move(launcher));
     tuner::RegisterRequest registration{id,
@@ -155,7 +191,7 @@ Result<void> Agent::Impl::build() {
                                         getpid(),
                                         options.slots,
                                         static_cast<int>(devices_->cores().size()),
-                                        options.gpus,
+                                        devices_->gpus(),
                                         kVersion,
                                         {}};
     TUNE_TRY(server_client, ServerClient::create(options.server_url, std::move(registration),
@@ -174,11 +210,71 @@ Result<void> Agent::Impl::build() {
         AttemptSettings{options.server_url, options.state_dir, options.checkpoint_root,
                         options.bin_dir.string(), options.slots, options.system_metrics,
                         std::max(100, options.system_metrics_period_ms),
-                        options.log_upload_period_ms},
-        AttemptParts{loop_.get(), &*launcher_, &*devices_, server_client_.get(), outbox_.get(),
-                     upload_.get()},
+                        options.log_upload_period_ms, options.trial_memory_bytes,
+                        options.trial_processes, options.log_rules},
+        AttemptParts{loop_.get(), &*launcher_, &*devices_, gpu_watch_.get(),
+                     cgroups_ ? &*cgroups_ : nullptr, server_client_.get(), outbox_.get(),
+                     upload_.get(),
+                     [this](const std::string& uuid, const std::string& reason) {
+                         // Later: an attempt is being looked at just now.
+                         loop_->post([=, this] { exclude(uuid, reason); });
+                     }},
         [this] { publish(); });
     status_.slots = options.slots;
+    return {};
+}
+
+Result<void> Agent::Impl::build_cgroups() {
+    const bool has_limits = options.trial_memory_bytes > 0 || options.trial_processes > 0;
+    const bool is_chosen = options.cgroup != "auto" && options.cgroup != "off";
+    if (options.trial_memory_bytes < 0 || options.trial_processes < 0)
+        return Error{Code::kInvalidParameterValue, "limits of a trial cannot be negative"};
+    if (options.cgroup == "off") {
+        if (has_limits) log_warning("trials are not limited: cgroups are off");
+        return {};
+    }
+    Result<Cgroups> cgroups = Cgroups::open(is_chosen ? options.cgroup : "");
+    if (cgroups)
+        cgroups_ = std::move(*cgroups);
+    else if (is_chosen)
+        return cgroups.error();
+    else if (has_limits)
+        log_warning("trials are not limited: " + cgroups.error().message);
+    return {};
+}
+
+Result<void> Agent::Impl::build_devices(std::vector<int> cores) {
+    if (options.use_gpus) {
+        GpuChoice choice{.names = options.gpus, .adopted = gpus_in_use(options.state_dir)};
+        if (!options.gpu_library.empty()) choice.library = options.gpu_library;
+        if (options.gpus_max)
+            choice.count_max = static_cast<std::size_t>(std::max(0, *options.gpus_max));
+        if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) choice.visible = visible;
+        TUNE_TRY(own, open_gpus(choice));
+        gpus_ = std::move(own);
+    }
+    for (const std::string& remark : gpus_.remarks) log_warning(remark);
+    std::vector<std::string> uuids;
+    for (const GpuFacts& gpu : gpus_.devices) uuids.push_back(gpu.uuid);
+    slots_follow_gpus_ = options.slots == 0 && !uuids.empty();
+    if (options.slots == 0)
+        options.slots = static_cast<int>(uuids.empty() ? cores.size() : uuids.size());
+    devices_.emplace(std::move(cores), std::move(uuids), lock_of_machine);
+    for (const GpuFacts& gpu : gpus_.devices) {
+        const auto lock = gpus_.locks.find(gpu.uuid);
+        devices_->describe(gpu.uuid, gpu.cores,
+                           lock == gpus_.locks.end() ? MachineLock() : lock->second);
+    }
+    if (gpus_.devices.empty()) return {};
+    GpuEvents events;
+    events.fault = [this](const std::string& uuid, const std::string& fault) {
+        loop_->post([=, this] { exclude(uuid, fault); });
+    };
+    events.foreign = [this](const std::string& uuid, int processes, std::int64_t bytes) {
+        loop_->post([=, this] { note_foreign_use(uuid, processes, bytes); });
+    };
+    gpu_watch_ = std::make_unique<GpuWatch>(*gpus_.nvml, gpus_.devices,
+                                            std::max(10, options.gpu_period_ms), std::move(events));
     return {};
 }
 
@@ -238,8 +334,7 @@ void Agent::Impl::contact(const std::string& error) {
         if (connected == was_connected && connected == status_.connected && !is_first_fault) return;
         if (connected != status_.connected && connected && !status_.last_error.empty())
             log_info("the server answers again");
-        if (is_first_fault)
-            log_warning("cannot talk to the server; trying again: " + error);
+        if (is_first_fault) log_warning("cannot talk to the server; trying again: " + error);
         status_.connected = connected;
         status_.last_error = error;
     }
@@ -280,12 +375,104 @@ void Agent::Impl::publish() {
         status_.started = counts.started;
         status_.finished = counts.finished;
         status_.draining = applied_stop_.has_value() || server_client_->draining();
+        status_.stopping = stop_.has_value();
         trees_gone_ = applied_stop_ && (counts.running == 0 || applied_stop_ == StopMode::kDetach);
         idle_ = trees_gone_ && (counts.unreported == 0 || applied_stop_ == StopMode::kDetach);
         status = status_;
         changed_.notify_all();
     }
+    arm_idle_timer(attempts_->is_idle());
+    arm_limit_timer();
     if (on_status) on_status(status);
+}
+
+void Agent::Impl::arm_idle_timer(bool is_idle) {
+    const bool is_due = is_idle && options.idle_exit_ms > 0 && !applied_stop_;
+    if (is_due == (idle_timer_ != Loop::kNoTimer)) return;
+    loop_->cancel(idle_timer_);
+    idle_timer_ = Loop::kNoTimer;
+    if (!is_due) return;
+    idle_timer_ = loop_->at(loop_->now_ms() + options.idle_exit_ms, [this] {
+        log_info("there was no trial for " + std::to_string(options.idle_exit_ms / 1000) +
+                 " s: the agent ends");
+        stop(StopMode::kDrain);
+    });
+}
+
+void Agent::Impl::arm_limit_timer() {
+    loop_->cancel(limit_timer_);
+    limit_timer_ = Loop::kNoTimer;
+    if (limit_.limit_ms <= 0 || (applied_stop_ && *applied_stop_ != StopMode::kDrain)) return;
+    const std::int64_t grace_ms = attempts_->longest_grace_ms();
+    const std::int64_t at =
+        applied_stop_ ? limit_.stop_ms(grace_ms)
+                      : std::min(limit_.stop_ms(grace_ms),
+                                 limit_.last_lease_ms(attempts_->expected_ms(), grace_ms));
+    limit_timer_ = loop_->at(std::max(at, loop_->now_ms() + 1), [this] { check_limit(); });
+}
+
+void Agent::Impl::check_limit() {
+    limit_timer_ = Loop::kNoTimer;
+    const std::int64_t now = loop_->now_ms();
+    const std::int64_t grace_ms = attempts_->longest_grace_ms();
+    if (now >= limit_.stop_ms(grace_ms)) {
+        stop_reason_ = "the agent's time limit is reached";
+        log_info(stop_reason_ + ": running trials are stopped and will run again elsewhere");
+        stop(StopMode::kStop);
+    } else if (!applied_stop_ && now >= limit_.last_lease_ms(attempts_->expected_ms(), grace_ms)) {
+        log_info("what is left of the time limit is too short for a trial: no more are taken");
+        stop(StopMode::kDrain);
+    }
+    arm_limit_timer();
+}
+
+void Agent::Impl::exclude(const std::string& uuid, const std::string& reason) {
+    if (uuid.empty()) return exclude_machine(reason);
+    const std::vector<std::string> usable = devices_->gpus();
+    if (std::find(usable.begin(), usable.end(), uuid) != usable.end()) exclude_gpu(uuid, reason);
+}
+
+/// What runs goes on to its end; the agent stays, so that somebody sees why.
+void Agent::Impl::exclude_machine(const std::string& reason) {
+    log_error("this machine takes no more trials: " + reason);
+    int slots = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        status_.excluded.push_back("this machine: " + reason);
+        slots = std::exchange(status_.slots, 0);
+    }
+    server_client_->set_gpus(devices_->gpus(), slots);
+    publish();
+}
+
+/// The server hears of it by a new registration, so that it leases no trial for it any more.
+void Agent::Impl::exclude_gpu(const std::string& uuid, const std::string& fault) {
+    log_error("the GPU " + uuid + " is not used any more: " + fault);
+    devices_->exclude(uuid);
+    int fewer_slots = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        status_.excluded.push_back(uuid + ": " + fault);
+        if (slots_follow_gpus_) fewer_slots = std::min(1, status_.slots);
+        status_.slots -= fewer_slots;
+    }
+    server_client_->set_gpus(devices_->gpus(), fewer_slots);
+    attempts_->on_gpu_fault(uuid, fault);
+    publish();
+}
+
+void Agent::Impl::note_foreign_use(const std::string& uuid, int processes, std::int64_t bytes) {
+    const bool avoids = options.foreign_use == ForeignUse::kAvoid;
+    if (processes == 0)
+        log_info("nobody else uses the GPU " + uuid + " any more");
+    else
+        log_warning("the GPU " + uuid + " is used by " +
+                    counted(processes, "process", "processes") +
+                    " that this agent did not start (" + std::to_string(bytes / 1'000'000) +
+                    " MB)" + (avoids ? "; trials wait until it is free" : ""));
+    if (!avoids) return;
+    devices_->set_occupied(uuid, processes > 0);
+    attempts_->on_devices_changed();
 }
 
 Result<void> Agent::Impl::start() {
@@ -295,7 +482,9 @@ Result<void> Agent::Impl::start() {
         started_ = true;
     }
     last_contact_ms_ = loop_->now_ms();
+    limit_ = {loop_->now_ms(), options.time_limit_ms};
     TUNE_TRY_VOID(attempts_->open_wake_fifo());
+    if (gpu_watch_ != nullptr) gpu_watch_->start();
     attempts_->adopt_all();
     thread_ = std::thread([this] { loop_->run(); });
     cleaner_->start();
@@ -320,7 +509,7 @@ void Agent::Impl::stop(StopMode mode) {
 void Agent::Impl::apply_stop(StopMode mode) {
     applied_stop_ = mode;
     if (mode == StopMode::kStop || mode == StopMode::kKill)
-        attempts_->end_all(Intent::kShutdown, "the agent was stopped", mode == StopMode::kKill);
+        attempts_->end_all(Intent::kShutdown, stop_reason_, mode == StopMode::kKill);
     publish();
 }
 
@@ -348,6 +537,7 @@ void Agent::Impl::shut_down(bool detach, bool goodbye) {
     outbox_->stop();
     cleaner_->stop();
     upload_->stop();
+    if (gpu_watch_ != nullptr) gpu_watch_->stop();
     loop_->quit();
     thread_.join();
 }

@@ -175,6 +175,10 @@ void FakeCoordinator::take_away(const std::string& run_id, int attempt) {
     waiting_heartbeats_.clear();
 }
 
+void FakeCoordinator::wait_for_leases(std::size_t count) {
+    EXPECT_TRUE(wait_until([&] { return leased_.size() >= count; }));
+}
+
 void FakeCoordinator::forget_agent() {
     const std::lock_guard lock(mutex_);
     known_ = false;

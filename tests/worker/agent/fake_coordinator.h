@@ -34,6 +34,9 @@ public:
     /// Leases are given in the order in which they are offered.
     void offer(tuner::Lease lease);
 
+    /// Waits until so many of them were given.
+    void wait_for_leases(std::size_t count);
+
     void direct(const tuner::Directive& directive);
     /// From now on this attempt is nobody's: reports and ends of it get RESOURCE_CONFLICT.
     void take_away(const std::string& run_id, int attempt = 1);

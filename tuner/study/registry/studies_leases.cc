@@ -54,6 +54,7 @@ Lease Studies::Impl::make_lease(const Study& study, const Trial& trial) const {
     lease.metric = config.metric.name;
     for (const ScrapeConfig& scrape : config.scrape)
         lease.scrape.push_back({scrape.name, scrape.pattern});
+    lease.log_rules = config.log_rules;
     lease.cpus_per_trial = config.budget.cpus_per_trial;
     lease.gpus_per_trial = config.budget.gpus_per_trial;
     return lease;

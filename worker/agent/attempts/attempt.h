@@ -24,6 +24,11 @@ struct Attempts::Attempt {
     Loop::TimerId system_timer = Loop::kNoTimer;
     std::int64_t uploaded_bytes = 0;
 
+    std::map<std::string, std::int64_t> energy_mj = {};  // of its GPUs when it began
+    std::string gpu_fault = {};                          // of one of its GPUs while it had it
+    Loop::TimerId gpu_timer = Loop::kNoTimer;
+    bool gpus_read = true;  // what its GPUs say after its end is known, or nobody can say it
+
     bool alive = true;         // processes may exist
     bool output_done = false;  // read to its end
     bool finish_done = false;  // the server has acknowledged the end, or wants none

@@ -53,6 +53,7 @@ enum class Intent {
     kShutdown,        // the agent stops
     kAway,            // the server has not answered for too long
     kMoved,           // adopted from an agent of another server address
+    kGpuFault,        // a GPU that it has cannot be used any more
 };
 struct IntentRecord {
     Intent intent = Intent::kNone;
@@ -74,6 +75,9 @@ struct ExitRecord {
     std::int64_t wall_ms = 0;
     std::int64_t end_ms = 0;                          // wall clock
     std::array<std::int64_t, 2> lost_bytes = {0, 0};  // output that could not be stored
+    // Of its cgroup:
+    std::int64_t memory_peak = 0;  // bytes of all its processes together; 0: unknown
+    std::int64_t oom_kills = -1;   // processes killed for want of memory; -1: it had no cgroup
 };
 
 /// A stretch of output that has been sent but not yet acknowledged.
