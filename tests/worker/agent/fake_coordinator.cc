@@ -214,11 +214,17 @@ tuner::HeartbeatReply FakeCoordinator::heartbeat_reply() const {
 
 Response FakeCoordinator::on_register(const Json& body) {
     const std::lock_guard lock(mutex_);
-    registrations.push_back(tuner::from_json<tuner::RegisterRequest>(body).value());
+    auto agent = tuner::from_json<tuner::RegisterRequest>(body).value();
+    const bool has_changed =
+        known_ && !registrations.empty() && registrations.back().agent_id == agent.agent_id &&
+        (registrations.back().gpus != agent.gpus || registrations.back().slots != agent.slots);
+    registrations.push_back(std::move(agent));
     known_ = true;
-    // A new registration ends what an agent of the same name was waiting for.
-    for (const Waiting& waiting : waiting_leases_) waiting.respond(unknown_agent());
-    waiting_leases_.clear();
+    // A new agent ends what one of the same name was waiting for; one that has changed does not.
+    if (!has_changed) {
+        for (const Waiting& waiting : waiting_leases_) waiting.respond(unknown_agent());
+        waiting_leases_.clear();
+    }
     changed_.notify_all();
     requeue_what_the_agent_lacks(registrations.back());
     tuner::RegisterReply reply{registrations.back().agent_id, heartbeat_ms, lease_ttl_ms, {}};
@@ -255,6 +261,10 @@ void FakeCoordinator::on_lease(const Json& body, Responder respond) {
         --empty_leases_left_;
         return respond(tracker::json_response(tuner::to_json(tuner::LeaseReply{})));
     }
+    // One poll at a time: an older one belongs to a connection that is gone.
+    for (const Waiting& waiting : waiting_leases_)
+        waiting.respond(tracker::json_response(tuner::to_json(tuner::LeaseReply{})));
+    waiting_leases_.clear();
     waiting_leases_.push_back({request.request_id, request.free_slots, std::move(respond)});
     answer_waiting();
 }
