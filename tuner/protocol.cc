@@ -179,11 +179,19 @@ void visit_fields(const ReportedParam*, Visit visit) {
 }
 
 template <class Visit>
+void visit_fields(const ReportedTag*, Visit visit) {
+    visit(Field{"key", &ReportedTag::key, kRequired});
+    visit(Field{"value", &ReportedTag::value, kRequired});
+}
+
+template <class Visit>
 void visit_fields(const AttemptReport*, Visit visit) {
     visit(Field{"run_id", &AttemptReport::run_id, kRequired});
     visit(Field{"attempt", &AttemptReport::attempt});
     visit(Field{"metrics", &AttemptReport::metrics});
     visit(Field{"params", &AttemptReport::params});
+    visit(Field{"tags", &AttemptReport::tags, kOptional,
+                [](const AttemptReport& report) { return !report.tags.empty(); }});
 }
 
 template <class Visit>

@@ -177,12 +177,20 @@ struct ReportedParam {
     friend bool operator==(const ReportedParam&, const ReportedParam&) = default;
 };
 
-/// POST agents/{id}/report: metrics read from the output of trials.
+struct ReportedTag {
+    std::string key = {};
+    std::string value = {};
+
+    friend bool operator==(const ReportedTag&, const ReportedTag&) = default;
+};
+
+/// POST agents/{id}/report: metrics read from the output of trials, and what they ran in.
 struct AttemptReport {
     std::string run_id = {};
     int attempt = 0;
     std::vector<ReportedMetric> metrics = {};
     std::vector<ReportedParam> params = {};
+    std::vector<ReportedTag> tags = {};
 
     friend bool operator==(const AttemptReport&, const AttemptReport&) = default;
 };

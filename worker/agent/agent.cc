@@ -144,6 +144,7 @@ private:
     std::unique_ptr<GpuWatch> gpu_watch_;  // null: no GPU
     bool slots_follow_gpus_ = false;
     std::optional<Cgroups> cgroups_;
+    EnvironmentCapture environment_;
     std::unique_ptr<ServerClient> server_client_;
     std::optional<CheckpointCleaner> cleaner_;
     std::unique_ptr<Outbox> outbox_;
@@ -211,10 +212,12 @@ Result<void> Agent::Impl::build() {
                         options.bin_dir.string(), options.slots, options.system_metrics,
                         std::max(100, options.system_metrics_period_ms),
                         options.log_upload_period_ms, options.trial_memory_bytes,
-                        options.trial_processes, options.log_rules},
+                        options.trial_processes, options.log_rules, gpus_.devices,
+                        gpus_.nvml == nullptr ? "" : gpus_.nvml->driver_version()},
         AttemptParts{loop_.get(), &*launcher_, &*devices_, gpu_watch_.get(),
-                     cgroups_ ? &*cgroups_ : nullptr, server_client_.get(), outbox_.get(),
-                     upload_.get(),
+                     cgroups_ ? &*cgroups_ : nullptr,
+                     options.capture_environment ? &environment_ : nullptr, server_client_.get(),
+                     outbox_.get(), upload_.get(),
                      [this](const std::string& uuid, const std::string& reason) {
                          // Later: an attempt is being looked at just now.
                          loop_->post([=, this] { exclude(uuid, reason); });
@@ -487,6 +490,7 @@ Result<void> Agent::Impl::start() {
     if (gpu_watch_ != nullptr) gpu_watch_->start();
     attempts_->adopt_all();
     thread_ = std::thread([this] { loop_->run(); });
+    environment_.start();
     cleaner_->start();
     outbox_->start();
     upload_->start();
@@ -538,6 +542,7 @@ void Agent::Impl::shut_down(bool detach, bool goodbye) {
     cleaner_->stop();
     upload_->stop();
     if (gpu_watch_ != nullptr) gpu_watch_->stop();
+    environment_.stop();
     loop_->quit();
     thread_.join();
 }

@@ -60,6 +60,8 @@ struct AgentOptions {
     std::filesystem::path bin_dir = {};
     /// Root of the trials' TUNE_CHECKPOINT_DIR. Empty: `state_dir`/checkpoints.
     std::filesystem::path checkpoint_root = {};
+    /// Tell the runs which code, command, versions, devices and data they were made with.
+    bool capture_environment = true;
     /// Log MLflow's system/... metrics for trials that live longer than one period.
     bool system_metrics = true;
     int system_metrics_period_ms = 10'000;

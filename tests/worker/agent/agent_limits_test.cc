@@ -144,5 +144,33 @@ TEST_F(AgentLimits, ARuleThatIsNoPatternIsRefused) {
     EXPECT_EQ(Agent::create(ruled).error().code, Code::kInvalidParameterValue);
 }
 
+TEST_F(AgentLimits, ARunLearnsWhatItWasMadeWith) {
+    AgentOptions captured = options();
+    captured.capture_environment = true;
+    start_limited(captured);
+    const std::string folder = (state_.path() / "code").string();
+    std::filesystem::create_directory(folder);
+    offer(
+        shell("r0", "cd '" + folder +
+                        "' && git init -q . && git config user.email a@b && "
+                        "git config user.name n && echo one >f && git add f && git commit -qm m && "
+                        "echo two >>f"));
+    EXPECT_EQ(server_.wait_for_finish("r0").request.outcome, tuner::Outcome::kDone);
+    tuner::Lease trial = shell("r1", "true");
+    trial.working_dir = folder;
+    offer(trial);
+    EXPECT_EQ(server_.wait_for_finish("r1").request.outcome, tuner::Outcome::kDone);
+    EXPECT_TRUE(server_.wait_until([&] {
+        auto& tags = server_.tags["r1"];
+        return tags["mlflow.source.git.commit"].size() == 40 &&
+               tags["mlflow.source.git.dirty"] == "true" &&
+               tags["tune.command"] == R"(["sh","-c","true"])";
+    })) << "all tags come before the end";
+    const std::string diff =
+        server_.wait_for_artifact("7/r1/artifacts/environment/git.diff", "+two");
+    EXPECT_NE(diff.find("+two"), std::string::npos);
+    drain();
+}
+
 }  // namespace
 }  // namespace tune::worker

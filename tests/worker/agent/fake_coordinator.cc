@@ -298,6 +298,7 @@ Response FakeCoordinator::on_report(const Json& body) {
         }
         std::vector<tuner::ReportedMetric>& all = reported_[report.run_id];
         all.insert(all.end(), report.metrics.begin(), report.metrics.end());
+        for (const tuner::ReportedTag& tag : report.tags) tags[report.run_id][tag.key] = tag.value;
     }
     changed_.notify_all();
     return tracker::json_response(tuner::to_json(reply));

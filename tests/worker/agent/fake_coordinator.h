@@ -76,6 +76,7 @@ public:
     std::map<std::string, std::string> artifacts;   // path -> content
     std::map<std::string, std::size_t> sent_bytes;  // path -> of all its uploads together
     int requeued = 0;
+    std::map<std::string, std::map<std::string, std::string>> tags;  // by run
 
     std::int64_t lease_ttl_ms = 60'000;
     std::int64_t heartbeat_ms = 10'000;

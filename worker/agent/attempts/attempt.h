@@ -29,6 +29,8 @@ struct Attempts::Attempt {
     Loop::TimerId gpu_timer = Loop::kNoTimer;
     bool gpus_read = true;  // what its GPUs say after its end is known, or nobody can say it
 
+    bool environment_known = true;  // and handed over, or nobody asks
+
     bool alive = true;         // processes may exist
     bool output_done = false;  // read to its end
     bool finish_done = false;  // the server has acknowledged the end, or wants none

@@ -6,7 +6,8 @@
 //     owner          made by the supervisor (supervisor.h); no owner: it never came up
 //     intent.json    why this agent ended it, if it did
 //     progress.json  how far its metrics were sent and acknowledged
-//     stdout.log, stderr.log, agent.log, exit.json
+//     energy.json    the counters of its GPUs when it began
+//     stdout.log, stderr.log, agent.log, exit.json, git.diff
 //
 // Files are not synced: they protect against the agent's death. After a crash of the machine the
 // processes are gone too, and the attempt is lost whatever the files say.
@@ -27,6 +28,8 @@
 namespace tune::worker {
 
 inline constexpr const char* kAgentLogFile = "agent.log";
+/// What its code differs by from the commit in its run's tags; absent if it does not.
+inline constexpr const char* kDiffFile = "git.diff";
 
 /// Everything about an attempt that is decided before it starts.
 struct AttemptRecord {

@@ -134,9 +134,10 @@ void Attempts::on_tree_gone(Attempt& attempt) {
     publish();
 }
 
-/// Its end is judged once its output has been read and its GPUs have said whether they are well.
+/// Its end is judged once its output has been read and its GPUs have said whether they are well;
+/// what it ran in goes before its end.
 void Attempts::conclude_if_known(Attempt& attempt) {
-    if (attempt.output_done && attempt.gpus_read) conclude(attempt);
+    if (attempt.output_done && attempt.gpus_read && attempt.environment_known) conclude(attempt);
 }
 
 void Attempts::conclude(Attempt& attempt) {
@@ -230,7 +231,7 @@ void Attempts::write_notes(const Attempt& attempt, const tuner::FinishRequest& r
 void Attempts::send_logs(Attempt& attempt, const tuner::FinishRequest& request) {
     std::error_code ignored;
     bool any = false;
-    for (const char* name : {kStdoutFile, kStderrFile, kAgentLogFile})
+    for (const char* name : {kStdoutFile, kStderrFile, kAgentLogFile, kDiffFile})
         any = std::filesystem::exists(attempt.files.path(name), ignored) || any;
     attempt.logs_done = !any;
     if (!any) return;

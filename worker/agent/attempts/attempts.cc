@@ -309,6 +309,7 @@ void Attempts::launch(tuner::Lease lease, Assignment assignment) {
     ++started_;
     Attempt& running = insert(std::move(attempt));
     parts_.outbox->open(running.record.serial, running.files, running.record.id(), {});
+    capture_environment(running);
     watch(running);
     read_first(running);
 }

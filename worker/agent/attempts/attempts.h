@@ -20,6 +20,7 @@
 #include "worker/agent/devices/devices.h"
 #include "worker/agent/devices/gpu_watch.h"
 #include "worker/agent/devices/system_metrics.h"
+#include "worker/agent/environment/run_environment.h"
 #include "worker/agent/loop.h"
 #include "worker/agent/output/trial_output.h"
 #include "worker/agent/server/log_upload.h"
@@ -43,6 +44,8 @@ struct AttemptSettings {
     std::int64_t trial_memory_bytes = 0;  // limits in the attempt's cgroup; 0: none
     std::int64_t trial_processes = 0;
     std::vector<tuner::LogRule> log_rules = {};  // after those of the studies
+    std::vector<GpuFacts> gpus = {};             // what is known of the agent's
+    std::string driver_version = {};
 };
 
 /// The parts of the agent that attempts use; all outlive the table.
@@ -52,6 +55,7 @@ struct AttemptParts {
     Devices* devices = nullptr;
     GpuWatch* gpu_watch = nullptr;     // null: no GPU
     const Cgroups* cgroups = nullptr;  // null: there are none
+    EnvironmentCapture* environment = nullptr;
     ServerClient* server_client = nullptr;
     Outbox* outbox = nullptr;
     LogUpload* upload = nullptr;
@@ -138,6 +142,9 @@ private:
     void schedule_system_metrics(Attempt& attempt);
     void sample_system_metrics(std::uint64_t serial);
     void send_system_metrics(std::uint64_t serial, std::vector<NamedValue> values);
+
+    void capture_environment(Attempt& attempt);
+    void on_environment(std::uint64_t serial, RunEnvironment environment);
 
     void note_used_gpus(const Assignment& more);
     void read_first(const Attempt& attempt);
