@@ -67,8 +67,10 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"tuner/api",
      {"base", "tuner/study", "tuner/config", "tuner/space", "tuner/sampler/pbt/pbt_options.h",
       "tuner/importance", "tuner/protocol.h", "tracker/api", "tracker/store"}},
-    {"tuner/cli", {"base", "tuner", "tracker", "worker/agent", "web"}},
+    {"tuner/cli", {"base", "tuner", "tracker", "worker/agent", "worker/launch", "web"}},
     {"worker/agent", {"base", "tracker/client", "tuner/protocol.h", "tuner/log_rule.h"}},
+    // The rows that engines declare their settings with, as samplers do.
+    {"worker/launch", {"base", "tracker/client", "tuner/options", "tuner/space"}},
     {"worker/train", {"base", "loader"}},
     {"web", {"base"}},
 };

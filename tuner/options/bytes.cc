@@ -10,7 +10,7 @@
 namespace tune::tuner {
 namespace {
 
-struct Unit {
+struct ByteUnit {
     std::string_view name;
     std::int64_t bytes;
 };
@@ -18,20 +18,20 @@ struct Unit {
 constexpr std::int64_t kKibi = 1024;
 
 // The binary ones first, the largest before the others: those in which sizes are written.
-constexpr std::array<Unit, 4> kBinary = {Unit{"TiB", kKibi* kKibi* kKibi* kKibi},
-                                         {"GiB", kKibi* kKibi* kKibi},
-                                         {"MiB", kKibi* kKibi},
-                                         {"KiB", kKibi}};
-constexpr std::array<Unit, 10> kOther = {Unit{"T", kBinary[0].bytes},
-                                         {"G", kBinary[1].bytes},
-                                         {"M", kBinary[2].bytes},
-                                         {"K", kBinary[3].bytes},
-                                         {"TB", 1'000'000'000'000},
-                                         {"GB", 1'000'000'000},
-                                         {"MB", 1'000'000},
-                                         {"kB", 1'000},
-                                         {"B", 1},
-                                         {"", 1}};
+constexpr std::array<ByteUnit, 4> kBinary = {ByteUnit{"TiB", kKibi* kKibi* kKibi* kKibi},
+                                             {"GiB", kKibi* kKibi* kKibi},
+                                             {"MiB", kKibi* kKibi},
+                                             {"KiB", kKibi}};
+constexpr std::array<ByteUnit, 10> kOther = {ByteUnit{"T", kBinary[0].bytes},
+                                             {"G", kBinary[1].bytes},
+                                             {"M", kBinary[2].bytes},
+                                             {"K", kBinary[3].bytes},
+                                             {"TB", 1'000'000'000'000},
+                                             {"GB", 1'000'000'000},
+                                             {"MB", 1'000'000},
+                                             {"kB", 1'000},
+                                             {"B", 1},
+                                             {"", 1}};
 
 Error bad_bytes(std::string_view text) {
     return invalid_parameter("expected an amount of memory such as 8GiB, 512M or 80GB, found " +
@@ -48,9 +48,9 @@ Result<std::int64_t> parse_bytes(std::string_view text) {
     std::string_view unit(stop, static_cast<std::size_t>(end - stop));
     while (unit.starts_with(' ')) unit.remove_prefix(1);
     std::int64_t factor = 0;
-    for (const Unit& known : kBinary)
+    for (const ByteUnit& known : kBinary)
         if (known.name == unit) factor = known.bytes;
-    for (const Unit& known : kOther)
+    for (const ByteUnit& known : kOther)
         if (known.name == unit) factor = known.bytes;
     if (factor == 0) return bad_bytes(text);
     const double bytes = amount * static_cast<double>(factor);
@@ -60,14 +60,14 @@ Result<std::int64_t> parse_bytes(std::string_view text) {
 }
 
 std::string bytes_text(std::int64_t bytes) {
-    for (const Unit& unit : kBinary)
+    for (const ByteUnit& unit : kBinary)
         if (bytes != 0 && bytes % unit.bytes == 0)
             return std::to_string(bytes / unit.bytes) + std::string(unit.name);
     return std::to_string(bytes) + "B";
 }
 
 std::string rounded_bytes_text(std::int64_t bytes) {
-    for (const Unit& unit : kBinary) {
+    for (const ByteUnit& unit : kBinary) {
         if (bytes < unit.bytes) continue;
         char text[32];
         std::snprintf(text, sizeof text, "%.3g",

@@ -14,11 +14,9 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -26,15 +24,9 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/system/file.h"
-#include "base/text/counted.h"
 #include "base/version.h"
-#include "worker/agent/attempts/attempts.h"
-#include "worker/agent/attempts/checkpoint_cleaner.h"
-#include "worker/agent/devices/cgroups.h"
-#include "worker/agent/devices/gpu_watch.h"
-#include "worker/agent/devices/gpus.h"
-#include "worker/agent/devices/machine_locks.h"
-#include "worker/agent/time_limit.h"
+#include "worker/agent/agent_impl.h"
+#include "worker/agent/server/own_address.h"
 
 namespace tune::worker {
 namespace {
@@ -45,6 +37,13 @@ constexpr int kSendersMax = 4;
 std::string host_name() {
     char name[256] = {};
     return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+/// Bytes of memory of this machine; 0: unknown.
+std::int64_t machine_memory() {
+    const long pages = sysconf(_SC_PHYS_PAGES);
+    const long page_bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page_bytes > 0 ? std::int64_t{pages} * page_bytes : 0;
 }
 
 std::filesystem::path own_folder() {
@@ -88,89 +87,7 @@ Result<std::string> read_or_make_id(const std::filesystem::path& state_dir) {
     return id;
 }
 
-/// GPUs of the trials that an earlier agent left in the state folder.
-std::set<std::string> gpus_in_use(const std::filesystem::path& state_dir) {
-    std::set<std::string> gpus;
-    std::error_code error;
-    for (const auto& folder : std::filesystem::directory_iterator(state_dir / "attempts", error))
-        if (const auto record = AttemptFiles(folder.path()).read_record())
-            gpus.insert(record->gpus.begin(), record->gpus.end());
-    return gpus;
-}
-
-Result<MachineLock> lock_of_machine(const std::string& name) {
-    TUNE_TRY(lock, lock_on_machine(name));
-    return lock ? std::make_shared<const UniqueFd>(std::move(*lock)) : MachineLock();
-}
-
 }  // namespace
-
-class Agent::Impl {
-public:
-    AgentOptions options;
-    std::string id;
-    UniqueFd folder_lock;
-    std::function<void(const AgentStatus&)> on_status;
-
-    Result<void> build();
-    Result<void> build_devices(std::vector<int> cores);
-    Result<void> build_cgroups();
-    Result<void> start();
-    void stop(StopMode mode);
-    bool wait(int deliver_ms);
-    AgentStatus status() const;
-
-private:
-    [[nodiscard]] LinkEvents link_events();
-    [[nodiscard]] OutboxEvents outbox_events();
-    void contact(const std::string& error);
-    void apply_stop(StopMode mode);
-    void exclude(const std::string& uuid, const std::string& reason);
-    void exclude_gpu(const std::string& uuid, const std::string& fault);
-    void exclude_machine(const std::string& reason);
-    void note_foreign_use(const std::string& uuid, int processes, std::int64_t bytes);
-    void arm_away_timer();
-    void check_away();
-    void arm_idle_timer(bool is_idle);
-    void arm_limit_timer();
-    void check_limit();
-    void publish();
-    void shut_down(bool detach, bool goodbye);
-
-    std::unique_ptr<Loop> loop_;
-    std::optional<Launcher> launcher_;
-    OwnGpus gpus_;
-    std::optional<Devices> devices_;
-    std::unique_ptr<GpuWatch> gpu_watch_;  // null: no GPU
-    bool slots_follow_gpus_ = false;
-    std::optional<Cgroups> cgroups_;
-    EnvironmentCapture environment_;
-    std::unique_ptr<ServerClient> server_client_;
-    std::optional<CheckpointCleaner> cleaner_;
-    std::unique_ptr<Outbox> outbox_;
-    std::unique_ptr<LogUpload> upload_;
-    std::unique_ptr<Attempts> attempts_;  // loop thread only, once it runs
-    std::thread thread_;
-    Loop::TimerId away_timer_ = Loop::kNoTimer;          // loop thread
-    Loop::TimerId idle_timer_ = Loop::kNoTimer;          // loop thread
-    Loop::TimerId limit_timer_ = Loop::kNoTimer;         // loop thread
-    TimeLimit limit_;                                    // loop thread, once it runs
-    std::string stop_reason_ = "the agent was stopped";  // loop thread
-    std::optional<StopMode> applied_stop_;               // loop thread
-    std::atomic<std::int64_t> last_contact_ms_{0};       // of Loop::now_ms
-    std::atomic<std::int64_t> lease_ttl_ms_{tuner::kLeaseTtl_ms};
-    std::atomic<bool> connected_{false};
-
-    mutable std::mutex mutex_;
-    std::condition_variable changed_;
-    AgentStatus status_;            // guarded by mutex_
-    std::optional<StopMode> stop_;  // guarded by mutex_
-    bool idle_ = false;             // guarded by mutex_: a stop was applied and nothing is left
-    bool trees_gone_ = false;       // guarded by mutex_: a stop was applied, no process is left
-    bool started_ = false;          // guarded by mutex_
-    bool ended_ = false;            // guarded by mutex_
-    bool delivered_ = true;         // guarded by mutex_; valid once ended_
-};
 
 Result<void> Agent::Impl::build() {
     std::vector<int> cores = allowed_cores();
@@ -180,6 +97,8 @@ Result<void> Agent::Impl::build() {
                          std::to_string(options.slots) + " slots; this process may use " +
                          std::to_string(cores.size()) + " cores, and neither can be negative"};
     if (options.cpus > 0) cores.resize(static_cast<std::size_t>(options.cpus));
+    if (options.memory_bytes == 0) options.memory_bytes = machine_memory();
+    if (options.address.empty()) options.address = address_towards(options.server_url);
     TUNE_TRY(loop, Loop::create());
     loop_ = std::move(loop);
     TUNE_TRY_VOID(build_devices(std::move(cores)));
@@ -187,14 +106,17 @@ Result<void> Agent::Impl::build() {
     TUNE_TRY_VOID(LogRules::create(options.log_rules));
     TUNE_TRY(launcher, Launcher::create());
     launcher_.emplace(std::move(launcher));
-    tuner::RegisterRequest registration{id,
-                                        host_name(),
-                                        getpid(),
-                                        options.slots,
-                                        static_cast<int>(devices_->cores().size()),
-                                        devices_->gpus(),
-                                        kVersion,
-                                        {}};
+    tuner::RegisterRequest registration{.agent_id = id,
+                                        .host = host_name(),
+                                        .pid = getpid(),
+                                        .slots = options.slots,
+                                        .cpus = static_cast<int>(devices_->cores().size()),
+                                        .gpus = devices_->gpus(),
+                                        .devices = described_gpus(),
+                                        .memory_bytes = options.memory_bytes,
+                                        .labels = options.labels,
+                                        .address = options.address,
+                                        .version = kVersion};
     TUNE_TRY(server_client, ServerClient::create(options.server_url, std::move(registration),
                                                  options.slots, link_events()));
     server_client_ = std::move(server_client);
@@ -216,68 +138,14 @@ Result<void> Agent::Impl::build() {
                         gpus_.nvml == nullptr ? "" : gpus_.nvml->driver_version()},
         AttemptParts{loop_.get(), &*launcher_, &*devices_, gpu_watch_.get(),
                      cgroups_ ? &*cgroups_ : nullptr,
-                     options.capture_environment ? &environment_ : nullptr, server_client_.get(),
-                     outbox_.get(), upload_.get(),
+                     options.capture_environment ? &environment_ : nullptr, &gang_ports_,
+                     server_client_.get(), outbox_.get(), upload_.get(),
                      [this](const std::string& uuid, const std::string& reason) {
                          // Later: an attempt is being looked at just now.
                          loop_->post([=, this] { exclude(uuid, reason); });
                      }},
         [this] { publish(); });
     status_.slots = options.slots;
-    return {};
-}
-
-Result<void> Agent::Impl::build_cgroups() {
-    const bool has_limits = options.trial_memory_bytes > 0 || options.trial_processes > 0;
-    const bool is_chosen = options.cgroup != "auto" && options.cgroup != "off";
-    if (options.trial_memory_bytes < 0 || options.trial_processes < 0)
-        return Error{Code::kInvalidParameterValue, "limits of a trial cannot be negative"};
-    if (options.cgroup == "off") {
-        if (has_limits) log_warning("trials are not limited: cgroups are off");
-        return {};
-    }
-    Result<Cgroups> cgroups = Cgroups::open(is_chosen ? options.cgroup : "");
-    if (cgroups)
-        cgroups_ = std::move(*cgroups);
-    else if (is_chosen)
-        return cgroups.error();
-    else if (has_limits)
-        log_warning("trials are not limited: " + cgroups.error().message);
-    return {};
-}
-
-Result<void> Agent::Impl::build_devices(std::vector<int> cores) {
-    if (options.use_gpus) {
-        GpuChoice choice{.names = options.gpus, .adopted = gpus_in_use(options.state_dir)};
-        if (!options.gpu_library.empty()) choice.library = options.gpu_library;
-        if (options.gpus_max)
-            choice.count_max = static_cast<std::size_t>(std::max(0, *options.gpus_max));
-        if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) choice.visible = visible;
-        TUNE_TRY(own, open_gpus(choice));
-        gpus_ = std::move(own);
-    }
-    for (const std::string& remark : gpus_.remarks) log_warning(remark);
-    std::vector<std::string> uuids;
-    for (const GpuFacts& gpu : gpus_.devices) uuids.push_back(gpu.uuid);
-    slots_follow_gpus_ = options.slots == 0 && !uuids.empty();
-    if (options.slots == 0)
-        options.slots = static_cast<int>(uuids.empty() ? cores.size() : uuids.size());
-    devices_.emplace(std::move(cores), std::move(uuids), lock_of_machine);
-    for (const GpuFacts& gpu : gpus_.devices) {
-        const auto lock = gpus_.locks.find(gpu.uuid);
-        devices_->describe(gpu.uuid, gpu.cores,
-                           lock == gpus_.locks.end() ? MachineLock() : lock->second);
-    }
-    if (gpus_.devices.empty()) return {};
-    GpuEvents events;
-    events.fault = [this](const std::string& uuid, const std::string& fault) {
-        loop_->post([=, this] { exclude(uuid, fault); });
-    };
-    events.foreign = [this](const std::string& uuid, int processes, std::int64_t bytes) {
-        loop_->post([=, this] { note_foreign_use(uuid, processes, bytes); });
-    };
-    gpu_watch_ = std::make_unique<GpuWatch>(*gpus_.nvml, gpus_.devices,
-                                            std::max(10, options.gpu_period_ms), std::move(events));
     return {};
 }
 
@@ -305,6 +173,7 @@ LinkEvents Agent::Impl::link_events() {
         });
     };
     events.contact = [this](const std::string& error) { contact(error); };
+    events.gang_port = [this] { return gang_ports_.next(); };
     return events;
 }
 
@@ -427,55 +296,6 @@ void Agent::Impl::check_limit() {
         stop(StopMode::kDrain);
     }
     arm_limit_timer();
-}
-
-void Agent::Impl::exclude(const std::string& uuid, const std::string& reason) {
-    if (uuid.empty()) return exclude_machine(reason);
-    const std::vector<std::string> usable = devices_->gpus();
-    if (std::find(usable.begin(), usable.end(), uuid) != usable.end()) exclude_gpu(uuid, reason);
-}
-
-/// What runs goes on to its end; the agent stays, so that somebody sees why.
-void Agent::Impl::exclude_machine(const std::string& reason) {
-    log_error("this machine takes no more trials: " + reason);
-    int slots = 0;
-    {
-        const std::lock_guard lock(mutex_);
-        status_.excluded.push_back("this machine: " + reason);
-        slots = std::exchange(status_.slots, 0);
-    }
-    server_client_->set_gpus(devices_->gpus(), slots);
-    publish();
-}
-
-/// The server hears of it by a new registration, so that it leases no trial for it any more.
-void Agent::Impl::exclude_gpu(const std::string& uuid, const std::string& fault) {
-    log_error("the GPU " + uuid + " is not used any more: " + fault);
-    devices_->exclude(uuid);
-    int fewer_slots = 0;
-    {
-        const std::lock_guard lock(mutex_);
-        status_.excluded.push_back(uuid + ": " + fault);
-        if (slots_follow_gpus_) fewer_slots = std::min(1, status_.slots);
-        status_.slots -= fewer_slots;
-    }
-    server_client_->set_gpus(devices_->gpus(), fewer_slots);
-    attempts_->on_gpu_fault(uuid, fault);
-    publish();
-}
-
-void Agent::Impl::note_foreign_use(const std::string& uuid, int processes, std::int64_t bytes) {
-    const bool avoids = options.foreign_use == ForeignUse::kAvoid;
-    if (processes == 0)
-        log_info("nobody else uses the GPU " + uuid + " any more");
-    else
-        log_warning("the GPU " + uuid + " is used by " +
-                    counted(processes, "process", "processes") +
-                    " that this agent did not start (" + std::to_string(bytes / 1'000'000) +
-                    " MB)" + (avoids ? "; trials wait until it is free" : ""));
-    if (!avoids) return;
-    devices_->set_occupied(uuid, processes > 0);
-    attempts_->on_devices_changed();
 }
 
 Result<void> Agent::Impl::start() {

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "tuner/log_rule.h"
+#include "tuner/protocol.h"
 
 namespace tune::worker {
 
@@ -36,6 +37,14 @@ struct AgentOptions {
     std::vector<std::string> gpus = {};
     /// At most so many of them.
     std::optional<int> gpus_max = {};
+    /// Of `gpus` by UUID what the driver does not say, above all where there is no driver.
+    std::vector<tuner::GpuFacts> gpu_facts = {};
+    /// Memory that trials may use together. 0: all of the machine's.
+    std::int64_t memory_bytes = 0;
+    /// Words by which studies choose agents; "topology=..." names a fast connection.
+    std::vector<std::string> labels = {};
+    /// Where other machines reach this one. Empty: the address that leads to the server.
+    std::string address = {};
     /// False: hand out no GPU, and do not look for any.
     bool use_gpus = true;
     ForeignUse foreign_use = ForeignUse::kIgnore;
@@ -43,8 +52,6 @@ struct AgentOptions {
     int gpu_period_ms = 5'000;
     /// The driver's library. Empty: libnvidia-ml.so.1.
     std::string gpu_library = {};
-    /// What the user says of this machine, e.g. "a100" or "zone=eu"; studies may ask for it.
-    std::vector<std::string> labels = {};
     /// Where each attempt gets a cgroup (version 2) of its own, with limits that the kernel
     /// enforces: a delegated empty folder of the cgroup file system; "auto": the agent's own
     /// cgroup, if it is alone in it; "off": none, processes are bounded by their group only.

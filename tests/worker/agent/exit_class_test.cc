@@ -129,7 +129,7 @@ TEST(ExitClass, AKillInItsOwnCgroupIsOutOfMemory) {
     EXPECT_EQ(classify(end).outcome, Outcome::kOom);
     EXPECT_EQ(classify(end).reason,
               "killed by the system because it needed more than its 2000 MB of memory");
-    EXPECT_EQ(classify(end).max_rss_kb, 1'999'000);
+    EXPECT_EQ(classify(end).peak_memory_bytes, 1'999'000 * 1024LL);
     end.exit->exit_code = 0;
     EXPECT_EQ(classify(end).outcome, Outcome::kDone) << "it did without that child";
 }

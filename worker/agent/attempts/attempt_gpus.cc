@@ -89,12 +89,22 @@ void Attempts::on_last_reading(std::uint64_t serial, const GpuWatch::Readings& r
         if (!device.fault.empty() && attempt->gpu_fault.empty())
             attempt->gpu_fault = device.uuid + ": " + device.fault;
     const std::optional<double> joules =
-        joules_between(attempt->energy_mj, energy_of(readings), attempt->assignment.gpu_share);
-    if (joules)
+        joules_between(attempt->energy_mj, energy_of(readings), energy_share(*attempt));
+    if (joules && energy_share(*attempt) > 0)
         parts_.outbox->add_metrics(serial,
                                    {{"tune.energy_joules", *joules, attempt->record.lease.attempt,
                                      parts_.loop->wall_ms()}});
     conclude_if_known(*attempt);
+}
+
+/// Of GPUs that are given by bytes, its part of their memory; 0: unknown.
+double Attempts::energy_share(const Attempt& attempt) const {
+    const std::vector<tuner::GrantedGpu>& granted = attempt.record.lease.devices;
+    if (granted.empty() || granted.front().bytes <= 0) return attempt.assignment.gpu_share;
+    for (const GpuFacts& gpu : settings_.gpus)
+        if (gpu.uuid == granted.front().uuid && gpu.bytes > 0)
+            return static_cast<double>(granted.front().bytes) / static_cast<double>(gpu.bytes);
+    return 0;
 }
 
 void Attempts::sample_gpus(const Attempt& attempt) {

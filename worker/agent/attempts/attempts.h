@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "worker/agent/attempts/attempt_files.h"
+#include "worker/agent/attempts/gang_ports.h"
 #include "worker/agent/devices/cgroups.h"
 #include "worker/agent/devices/devices.h"
 #include "worker/agent/devices/gpu_watch.h"
@@ -56,6 +57,7 @@ struct AttemptParts {
     GpuWatch* gpu_watch = nullptr;     // null: no GPU
     const Cgroups* cgroups = nullptr;  // null: there are none
     EnvironmentCapture* environment = nullptr;
+    GangPorts* gang_ports = nullptr;
     ServerClient* server_client = nullptr;
     Outbox* outbox = nullptr;
     LogUpload* upload = nullptr;
@@ -122,6 +124,12 @@ private:
     [[nodiscard]] Result<LogRules> rules_of(const Attempt& attempt) const;
     void follow_rule(const Attempt& attempt, tuner::FinishRequest& request);
     [[nodiscard]] CgroupLimits limits_of(const tuner::Lease& lease) const;
+    [[nodiscard]] Result<int> take_ports(tuner::Lease& lease);
+    /// What reads the output: of several machines only the first one's counts.
+    [[nodiscard]] static Result<MetricLines> metric_lines(const tuner::Lease& lease);
+    /// Below the run's logs/: of several machines each but the first has a folder.
+    [[nodiscard]] static std::string log_folder(const tuner::Lease& lease);
+    static void note_gpu_memory(Attempt& attempt, const std::string& key, double megabytes);
     [[nodiscard]] Result<void> prepare(Attempt& attempt, LaunchSpec& spec);
     [[nodiscard]] Result<std::filesystem::path> checkpoint_path(const std::filesystem::path& key);
     [[nodiscard]] Result<std::filesystem::path> make_checkpoint_dir(const tuner::Lease& lease);
@@ -152,6 +160,7 @@ private:
     void read_last(Attempt& attempt);
     void on_last_reading(std::uint64_t serial, const GpuWatch::Readings& readings);
     void sample_gpus(const Attempt& attempt);
+    [[nodiscard]] double energy_share(const Attempt& attempt) const;
     void end(Attempt& attempt, Intent intent, const std::string& reason, int signal);
 
     void on_supervisor_gone(std::uint64_t serial);
@@ -159,6 +168,7 @@ private:
     void on_tree_gone(Attempt& attempt);
     void conclude_if_known(Attempt& attempt);
     void conclude(Attempt& attempt);
+    [[nodiscard]] static std::string last_words(const Attempt& attempt);
     void write_notes(const Attempt& attempt, const tuner::FinishRequest& request) const;
     void send_logs(Attempt& attempt, const tuner::FinishRequest& request);
     void forget_if_done(std::uint64_t serial);

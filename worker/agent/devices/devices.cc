@@ -118,13 +118,26 @@ Result<bool> Devices::take_cores(std::size_t wanted, Assignment& assignment) {
     return assignment.cores.size() == wanted;
 }
 
+Result<void> Devices::check_cores(double cpus) const {
+    if (cpus < static_cast<double>(cores_.size()) + 1) return {};
+    return Error{Code::kInvalidParameterValue,
+                 "a trial of the study needs " + counted(static_cast<std::int64_t>(cpus), "core") +
+                     "; this agent has " + std::to_string(cores_.size())};
+}
+
+/// Takes the cores for an assignment that has its GPUs, and all of it if there are enough.
+Result<std::optional<Assignment>> Devices::complete(double cpus, Assignment assignment) {
+    for (const std::string& uuid : assignment.gpus)
+        if (const MachineLock& lock = find(uuid)->lock) assignment.locks.push_back(lock);
+    TUNE_TRY(has_cores, take_cores(cpus >= 1 ? static_cast<std::size_t>(cpus) : 0, assignment));
+    if (!has_cores) return std::optional<Assignment>{};
+    take_again(assignment);
+    return std::optional<Assignment>(std::move(assignment));
+}
+
 Result<std::optional<Assignment>> Devices::take(double cpus, double gpus) {
-    const auto cores_wanted = cpus >= 1 ? static_cast<std::size_t>(cpus) : 0;
-    if (cores_wanted > cores_.size())
-        return Error{Code::kInvalidParameterValue,
-                     "a trial of the study needs " +
-                         counted(static_cast<std::int64_t>(cores_wanted), "core") +
-                         "; this agent has " + std::to_string(cores_.size())};
+    TUNE_TRY_VOID(check_cores(cpus));
+    held_elsewhere_.clear();
     const std::size_t gpus_left = this->gpus().size();
     if (gpus > static_cast<double>(gpus_left) + kShareSlack) {
         const bool had_them = gpus <= static_cast<double>(gpus_.size()) + kShareSlack;
@@ -139,13 +152,27 @@ Result<std::optional<Assignment>> Devices::take(double cpus, double gpus) {
         if (!found) return std::optional<Assignment>{};
         assignment.gpus = std::move(*found);
         assignment.gpu_share = gpus < 1 ? gpus : 1;
-        for (const std::string& uuid : assignment.gpus)
-            if (const MachineLock& lock = find(uuid)->lock) assignment.locks.push_back(lock);
     }
-    TUNE_TRY(has_cores, take_cores(cores_wanted, assignment));
-    if (!has_cores) return std::optional<Assignment>{};
-    take_again(assignment);
-    return std::optional<Assignment>(std::move(assignment));
+    return complete(cpus, std::move(assignment));
+}
+
+Result<std::optional<Assignment>> Devices::take_these(double cpus,
+                                                      const std::vector<std::string>& gpus,
+                                                      bool is_part) {
+    TUNE_TRY_VOID(check_cores(cpus));
+    held_elsewhere_.clear();
+    const double share = is_part ? kPartOfGpu : 1;
+    for (const std::string& uuid : gpus) {
+        const Gpu* const gpu = find(uuid);
+        if (gpu == nullptr || gpu->is_excluded)
+            return Error{Code::kResourceDoesNotExist,
+                         "the GPU " + uuid + " is not one of this agent's (any more)"};
+        if (gpu->is_occupied || gpu->free < share - kShareSlack) return std::optional<Assignment>{};
+    }
+    Assignment assignment;
+    assignment.gpus = gpus;
+    assignment.gpu_share = share;
+    return complete(cpus, std::move(assignment));
 }
 
 void Devices::take_again(const Assignment& assignment) {

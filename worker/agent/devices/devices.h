@@ -24,6 +24,10 @@ struct Assignment {
     std::vector<MachineLock> locks = {};
 };
 
+/// Assignment::gpu_share of GPUs that were given by bytes, whose sums the server keeps: here it
+/// only tells whole ones from shared ones.
+inline constexpr double kPartOfGpu = 1.0 / 1024;
+
 /// Not thread-safe.
 class Devices {
 public:
@@ -50,7 +54,12 @@ public:
     /// after a release. Errors: kInvalidParameterValue if the machine never had that much,
     /// kResourceExhausted if it has not any more.
     [[nodiscard]] Result<std::optional<Assignment>> take(double cpus, double gpus);
-    /// After `take` found too few cores: the lock of one that another agent has; else empty.
+    /// The same with GPUs that somebody else chose; of `is_part` ones others may use the rest.
+    /// Errors: also kResourceDoesNotExist for a GPU that is not (or not any more) this agent's.
+    [[nodiscard]] Result<std::optional<Assignment>> take_these(double cpus,
+                                                               const std::vector<std::string>& gpus,
+                                                               bool is_part);
+    /// After these found too few cores: the lock of one that another agent has; else empty.
     [[nodiscard]] const std::string& held_elsewhere() const { return held_elsewhere_; }
     /// Marks what an adopted attempt holds; names this machine no longer has are ignored.
     void take_again(const Assignment& assignment);
@@ -69,6 +78,8 @@ private:
     };
     [[nodiscard]] Gpu* find(const std::string& uuid);
     [[nodiscard]] std::optional<std::vector<std::string>> find_gpus(double gpus) const;
+    [[nodiscard]] Result<void> check_cores(double cpus) const;
+    [[nodiscard]] Result<std::optional<Assignment>> complete(double cpus, Assignment assignment);
     [[nodiscard]] Result<bool> take_cores(std::size_t wanted, Assignment& assignment);
     [[nodiscard]] std::vector<std::size_t> cores_in_order(const Assignment& assignment);
     void change_gpus(const Assignment& assignment, double by);

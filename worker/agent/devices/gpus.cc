@@ -92,6 +92,10 @@ Result<OwnGpus> open_gpus(const GpuChoice& choice) {
     else if (nvml.error().code != Code::kResourceDoesNotExist)
         own.remarks.push_back(nvml.error().message);
     if (own.nvml != nullptr) own.remarks = own.nvml->unusable();
+    if (own.nvml == nullptr && !choice.declared.empty()) {
+        own.devices = choice.declared;
+        return own;
+    }
     TUNE_TRY(chosen, choose(own, choice));
     for (GpuFacts& device : chosen) {
         if (choice.count_max && own.devices.size() >= *choice.count_max) break;

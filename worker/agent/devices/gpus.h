@@ -21,6 +21,8 @@ struct GpuChoice {
     /// UUIDs, which may be abbreviated, or positions in the driver's list. Empty: all that
     /// `visible` allows.
     std::vector<std::string> names = {};
+    /// Where there is no driver, these are taken as they are, and not locked.
+    std::vector<GpuFacts> declared = {};
     /// At most so many, the first ones that are free; absent: all.
     std::optional<std::size_t> count_max = {};
     /// CUDA_VISIBLE_DEVICES of the agent's own environment; absent: not set.

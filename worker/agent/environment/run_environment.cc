@@ -31,6 +31,8 @@ constexpr std::size_t kDataMax = 10;
 constexpr std::uintmax_t kWholeBytesMax = 64u << 20;
 constexpr std::size_t kEndBytes = 1u << 20;
 constexpr std::size_t kKnownMax = 1'000;
+/// Git is asked again after so many times as long as it took: a large repository slows no trial.
+constexpr std::int64_t kGitPart = 20;
 
 /// Files that the loader reads; of other words of a command nobody knows whether they are data.
 constexpr std::array<std::string_view, 13> kDataSuffixes = {
@@ -218,8 +220,16 @@ const EnvironmentCapture::Git& EnvironmentCapture::git_of(const std::string& fol
     const std::int64_t now_ms = SystemClock().monotonic_ms();
     if (git_.size() > kKnownMax) git_.clear();
     Git& known = git_[folder];
-    if (known.read_ms != 0 && now_ms - known.read_ms < kGitAge_ms) return known;
-    known = {.read_ms = std::max<std::int64_t>(1, now_ms), .tags = {}, .diff = {}};
+    if (known.read_ms != 0 && now_ms < known.until_ms) return known;
+    known = ask_git(folder);
+    const std::int64_t took_ms = SystemClock().monotonic_ms() - now_ms;
+    known.read_ms = std::max<std::int64_t>(1, now_ms);
+    known.until_ms = now_ms + std::max(kGitAge_ms, kGitPart * took_ms);
+    return known;
+}
+
+EnvironmentCapture::Git EnvironmentCapture::ask_git(const std::string& folder) {
+    Git known;
     const std::optional<std::string> commit = git(folder, {"rev-parse", "HEAD"});
     if (!commit || commit->empty()) return known;
     known.tags.emplace_back("mlflow.source.git.commit", *commit);

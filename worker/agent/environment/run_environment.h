@@ -37,7 +37,8 @@ struct RunEnvironment {
 inline constexpr std::size_t kDiffBytesMax = 1u << 20;
 
 /// Finds it out on a thread of its own, where it may run git and the trial's Python: some 50 ms for
-/// the first trial. What they said is used again, of git for kGitAge_ms, so that later trials cost
+/// the first trial. What they said is used again, of git for
+/// kGitAge_ms or twenty times as long as it took, so that later trials cost
 /// microseconds. All methods from any thread.
 class EnvironmentCapture {
 public:
@@ -59,7 +60,8 @@ public:
 
 private:
     struct Git {
-        std::int64_t read_ms = 0;
+        std::int64_t read_ms = 0;   // 0: never
+        std::int64_t until_ms = 0;  // it holds
         std::vector<std::pair<std::string, std::string>> tags;
         std::string diff;
     };
@@ -69,6 +71,7 @@ private:
     };
     void work();
     const Git& git_of(const std::string& folder);
+    static Git ask_git(const std::string& folder);
     const std::string& versions_of(const std::string& python);
     std::string digest_of(const std::string& path);
     void add_data(const EnvironmentQuestion& question, RunEnvironment& environment);

@@ -85,6 +85,10 @@ void ServerClient::take_slot() {
 void ServerClient::set_gpus(std::vector<std::string> gpus, int fewer_slots) {
     const std::lock_guard lock(mutex_);
     registration_.gpus = std::move(gpus);
+    std::erase_if(registration_.devices, [this](const tuner::GpuFacts& device) {
+        const std::vector<std::string>& left = registration_.gpus;
+        return std::find(left.begin(), left.end(), device.uuid) == left.end();
+    });
     registration_.slots = std::max(0, registration_.slots - fewer_slots);
     free_slots_ -= fewer_slots;
     has_changed_ = true;
@@ -186,8 +190,11 @@ void ServerClient::lease_loop() {
 }
 
 void ServerClient::ask_for_leases(int free_slots) {
-    const tuner::LeaseRequest request{random_hex(16), free_slots, kLeaseWait_ms,
-                                      trials_take_tokens()};
+    const tuner::LeaseRequest request{.request_id = random_hex(16),
+                                      .free_slots = free_slots,
+                                      .wait_ms = kLeaseWait_ms,
+                                      .port = events_.gang_port ? events_.gang_port() : 0,
+                                      .wants_tokens = trials_take_tokens()};
     const Json body = tuner::to_json(request);
     const std::string where = path("lease");
     while (true) {

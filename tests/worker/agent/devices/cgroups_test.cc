@@ -108,7 +108,7 @@ TEST_F(RealCgroups, WhoNeedsTooMuchMemoryIsKilledAndSaysSo) {
     EXPECT_EQ(finish.outcome, tuner::Outcome::kOom);
     EXPECT_EQ(finish.reason,
               "killed by the system because it needed more than its 50 MB of memory");
-    EXPECT_GT(finish.max_rss_kb, 40'000);
+    EXPECT_GT(finish.peak_memory_bytes, 40'000'000);
 }
 
 TEST_F(RealCgroups, MemoryOfAllProcessesIsMeasured) {
