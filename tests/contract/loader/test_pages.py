@@ -22,10 +22,14 @@ def run_blocks(page, count):
 
 def test_the_blocks_of_the_page_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = run_blocks("loader_python.md", 3)
+    blocks = run_blocks("loader_python.md", 4)
     names = next(blocks)
     assert names["batch"]["image"].shape == (1000 % 256, 28, 28) and len(names["batch"]["name"]) == 1000 % 256
     assert names["resumed"].epoch == 2
+    next(blocks)
+    photos = names["batch"]
+    assert photos["photo"].shape == (25, 3, 48, 48) and photos["photo"].dtype == "float32"
+    assert photos["tokens"].shape == photos["tokens_mask"].shape == (25, 8)
     next(blocks)
     people = names["batch"]
     assert people["age"].tolist() == [31, 45] and people["age__valid"].all() and people["name"] == ["a", None]
