@@ -56,8 +56,8 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"tuner/protocol.h", {"base"}},
     {"tuner/protocol.cc", {"base", "tuner/protocol.h"}},
     {"tuner/study",
-     {"base", "tuner/config", "tuner/space", "tuner/sampler", "tuner/pruner", "tuner/protocol.h",
-      "tracker/store"}},
+     {"base", "tuner/config", "tuner/options", "tuner/space", "tuner/sampler", "tuner/pruner",
+      "tuner/protocol.h", "tracker/store"}},
     {"tuner/interop/foreign", {"base", "tuner/config", "tuner/space"}},
     // The SQL of Optuna's schema, in one file.
     {"tuner/interop/optuna",
@@ -65,8 +65,10 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"tuner/api",
      {"base", "tuner/study", "tuner/config", "tuner/space", "tuner/sampler/pbt/pbt_options.h",
       "tuner/importance", "tuner/protocol.h", "tracker/api", "tracker/store"}},
-    {"tuner/cli", {"base", "tuner", "tracker", "worker/agent", "web"}},
+    {"tuner/cli", {"base", "tuner", "tracker", "worker/agent", "worker/launch", "web"}},
     {"worker/agent", {"base", "tracker/client", "tuner/protocol.h"}},
+    // The rows that engines declare their settings with, as samplers do.
+    {"worker/launch", {"base", "tracker/client", "tuner/options", "tuner/space"}},
     {"worker/train", {"base", "loader"}},
     {"web", {"base"}},
 };

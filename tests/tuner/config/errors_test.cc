@@ -277,7 +277,7 @@ TEST(Errors, Settings) {
          "command, metric, constraints, space, forbid, derive, initial, sampler, pruner, budget, "
          "retry, stop_after_failures, scrape, "
          "grace, timeout, env, "
-         "working_dir, warm_start"},
+         "working_dir, engine, warm_start"},
         {"version: 2",
          "line 1, column 10: version: expected 1, found the number 2; a later version needs a "
          "later "
@@ -405,7 +405,7 @@ TEST(Errors, Yaml) {
          "stop_after_failures, "
          "scrape, grace, "
          "timeout, env, "
-         "working_dir, warm_start, found the list [\"a\"]"},
+         "working_dir, engine, warm_start, found the list [\"a\"]"},
     });
     EXPECT_EQ(error_of("space: [").find("s.yaml: line "), 0u);
 }
@@ -421,7 +421,7 @@ TEST(Errors, Json) {
              "command, metric, constraints, space, forbid, derive, initial, sampler, pruner, "
              "budget, retry, stop_after_failures, "
              "scrape, grace, timeout, env, "
-             "working_dir, warm_start"},
+             "working_dir, engine, warm_start"},
             {"{\"budget\": {\"trials\": 0,\n\"parallel\": 1}}",
              "line 1, column 23: budget.trials: expected an integer from 1 to 10000000, found the "
              "number 0"},
