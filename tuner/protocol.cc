@@ -62,12 +62,30 @@ struct JsonText {
     std::string Struct::*member;
 };
 
+/// The struct that a pointer to a member is of.
+template <class Struct, class Value>
+Struct owner_of(Value Struct::*);
+
+/// For fields that are written only where they say something.
+template <auto Member>
+bool is_set(const decltype(owner_of(Member))& message) {
+    return message.*Member != std::remove_cvref_t<decltype(message.*Member)>{};
+}
+
 // The fields of each struct, in the order in which they are read.
 
 template <class Visit>
 void visit_fields(const AttemptId*, Visit visit) {
     visit(Field{"run_id", &AttemptId::run_id, kRequired});
     visit(Field{"attempt", &AttemptId::attempt});
+}
+
+template <class Visit>
+void visit_fields(const GpuFacts*, Visit visit) {
+    visit(Field{"uuid", &GpuFacts::uuid, kRequired});
+    visit(Field{"bytes", &GpuFacts::bytes});
+    visit(Field{"name", &GpuFacts::name});
+    visit(Field{"index", &GpuFacts::index});
 }
 
 template <class Visit>
@@ -78,6 +96,13 @@ void visit_fields(const RegisterRequest*, Visit visit) {
     visit(Field{"slots", &RegisterRequest::slots});
     visit(Field{"cpus", &RegisterRequest::cpus});
     visit(Field{"gpus", &RegisterRequest::gpus});
+    visit(
+        Field{"devices", &RegisterRequest::devices, kOptional, is_set<&RegisterRequest::devices>});
+    visit(Field{"memory_bytes", &RegisterRequest::memory_bytes, kOptional,
+                is_set<&RegisterRequest::memory_bytes>});
+    visit(Field{"labels", &RegisterRequest::labels, kOptional, is_set<&RegisterRequest::labels>});
+    visit(
+        Field{"address", &RegisterRequest::address, kOptional, is_set<&RegisterRequest::address>});
     visit(Field{"version", &RegisterRequest::version});
     visit(Field{"running", &RegisterRequest::running});
 }
@@ -95,6 +120,25 @@ void visit_fields(const ScrapePattern*, Visit visit) {
     visit(Field{"name", &ScrapePattern::name, kOptional,
                 [](const ScrapePattern& pattern) { return !pattern.name.empty(); }});
     visit(Field{"pattern", &ScrapePattern::pattern, kRequired});
+}
+
+template <class Visit>
+void visit_fields(const GrantedGpu*, Visit visit) {
+    visit(Field{"uuid", &GrantedGpu::uuid, kRequired});
+    visit(Field{"bytes", &GrantedGpu::bytes});
+}
+
+template <class Visit>
+void visit_fields(const GangNode*, Visit visit) {
+    visit(Field{"address", &GangNode::address, kRequired});
+    visit(Field{"port", &GangNode::port});
+}
+
+template <class Visit>
+void visit_fields(const Gang*, Visit visit) {
+    visit(Field{"nproc", &Gang::nproc});
+    visit(Field{"node", &Gang::node});
+    visit(Field{"nodes", &Gang::nodes});
 }
 
 template <class Visit>
@@ -117,8 +161,10 @@ void visit_fields(const Lease*, Visit visit) {
     visit(Field{"scrape", &Lease::scrape});
     visit(Field{"cpus_per_trial", &Lease::cpus_per_trial});
     visit(Field{"gpus_per_trial", &Lease::gpus_per_trial});
-    visit(Field{"token", &Lease::token, kOptional,
-                [](const Lease& lease) { return !lease.token.empty(); }});
+    visit(Field{"devices", &Lease::devices, kOptional, is_set<&Lease::devices>});
+    visit(Field{"memory_bytes", &Lease::memory_bytes, kOptional, is_set<&Lease::memory_bytes>});
+    visit(Field{"gang", &Lease::gang});
+    visit(Field{"token", &Lease::token, kOptional, is_set<&Lease::token>});
 }
 
 template <class Visit>
@@ -126,8 +172,9 @@ void visit_fields(const LeaseRequest*, Visit visit) {
     visit(Field{"request_id", &LeaseRequest::request_id});
     visit(Field{"free_slots", &LeaseRequest::free_slots});
     visit(Field{"wait_ms", &LeaseRequest::wait_ms});
+    visit(Field{"port", &LeaseRequest::port, kOptional, is_set<&LeaseRequest::port>});
     visit(Field{"wants_tokens", &LeaseRequest::wants_tokens, kOptional,
-                [](const LeaseRequest& request) { return request.wants_tokens; }});
+                is_set<&LeaseRequest::wants_tokens>});
 }
 
 template <class Visit>
@@ -205,11 +252,15 @@ void visit_fields(const FinishRequest*, Visit visit) {
     visit(Field{"exit_code", &FinishRequest::exit_code});
     visit(Field{"signal", &FinishRequest::signal});
     visit(Field{"timed_out", &FinishRequest::timed_out, kOptional,
-                [](const FinishRequest& request) { return request.timed_out; }});
+                is_set<&FinishRequest::timed_out>});
     visit(Field{"reason", &FinishRequest::reason});
     visit(Field{"max_rss_kb", &FinishRequest::max_rss_kb});
     visit(Field{"cpu_ms", &FinishRequest::cpu_ms});
     visit(Field{"wall_ms", &FinishRequest::wall_ms});
+    visit(Field{"peak_memory_bytes", &FinishRequest::peak_memory_bytes, kOptional,
+                is_set<&FinishRequest::peak_memory_bytes>});
+    visit(Field{"peak_gpu_memory_bytes", &FinishRequest::peak_gpu_memory_bytes, kOptional,
+                is_set<&FinishRequest::peak_gpu_memory_bytes>});
 }
 
 template <class Visit>

@@ -122,6 +122,32 @@ test("pause, resume and stop from the page", async () => {
     await page.context().close();
 });
 
+test("a study is renamed, deleted and brought back on the page", async () => {
+    await seedStudy(server, "old name", 1);
+    const before = browser.faults.length;
+    const page = await browser.open("/s/old%20name");
+    await page.getByRole("button", { name: "Rename or delete" }).click();
+    const rename = page.getByRole("button", { name: "Rename", exact: true });
+    assert.equal(await rename.isDisabled(), true, "nothing to rename yet");
+    await page.getByLabel("Name", { exact: true }).fill("digits");
+    await rename.click();
+    await page.locator(".toast", { hasText: "digits" }).first().waitFor();
+    for (const fault of browser.faults.splice(before)) assert.match(fault, /400/);
+    await page.getByLabel("Name", { exact: true }).fill("new name");
+    await rename.click();
+    await page.getByRole("heading", { name: "new name" }).waitFor();
+    assert.equal(new URL(page.url()).pathname, "/s/new%20name");
+    await page.getByRole("button", { name: "Rename or delete" }).click();
+    await page.getByRole("button", { name: "Delete study and its runs" }).click();
+    await page.getByRole("heading", { name: "Experiments and studies" }).waitFor();
+    await page.getByText("new name is deleted.").waitFor();
+    assert.equal((await server.call("GET", "/api/2.0/tune/studies")).studies.some((study) => study.name === "new name" && study.status !== "deleted"), false);
+    await page.getByRole("button", { name: "Restore" }).click();
+    await page.getByRole("heading", { name: "new name" }).waitFor();
+    assert.equal((await server.call("GET", "/api/2.0/tune/studies/new%20name")).name, "new name");
+    await page.context().close();
+});
+
 test("a page that was not opened by the printed address shows everything and changes nothing that runs", async () => {
     await seedStudy(server, "watched", 1);
     const before = browser.faults.length;

@@ -53,7 +53,7 @@ void keep_what_is_left_out(const Studies& studies, Json& body) {
         const Json whole = to_json(study.config());
         if (!body.contains("command"))  // a client's; `tune run` says all of them
             keep(whole, {"command", "scrape", "timeout", "env", "working_dir"});
-        keep(whole, {"budget", "sampler", "pruner", "retry", "stop_after_failures", "grace"});
+        keep(whole, {"budget", "resources", "sampler", "pruner", "retry", "stop_after_failures", "grace"});
     }));
 }
 

@@ -27,6 +27,7 @@
 #include "tuner/cli/launch/agents_verbs.h"
 #include "tuner/cli/maintenance/maintenance_verbs.h"
 #include "tuner/cli/options.h"
+#include "tuner/cli/resource_flags.h"
 #include "tuner/cli/source_flags.h"
 #include "tuner/cli/terminal/output.h"
 #include "tuner/cli/terminal/terminal.h"
@@ -121,6 +122,7 @@ void add_study_flags(CLI::App& app, StudyFlags& flags) {
                    "read a metric from the output: its name, or a pattern with a group: "
                    "'loss=([0-9.e+-]+)'; repeatable")
         ->allow_extra_args(false);
+    add_resource_flags(app, flags);
 }
 
 /// MLflow's rules and sentences, and nothing that would need escapes in a URL.
@@ -251,17 +253,7 @@ void add_space(CLI::App& app, ParsedArguments& parsed) {
 
 void add_agent(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb = *app.add_subcommand("agent", "run a server's trials on this machine");
-    AgentCommand& agent = parsed.agent;
-    verb.add_option("--server", agent.server, "address of the server")->capture_default_str();
-    verb.add_option("--state", agent.state, "folder for its state, logs and checkpoints")
-        ->capture_default_str();
-    verb.add_option("--checkpoints", agent.checkpoints,
-                    "folder of the trials' checkpoints (default: within --state); one that several "
-                    "agents share lets trials go on elsewhere");
-    verb.add_option("--slots", agent.slots,
-                    "number of trials to run at the same time (default: one per GPU or core)");
-    verb.add_option("--cpus", agent.cpus, "number of cores to use (default: all)");
-    verb.add_flag("--no-gpus", agent.no_gpus, "use no GPU");
+    add_agent_flags(verb, parsed.agent);
     verb.callback([&parsed] { parsed.verb = [&parsed] { return run_agent(parsed.agent); }; });
 }
 

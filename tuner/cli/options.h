@@ -66,13 +66,22 @@ struct StudyFlags {
     std::vector<std::string> forbid = {};
     std::optional<std::string> time = {};
     std::vector<double> target = {};
-    std::optional<std::uint64_t> no_progress = {};  ///< trials
+    std::optional<std::uint64_t> no_progress = {};          ///< trials
     std::optional<std::uint64_t> stop_after_failures = {};  ///< 0: never
     std::optional<std::string> warm_start = {};             ///< a study, or a file
     std::optional<std::uint64_t> seed = {};
     std::optional<std::string> sampler = {};
     std::optional<std::string> pruner = {};
     std::vector<std::string> scrape = {};
+    // What each process of a trial has to itself, and how many processes a trial is.
+    std::optional<int> nproc = {};
+    std::optional<int> nnodes = {};
+    std::optional<int> processes = {};
+    std::optional<int> cpus = {};
+    std::optional<int> gpus = {};
+    std::optional<std::string> memory = {};
+    std::optional<std::string> gpu_memory = {};
+    std::vector<std::string> labels = {};
 };
 
 /// Where agents are started, if not here (tuner/cli/launch).
@@ -107,6 +116,10 @@ struct AgentCommand {
     std::string checkpoints = {};  ///< empty: within `state`
     int slots = 0;
     int cpus = 0;
+    std::string memory = {};             ///< empty: all
+    std::vector<std::string> gpus = {};  ///< UUID or UUID=MEMORY; empty: those of the machine
+    std::vector<std::string> labels = {};
+    std::string address = {};  ///< empty: the one that leads to the server
     bool no_gpus = false;
 };
 

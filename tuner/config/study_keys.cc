@@ -259,6 +259,11 @@ constexpr Section kSections[] = {
     {"budget", "what ends the study, and what a trial may use",
      R"({"$ref": "#/definitions/budget"})", read_budget,
      [](C config, Json& json) { json["budget"] = to_json(config.budget); }},
+    {"resources", "what each process of a trial has to itself, and how many processes a trial is",
+     R"({"$ref": "#/definitions/resources"})", read_resources,
+     [](C config, Json& json) {
+         if (config.resources != ResourcesConfig()) json["resources"] = to_json(config.resources);
+     }},
     {"retry", "when a failed trial is tried again", R"({"$ref": "#/definitions/retry"})",
      read_retry, write_retry},
     {"stop_after_failures",

@@ -27,6 +27,7 @@
 #include "base/version.h"
 #include "worker/agent/attempts/attempts.h"
 #include "worker/agent/attempts/checkpoint_cleaner.h"
+#include "worker/agent/server/own_address.h"
 
 namespace tune::worker {
 namespace {
@@ -37,6 +38,13 @@ constexpr int kSendersMax = 4;
 std::string host_name() {
     char name[256] = {};
     return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+/// Bytes of memory of this machine; 0: unknown.
+std::int64_t machine_memory() {
+    const long pages = sysconf(_SC_PHYS_PAGES);
+    const long page_bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page_bytes > 0 ? std::int64_t{pages} * page_bytes : 0;
 }
 
 std::filesystem::path own_folder() {
@@ -108,6 +116,7 @@ private:
     std::unique_ptr<Loop> loop_;
     std::optional<Launcher> launcher_;
     std::optional<Devices> devices_;
+    GangPorts gang_ports_;
     std::unique_ptr<ServerClient> server_client_;
     std::optional<CheckpointCleaner> cleaner_;
     std::unique_ptr<Outbox> outbox_;
@@ -143,6 +152,8 @@ Result<void> Agent::Impl::build() {
         options.gpus.clear();
     else if (options.gpus.empty())
         options.gpus = find_gpus();
+    if (options.memory_bytes == 0) options.memory_bytes = machine_memory();
+    if (options.address.empty()) options.address = address_towards(options.server_url);
     if (options.slots == 0)
         options.slots = static_cast<int>(options.gpus.empty() ? cores.size() : options.gpus.size());
     devices_.emplace(std::move(cores), options.gpus);
@@ -150,14 +161,17 @@ Result<void> Agent::Impl::build() {
     loop_ = std::move(loop);
     TUNE_TRY(launcher, Launcher::create());
     launcher_.emplace(std::move(launcher));
-    tuner::RegisterRequest registration{id,
-                                        host_name(),
-                                        getpid(),
-                                        options.slots,
-                                        static_cast<int>(devices_->cores().size()),
-                                        options.gpus,
-                                        kVersion,
-                                        {}};
+    tuner::RegisterRequest registration{.agent_id = id,
+                                        .host = host_name(),
+                                        .pid = getpid(),
+                                        .slots = options.slots,
+                                        .cpus = static_cast<int>(devices_->cores().size()),
+                                        .gpus = options.gpus,
+                                        .devices = options.gpu_facts,
+                                        .memory_bytes = options.memory_bytes,
+                                        .labels = options.labels,
+                                        .address = options.address,
+                                        .version = kVersion};
     TUNE_TRY(server_client, ServerClient::create(options.server_url, std::move(registration),
                                                  options.slots, link_events()));
     server_client_ = std::move(server_client);
@@ -175,8 +189,8 @@ Result<void> Agent::Impl::build() {
                         options.bin_dir.string(), options.slots, options.system_metrics,
                         std::max(100, options.system_metrics_period_ms),
                         options.log_upload_period_ms},
-        AttemptParts{loop_.get(), &*launcher_, &*devices_, server_client_.get(), outbox_.get(),
-                     upload_.get()},
+        AttemptParts{loop_.get(), &*launcher_, &*devices_, &gang_ports_, server_client_.get(),
+                     outbox_.get(), upload_.get()},
         [this] { publish(); });
     status_.slots = options.slots;
     return {};
@@ -206,6 +220,7 @@ LinkEvents Agent::Impl::link_events() {
         });
     };
     events.contact = [this](const std::string& error) { contact(error); };
+    events.gang_port = [this] { return gang_ports_.next(); };
     return events;
 }
 
@@ -238,8 +253,7 @@ void Agent::Impl::contact(const std::string& error) {
         if (connected == was_connected && connected == status_.connected && !is_first_fault) return;
         if (connected != status_.connected && connected && !status_.last_error.empty())
             log_info("the server answers again");
-        if (is_first_fault)
-            log_warning("cannot talk to the server; trying again: " + error);
+        if (is_first_fault) log_warning("cannot talk to the server; trying again: " + error);
         status_.connected = connected;
         status_.last_error = error;
     }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "tuner/protocol.h"
 
 namespace tune::worker {
 
@@ -25,6 +26,14 @@ struct AgentOptions {
     int cpus = 0;
     /// UUIDs of the GPUs to hand out. Empty: those NVML lists, within CUDA_VISIBLE_DEVICES.
     std::vector<std::string> gpus = {};
+    /// What is known of `gpus`, for trials that take a part of one.
+    std::vector<tuner::GpuFacts> gpu_facts = {};
+    /// Memory that trials may use together. 0: all of the machine's.
+    std::int64_t memory_bytes = 0;
+    /// Words by which studies choose agents; "topology=..." names a fast connection.
+    std::vector<std::string> labels = {};
+    /// Where other machines reach this one. Empty: the address that leads to the server.
+    std::string address = {};
     /// False: hand out no GPU, and do not look for any.
     bool use_gpus = true;
     /// First in every trial's PATH. Empty: the folder of the running program.

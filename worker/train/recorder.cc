@@ -50,6 +50,10 @@ std::string metric_line(std::span<const NamedValue> values, std::int64_t step) {
     return "tune: " + line.dump() + "\n";
 }
 
+LineSink lines_to(int fd) {
+    return [fd](const std::string& lines) { return write_all(fd, lines); };
+}
+
 Result<CheckpointDirectory> CheckpointDirectory::open(const std::filesystem::path& path) {
     const auto failed = [&](const std::string& what, const std::string& reason) {
         return Error{Code::kInternalError, "checkpoint directory '" + path.string() + "': cannot " +
@@ -84,7 +88,10 @@ CheckpointDirectory::~CheckpointDirectory() {
 }
 
 Recorder::Recorder(int metrics_fd, const CheckpointDirectory* directory)
-    : metrics_fd_(metrics_fd), directory_(directory), thread_([this] { work(); }) {}
+    : Recorder(lines_to(metrics_fd), directory) {}
+
+Recorder::Recorder(LineSink lines, const CheckpointDirectory* directory)
+    : sink_(std::move(lines)), directory_(directory), thread_([this] { work(); }) {}
 
 Recorder::~Recorder() {
     {
@@ -145,7 +152,7 @@ void Recorder::work() {
 void Recorder::write_lines(const std::deque<std::string>& lines) {
     std::string text;
     for (const std::string& line : lines) text += line;
-    if (!reader_gone_.load() && !write_all(metrics_fd_, text)) reader_gone_.store(true);
+    if (!reader_gone_.load() && !text.empty() && !sink_(text)) reader_gone_.store(true);
 }
 
 void Recorder::write_checkpoint(const Checkpoint& checkpoint) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -31,6 +32,11 @@ struct NamedValue {
 /// `tune: {"a": 1.5, ..., "step": n}` with a line feed. Values that are not finite become the
 /// strings "NaN", "Infinity", "-Infinity".
 [[nodiscard]] std::string metric_line(std::span<const NamedValue> values, std::int64_t step);
+
+/// Takes whole lines, from one thread; false when nobody will read any more.
+using LineSink = std::function<bool(const std::string& lines)>;
+/// Writes to a file descriptor, which outlives the sink.
+[[nodiscard]] LineSink lines_to(int fd);
 
 /// The directory of one run's checkpoints, held by one process at a time.
 class CheckpointDirectory {
@@ -67,6 +73,8 @@ public:
 
     /// `directory` may be null (no checkpoints); it and `metrics_fd` outlive the recorder.
     Recorder(int metrics_fd, const CheckpointDirectory* directory);
+    /// `lines` is called by the background thread.
+    Recorder(LineSink lines, const CheckpointDirectory* directory);
     /// Writes what is left.
     ~Recorder();
     Recorder(const Recorder&) = delete;
@@ -93,7 +101,7 @@ private:
     void write_lines(const std::deque<std::string>& lines);
     void write_checkpoint(const Checkpoint& checkpoint);
 
-    const int metrics_fd_;
+    const LineSink sink_;
     const CheckpointDirectory* const directory_;
     std::atomic<bool> reader_gone_ = false;
 

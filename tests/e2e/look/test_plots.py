@@ -52,6 +52,17 @@ def test_the_plotted_data_are_the_study_s(studies, tmp_path):
     assert piece[0]["layers"][0]["x"] == [trial["params"]["lr"] for trial in trials]
 
 
+def test_the_kind_alone_is_the_plot_of_the_only_study(tmp_path):
+    data = tmp_path / "data"
+    done = tune("run", "--study", "only", "-n", "3", "-m", "y:min", "--data", data, "--quiet", "x=0..1", "--",
+                "sh", "-c", 'echo "tune: {\\"y\\": {x}}"', cwd=tmp_path)
+    assert done.returncode == OK, done.stderr
+    by_name = tune_json("plot", "only", "slice", "--data", data, cwd=tmp_path)
+    assert tune_json("plot", "slice", "--data", data, cwd=tmp_path) == by_name
+    done = tune("plot", "slices", "--data", data, cwd=tmp_path)
+    assert done.returncode != OK and "slices" in done.stderr  # neither a kind nor a study
+
+
 def test_a_plot_without_complete_trials_is_empty_and_says_so(studies, tmp_path):
     url, _ = studies
     done = tune("plot", "empty", "history", "--server", url, "--terminal", cwd=tmp_path)

@@ -51,6 +51,20 @@ TEST(Devices, SharesFillOneGpuFirst) {
     EXPECT_EQ(devices.take(0, 1).value().value().gpus.front(), "GPU-a");
 }
 
+TEST(Devices, GpusThatTheServerChoseAreTaken) {
+    Devices devices({0, 1}, {"GPU-a", "GPU-b"});
+    const Assignment part = devices.take_these(1, {"GPU-b"}, true).value().value();
+    EXPECT_EQ(part.gpus, (std::vector<std::string>{"GPU-b"}));
+    EXPECT_EQ(part.cores.size(), 1u);
+    EXPECT_TRUE(devices.take_these(0, {"GPU-b"}, true).value().has_value()) << "others share it";
+    EXPECT_FALSE(devices.take_these(0, {"GPU-b"}, false).value().has_value()) << "it is not whole";
+    const Assignment whole = devices.take_these(0, {"GPU-a"}, false).value().value();
+    EXPECT_FALSE(devices.take_these(0, {"GPU-a"}, true).value().has_value());
+    devices.release(whole);
+    EXPECT_TRUE(devices.take_these(0, {"GPU-a"}, true).value().has_value());
+    EXPECT_EQ(devices.take_these(0, {"GPU-z"}, false).error().code, Code::kResourceDoesNotExist);
+}
+
 TEST(Devices, AdoptedAttemptsKeepWhatTheyHave) {
     Devices devices({0, 1}, {"GPU-a"});
     devices.take_again({{1, 9}, {"GPU-a", "GPU-gone"}, 1});

@@ -88,5 +88,18 @@ TEST(Philox, AShorterFillIsAPrefix) {
     }
 }
 
+TEST(Philox, APartOfAMaskIsWhatTheWholeOneHoldsThere) {
+    std::vector<float> whole(61);
+    fill_dropout_mask(whole.data(), whole.size(), {.seed = 9}, 0.3);
+    for (std::size_t first = 0; first < 20; ++first)
+        for (std::size_t size = 0; first + size <= whole.size(); ++size) {
+            std::vector<float> part(size + 1, 7.0f);
+            fill_dropout_mask(part.data(), size, {.seed = 9}, 0.3, first);
+            EXPECT_TRUE(std::equal(part.begin(), part.end() - 1,
+                                   whole.begin() + static_cast<std::ptrdiff_t>(first)));
+            EXPECT_EQ(part.back(), 7.0f) << "written beyond the end";
+        }
+}
+
 }  // namespace
 }  // namespace tune::train

@@ -10,6 +10,7 @@
 #include "tuner/cli/options.h"
 #include "tuner/cli/terminal/interrupts.h"
 #include "tuner/cli/terminal/output.h"
+#include "tuner/options/bytes.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/devices/devices.h"
 #include "worker/launch/grant.h"
@@ -29,6 +30,41 @@ AgentCommand within_grant(AgentCommand options, const launch::Grant& grant) {
     return options;
 }
 
+/// "UUID" or "UUID=80GB".
+Result<tuner::GpuFacts> gpu_from(const std::string& text) {
+    const std::size_t equals = text.find('=');
+    tuner::GpuFacts gpu{.uuid = text.substr(0, equals)};
+    if (gpu.uuid.empty())
+        return Error{Code::kInvalidParameterValue,
+                     "--gpus: expected UUID or UUID=MEMORY, found '" + text + "'"};
+    if (equals == std::string::npos) return gpu;
+    TUNE_TRY(bytes, tuner::parse_bytes(text.substr(equals + 1)));
+    gpu.bytes = bytes;
+    return gpu;
+}
+
+Result<worker::AgentOptions> agent_options(const AgentCommand& options) {
+    worker::AgentOptions made{.server_url = options.server,
+                              .state_dir = options.state,
+                              .slots = options.slots,
+                              .cpus = options.cpus,
+                              .labels = options.labels,
+                              .address = options.address,
+                              .use_gpus = !options.no_gpus,
+                              .checkpoint_root = options.checkpoints};
+    for (const std::string& text : options.gpus) {
+        TUNE_TRY(gpu, gpu_from(text));
+        gpu.index = static_cast<int>(made.gpus.size());
+        made.gpus.push_back(gpu.uuid);
+        made.gpu_facts.push_back(std::move(gpu));
+    }
+    if (!options.memory.empty()) {
+        TUNE_TRY(bytes, tuner::parse_bytes(options.memory));
+        made.memory_bytes = bytes;
+    }
+    return made;
+}
+
 }  // namespace
 
 /// The first signal stops the trials, which are run again elsewhere; the second kills them.
@@ -38,12 +74,9 @@ int run_agent(const AgentCommand& command) {
         if (const Result<std::string> token = tracker::read_token_file(file); !token)
             return fail(token.error());
     const AgentCommand options = within_grant(command, launch::own_grant());
-    const auto agent = worker::Agent::create({.server_url = options.server,
-                                              .state_dir = options.state,
-                                              .slots = options.slots,
-                                              .cpus = options.cpus,
-                                              .use_gpus = !options.no_gpus,
-                                              .checkpoint_root = options.checkpoints});
+    auto wanted = agent_options(options);
+    if (!wanted) return fail(wanted.error());
+    const auto agent = worker::Agent::create(std::move(wanted).value());
     if (!agent) return fail(agent.error());
     std::string last_error;
     bool connected = false;

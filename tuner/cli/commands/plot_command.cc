@@ -60,26 +60,42 @@ Result<std::string> picture(const chart::Figure& figure, Form form, const PlotCo
     return options.theme.empty() ? chart::to_svg(scene) : chart::to_svg(scene, theme);
 }
 
+struct Wanted {
+    std::string study;  ///< empty: the only one there is
+    tuner::PlotKind kind;
+};
+
+/// `tune plot parallel` means the plot of the only study, unless a study has that name.
+Result<Wanted> wanted(Backend& backend, const PlotCommand& options) {
+    TUNE_TRY(kind, kind_of(options.kind.empty() ? "history" : options.kind));
+    if (const auto word = kind_of(options.study); word && options.kind.empty()) {
+        const auto study = backend.get(study_path(options.study));
+        if (!study && study.error().code == Code::kResourceDoesNotExist) return Wanted{"", *word};
+    }
+    return Wanted{options.study, kind};
+}
+
 struct Drawn {
+    tuner::PlotKind kind;
     tuner::StudyData study;
     chart::Figure figure;
 };
 
-Result<Drawn> drawn(const PlotCommand& options, tuner::PlotKind kind) {
+Result<Drawn> drawn(const PlotCommand& options) {
     const WaitLine line("drawing");
     TUNE_TRY(backend, find_backend(options.server, options.data));
-    TUNE_TRY(name, named_or_only_study(*backend, options.study));
-    TUNE_TRY(study, read_study_data(*backend, name, kind == tuner::PlotKind::kIntermediate));
-    TUNE_TRY(figure,
-             tuner::make_plot(kind, study, {.params = options.params, .metric = options.metric}));
-    return Drawn{std::move(study), std::move(figure)};
+    TUNE_TRY(want, wanted(*backend, options));
+    TUNE_TRY(name, named_or_only_study(*backend, want.study));
+    TUNE_TRY(study, read_study_data(*backend, name, want.kind == tuner::PlotKind::kIntermediate));
+    TUNE_TRY(figure, tuner::make_plot(want.kind, study,
+                                      {.params = options.params, .metric = options.metric}));
+    return Drawn{want.kind, std::move(study), std::move(figure)};
 }
 
 Result<int> plot(const PlotCommand& options) {
-    TUNE_TRY(kind, kind_of(options.kind));
     TUNE_TRY(form, form_of(options));
-    TUNE_TRY(made, drawn(options, kind));
-    const auto& [study, figure] = made;
+    TUNE_TRY(made, drawn(options));
+    const auto& [kind, study, figure] = made;
     if (form == Form::kJson) {
         print_json(chart::to_json(figure));
     } else if (form == Form::kTerminal) {

@@ -12,7 +12,7 @@ struct PlotCommand {
     std::optional<std::string> server = {};
     std::optional<std::string> data = {};
     std::string study = {};
-    std::string kind = "history";
+    std::string kind = {};  ///< empty: history, or what `study` says where no study is called so
     std::string output = {};  ///< FILE.svg or FILE.png; "-": SVG to stdout
     bool terminal = false;
     bool json = false;

@@ -34,9 +34,8 @@ void add_plot(CLI::App& app, PlotCommand& plot, std::function<int()>& chosen) {
     CLI::App& verb = *app.add_subcommand("plot", "plot a study");
     verb.footer(plot_summaries());
     verb.add_option("study", plot.study, kStudySummary);
-    verb.add_option("kind", plot.kind, "the kind of plot")
-        ->check(CLI::IsMember(plot_names()))
-        ->capture_default_str();
+    verb.add_option("kind", plot.kind, "the kind of plot (default: history)")
+        ->check(CLI::IsMember(plot_names()));
     verb.add_option("-o,--output", plot.output,
                     "FILE.svg or FILE.png (default: the terminal, or SVG to a pipe)");
     verb.add_flag("--terminal", plot.terminal, "print text, also to a pipe");

@@ -150,6 +150,11 @@ export async function postJson<T>(url: string, body: unknown): Promise<T> {
     return (await (await ask(url, init)).json()) as T;
 }
 
+/// DELETE, whose answer says no more than that it was done.
+export async function remove(url: string): Promise<void> {
+    await ask(url, { method: "DELETE" });
+}
+
 /// The file's bytes, from `first` on, at most `countMax` of them; `size` is that of the whole file.
 export async function getBytes(
     url: string,

@@ -1,44 +1,13 @@
-// The head of a study: how it goes, how good it is, and the buttons that steer it.
-import { useState } from "preact/hooks";
+// The head of a study: how it goes and how good it is.
 import { Mark } from "../charts/canvas.tsx";
 import { ago, duration, number, paramText } from "../data/format.ts";
 import { bestTrial, countStates, kTrialStates, searchedParams, shownState, type Study, type Trial } from "../data/study/study.ts";
 import type { StudyStore } from "../data/study/study_store.ts";
 import { experimentPath, runPath } from "../data/page/url.ts";
 import { nowMs } from "../parts/clock.ts";
-import { State, toast } from "../parts/feedback.tsx";
-import { PauseIcon, PlayIcon, StopIcon } from "../parts/icons.tsx";
+import { State } from "../parts/feedback.tsx";
 import { Tally } from "./home.tsx";
-
-function Controls({ study, store }: { study: Study; store: StudyStore }) {
-    const [isAsking, setAsking] = useState(false);
-    const act = (action: "pause" | "resume" | "stop", done: string) => {
-        setAsking(false);
-        store.act(action).then(
-            () => toast(`${study.name} ${done}.`),
-            (error) => toast(error instanceof Error ? error.message : String(error)),
-        );
-    };
-    if (study.state === "completed") return null;
-    return (
-        <div class="toolbar">
-            {study.state === "running" ? (
-                <button class="button" type="button" onClick={() => act("pause", "is paused: running trials continue, no new ones start")}><PauseIcon /> Pause</button>
-            ) : (
-                <button class="button" type="button" onClick={() => act("resume", "is running again")}><PlayIcon /> Resume</button>
-            )}
-            {study.state !== "stopped" &&
-                (isAsking ? (
-                    <>
-                        <button class="button danger" type="button" onClick={() => act("stop", "is stopped")}>Stop all trials now</button>
-                        <button class="button quiet" type="button" onClick={() => setAsking(false)}>Keep going</button>
-                    </>
-                ) : (
-                    <button class="button danger" type="button" onClick={() => setAsking(true)}><StopIcon /> Stop</button>
-                ))}
-        </div>
-    );
-}
+import { StudyControls } from "./study_controls.tsx";
 
 /// Time from the first start to now, or to the last end once nothing runs.
 function elapsed(study: Study, trials: readonly Trial[]): number {
@@ -104,7 +73,7 @@ export function StudyHead({ study, trials, front, store }: { study: Study; trial
                     {study.note && <p class="muted">{study.note}</p>}
                     {study.waits_for && <p class="muted">Waits: {study.waits_for}.</p>}
                 </div>
-                <Controls study={study} store={store} />
+                <StudyControls study={study} store={store} />
             </div>
             <section class="card figures" aria-label="Summary">
                 <BestFigure study={study} best={best} front={front} />

@@ -48,17 +48,27 @@ export function Loading({ label = "Loading" }: { label?: string }) {
     );
 }
 
-const toasts = signal<{ id: number; text: string }[]>([]);
+/// A way back from what a message says was done.
+interface Undo {
+    label: string;
+    act: () => void;
+}
+
+const toasts = signal<{ id: number; text: string; undo?: Undo }[]>([]);
 let nextToast = 0;
 const kToast_ms = 5000;
+/// Long enough to notice a mistake and reach for the button.
+const kUndoToast_ms = 20_000;
+
+function close(id: number): void {
+    toasts.value = toasts.value.filter((entry) => entry.id !== id);
+}
 
 /// A short message that goes by itself; read aloud by screen readers.
-export function toast(text: string): void {
+export function toast(text: string, undo?: Undo): void {
     const id = ++nextToast;
-    toasts.value = [...toasts.value, { id, text }];
-    setTimeout(() => {
-        toasts.value = toasts.value.filter((entry) => entry.id !== id);
-    }, kToast_ms);
+    toasts.value = [...toasts.value, { id, text, undo }];
+    setTimeout(() => close(id), undo ? kUndoToast_ms : kToast_ms);
 }
 
 export function Toasts() {
@@ -67,6 +77,18 @@ export function Toasts() {
             {toasts.value.map((entry) => (
                 <div class="toast" key={entry.id}>
                     {entry.text}
+                    {entry.undo && (
+                        <button
+                            class="button small"
+                            type="button"
+                            onClick={() => {
+                                close(entry.id);
+                                entry.undo!.act();
+                            }}
+                        >
+                            {entry.undo.label}
+                        </button>
+                    )}
                 </div>
             ))}
         </div>

@@ -30,3 +30,4 @@ export const CloseIcon = () => <Icon size={14}><path d="m3.5 3.5 9 9M12.5 3.5l-9
 export const PauseIcon = () => <Icon size={13}><path d="M5 3v10M11 3v10" /></Icon>;
 export const PlayIcon = () => <Icon size={13}><path d="M4.5 2.5v11l8.5-5.5z" /></Icon>;
 export const StopIcon = () => <Icon size={13}><rect x="3.5" y="3.5" width="9" height="9" rx="1" /></Icon>;
+export const MoreIcon = () => <Icon size={14}><path d="M3 8h.01M8 8h.01M13 8h.01" /></Icon>;

@@ -34,7 +34,7 @@ void Attempts::adopt_all() {
 
 void Attempts::resume_output(Attempt& attempt) {
     const tuner::Lease& lease = attempt.record.lease;
-    Result<MetricLines> lines = MetricLines::create(lease.scrape, lease.metric);
+    Result<MetricLines> lines = metric_lines(lease);
     if (!lines) lines = MetricLines::create({}, "");  // it was valid when the trial was started
     ProgressRecord progress = attempt.files.read_progress();
     attempt.output.emplace(attempt.files.directory(), std::move(*lines), progress.acknowledged);
@@ -59,11 +59,13 @@ Attempts::Adoption Attempts::adopt(const std::filesystem::path& directory) {
     }
     adopted->record = std::move(*record);
     adopted->intent = files.read_intent();
-    adopted->assignment = {
-        adopted->record.cores, adopted->record.gpus,
-        adopted->record.lease.gpus_per_trial > 0 && adopted->record.lease.gpus_per_trial < 1
-            ? adopted->record.lease.gpus_per_trial
-            : 1};
+    const tuner::Lease& lease = adopted->record.lease;
+    const bool is_part = !lease.devices.empty() && lease.devices.front().bytes > 0;
+    const bool is_share = lease.gpus_per_trial > 0 && lease.gpus_per_trial < 1;
+    adopted->assignment = {adopted->record.cores, adopted->record.gpus,
+                           is_part    ? kPartOfGpu
+                           : is_share ? lease.gpus_per_trial
+                                      : 1};
     Result<Process> supervisor = find_process(owner->pid, owner->start_time);
     const bool same_boot = adopted->record.boot_id == boot_id_;
     Attempt& attempt = insert(std::move(adopted));

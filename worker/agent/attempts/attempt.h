@@ -23,6 +23,8 @@ struct Attempts::Attempt {
     Loop::TimerId upload_timer = Loop::kNoTimer;
     Loop::TimerId system_timer = Loop::kNoTimer;
     std::int64_t uploaded_bytes = 0;
+    std::int64_t peak_gpu_bytes = 0;  // 0: unknown
+    int ports = 0;                    // of GangPorts; 0: none
 
     bool alive = true;         // processes may exist
     bool output_done = false;  // read to its end

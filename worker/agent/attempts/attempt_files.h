@@ -69,7 +69,9 @@ struct ExitRecord {
     bool timed_out = false;  // ended for its time-out
     bool killed = false;     // SIGKILL was needed
     bool swept = false;      // it left processes behind, which were ended
+    int failed_rank = -1;    // of several processes on this machine the first that failed
     std::int64_t max_rss_kb = 0;
+    std::int64_t peak_kb = 0;  // the largest sizes of all its processes together
     std::int64_t cpu_ms = 0;
     std::int64_t wall_ms = 0;
     std::int64_t end_ms = 0;                          // wall clock

@@ -4,6 +4,8 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -11,6 +13,7 @@
 #include "worker/agent/attempts/attempt.h"
 #include "worker/agent/attempts/attempts.h"
 #include "worker/agent/attempts/exit_class.h"
+#include "worker/agent/attempts/rank_environment.h"
 
 namespace tune::worker {
 namespace {
@@ -120,11 +123,26 @@ void Attempts::on_tree_gone(Attempt& attempt) {
     parts_.loop->cancel(attempt.system_timer);
     parts_.loop->cancel(attempt.upload_timer);
     parts_.devices->release(attempt.assignment);
+    parts_.gang_ports->give_back(attempt.ports);
     parts_.server_client->free_slot();
     const std::uint64_t serial = attempt.record.serial;
     pump(serial);  // may forget it
     start_waiting();
     publish();
+}
+
+/// The end of stderr, or, of several processes, of the output of the one that failed.
+std::string Attempts::last_words(const Attempt& attempt) {
+    const int rank = attempt.exit ? attempt.exit->failed_rank : -1;
+    const auto& gang = attempt.record.lease.gang;
+    if (rank <= 0 || !gang) return attempt.output->tail(1, kTailBytes);
+    const std::filesystem::path path = attempt.files.path(rank_log(*gang, rank).c_str());
+    std::error_code error;
+    const auto size = std::filesystem::file_size(path, error);
+    if (error) return {};
+    std::ifstream log(path, std::ios::binary);
+    log.seekg(static_cast<std::streamoff>(size - std::min<std::uintmax_t>(size, kTailBytes)));
+    return {std::istreambuf_iterator<char>(log), std::istreambuf_iterator<char>()};
 }
 
 void Attempts::conclude(Attempt& attempt) {
@@ -134,7 +152,7 @@ void Attempts::conclude(Attempt& attempt) {
     if (!attempt.checkpoint_dir.empty() && attempt.intent.intent != Intent::kLost)
         std::filesystem::remove(attempt.checkpoint_dir, ignored);
     const std::string out_tail = attempt.output->tail(0, kTailBytes);
-    const std::string err_tail = attempt.output->tail(1, kTailBytes);
+    const std::string err_tail = last_words(attempt);
     const AttemptEnd end{attempt.exit,
                          attempt.intent,
                          lease.command,
@@ -142,10 +160,12 @@ void Attempts::conclude(Attempt& attempt) {
                          lease.working_dir,
                          lease.timeout_ms,
                          count_oom_kills() > attempt.record.oom_kills,
+                         lease.gang ? lease.gang->node * lease.gang->nproc : -1,
                          out_tail,
                          err_tail};
     tuner::FinishRequest request = classify(end);
     request.request_id = attempt.record.finish_request_id;
+    request.peak_gpu_memory_bytes = attempt.peak_gpu_bytes;
     const MetricLines& lines = attempt.output->lines();
     // It may be why a trial that ended well has no value.
     if (request.outcome == tuner::Outcome::kDone && lines.malformed_count() > 0)
@@ -196,7 +216,8 @@ void Attempts::send_logs(Attempt& attempt, const tuner::FinishRequest& request) 
         request.outcome == tuner::Outcome::kPreempted || request.outcome == tuner::Outcome::kLost ||
         request.outcome == tuner::Outcome::kOom || request.outcome == tuner::Outcome::kFailed;
     parts_.upload->submit({attempt.record.serial, attempt.files, attempt.record.id(),
-                           attempt.record.lease.experiment_id, true, may_run_again});
+                           attempt.record.lease.experiment_id, log_folder(attempt.record.lease),
+                           true, may_run_again});
 }
 
 void Attempts::on_finished(std::uint64_t serial) {

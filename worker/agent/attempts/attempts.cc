@@ -119,8 +119,18 @@ void Attempts::begin(tuner::Lease lease) {
     // Nothing asked for, and a GPU for each slot: then each trial gets one of its own.
     const std::size_t gpus_here = parts_.devices->gpus().size();
     if (gpus <= 0 && gpus_here >= static_cast<std::size_t>(settings_.slots)) gpus = 1;
-    Result<std::optional<Assignment>> taken = parts_.devices->take(lease.cpus_per_trial, gpus);
-    if (!taken) return refuse(lease, tuner::Outcome::kBadConfig, taken.error().message);
+    std::vector<std::string> chosen;
+    for (const tuner::GrantedGpu& gpu : lease.devices) chosen.push_back(gpu.uuid);
+    Result<std::optional<Assignment>> taken =
+        chosen.empty() ? parts_.devices->take(lease.cpus_per_trial, gpus)
+                       : parts_.devices->take_these(lease.cpus_per_trial, chosen,
+                                                    lease.devices.front().bytes > 0);
+    if (!taken)
+        return refuse(lease,
+                      taken.error().code == Code::kResourceDoesNotExist
+                          ? tuner::Outcome::kLost
+                          : tuner::Outcome::kBadConfig,
+                      taken.error().message);
     if (!*taken) {
         waiting_.push_back(std::move(lease));
         return;
@@ -201,7 +211,7 @@ Result<void> Attempts::prepare(Attempt& attempt, LaunchSpec& spec) {
     const tuner::Lease& lease = attempt.record.lease;
     if (lease.command.empty() || lease.command.front().empty())
         return Error{Code::kInvalidParameterValue, "the study has no command to run"};
-    TUNE_TRY(lines, MetricLines::create(lease.scrape, lease.metric));
+    TUNE_TRY(lines, metric_lines(lease));
     TUNE_TRY(checkpoint_dir, make_checkpoint_dir(lease));
     attempt.checkpoint_dir = checkpoint_dir;
     TUNE_TRY(resume_dir, find_parent(lease, checkpoint_dir));
@@ -222,19 +232,48 @@ Result<void> Attempts::prepare(Attempt& attempt, LaunchSpec& spec) {
     return {};
 }
 
+/// Ports for several processes. Those on several machines have been told which; one machine may
+/// take any.
+Result<int> Attempts::take_ports(tuner::Lease& lease) {
+    if (!lease.gang) return 0;
+    tuner::Gang& gang = *lease.gang;
+    if (gang.node < 0 || gang.nproc < 1 || gang.node >= static_cast<int>(gang.nodes.size()))
+        return Error{Code::kInvalidParameterValue, "the lease names no place for its processes"};
+    int& port = gang.nodes[static_cast<std::size_t>(gang.node)].port;
+    const bool is_alone = gang.nodes.size() == 1;
+    const int taken = parts_.gang_ports->take(port, is_alone);
+    if (taken == 0)
+        return Error{Code::kResourceExhausted,
+                     "the ports from " + std::to_string(port) +
+                         " on, where its processes are to meet, are not free (any more)"};
+    port = taken;
+    return taken;
+}
+
 void Attempts::launch(tuner::Lease lease, Assignment assignment) {
+    const Result<int> ports = take_ports(lease);
+    if (!ports) {
+        parts_.devices->release(assignment);
+        return refuse(lease,
+                      ports.error().code == Code::kInvalidParameterValue
+                          ? tuner::Outcome::kBadConfig
+                          : tuner::Outcome::kLost,
+                      ports.error().message);
+    }
     const std::string name = lease.run_id + "-" + std::to_string(lease.attempt);
     auto attempt = std::make_unique<Attempt>(AttemptFiles(settings_.state_dir / "attempts" / name));
     attempt->record = {new_serial(),      std::move(lease), settings_.server_url,
                        random_hex(16),    boot_id_,         parts_.loop->wall_ms(),
                        count_oom_kills(), assignment.cores, assignment.gpus};
     attempt->assignment = std::move(assignment);
+    attempt->ports = *ports;
     LaunchSpec spec;
     Result<void> prepared = prepare(*attempt, spec);
     Result<Process> process = prepared ? parts_.launcher->start(spec) : prepared.error();
     if (!process) {
         const bool is_users_error = process.error().code == Code::kInvalidParameterValue;
         attempt->files.remove();
+        parts_.gang_ports->give_back(attempt->ports);
         parts_.devices->release(attempt->assignment);
         return refuse(attempt->record.lease,
                       is_users_error ? tuner::Outcome::kBadConfig : tuner::Outcome::kLost,
@@ -311,9 +350,20 @@ void Attempts::schedule_upload(Attempt& attempt) {
         if (due == nullptr || !due->alive) return;
         due->upload_timer = Loop::kNoTimer;
         due->uploaded_bytes = due->output->bytes();
-        parts_.upload->submit(
-            {serial, due->files, due->record.id(), due->record.lease.experiment_id, false, false});
+        parts_.upload->submit({serial, due->files, due->record.id(),
+                               due->record.lease.experiment_id, log_folder(due->record.lease),
+                               false, false});
     });
+}
+
+Result<MetricLines> Attempts::metric_lines(const tuner::Lease& lease) {
+    if (lease.gang && lease.gang->node > 0) return MetricLines::create({}, "");
+    return MetricLines::create(lease.scrape, lease.metric);
+}
+
+std::string Attempts::log_folder(const tuner::Lease& lease) {
+    if (!lease.gang || lease.gang->node == 0) return {};
+    return "node-" + std::to_string(lease.gang->node) + "/";
 }
 
 /// The base is read a little after the start, so that short trials do not pay for it.
@@ -326,6 +376,15 @@ void Attempts::schedule_system_metrics(Attempt& attempt) {
                                            [this, serial] { sample_system_metrics(serial); });
 }
 
+/// What an attempt uses of a GPU is known while it has the whole GPU.
+void Attempts::note_gpu_memory(Attempt& attempt, const std::string& key, double megabytes) {
+    const bool is_memory =
+        key.starts_with("system/gpu_") && key.ends_with("_memory_usage_megabytes");
+    if (!is_memory || attempt.assignment.gpu_share < 1) return;
+    attempt.peak_gpu_bytes =
+        std::max(attempt.peak_gpu_bytes, static_cast<std::int64_t>(megabytes * 1e6));
+}
+
 void Attempts::sample_system_metrics(std::uint64_t serial) {
     Attempt* attempt = find(serial);
     if (attempt == nullptr || !attempt->alive) return;
@@ -336,8 +395,10 @@ void Attempts::sample_system_metrics(std::uint64_t serial) {
         const std::int64_t step =
             (now - attempt->record.started_ms) / settings_.system_metrics_period_ms;
         std::vector<tuner::ReportedMetric> metrics;
-        for (NamedValue& sample : attempt->system->sample())
+        for (NamedValue& sample : attempt->system->sample()) {
+            note_gpu_memory(*attempt, sample.key, sample.value);
             metrics.push_back({std::move(sample.key), sample.value, step, now});
+        }
         parts_.outbox->add_metrics(serial, std::move(metrics));
     }
     schedule_system_metrics(*attempt);

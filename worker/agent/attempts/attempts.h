@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "worker/agent/attempts/attempt_files.h"
+#include "worker/agent/attempts/gang_ports.h"
 #include "worker/agent/devices/devices.h"
 #include "worker/agent/devices/system_metrics.h"
 #include "worker/agent/loop.h"
@@ -44,6 +45,7 @@ struct AttemptParts {
     Loop* loop = nullptr;
     Launcher* launcher = nullptr;
     Devices* devices = nullptr;
+    GangPorts* gang_ports = nullptr;
     ServerClient* server_client = nullptr;
     Outbox* outbox = nullptr;
     LogUpload* upload = nullptr;
@@ -93,6 +95,12 @@ private:
     void begin(tuner::Lease lease);
     void start_waiting();
     void launch(tuner::Lease lease, Assignment assignment);
+    [[nodiscard]] Result<int> take_ports(tuner::Lease& lease);
+    /// What reads the output: of several machines only the first one's counts.
+    [[nodiscard]] static Result<MetricLines> metric_lines(const tuner::Lease& lease);
+    /// Below the run's logs/: of several machines each but the first has a folder.
+    [[nodiscard]] static std::string log_folder(const tuner::Lease& lease);
+    static void note_gpu_memory(Attempt& attempt, const std::string& key, double megabytes);
     [[nodiscard]] Result<void> prepare(Attempt& attempt, LaunchSpec& spec);
     [[nodiscard]] Result<std::filesystem::path> checkpoint_path(const std::filesystem::path& key);
     [[nodiscard]] Result<std::filesystem::path> make_checkpoint_dir(const tuner::Lease& lease);
@@ -118,6 +126,7 @@ private:
     void sweep(std::uint64_t serial);
     void on_tree_gone(Attempt& attempt);
     void conclude(Attempt& attempt);
+    [[nodiscard]] static std::string last_words(const Attempt& attempt);
     void write_notes(const Attempt& attempt, const tuner::FinishRequest& request) const;
     void send_logs(Attempt& attempt, const tuner::FinishRequest& request);
     void forget_if_done(std::uint64_t serial);

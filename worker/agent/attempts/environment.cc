@@ -92,11 +92,12 @@ void add_identity(const EnvironmentSpec& spec, Variables& variables) {
 }  // namespace
 
 int threads_of(const EnvironmentSpec& spec) {
+    const int nproc = spec.lease->gang ? std::max(1, spec.lease->gang->nproc) : 1;
     const int own = static_cast<int>(spec.assignment->cores.size());
-    if (own > 0) return own;
+    if (own > 0) return std::max(1, own / nproc);
     if (spec.lease->cpus_per_trial > 0)  // below one core
         return std::max(1, static_cast<int>(spec.lease->cpus_per_trial));
-    return std::max(1, spec.cores / std::max(1, spec.slots));
+    return std::max(1, spec.cores / std::max({1, spec.slots, nproc}));
 }
 
 std::vector<std::string> trial_environment(const std::vector<std::string>& inherited,

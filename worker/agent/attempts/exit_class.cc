@@ -138,6 +138,11 @@ tuner::FinishRequest classify(const AttemptEnd& end) {
     if (end.exit->signal > 0) request.signal = end.exit->signal;
     request.timed_out = end.exit->timed_out && request.outcome == Outcome::kFailed;
     request.max_rss_kb = end.exit->max_rss_kb;
+    request.peak_memory_bytes = end.exit->peak_kb * 1024;
+    const bool is_of_one = request.outcome == Outcome::kFailed || request.outcome == Outcome::kOom;
+    if (is_of_one && end.first_rank >= 0 && end.exit->failed_rank >= 0)
+        request.reason = "rank " + std::to_string(end.first_rank + end.exit->failed_rank) + ": " +
+                         request.reason;
     request.cpu_ms = end.exit->cpu_ms;
     request.wall_ms = end.exit->wall_ms;
     return request;

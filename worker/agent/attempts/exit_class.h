@@ -20,6 +20,7 @@ struct AttemptEnd {
     std::string working_dir;
     std::int64_t timeout_ms = 0;
     bool oom_killed = false;    // the machine killed a process for want of memory meanwhile
+    int first_rank = -1;        // of several processes: the rank of the first on this machine
     std::string_view out_tail;  // last part of stdout and stderr
     std::string_view err_tail;
 };

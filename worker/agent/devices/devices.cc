@@ -135,28 +135,55 @@ void Devices::change_gpus(const Assignment& assignment, double by) {
             if (gpu.uuid == uuid) gpu.free += by * assignment.gpu_share;
 }
 
-Result<std::optional<Assignment>> Devices::take(double cpus, double gpus) {
+Result<std::optional<std::vector<int>>> Devices::find_cores(double cpus) const {
     const auto cores_wanted = cpus >= 1 ? static_cast<std::size_t>(cpus) : 0;
     if (cores_wanted > cores_.size())
         return Error{Code::kInvalidParameterValue,
                      "a trial of the study needs " +
                          counted(static_cast<std::int64_t>(cores_wanted), "core") +
                          "; this agent has " + std::to_string(cores_.size())};
+    std::vector<int> found;
+    for (std::size_t i = 0; i < cores_.size() && found.size() < cores_wanted; ++i)
+        if (!core_taken_[i]) found.push_back(cores_[i]);
+    if (found.size() < cores_wanted) return std::optional<std::vector<int>>{};
+    return std::optional(std::move(found));
+}
+
+Result<std::optional<Assignment>> Devices::take(double cpus, double gpus) {
+    TUNE_TRY(cores, find_cores(cpus));
     if (gpus > static_cast<double>(gpus_.size()) + kShareSlack)
         return Error{Code::kInvalidParameterValue,
                      "a trial of the study needs " + number_text(gpus) +
                          (gpus == 1 ? " GPU; this agent has " : " GPUs; this agent has ") +
                          std::to_string(gpus_.size())};
+    if (!cores) return std::optional<Assignment>{};
     Assignment assignment;
-    for (std::size_t i = 0; i < cores_.size() && assignment.cores.size() < cores_wanted; ++i)
-        if (!core_taken_[i]) assignment.cores.push_back(cores_[i]);
-    if (assignment.cores.size() < cores_wanted) return std::optional<Assignment>{};
+    assignment.cores = std::move(*cores);
     if (gpus > 0) {
         std::optional<std::vector<std::string>> found = find_gpus(gpus);
         if (!found) return std::optional<Assignment>{};
         assignment.gpus = std::move(*found);
         assignment.gpu_share = gpus < 1 ? gpus : 1;
     }
+    take_again(assignment);
+    return std::optional<Assignment>(std::move(assignment));
+}
+
+Result<std::optional<Assignment>> Devices::take_these(double cpus,
+                                                      const std::vector<std::string>& gpus,
+                                                      bool is_part) {
+    TUNE_TRY(cores, find_cores(cpus));
+    const double share = is_part ? kPartOfGpu : 1;
+    for (const std::string& uuid : gpus) {
+        const auto gpu = std::find_if(gpus_.begin(), gpus_.end(),
+                                      [&uuid](const Gpu& one) { return one.uuid == uuid; });
+        if (gpu == gpus_.end())
+            return Error{Code::kResourceDoesNotExist,
+                         "the GPU " + uuid + " is not one of this agent's (any more)"};
+        if (gpu->free < share - kShareSlack) return std::optional<Assignment>{};
+    }
+    if (!cores) return std::optional<Assignment>{};
+    Assignment assignment{std::move(*cores), gpus, share};
     take_again(assignment);
     return std::optional<Assignment>(std::move(assignment));
 }

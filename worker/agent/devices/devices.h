@@ -16,6 +16,10 @@ struct Assignment {
     double gpu_share = 1;           // of each of `gpus`; below 1 it has neighbours there
 };
 
+/// Assignment::gpu_share of GPUs that were given by bytes, whose sums the server keeps: here it
+/// only tells whole ones from shared ones.
+inline constexpr double kPartOfGpu = 1.0 / 1024;
+
 /// Not thread-safe.
 class Devices {
 public:
@@ -28,6 +32,10 @@ public:
     /// 1 is a share of the GPU with the least left that has room). Empty: not free now, ask again
     /// after a release. Errors: kInvalidParameterValue if the machine never has that much.
     [[nodiscard]] Result<std::optional<Assignment>> take(double cpus, double gpus);
+    /// The same with GPUs that somebody else chose; of `is_part` ones others may use the rest.
+    [[nodiscard]] Result<std::optional<Assignment>> take_these(double cpus,
+                                                               const std::vector<std::string>& gpus,
+                                                               bool is_part);
     /// Marks what an adopted attempt holds; names this machine no longer has are ignored.
     void take_again(const Assignment& assignment);
     void release(const Assignment& assignment);
@@ -38,6 +46,7 @@ private:
         double free = 1;
     };
     [[nodiscard]] std::optional<std::vector<std::string>> find_gpus(double gpus) const;
+    [[nodiscard]] Result<std::optional<std::vector<int>>> find_cores(double cpus) const;
     void change_gpus(const Assignment& assignment, double by);
 
     std::vector<int> cores_;

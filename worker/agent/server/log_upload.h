@@ -25,6 +25,7 @@ struct LogJob {
     AttemptFiles files;
     tuner::AttemptId id;
     std::string experiment_id;
+    std::string folder = {};    // below logs/, with a '/' at its end; empty: logs/ itself
     bool final = false;         // repeated until it is done; else one try
     bool keep_attempt = false;  // final: also under logs/attempt-<n>/, as another attempt follows
 };

@@ -161,8 +161,11 @@ void ServerClient::lease_loop() {
 }
 
 void ServerClient::ask_for_leases(int free_slots) {
-    const tuner::LeaseRequest request{random_hex(16), free_slots, kLeaseWait_ms,
-                                      trials_take_tokens()};
+    const tuner::LeaseRequest request{.request_id = random_hex(16),
+                                      .free_slots = free_slots,
+                                      .wait_ms = kLeaseWait_ms,
+                                      .port = events_.gang_port ? events_.gang_port() : 0,
+                                      .wants_tokens = trials_take_tokens()};
     const Json body = tuner::to_json(request);
     const std::string where = path("lease");
     while (true) {

@@ -27,6 +27,8 @@ struct LinkEvents {
     std::function<void(const tuner::HeartbeatReply&)> heartbeat;
     /// A call was answered (empty) or failed for this reason.
     std::function<void(const std::string& error)> contact;
+    /// Before a lease is asked for: LeaseRequest::port.
+    std::function<int()> gang_port = {};
 };
 
 /// All methods from any thread.

@@ -27,6 +27,11 @@ inline constexpr const char* kOwnerAgent = "agent";
 inline constexpr const char* kStdoutFile = "stdout.log";
 inline constexpr const char* kStderrFile = "stderr.log";
 
+/// An attempt of several processes on this machine has this file. For each of them: the name of the
+/// file that its output goes to (of the first one empty: it has kStdoutFile and kStderrFile), the
+/// variables that it has beside the common ones, and an empty string, each ended by a NUL.
+inline constexpr const char* kRanksFile = "ranks";
+
 /// How it ended, one JSON object; appears whole, by rename. See ExitRecord.
 inline constexpr const char* kExitFile = "exit.json";
 

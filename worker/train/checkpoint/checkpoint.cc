@@ -61,11 +61,15 @@ std::string best_checkpoint(const Record& record, const Learner& learner) {
     Json metrics = Json::object();
     for (const NamedValue& metric : record.progress.last_metrics)
         metrics[metric.name] = json_number(metric.value);
-    return write_safetensors(learner.weights(), {{"format", "pt"},
-                                                 {"tune.version", kVersion},
-                                                 {"tune.python", learner.python_source()},
-                                                 {"tune.inputs", to_text(record.inputs.to_json())},
-                                                 {"tune.metrics", to_text(metrics)}});
+    std::map<std::string, std::string> metadata = {
+        {"format", "pt"},
+        {"tune.version", kVersion},
+        {"tune.python", learner.python_source()},
+        {"tune.inputs", to_text(record.inputs.to_json())},
+        {"tune.metrics", to_text(metrics)}};
+    if (!learner.python_definitions().empty())
+        metadata["tune.python.definitions"] = learner.python_definitions();
+    return write_safetensors(learner.weights(), metadata);
 }
 
 }  // namespace tune::train

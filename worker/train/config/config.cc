@@ -69,10 +69,55 @@ Result<void> set_parameter(TrainConfig& config, std::string_view name, std::stri
     return parameter->set(config, value);
 }
 
+namespace {
+
+Error wrong(std::string message) {
+    return Error{Code::kInvalidParameterValue, std::move(message)};
+}
+
+Result<void> check_model(const TrainConfig& config) {
+    const bool attends = config.model == ModelKind::kTransformer || config.model == ModelKind::kGpt;
+    if (attends && config.width % config.heads != 0)
+        return wrong("heads: " + std::to_string(config.heads) + " does not divide the width " +
+                     std::to_string(config.width));
+    const bool is_module = config.model == ModelKind::kTorchScript;
+    if (is_module && config.module.empty())
+        return wrong("model torchscript needs --module FILE, which torch.jit.script wrote");
+    if (!is_module && !config.module.empty())
+        return wrong("module is for --model=torchscript only");
+    if (config.model == ModelKind::kGpt && config.input == InputKind::kNumbers)
+        return wrong("model gpt reads tokens: --input=numbers is for other models");
+    return {};
+}
+
+Result<void> check_task(const TrainConfig& config) {
+    const bool language = is_language(config);
+    if (config.model == ModelKind::kGpt && !language)
+        return wrong("model gpt predicts the next token: its task is language");
+    if (language && config.model != ModelKind::kGpt && config.model != ModelKind::kTorchScript)
+        return wrong(
+            "task language needs --model=gpt, or a module of yours that gives "
+            "scores [batch, places, vocabulary]");
+    const std::string loss = find_parameter("loss")->get(config);
+    const bool values = config.loss == LossKind::kMse || config.loss == LossKind::kMae ||
+                        config.loss == LossKind::kHuber;
+    const bool classes = config.task == TaskKind::kClassification;
+    if ((language && config.loss != LossKind::kAuto && config.loss != LossKind::kCrossEntropy) ||
+        (classes && values))
+        return wrong("loss: " + loss + " is not for this task");
+    if (config.task == TaskKind::kRegression && config.loss == LossKind::kCrossEntropy)
+        return wrong("loss: cross-entropy is for classes and tokens, not for regression");
+    return {};
+}
+
+}  // namespace
+
+bool is_language(const TrainConfig& config) {
+    if (config.task == TaskKind::kAuto) return config.model == ModelKind::kGpt;
+    return config.task == TaskKind::kLanguage;
+}
+
 Result<void> validate(const TrainConfig& config) {
-    const auto wrong = [](std::string message) {
-        return Error{Code::kInvalidParameterValue, std::move(message)};
-    };
     if (config.data.empty())
         return wrong(
             "no data: give --data DIR, a directory with the splits train and val "
@@ -84,6 +129,8 @@ Result<void> validate(const TrainConfig& config) {
         return wrong("give warmup-steps or warmup-epochs, not both");
     if (config.nesterov && config.momentum == 0.0)
         return wrong("nesterov needs a momentum above 0");
+    TUNE_TRY_VOID(check_model(config));
+    TUNE_TRY_VOID(check_task(config));
     TUNE_TRY_VOID(parse_shape(config.shape));
     TUNE_TRY_VOID(early_stopping_rule(config));
     return {};
@@ -133,8 +180,10 @@ std::string differences_of(const TrainConfig& config, const Json& record, Reach 
     for (const Parameter& parameter : parameters()) {
         if (parameter.reach < least) continue;
         const std::string now = parameter.get(config);
-        const std::string then =
-            record.is_object() ? record.value(parameter.name, std::string()) : std::string();
+        // A parameter that did not exist then did what its default does now.
+        const std::string then = record.is_object()
+                                     ? record.value(parameter.name, parameter.get(TrainConfig{}))
+                                     : std::string();
         if (now == then) continue;
         differences += differences.empty() ? "" : ", ";
         differences += parameter.name + " was '" + then + "' and is '" + now + "'";

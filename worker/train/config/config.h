@@ -17,9 +17,21 @@
 
 namespace tune::train {
 
-enum class ModelKind { kMlp, kCnn };
+enum class ModelKind {
+#define TUNE_MODEL(kind, name, make, help) kind,
+#include "worker/train/models/models.inc"
+#undef TUNE_MODEL
+};
+enum class TaskKind { kAuto, kClassification, kRegression, kLanguage };
+enum class LossKind { kAuto, kCrossEntropy, kMse, kMae, kHuber, kBce };
+enum class InputKind { kAuto, kNumbers, kTokens };
+/// The first layers of a resnet: 7x7 and pooling, or 3x3 for small images.
+enum class Stem { kImagenet, kSmall };
 enum class OptimizerKind { kAdamW, kSgd };
 enum class Normalize { kStandard, kNone };
+enum class DeviceKind { kCpu, kCuda, kAuto };
+/// What matrix products and convolutions are computed in; weights are float32 in each.
+enum class Precision { kFloat32, kBfloat16, kFloat16 };
 
 /// The parameters of one training run. The defaults are those that `--help` shows.
 struct TrainConfig {
@@ -31,6 +43,8 @@ struct TrainConfig {
     std::string features = {};  ///< comma-separated columns; empty: every numeric one
     std::string shape = {};     ///< of one sample, e.g. "8,8"; empty: as stored
     std::int64_t classes = 0;   ///< 0: counted in the train split
+    InputKind input = InputKind::kAuto;
+    std::int64_t vocabulary = 0;  ///< of tokens; 0: counted in the train split
     Normalize normalize = Normalize::kStandard;
     std::int64_t loader_threads = 0;  ///< 0: decode in the training thread
 
@@ -39,6 +53,16 @@ struct TrainConfig {
     std::int64_t width = 128;
     std::int64_t depth = 2;
     double dropout = 0.0;
+    std::int64_t heads = 4;  ///< of attention
+    Stem stem = Stem::kImagenet;
+    std::string module = {};  ///< a TorchScript file
+
+    // Task
+    TaskKind task = TaskKind::kAuto;
+    LossKind loss = LossKind::kAuto;
+    double label_smoothing = 0.0;  ///< of cross entropy
+    double huber_delta = 1.0;      ///< in deviations of the label
+    std::string metrics = {};      ///< comma-separated; empty: those of the task
 
     // Optimisation
     std::int64_t epochs = 20;
@@ -73,6 +97,9 @@ struct TrainConfig {
     std::int64_t checkpoint_every = 0;  ///< steps; 0: at the end of each epoch only
     std::int64_t log_every = 50;        ///< steps; 0: metrics of epochs only
     std::int64_t threads = 1;
+    DeviceKind device = DeviceKind::kAuto;
+    Precision precision = Precision::kFloat32;
+    double rank_timeout = 600.0;  ///< seconds; see CollectiveOptions
 };
 
 /// How far another value of a parameter reaches, each further than the one before.
@@ -109,6 +136,9 @@ struct Parameter {
 /// kInvalidParameterValue with line and column of what is wrong.
 [[nodiscard]] Result<void> set_from_yaml(TrainConfig& config, const std::string& text,
                                          const std::string& origin);
+
+/// Whether the next token is to be predicted, and not a label.
+[[nodiscard]] bool is_language(const TrainConfig& config);
 
 /// What no single field can tell, e.g. that `data` is given. Errors: kInvalidParameterValue.
 [[nodiscard]] Result<void> validate(const TrainConfig& config);

@@ -168,6 +168,11 @@ void add_data(Builder& b) {
            "shape of one sample (default: as stored)");
     b.integer("classes", &TrainConfig::classes, 0, 1'000'000, kNetwork,
               "number of classes; 0: counted in the train split");
+    b.choice("input", &TrainConfig::input, {"auto", "numbers", "tokens"}, kNetwork,
+             "what the features are; auto: tokens for gpt, and for a transformer that reads one "
+             "column of lists of integers");
+    b.integer("vocabulary", &TrainConfig::vocabulary, 0, 100'000'000, kNetwork,
+              "number of tokens; 0: counted in the train split");
     b.choice("normalize", &TrainConfig::normalize, {"standard", "none"}, kNetwork,
              "standard: each column to mean 0 and deviation 1, measured on the train split");
     b.integer("loader-threads", &TrainConfig::loader_threads, 0, 256, kOnlyHow,
@@ -176,13 +181,44 @@ void add_data(Builder& b) {
 
 void add_model(Builder& b) {
     b.group("Model");
-    b.choice("model", &TrainConfig::model, {"mlp", "cnn"}, kNetwork,
-             "mlp: depth hidden layers of width units; cnn: depth 3x3 convolutions, the first of "
-             "width channels, doubled and pooled while the image allows");
+    std::string models;
+#define TUNE_MODEL(kind, name, make, help) \
+    if (*(help) != '\0') models += std::string(models.empty() ? "" : "; ") + (name) + ": " + (help);
+#include "worker/train/models/models.inc"
+#undef TUNE_MODEL
+    b.choice("model", &TrainConfig::model,
+             {
+#define TUNE_MODEL(kind, name, make, help) name,
+#include "worker/train/models/models.inc"
+#undef TUNE_MODEL
+             },
+             kNetwork, models);
+    b.text("module", &TrainConfig::module, "FILE", kNetwork,
+           "the module to train, of torch.jit.script(...).save, for model torchscript");
     b.integer("width", &TrainConfig::width, 1, 1'000'000, kNetwork, "units or channels");
     b.integer("depth", &TrainConfig::depth, 0, 1000, kNetwork, "hidden layers");
+    b.integer("heads", &TrainConfig::heads, 1, 1000, kNetwork, "of attention; divide the width");
+    b.choice("stem", &TrainConfig::stem, {"imagenet", "small"}, kNetwork,
+             "first layers of a resnet; small: 3x3 without pooling, for images of about 32 pixels");
     b.real("dropout", &TrainConfig::dropout, {0.0, 1.0}, kResult,
            "fraction of the hidden units that is dropped in a training step");
+}
+
+void add_task(Builder& b) {
+    b.group("Task");
+    b.choice("task", &TrainConfig::task, {"auto", "classification", "regression", "language"},
+             kNetwork, "auto: language for gpt, else what the type of the label says");
+    b.choice("loss", &TrainConfig::loss, {"auto", "cross-entropy", "mse", "mae", "huber", "bce"},
+             kNetwork,
+             "auto: cross-entropy for classes and tokens, mse for values; bce: labels are "
+             "probabilities, or 0 and 1");
+    b.real("label-smoothing", &TrainConfig::label_smoothing, {0.0, 1.0}, kResult,
+           "of cross-entropy: this much goes to all classes alike");
+    b.real("huber-delta", &TrainConfig::huber_delta, {0.0, kNoLimit, true}, kResult,
+           "where huber turns from squares to absolute values, in deviations of the label");
+    b.text("metrics", &TrainConfig::metrics, "NAME,...", kOnlyHow,
+           "of validation, besides val_loss: accuracy, top5, perplexity, mae, rmse "
+           "(default: accuracy, perplexity or mae, as the task is)");
 }
 
 void add_optimisation(Builder& b) {
@@ -250,12 +286,19 @@ void add_running(Builder& b) {
               "steps between lines with train_loss_step; 0: epochs only");
     b.integer("threads", &TrainConfig::threads, 1, 1024, kOnlyHow,
               "number of LibTorch threads (default: OMP_NUM_THREADS, else 1)");
+    b.choice("precision", &TrainConfig::precision, {"float32", "bf16", "fp16"}, kResult,
+             "of matrix products and convolutions; fp16 with a scale that adapts itself");
+    b.choice("device", &TrainConfig::device, {"cpu", "cuda", "auto"}, kOnlyHow,
+             "auto: a GPU where there is one. No GPU has run this version yet");
+    b.real("rank-timeout", &TrainConfig::rank_timeout, {0.0, 1e6, true}, kOnlyHow,
+           "seconds that a rank waits for the others, where several train one model");
 }
 
 std::vector<Parameter> build() {
     Builder builder;
     add_data(builder);
     add_model(builder);
+    add_task(builder);
     add_optimisation(builder);
     add_stopping(builder);
     add_running(builder);

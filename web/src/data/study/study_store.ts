@@ -2,12 +2,19 @@
 import { signal, type Signal } from "@preact/signals";
 import { decodeSeries } from "../curves/series.ts";
 import { mergeTrial, type Study, type Trial, type WireTrial } from "./study.ts";
-import { getJson, postJson, tuneApi, type WireSeries } from "../wire.ts";
+import { getJson, postJson, remove, tuneApi, type WireSeries } from "../wire.ts";
 
 /// Curves that may have gaps are read anew at most this often, and this many at once.
 const kRepair_ms = 1000;
 const kRepairRunsMax = 100;
 const kCurveBuckets = 1000;
+
+const studyUrl = (name: string) => `${tuneApi}/studies/${encodeURIComponent(name)}`;
+
+/// Brings back a deleted study with its runs.
+export async function restoreStudy(name: string): Promise<void> {
+    await postJson(`${studyUrl(name)}/restore`, {});
+}
 
 export class StudyStore {
     readonly study: Signal<Study | undefined> = signal(undefined);
@@ -20,7 +27,7 @@ export class StudyStore {
     private timer: ReturnType<typeof setTimeout> | undefined;
 
     constructor(private readonly name: string) {
-        this.url = `${tuneApi}/studies/${encodeURIComponent(name)}`;
+        this.url = studyUrl(name);
     }
 
     async read(): Promise<void> {
@@ -67,6 +74,16 @@ export class StudyStore {
         const next = answer.study ?? answer;
         const study = this.study.peek();
         if (study && next.state) this.study.value = { ...study, ...next };
+    }
+
+    /// The study is read by its new name afterwards: by another store.
+    async rename(name: string): Promise<void> {
+        await postJson(`${this.url}/rename`, { name });
+    }
+
+    /// The study and its runs can be restored by its name.
+    async erase(): Promise<void> {
+        await remove(this.url);
     }
 
     private applyTrial(wire: WireTrial): void {
