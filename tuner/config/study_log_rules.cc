@@ -11,14 +11,14 @@
 namespace tune::tuner {
 namespace {
 
-constexpr std::size_t kPatternBytesMax = 1000;
-constexpr std::size_t kRulesMax = 100;
+constexpr std::size_t kLogPatternBytesMax = 1000;
+constexpr std::size_t kLogRulesMax = 100;
 
-Result<void> read_pattern(const Fields& fields, LogRule& rule) {
+Result<void> read_log_pattern(const Fields& fields, LogRule& rule) {
     const Node* pattern = fields.find("pattern");
     if (pattern == nullptr)
         return error_at(fields.node().place, fields.path(), "'pattern' is missing");
-    TUNE_TRY_VOID(check_text(*pattern, fields.path_of("pattern"), kPatternBytesMax));
+    TUNE_TRY_VOID(check_text(*pattern, fields.path_of("pattern"), kLogPatternBytesMax));
     RE2::Options options;
     options.set_log_errors(false);
     const RE2 compiled(pattern->text, options);
@@ -38,7 +38,7 @@ OptionTable log_rule_rows() {
                 {.type = "text",
                  .schema = R"({"type": "string", "minLength": 1, "maxLength": 1000})",
                  .api = "text",
-                 .read = read_pattern,
+                 .read = read_log_pattern,
                  .write = [](const LogRule& rule, Json& json) { json["pattern"] = rule.pattern; },
                  .is_always_written = true},
                 "a regular expression (RE2) that is found in a line of the output")
@@ -63,7 +63,7 @@ Result<void> read_log_rules(const Node& node, StudyConfig& config) {
                         "expected a list such as [{pattern: \"NCCL.*timeout\", action: retry}], "
                         "found " +
                             describe(node));
-    if (node.items.size() > kRulesMax)
+    if (node.items.size() > kLogRulesMax)
         return error_at(node.place, "log_rules", "at most 100 rules are supported");
     for (const Node& item : node.items) {
         TUNE_TRY(fields, Fields::open(item, "log_rules", log_rule_options().names()));

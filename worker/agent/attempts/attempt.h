@@ -40,4 +40,7 @@ struct Attempts::Attempt {
     bool keep_folder = false;  // logs that the server did not take
 };
 
+/// "trial 3 of study 's'", for messages.
+[[nodiscard]] std::string short_name(const tuner::Lease& lease);
+
 }  // namespace tune::worker

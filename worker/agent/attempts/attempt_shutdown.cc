@@ -21,10 +21,6 @@ namespace {
 constexpr std::size_t kTailBytes = 64u << 10;
 constexpr const char* kKeptFolder = "kept";
 
-std::string short_name(const tuner::Lease& lease) {
-    return "trial " + std::to_string(lease.number) + " of study '" + lease.study + "'";
-}
-
 tuner::Outcome outcome_of(Intent intent) {
     if (intent == Intent::kPrune) return tuner::Outcome::kPruned;
     return intent == Intent::kStop ? tuner::Outcome::kCancelled : tuner::Outcome::kPreempted;

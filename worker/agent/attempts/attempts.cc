@@ -41,11 +41,11 @@ std::uint64_t new_serial() {
     return std::strtoull(random_hex(8).c_str(), nullptr, 16);
 }
 
+}  // namespace
+
 std::string short_name(const tuner::Lease& lease) {
     return "trial " + std::to_string(lease.number) + " of study '" + lease.study + "'";
 }
-
-}  // namespace
 
 Attempts::Attempts(AttemptSettings settings, AttemptParts parts, std::function<void()> changed)
     : settings_(std::move(settings)),

@@ -61,7 +61,7 @@ Result<void> make(const std::filesystem::path& folder) {
     return refused(folder);
 }
 
-Result<std::filesystem::path> own_folder() {
+Result<std::filesystem::path> own_cgroup() {
     const std::filesystem::path own = cgroup_folder(read_file("/proc/self/cgroup").value_or(""),
                                                     read_file("/proc/self/mountinfo").value_or(""));
     if (own.empty())
@@ -102,7 +102,7 @@ std::filesystem::path cgroup_folder(std::string_view cgroups, std::string_view m
 Result<Cgroups> Cgroups::open(std::filesystem::path folder) {
     const bool is_own = folder.empty();
     if (is_own) {
-        TUNE_TRY(own, own_folder());
+        TUNE_TRY(own, own_cgroup());
         folder = own;
     }
     const Result<std::string> controllers = read_file(folder / "cgroup.controllers");

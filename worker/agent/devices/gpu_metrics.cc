@@ -6,7 +6,7 @@
 namespace tune::worker {
 namespace {
 
-constexpr double kMegabyte = 1e6;  // as MLflow: decimal
+constexpr double kGpuMegabyte = 1e6;  // as MLflow: decimal
 
 void add(std::vector<NamedValue>& values, const std::string& key, std::optional<double> value) {
     if (value) values.push_back({key, std::round(*value * 10) / 10});
@@ -29,7 +29,7 @@ std::vector<NamedValue> gpu_metrics(const std::vector<std::string>& gpus,
         const std::string prefix = "system/gpu_" + std::to_string(place - gpus.begin()) + "_";
         const GpuReading& reading = device.reading;
         std::optional<double> megabytes;
-        if (reading.used_bytes) megabytes = static_cast<double>(*reading.used_bytes) / kMegabyte;
+        if (reading.used_bytes) megabytes = static_cast<double>(*reading.used_bytes) / kGpuMegabyte;
         add(values, prefix + "memory_usage_percentage",
             percent(reading.used_bytes, reading.total_bytes));
         add(values, prefix + "memory_usage_megabytes", megabytes);

@@ -145,13 +145,13 @@ GpuChoice choice() {
 }
 
 /// Names that no agent of this machine has.
-std::string unique(const std::string& name) {
+std::string unique_gpu(const std::string& name) {
     return name + "-" + std::to_string(getpid());
 }
 
 TEST(OwnGpus, AreOneAgentsOnly) {
-    const std::string a = unique("GPU-a");
-    const std::string b = unique("GPU-b");
+    const std::string a = unique_gpu("GPU-a");
+    const std::string b = unique_gpu("GPU-b");
     const FakeGpus gpus("gpu " + a + " bytes=1\ngpu " + b + " bytes=1\n");
     GpuChoice one = choice();
     one.count_max = 1;
@@ -166,7 +166,7 @@ TEST(OwnGpus, AreOneAgentsOnly) {
 }
 
 TEST(OwnGpus, AdoptedOnesNeedNoLock) {
-    const std::string a = unique("GPU-a");
+    const std::string a = unique_gpu("GPU-a");
     const FakeGpus gpus("gpu " + a + " bytes=1\n");
     const OwnGpus earlier = open_gpus(choice()).value();  // its trial still runs
     GpuChoice later = choice();
@@ -177,10 +177,10 @@ TEST(OwnGpus, AdoptedOnesNeedNoLock) {
 }
 
 TEST(OwnGpus, StayWithinWhatIsVisible) {
-    const std::string a = unique("GPU-a");
-    const std::string b = unique("GPU-b");
-    const std::string s1 = unique("MIG-1");
-    const std::string s2 = unique("MIG-2");
+    const std::string a = unique_gpu("GPU-a");
+    const std::string b = unique_gpu("GPU-b");
+    const std::string s1 = unique_gpu("MIG-1");
+    const std::string s2 = unique_gpu("MIG-2");
     const FakeGpus gpus("gpu " + a + " bytes=1\ngpu " + b + " bytes=1 mig=1\nmig " + b + " " + s1 +
                         " bytes=1\nmig " + b + " " + s2 + " bytes=1\n");
     const auto chosen = [](const std::string& visible, std::vector<std::string> names = {}) {
