@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -15,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <new>
 
 namespace tune::worker {
 namespace {
@@ -96,8 +98,9 @@ void pin(const char* cores, int rank, int count) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != leader) _exit(127);  // it was killed before it could be watched
     pin(settings.cores, rank, ranks.count);
-    const int* pipes = settings.outputs + static_cast<std::ptrdiff_t>(rank) * 2;
-    if (dup2(pipes[0], STDOUT_FILENO) < 0 || dup2(pipes[1], STDERR_FILENO) < 0)
+    const int out = settings.outputs[rank == 0 ? 0 : rank + 1];
+    const int err = settings.outputs[rank + 1];
+    if (dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0)
         start_failed(report, StartStep::kSystem);
     if (strcmp(settings.working_dir, "-") != 0 && chdir(settings.working_dir) != 0)
         start_failed(report, StartStep::kWorkingDir);
@@ -220,6 +223,12 @@ Ranks read_ranks(int directory) {
     return ranks;
 }
 
+RankReport* new_rank_report() {
+    void* const shared = mmap(nullptr, sizeof(RankReport), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return shared == MAP_FAILED ? nullptr : new (shared) RankReport();
+}
+
 void lead_ranks(const Ranks& ranks, const LeaderSettings& settings, RankReport& report) {
     setsid();
     // Should the supervisor be killed, the processes must not go on unseen: they die with us.
@@ -243,7 +252,7 @@ void lead_ranks(const Ranks& ranks, const LeaderSettings& settings, RankReport& 
         ++self.alive;
     }
     // The pipes end with the last process that writes, which must not be the leader.
-    for (int i = 0; i < ranks.count * 2; ++i) close(settings.outputs[i]);
+    for (int i = 0; i <= ranks.count; ++i) close(settings.outputs[i]);
     wait_for_all(self, settings.grace_ms, report);
     if (self.has_failed) end_as(self.status);
     _exit(0);

@@ -30,11 +30,15 @@ struct LeaderSettings {
     const char* working_dir = nullptr;
     const char* cores = nullptr;
     std::int64_t grace_ms = 0;
-    const int* outputs = nullptr;  ///< two pipes for each rank: stdout and stderr
+    /// Pipes: stdout and stderr of the first process, then one of each further one.
+    const int* outputs = nullptr;
 };
 
 /// Reads kRanksFile in the folder; count 0 if there is none. Count below 0: it cannot be used.
 [[nodiscard]] Ranks read_ranks(int directory);
+
+/// In memory that a fork shares. nullptr: there is none left.
+[[nodiscard]] RankReport* new_rank_report();
 
 /// In a fork of the supervisor: starts the processes, waits for them, and ends as they did.
 [[noreturn]] void lead_ranks(const Ranks& ranks, const LeaderSettings& settings,

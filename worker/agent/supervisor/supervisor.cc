@@ -16,7 +16,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -182,20 +181,6 @@ bool make_pipes(Supervisor& self, int* write_ends) {
     return true;
 }
 
-/// In the fork: the processes write to the pipes, further ones both their outputs to one.
-[[noreturn]] void become_leader(Supervisor& self, const int* write_ends) {
-    const int count = self.ranks.count;
-    auto* pipes = static_cast<int*>(calloc(static_cast<std::size_t>(count) * 2, sizeof(int)));
-    if (pipes == nullptr) _exit(127);
-    for (int rank = 0; rank < count; ++rank) {
-        pipes[rank * 2] = write_ends[rank == 0 ? 0 : rank + 1];
-        pipes[rank * 2 + 1] = write_ends[rank == 0 ? 1 : rank + 1];
-    }
-    const LeaderSettings settings = {self.settings.command, self.settings.working_dir,
-                                     self.settings.cores, self.settings.grace_ms, pipes};
-    lead_ranks(self.ranks, settings, *self.report);
-}
-
 void start_failed(Supervisor& self, int error) {
     self.failed_step = StartStep::kSystem;
     self.failed_errno = error;
@@ -209,7 +194,11 @@ void start_trial(Supervisor& self) {
     self.started_ms = monotonic_ms();
     if (self.ranks.count > 0) {
         self.trial = fork();
-        if (self.trial == 0) become_leader(self, write_ends);
+        if (self.trial == 0)
+            lead_ranks(self.ranks,
+                       {self.settings.command, self.settings.working_dir, self.settings.cores,
+                        self.settings.grace_ms, write_ends},
+                       *self.report);
     } else {
         self.trial = vfork();
         if (self.trial == 0) become_trial(self.settings, write_ends[0], write_ends[1]);
@@ -225,9 +214,8 @@ void start_trial(Supervisor& self) {
         fcntl(self.outputs[i].pipe, F_SETFL, O_NONBLOCK);
     }
     free(write_ends);
-    if (self.settings.timeout_ms > 0) {
+    if (self.settings.timeout_ms > 0)
         self.timeout_at_ms = self.started_ms + self.settings.timeout_ms;
-    }
 }
 
 /// Gives the middle of a large file back to the file system. False: it cannot do that.
@@ -561,12 +549,7 @@ bool prepare_outputs(Supervisor& self) {
     for (int i = 0; i < self.output_count; ++i)
         self.outputs[i] = {i == 0 ? kStdoutFile : i == 1 ? kStderrFile : self.ranks.outputs[i - 1]};
     if (self.ranks.count == 0) return true;
-    void* shared = mmap(nullptr, sizeof(RankReport), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED) return false;
-    self.report = static_cast<RankReport*>(shared);
-    *self.report = RankReport();
-    return true;
+    return (self.report = new_rank_report()) != nullptr;
 }
 
 bool prepare(Supervisor& self) {
