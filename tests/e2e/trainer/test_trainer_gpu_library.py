@@ -36,7 +36,9 @@ def test_every_symbol_is_exported_by_a_library_that_it_names():
 
 
 def test_it_exports_one_function():
-    assert set(names(LIBRARY, "--defined-only")) == {"tune_train_open_cuda_device"}
+    """What else it exports are the types of others' headers, which have to be the same everywhere."""
+    own = {name for name, kind in names(LIBRARY, "--defined-only").items() if kind == "T"}
+    assert own == {"tune_train_open_cuda_device"}
 
 
 NO_GPU = pytest.mark.skipif(pathlib.Path("/dev/nvidiactl").exists(), reason="this machine has a GPU")

@@ -1,3 +1,6 @@
+// Every line is checked whole before anything of it is obeyed. Metrics are passed on as the text
+// that they are: a pool of small trials writes thousands of lines a second.
+
 #include "worker/train/pool/protocol.h"
 
 #include <nlohmann/json.hpp>

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -75,10 +76,10 @@ TrialEnd run_trial(const TrialRequest& request, Device& device, const Pool::Emit
     return end_of(outcome);
 }
 
-/// Lines from a descriptor, until its end or until `stop` is set.
+/// Lines from a descriptor, until its end or until `over` says so.
 class LineReader {
 public:
-    LineReader(int fd, const std::atomic<bool>& stop) : fd_(fd), stop_(stop) {}
+    LineReader(int fd, std::function<bool()> over) : fd_(fd), over_(std::move(over)) {}
 
     /// Nothing at the end.
     std::optional<std::string> next() {
@@ -92,7 +93,7 @@ public:
             begin_ = 0;
             if (text_.size() <= kLineBytesMax && read_more()) continue;
             // The last line need not end, and one that is too long is no command.
-            if (text_.empty() || stop_.load()) return {};
+            if (text_.empty() || over_()) return {};
             return std::exchange(text_, {});
         }
     }
@@ -100,8 +101,8 @@ public:
 private:
     bool read_more() {
         char buffer[65536];
-        while (!stop_.load()) {
-            // A signal between the look at `stop_` and the wait is seen a little later.
+        while (!over_()) {
+            // A signal between this look and the wait is seen a little later.
             constexpr int kLookAgainMs = 100;
             pollfd waited{.fd = fd_, .events = POLLIN, .revents = 0};
             if (poll(&waited, 1, kLookAgainMs) <= 0) continue;
@@ -115,7 +116,7 @@ private:
     }
 
     const int fd_;
-    const std::atomic<bool>& stop_;
+    const std::function<bool()> over_;
     std::string text_;
     std::size_t begin_ = 0;
 };
@@ -194,14 +195,14 @@ int serve_pool(const PoolOptions& options, const std::atomic<bool>& stop) {
             return run_trial(request, **device, out, end);
         },
         emit);
-    LineReader reader(input, stop);
+    const auto interrupted_now = [&] { return stop.load() || reader_gone.load(); };
+    LineReader reader(input, interrupted_now);
     bool finish = false;
-    while (!finish && !reader_gone.load()) {
+    while (!finish) {
         const std::optional<std::string> line = reader.next();
         if (!line) break;
         obey(*line, pool, emit, finish);
     }
-    const auto interrupted_now = [&] { return stop.load() || reader_gone.load(); };
     bool interrupted = interrupted_now();
     do {
         interrupted = interrupted || interrupted_now();

@@ -1,3 +1,6 @@
+// Output and errors are read at once, so that neither pipe fills up while the other is waited for.
+// A child leads a process group: what it starts dies with it.
+
 #include "worker/train/selfcheck/child_process.h"
 
 #include <fcntl.h>
