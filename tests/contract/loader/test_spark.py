@@ -232,7 +232,7 @@ def run_script(environment, code, *arguments):
 def test_spark_connect_and_the_end_of_the_process(environment, tmp_path):
     pytest.importorskip("grpc")
     code = """
-        import json, sys, urllib
+        import json, sys
         from pyspark.sql import SparkSession
         from pyspark.sql.functions import col
         from tuneloader import make_spark_converter
@@ -243,12 +243,13 @@ def test_spark_connect_and_the_end_of_the_process(environment, tmp_path):
         converter = make_spark_converter(frame)
         same = make_spark_converter(spark.range(50).select("id", (col("id") / 4).alias("x")))
         with converter.make_torch_dataloader(batch_size=50, num_epochs=1) as loader:
-            ids = sorted(i for batch in loader for i in batch["id"].tolist())
-            kind = str(batch["x"].dtype)
+            (batch,) = loader
+        ids, kind = sorted(batch["id"].tolist()), str(batch["x"].dtype)
         from pyspark.ml.linalg import Vectors
         vectors = spark.createDataFrame([(i, Vectors.dense([i, 1.0])) for i in range(5)], ["id", "v"])
         with make_spark_converter(vectors).make_torch_dataloader(batch_size=5, num_epochs=1) as loader:
-            dense = sorted(v[0] for batch in loader for v in batch["v"].tolist())
+            (batch,) = loader
+        dense = sorted(vector[0] for vector in batch["v"].tolist())
         print(json.dumps([len(converter), same.cache_dir_url == converter.cache_dir_url, ids, kind, dense]))
     """
     told = json.loads(run_script(environment, code, tmp_path).splitlines()[-1])
