@@ -123,6 +123,12 @@ void visit_fields(const ScrapePattern*, Visit visit) {
 }
 
 template <class Visit>
+void visit_fields(const LogRule*, Visit visit) {
+    visit(Field{"pattern", &LogRule::pattern, kRequired});
+    visit(Field{"action", &LogRule::action, kRequired});
+}
+
+template <class Visit>
 void visit_fields(const GrantedGpu*, Visit visit) {
     visit(Field{"uuid", &GrantedGpu::uuid, kRequired});
     visit(Field{"bytes", &GrantedGpu::bytes});
@@ -159,6 +165,8 @@ void visit_fields(const Lease*, Visit visit) {
     visit(Field{"timeout_ms", &Lease::timeout_ms});
     visit(Field{"metric", &Lease::metric});
     visit(Field{"scrape", &Lease::scrape});
+    visit(Field{"log_rules", &Lease::log_rules, kOptional,
+                [](const Lease& lease) { return !lease.log_rules.empty(); }});
     visit(Field{"cpus_per_trial", &Lease::cpus_per_trial});
     visit(Field{"gpus_per_trial", &Lease::gpus_per_trial});
     visit(Field{"devices", &Lease::devices, kOptional, is_set<&Lease::devices>});
@@ -218,11 +226,19 @@ void visit_fields(const ReportedParam*, Visit visit) {
 }
 
 template <class Visit>
+void visit_fields(const ReportedTag*, Visit visit) {
+    visit(Field{"key", &ReportedTag::key, kRequired});
+    visit(Field{"value", &ReportedTag::value, kRequired});
+}
+
+template <class Visit>
 void visit_fields(const AttemptReport*, Visit visit) {
     visit(Field{"run_id", &AttemptReport::run_id, kRequired});
     visit(Field{"attempt", &AttemptReport::attempt});
     visit(Field{"metrics", &AttemptReport::metrics});
     visit(Field{"params", &AttemptReport::params});
+    visit(Field{"tags", &AttemptReport::tags, kOptional,
+                [](const AttemptReport& report) { return !report.tags.empty(); }});
 }
 
 template <class Visit>
@@ -353,6 +369,16 @@ Expected read_value(const Json& json, Action& out) {
     return "prune, stop or checkpoint_stop";
 }
 
+Expected read_value(const Json& json, LogAction& out) {
+    if (!json.is_string()) return "a string";
+    for (const auto& [action, name] : kLogActions) {
+        if (json.get_ref<const std::string&>() != name) continue;
+        out = action;
+        return {};
+    }
+    return "retry, no_retry, exclude_device or exclude_host";
+}
+
 /// An object of strings; its order is the names'.
 Expected read_value(const Json& json, std::vector<EnvironmentVariable>& out) {
     constexpr const char* kExpected = "an object of strings";
@@ -475,6 +501,9 @@ Json write_value(double value) {
 }
 Json write_value(Action value) {
     return action_name(value);
+}
+Json write_value(LogAction value) {
+    return kLogActions.at(static_cast<std::size_t>(value)).second;
 }
 Json write_value(Outcome value) {
     return outcome_name(value);

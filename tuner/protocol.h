@@ -22,6 +22,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "tuner/log_rule.h"
 
 namespace tune::tuner {
 
@@ -148,6 +149,7 @@ struct Lease {
     std::int64_t timeout_ms = 0;  ///< of the attempt; 0: none
     std::string metric = {};      ///< the objective's name
     std::vector<ScrapePattern> scrape = {};
+    std::vector<LogRule> log_rules = {};
     double cpus_per_trial = 0;  ///< 0: the agent's cores divided by its slots
     double gpus_per_trial = 0;
     /// The GPUs that are meant; empty: the agent chooses `gpus_per_trial` of them.
@@ -229,12 +231,20 @@ struct ReportedParam {
     friend bool operator==(const ReportedParam&, const ReportedParam&) = default;
 };
 
-/// POST agents/{id}/report: metrics read from the output of trials.
+struct ReportedTag {
+    std::string key = {};
+    std::string value = {};
+
+    friend bool operator==(const ReportedTag&, const ReportedTag&) = default;
+};
+
+/// POST agents/{id}/report: metrics read from the output of trials, and what they ran in.
 struct AttemptReport {
     std::string run_id = {};
     int attempt = 0;
     std::vector<ReportedMetric> metrics = {};
     std::vector<ReportedParam> params = {};
+    std::vector<ReportedTag> tags = {};
 
     friend bool operator==(const AttemptReport&, const AttemptReport&) = default;
 };

@@ -117,10 +117,17 @@ struct AgentCommand {
     int slots = 0;
     int cpus = 0;
     std::string memory = {};             ///< empty: all
-    std::vector<std::string> gpus = {};  ///< UUID or UUID=MEMORY; empty: those of the machine
+    std::vector<std::string> gpus = {};  ///< UUID or UUID=MEMORY, or how many; empty: all
     std::vector<std::string> labels = {};
     std::string address = {};  ///< empty: the one that leads to the server
     bool no_gpus = false;
+    std::string foreign_gpu_use = "ignore";
+    std::optional<std::string> idle_exit = {};
+    std::optional<std::string> time_limit = {};
+    std::string cgroup = "auto";
+    std::optional<std::string> trial_memory = {};
+    std::int64_t trial_processes = 0;
+    std::vector<std::string> log_rules = {};  ///< ACTION:PATTERN
 };
 
 /// ls, show, best, pause, resume, stop, rename, rm, restore --study.

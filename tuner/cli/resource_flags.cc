@@ -20,6 +20,35 @@ void add_resource_flags(CLI::App& app, StudyFlags& flags) {
         ->allow_extra_args(false);
 }
 
+namespace {
+
+/// How an agent ends, and what holds for each of its trials.
+void add_limit_flags(CLI::App& app, AgentCommand& agent) {
+    app.add_option("--foreign-gpu-use", agent.foreign_gpu_use,
+                   "GPUs on which other people's processes run: 'ignore' that, or 'avoid' them")
+        ->check(CLI::IsMember({"ignore", "avoid"}))
+        ->capture_default_str();
+    app.add_option("--idle-exit", agent.idle_exit, "end after so long without a trial, e.g. 10min");
+    app.add_option("--time-limit", agent.time_limit,
+                   "end within this time: trials that would take longer are left to others, and "
+                   "running ones go on elsewhere");
+    app.add_option("--cgroup", agent.cgroup,
+                   "where each trial gets a cgroup (v2) of its own: a delegated folder, 'auto' or "
+                   "'off'")
+        ->capture_default_str();
+    app.add_option("--trial-memory", agent.trial_memory,
+                   "most memory of a trial in its cgroup, e.g. 8GiB");
+    app.add_option("--trial-processes", agent.trial_processes,
+                   "most processes of a trial in its cgroup")
+        ->check(CLI::NonNegativeNumber);
+    app.add_option("--log-rule", agent.log_rules,
+                   "ACTION:PATTERN: what is done when an attempt fails that printed such a line: "
+                   "retry, no_retry, exclude_device or exclude_host; repeatable")
+        ->allow_extra_args(false);
+}
+
+}  // namespace
+
 void add_agent_flags(CLI::App& app, AgentCommand& agent) {
     app.add_option("--server", agent.server, "address of the server")->capture_default_str();
     app.add_option("--state", agent.state, "folder for its state, logs and checkpoints")
@@ -33,8 +62,8 @@ void add_agent_flags(CLI::App& app, AgentCommand& agent) {
     app.add_option("--memory", agent.memory,
                    "memory that trials may use together, e.g. 64GiB (default: all)");
     app.add_option("--gpus", agent.gpus,
-                   "GPUs to use, by UUID, with the memory where the driver does not say it: "
-                   "GPU-1=80GB,GPU-2=80GB (default: all)")
+                   "how many GPUs to use, or which, by UUID, with the memory where the driver does "
+                   "not say it: GPU-1=80GB,GPU-2=80GB (default: all that are free)")
         ->delimiter(',');
     app.add_flag("--no-gpus", agent.no_gpus, "use no GPU");
     app.add_option("--label", agent.labels,
@@ -43,6 +72,7 @@ void add_agent_flags(CLI::App& app, AgentCommand& agent) {
     app.add_option("--address", agent.address,
                    "where other machines reach this one, for trials on several (default: the "
                    "address that leads to the server)");
+    add_limit_flags(app, agent);
 }
 
 }  // namespace tune::cli

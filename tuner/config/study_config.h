@@ -14,6 +14,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "tuner/log_rule.h"
 #include "tuner/options/duration.h"
 #include "tuner/pruner/pruner_config.h"
 #include "tuner/sampler/sampler_config.h"
@@ -174,6 +175,7 @@ struct StudyConfig {
     /// So many failures alike in a row stop the study while no trial has succeeded; 0: none do.
     std::uint64_t stop_after_failures = kStopAfterFailures;
     std::vector<ScrapeConfig> scrape;
+    std::vector<LogRule> log_rules = {};
     std::int64_t grace_ms = 30'000;          // between SIGTERM and SIGKILL
     std::optional<std::int64_t> timeout_ms;  // longest time of one attempt
     std::map<std::string, std::string> env;

@@ -200,6 +200,14 @@ void write_scrape(const StudyConfig& config, Json& json) {
     }
 }
 
+void write_log_rules(const StudyConfig& config, Json& json) {
+    for (const LogRule& rule : config.log_rules) {
+        Json one = Json::object();
+        log_rule_options().write(&rule, one);
+        json["log_rules"].push_back(std::move(one));
+    }
+}
+
 using C = const StudyConfig&;
 
 constexpr Section kSections[] = {
@@ -275,6 +283,9 @@ constexpr Section kSections[] = {
      R"({"anyOf": [{"$ref": "#/definitions/scrape_one"},
          {"type": "array", "items": {"$ref": "#/definitions/scrape_one"}, "maxItems": 100}]})",
      read_scrape, write_scrape},
+    {"log_rules", "what lines of output say about a failure",
+     R"({"type": "array", "items": {"$ref": "#/definitions/log_rule"}, "maxItems": 100})",
+     read_log_rules, write_log_rules},
     {"grace", "time between SIGTERM and SIGKILL", R"({"$ref": "#/definitions/duration"})",
      read_grace, [](C config, Json& json) { json["grace"] = duration_text(config.grace_ms); }},
     {"timeout", "longest time of one attempt", R"({"$ref": "#/definitions/duration"})",

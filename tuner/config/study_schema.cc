@@ -168,6 +168,7 @@ void add_sections(OrderedJson& definitions) {
     definitions["resources"] = object_of(resources_options());
     definitions["retry"] = object_of(retry_options());
     definitions["scrape"] = object_of(scrape_options());
+    definitions["log_rule"] = object_of(log_rule_options());
     definitions["scrape_one"] = {
         {"anyOf",
          OrderedJson::array({parsed(R"({"type": "string", "minLength": 1, "maxLength": 1000})"),

@@ -269,6 +269,11 @@ std::vector<tracker::Command> Studies::Impl::report_commands(const AttemptReport
         if (batch.metrics.size() < kBatchMetricsMax) continue;
         commands.push_back(std::exchange(batch, {.run_id = report.run_id}));
     }
+    for (const ReportedTag& tag : report.tags) {
+        if (batch.tags.size() >= kBatchTagsMax)
+            commands.push_back(std::exchange(batch, {.run_id = report.run_id}));
+        batch.tags.push_back({tag.key, tag.value});
+    }
     if (!batch.metrics.empty()) commands.push_back(std::exchange(batch, {.run_id = report.run_id}));
     for (const ReportedParam& param : report.params) {
         batch.params.push_back({param.key, param.value});

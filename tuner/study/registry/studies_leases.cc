@@ -55,6 +55,7 @@ Lease Studies::Impl::make_lease(const Study& study, const Trial& trial,
     lease.metric = config.metric.name;
     for (const ScrapeConfig& scrape : config.scrape)
         lease.scrape.push_back({scrape.name, scrape.pattern});
+    lease.log_rules = config.log_rules;
     lease.cpus_per_trial = member.part.cores;
     lease.gpus_per_trial = static_cast<double>(member.part.gpus.size());
     lease.devices = member.part.gpus;

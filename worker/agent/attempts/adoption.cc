@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -12,6 +13,11 @@
 #include "worker/agent/attempts/attempts.h"
 
 namespace tune::worker {
+namespace {
+
+constexpr std::size_t kRuleTailBytes = 256u << 10;
+
+}  // namespace
 
 void Attempts::adopt_all() {
     int running = 0;
@@ -38,6 +44,14 @@ void Attempts::resume_output(Attempt& attempt) {
     if (!lines) lines = MetricLines::create({}, "");  // it was valid when the trial was started
     ProgressRecord progress = attempt.files.read_progress();
     attempt.output.emplace(attempt.files.directory(), std::move(*lines), progress.acknowledged);
+    if (Result<LogRules> rules = rules_of(attempt)) {
+        // What the earlier agent read it has told nobody.
+        for (const int stream : {0, 1}) {
+            std::istringstream text(attempt.output->tail(stream, kRuleTailBytes));
+            for (std::string line; std::getline(text, line);) rules->read(line);
+        }
+        attempt.output->set_rules(std::move(*rules));
+    }
     const std::vector<SentStretch> sent = std::move(progress.sent);
     parts_.outbox->open(attempt.record.serial, attempt.files, attempt.record.id(),
                         std::move(progress));
@@ -76,7 +90,9 @@ Attempts::Adoption Attempts::adopt(const std::filesystem::path& directory) {
     resume_output(attempt);
     if (supervisor && same_boot) {
         attempt.supervisor = std::move(*supervisor);
+        note_used_gpus(attempt.assignment);
         watch(attempt);
+        read_first(attempt);
         if (attempt.record.server_url != settings_.server_url)
             end(attempt, Intent::kMoved,
                 "the server's address changed from " + attempt.record.server_url +

@@ -26,6 +26,13 @@ struct Attempts::Attempt {
     std::int64_t peak_gpu_bytes = 0;  // 0: unknown
     int ports = 0;                    // of GangPorts; 0: none
 
+    std::map<std::string, std::int64_t> energy_mj = {};  // of its GPUs when it began
+    std::string gpu_fault = {};                          // of one of its GPUs while it had it
+    Loop::TimerId gpu_timer = Loop::kNoTimer;
+    bool gpus_read = true;  // what its GPUs say after its end is known, or nobody can say it
+
+    bool environment_known = true;  // and handed over, or nobody asks
+
     bool alive = true;         // processes may exist
     bool output_done = false;  // read to its end
     bool finish_done = false;  // the server has acknowledged the end, or wants none

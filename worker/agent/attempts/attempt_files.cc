@@ -30,7 +30,7 @@ constexpr const char* kIntentFile = "intent.json";
 constexpr const char* kProgressFile = "progress.json";
 constexpr std::size_t kRecordBytesMax = 16u << 20;
 
-constexpr std::array<std::pair<Intent, const char*>, 8> kIntents = {{
+constexpr std::array<std::pair<Intent, const char*>, 9> kIntents = {{
     {Intent::kNone, "none"},
     {Intent::kPrune, "prune"},
     {Intent::kStop, "stop"},
@@ -39,6 +39,7 @@ constexpr std::array<std::pair<Intent, const char*>, 8> kIntents = {{
     {Intent::kShutdown, "shutdown"},
     {Intent::kAway, "away"},
     {Intent::kMoved, "moved"},
+    {Intent::kGpuFault, "gpu_fault"},
 }};
 
 Error system_error(const char* what, const std::filesystem::path& path) {
@@ -200,6 +201,8 @@ std::optional<ExitRecord> AttemptFiles::read_exit() const {
     record.end_ms = field<std::int64_t>(json, "end_ms", 0);
     record.lost_bytes = {field<std::int64_t>(json, "stdout_lost", 0),
                          field<std::int64_t>(json, "stderr_lost", 0)};
+    record.memory_peak = field<std::int64_t>(json, "memory_peak", 0);
+    record.oom_kills = field<std::int64_t>(json, "oom_kills", -1);
     return record;
 }
 

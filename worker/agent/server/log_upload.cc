@@ -167,7 +167,18 @@ Result<std::string> LogUpload::experiment_root(tracker::Client& client,
     return folder;
 }
 
+/// What the attempt ran is beside the logs, in a folder of its own; it does not change.
+Result<void> LogUpload::upload_diff(tracker::Client& client, const LogJob& job) {
+    const std::filesystem::path file = job.files.path(kDiffFile);
+    if (!job.final || !std::filesystem::exists(file)) return {};
+    TUNE_TRY(root, experiment_root(client, job.experiment_id));
+    const std::string name = root + "/" + job.id.run_id + "/artifacts/environment/" + kDiffFile;
+    return client.put_file(kArtifactsPath + percent_encode(name), file, UINT64_MAX,
+                           kCallTimeout_ms);
+}
+
 Result<void> LogUpload::upload(tracker::Client& client, const LogJob& job) {
+    TUNE_TRY_VOID(upload_diff(client, job));
     std::shared_ptr<Sent> sent;  // of this thread alone while the run is busy
     {
         const std::lock_guard lock(mutex_);

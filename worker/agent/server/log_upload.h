@@ -57,6 +57,7 @@ private:
     using Sent = std::map<std::string, std::uint64_t>;
 
     Result<void> upload(tracker::Client& client, const LogJob& job);
+    Result<void> upload_diff(tracker::Client& client, const LogJob& job);
     Result<void> upload_live(tracker::Client& client, const std::string& address,
                              const std::filesystem::path& file, std::uint64_t& sent);
     Result<std::string> experiment_root(tracker::Client& client, const std::string& experiment_id);

@@ -38,7 +38,8 @@ using namespace tune::worker;
 
 constexpr std::int64_t kNever = INT64_MAX;
 constexpr int kFirstArgument = 1;
-constexpr int kArgumentsBeforeCommand = 9;  // program, seven of the contract, "--"
+constexpr int kImageDescriptor = 3;          // this program's own image, as the agent hands it over
+constexpr int kArgumentsBeforeCommand = 10;  // program, eight of the contract, "--"
 
 struct Settings {
     const char* directory;
@@ -48,6 +49,7 @@ struct Settings {
     std::int64_t timeout_ms;
     const char* cores;
     const char* working_dir;
+    const char* cgroup;
     char** command;
 };
 
@@ -88,6 +90,8 @@ struct Supervisor {
     bool swept = false;      // processes outlived the main one and were ended
     StartStep failed_step = StartStep::kNone;
     int failed_errno = 0;
+    std::int64_t memory_peak = 0;  // bytes, by the cgroup
+    std::int64_t oom_kills = -1;   // in the cgroup; -1: it has none
 };
 
 // Shared with the vforked child, which runs in this memory until it execs.
@@ -460,7 +464,7 @@ bool write_exit_record(Supervisor& self) {
         "{\"exit_code\":%d,\"signal\":%d,\"failed_step\":%d,\"failed_errno\":%d,\"stopped\":%s,"
         "\"timed_out\":%s,\"killed\":%s,\"swept\":%s,\"max_rss_kb\":%ld,\"cpu_ms\":%lld,"
         "\"wall_ms\":%lld,\"end_ms\":%lld,\"stdout_lost\":%lld,\"stderr_lost\":%lld,"
-        "\"failed_rank\":%d,\"peak_kb\":%lld}\n",
+        "\"failed_rank\":%d,\"peak_kb\":%lld,\"memory_peak\":%lld,\"oom_kills\":%lld}\n",
         exited ? WEXITSTATUS(self.status) : -1, signalled ? WTERMSIG(self.status) : 0,
         static_cast<int>(self.failed_step), self.failed_errno, self.stopped ? "true" : "false",
         self.timed_out ? "true" : "false", self.killed ? "true" : "false",
@@ -469,13 +473,80 @@ bool write_exit_record(Supervisor& self) {
         static_cast<long long>(clock_ms(CLOCK_REALTIME)),
         static_cast<long long>(self.outputs[0].lost), static_cast<long long>(self.outputs[1].lost),
         report.failed_rank,
-        static_cast<long long>(self.report == nullptr ? usage.ru_maxrss : report.peak_kb));
+        static_cast<long long>(self.report == nullptr ? usage.ru_maxrss : report.peak_kb),
+        static_cast<long long>(self.memory_peak), static_cast<long long>(self.oom_kills));
     const int file =
         openat(self.directory, "exit.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (file < 0) return false;
     const bool written = write(file, text, static_cast<std::size_t>(length)) == length;
     close(file);
     return written && renameat(self.directory, "exit.tmp", self.directory, kExitFile) == 0;
+}
+
+bool has_cgroup(const Supervisor& self) {
+    return strcmp(self.settings.cgroup, "-") != 0;
+}
+
+/// Opens a file of the trial's cgroup; `name` may lead out of it.
+int open_cgroup_file(const Supervisor& self, const char* name, int flags) {
+    char path[4096];
+    const int length = snprintf(path, sizeof path, "%s/%s", self.settings.cgroup, name);
+    if (length < 0 || length >= static_cast<int>(sizeof path)) return -1;
+    return open(path, flags | O_CLOEXEC);
+}
+
+bool write_cgroup_file(const Supervisor& self, const char* name, const char* text) {
+    const int file = open_cgroup_file(self, name, O_WRONLY);
+    if (file < 0) return false;
+    const bool written = write(file, text, strlen(text)) > 0;
+    const int error = errno;
+    close(file);
+    errno = error;
+    return written;
+}
+
+/// The number after `word` in a file of the cgroup, or at its beginning if that is empty; -1: none.
+std::int64_t read_cgroup_number(const Supervisor& self, const char* name, const char* word) {
+    char text[1024];
+    const int file = open_cgroup_file(self, name, O_RDONLY);
+    if (file < 0) return -1;
+    const ssize_t count = read(file, text, sizeof text - 1);
+    close(file);
+    if (count <= 0) return -1;
+    text[count] = '\0';
+    const char* at = strstr(text, word);
+    return at == nullptr ? -1 : strtoll(at + strlen(word), nullptr, 10);
+}
+
+/// What is started from now on is in the trial's cgroup. A trial without the limits it was promised
+/// is not started.
+bool enter_cgroup(Supervisor& self) {
+    if (!has_cgroup(self) || write_cgroup_file(self, "cgroup.procs", "0")) return true;
+    self.failed_step = StartStep::kCgroup;
+    self.failed_errno = errno;
+    self.trial_gone = true;
+    return false;
+}
+
+void leave_cgroup(Supervisor& self) {
+    if (!has_cgroup(self)) return;
+    char leaf[64];
+    snprintf(leaf, sizeof leaf, "../%s/cgroup.procs", kSupervisorsCgroup);
+    if (!write_cgroup_file(self, leaf, "0")) self.settings.cgroup = "-";
+}
+
+/// After the tree is gone: what it used.
+void end_cgroup(Supervisor& self) {
+    if (!has_cgroup(self)) return;
+    self.memory_peak = read_cgroup_number(self, "memory.peak", "");
+    self.oom_kills = read_cgroup_number(self, "memory.events", "oom_kill ");
+    rmdir(self.settings.cgroup);
+}
+
+/// The agent's locks stay with this process; the trial must not take them further.
+void keep_from_trial(int first) {
+    for (int fd = first; fcntl(fd, F_SETFD, FD_CLOEXEC) == 0; ++fd) {
+    }
 }
 
 /// What an attempt of several processes needs beside that of one. False: no memory for it.
@@ -519,7 +590,8 @@ bool prepare(Supervisor& self) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    close(3);  // this program's own image, which the agent hands over as descriptor 3
+    close(kImageDescriptor);
+    keep_from_trial(kImageDescriptor + 1);
     if (argc <= kArgumentsBeforeCommand) {
         fputs("tune-supervisor is started by the tune agent; it cannot be used alone.\n", stderr);
         return 2;
@@ -533,10 +605,13 @@ int main(int argc, char** argv) {
                      strtoll(argument[4], nullptr, 10),
                      argument[5],
                      argument[6],
+                     argument[7],
                      argv + kArgumentsBeforeCommand};
     if (!prepare(self)) return 1;
-    start_trial(self);
+    if (enter_cgroup(self)) start_trial(self);
+    leave_cgroup(self);
     supervise(self);
+    end_cgroup(self);
     if (self.ended_ms == 0) self.ended_ms = self.started_ms;
     return write_exit_record(self) ? 0 : 1;
 }
