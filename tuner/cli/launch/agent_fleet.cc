@@ -162,6 +162,7 @@ Result<std::unique_ptr<AgentFleet>> AgentFleet::open(const EngineChoice& choice,
         revoke_tokens(place.url, group);
         return prepared.error();
     }
+    settings.slots = slots_for(share, settings);  // for the count; the engine has its own
     return std::unique_ptr<AgentFleet>(new AgentFleet(std::move(engine), std::move(settings),
                                                       place.url, group, std::move(changed)));
 }
