@@ -40,6 +40,22 @@ if [ ${#missing[@]} -gt 0 ]; then
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
+# The engines that agents are started on. Their daemons are the tests' own: nothing of them is started here.
+engines=(slurm-wlm munge openssh-server openssh-client)
+missing=()
+for package in "${engines[@]}"; do
+    [ $with_tests = 0 ] || dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+    say "Debian packages of engines, for tests: ${missing[*]}"
+    policy=/usr/sbin/policy-rc.d
+    [ -e $policy ] && policy= || { printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null; as_root chmod +x $policy; }
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
+        { [ -z "$policy" ] || as_root rm -f $policy; exit 1; }
+    [ -z "$policy" ] || as_root rm -f $policy
+fi
+
 if [ ! -x .venv/bin/python ]; then
     say "Python environment .venv"
     python3 -m venv .venv

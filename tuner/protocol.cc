@@ -62,12 +62,30 @@ struct JsonText {
     std::string Struct::*member;
 };
 
+/// The struct that a pointer to a member is of.
+template <class Struct, class Value>
+Struct owner_of(Value Struct::*);
+
+/// For fields that are written only where they say something.
+template <auto Member>
+bool is_set(const decltype(owner_of(Member))& message) {
+    return message.*Member != std::remove_cvref_t<decltype(message.*Member)>{};
+}
+
 // The fields of each struct, in the order in which they are read.
 
 template <class Visit>
 void visit_fields(const AttemptId*, Visit visit) {
     visit(Field{"run_id", &AttemptId::run_id, kRequired});
     visit(Field{"attempt", &AttemptId::attempt});
+}
+
+template <class Visit>
+void visit_fields(const GpuFacts*, Visit visit) {
+    visit(Field{"uuid", &GpuFacts::uuid, kRequired});
+    visit(Field{"bytes", &GpuFacts::bytes});
+    visit(Field{"name", &GpuFacts::name});
+    visit(Field{"index", &GpuFacts::index});
 }
 
 template <class Visit>
@@ -78,6 +96,13 @@ void visit_fields(const RegisterRequest*, Visit visit) {
     visit(Field{"slots", &RegisterRequest::slots});
     visit(Field{"cpus", &RegisterRequest::cpus});
     visit(Field{"gpus", &RegisterRequest::gpus});
+    visit(
+        Field{"devices", &RegisterRequest::devices, kOptional, is_set<&RegisterRequest::devices>});
+    visit(Field{"memory_bytes", &RegisterRequest::memory_bytes, kOptional,
+                is_set<&RegisterRequest::memory_bytes>});
+    visit(Field{"labels", &RegisterRequest::labels, kOptional, is_set<&RegisterRequest::labels>});
+    visit(
+        Field{"address", &RegisterRequest::address, kOptional, is_set<&RegisterRequest::address>});
     visit(Field{"version", &RegisterRequest::version});
     visit(Field{"running", &RegisterRequest::running});
 }
@@ -98,6 +123,31 @@ void visit_fields(const ScrapePattern*, Visit visit) {
 }
 
 template <class Visit>
+void visit_fields(const LogRule*, Visit visit) {
+    visit(Field{"pattern", &LogRule::pattern, kRequired});
+    visit(Field{"action", &LogRule::action, kRequired});
+}
+
+template <class Visit>
+void visit_fields(const GrantedGpu*, Visit visit) {
+    visit(Field{"uuid", &GrantedGpu::uuid, kRequired});
+    visit(Field{"bytes", &GrantedGpu::bytes});
+}
+
+template <class Visit>
+void visit_fields(const GangNode*, Visit visit) {
+    visit(Field{"address", &GangNode::address, kRequired});
+    visit(Field{"port", &GangNode::port});
+}
+
+template <class Visit>
+void visit_fields(const Gang*, Visit visit) {
+    visit(Field{"nproc", &Gang::nproc});
+    visit(Field{"node", &Gang::node});
+    visit(Field{"nodes", &Gang::nodes});
+}
+
+template <class Visit>
 void visit_fields(const Lease*, Visit visit) {
     visit(Field{"study", &Lease::study, kRequired});
     visit(Field{"number", &Lease::number});
@@ -115,10 +165,14 @@ void visit_fields(const Lease*, Visit visit) {
     visit(Field{"timeout_ms", &Lease::timeout_ms});
     visit(Field{"metric", &Lease::metric});
     visit(Field{"scrape", &Lease::scrape});
+    visit(Field{"log_rules", &Lease::log_rules, kOptional,
+                [](const Lease& lease) { return !lease.log_rules.empty(); }});
     visit(Field{"cpus_per_trial", &Lease::cpus_per_trial});
     visit(Field{"gpus_per_trial", &Lease::gpus_per_trial});
-    visit(Field{"token", &Lease::token, kOptional,
-                [](const Lease& lease) { return !lease.token.empty(); }});
+    visit(Field{"devices", &Lease::devices, kOptional, is_set<&Lease::devices>});
+    visit(Field{"memory_bytes", &Lease::memory_bytes, kOptional, is_set<&Lease::memory_bytes>});
+    visit(Field{"gang", &Lease::gang});
+    visit(Field{"token", &Lease::token, kOptional, is_set<&Lease::token>});
 }
 
 template <class Visit>
@@ -126,8 +180,9 @@ void visit_fields(const LeaseRequest*, Visit visit) {
     visit(Field{"request_id", &LeaseRequest::request_id});
     visit(Field{"free_slots", &LeaseRequest::free_slots});
     visit(Field{"wait_ms", &LeaseRequest::wait_ms});
+    visit(Field{"port", &LeaseRequest::port, kOptional, is_set<&LeaseRequest::port>});
     visit(Field{"wants_tokens", &LeaseRequest::wants_tokens, kOptional,
-                [](const LeaseRequest& request) { return request.wants_tokens; }});
+                is_set<&LeaseRequest::wants_tokens>});
 }
 
 template <class Visit>
@@ -171,11 +226,19 @@ void visit_fields(const ReportedParam*, Visit visit) {
 }
 
 template <class Visit>
+void visit_fields(const ReportedTag*, Visit visit) {
+    visit(Field{"key", &ReportedTag::key, kRequired});
+    visit(Field{"value", &ReportedTag::value, kRequired});
+}
+
+template <class Visit>
 void visit_fields(const AttemptReport*, Visit visit) {
     visit(Field{"run_id", &AttemptReport::run_id, kRequired});
     visit(Field{"attempt", &AttemptReport::attempt});
     visit(Field{"metrics", &AttemptReport::metrics});
     visit(Field{"params", &AttemptReport::params});
+    visit(Field{"tags", &AttemptReport::tags, kOptional,
+                [](const AttemptReport& report) { return !report.tags.empty(); }});
 }
 
 template <class Visit>
@@ -205,11 +268,15 @@ void visit_fields(const FinishRequest*, Visit visit) {
     visit(Field{"exit_code", &FinishRequest::exit_code});
     visit(Field{"signal", &FinishRequest::signal});
     visit(Field{"timed_out", &FinishRequest::timed_out, kOptional,
-                [](const FinishRequest& request) { return request.timed_out; }});
+                is_set<&FinishRequest::timed_out>});
     visit(Field{"reason", &FinishRequest::reason});
     visit(Field{"max_rss_kb", &FinishRequest::max_rss_kb});
     visit(Field{"cpu_ms", &FinishRequest::cpu_ms});
     visit(Field{"wall_ms", &FinishRequest::wall_ms});
+    visit(Field{"peak_memory_bytes", &FinishRequest::peak_memory_bytes, kOptional,
+                is_set<&FinishRequest::peak_memory_bytes>});
+    visit(Field{"peak_gpu_memory_bytes", &FinishRequest::peak_gpu_memory_bytes, kOptional,
+                is_set<&FinishRequest::peak_gpu_memory_bytes>});
 }
 
 template <class Visit>
@@ -300,6 +367,16 @@ Expected read_value(const Json& json, Action& out) {
         return {};
     }
     return "prune, stop or checkpoint_stop";
+}
+
+Expected read_value(const Json& json, LogAction& out) {
+    if (!json.is_string()) return "a string";
+    for (const auto& [action, name] : kLogActions) {
+        if (json.get_ref<const std::string&>() != name) continue;
+        out = action;
+        return {};
+    }
+    return "retry, no_retry, exclude_device or exclude_host";
 }
 
 /// An object of strings; its order is the names'.
@@ -424,6 +501,9 @@ Json write_value(double value) {
 }
 Json write_value(Action value) {
     return action_name(value);
+}
+Json write_value(LogAction value) {
+    return kLogActions.at(static_cast<std::size_t>(value)).second;
 }
 Json write_value(Outcome value) {
     return outcome_name(value);

@@ -104,8 +104,10 @@ TUNE_CLONED void resize_grey(const std::uint8_t* from, int in, int pixel_stride,
     }
 }
 
-TUNE_CLONED void resize_column(const std::uint8_t* from, std::size_t row_bytes, int rows,
-                               const Taps& taps, int i, std::uint8_t* to) {
+/// Row i of the result from rows of `row_bytes` bytes, `stride` apart.
+TUNE_CLONED void resize_column(const std::uint8_t* from, std::ptrdiff_t stride,
+                               std::size_t row_bytes, int rows, const Taps& taps, int i,
+                               std::uint8_t* to) {
     const std::int32_t* weights = taps.weights + static_cast<std::ptrdiff_t>(i) * taps.count;
     const int first = taps.firsts[i];
     const int count = std::min(taps.count, rows - first);
@@ -114,11 +116,85 @@ TUNE_CLONED void resize_column(const std::uint8_t* from, std::size_t row_bytes, 
     for (std::size_t begin = 0; begin < row_bytes; begin += kChunk) {
         const std::size_t size = std::min(kChunk, row_bytes - begin);
         std::fill_n(sums, size, kHalf);
-        const std::uint8_t* row = from + static_cast<std::size_t>(first) * row_bytes + begin;
-        for (int k = 0; k < count; ++k, row += row_bytes)
+        const std::uint8_t* row = from + first * stride + begin;
+        for (int k = 0; k < count; ++k, row += stride)
             for (std::size_t x = 0; x < size; ++x) sums[x] += weights[k] * row[x];
         for (std::size_t x = 0; x < size; ++x) to[begin + x] = rounded(sums[x]);
     }
+}
+
+void resize_row(const PixelView& pixels, const std::uint8_t* row, int columns, const Taps& taps,
+                int out, std::uint8_t* to) {
+    if (pixels.channels == 1)
+        resize_grey(row, columns, pixels.pixel_stride, taps, out, to);
+    else
+        resize_colours(row, columns, pixels.pixel_stride, taps, out, to);
+}
+
+/// A run of rows or columns.
+struct Range {
+    int begin = 0;
+    int end = 0;
+};
+
+/// What the window of one direction is made from; a little more does no harm.
+Range needed_of(int in, double begin, double extent, int out, int window_begin, int window) {
+    const double scale = extent / out;
+    const double reach = std::max(scale, 1.0) + 1.0;
+    const double first = begin + window_begin * scale;
+    Range needed;
+    needed.begin = std::clamp(static_cast<int>(first - reach), 0, in - 1);
+    needed.end = std::clamp(static_cast<int>(std::ceil(first + window * scale + reach)),
+                            needed.begin + 1, in);
+    return needed;
+}
+
+void rows_first(const PixelView& from, const Resampling& wanted, std::uint8_t* to,
+                ResampleMemory& memory) {
+    const std::size_t row_bytes =
+        static_cast<std::size_t>(wanted.window_width) * static_cast<std::size_t>(from.channels);
+    const Range needed = needed_of(from.height, wanted.box.top, wanted.box.height, wanted.height,
+                                   wanted.window_top, wanted.window_height);
+    const int rows = needed.end - needed.begin;
+    memory.rows.resize(row_bytes * static_cast<std::size_t>(rows));
+    Taps taps = taps_of(from.width, wanted.box.left, wanted.box.width, wanted.width,
+                        wanted.window_left, wanted.window_width, memory);
+    for (int y = 0; y < rows; ++y)
+        resize_row(from, from.data + (needed.begin + y) * from.row_stride, from.width, taps,
+                   wanted.window_width,
+                   memory.rows.data() + static_cast<std::size_t>(y) * row_bytes);
+    taps = taps_of(from.height, wanted.box.top, wanted.box.height, wanted.height, wanted.window_top,
+                   wanted.window_height, memory);
+    for (int& first : memory.firsts) first -= needed.begin;
+    for (int y = 0; y < wanted.window_height; ++y)
+        resize_column(memory.rows.data(), static_cast<std::ptrdiff_t>(row_bytes), row_bytes, rows,
+                      taps, y, to + static_cast<std::size_t>(y) * row_bytes);
+}
+
+void columns_first(const PixelView& from, const Resampling& wanted, std::uint8_t* to,
+                   ResampleMemory& memory) {
+    const Range needed = needed_of(from.width, wanted.box.left, wanted.box.width, wanted.width,
+                                   wanted.window_left, wanted.window_width);
+    const int columns = needed.end - needed.begin;
+    // Bytes between the channels of one pixel and the next are carried along.
+    const std::size_t row_bytes =
+        static_cast<std::size_t>(columns - 1) * static_cast<std::size_t>(from.pixel_stride) +
+        static_cast<std::size_t>(from.channels);
+    const std::size_t out_bytes =
+        static_cast<std::size_t>(wanted.window_width) * static_cast<std::size_t>(from.channels);
+    memory.rows.resize(row_bytes * static_cast<std::size_t>(wanted.window_height));
+    Taps taps = taps_of(from.height, wanted.box.top, wanted.box.height, wanted.height,
+                        wanted.window_top, wanted.window_height, memory);
+    for (int y = 0; y < wanted.window_height; ++y)
+        resize_column(from.data + std::ptrdiff_t{needed.begin} * from.pixel_stride, from.row_stride,
+                      row_bytes, from.height, taps, y,
+                      memory.rows.data() + static_cast<std::size_t>(y) * row_bytes);
+    taps = taps_of(from.width, wanted.box.left, wanted.box.width, wanted.width, wanted.window_left,
+                   wanted.window_width, memory);
+    for (int& first : memory.firsts) first -= needed.begin;
+    for (int y = 0; y < wanted.window_height; ++y)
+        resize_row(from, memory.rows.data() + static_cast<std::size_t>(y) * row_bytes, columns,
+                   taps, wanted.window_width, to + static_cast<std::size_t>(y) * out_bytes);
 }
 
 /// Whether each output pixel is one stored pixel.
@@ -154,33 +230,12 @@ void copy_window(const PixelView& from, const Resampling& wanted, std::uint8_t* 
 void resize(const PixelView& from, const Resampling& wanted, std::uint8_t* to,
             ResampleMemory& memory) {
     if (is_plain_copy(from, wanted)) return copy_window(from, wanted, to);
-    const std::size_t row_bytes =
-        static_cast<std::size_t>(wanted.window_width) * static_cast<std::size_t>(from.channels);
-    // Rows that no output row needs are left out.
-    const double y_scale = wanted.box.height / wanted.height;
-    const double reach = std::max(y_scale, 1.0) + 1.0;
-    const double begin = wanted.box.top + wanted.window_top * y_scale;
-    const int top = std::clamp(static_cast<int>(begin - reach), 0, from.height - 1);
-    const int bottom =
-        std::clamp(static_cast<int>(std::ceil(begin + wanted.window_height * y_scale + reach)),
-                   top + 1, from.height);
-    memory.rows.resize(row_bytes * static_cast<std::size_t>(bottom - top));
-    Taps taps = taps_of(from.width, wanted.box.left, wanted.box.width, wanted.width,
-                        wanted.window_left, wanted.window_width, memory);
-    for (int y = top; y < bottom; ++y) {
-        const std::uint8_t* row = from.data + y * from.row_stride;
-        std::uint8_t* out = memory.rows.data() + static_cast<std::size_t>(y - top) * row_bytes;
-        if (from.channels == 1)
-            resize_grey(row, from.width, from.pixel_stride, taps, wanted.window_width, out);
-        else
-            resize_colours(row, from.width, from.pixel_stride, taps, wanted.window_width, out);
-    }
-    taps = taps_of(from.height, wanted.box.top, wanted.box.height, wanted.height, wanted.window_top,
-                   wanted.window_height, memory);
-    for (int& first : memory.firsts) first -= top;
-    for (int y = 0; y < wanted.window_height; ++y)
-        resize_column(memory.rows.data(), row_bytes, bottom - top, taps, y,
-                      to + static_cast<std::size_t>(y) * row_bytes);
+    const double rows_less = wanted.box.height - wanted.height;
+    const double columns_less = wanted.box.width - wanted.width;
+    if (rows_less > 0 && rows_less > 2 * columns_less)
+        columns_first(from, wanted, to, memory);
+    else
+        rows_first(from, wanted, to, memory);
 }
 
 }  // namespace tune::loader

@@ -28,9 +28,10 @@ struct Resampling {
 };
 
 /// The window, interleaved, into `to` (window_width * window_height * channels bytes). Triangle
-/// filter, widened when the image shrinks, so that no pixel is left out; rows first, then columns,
-/// 22-bit weights, rounded after each: the pixels of Pillow's BILINEAR resize
-/// (src/libImaging/Resample.c), bit for bit. REQUIRES: the window's part of `box` lies within
+/// filter, widened when the image shrinks, so that no pixel is left out, 22-bit weights, rounded
+/// after each direction; rows first, but columns where the height shrinks by more than twice what
+/// the width does: the pixels of BILINEAR in Pillow 13.0 (src/libImaging/Resample.c), bit for bit
+/// (Pillow 12 has rows first always). REQUIRES: the window's part of `box` lies within
 /// `from`, apart from rounding.
 void resize(const PixelView& from, const Resampling& wanted, std::uint8_t* to,
             ResampleMemory& memory);

@@ -96,6 +96,54 @@ Nulls nulls_of(const std::string& name) {
                             "' of nulls; refuse, mask and fill are known"));
 }
 
+std::optional<ImageOptions::Fit> fit_from_name(const std::string& name) {
+    if (name == "stretch") return ImageOptions::Fit::kStretch;
+    if (name == "center_crop") return ImageOptions::Fit::kCentreCrop;
+    if (name == "random_crop") return ImageOptions::Fit::kRandomCrop;
+    if (name == "random_resized_crop") return ImageOptions::Fit::kRandomResizedCrop;
+    return std::nullopt;
+}
+
+ImageOptions image_options_of(const nb::dict& dict) {
+    ImageOptions image;
+    image.height = taken<std::int64_t>(dict, "height", 0);
+    image.width = taken<std::int64_t>(dict, "width", 0);
+    image.channels = taken(dict, "channels", image.channels);
+    const auto fit = taken<std::string>(dict, "fit", "stretch");
+    image.fit = named("fit of images", fit, fit_from_name(fit));
+    image.shorter_side = taken<std::int64_t>(dict, "shorter_side", 0);
+    image.border = taken<std::int64_t>(dict, "border", 0);
+    image.area_min = taken(dict, "area_min", image.area_min);
+    image.area_max = taken(dict, "area_max", image.area_max);
+    image.ratio_min = taken(dict, "ratio_min", image.ratio_min);
+    image.ratio_max = taken(dict, "ratio_max", image.ratio_max);
+    image.flip = taken(dict, "flip", image.flip);
+    const auto dtype = taken<std::string>(dict, "dtype", "uint8");
+    image.dtype = named("element type", dtype, dtype_from_name(dtype));
+    image.mean = taken<std::vector<double>>(dict, "mean", {});
+    image.deviation = taken<std::vector<double>>(dict, "std", {});
+    const auto layout = taken<std::string>(dict, "layout", "hwc");
+    if (layout != "hwc" && layout != "chw")
+        raise(invalid_parameter("there is no layout '" + layout + "'; hwc and chw are known"));
+    if (layout == "chw") image.layout = ImageOptions::Layout::kChw;
+    image.decodes_scaled = taken(dict, "scaled_decode", true);
+    return image;
+}
+
+PadOptions pad_options_of(const nb::dict& dict) {
+    PadOptions pad;
+    pad.length = taken<std::int64_t>(dict, "length", 0);
+    pad.value = taken(dict, "value", 0.0);
+    const auto side = taken<std::string>(dict, "side", "end");
+    if (side != "end" && side != "start")
+        raise(invalid_parameter("a pad's side is 'end' or 'start', not '" + side + "'"));
+    pad.at_start = side == "start";
+    pad.cuts = taken(dict, "cut", true);
+    if (const auto dtype = taken<std::string>(dict, "bytes_as", ""); !dtype.empty())
+        pad.bytes_as = named("element type", dtype, dtype_from_name(dtype));
+    return pad;
+}
+
 ColumnOptions column_options_of(const nb::dict& dict) {
     ColumnOptions column;
     column.name = taken<std::string>(dict, "name", "");
@@ -105,6 +153,8 @@ ColumnOptions column_options_of(const nb::dict& dict) {
     column.shape = taken<std::vector<std::int64_t>>(dict, "shape", {});
     column.nulls = nulls_of(taken<std::string>(dict, "nulls", "refuse"));
     column.fill = taken<std::string>(dict, "fill", "");
+    if (dict.contains("image")) column.image = image_options_of(nb::cast<nb::dict>(dict["image"]));
+    if (dict.contains("pad")) column.pad = pad_options_of(nb::cast<nb::dict>(dict["pad"]));
     return column;
 }
 
@@ -172,6 +222,8 @@ DatasetOptions options_of(const nb::dict& dict) {
     options.threads = taken(dict, "threads", 2);
     options.predownload = taken<std::int64_t>(dict, "predownload", 0);
     options.adds_batches = true;
+    options.decoded_cache = taken<std::string>(dict, "decoded_cache", "");
+    options.decoded_cache_limit = taken<std::uint64_t>(dict, "decoded_cache_limit", 0);
     options.verify = taken(dict, "verify_hashes", true) ? Verify::kHashes : Verify::kStructure;
     options.decompressed_bytes_max =
         taken(dict, "decompressed_bytes_max", options.decompressed_bytes_max);

@@ -135,6 +135,21 @@ nb::object Reader::remaining_ids(std::int64_t worker, std::int64_t workers) {
     return ids_array(value_or_raise(*std::move(ids)));
 }
 
+nb::dict Reader::stage_figures() {
+    const StageFigures figures = dataset().stage_figures();
+    nb::dict dict;
+    dict["samples"] = figures.samples;
+    dict["elapsed_s"] = figures.elapsed_s;
+    dict["fetch_wait_s"] = figures.fetch_wait_s;
+    dict["decode_wait_s"] = figures.decode_wait_s;
+    dict["read_s"] = figures.read_s;
+    dict["decompress_s"] = figures.decompress_s;
+    dict["transform_s"] = figures.transform_s;
+    dict["fetched_bytes"] = figures.fetched_bytes;
+    dict["bottleneck"] = bottleneck(figures);
+    return dict;
+}
+
 nb::dict Reader::state() {
     const DatasetState state = dataset().state();
     nb::dict dict;
@@ -203,6 +218,7 @@ void define_reader(nb::module_& module) {
         .def("columns", &Reader::columns)
         .def_prop_ro("epoch", &Reader::epoch)
         .def_prop_ro("sample_count", &Reader::sample_count)
+        .def("stage_figures", &Reader::stage_figures)
         .def_prop_ro("epoch_size", &Reader::epoch_size)
         .def_prop_ro("batches_per_epoch", &Reader::batches_per_epoch);
 }

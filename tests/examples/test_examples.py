@@ -77,3 +77,15 @@ def test_mlflow_script_is_tuned_and_pruned_without_a_change(tmp_path):
     assert set(states) <= {"complete", "pruned"}, states
     assert states.count("complete") >= 1
     assert "tune" not in (ROOT / "examples" / "sklearn" / "train.py").read_text().split('"""', 2)[2]
+
+
+def test_an_engine_of_ones_own_runs_the_study(tmp_path):
+    """What examples/own_engine/README.md says, with a home of the test."""
+    words = f"{BIN / 'tune'} run examples/own_engine/study.yaml --engines examples/own_engine/engines.yaml --port 0"
+    output = run([*words.split(), "--data", str(tmp_path / "data")], timeout_s=120, HOME=str(tmp_path),
+                 TUNE_RUNTIME_DIR=str(tmp_path / "run"))
+    assert "own_engine: 12/12 trials" in output
+    assert len(trials_of(tmp_path / "data", "own_engine")) == 12
+    listed = run([BIN / "tune", "agents", "ls", "--engines", "examples/own_engine/engines.yaml", "--json"],
+                 timeout_s=60, HOME=str(tmp_path))
+    assert {agent["state"] for agent in json.loads(listed)["agents"]} <= {"ended"}

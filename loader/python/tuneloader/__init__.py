@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .reader import make_batch_reader, make_reader
     from .spark import from_spark, make_spark_converter
     from .transform import TransformSpec
+    from .transforms import Image, Pad
 
 __version__ = "0.1.0"
 
@@ -42,9 +43,11 @@ __all__ = [
     "Column",
     "DataLossError",
     "Dataset",
+    "Image",
     "LocalDataset",
     "MDSWriter",
     "NoDataAvailableError",
+    "Pad",
     "Stream",
     "StreamingDataLoader",
     "StreamingDataset",
@@ -60,9 +63,11 @@ __all__ = [
 
 # Where the names live whose modules import numpy or torch.
 _LATER = {
+    "Image": "transforms",
     "LocalDataset": "_mosaic.local",
     "MDSWriter": "_writer",
     "NoDataAvailableError": "errors",
+    "Pad": "transforms",
     "Stream": "_stream",
     "StreamingDataLoader": "_mosaic.loader",
     "StreamingDataset": "_mosaic.streaming",

@@ -13,6 +13,7 @@ from ._stream import _is_local, _path
 if TYPE_CHECKING:
     from ._memory.held_set import HeldSet
     from ._stream import Stream
+    from .transforms import Image, Pad
 
 Batch = dict[str, Any]
 
@@ -78,6 +79,9 @@ class Dataset:
         dtypes: Element types by column that are not the stored ones, e.g. {"x": "float32"}.
         allow_narrowing: Whether such a type may round or clamp values that it does not hold.
         shapes: By column, of lists that all have one shape though the file does not say so: they become one array.
+        transforms: By column, an Image (decode, crop, resize, normalise: on the loader's threads) or a Pad.
+        decoded_cache, decoded_cache_limit: A folder, best "/dev/shm", and bytes: images that one process has decoded are there
+            for all others that read the same data.
         version, timestamp: Of a Delta table: that version, or its state at a time ("2026-01-31T12:00:00Z"); None: the newest.
         shuffle: Whether the order is shuffled, anew in each epoch.
         order: "mosaic": an order of mosaicml-streaming, sample for sample; takes 8 to 32 bytes a sample.
@@ -128,6 +132,9 @@ class Dataset:
         dtypes: Mapping[str, str] | None = None,
         allow_narrowing: bool = False,
         shapes: Mapping[str, Sequence[int]] | None = None,
+        transforms: Mapping[str, Image | Pad] | None = None,
+        decoded_cache: str | os.PathLike[str] | None = None,
+        decoded_cache_limit: int | None = None,
         version: int | None = None,
         timestamp: str | None = None,
         shuffle: bool = False,
@@ -186,7 +193,9 @@ class Dataset:
             filters=_alternatives(filters) if filters else None,
             version=version,
             timestamp=timestamp,
-            **_column_options(nulls, fill, dtypes or {}, allow_narrowing, shapes or {}),
+            **_column_options(nulls, fill, dtypes or {}, allow_narrowing, shapes or {}, transforms or {}),
+            decoded_cache=None if decoded_cache is None else os.fspath(decoded_cache),
+            decoded_cache_limit=decoded_cache_limit,
             shuffle=shuffle,
             order=order,
             shuffle_algo=shuffle_algo,
@@ -266,6 +275,11 @@ class Dataset:
         """The samples with these ids as one batch, whatever the position of the iteration."""
         return self._reader.batch([int(sample_id) for sample_id in sample_ids])
 
+    def stage_figures(self) -> dict[str, Any]:
+        """Where the time went so far: `samples`, `elapsed_s`, `fetch_wait_s` and `decode_wait_s` (the consumer waited),
+        `read_s`, `decompress_s` and `transform_s` (summed over threads), `fetched_bytes`, and `bottleneck`, one sentence."""
+        return self._reader.stage_figures()
+
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch that was given out, to be stored as JSON or with a checkpoint. All ranks' states
         are the same after the same number of batches."""
@@ -340,13 +354,18 @@ def _plain(value: Any) -> Any:
 
 
 def _column_options(
-    nulls: str | Mapping[str, str], fill: Any, dtypes: Mapping[str, str], allow_narrowing: bool, shapes: Mapping[str, Sequence[int]]
+    nulls: str | Mapping[str, str],
+    fill: Any,
+    dtypes: Mapping[str, str],
+    allow_narrowing: bool,
+    shapes: Mapping[str, Sequence[int]],
+    transforms: Mapping[str, Image | Pad],
 ) -> dict[str, Any]:
     by_name = nulls if isinstance(nulls, Mapping) else {}
     fills = fill if isinstance(fill, Mapping) else {}
     usual_nulls = "refuse" if isinstance(nulls, Mapping) else nulls
     usual_fill = "" if fill is None or isinstance(fill, Mapping) else _fill_text(fill)
-    names = dict.fromkeys([*by_name, *fills, *dtypes, *shapes])
+    names = dict.fromkeys([*by_name, *fills, *dtypes, *shapes, *transforms])
     columns = [
         {
             "name": name,
@@ -355,12 +374,22 @@ def _column_options(
             "shape": [int(size) for size in shapes.get(name, ())],
             "nulls": by_name.get(name, "fill" if name in fills else usual_nulls),
             "fill": _fill_text(fills[name]) if name in fills else usual_fill,
+            **_transform(transforms.get(name)),
         }
         for name in names
     ]
     return {"column_options": columns, "nulls": usual_nulls, "fill": usual_fill} if columns else {
         "nulls": usual_nulls, "fill": usual_fill
     }  # fmt: skip
+
+
+def _transform(transform: Image | Pad | None) -> dict[str, Any]:
+    if transform is None:
+        return {}
+    kind = type(transform).__name__.lower()
+    if kind not in ("image", "pad"):
+        raise ValueError(f"a transform is an Image or a Pad, not {transform!r}")
+    return {kind: transform.options()}
 
 
 def _dtype_name(dtype: Any) -> str:

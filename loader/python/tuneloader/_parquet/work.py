@@ -257,4 +257,4 @@ def _series_array(series: Any, field: UnischemaField) -> Any:
         return stacked
     if isinstance(first, str) and all(isinstance(value, str) for value in values):
         return values.astype(np.str_)
-    return values
+    return values if values.flags.writeable else values.copy()  # pandas gives views that are not

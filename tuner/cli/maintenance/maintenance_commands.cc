@@ -3,7 +3,7 @@
 // All three show progress in one line and stop at Ctrl-C; nothing is printed to stdout before the
 // result.
 
-#include "tuner/cli/commands/maintenance_commands.h"
+#include "tuner/cli/maintenance/maintenance_commands.h"
 
 #include <unistd.h>
 
