@@ -1,5 +1,5 @@
 #!/bin/sh
-# Transfer learning on handwritten digits: layers that learnt to tell 0 to 4 apart help to learn 5 to 9 from 60 images.
+# Transfer learning on handwritten digits: layers that learnt to tell 0 to 4 apart help to learn 5 to 9 from 20 images.
 #   examples/transfer/run.sh [FOLDER]
 set -eu
 cd "$(dirname "$0")/../.."
@@ -10,8 +10,8 @@ mkdir -p "$out"
 # The digits 0 to 4, and 5 to 9 as classes 0 to 4.
 awk -F, 'NR == 1 || $NF < 5' examples/data/digits.csv > "$out/many.csv"
 awk -F, -v OFS=, 'NR == 1 { print; next } $NF >= 5 { $NF -= 5; print }' examples/data/digits.csv > "$out/all.csv"
-awk 'NR <= 61' "$out/all.csv" > "$out/few.csv"
-awk 'NR == 1 || NR > 61' "$out/all.csv" > "$out/rest.csv"
+awk 'NR <= 21' "$out/all.csv" > "$out/few.csv"
+awk 'NR == 1 || NR > 21' "$out/all.csv" > "$out/rest.csv"
 convert() {
     rm -rf "$2"
     "$bin/tune-data" convert "$1" "$2" --pack 'image=p0..p63:uint8:8,8' --columns label:int $3 > /dev/null
@@ -24,8 +24,8 @@ rm -rf "$out/source"
 network="--model=cnn --width=16 --lr=3e-3 --batch-size=16 --seed=2"
 "$bin/tune-trainer" train --data="$out/many" $network --epochs=15 --checkpoint-dir="$out/source" > "$out/source.log"
 
-echo "60 images, from nothing:"
-"$bin/tune-trainer" train --data="$out/few" $network --epochs=8 2> /dev/null | tail -n 1
-echo "60 images, from the other digits' layers:"
-"$bin/tune-trainer" train --data="$out/few" $network --epochs=8 --init-from="$out/source" --new-head=true \
-    --freeze='^0' --unfreeze=4:. --lr-decay=0.7 2> /dev/null | tail -n 1
+echo "20 images, from nothing:"
+"$bin/tune-trainer" train --data="$out/few" $network --epochs=4 2> /dev/null | tail -n 1
+echo "20 images, from the other digits' layers:"
+"$bin/tune-trainer" train --data="$out/few" $network --epochs=4 --init-from="$out/source" --new-head=true \
+    --freeze='^0' --unfreeze=2:. --lr-decay=0.9 2> /dev/null | tail -n 1

@@ -175,10 +175,19 @@ public:
 
     void evaluate(const Samples& samples, Evaluation& sums) const {
         const at::NoGradGuard no_grad;
-        const BatchTensors batch = training_->placed(training_->view(samples));
+        const BatchTensors whole = training_->placed(training_->view(samples));
+        const std::int64_t rows_of_part = (whole.rows + parts_ - 1) / parts_;
+        for (std::int64_t first = 0; first < whole.rows; first += rows_of_part)
+            evaluate_part(rows_of_part >= whole.rows
+                              ? whole
+                              : whole.slice(first, std::min(rows_of_part, whole.rows - first)),
+                          sums);
+    }
+
+    void evaluate_part(const BatchTensors& batch, Evaluation& sums) const {
         const at::Tensor output = training_->output(batch, {}).contiguous();
         const at::Tensor loss = training_->task().loss(output, batch.target);
-        const std::int64_t count = samples.count * training_->inputs().targets_of_sample();
+        const std::int64_t count = batch.rows * training_->inputs().targets_of_sample();
         sums.loss += static_cast<double>(loss.item<float>()) * static_cast<double>(count);
         sums.count += count;
         if (wants_correct_)
@@ -327,10 +336,18 @@ bool Learner::losses_are_at_hand() const {
 }
 
 Result<void> Learner::evaluate(const Samples& samples, Evaluation& sums) {
-    return guarded([&]() -> Result<void> {
-        impl_->evaluate(samples, sums);
-        return {};
-    });
+    while (true) {
+        Evaluation own = sums;
+        Result<void> done = guarded([&]() -> Result<void> {
+            impl_->evaluate(samples, own);
+            return {};
+        });
+        if (done) sums = own;
+        if (done || done.error().code != Code::kResourceExhausted || impl_->keeps_parts() ||
+            impl_->parts() >= samples.count)
+            return done;
+        impl_->set_parts(std::min(2 * impl_->parts(), samples.count));
+    }
 }
 
 Result<void> Learner::share_buffers(Collective& collective) {

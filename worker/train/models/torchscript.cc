@@ -1,7 +1,7 @@
 // A module that the user made in Python (torch.jit.script or trace). Its parameters are trained and
 // its buffers kept under their own names. What it draws at random comes from LibTorch's own
-// generator, which is set by (seed, step) before each training step, so that a resumed run repeats
-// the interrupted one.
+// generator, which is set by (seed, step) before each training step, so that a resumed run draws
+// what the interrupted one would have drawn.
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/csrc/jit/api/module.h>
