@@ -1,3 +1,6 @@
+// Each library's order of tests is kept as it is, ties and values that are not finite included; the
+// vectors of the tests are the libraries' own decisions.
+
 #include "worker/train/early_stopping.h"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Rates are functions of the step's number alone, so nothing about them is kept in checkpoints.
+
 #include "worker/train/learning_rate.h"
 
 #include <algorithm>

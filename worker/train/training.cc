@@ -1,3 +1,6 @@
+// The order within a step: gradients of all parts, unscaled; norms for the noise; clipping; update.
+// Nothing before the update changes a parameter, so a step that fails can be done again.
+
 #include "worker/train/training.h"
 
 #include <ATen/ops/add.h>

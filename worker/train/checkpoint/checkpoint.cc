@@ -1,3 +1,6 @@
+// A checkpoint is whole or it is not used: its metadata hold a digest of its tensors, and a damaged
+// one gives way to the one before it.
+
 #include "worker/train/checkpoint/checkpoint.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Names decide: patterns are searched in them, and the layer is what comes before their first
+// number.
+
 #include "worker/train/rules/freezing.h"
 
 #include <algorithm>

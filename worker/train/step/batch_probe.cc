@@ -1,3 +1,6 @@
+// A size is tried in a forked child with a limit on its memory: what it leaves behind, or a kill,
+// does not reach the run. Its answer comes back through a pipe; no answer means no memory.
+
 #include "worker/train/step/batch_probe.h"
 
 #include <sys/resource.h>
