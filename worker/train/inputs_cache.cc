@@ -1,5 +1,6 @@
-// The key is the whole question, kept in the file beside the answer and compared: a digest that two
-// questions share could not mix them up. A lock makes processes that ask at once wait for the first.
+// The key is the whole question, kept in the file beside the answer and compared: a digest that
+// two questions share could not mix them up. A lock makes processes that ask at once wait for the
+// first.
 
 #include "worker/train/inputs_cache.h"
 

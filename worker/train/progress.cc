@@ -1,3 +1,5 @@
+// What a run does not use is not written, so its checkpoints stay the bytes they were.
+
 #include "worker/train/progress.h"
 
 #include <limits>
