@@ -48,6 +48,14 @@ def test_quickstart_tunes_a_network_on_real_data(tmp_path):
     assert best > 0.95, "a network on these digits reaches 97 % with ease"
 
 
+@pytest.mark.skipif(not (BIN / "tune-trainer").exists(), reason="built without LibTorch")
+@pytest.mark.timeout(300)
+def test_transfer_beats_training_from_nothing(tmp_path):
+    output = run(["./examples/transfer/run.sh", str(tmp_path / "out")], timeout_s=280, TUNE_BIN_DIR=str(BIN))
+    nothing, moved = [json.loads(line.removeprefix("tune: ")) for line in output.splitlines() if line.startswith("tune: ")]
+    assert moved["val_accuracy"] > nothing["val_accuracy"] + 0.02, output
+
+
 def command_of_readme(folder):
     """The first code block of an example's README, as an argument list."""
     text = (ROOT / "examples" / folder / "README.md").read_text()

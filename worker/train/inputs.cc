@@ -303,6 +303,22 @@ Result<std::int64_t> largest_number(const Counted& counted, const loader::Batch&
     });
 }
 
+/// What the loss bce can do with labels.
+Result<void> check_probabilities(const Inputs& inputs, const loader::Batch& batch) {
+    const loader::Column& label = column_of(batch, inputs.label);
+    return with_type(label.info->dtype, [&]<class T>(const T*) -> Result<void> {
+        const T* in = reinterpret_cast<const T*>(label.data);
+        for (std::size_t i = 0; i < batch.count; ++i) {
+            const auto value = static_cast<double>(in[i]);
+            if (!(value >= 0.0 && value <= 1.0))
+                return wrong("sample " + std::to_string(batch.sample_ids[i]) + ": label " +
+                             to_text(json_number(value)) + " in column '" + inputs.label +
+                             "' is no probability; loss bce wants numbers from 0 to 1");
+        }
+        return {};
+    });
+}
+
 Result<void> read_tokens(const Inputs& inputs, const loader::Batch& batch, Samples& samples) {
     const loader::Column& column = column_of(batch, inputs.columns.front().name);
     const auto row = static_cast<std::size_t>(inputs.row_elements());
@@ -437,6 +453,7 @@ Result<void> add_batch(const TrainConfig& config, const Inputs& inputs, const lo
         TUNE_TRY(in_batch, largest_number({inputs.label, 1, "label", "classes", 1e6}, batch));
         measures.largest_class = std::max(measures.largest_class, in_batch);
     }
+    if (config.loss == LossKind::kBce) TUNE_TRY_VOID(check_probabilities(inputs, batch));
     if (!inputs.is_classification() && !inputs.is_language())
         add_to_moments(column_of(batch, inputs.label), batch.count, measures.label);
     return {};

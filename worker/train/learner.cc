@@ -5,17 +5,21 @@
 
 #include "worker/train/learner.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/stack.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/check.h"
 #include "worker/train/collective/gradients.h"
+#include "worker/train/models/start_from.h"
 #include "worker/train/training.h"
 
 namespace tune::train {
@@ -102,21 +106,54 @@ Result<void> copy_from(const Safetensors& file, const std::string& name, at::Ten
 class Learner::Impl {
 public:
     Impl(const TrainConfig& config, std::unique_ptr<Training> training)
-        : seed_(static_cast<std::uint64_t>(config.seed)), training_(std::move(training)) {
+        : config_(config),
+          seed_(static_cast<std::uint64_t>(config.seed)),
+          training_(std::move(training)),
+          parts_(config.accumulate) {
         wants_correct_ = training_->inputs().is_language() ? !config.metrics.empty() : true;
     }
 
     Result<void> train(const Samples& samples, std::int64_t step, double lr) {
+        const StepOptions options{
+            .lr = lr,
+            .parts = parts_,
+            .weight = samples.share.weight(),
+            .measures_noise = config_.noise_every > 0 && (step + 1) % config_.noise_every == 0};
         TUNE_TRY(loss, training_->step(training_->view(samples),
                                        {.training = true,
                                         .seed = seed_,
                                         .step = step,
                                         .first_row = samples.share.first,
                                         .row_stride = samples.share.stride},
-                                       lr, samples.share.weight()));
+                                       options));
         losses_.push_back(std::move(loss));
+        if (options.measures_noise)
+            if (auto noise = training_->take_noise()) noise_.push_back(*std::move(noise));
         return {};
     }
+
+    std::vector<NoiseSample> take_noise() {
+        std::vector<NoiseSample> samples;
+        for (const NoiseTensors& noise : std::exchange(noise_, {})) {
+            NoiseSample sample;
+            for (std::size_t i = 0; i < noise.parts.size(); ++i) {
+                sample.small_square += static_cast<double>(noise.parts[i].item<float>());
+                sample.big_batch += static_cast<double>(noise.part_rows[i]);
+            }
+            const auto count = static_cast<double>(noise.parts.size());
+            sample.small_square /= count;
+            sample.small_batch = sample.big_batch / count;
+            sample.big_square = static_cast<double>(noise.whole.item<float>());
+            samples.push_back(sample);
+        }
+        return samples;
+    }
+
+    [[nodiscard]] std::int64_t parts() const { return parts_; }
+    void set_parts(std::int64_t parts) { parts_ = parts; }
+    void keep_parts() { keeps_parts_ = true; }
+    [[nodiscard]] bool keeps_parts() const { return keeps_parts_; }
+    [[nodiscard]] const TrainConfig& config() const { return config_; }
 
     std::vector<float> take_losses() {
         std::vector<float> values;
@@ -138,10 +175,19 @@ public:
 
     void evaluate(const Samples& samples, Evaluation& sums) const {
         const at::NoGradGuard no_grad;
-        const BatchTensors batch = training_->placed(training_->view(samples));
+        const BatchTensors whole = training_->placed(training_->view(samples));
+        const std::int64_t rows_of_part = (whole.rows + parts_ - 1) / parts_;
+        for (std::int64_t first = 0; first < whole.rows; first += rows_of_part)
+            evaluate_part(rows_of_part >= whole.rows
+                              ? whole
+                              : whole.slice(first, std::min(rows_of_part, whole.rows - first)),
+                          sums);
+    }
+
+    void evaluate_part(const BatchTensors& batch, Evaluation& sums) const {
         const at::Tensor output = training_->output(batch, {}).contiguous();
         const at::Tensor loss = training_->task().loss(output, batch.target);
-        const std::int64_t count = samples.count * training_->inputs().targets_of_sample();
+        const std::int64_t count = batch.rows * training_->inputs().targets_of_sample();
         sums.loss += static_cast<double>(loss.item<float>()) * static_cast<double>(count);
         sums.count += count;
         if (wants_correct_)
@@ -201,8 +247,12 @@ public:
     [[nodiscard]] const Training& training() const { return *training_; }
 
 private:
+    const TrainConfig config_;
     const std::uint64_t seed_;
     std::unique_ptr<Training> training_;
+    std::int64_t parts_;
+    bool keeps_parts_ = false;  ///< also when memory runs out
+    std::vector<NoiseTensors> noise_;
     bool wants_correct_ = true;       ///< counting over a vocabulary takes time
     std::vector<at::Tensor> losses_;  ///< of steps that nobody has asked about yet
     std::vector<at::Tensor> copies_;  ///< what bytes_of() refers to
@@ -215,6 +265,9 @@ Result<std::unique_ptr<Learner>> Learner::make(const TrainConfig& config, const 
                                                Collective* collective, Device* device) {
     return guarded([&]() -> Result<std::unique_ptr<Learner>> {
         set_threads(config.threads);
+        // For the whole process, so never off again: others may train beside this run.
+        if (config.deterministic)
+            at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
         TUNE_TRY(training, Training::make(config, inputs, device));
         if (collective != nullptr && collective->size() > 1) {
             std::vector<std::string> names;
@@ -223,8 +276,10 @@ Result<std::unique_ptr<Learner>> Learner::make(const TrainConfig& config, const 
             TUNE_TRY(shared, make_gradients(*collective, training->leaves(), names));
             training->set_backward(std::move(shared));
         }
-        return std::unique_ptr<Learner>(
-            new Learner(std::make_unique<Impl>(config, std::move(training))));
+        auto impl = std::make_unique<Impl>(config, std::move(training));
+        // Ranks that wait for one that starts its step anew would not meet it again.
+        if (collective != nullptr && collective->size() > 1) impl->keep_parts();
+        return std::unique_ptr<Learner>(new Learner(std::move(impl)));
     });
 }
 
@@ -235,7 +290,41 @@ Result<float> Learner::train(const Samples& samples, std::int64_t step, double l
 }
 
 Result<void> Learner::train_later(const Samples& samples, std::int64_t step, double lr) {
-    return guarded([&]() -> Result<void> { return impl_->train(samples, step, lr); });
+    while (true) {
+        Result<void> done =
+            guarded([&]() -> Result<void> { return impl_->train(samples, step, lr); });
+        if (done || done.error().code != Code::kResourceExhausted || impl_->keeps_parts() ||
+            impl_->parts() >= samples.count)
+            return done;
+        impl_->training().backward().measure_parts(false);  // forgets the parts of this try
+        impl_->set_parts(std::min(2 * impl_->parts(), samples.count));
+    }
+}
+
+std::int64_t Learner::parts() const {
+    return impl_->parts();
+}
+
+void Learner::set_parts(std::int64_t parts) {
+    impl_->set_parts(parts);
+}
+
+Result<void> Learner::begin_epoch(std::int64_t epoch, std::int64_t steps_per_epoch) {
+    impl_->training().begin_epoch(epoch, steps_per_epoch);
+    if (!impl_->training().leaves().empty()) return {};
+    return Error{Code::kInvalidParameterValue, "freeze: '" + impl_->config().freeze +
+                                                   "' leaves nothing to train in epoch " +
+                                                   std::to_string(epoch)};
+}
+
+Result<std::string> Learner::start_from_file() {
+    return guarded([&]() -> Result<std::string> {
+        return start_from(impl_->training().model(), impl_->config());
+    });
+}
+
+Result<std::vector<NoiseSample>> Learner::take_noise() {
+    return guarded([&]() -> Result<std::vector<NoiseSample>> { return impl_->take_noise(); });
 }
 
 Result<std::vector<float>> Learner::take_losses() {
@@ -247,10 +336,18 @@ bool Learner::losses_are_at_hand() const {
 }
 
 Result<void> Learner::evaluate(const Samples& samples, Evaluation& sums) {
-    return guarded([&]() -> Result<void> {
-        impl_->evaluate(samples, sums);
-        return {};
-    });
+    while (true) {
+        Evaluation own = sums;
+        Result<void> done = guarded([&]() -> Result<void> {
+            impl_->evaluate(samples, own);
+            return {};
+        });
+        if (done) sums = own;
+        if (done || done.error().code != Code::kResourceExhausted || impl_->keeps_parts() ||
+            impl_->parts() >= samples.count)
+            return done;
+        impl_->set_parts(std::min(2 * impl_->parts(), samples.count));
+    }
 }
 
 Result<void> Learner::share_buffers(Collective& collective) {

@@ -12,6 +12,7 @@
 #include "worker/train/collective/collective.h"
 #include "worker/train/config/config.h"
 #include "worker/train/inputs.h"
+#include "worker/train/rules/noise_scale.h"
 #include "worker/train/tasks/metrics.h"
 
 namespace tune::train {
@@ -39,7 +40,29 @@ public:
     /// by default cross entropy, or the squared error of standardised values.
     [[nodiscard]] Result<float> train(const Samples& samples, std::int64_t step, double lr);
 
-    /// The same, without waiting for the loss where that takes a wait (on a device).
+    /// Into how many parts a batch is cut, whose gradients are added up: config.accumulate at
+    /// first. When memory runs out during a step the number is doubled and the step done again, so
+    /// that the batch, the rate and what is learnt stay the same (but for BatchNorm, which looks at
+    /// one part at a time); only a single sample that does not fit is an error.
+    [[nodiscard]] std::int64_t parts() const;
+    void set_parts(std::int64_t parts);
+
+    /// Before the first step of epoch number `epoch` (the first is 0), and after a resume: what
+    /// config.freeze, unfreeze and lr_decay say. Errors: kInvalidParameterValue when nothing is
+    /// left to train.
+    [[nodiscard]] Result<void> begin_epoch(std::int64_t epoch, std::int64_t steps_per_epoch);
+
+    /// Takes over weights by name from config.init_from. The last layer stays new with
+    /// config.new_head, or when the file's has another shape. Returns a sentence about what was
+    /// taken. Errors: kInvalidParameterValue naming what is missing or has another shape,
+    /// kResourceDoesNotExist, kDataLoss.
+    [[nodiscard]] Result<std::string> start_from_file();
+
+    /// What the steps since the last call showed of the gradient's noise, one for each that
+    /// config.noise_every asked for. Waits for those steps.
+    [[nodiscard]] Result<std::vector<NoiseSample>> take_noise();
+
+    /// As train(), without waiting for the loss where that takes a wait (on a device).
     [[nodiscard]] Result<void> train_later(const Samples& samples, std::int64_t step, double lr);
     /// The losses of the steps since the last call, in order. Waits for those steps.
     [[nodiscard]] Result<std::vector<float>> take_losses();

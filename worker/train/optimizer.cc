@@ -102,6 +102,7 @@ public:
     AdamW(const TrainConfig& config, const std::vector<NamedTensor>& parameters)
         : Grouped(parameters),
           config_(config),
+          settings_(adam_settings(config)),
           averages_(zeros_of(parameters)),
           squares_(zeros_of(parameters)) {
         put_all_into_one_group();
@@ -159,13 +160,14 @@ private:
                      const at::Tensor& found_inf) override {
         const Part& part = parts_[group];
         at::_fused_adamw_(part.parameters, gradients, part.averages, part.squares, {}, part.steps,
-                          lr_ * groups_[group].lr_factor, config_.beta1, config_.beta2,
-                          config_.weight_decay.value_or(0.01), config_.eps,
+                          lr_ * groups_[group].lr_factor, settings_.beta1, settings_.beta2,
+                          config_.weight_decay.value_or(0.01), settings_.eps,
                           /*amsgrad=*/false, /*maximize=*/false, /*grad_scale=*/{},
                           optional(found_inf));
     }
 
     const TrainConfig config_;
+    const AdamSettings settings_;
     const Tensors averages_;
     const Tensors squares_;
     std::vector<Part> parts_;

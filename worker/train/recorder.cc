@@ -155,10 +155,20 @@ void Recorder::write_lines(const std::deque<std::string>& lines) {
     if (!reader_gone_.load() && !text.empty() && !sink_(text)) reader_gone_.store(true);
 }
 
+/// By name only, without a copy. Where that is not possible there is no checkpoint before the last.
+void Recorder::keep_previous() const {
+    std::error_code ignored;
+    const std::filesystem::path link = directory_->previous().string() + ".new";
+    std::filesystem::remove(link, ignored);
+    std::filesystem::create_hard_link(directory_->last(), link, ignored);
+    std::filesystem::rename(link, directory_->previous(), ignored);
+}
+
 void Recorder::write_checkpoint(const Checkpoint& checkpoint) {
     if (directory_ == nullptr) return;
     Result<void> written;
     if (checkpoint.best) written = write_file_atomic(directory_->best(), *checkpoint.best);
+    if (written) keep_previous();
     // `last` remembers the best score: without the file of the best it must not land either.
     if (written) written = write_file_atomic(directory_->last(), checkpoint.last);
     if (written) return;

@@ -52,6 +52,9 @@ public:
 
     [[nodiscard]] std::filesystem::path last() const { return path_ / "last.safetensors"; }
     [[nodiscard]] std::filesystem::path best() const { return path_ / "best.safetensors"; }
+    /// The one before the last: what is left when a disk damages that.
+    [[nodiscard]] std::filesystem::path previous() const { return path_ / "previous.safetensors"; }
+    [[nodiscard]] std::filesystem::path model() const { return path_ / "model.safetensors"; }
 
 private:
     CheckpointDirectory(std::filesystem::path path, int lock_fd);
@@ -100,6 +103,7 @@ private:
     void work();
     void write_lines(const std::deque<std::string>& lines);
     void write_checkpoint(const Checkpoint& checkpoint);
+    void keep_previous() const;
 
     const LineSink sink_;
     const CheckpointDirectory* const directory_;

@@ -8,6 +8,7 @@
 #include "worker/train/trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -24,14 +25,15 @@
 #include "worker/train/collective/shared_batches.h"
 #include "worker/train/device/device.h"
 #include "worker/train/inputs.h"
+#include "worker/train/inputs_cache.h"
 #include "worker/train/learner.h"
 #include "worker/train/recorder.h"
+#include "worker/train/step/batch_probe.h"
 
 namespace tune::train {
 namespace {
 
 using loader::Batch;
-using loader::Dataset;
 using loader::DatasetOptions;
 
 /// Samples of one validation batch, at least: nothing is learnt from them, so larger is cheaper.
@@ -39,34 +41,12 @@ constexpr std::int64_t kValBatchMin = 256;
 
 /// Steps that a device may be ahead of us: waiting for each one's loss would leave it idle.
 constexpr std::size_t kLossesWaitingMax = 64;
-
-DatasetOptions dataset_options(const TrainConfig& config, const std::string& split) {
-    DatasetOptions options;
-    options.directory = config.data;
-    options.split = split;
-    options.seed = static_cast<std::uint64_t>(config.seed);
-    options.threads = static_cast<int>(config.loader_threads);
-    return options;
-}
-
-/// Chooses the columns of the train split and measures them.
-Result<Inputs> inputs_of_data(const TrainConfig& config) {
-    DatasetOptions options = dataset_options(config, config.train_split);
-    TUNE_TRY(whole, Dataset::open(options));
-    TUNE_TRY(inputs, choose_inputs(config, whole->columns()));
-    options.columns = inputs.column_names();
-    options.batch_size = kValBatchMin;
-    options.shuffle = whole->sample_count() > kMeasuredSamplesMax;
-    TUNE_TRY(dataset, Dataset::open(options));
-    TUNE_TRY_VOID(measure_inputs(config, *dataset, inputs));
-    return inputs;
-}
-
 class Trainer {
 public:
     Trainer(TrainConfig config, Collective& collective, Device& device, LineSink lines,
             const std::atomic<bool>& stop)
-        : config_(std::move(config)),
+        : asked_(config),
+          config_(std::move(config)),
           collective_(collective),
           device_(device),
           lines_(std::move(lines)),
@@ -85,6 +65,7 @@ private:
                              const std::optional<Safetensors>& parent);
     Result<void> open_own(const std::optional<Safetensors>& resumed,
                           const std::optional<Safetensors>& parent);
+    Result<void> choose_batch_size();
     Result<void> open_data();
     Result<SharedBatches> open_split(DatasetOptions options) const;
     Result<void> open_rules();
@@ -102,6 +83,7 @@ private:
     Result<bool> step(const Batch& batch, const Share& share);
     Result<double> take_losses();
     void report_step(double loss, double lr);
+    Result<void> look_at_step();
     Result<bool> validate(Evaluation& sums);
     void end_epoch(const std::optional<Evaluation>& evaluation);
     [[nodiscard]] std::vector<NamedValue> metrics_of(
@@ -113,7 +95,8 @@ private:
     void say_what_trains() const;
     [[nodiscard]] Outcome outcome(bool preempted);
 
-    const TrainConfig config_;
+    const TrainConfig asked_;  ///< what checkpoints record
+    TrainConfig config_;       ///< with the batch size that was found
     Collective& collective_;
     Device& device_;
     const LineSink lines_;
@@ -130,6 +113,7 @@ private:
     LearningRate learning_rate_;
     EarlyStoppingRule watched_;  ///< the metric whose best is kept, early stopping or not
     std::optional<EarlyStopping> early_stopping_;
+    NoiseScale noise_;
     Samples samples_;
     std::vector<std::int64_t> rows_waiting_;  ///< of steps whose losses a device still holds
     std::unique_ptr<Recorder> recorder_;
@@ -143,6 +127,7 @@ Result<void> Trainer::open() {
         parent = std::move(file);
     }
     TUNE_TRY_VOID(open_record(resumed, parent));
+    TUNE_TRY_VOID(collective_.agree(choose_batch_size()));
     TUNE_TRY_VOID(collective_.agree(open_data()));
     TUNE_TRY_VOID(collective_.agree(open_rules()));
     TUNE_TRY(learner, Learner::make(config_, record_.inputs, &collective_, &device_));
@@ -154,30 +139,26 @@ Result<void> Trainer::open() {
     return {};
 }
 
-/// A file that rank 0 alone need be able to read.
-Result<Safetensors> shared_file(Collective& collective, const std::filesystem::path& path) {
-    if (collective.size() == 1) return Safetensors::read(path);
-    TUNE_TRY(bytes, collective.from_first([&]() -> Result<std::string> {
-        constexpr std::size_t kFileBytesMax = std::size_t{1} << 40;
-        return read_file(path, kFileBytesMax);
-    }));
-    auto file = Safetensors::parse(std::move(bytes));
-    if (!file) return Error{file.error().code, file.error().message, path};
-    return file;
-}
-
 Result<std::optional<Safetensors>> Trainer::open_checkpoints() {
     if (config_.checkpoint_dir.empty()) return std::optional<Safetensors>();
     TUNE_TRY(found, collective_.from_first([&]() -> Result<std::string> {
         TUNE_TRY(directory, CheckpointDirectory::open(config_.checkpoint_dir));
         directory_.emplace(std::move(directory));
-        std::error_code ignored;
-        if (!std::filesystem::exists(directory_->last(), ignored)) return std::string();
-        return directory_->last().string();
+        return usable_checkpoint(*directory_, talks_);
     }));
     if (found.empty()) return std::optional<Safetensors>();
-    TUNE_TRY(file, shared_file(collective_, found));
+    TUNE_TRY(file, read_on_all_ranks(collective_, found));
     return std::optional<Safetensors>(std::move(file));
+}
+
+Result<void> Trainer::choose_batch_size() {
+    if (config_.find_batch_size == FindBatchSize::kOff) return {};
+    if (progress_.batch_size == 0) {
+        TUNE_TRY(found, probe_batch_size(config_, record_.inputs, collective_, talks_));
+        progress_.batch_size = found;
+    }
+    config_.batch_size = progress_.batch_size;
+    return {};
 }
 
 Result<Safetensors> Trainer::open_parent() const {
@@ -190,19 +171,14 @@ Result<Safetensors> Trainer::open_parent() const {
                          "resume-from: there is no checkpoint '" + last.string() + "'"};
         return last.string();
     }));
-    return shared_file(collective_, path);
+    return read_on_all_ranks(collective_, path);
 }
 
 /// Where training begins, and the numbers by which samples become tensors.
 Result<void> Trainer::open_record(const std::optional<Safetensors>& resumed,
                                   const std::optional<Safetensors>& parent) {
-    if (resumed) {
-        TUNE_TRY(record, read_record(config_, *resumed));
-        record_ = std::move(record);
-        return {};
-    }
-    if (parent) {
-        TUNE_TRY(record, read_parent(config_, *parent));
+    if (resumed || parent) {
+        TUNE_TRY(record, resumed ? read_record(config_, *resumed) : read_parent(config_, *parent));
         record_ = std::move(record);
         return {};
     }
@@ -225,6 +201,9 @@ Result<void> Trainer::open_own(const std::optional<Safetensors>& resumed,
                                const std::optional<Safetensors>& parent) {
     if (resumed) return restore(*resumed);
     if (parent) return continue_from(*parent);
+    if (config_.init_from.empty()) return {};
+    TUNE_TRY(report, learner_->start_from_file());
+    if (talks_) std::fprintf(stderr, "%s\n", report.c_str());
     return {};
 }
 
@@ -282,6 +261,8 @@ Result<void> Trainer::restore(const Safetensors& file) {
     TUNE_TRY_VOID(train_data_.load_state(progress_.loader));
     if (early_stopping_ && progress_.early_stopping)
         early_stopping_->load_state(*progress_.early_stopping);
+    if (progress_.parts > 0) learner_->set_parts(progress_.parts);
+    noise_.load_state(progress_.noise);
     if (talks_)
         std::fprintf(stderr, "resumed from %s: epoch %lld, step %lld\n", directory_->last().c_str(),
                      static_cast<long long>(progress_.epoch),
@@ -341,6 +322,8 @@ Result<Outcome> Trainer::run() {
 Result<bool> Trainer::train_epoch() {
     Batch batch;
     Share share;
+    TUNE_TRY_VOID(
+        learner_->begin_epoch(progress_.epoch, train_data_.dataset().batches_per_epoch()));
     while (progress_.finite) {
         TUNE_TRY(more, train_data_.next(batch, share));
         if (!more) break;
@@ -367,6 +350,7 @@ Result<bool> Trainer::step(const Batch& batch, const Share& share) {
         TUNE_TRY_VOID(learner_->train_later(samples_, progress_.step, lr));
         ++progress_.step;
         rows_waiting_.push_back(share.rows);
+        TUNE_TRY_VOID(look_at_step());
         const bool due = config_.log_every > 0 && progress_.step % config_.log_every == 0;
         if (due || rows_waiting_.size() >= kLossesWaitingMax) {
             TUNE_TRY(loss, take_losses());
@@ -386,6 +370,7 @@ Result<bool> Trainer::step(const Batch& batch, const Share& share) {
     progress_.loss_sum += sums[0];
     progress_.loss_samples += share.step_rows;
     progress_.finite = std::isfinite(loss);
+    TUNE_TRY_VOID(look_at_step());
     if (config_.log_every > 0 && progress_.step % config_.log_every == 0) report_step(loss, lr);
     return stop;
 }
@@ -407,8 +392,29 @@ Result<double> Trainer::take_losses() {
 void Trainer::report_step(double loss, double lr) {
     if (progress_.step <= progress_.step_reported) return;
     progress_.step_reported = progress_.step;
-    const NamedValue values[] = {{"train_loss_step", loss}, {"lr_step", lr}};
+    std::vector<NamedValue> values = {{"train_loss_step", loss}, {"lr_step", lr}};
+    if (const auto noise = noise_.value()) values.push_back({"gradient_noise_scale", *noise});
     line(values, progress_.step);
+}
+
+/// What a step showed besides its loss.
+Result<void> Trainer::look_at_step() {
+    if (config_.noise_every > 0) {
+        TUNE_TRY(samples, learner_->take_noise());
+        for (const NoiseSample& sample : samples) noise_.add(sample);
+        progress_.noise = noise_.state();
+    }
+    const std::int64_t parts = learner_->parts();
+    if (parts == (progress_.parts > 0 ? progress_.parts : config_.accumulate)) return {};
+    progress_.parts = parts;
+    if (talks_)
+        std::fprintf(stderr,
+                     "warning: out of memory; from step %lld on a batch is computed in %lld parts, "
+                     "with the same result\n",
+                     static_cast<long long>(progress_.step), static_cast<long long>(parts));
+    const NamedValue values[] = {{"accumulate", static_cast<double>(parts)}};
+    line(values, progress_.step);
+    return {};
 }
 
 /// False: interrupted, and a checkpoint is on its way.
@@ -428,16 +434,9 @@ Result<bool> Trainer::validate(Evaluation& sums) {
         save(false);
         return false;
     }
-    double all[] = {sums.loss,           static_cast<double>(sums.correct),
-                    sums.absolute_error, static_cast<double>(sums.correct5),
-                    sums.squared_error,  static_cast<double>(sums.count)};
+    std::array<double, Evaluation::kSums> all = sums.numbers();
     TUNE_TRY_VOID(collective_.sum(all));
-    sums = {.loss = all[0],
-            .correct = static_cast<std::int64_t>(all[1]),
-            .correct5 = static_cast<std::int64_t>(all[3]),
-            .absolute_error = all[2],
-            .squared_error = all[4],
-            .count = static_cast<std::int64_t>(all[5])};
+    sums = Evaluation::from_numbers(all);
     return true;
 }
 
@@ -460,16 +459,21 @@ StopReason Trainer::check_stop(std::optional<double> watched) {
     if (!progress_.finite) return StopReason::kNonFinite;
     if (!watched) return StopReason::kNotStopped;
     if (!std::isfinite(*watched)) return StopReason::kNonFinite;
-    const bool best = !progress_.best || (watched_.mode == Mode::kMin ? *watched < *progress_.best
-                                                                      : *watched > *progress_.best);
+    bool best = !progress_.best || (watched_.mode == Mode::kMin ? *watched < *progress_.best
+                                                                : *watched > *progress_.best);
+    EarlyStopping::Decision decision;
+    if (early_stopping_) {
+        decision = early_stopping_->check(*watched, progress_.epoch);
+        progress_.early_stopping = early_stopping_->state();
+        // Keras keeps the weights of the last improvement that counted.
+        if (watched_.compat == Compat::kKeras && progress_.epoch >= watched_.start_from_epoch)
+            best = decision.improved;
+    }
     if (best) {
         progress_.best = watched;
         progress_.best_epoch = progress_.epoch + 1;
     }
-    if (!early_stopping_) return StopReason::kNotStopped;
-    const StopReason reason = early_stopping_->check(*watched).reason;
-    progress_.early_stopping = early_stopping_->state();
-    return reason;
+    return decision.reason;
 }
 
 void Trainer::end_epoch(const std::optional<Evaluation>& evaluation) {
@@ -496,7 +500,7 @@ void Trainer::end_epoch(const std::optional<Evaluation>& evaluation) {
 void Trainer::save(bool with_best) {
     if (!directory_) return;
     progress_.loader = train_data_.dataset().state();
-    Recorder::Checkpoint checkpoint{.last = last_checkpoint(config_, record_, *learner_),
+    Recorder::Checkpoint checkpoint{.last = last_checkpoint(asked_, record_, *learner_),
                                     .best = {}};
     if (with_best) checkpoint.best = best_checkpoint(record_, *learner_);
     recorder_->checkpoint(std::move(checkpoint));
@@ -510,8 +514,21 @@ void Trainer::report_start() {
     if (talks_) say_what_trains();
     if (progress_.step_reported >= 0) return;
     progress_.step_reported = 0;
-    const NamedValue values[] = {{"lr_base", learning_rate_.base},
-                                 {"lr_effective", learning_rate_.effective}};
+    const AdamSettings settings = adam_settings(config_);
+    if (settings.is_clamped && talks_)
+        std::fprintf(
+            stderr,
+            "warning: lr-scaling adam_sde: the batch is %g times base-batch-size, too much "
+            "for the rule; a beta that would be below 0 is 0\n",
+            batch_ratio(config_));
+    std::vector<NamedValue> values = {{"lr_base", learning_rate_.base},
+                                      {"lr_effective", learning_rate_.effective}};
+    if (config_.lr_scaling == LrScaling::kAdamSde)
+        values.insert(values.end(), {{"beta1_effective", settings.beta1},
+                                     {"beta2_effective", settings.beta2},
+                                     {"eps_effective", settings.eps}});
+    if (progress_.batch_size > 0)
+        values.push_back({"batch_size", static_cast<double>(progress_.batch_size)});
     line(values, 0);
 }
 
@@ -530,6 +547,12 @@ Outcome Trainer::outcome(bool preempted) {
     recorder_->drain();
     if (const auto error = recorder_->take_checkpoint_error(); error && talks_)
         std::fprintf(stderr, "warning: %s\n", error->text().c_str());
+    if (!preempted && directory_) {
+        const Result<void> left = leave_model(config_, *directory_, record_, *learner_);
+        if (!left && talks_) std::fprintf(stderr, "warning: %s\n", left.error().text().c_str());
+    }
+    if (const auto noise = noise_.value(); noise && !preempted && talks_)
+        std::fprintf(stderr, "%s\n", noise_advice(*noise, config_.batch_size).c_str());
     return {.preempted = preempted,
             .stop_reason = progress_.stop_reason,
             .epochs = progress_.epoch,
@@ -544,6 +567,8 @@ Outcome Trainer::outcome(bool preempted) {
 Result<Outcome> train_beside_others(const TrainConfig& config, Device& device, LineSink lines,
                                     const std::atomic<bool>& stop) {
     TUNE_TRY_VOID(validate(config));
+    if (config.find_batch_size != FindBatchSize::kOff)
+        return invalid_parameter("find-batch-size starts processes, which a pool of trials cannot");
     const std::unique_ptr<Collective> collective = alone();
     Trainer trainer(config, *collective, device, std::move(lines), stop);
     trainer.be_quiet();

@@ -42,6 +42,25 @@ public:
     virtual void accumulate(const at::Tensor& loss) = 0;
     /// Other parameters are trained from here on.
     virtual void set_leaves(const std::vector<at::Tensor>& leaves) = 0;
+    /// With `true`, the next step keeps the squared norm of each part's gradients as they come.
+    virtual void measure_parts(bool wanted) { static_cast<void>(wanted); }
+    /// The squared norms of the last step's parts, scalars; empty where nobody measures them.
+    [[nodiscard]] virtual std::vector<at::Tensor> part_squares() const { return {}; }
+};
+
+/// The squared norms of a step's gradients, on the device; see NoiseSample.
+struct NoiseTensors {
+    std::vector<at::Tensor> parts;        ///< of the gradients of the means of the parts
+    std::vector<std::int64_t> part_rows;  ///< samples of each part
+    at::Tensor whole;
+};
+
+/// How one step is done.
+struct StepOptions {
+    double lr = 0.0;
+    std::int64_t parts = 1;  ///< into which the batch is cut, at most one a row
+    double weight = 1.0;     ///< what the batch counts among those of the ranks (Share::weight)
+    bool measures_noise = false;
 };
 
 /// A model, its task and its optimizer. Throws what LibTorch throws; Learner turns that into
@@ -78,11 +97,18 @@ public:
     [[nodiscard]] BackwardPass& backward() { return *backward_; }
 
     /// The whole of a step: loss, gradients, update. Returns the loss before the update, a scalar
-    /// on the device of the parameters; nobody waits for it. `weight`: what the batch counts among
-    /// those of several ranks (Share::weight). On a GPU, batches of one shape are captured as a
-    /// graph after a few steps, unless ranks share gradients.
-    [[nodiscard]] Result<at::Tensor> step(const BatchTensors& batch, const Pass& pass, double lr,
-                                          double weight = 1.0);
+    /// on the device of the parameters; nobody waits for it. When it fails before the update,
+    /// parameters and optimizer are what they were (running statistics of BatchNorm may not be). On
+    /// a GPU, batches of one shape are captured as a graph after a few steps, unless ranks share
+    /// gradients or the batch is cut.
+    [[nodiscard]] Result<at::Tensor> step(const BatchTensors& batch, const Pass& pass,
+                                          const StepOptions& options);
+    /// Of the last step that measured it.
+    [[nodiscard]] std::optional<NoiseTensors> take_noise();
+
+    /// Which parameters are trained in epoch number `epoch` (the first is 0), which begins with
+    /// step epoch * steps_per_epoch, and at which part of the rate. Returns whether that changed.
+    bool begin_epoch(std::int64_t epoch, std::int64_t steps_per_epoch);
 
     /// The scale of fp16 and its count of good steps, for checkpoints; otherwise nothing.
     [[nodiscard]] std::vector<NamedTensor> scaler_state() const;
@@ -94,6 +120,13 @@ private:
                                     std::vector<at::Tensor>& gradients);
     Result<at::Tensor> captured_gradients_of(const BatchTensors& batch, const Pass& pass,
                                              std::vector<at::Tensor>& gradients);
+    /// Part by part.
+    Result<at::Tensor> summed_gradients_of(const BatchTensors& batch, const Pass& pass,
+                                           const StepOptions& options, std::int64_t parts,
+                                           std::vector<at::Tensor>& gradients);
+    void keep_noise(const std::vector<at::Tensor>& gradients, const StepOptions& options,
+                    std::int64_t rows);
+    void set_groups(std::vector<ParameterGroup> groups);
 
     const TrainConfig config_;
     const Inputs inputs_;
@@ -110,6 +143,9 @@ private:
     BatchTensors static_batch_;
     at::Tensor static_loss_;
     std::vector<at::Tensor> static_gradients_;
+    bool groups_are_set_ = false;
+    std::vector<std::int64_t> part_rows_;
+    std::optional<NoiseTensors> noise_;
 };
 
 }  // namespace tune::train

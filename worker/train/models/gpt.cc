@@ -25,9 +25,11 @@ class GptBlock(nn.Module):
         self.heads = heads
         self.drop = nn.Dropout(dropout)
         self.ln_1 = nn.LayerNorm(width)
-        self.attn = nn.ModuleDict({"c_attn": nn.Linear(width, 3 * width), "c_proj": nn.Linear(width, width)})
+        self.attn = nn.ModuleDict({"c_attn": nn.Linear(width, 3 * width),
+                                   "c_proj": nn.Linear(width, width)})
         self.ln_2 = nn.LayerNorm(width)
-        self.mlp = nn.ModuleDict({"c_fc": nn.Linear(width, 4 * width), "c_proj": nn.Linear(4 * width, width)})
+        self.mlp = nn.ModuleDict({"c_fc": nn.Linear(width, 4 * width),
+                                  "c_proj": nn.Linear(4 * width, width)})
 
     def forward(self, x):
         b, t, c = x.shape
@@ -35,7 +37,8 @@ class GptBlock(nn.Module):
                    for p in self.attn["c_attn"](self.ln_1(x)).split(c, dim=2))
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, t, c)
         x = x + self.drop(self.attn["c_proj"](y))
-        return x + self.drop(self.mlp["c_proj"](F.gelu(self.mlp["c_fc"](self.ln_2(x)), approximate="tanh")))
+        y = F.gelu(self.mlp["c_fc"](self.ln_2(x)), approximate="tanh")
+        return x + self.drop(self.mlp["c_proj"](y))
 
 
 class Gpt(nn.Module):

@@ -1,3 +1,5 @@
+// The arithmetic is LibTorch's; what is ours is names, first values and what dropout draws.
+
 #include "worker/train/models/layers.h"
 
 #include <ATen/core/grad_mode.h>

@@ -49,6 +49,10 @@ protected:
 [[nodiscard]] Result<std::unique_ptr<Model>> make_model(const TrainConfig& config,
                                                         const Inputs& inputs);
 
+/// Parameters and buffers of a TorchScript file by name, on the CPU. Errors: kInvalidParameterValue
+/// when it is none.
+[[nodiscard]] Result<std::vector<NamedTensor>> read_torchscript(const std::string& path);
+
 /// Height, width and channels of an image as it is stored.
 struct ImageShape {
     std::int64_t height = 0;

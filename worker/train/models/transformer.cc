@@ -24,8 +24,10 @@ class Transformer(nn.Module):
         super().__init__()
         self.embed = nn.Embedding(vocabulary, width) if vocabulary else nn.Linear(numbers, width)
         self.position = nn.Parameter(torch.zeros(places, width))
-        layer = nn.TransformerEncoderLayer(width, heads, 4 * width, dropout, "gelu", batch_first=True, norm_first=True)
-        self.encoder = nn.TransformerEncoder(layer, depth, nn.LayerNorm(width), enable_nested_tensor=False)
+        layer = nn.TransformerEncoderLayer(width, heads, 4 * width, dropout, "gelu",
+                                           batch_first=True, norm_first=True)
+        self.encoder = nn.TransformerEncoder(layer, depth, nn.LayerNorm(width),
+                                             enable_nested_tensor=False)
         self.head = nn.Linear(width, outputs)
 
     def forward(self, x):

@@ -1,3 +1,6 @@
+// Doubling finds the region in few probes; the straight line through the last two peaks then gives
+// the one size that is worth a last one.
+
 #include "worker/train/rules/batch_size.h"
 
 #include <algorithm>

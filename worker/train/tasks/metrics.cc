@@ -35,6 +35,21 @@ const char* usual(const TrainConfig& config, const Inputs& inputs) {
 
 }  // namespace
 
+std::array<double, Evaluation::kSums> Evaluation::numbers() const {
+    return {
+        loss,          static_cast<double>(correct), static_cast<double>(correct5), absolute_error,
+        squared_error, static_cast<double>(count)};
+}
+
+Evaluation Evaluation::from_numbers(const std::array<double, kSums>& numbers) {
+    return {.loss = numbers[0],
+            .correct = static_cast<std::int64_t>(numbers[1]),
+            .correct5 = static_cast<std::int64_t>(numbers[2]),
+            .absolute_error = numbers[3],
+            .squared_error = numbers[4],
+            .count = static_cast<std::int64_t>(numbers[5])};
+}
+
 std::span<const Metric> metrics() {
     return kMetrics;
 }

@@ -1,6 +1,8 @@
 #pragma once
 // What validation measures: one line of a table a metric. No LibTorch.
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -20,6 +22,11 @@ struct Evaluation {
     double absolute_error = 0.0;  ///< values, in the label's own unit
     double squared_error = 0.0;
     std::int64_t count = 0;
+
+    /// As numbers that add up, e.g. over ranks.
+    static constexpr std::size_t kSums = 6;
+    [[nodiscard]] std::array<double, kSums> numbers() const;
+    [[nodiscard]] static Evaluation from_numbers(const std::array<double, kSums>& numbers);
 };
 
 struct Metric {
