@@ -58,8 +58,8 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"tuner/protocol.h", {"base", "tuner/log_rule.h"}},
     {"tuner/protocol.cc", {"base", "tuner/protocol.h"}},
     {"tuner/study",
-     {"base", "tuner/config", "tuner/space", "tuner/sampler", "tuner/pruner", "tuner/protocol.h",
-      "tracker/store"}},
+     {"base", "tuner/config", "tuner/options", "tuner/space", "tuner/sampler", "tuner/pruner",
+      "tuner/protocol.h", "tracker/store"}},
     {"tuner/interop/foreign", {"base", "tuner/config", "tuner/space"}},
     // The SQL of Optuna's schema, in one file.
     {"tuner/interop/optuna",

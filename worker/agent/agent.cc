@@ -174,6 +174,7 @@ LinkEvents Agent::Impl::link_events() {
     };
     events.contact = [this](const std::string& error) { contact(error); };
     events.gang_port = [this] { return gang_ports_.next(); };
+    events.gang_port_given = [this](int port) { gang_ports_.promise(port); };
     return events;
 }
 

@@ -179,6 +179,7 @@ def test_a_pruned_trial_frees_its_memory(data, pool):
 def test_lines_that_cannot_be_obeyed(data, pool):
     running = pool()
     running.process.stdin.write("run 7\n\n")
+    running.process.stdin.write("[" * (3 << 20) + "\n")
     running.send(op="dance")
     running.send(op="run", trial="a", attempt=1, report={"loss": 0.5})
     running.read_until(trial="a", event="ended")
@@ -186,7 +187,7 @@ def test_lines_that_cannot_be_obeyed(data, pool):
     running.finish()
     assert running.process.returncode == DONE
     messages = [event["message"] for event in running.events if event["event"] == "refused"]
-    assert len(messages) == 2 and "'dance' is not run, stop, prune or finish" in messages[1]
+    assert len(messages) > 2 and "'dance' is not run, stop, prune or finish" in messages[-1]
     assert running.of("a", "metrics")[0]["values"] == {"loss": 0.5}
 
 

@@ -167,13 +167,30 @@ def test_the_sites_own_refusal_is_shown(scene):
     assert "no queue for you (check)" in done.stderr
 
 
-def test_a_trial_that_needs_more_than_an_agent_has_is_refused_at_once(scene):
+@pytest.mark.parametrize("wanted, sentence", [
+    ("budget: {trials: 3, gpus_per_trial: 2}", "a trial takes 2 GPUs, and an agent has 0: raise 'gpus' of the engine"),
+    ("resources: {gpus: 1, nproc: 4}", "a trial takes 4 GPUs, and an agent has 0: raise 'gpus' of the engine"),
+    ("resources: {nnodes: 3}", "a trial takes 3 agents, and there are at most 2: raise 'agents' of the engine"),
+])
+def test_a_trial_that_needs_more_than_agents_have_is_refused_at_once(scene, wanted, sentence):
     (scene.folder / "study.yaml").write_text(
-        "study: s\nmetric: loss:min\nspace: {x: 0..1}\nbudget: {trials: 3, gpus_per_trial: 2}\n"
-        "engine: site\ncommand: ['true']\n")
+        f"study: s\nmetric: loss:min\nspace: {{x: 0..1}}\n{wanted}\nengine: site\ncommand: ['true']\n")
     done = scene.tune("run", "study.yaml", "--port", 0)
     assert done.returncode != OK
-    assert "a trial takes 2 GPUs, and an agent has 0: raise 'gpus' of the engine" in done.stderr
+    assert sentence in done.stderr
+
+
+def test_a_trial_on_two_machines_has_two_agents(scene):
+    (scene.folder / "study.yaml").write_text(
+        "study: s\nmetric: loss:min\nspace: {x: 0..1}\nbudget: {trials: 2}\nresources: {nnodes: 2}\n"
+        "engine: {on: site, slots: 4}\n"
+        "command: [sh, -c, 'echo \"$RANK of $WORLD_SIZE\" >> ranks; echo \"tune: {\\\"loss\\\": {x}}\"']\n"
+        f"working_dir: {scene.folder}\n")
+    done = scene.tune("run", "study.yaml", "--port", 0)
+    assert done.returncode == OK, done.stderr
+    scene.check_whole(2)
+    assert sorted((scene.folder / "ranks").read_text().splitlines()) == ["0 of 2"] * 2 + ["1 of 2"] * 2
+    scene.check_nothing_left()
 
 
 def test_a_token_that_others_can_read_or_that_expired_is_refused(scene):
@@ -191,4 +208,5 @@ def test_a_token_that_others_can_read_or_that_expired_is_refused(scene):
     token.write_text(made["secret"])
     token.chmod(0o600)
     wait_for(lambda: "it may have expired" in scene.tune(*words).stderr, "the end of the token")
+    scene.tune_json("agents", "down", "--server", url)  # those that were started while it was good
     scene.check_nothing_left()

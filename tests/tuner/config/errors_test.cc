@@ -275,7 +275,7 @@ TEST(Errors, Settings) {
         {"smapler: tpe",
          "line 1, column 1: unknown key 'smapler'; did you mean 'sampler'? Known: version, study, "
          "command, metric, constraints, space, forbid, derive, initial, sampler, pruner, budget, "
-         "retry, stop_after_failures, scrape, "
+         "resources, retry, stop_after_failures, scrape, "
          "grace, timeout, env, "
          "working_dir, engine, warm_start"},
         {"version: 2",
@@ -401,7 +401,8 @@ TEST(Errors, Yaml) {
          "line 2, column 19: invalid YAML: illegal flow end (a blank is missing after ':')"},
         {"- a",
          "line 1, column 1: study: expected a map with the keys version, study, command, "
-         "metric, constraints, space, forbid, derive, initial, sampler, pruner, budget, retry, "
+         "metric, constraints, space, forbid, derive, initial, sampler, pruner, budget, resources, "
+         "retry, "
          "stop_after_failures, "
          "scrape, grace, "
          "timeout, env, "
@@ -419,7 +420,7 @@ TEST(Errors, Json) {
              "line 3, column 5: unknown key 'smapler'; did you mean 'sampler'? Known: version, "
              "study, "
              "command, metric, constraints, space, forbid, derive, initial, sampler, pruner, "
-             "budget, retry, stop_after_failures, "
+             "budget, resources, retry, stop_after_failures, "
              "scrape, grace, timeout, env, "
              "working_dir, engine, warm_start"},
             {"{\"budget\": {\"trials\": 0,\n\"parallel\": 1}}",

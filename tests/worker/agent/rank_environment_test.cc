@@ -114,7 +114,9 @@ TEST(GangPorts, BlocksAreKeptApart) {
     ASSERT_GT(first, 0);
     EXPECT_EQ(ours.next(), first) << "the same until it is taken";
     EXPECT_NE(theirs.next(), first);
-    EXPECT_EQ(ours.take(first + 1, false), 0) << "nobody was told of that port";
+    EXPECT_EQ(ours.take(first, false), 0) << "nobody was promised it";
+    ours.promise(first);
+    EXPECT_NE(ours.next(), first) << "the next attempt gets another";
     EXPECT_EQ(ours.take(first, false), first);
     EXPECT_EQ(ours.take(first, false), 0) << "an attempt has it";
     const int second = ours.take(first, true);

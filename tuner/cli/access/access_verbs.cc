@@ -1,3 +1,6 @@
+// The verbs about credentials and accounts. One struct holds what a group of verbs takes, since only
+// one verb of a program runs; a table says for each which words it wants.
+
 #include "tuner/cli/access/access_verbs.h"
 
 #include <CLI/CLI.hpp>

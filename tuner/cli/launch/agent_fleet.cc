@@ -46,20 +46,46 @@ Result<void> check_token(const std::string& url, const std::string& token,
                      "): it may have expired; make one with `tune token create --scope agent`"};
 }
 
-/// What trials ask for and one agent never has.
-Result<void> check_resources(const tuner::StudyConfig& config,
-                             const launch::AgentSettings& agents) {
-    const auto refuse = [](int wanted, const char* what, int given, const char* key) {
-        return Error{Code::kInvalidParameterValue,
-                     "a trial takes " + counted(wanted, what) + ", and an agent has " +
-                         std::to_string(given) + ": raise '" + key + "' of the engine"};
+/// What a trial takes of each machine that it runs on.
+struct MachineShare {
+    int machines = 1;
+    int cpus = 0;
+    int gpus = 0;
+};
+
+MachineShare share_of(const tuner::StudyConfig& config) {
+    const tuner::ResourcesConfig& resources = config.resources;
+    const bool has_whole_gpus = resources.gpu_memory_bytes == 0 && !resources.learns_gpu_memory;
+    return {.machines = std::max(1, resources.nnodes),
+            .cpus = std::max(config.budget.cpus_per_trial, resources.cpus * resources.nproc),
+            .gpus = std::max(config.budget.gpus_per_trial,
+                             has_whole_gpus ? resources.gpus * resources.nproc : resources.gpus)};
+}
+
+/// What trials ask for and the agents never have.
+Result<void> check_resources(const MachineShare& share, const launch::AgentSettings& agents) {
+    const auto refuse = [](const std::string& wanted, const std::string& given, const char* key) {
+        return Error{Code::kInvalidParameterValue, "a trial takes " + wanted + ", and " + given +
+                                                       ": raise '" + key + "' of the engine"};
     };
-    const tuner::BudgetConfig& budget = config.budget;
-    if (budget.gpus_per_trial > agents.gpus)
-        return refuse(budget.gpus_per_trial, "GPU", agents.gpus, "gpus");
-    if (agents.cpus > 0 && budget.cpus_per_trial > agents.cpus)
-        return refuse(budget.cpus_per_trial, "core", agents.cpus, "cpus");
+    if (share.gpus > agents.gpus)
+        return refuse(counted(share.gpus, "GPU"), "an agent has " + std::to_string(agents.gpus),
+                      "gpus");
+    if (agents.cpus > 0 && share.cpus > agents.cpus)
+        return refuse(counted(share.cpus, "core"), "an agent has " + std::to_string(agents.cpus),
+                      "cpus");
+    if (share.machines > agents.agents)
+        return refuse(counted(share.machines, "agent"),
+                      "there are at most " + std::to_string(agents.agents), "agents");
     return {};
+}
+
+/// Trials that fit an agent at a time; at least 1.
+int slots_for(const MachineShare& share, const launch::AgentSettings& agents) {
+    int slots = launch::slots_of(agents);
+    if (share.gpus > 0) slots = std::min(slots, agents.gpus / share.gpus);
+    if (share.cpus > 0 && agents.cpus > 0) slots = std::min(slots, agents.cpus / share.cpus);
+    return std::max(1, slots);
 }
 
 }  // namespace
@@ -82,6 +108,8 @@ FleetDemand demand_of(const Json& study) {
     bound("trials", demand.done);
     bound("parallel", 0);
     demand.trials = std::max(demand.trials, running);
+    demand.machines = std::max<std::int64_t>(
+        1, study.value("resources", Json::object()).value("nnodes", std::int64_t{1}));
     return demand;
 }
 
@@ -120,7 +148,8 @@ Result<std::unique_ptr<AgentFleet>> AgentFleet::open(const EngineChoice& choice,
                                                      const tuner::StudyConfig& config,
                                                      std::function<void()> changed) {
     TUNE_TRY(settings, launch::read_agent_settings(choice.settings, choice.path));
-    TUNE_TRY_VOID(check_resources(config, settings));
+    const MachineShare share = share_of(config);
+    TUNE_TRY_VOID(check_resources(share, settings));
     launch::Launch agents{.group = launch::group_name(place.study, place.where),
                           .study = place.study,
                           .server_url = place.url};
@@ -158,13 +187,18 @@ void AgentFleet::start() {
     thread_ = std::thread([this] { run(); });
 }
 
+std::int64_t AgentFleet::slots_wanted(const FleetDemand& demand) const {
+    if (demand.trials <= 0) return 0;
+    // The processes of one trial are on as many agents, however many slots each of them has.
+    return std::max(demand.trials, std::int64_t{settings_.slots}) * demand.machines;
+}
+
 void AgentFleet::set_demand(FleetDemand demand) {
     const std::lock_guard lock(mutex_);
-    if (demand.trials == demand_.trials && demand.done == demand_.done) return;
     // Only more or fewer agents are worth a look at once.
-    const int before = launch::agents_wanted(demand_.trials, settings_);
+    const int before = launch::agents_wanted(slots_wanted(demand_), settings_);
     demand_ = demand;
-    if (launch::agents_wanted(demand.trials, settings_) == before) return;
+    if (launch::agents_wanted(slots_wanted(demand), settings_) == before) return;
     has_demand_ = true;
     news_.notify_all();
 }
@@ -206,7 +240,7 @@ void AgentFleet::run() {
         if (stop)
             is_over = fleet_.end(*stop);
         else
-            publish(fleet_.step(demand.trials, demand.done));
+            publish(fleet_.step(slots_wanted(demand), demand.done));
         if (is_over) revoke_tokens(url_, group_);
         lock.lock();
         if (is_over) {

@@ -26,8 +26,9 @@ struct FleetPlace {
 
 /// What of a study the number of agents depends on.
 struct FleetDemand {
-    std::int64_t trials = 0;  ///< that could run now
-    std::int64_t done = 0;    ///< that have ended
+    std::int64_t trials = 0;    ///< that could run now
+    std::int64_t done = 0;      ///< that have ended
+    std::int64_t machines = 1;  ///< that each of them takes
 };
 
 /// From the study as the API gives it.
@@ -67,6 +68,7 @@ public:
 private:
     AgentFleet(std::unique_ptr<launch::Engine> engine, launch::AgentSettings settings,
                std::string url, std::string group, std::function<void()> changed);
+    [[nodiscard]] std::int64_t slots_wanted(const FleetDemand& demand) const;
     void run();
     void publish(launch::FleetView view);
 

@@ -1,3 +1,5 @@
+// One line an agent: what of it is taken, of how much, and by whom.
+
 #include "tuner/cli/terminal/queue_text.h"
 
 #include <nlohmann/json.hpp>

@@ -98,7 +98,8 @@ void add_finish_tags(std::vector<Tag>& tags, const FinishRequest& finish) {
     if (finish.peak_memory_bytes > 0)
         tags.push_back({"tune.peak_memory_bytes", std::to_string(finish.peak_memory_bytes)});
     if (finish.peak_gpu_memory_bytes > 0)
-        tags.push_back({"tune.peak_gpu_memory_bytes", std::to_string(finish.peak_gpu_memory_bytes)});
+        tags.push_back(
+            {"tune.peak_gpu_memory_bytes", std::to_string(finish.peak_gpu_memory_bytes)});
 }
 
 /// A completed study ended with its last trial, whenever that is written. A stopped one ends now.

@@ -1,3 +1,6 @@
+// A room is what is left, so giving and taking are sums, and what fits is a comparison each. Which
+// GPUs a trial gets depends on the room alone: two agents with the same text give the same.
+
 #include "tuner/study/placement/room.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// A holder to and from its trial's document, and what several ends make together. Most trials have
+// one process on a shared machine: of those no member is written, and one is made when read.
+
 #include "tuner/study/trial/holder.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// A block is ours when its name is, and free when nobody listens on any of its ports. Between then
+// and the start of the processes nothing holds the ports themselves: a program could only take one
+// by its number.
+
 #include "worker/agent/attempts/gang_ports.h"
 
 #include <netinet/in.h>
@@ -89,9 +93,16 @@ int GangPorts::next() {
     return next_;
 }
 
+void GangPorts::promise(int port) {
+    const std::lock_guard lock(mutex_);
+    if (port == 0 || next_ != port) return;
+    next_ = 0;
+    promised_.insert(port);
+}
+
 int GangPorts::take(int wanted, bool or_other) {
     const std::lock_guard lock(mutex_);
-    if (next_ != 0 && (next_ == wanted || or_other)) return std::exchange(next_, 0);
+    if (promised_.erase(wanted) > 0) return wanted;
     return or_other ? find() : 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "base/system/unique_fd.h"
 
@@ -15,11 +16,13 @@ namespace tune::worker {
 /// abstract socket, of the same network namespace as the ports). Thread-safe.
 class GangPorts {
 public:
-    /// The first port of the block that the next attempt gets; the same until one has got it. 0:
-    /// there is no free block.
+    /// The first port of the block that the next attempt gets; the same until one is promised it.
+    /// 0: there is no free block.
     [[nodiscard]] int next();
-    /// Gives a block to an attempt: that of the port `wanted`, if next() said it and no attempt has
-    /// it; else, if `or_other`, another one. 0: there is none.
+    /// An attempt was leased with this block, and will take it: the next one gets another.
+    void promise(int port);
+    /// Gives a block to an attempt: that of the port `wanted`, if it was promised; else, if
+    /// `or_other`, another one. 0: there is none.
     [[nodiscard]] int take(int wanted, bool or_other);
     /// The attempt has ended.
     void give_back(int port);
@@ -29,6 +32,7 @@ private:
 
     std::mutex mutex_;
     int next_ = 0;                  // guarded by mutex_; 0: to be found
+    std::set<int> promised_;        // guarded by mutex_
     std::map<int, UniqueFd> held_;  // guarded by mutex_: the names, by first port
 };
 

@@ -1,3 +1,6 @@
+// One function for each family of variables. The names are a contract with programs that we do not
+// know, so none is left out because it follows from the others.
+
 #include "worker/agent/attempts/rank_environment.h"
 
 #include <nlohmann/json.hpp>

@@ -221,6 +221,10 @@ void ServerClient::ask_for_leases(int free_slots) {
             const std::lock_guard lock(mutex_);
             free_slots_ -= static_cast<int>(reply->leases.size());
         }
+        const bool has_gang = std::any_of(reply->leases.begin(), reply->leases.end(),
+                                          [](const tuner::Lease& lease) { return lease.gang.has_value(); });
+        // Before the next lease is asked for, which must not name it again.
+        if (has_gang && events_.gang_port_given) events_.gang_port_given(request.port);
         events_.leased(std::move(reply->leases));
         return;
     }

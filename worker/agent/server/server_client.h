@@ -30,6 +30,8 @@ struct LinkEvents {
     std::function<void(const std::string& error)> contact;
     /// Before a lease is asked for: LeaseRequest::port.
     std::function<int()> gang_port = {};
+    /// An attempt of several processes was leased with this port.
+    std::function<void(int)> gang_port_given = {};
 };
 
 /// All methods from any thread.

@@ -90,7 +90,10 @@ public:
             }
             text_.erase(0, begin_);
             begin_ = 0;
-            if (text_.size() > kLineBytesMax || !read_more()) return {};
+            if (text_.size() <= kLineBytesMax && read_more()) continue;
+            // The last line need not end, and one that is too long is no command.
+            if (text_.empty() || stop_.load()) return {};
+            return std::exchange(text_, {});
         }
     }
 

@@ -23,7 +23,7 @@ using Values = std::map<std::string, std::vector<float>>;
 
 /// Larger models (the resnets) are compared by their gradients alone: their update is one kernel
 /// over all tensors, whatever the model.
-constexpr std::size_t kUpdatedValuesMax = 1'000'000;
+constexpr std::int64_t kUpdatedValuesMax = 1'000'000;
 
 bool is_weight(const TensorBytes& tensor) {
     return tensor.name.starts_with("model.") && tensor.dtype == "F32" &&
@@ -111,7 +111,9 @@ Result<std::string> compare_gradient(const Example& example) {
     TUNE_TRY(above, loss_at(*plain, example, moved(weights, step / length, gradient)));
     TUNE_TRY(below, loss_at(*plain, example, moved(weights, -step / length, gradient)));
     const double slope = (above - below) / (2.0 * step);
-    if (std::abs(slope - length) <= 0.03 * length) return std::string();
+    // The more float32 weights there are, the more of so short a step is rounded away.
+    const double tolerance = plain->parameter_count() > kUpdatedValuesMax ? 0.25 : 0.03;
+    if (std::abs(slope - length) <= tolerance * length) return std::string();
     return "the gradient is " + std::to_string(length) + " long, the loss says " +
            std::to_string(slope);
 }
@@ -205,8 +207,10 @@ Result<CheckResult> check_models(const CheckContext& context) {
                 TUNE_TRY(difference, compare_with_cpu(*example, *device));
                 wrong = difference;
             } else {
-                TUNE_TRY(in_gradient, compare_gradient(*example));
-                wrong = in_gradient;
+                if (optimizer == OptimizerKind::kAdamW) {  // the gradient is that of both
+                    TUNE_TRY(in_gradient, compare_gradient(*example));
+                    wrong = in_gradient;
+                }
                 if (wrong.empty()) {
                     TUNE_TRY(in_update, compare_optimizer(*example));
                     wrong = in_update;

@@ -26,7 +26,7 @@ namespace {
 using std::chrono::seconds;
 
 constexpr std::int64_t kSamples = 1200;
-constexpr auto kRunLimit = seconds(50);
+constexpr auto kRunLimit = seconds(100);
 /// cuBLAS keeps a workspace for each stream.
 constexpr std::int64_t kWorkspaceBytesMax = 64 << 20;
 

@@ -99,12 +99,12 @@ Result<std::string> resolved(const std::string& device) {
 }
 
 void print_line(std::size_t number, const CheckStep& step, const CheckResult& result,
-                double seconds) {
+                double taken_s) {
     char value[48] = "";
     if (!result.unit.empty())
         std::snprintf(value, sizeof value, "%.4g %s", result.value, result.unit.c_str());
     std::printf("%2zu %-7s %-14s %-14s %s (%.1f s)\n", number, status_name(result.status),
-                step.name.c_str(), value, result.detail.c_str(), seconds);
+                step.name.c_str(), value, result.detail.c_str(), taken_s);
     std::fflush(stdout);
 }
 
