@@ -13,7 +13,7 @@ namespace tune::cli {
 namespace {
 
 constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
-// A signal is put as its own number, which is none of these.
+constexpr char kSignalByte = 's';
 constexpr char kHangupByte = 'h';
 constexpr char kNewsByte = 'n';
 
@@ -24,9 +24,9 @@ void put(char byte) {
     [[maybe_unused]] const ssize_t written = write(g_pipe[1], &byte, 1);
 }
 
-void on_signal(int number) {
+void on_signal(int) {
     const int kept = errno;
-    put(static_cast<char>(number));
+    put(kSignalByte);
     errno = kept;
 }
 
@@ -60,20 +60,19 @@ Interrupts::~Interrupts() {
 Interrupts::Event Interrupts::wait(int timeout_ms) {
     bool has_news = false;
     pollfd ready{g_pipe[0], POLLIN, 0};
-    if (signals_.empty() && poll(&ready, 1, timeout_ms) > 0) {
+    if (signals_waiting_ == 0 && poll(&ready, 1, timeout_ms) > 0) {
         std::array<char, 256> bytes;
         const ssize_t count = read(g_pipe[0], bytes.data(), bytes.size());
         for (ssize_t i = 0; i < count; ++i) {
-            switch (const char byte = bytes[static_cast<std::size_t>(i)]) {
+            switch (bytes[static_cast<std::size_t>(i)]) {
+                case kSignalByte: ++signals_waiting_; break;
                 case kHangupByte: has_hangup_ = true; break;
-                case kNewsByte: has_news = true; break;
-                default: signals_.push_back(byte);
+                default: has_news = true;
             }
         }
     }
-    if (!signals_.empty()) {
-        signal_ = signals_.front();
-        signals_.pop_front();
+    if (signals_waiting_ > 0) {
+        --signals_waiting_;
         return Event::kSignal;
     }
     if (std::exchange(has_hangup_, false)) return Event::kHangup;

@@ -20,7 +20,6 @@
 #include "base/json.h"
 #include "base/system/file.h"
 #include "base/text/time_text.h"
-#include "worker/agent/attempts/rank_environment.h"
 
 namespace tune::worker {
 namespace {
@@ -30,7 +29,7 @@ constexpr const char* kIntentFile = "intent.json";
 constexpr const char* kProgressFile = "progress.json";
 constexpr std::size_t kRecordBytesMax = 16u << 20;
 
-constexpr std::array<std::pair<Intent, const char*>, 9> kIntents = {{
+constexpr std::array<std::pair<Intent, const char*>, 8> kIntents = {{
     {Intent::kNone, "none"},
     {Intent::kPrune, "prune"},
     {Intent::kStop, "stop"},
@@ -39,7 +38,6 @@ constexpr std::array<std::pair<Intent, const char*>, 9> kIntents = {{
     {Intent::kShutdown, "shutdown"},
     {Intent::kAway, "away"},
     {Intent::kMoved, "moved"},
-    {Intent::kGpuFault, "gpu_fault"},
 }};
 
 Error system_error(const char* what, const std::filesystem::path& path) {
@@ -112,9 +110,7 @@ Result<void> AttemptFiles::create(const AttemptRecord& record) const {
                        {"oom_kills", record.oom_kills},
                        {"cores", record.cores},
                        {"gpus", record.gpus}};
-    TUNE_TRY_VOID(write_new(path(kAttemptFile), to_text(json)));
-    if (!lease.gang) return {};
-    return write_new(path(kRanksFile), ranks_file(lease));
+    return write_new(path(kAttemptFile), to_text(json));
 }
 
 Result<AttemptRecord> AttemptFiles::read_record() const {
@@ -193,16 +189,12 @@ std::optional<ExitRecord> AttemptFiles::read_exit() const {
     record.timed_out = field(json, "timed_out", false);
     record.killed = field(json, "killed", false);
     record.swept = field(json, "swept", false);
-    record.failed_rank = field(json, "failed_rank", -1);
     record.max_rss_kb = field<std::int64_t>(json, "max_rss_kb", 0);
-    record.peak_kb = field<std::int64_t>(json, "peak_kb", 0);
     record.cpu_ms = field<std::int64_t>(json, "cpu_ms", 0);
     record.wall_ms = field<std::int64_t>(json, "wall_ms", 0);
     record.end_ms = field<std::int64_t>(json, "end_ms", 0);
     record.lost_bytes = {field<std::int64_t>(json, "stdout_lost", 0),
                          field<std::int64_t>(json, "stderr_lost", 0)};
-    record.memory_peak = field<std::int64_t>(json, "memory_peak", 0);
-    record.oom_kills = field<std::int64_t>(json, "oom_kills", -1);
     return record;
 }
 
@@ -231,7 +223,7 @@ void AttemptFiles::note(std::string_view text) const {
 
 void AttemptFiles::remove() const {
     for (const char* name : {kAttemptFile, kOwnerLink, kExitFile, kProgressFile, kIntentFile,
-                             kStdoutFile, kStderrFile, kAgentLogFile, kRanksFile})
+                             kStdoutFile, kStderrFile, kAgentLogFile})
         unlink(path(name).c_str());
     if (rmdir(directory_.c_str()) == 0 || errno == ENOENT) return;
     std::error_code ignored;

@@ -1,1 +1,0 @@
-"""Data that a program holds in memory, as data sets of files."""

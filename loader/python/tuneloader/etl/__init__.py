@@ -1,1 +1,0 @@
-"""Writing data sets of Petastorm."""
