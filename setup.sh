@@ -24,7 +24,7 @@ as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 packages=(
     g++ cmake ninja-build ccache git curl ca-certificates python3 python3-venv
     libboost1.81-dev libsqlite3-dev nlohmann-json3-dev libsimdjson-dev libcli11-dev libyaml-cpp-dev
-    libeigen3-dev libspdlog-dev libssl-dev zlib1g-dev libxxhash-dev libzstd-dev libre2-dev libcurl4-openssl-dev libbrotli-dev libbz2-dev libsnappy-dev libgtest-dev libgmock-dev
+    libeigen3-dev libspdlog-dev libssl-dev zlib1g-dev libxxhash-dev libzstd-dev libre2-dev libcurl4-openssl-dev libbrotli-dev libbz2-dev libsnappy-dev libjpeg62-turbo-dev libpng-dev libgtest-dev libgmock-dev
     libbenchmark-dev libcairo2-dev
 )
 command -v node >/dev/null && command -v npm >/dev/null || packages+=(nodejs npm)
@@ -38,6 +38,22 @@ if [ ${#missing[@]} -gt 0 ]; then
     say "Debian packages: ${missing[*]}"
     as_root apt-get update -qq
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+# The engines that agents are started on. Their daemons are the tests' own: nothing of them is started here.
+engines=(slurm-wlm munge openssh-server openssh-client)
+missing=()
+for package in "${engines[@]}"; do
+    [ $with_tests = 0 ] || dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+    say "Debian packages of engines, for tests: ${missing[*]}"
+    policy=/usr/sbin/policy-rc.d
+    [ -e $policy ] && policy= || { printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null; as_root chmod +x $policy; }
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
+        { [ -z "$policy" ] || as_root rm -f $policy; exit 1; }
+    [ -z "$policy" ] || as_root rm -f $policy
 fi
 
 if [ ! -x .venv/bin/python ]; then
@@ -70,6 +86,35 @@ if [ $with_torch = 1 ]; then
             --no-deps -r tests/contract/frameworks/torch_requirements.txt
 else
     pip_install "$libraries" --no-deps "$(grep '^pyarrow' requirements.txt)" "$(grep '^nanobind' requirements.txt)"
+fi
+
+# Gloo is inside libtorch_cpu.so, its headers are not in the wheel. Only these are taken from Debian's package: its
+# library would clash with LibTorch's.
+if [ $with_torch = 1 ] && [ ! -e .venv/include/gloo/context.h ]; then
+    say "Headers of Gloo"
+    folder=$(mktemp -d)
+    (cd "$folder" && apt-get download -qq libgloo-dev 2>/dev/null && dpkg -x libgloo-dev_*.deb .)
+    cp -r "$folder/usr/include/gloo" .venv/include/
+    rm -r "$folder"
+fi
+
+# The GPU library compiles on every machine. Of the large wheel only the headers stay.
+cuda_headers=worker/train/device/cuda_headers.txt
+if [ $with_torch = 1 ]; then
+    pip_install $cuda_headers --no-deps "$(grep ^nvidia-cuda-crt $cuda_headers)" "$(grep ^nvidia-cuda-cccl $cuda_headers)"
+    if ! ls .venv/lib/python3*/site-packages/nvidia/nccl/include/nccl.h >/dev/null 2>&1; then
+        say "Headers of NCCL"
+        folder=$(mktemp -d)
+        .venv/bin/python -m pip download --quiet --disable-pip-version-check --no-deps -d "$folder" \
+            "$(grep ^nvidia-nccl $cuda_headers)"
+        .venv/bin/python - "$folder" <<'END'
+import pathlib, sys, sysconfig, zipfile
+wheel, = pathlib.Path(sys.argv[1]).glob("*.whl")
+with zipfile.ZipFile(wheel) as archive:
+    archive.extract("nvidia/nccl/include/nccl.h", sysconfig.get_path("purelib"))
+END
+        rm -r "$folder"
+    fi
 fi
 
 if [ -f web/package-lock.json ]; then

@@ -9,6 +9,11 @@ find_package(CURL REQUIRED)             # headers only: loaded when a webhook or
 if(TUNE_ONLY_LOADER)
   return()
 endif()
+if(TUNE_ONLY_TRAINER)
+  find_package(CLI11 REQUIRED)
+  find_package(yaml-cpp REQUIRED)
+  return()
+endif()
 find_package(Boost 1.81 REQUIRED)          # headers only: Asio, Beast
 find_package(SQLite3 REQUIRED)
 find_package(simdjson REQUIRED)

@@ -58,11 +58,11 @@ if(TARGET tuneloader)
   target_link_options(tuneloader PRIVATE LINKER:--disable-new-dtags)
   install(TARGETS tuneloader RUNTIME_DEPENDENCY_SET tune_data_libraries DESTINATION tuneloader COMPONENT wheel)
 endif()
-# What URLs of data sets are read with: found from the programs in ../lib/tune. libcurl is the system's, Arrow the
+# What URLs of data sets, and tables, are read with: found from the programs in ../lib/tune. libcurl is the system's, Arrow the
 # wheel's.
 set(data_sources tune_http_source)
 if(TARGET tune_object_store)
-  list(APPEND data_sources tune_object_store)
+  list(APPEND data_sources tune_object_store tune_tables)
 endif()
 set(source_rpath "$ORIGIN")
 foreach(minor 10 11 12 13 14)
@@ -70,6 +70,15 @@ foreach(minor 10 11 12 13 14)
 endforeach()
 set_target_properties(${data_sources} PROPERTIES INSTALL_RPATH "${source_rpath}")
 install(TARGETS ${data_sources} LIBRARY DESTINATION lib/tune COMPONENT wheel)
+# What a GPU needs. LibTorch's CUDA part and what that needs are the torch wheel's; nothing of them is installed here.
+if(TARGET tune_train_cuda)
+  set(torch_rpath "")
+  foreach(minor 10 11 12 13 14)
+    list(APPEND torch_rpath "$ORIGIN/../python3.${minor}/site-packages/torch/lib")
+  endforeach()
+  set_target_properties(tune_train_cuda PROPERTIES INSTALL_RPATH "${torch_rpath}")
+  install(TARGETS tune_train_cuda LIBRARY DESTINATION lib/tune COMPONENT wheel)
+endif()
 install(RUNTIME_DEPENDENCY_SET tune_data_libraries
   PRE_EXCLUDE_REGEXES "^ld-linux" "^libc\\.so" "^libm\\.so" "^libpthread" "^libdl" "^librt"
     "^libtorch" "^libc10" "^libarrow" "^libparquet" "^libgomp" "^libcu" "^libnv" "^libshm"

@@ -31,6 +31,12 @@ private:
     std::vector<std::uint32_t> bucket_shards_;  // the shard of each 1,024th sample
 };
 
+/// Parts of the time spent in fill(), over all threads.
+struct DecoderTimes {
+    double decompress_s = 0;
+    double transform_s = 0;
+};
+
 /// Reads rows of a data set into batches. One virtual call a batch: what a format does for each
 /// sample is compiled into it. Immutable to its callers; both methods may run on many threads.
 class BatchDecoder {
@@ -48,6 +54,8 @@ public:
     virtual void look_ahead(std::span<const std::int64_t> upcoming) const {
         static_cast<void>(upcoming);
     }
+
+    [[nodiscard]] virtual DecoderTimes times() const { return {}; }
 };
 
 }  // namespace tune::loader

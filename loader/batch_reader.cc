@@ -18,9 +18,17 @@ Error no_slot(std::size_t slot_count) {
 
 }  // namespace
 
+std::int64_t now_ns() {
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 InlineReader::InlineReader(std::shared_ptr<SlotPool> pool, const BatchDecoder& decoder,
-                           Planner planner, BatchSupply* supply)
-    : pool_(std::move(pool)), decoder_(decoder), planner_(std::move(planner)), supply_(supply) {}
+                           Planner planner, StageClock& clock, BatchSupply* supply)
+    : pool_(std::move(pool)),
+      decoder_(decoder),
+      planner_(std::move(planner)),
+      clock_(clock),
+      supply_(supply) {}
 
 void InlineReader::seek(Position position) {
     if (supply_) supply_->forget();
@@ -51,19 +59,30 @@ Result<std::shared_ptr<BatchSlot>> InlineReader::next() {
     const std::uint64_t batch = supply_base_ + next_batch_;
     if (supply_) {
         supply_->expect(batch);
+        const std::int64_t begin = now_ns();
         supply_->wait(batch);
+        clock_.fetch_wait_ns += now_ns() - begin;
     }
+    slot->epoch = plan_->epoch();
+    const std::int64_t begin = now_ns();
     const Result<void> filled = decoder_.fill(plan_->batch(next_batch_, scratch_), *slot);
+    const std::int64_t taken = now_ns() - begin;
+    clock_.fill_ns += taken;
+    clock_.decode_wait_ns += taken;
     if (supply_) supply_->end(batch);
     TUNE_TRY_VOID(filled);
-    slot->epoch = plan_->epoch();
     ++next_batch_;
     return lent;
 }
 
 ThreadedReader::ThreadedReader(std::shared_ptr<SlotPool> pool, const BatchDecoder& decoder,
-                               Planner planner, int thread_count, BatchSupply* supply)
-    : pool_(std::move(pool)), decoder_(decoder), planner_(std::move(planner)), supply_(supply) {
+                               Planner planner, int thread_count, StageClock& clock,
+                               BatchSupply* supply)
+    : pool_(std::move(pool)),
+      decoder_(decoder),
+      planner_(std::move(planner)),
+      clock_(clock),
+      supply_(supply) {
     if (supply_)
         supply_->set_listener([this] {
             const std::lock_guard lock(pool_->mutex);
@@ -114,7 +133,11 @@ Result<std::shared_ptr<BatchSlot>> ThreadedReader::next() {
     std::unique_lock lock(pool_->mutex);
     while (!is_ready()) {
         if (lacks_slot() && !add_slot()) return no_slot(pool_->slot_count());
+        const bool waits_for_bytes =
+            supply_ && !tickets_.empty() && tickets_.front()->slot && !tickets_.front()->is_begun;
+        const std::int64_t begin = now_ns();
         done_.wait(lock);
+        (waits_for_bytes ? clock_.fetch_wait_ns : clock_.decode_wait_ns) += now_ns() - begin;
     }
     const TicketPtr ticket = std::move(tickets_.front());
     tickets_.pop_front();
@@ -124,7 +147,6 @@ Result<std::shared_ptr<BatchSlot>> ThreadedReader::next() {
     }
     lock.unlock();
     if (!ticket->slot) return std::shared_ptr<BatchSlot>();
-    ticket->slot->epoch = ticket->plan->epoch();
     return pool_->lend(ticket->slot);
 }
 
@@ -222,7 +244,10 @@ ThreadedReader::TicketPtr ThreadedReader::advance() {
 Result<void> ThreadedReader::decode(const Ticket& ticket,
                                     std::vector<std::int64_t>& scratch) const {
     decoder_.look_ahead(ticket.plan->after(ticket.batch));
+    ticket.slot->epoch = ticket.plan->epoch();
+    const std::int64_t begin = now_ns();
     Result<void> filled = decoder_.fill(ticket.plan->batch(ticket.batch, scratch), *ticket.slot);
+    clock_.fill_ns += now_ns() - begin;
     if (supply_) supply_->end(ticket.supply_batch);
     return filled;
 }

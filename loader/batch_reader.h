@@ -1,6 +1,7 @@
 #pragma once
 // Who fills batches: the consumer's own thread, or threads ahead of it. Internal to the loader.
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -17,6 +18,19 @@
 #include "loader/epoch_plan.h"
 
 namespace tune::loader {
+
+/// What readers add up for Dataset::stage_figures().
+struct StageClock {
+    std::atomic<std::int64_t> samples = 0;
+    std::atomic<std::int64_t> first_ns = 0;
+    std::atomic<std::int64_t> last_ns = 0;
+    std::atomic<std::int64_t> fetch_wait_ns = 0;
+    std::atomic<std::int64_t> decode_wait_ns = 0;
+    std::atomic<std::int64_t> fill_ns = 0;
+};
+
+/// Of the steady clock.
+[[nodiscard]] std::int64_t now_ns();
 
 /// One consumer thread calls seek and next.
 class BatchReader {
@@ -39,7 +53,7 @@ class InlineReader final : public BatchReader {
 public:
     /// `supply`: nullptr for data that is all on this machine.
     InlineReader(std::shared_ptr<SlotPool> pool, const BatchDecoder& decoder, Planner planner,
-                 BatchSupply* supply = nullptr);
+                 StageClock& clock, BatchSupply* supply = nullptr);
     void seek(Position position) override;
     [[nodiscard]] Result<std::shared_ptr<BatchSlot>> next() override;
     /// Always true: the work itself is next()'s.
@@ -49,6 +63,7 @@ private:
     std::shared_ptr<SlotPool> pool_;
     const BatchDecoder& decoder_;
     Planner planner_;
+    StageClock& clock_;
     std::vector<std::int64_t> scratch_;
     BatchSupply* const supply_;
     std::uint64_t supply_base_ = 0;  // of plan_
@@ -65,7 +80,7 @@ public:
     /// `supply`: nullptr for data that is all on this machine. Otherwise batches are decoded as
     /// their bytes come, whichever comes first; next() still gives them in order.
     ThreadedReader(std::shared_ptr<SlotPool> pool, const BatchDecoder& decoder, Planner planner,
-                   int thread_count, BatchSupply* supply = nullptr);
+                   int thread_count, StageClock& clock, BatchSupply* supply = nullptr);
     ~ThreadedReader() override;
     void seek(Position position) override;
     [[nodiscard]] Result<std::shared_ptr<BatchSlot>> next() override;
@@ -99,6 +114,7 @@ private:
     std::shared_ptr<SlotPool> pool_;
     const BatchDecoder& decoder_;
     Planner planner_;
+    StageClock& clock_;
     BatchSupply* const supply_;
 
     // All below is guarded by pool_->mutex.

@@ -9,8 +9,11 @@ void AlignedBuffer::resize(std::size_t size) {
     if (size > capacity_ || !data_) {
         const std::size_t capacity =
             std::max({size, size_ == 0 ? 0 : capacity_ + capacity_ / 2, kAlignment});
-        std::unique_ptr<std::byte[], Free> grown(
-            static_cast<std::byte*>(::operator new[](capacity, std::align_val_t{kAlignment})));
+        const std::shared_ptr<BatchMemory>& memory = data_.get_deleter().memory;
+        void* bytes = memory ? memory->allocate(capacity)
+                             : ::operator new[](capacity, std::align_val_t{kAlignment});
+        if (!bytes) throw std::bad_alloc();
+        std::unique_ptr<std::byte[], Free> grown(static_cast<std::byte*>(bytes), Free{memory});
         if (size_ > 0) std::memcpy(grown.get(), data_.get(), size_);
         data_ = std::move(grown);
         capacity_ = capacity;
@@ -18,10 +21,11 @@ void AlignedBuffer::resize(std::size_t size) {
     size_ = size;
 }
 
-SlotPool::SlotPool(std::vector<ColumnInfo> columns, std::size_t slot_count, bool grows)
-    : columns_(std::move(columns)), grows_(grows) {
+SlotPool::SlotPool(std::vector<ColumnInfo> columns, std::size_t slot_count, bool grows,
+                   std::shared_ptr<BatchMemory> memory)
+    : columns_(std::move(columns)), grows_(grows), memory_(std::move(memory)) {
     for (std::size_t i = 0; i < slot_count; ++i) {
-        slots_.push_back(std::make_unique<BatchSlot>(columns_.size()));
+        slots_.push_back(std::make_unique<BatchSlot>(columns_.size(), memory_));
         free_.push_back(slots_.back().get());
     }
 }
@@ -35,7 +39,7 @@ BatchSlot* SlotPool::take() {
 
 bool SlotPool::add_slot() {
     if (!grows_) return false;
-    slots_.push_back(std::make_unique<BatchSlot>(columns_.size()));
+    slots_.push_back(std::make_unique<BatchSlot>(columns_.size(), memory_));
     free_.push_back(slots_.back().get());
     return true;
 }

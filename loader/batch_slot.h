@@ -16,9 +16,14 @@ namespace tune::loader {
 /// 64-byte aligned memory that grows; what it held is kept.
 class AlignedBuffer {
 public:
-    static constexpr std::size_t kAlignment = 64;
+    static constexpr std::size_t kAlignment = BatchMemory::kAlignment;
+
+    /// `memory`: nullptr for the process's own.
+    explicit AlignedBuffer(std::shared_ptr<BatchMemory> memory = nullptr)
+        : data_(nullptr, Free{std::move(memory)}) {}
 
     [[nodiscard]] std::byte* data() { return data_.get(); }
+    [[nodiscard]] const std::byte* data() const { return data_.get(); }
     [[nodiscard]] std::size_t size() const { return size_; }
 
     /// Makes room for `size` bytes and makes that the size. May throw std::bad_alloc.
@@ -26,8 +31,12 @@ public:
 
 private:
     struct Free {
+        std::shared_ptr<BatchMemory> memory;
         void operator()(std::byte* bytes) const {
-            ::operator delete[](bytes, std::align_val_t{kAlignment});
+            if (memory)
+                memory->release(bytes);
+            else
+                ::operator delete[](bytes, std::align_val_t{kAlignment});
         }
     };
     std::unique_ptr<std::byte[], Free> data_;
@@ -39,12 +48,14 @@ private:
 class BatchSlot {
 public:
     struct ColumnBuffer {
-        AlignedBuffer data;
-        std::vector<std::uint64_t> offsets;  // of variable columns
-        std::vector<std::uint8_t> valid;     // of columns with a mask
+        AlignedBuffer data = AlignedBuffer();
+        std::vector<std::uint64_t> offsets = {};  // of variable columns
+        std::vector<std::uint8_t> valid = {};     // of columns with a mask
     };
 
-    explicit BatchSlot(std::size_t column_count) : columns(column_count) {}
+    explicit BatchSlot(std::size_t column_count, const std::shared_ptr<BatchMemory>& memory = {}) {
+        for (std::size_t c = 0; c < column_count; ++c) columns.push_back({AlignedBuffer(memory)});
+    }
 
     std::vector<ColumnBuffer> columns;
     std::vector<std::int64_t> ids;
@@ -56,8 +67,10 @@ public:
 /// `work` for a free slot.
 class SlotPool : public std::enable_shared_from_this<SlotPool> {
 public:
-    /// `grows`: a slot is added whenever the consumer holds all of them.
-    SlotPool(std::vector<ColumnInfo> columns, std::size_t slot_count, bool grows = false);
+    /// `grows`: a slot is added whenever the consumer holds all of them. `memory`: of the slots'
+    /// columns; nullptr for the process's own.
+    SlotPool(std::vector<ColumnInfo> columns, std::size_t slot_count, bool grows = false,
+             std::shared_ptr<BatchMemory> memory = nullptr);
 
     [[nodiscard]] const std::vector<ColumnInfo>& columns() const { return columns_; }
     [[nodiscard]] std::size_t slot_count() const { return slots_.size(); }
@@ -80,6 +93,7 @@ public:
 private:
     const std::vector<ColumnInfo> columns_;
     const bool grows_;
+    const std::shared_ptr<BatchMemory> memory_;
     std::vector<std::unique_ptr<BatchSlot>> slots_;
     std::vector<BatchSlot*> free_;  // guarded by mutex
 };

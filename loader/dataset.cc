@@ -13,6 +13,7 @@
 #include "loader/batch_decoder.h"
 #include "loader/batch_reader.h"
 #include "loader/batch_slot.h"
+#include "loader/decode/transformed_rows.h"
 #include "loader/order_planner.h"
 #include "loader/rows/row_set.h"
 #include "loader/sample_access.h"
@@ -65,7 +66,7 @@ public:
           planner_(options_, topology, std::move(rows.streams), rows.catalogue.block_samples_max),
           pool_(std::make_shared<SlotPool>(std::move(rows.catalogue.columns),
                                            static_cast<std::size_t>(batches_ahead(options_) + 1),
-                                           options_.adds_batches)),
+                                           options_.adds_batches, options_.memory)),
           decoder_(std::move(rows.decoder)),
           supply_(std::move(rows.supply)),
           samples_(*decoder_, supply_.get()),
@@ -90,7 +91,8 @@ public:
             if (id < 0 || id >= sample_count_)
                 return invalid_parameter("there is no sample " + std::to_string(id) +
                                          "; the data set has " + counted(sample_count_, "sample"));
-        auto slot = std::make_shared<BatchSlot>(pool_->columns().size());
+        auto slot = std::make_shared<BatchSlot>(pool_->columns().size(), options_.memory);
+        slot->epoch = position_.epoch;
         TUNE_TRY_VOID(take_supply());
         TUNE_TRY_VOID(samples_.read(ids, *slot));
         fill_batch(std::move(slot), batch);
@@ -114,23 +116,11 @@ public:
     }
 
     [[nodiscard]] Result<bool> next(Batch& batch) {
-        batch.reset();
-        if (supply_ && is_supply_taken_.exchange(false)) has_failed_ = true;
-        // Only now, so that what the caller repaired after an error is read anew.
-        if (std::exchange(has_failed_, false)) reader_->seek(position_);
-        Result<std::shared_ptr<BatchSlot>> slot = reader_->next();
-        if (!slot) {
-            has_failed_ = true;
-            return std::move(slot).error();
-        }
-        if (!*slot) {
-            position_ = {position_.epoch + 1, 0};
-            return false;
-        }
-        fill_batch(*std::move(slot), batch);
-        position_.sample_in_epoch += static_cast<std::int64_t>(batch.count) *
-                                     planner_.topology().ranks() * options_.world.workers;
-        return true;
+        if (clock_.first_ns == 0) clock_.first_ns = now_ns();
+        Result<bool> more = read_next(batch);
+        clock_.last_ns = now_ns();
+        clock_.samples += static_cast<std::int64_t>(batch.count);
+        return more;
     }
 
     [[nodiscard]] const std::vector<ColumnInfo>& columns() const { return pool_->columns(); }
@@ -142,6 +132,23 @@ public:
     [[nodiscard]] std::int64_t epoch() const { return position_.epoch; }
     [[nodiscard]] FetchFigures fetch_figures() const {
         return supply_ ? supply_->figures() : FetchFigures{};
+    }
+
+    [[nodiscard]] StageFigures stage_figures() const {
+        const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-9; };
+        const DecoderTimes times = decoder_->times();
+        StageFigures figures;
+        figures.samples = clock_.samples;
+        figures.threads = options_.threads;
+        figures.elapsed_s = seconds(clock_.last_ns - clock_.first_ns);
+        figures.fetch_wait_s = seconds(clock_.fetch_wait_ns);
+        figures.decode_wait_s = seconds(clock_.decode_wait_ns);
+        figures.decompress_s = times.decompress_s;
+        figures.transform_s = times.transform_s;
+        figures.read_s =
+            std::max(0.0, seconds(clock_.fill_ns) - figures.decompress_s - figures.transform_s);
+        figures.fetched_bytes = fetch_figures().bytes;
+        return figures;
     }
 
     [[nodiscard]] DatasetState state() const {
@@ -184,6 +191,26 @@ public:
     }
 
 private:
+    [[nodiscard]] Result<bool> read_next(Batch& batch) {
+        batch.reset();
+        if (supply_ && is_supply_taken_.exchange(false)) has_failed_ = true;
+        // Only now, so that what the caller repaired after an error is read anew.
+        if (std::exchange(has_failed_, false)) reader_->seek(position_);
+        Result<std::shared_ptr<BatchSlot>> slot = reader_->next();
+        if (!slot) {
+            has_failed_ = true;
+            return std::move(slot).error();
+        }
+        if (!*slot) {
+            position_ = {position_.epoch + 1, 0};
+            return false;
+        }
+        fill_batch(*std::move(slot), batch);
+        position_.sample_in_epoch += static_cast<std::int64_t>(batch.count) *
+                                     planner_.topology().ranks() * options_.world.workers;
+        return true;
+    }
+
     /// Samples by number use the plans of the supply, so next() has to plan anew afterwards.
     [[nodiscard]] Result<void> take_supply() const {
         if (!supply_) return {};
@@ -203,11 +230,11 @@ private:
             return planner_.plan(settings, position, options_.world.worker, options_.world.workers);
         };
         if (options_.threads == 0)
-            reader_ =
-                std::make_unique<InlineReader>(pool_, *decoder_, std::move(planner), supply_.get());
+            reader_ = std::make_unique<InlineReader>(pool_, *decoder_, std::move(planner), clock_,
+                                                     supply_.get());
         else
             reader_ = std::make_unique<ThreadedReader>(pool_, *decoder_, std::move(planner),
-                                                       options_.threads, supply_.get());
+                                                       options_.threads, clock_, supply_.get());
         reader_->seek(position_);
     }
 
@@ -233,6 +260,7 @@ private:
     mutable std::atomic<bool> is_supply_taken_ = false;  // by samples_
     std::shared_ptr<BatchSupply> supply_;                // nullptr: the data is on this machine
     mutable SampleAccess samples_;
+    StageClock clock_;
     OrderSettings settings_;
     Position position_;
     bool has_failed_ = false;              // the reader must be told where to go on
@@ -245,7 +273,8 @@ Dataset::~Dataset() = default;
 Result<std::unique_ptr<Dataset>> Dataset::open(DatasetOptions options) {
     TUNE_TRY_VOID(check_options(options));
     TUNE_TRY(topology, topology_of(options.world));
-    TUNE_TRY(rows, open_rows(options));
+    TUNE_TRY(stored, open_rows(options));
+    TUNE_TRY(rows, with_transforms(options, std::move(stored)));
     auto impl = std::make_unique<Impl>(std::move(options), topology, std::move(rows));
     TUNE_TRY_VOID(impl->start());
     return std::unique_ptr<Dataset>(new Dataset(std::move(impl)));
@@ -290,6 +319,10 @@ std::int64_t Dataset::batches_per_epoch() const {
 
 std::int64_t Dataset::epoch() const {
     return impl_->epoch();
+}
+
+StageFigures Dataset::stage_figures() const {
+    return impl_->stage_figures();
 }
 
 FetchFigures Dataset::fetch_figures() const {

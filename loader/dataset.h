@@ -25,10 +25,12 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "loader/decode/column_transforms.h"
 #include "loader/format/dtype.h"
 #include "loader/order/epoch.h"
 #include "loader/order/shuffle.h"
 #include "loader/rows/filter.h"
+#include "loader/stage_figures.h"
 
 namespace tune::loader {
 
@@ -90,6 +92,22 @@ struct ColumnOptions {
     Nulls nulls = Nulls::kRefuse;
     /// For kFill: a number, or the text or bytes themselves.
     std::string fill = {};
+    /// Stored images as pixels of one size, or values of varying length as rows of one.
+    std::optional<ImageOptions> image = {};
+    std::optional<PadOptions> pad = {};
+};
+
+/// Memory of batches that the consumer supplies, e.g. pinned for copies to a GPU. Thread-safe;
+/// lives as long as the last batch.
+class BatchMemory {
+public:
+    static constexpr std::size_t kAlignment = 64;
+
+    virtual ~BatchMemory() = default;
+    /// At least `bytes` bytes at a multiple of kAlignment, or nullptr.
+    [[nodiscard]] virtual void* allocate(std::size_t bytes) = 0;
+    /// What allocate() gave; on any thread.
+    virtual void release(void* memory) = 0;
 };
 
 struct DatasetOptions {
@@ -168,6 +186,15 @@ struct DatasetOptions {
     /// A consumer that holds every batch there is room for is given another one; otherwise that is
     /// an error. For consumers whose batches live as long as somebody refers to them.
     bool adds_batches = false;
+
+    /// Images that are decoded whole are shared with all processes of this machine that read the
+    /// same data, in a file of this folder (/dev/shm: memory), of at most so many bytes; what finds
+    /// no room is decoded by each. Pixels are those of ImageOptions::decodes_scaled = false.
+    std::filesystem::path decoded_cache = {};
+    std::uint64_t decoded_cache_limit = 0;
+
+    /// Where batches lie; nullptr: the process's own memory.
+    std::shared_ptr<BatchMemory> memory = {};
 
     Verify verify = Verify::kHashes;
     /// Compressed shards, and those of tables (row groups, text files), are held decompressed in
@@ -305,6 +332,8 @@ public:
                                                                   std::int64_t workers) const;
     /// What a data set with `remote` fetched so far; zeros for another.
     [[nodiscard]] FetchFigures fetch_figures() const;
+    /// Where the time went so far. Any thread may call it.
+    [[nodiscard]] StageFigures stage_figures() const;
 
     /// Columns that batches hold, in their order.
     [[nodiscard]] const std::vector<ColumnInfo>& columns() const;

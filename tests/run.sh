@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Installs, builds and runs every test. The last line is "N passed, N failed"; the exit code is 0 only without failures.
 #
-#   ./tests/run.sh                    unit docs contract differential e2e web examples package minimal fuzz
+#   ./tests/run.sh                    unit docs contract differential e2e launch web examples package engines minimal fuzz
+#   ./tests/run.sh launch             agents on engines: a real Slurm and sshd, an API server as of Kubernetes, a script
 #   ./tests/run.sh package            the .deb, the .tar.gz and the wheel, each installed in a clean root
+#   ./tests/run.sh engines            Spark, Ray, Optuna and Hyperopt; with TUNE_ENGINES_LONG=1 also the tests of minutes
 #   ./tests/run.sh asan tsan          the unit tests under the sanitizers (builds each: 15 minutes more)
 #   ./tests/run.sh fuzz               libFuzzer, 5 s a target (builds them); with TUNE_FUZZ_SECONDS so long, and every target
 #   ./tests/run.sh unit e2e           any of these suites
@@ -15,11 +17,11 @@ suites=()
 for argument in "$@"; do
     case "$argument" in
         --no-setup) setup=0 ;;
-        unit | docs | contract | differential | e2e | web | examples | package | minimal | fuzz | asan | tsan) suites+=("$argument") ;;
+        unit | docs | contract | differential | e2e | launch | web | examples | package | engines | minimal | fuzz | asan | tsan) suites+=("$argument") ;;
         *) echo "run.sh: unknown suite '$argument'; see the head of tests/run.sh" >&2; exit 2 ;;
     esac
 done
-[ ${#suites[@]} -gt 0 ] || suites=(unit docs contract differential e2e web examples package minimal fuzz)
+[ ${#suites[@]} -gt 0 ] || suites=(unit docs contract differential e2e launch web examples package engines minimal fuzz)
 
 passed=0
 failed=0
@@ -64,9 +66,9 @@ gtests() { # SUITE BIN_DIR
     done
 }
 
-pytests() { # SUITE PATH
+pytests() { # SUITE PATH...; PYTHON runs them, if it is set
     local log=$logs/$1.log status
-    .venv/bin/python -m pytest -q -ra --color=no -p no:cacheprovider --timeout=300 "$2" >"$log" 2>&1
+    "${PYTHON:-.venv/bin/python}" -m pytest -q -ra --color=no -p no:cacheprovider --timeout=300 "${@:2}" >"$log" 2>&1
     status=$?
     local bad errors
     bad=$(number '\d+(?= failed)' "$log")
@@ -90,9 +92,19 @@ suite_docs() { pytests docs tests/docs; }
 suite_contract() { pytests contract tests/contract; }
 suite_differential() { pytests differential tests/differential; }
 suite_e2e() { pytests e2e tests/e2e; }
+suite_launch() { pytests launch tests/engines/{exec,ssh,slurm,k8s}; }
 suite_web() { node_tests web tests/web/*.test.mjs; }
 suite_examples() { pytests examples tests/examples; }
 suite_package() { pytests package tests/package; }
+suite_engines() {
+    local python
+    if python=$(./tests/engines/setup.sh 2>"$logs/engines-setup.log" | tail -n 1) && [ -x "$python" ]; then
+        PYTHON=$python pytests engines tests/engines/test_*.py
+    else
+        cp "$logs/engines-setup.log" "$logs/engines.log"
+        count engines 0 1 1
+    fi
+}
 
 # `tune` must build where LibTorch and Arrow are absent.
 suite_minimal() {
@@ -159,7 +171,7 @@ run_suites() {
     local suite waiting=() computing=() file good bad
     for suite in "${suites[@]}"; do
         case "$suite" in
-            e2e | contract | differential) waiting+=("$suite") ;;
+            e2e | contract | differential | launch | engines) waiting+=("$suite") ;;
             *) computing+=("$suite") ;;
         esac
     done

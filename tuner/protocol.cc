@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tuner/protocol_fields.h"
+
 namespace tune::tuner {
 namespace {
 
@@ -33,197 +35,6 @@ constexpr std::array<Names<Outcome>, 8> kOutcomes = {{
     {Outcome::kLost, "lost"},
     {Outcome::kCancelled, "cancelled"},
 }};
-
-/// Absent fields keep their default, unless they are required.
-enum class Presence { kOptional, kRequired };
-
-template <class Struct, class Value>
-struct Field {
-    const char* name;
-    Value Struct::*member;
-    Presence presence = Presence::kOptional;
-    /// Whether it is written; null: always.
-    bool (*is_written)(const Struct&) = nullptr;
-};
-template <class Struct, class Value>
-Field(const char*, Value Struct::*) -> Field<Struct, Value>;
-template <class Struct, class Value>
-Field(const char*, Value Struct::*, Presence) -> Field<Struct, Value>;
-template <class Struct, class Value, class Test>
-Field(const char*, Value Struct::*, Presence, Test) -> Field<Struct, Value>;
-
-constexpr Presence kRequired = Presence::kRequired;
-constexpr Presence kOptional = Presence::kOptional;
-
-/// A text that holds a JSON object, which travels as that object.
-template <class Struct>
-struct JsonText {
-    const char* name;
-    std::string Struct::*member;
-};
-
-// The fields of each struct, in the order in which they are read.
-
-template <class Visit>
-void visit_fields(const AttemptId*, Visit visit) {
-    visit(Field{"run_id", &AttemptId::run_id, kRequired});
-    visit(Field{"attempt", &AttemptId::attempt});
-}
-
-template <class Visit>
-void visit_fields(const RegisterRequest*, Visit visit) {
-    visit(Field{"agent_id", &RegisterRequest::agent_id, kRequired});
-    visit(Field{"host", &RegisterRequest::host});
-    visit(Field{"pid", &RegisterRequest::pid});
-    visit(Field{"slots", &RegisterRequest::slots});
-    visit(Field{"cpus", &RegisterRequest::cpus});
-    visit(Field{"gpus", &RegisterRequest::gpus});
-    visit(Field{"version", &RegisterRequest::version});
-    visit(Field{"running", &RegisterRequest::running});
-}
-
-template <class Visit>
-void visit_fields(const RegisterReply*, Visit visit) {
-    visit(Field{"agent_id", &RegisterReply::agent_id, kRequired});
-    visit(Field{"heartbeat_ms", &RegisterReply::heartbeat_ms});
-    visit(Field{"lease_ttl_ms", &RegisterReply::lease_ttl_ms});
-    visit(Field{"lost", &RegisterReply::lost});
-}
-
-template <class Visit>
-void visit_fields(const ScrapePattern*, Visit visit) {
-    visit(Field{"name", &ScrapePattern::name, kOptional,
-                [](const ScrapePattern& pattern) { return !pattern.name.empty(); }});
-    visit(Field{"pattern", &ScrapePattern::pattern, kRequired});
-}
-
-template <class Visit>
-void visit_fields(const Lease*, Visit visit) {
-    visit(Field{"study", &Lease::study, kRequired});
-    visit(Field{"number", &Lease::number});
-    visit(Field{"attempt", &Lease::attempt});
-    visit(Field{"run_id", &Lease::run_id, kRequired});
-    visit(Field{"experiment_id", &Lease::experiment_id});
-    visit(JsonText<Lease>{"params", &Lease::params_json});
-    visit(Field{"seed", &Lease::seed});
-    visit(Field{"command", &Lease::command});
-    visit(Field{"env", &Lease::env});
-    visit(Field{"working_dir", &Lease::working_dir});
-    visit(Field{"checkpoint_dir", &Lease::checkpoint_dir});
-    visit(Field{"resume_from", &Lease::resume_from});
-    visit(Field{"grace_ms", &Lease::grace_ms});
-    visit(Field{"timeout_ms", &Lease::timeout_ms});
-    visit(Field{"metric", &Lease::metric});
-    visit(Field{"scrape", &Lease::scrape});
-    visit(Field{"cpus_per_trial", &Lease::cpus_per_trial});
-    visit(Field{"gpus_per_trial", &Lease::gpus_per_trial});
-    visit(Field{"token", &Lease::token, kOptional,
-                [](const Lease& lease) { return !lease.token.empty(); }});
-}
-
-template <class Visit>
-void visit_fields(const LeaseRequest*, Visit visit) {
-    visit(Field{"request_id", &LeaseRequest::request_id});
-    visit(Field{"free_slots", &LeaseRequest::free_slots});
-    visit(Field{"wait_ms", &LeaseRequest::wait_ms});
-    visit(Field{"wants_tokens", &LeaseRequest::wants_tokens, kOptional,
-                [](const LeaseRequest& request) { return request.wants_tokens; }});
-}
-
-template <class Visit>
-void visit_fields(const LeaseReply*, Visit visit) {
-    visit(Field{"leases", &LeaseReply::leases});
-}
-
-template <class Visit>
-void visit_fields(const Directive*, Visit visit) {
-    visit(Field{"run_id", &Directive::run_id, kRequired});
-    visit(Field{"attempt", &Directive::attempt});
-    visit(Field{"action", &Directive::action, kRequired});
-    visit(Field{"reason", &Directive::reason});
-}
-
-template <class Visit>
-void visit_fields(const HeartbeatRequest*, Visit visit) {
-    visit(Field{"wait_ms", &HeartbeatRequest::wait_ms});
-    visit(Field{"running", &HeartbeatRequest::running});
-}
-
-template <class Visit>
-void visit_fields(const HeartbeatReply*, Visit visit) {
-    visit(Field{"directives", &HeartbeatReply::directives});
-    visit(Field{"lost", &HeartbeatReply::lost});
-    visit(Field{"draining", &HeartbeatReply::draining});
-}
-
-template <class Visit>
-void visit_fields(const ReportedMetric*, Visit visit) {
-    visit(Field{"key", &ReportedMetric::key, kRequired});
-    visit(Field{"value", &ReportedMetric::value});
-    visit(Field{"step", &ReportedMetric::step});
-    visit(Field{"timestamp_ms", &ReportedMetric::timestamp_ms});
-}
-
-template <class Visit>
-void visit_fields(const ReportedParam*, Visit visit) {
-    visit(Field{"key", &ReportedParam::key, kRequired});
-    visit(Field{"value", &ReportedParam::value, kRequired});
-}
-
-template <class Visit>
-void visit_fields(const AttemptReport*, Visit visit) {
-    visit(Field{"run_id", &AttemptReport::run_id, kRequired});
-    visit(Field{"attempt", &AttemptReport::attempt});
-    visit(Field{"metrics", &AttemptReport::metrics});
-    visit(Field{"params", &AttemptReport::params});
-}
-
-template <class Visit>
-void visit_fields(const ReportRequest*, Visit visit) {
-    visit(Field{"reports", &ReportRequest::reports});
-}
-
-template <class Visit>
-void visit_fields(const ReportResult*, Visit visit) {
-    const auto has_failed = [](const ReportResult& result) { return !result.ok; };
-    visit(Field{"run_id", &ReportResult::run_id, kRequired});
-    visit(Field{"attempt", &ReportResult::attempt});
-    visit(Field{"ok", &ReportResult::ok});
-    visit(Field{"error_code", &ReportResult::error_code, kOptional, has_failed});
-    visit(Field{"message", &ReportResult::message, kOptional, has_failed});
-}
-
-template <class Visit>
-void visit_fields(const ReportReply*, Visit visit) {
-    visit(Field{"results", &ReportReply::results});
-}
-
-template <class Visit>
-void visit_fields(const FinishRequest*, Visit visit) {
-    visit(Field{"request_id", &FinishRequest::request_id});
-    visit(Field{"outcome", &FinishRequest::outcome, kRequired});
-    visit(Field{"exit_code", &FinishRequest::exit_code});
-    visit(Field{"signal", &FinishRequest::signal});
-    visit(Field{"timed_out", &FinishRequest::timed_out, kOptional,
-                [](const FinishRequest& request) { return request.timed_out; }});
-    visit(Field{"reason", &FinishRequest::reason});
-    visit(Field{"max_rss_kb", &FinishRequest::max_rss_kb});
-    visit(Field{"cpu_ms", &FinishRequest::cpu_ms});
-    visit(Field{"wall_ms", &FinishRequest::wall_ms});
-}
-
-template <class Visit>
-void visit_fields(const NeededCheckpoints*, Visit visit) {
-    visit(Field{"folder", &NeededCheckpoints::folder, kRequired});
-    visit(Field{"from", &NeededCheckpoints::from});
-    visit(Field{"below", &NeededCheckpoints::below});
-    visit(Field{"trials", &NeededCheckpoints::trials});
-}
-
-template <class Visit>
-void visit_fields(const FinishReply*, Visit visit) {
-    visit(Field{"checkpoints", &FinishReply::checkpoints});
-}
 
 struct AnyVisit {
     template <class Any>
@@ -300,6 +111,16 @@ Expected read_value(const Json& json, Action& out) {
         return {};
     }
     return "prune, stop or checkpoint_stop";
+}
+
+Expected read_value(const Json& json, LogAction& out) {
+    if (!json.is_string()) return "a string";
+    for (const auto& [action, name] : kLogActions) {
+        if (json.get_ref<const std::string&>() != name) continue;
+        out = action;
+        return {};
+    }
+    return "retry, no_retry, exclude_device or exclude_host";
 }
 
 /// An object of strings; its order is the names'.
@@ -424,6 +245,9 @@ Json write_value(double value) {
 }
 Json write_value(Action value) {
     return action_name(value);
+}
+Json write_value(LogAction value) {
+    return kLogActions.at(static_cast<std::size_t>(value)).second;
 }
 Json write_value(Outcome value) {
     return outcome_name(value);

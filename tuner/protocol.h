@@ -22,6 +22,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "tuner/log_rule.h"
 
 namespace tune::tuner {
 
@@ -43,6 +44,16 @@ struct AttemptId {
     friend bool operator==(const AttemptId&, const AttemptId&) = default;
 };
 
+/// A GPU, or a slice of one (MIG).
+struct GpuFacts {
+    std::string uuid = {};
+    std::int64_t bytes = 0;  ///< of its memory; 0: unknown
+    std::string name = {};
+    int index = 0;  ///< in the driver's list
+
+    friend bool operator==(const GpuFacts&, const GpuFacts&) = default;
+};
+
 /// POST agents/register. Sent at start and again whenever the server answers that it does not know
 /// the agent.
 struct RegisterRequest {
@@ -52,6 +63,11 @@ struct RegisterRequest {
     int slots = 1;  ///< trials at once
     int cpus = 1;
     std::vector<std::string> gpus = {};  ///< UUIDs
+    std::vector<GpuFacts> devices = {};  ///< what is known of `gpus`
+    std::int64_t memory_bytes = 0;       ///< for trials; 0: unknown
+    std::vector<std::string> labels = {};
+    /// Where other machines reach the processes of its trials; empty: under `host`.
+    std::string address = {};
     std::string version = {};
     /// Attempts this agent still answers for: processes that run (re-adopted after a restart), and
     /// ended ones whose finish has not been acknowledged. The server ends this agent's others.
@@ -84,6 +100,34 @@ struct EnvironmentVariable {
     friend bool operator==(const EnvironmentVariable&, const EnvironmentVariable&) = default;
 };
 
+/// A GPU that a lease grants, or a part of its memory.
+struct GrantedGpu {
+    std::string uuid = {};
+    std::int64_t bytes = 0;  ///< 0: the whole GPU
+
+    friend bool operator==(const GrantedGpu&, const GrantedGpu&) = default;
+};
+
+/// A machine of an attempt of several processes.
+struct GangNode {
+    std::string address = {};
+    int port = 0;  ///< LeaseRequest::port of its agent
+
+    friend bool operator==(const GangNode&, const GangNode&) = default;
+};
+
+/// The place of one machine in an attempt of several processes. Each machine runs `nproc` of them;
+/// this one those with the ranks from node * nproc on.
+struct Gang {
+    int nproc = 1;
+    int node = 0;  ///< of this machine, from 0
+    std::vector<GangNode> nodes = {};
+
+    [[nodiscard]] int size() const { return nproc * static_cast<int>(nodes.size()); }
+
+    friend bool operator==(const Gang&, const Gang&) = default;
+};
+
 /// Everything an agent needs to run one attempt.
 struct Lease {
     std::string study = {};
@@ -105,8 +149,13 @@ struct Lease {
     std::int64_t timeout_ms = 0;  ///< of the attempt; 0: none
     std::string metric = {};      ///< the objective's name
     std::vector<ScrapePattern> scrape = {};
+    std::vector<LogRule> log_rules = {};
     double cpus_per_trial = 0;  ///< 0: the agent's cores divided by its slots
     double gpus_per_trial = 0;
+    /// The GPUs that are meant; empty: the agent chooses `gpus_per_trial` of them.
+    std::vector<GrantedGpu> devices = {};
+    std::int64_t memory_bytes = 0;  ///< of the machine's memory, for all its processes; 0: any
+    std::optional<Gang> gang = {};  ///< an attempt of several processes
     /// The attempt's credential, for MLFLOW_TRACKING_TOKEN: the server knows its hash only. Empty:
     /// none was made, since the agent or the study has a login of its own.
     std::string token = {};
@@ -114,11 +163,18 @@ struct Lease {
     friend bool operator==(const Lease&, const Lease&) = default;
 };
 
+/// Ports that an attempt of several processes may use on each machine: the first is that of the
+/// meeting place (MASTER_PORT), the next ones are of its processes in order.
+inline constexpr int kGangPorts = 64;
+
 /// POST agents/{id}/lease: long-poll until a trial is there or `wait_ms` is over.
 struct LeaseRequest {
     std::string request_id = {};
     int free_slots = 1;
     std::int64_t wait_ms = 0;
+    /// The first of kGangPorts ports that are free on the agent's machine and stay so for the next
+    /// attempt of several processes that it runs; 0: there are none.
+    int port = 0;
     /// The agent passes Lease::token on to the trials. One that needs a login of its own to reach
     /// the server must pass that on instead and says no.
     bool wants_tokens = false;
@@ -175,12 +231,20 @@ struct ReportedParam {
     friend bool operator==(const ReportedParam&, const ReportedParam&) = default;
 };
 
-/// POST agents/{id}/report: metrics read from the output of trials.
+struct ReportedTag {
+    std::string key = {};
+    std::string value = {};
+
+    friend bool operator==(const ReportedTag&, const ReportedTag&) = default;
+};
+
+/// POST agents/{id}/report: metrics read from the output of trials, and what they ran in.
 struct AttemptReport {
     std::string run_id = {};
     int attempt = 0;
     std::vector<ReportedMetric> metrics = {};
     std::vector<ReportedParam> params = {};
+    std::vector<ReportedTag> tags = {};
 
     friend bool operator==(const AttemptReport&, const AttemptReport&) = default;
 };
@@ -220,6 +284,10 @@ struct FinishRequest {
     std::int64_t max_rss_kb = 0;
     std::int64_t cpu_ms = 0;
     std::int64_t wall_ms = 0;
+    /// The most memory that its processes on this machine had together, as far as it is known; 0:
+    /// unknown. Of GPUs: on the one where it had the most.
+    std::int64_t peak_memory_bytes = 0;
+    std::int64_t peak_gpu_memory_bytes = 0;
 
     friend bool operator==(const FinishRequest&, const FinishRequest&) = default;
 };

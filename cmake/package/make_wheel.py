@@ -34,6 +34,11 @@ Root-Is-Purelib: false
 Tag: {tag}
 """
 
+# What other packages find of us: MLflow's client takes our login and makes its calls safe to repeat.
+ENTRY_POINTS = """[mlflow.request_header_provider]
+tune = tune_client.mlflow_plugin:TuneHeaderProvider
+"""
+
 
 def newest_glibc(files):
     """(2, 36) for files that use symbols of glibc up to 2.36."""
@@ -108,6 +113,7 @@ def main():
             wheel.add(f"{data}/data/{file.relative_to(wanted.tree)}", file.read_bytes())
     wheel.add(f"{info}/METADATA", METADATA.format(
         version=wanted.version, pyarrow=pinned(requirements, "pyarrow"), torch=pinned(requirements, "torch")).encode())
+    wheel.add(f"{info}/entry_points.txt", ENTRY_POINTS.encode())
     wheel.add(f"{info}/WHEEL", WHEEL.format(tag=tag).encode())
     wheel.close()
     print(path)

@@ -87,7 +87,7 @@ bool read_pax(std::string_view text, Overrides& overrides) {
     return true;
 }
 
-bool stays_inside(const std::string& name) {
+bool names_a_member(const std::string& name) {
     if (name.empty() || name.front() == '/' || name.find('\0') != std::string::npos) return false;
     const std::filesystem::path path(name);
     return std::none_of(path.begin(), path.end(), [](const auto& part) { return part == ".."; });
@@ -139,7 +139,7 @@ private:
             overrides_ = {};
             while (name.starts_with("./")) name.erase(0, 2);
             if (type == '0' || type == '\0' || type == '7') {
-                if (!stays_inside(name))
+                if (!names_a_member(name))
                     return damaged("the name '" + name + "' leads out of the archive");
                 members_.push_back({std::move(name), begin, *size});
             } else if (type != '1' && type != '2' && type != '5') {

@@ -50,15 +50,14 @@ nb::dlpack::dtype dlpack_of(Dtype dtype) {
 }
 
 template <class Framework>
-nb::object made_by(void* data, const std::vector<std::size_t>& shape, Dtype dtype,
+nb::object made_by(void* data, const std::vector<std::size_t>& shape, nb::dlpack::dtype dtype,
                    nb::handle owner) {
     return nb::cast(nb::ndarray<Framework, nb::device::cpu>(data, shape.size(), shape.data(), owner,
-                                                            nullptr, dlpack_of(dtype)));
+                                                            nullptr, dtype));
 }
 
-nb::object array(ArrayKind kind, const void* bytes, const std::vector<std::size_t>& shape,
-                 Dtype dtype, nb::handle owner) {
-    void* data = const_cast<void*>(bytes);  // the slot is the batch's own: Python may write to it
+nb::object array(ArrayKind kind, void* data, const std::vector<std::size_t>& shape,
+                 nb::dlpack::dtype dtype, nb::handle owner) {
     switch (kind) {
         case ArrayKind::kNumpy: return made_by<nb::numpy>(data, shape, dtype, owner);
         case ArrayKind::kTorch: return made_by<nb::pytorch>(data, shape, dtype, owner);
@@ -66,6 +65,12 @@ nb::object array(ArrayKind kind, const void* bytes, const std::vector<std::size_
         case ArrayKind::kDlpack: return made_by<nb::array_api>(data, shape, dtype, owner);
     }
     return nb::none();
+}
+
+nb::object array(ArrayKind kind, const void* bytes, const std::vector<std::size_t>& shape,
+                 Dtype dtype, nb::handle owner) {
+    void* data = const_cast<void*>(bytes);  // the slot is the batch's own: Python may write to it
+    return array(kind, data, shape, dlpack_of(dtype), owner);
 }
 
 /// A copy of `bytes` as an array that owns it.
@@ -77,6 +82,19 @@ nb::object copied_array(std::span<const std::byte> bytes, const std::vector<std:
     const nb::capsule owner(data,
                             [](void* held) noexcept { delete[] static_cast<std::byte*>(held); });
     return array(ArrayKind::kNumpy, data, {shape.begin(), shape.end()}, dtype, owner);
+}
+
+bool is_list(const ColumnInfo& info) {
+    return !info.fixed && info.encoding.starts_with("list:");
+}
+
+/// Of the array that `bytes` of a "list:" column are.
+std::vector<std::int64_t> list_shape(const ColumnInfo& info, std::size_t bytes) {
+    std::size_t element_bytes = dtype_bytes(info.dtype);
+    for (const std::int64_t size : info.shape) element_bytes *= static_cast<std::size_t>(size);
+    std::vector<std::int64_t> shape{static_cast<std::int64_t>(bytes / element_bytes)};
+    shape.insert(shape.end(), info.shape.begin(), info.shape.end());
+    return shape;
 }
 
 nb::object text_object(std::string_view text) {
@@ -107,13 +125,27 @@ nb::object payload_object(std::string_view payload, const Encoding& encoding) {
     }
 }
 
-nb::object payload_list(const Column& column, const Encoding& encoding, std::size_t count) {
+/// Row `row` of a "list:" column: a part of the batch's memory.
+nb::object list_view(const Column& column, std::size_t row, ArrayKind kind, nb::handle owner) {
+    const std::span<const std::byte> bytes = column.sample(row);
+    const std::vector<std::int64_t> shape = list_shape(*column.info, bytes.size());
+    return array(kind, bytes.data(), {shape.begin(), shape.end()}, column.info->dtype, owner);
+}
+
+nb::object payload_list(const Column& column, const Encoding& encoding, std::size_t count,
+                        ArrayKind kind, nb::handle owner) {
     nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(count)));
     const bool is_text =
         encoding.kind == EncodingKind::kStrDecimal || encoding.kind == EncodingKind::kJson;
+    const bool holds_lists = is_list(*column.info);
     for (std::size_t i = 0; i < count; ++i) {
-        nb::object item =
-            is_text ? text_object(column.text(i)) : payload_object(column.text(i), encoding);
+        nb::object item;
+        if (column.valid && column.valid[i] == 0)
+            item = nb::none();
+        else if (holds_lists)
+            item = list_view(column, i, kind, owner);
+        else
+            item = is_text ? text_object(column.text(i)) : payload_object(column.text(i), encoding);
         if (!item.is_valid()) throw nb::python_error();
         PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), item.release().ptr());
     }
@@ -122,6 +154,21 @@ nb::object payload_list(const Column& column, const Encoding& encoding, std::siz
 
 nb::object offsets_pair(const Column& column, std::size_t count, ArrayKind kind, nb::handle owner) {
     const auto bytes = static_cast<std::size_t>(column.offsets[count]);
+    if (is_list(*column.info)) {
+        const std::vector<std::int64_t> shape = list_shape(*column.info, bytes);
+        std::size_t row_bytes = dtype_bytes(column.info->dtype);
+        for (const std::int64_t size : column.info->shape)
+            row_bytes *= static_cast<std::size_t>(size);
+        auto* starts = new std::vector<std::int64_t>(count + 1);
+        const nb::capsule kept(starts, [](void* held) noexcept {
+            delete static_cast<std::vector<std::int64_t>*>(held);
+        });
+        for (std::size_t i = 0; i <= count; ++i)
+            (*starts)[i] = static_cast<std::int64_t>(column.offsets[i] / row_bytes);
+        return nb::make_tuple(
+            array(kind, column.data, {shape.begin(), shape.end()}, column.info->dtype, owner),
+            array(kind, starts->data(), {count + 1}, Dtype::kInt64, kept));
+    }
     return nb::make_tuple(array(kind, column.data, {bytes}, Dtype::kUint8, owner),
                           array(kind, column.offsets, {count + 1}, Dtype::kInt64, owner));
 }
@@ -165,6 +212,11 @@ nb::object scalar_object(Dtype dtype, const std::byte* bytes) {
 
 nb::object sample_value(const Column& column, std::size_t row, const Encoding& encoding) {
     const ColumnInfo& info = *column.info;
+    if (column.valid && column.valid[row] == 0) return nb::none();
+    if (is_list(info)) {
+        const std::span<const std::byte> bytes = column.sample(row);
+        return copied_array(bytes, list_shape(info, bytes.size()), info.dtype);
+    }
     if (!info.fixed) return payload_object(column.text(row), encoding);
     const std::span<const std::byte> bytes = column.sample(row);
     if (encoding.kind == EncodingKind::kNdarray) return copied_array(bytes, info.shape, info.dtype);
@@ -172,7 +224,18 @@ nb::object sample_value(const Column& column, std::size_t row, const Encoding& e
     return scalar_object(info.dtype, bytes.data());
 }
 
+/// Which rows hold a value: bool [count].
+nb::object valid_array(const Column& column, std::size_t count, ArrayKind kind, nb::handle owner) {
+    void* data = const_cast<std::uint8_t*>(column.valid);
+    return array(kind, data, {count}, nb::dtype<bool>(), owner);
+}
+
 }  // namespace
+
+Result<Encoding> encoding_of(const ColumnInfo& column) {
+    if (!is_list(column)) return parse_encoding(column.encoding);
+    return Encoding{EncodingKind::kBytes, column.encoding};
+}
 
 nb::dict batch_dict(Batch batch, const std::vector<Encoding>& encodings,
                     const BatchFormat& format) {
@@ -192,9 +255,12 @@ nb::dict batch_dict(Batch batch, const std::vector<Encoding>& encodings,
         } else if (format.has_offsets) {
             value = offsets_pair(columns[c], count, format.arrays, owner);
         } else {
-            value = payload_list(columns[c], encodings[c], count);
+            value = payload_list(columns[c], encodings[c], count, format.arrays, owner);
         }
         dict[info.name.c_str()] = value;
+        if (columns[c].valid && (info.fixed || format.has_offsets))
+            dict[(info.name + "__valid").c_str()] =
+                valid_array(columns[c], count, format.arrays, owner);
     }
     if (!format.ids_key.empty())
         dict[format.ids_key.c_str()] =

@@ -24,8 +24,13 @@ struct BatchFormat {
     std::string ids_key = {};
 };
 
-/// A dict of the batch's columns. Arrays share the batch's memory, which is given back when the
-/// last of them goes. REQUIRES: the GIL.
+/// How payloads of the column become objects; of a table's "list:", whose payloads are elements
+/// without a header, the kind is kBytes. Errors: kInvalidParameterValue for an unknown encoding.
+[[nodiscard]] Result<Encoding> encoding_of(const ColumnInfo& column);
+
+/// A dict of the batch's columns. A null is None in a list; of columns that are arrays or offsets,
+/// "NAME__valid" is a bool array, false where they hold zeros in place of a null. Arrays share the
+/// batch's memory, which is given back when the last of them goes. REQUIRES: the GIL.
 [[nodiscard]] nanobind::dict batch_dict(Batch batch, const std::vector<Encoding>& encodings,
                                         const BatchFormat& format);
 

@@ -8,9 +8,11 @@
 #include "loader/python/errors.h"
 #include "loader/python/reader.h"
 #include "loader/python/writer.h"
+#include "loader/rows/table_library.h"
 
 NB_MODULE(_core, module) {
     using namespace tune::loader;
+    use_table_library();
     python::define_errors(module);
     python::define_reader(module);
     python::define_writer(module);

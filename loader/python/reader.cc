@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "loader/python/errors.h"
+#include "loader/python/options.h"
 
 namespace tune::loader::python {
 namespace {
@@ -21,103 +22,6 @@ namespace {
 namespace nb = nanobind;
 
 constexpr std::chrono::milliseconds kSignalPause(50);
-
-template <class T>
-T taken(const nb::dict& dict, const char* key, T fallback) {
-    if (!dict.contains(key)) return fallback;
-    const nb::object value = dict[key];
-    return value.is_none() ? fallback : nb::cast<T>(value);
-}
-
-template <class T>
-T named(const char* what, const std::string& name, std::optional<T> found) {
-    if (!found) raise(invalid_parameter("there is no " + std::string(what) + " '" + name + "'"));
-    return *found;
-}
-
-std::optional<ArrayKind> array_kind(const std::string& name) {
-    if (name == "numpy") return ArrayKind::kNumpy;
-    if (name == "torch") return ArrayKind::kTorch;
-    if (name == "jax") return ArrayKind::kJax;
-    if (name == "dlpack") return ArrayKind::kDlpack;
-    return std::nullopt;
-}
-
-StreamOptions stream_of(const nb::dict& dict) {
-    StreamOptions stream;
-    stream.directory = taken<std::string>(dict, "directory", "");
-    stream.split = taken<std::string>(dict, "split", "");
-    stream.remote = taken<std::string>(dict, "remote", "");
-    stream.local = taken<std::string>(dict, "local", "");
-    if (dict.contains("proportion"))
-        stream.weight.proportion = nb::cast<double>(dict["proportion"]);
-    if (dict.contains("repeat")) stream.weight.repeat = nb::cast<double>(dict["repeat"]);
-    if (dict.contains("choose")) stream.weight.choose = nb::cast<std::int64_t>(dict["choose"]);
-    return stream;
-}
-
-World world_of(const nb::dict& dict) {
-    World world;
-    world.rank = taken<std::int64_t>(dict, "rank", 0);
-    world.size = taken<std::int64_t>(dict, "world_size", 1);
-    world.ranks_per_node = taken<std::int64_t>(dict, "ranks_per_node", 0);
-    world.replication = taken<std::int64_t>(dict, "replication", 1);
-    world.worker = taken<std::int64_t>(dict, "worker", 0);
-    world.workers = taken<std::int64_t>(dict, "workers", 1);
-    return world;
-}
-
-void take_order(const nb::dict& dict, DatasetOptions& options) {
-    const auto order = taken<std::string>(dict, "order", "mosaic");
-    if (order != "mosaic" && order != "lazy")
-        raise(invalid_parameter("there is no order '" + order + "'; mosaic and lazy are known"));
-    options.order = order == "lazy" ? OrderKind::kLazy : OrderKind::kMosaic;
-    options.shuffle = taken(dict, "shuffle", false);
-    const auto algo = taken<std::string>(dict, "shuffle_algo", "py1e");
-    options.shuffle_algo = named("shuffle algorithm", algo, shuffle_algo_from_name(algo));
-    options.seed = taken<std::uint64_t>(dict, "seed", 9176);
-    options.num_canonical_nodes = taken<std::int64_t>(dict, "num_canonical_nodes", 0);
-    options.shuffle_block_size = taken<std::int64_t>(dict, "shuffle_block_size", 0);
-    options.epoch_size = taken<std::int64_t>(dict, "epoch_size", 0);
-    const auto sampling = taken<std::string>(dict, "sampling_method", "balanced");
-    if (sampling != "balanced" && sampling != "fixed")
-        raise(invalid_parameter("there is no sampling method '" + sampling + "'"));
-    options.sampling = sampling == "fixed" ? SamplingMethod::kFixed : SamplingMethod::kBalanced;
-    options.sampling_granularity = taken<std::int64_t>(dict, "sampling_granularity", 1);
-    const auto batching = taken<std::string>(dict, "batching_method", "random");
-    options.batching = named("batching method", batching, batching_method_from_name(batching));
-    const auto partition = taken<std::string>(dict, "partition_algo", "relaxed");
-    if (partition != "relaxed" && partition != "orig")
-        raise(invalid_parameter("there is no partition algorithm '" + partition + "'"));
-    options.partition = partition == "orig" ? PartitionAlgo::kOrig : PartitionAlgo::kRelaxed;
-}
-
-DatasetOptions options_of(const nb::dict& dict) {
-    DatasetOptions options;
-    options.directory = taken<std::string>(dict, "directory", "");
-    options.split = taken<std::string>(dict, "split", "");
-    if (dict.contains("streams"))
-        for (const nb::handle stream : nb::cast<nb::list>(dict["streams"]))
-            options.streams.push_back(stream_of(nb::cast<nb::dict>(stream)));
-    options.remote = taken<std::string>(dict, "remote", "");
-    options.local = taken<std::string>(dict, "local", "");
-    options.cache_limit = taken<std::uint64_t>(dict, "cache_limit", 0);
-    options.keep_zip = taken(dict, "keep_zip", false);
-    options.download_retry = taken(dict, "download_retry", options.download_retry);
-    options.download_timeout_s = taken(dict, "download_timeout", options.download_timeout_s);
-    options.batch_size = taken<std::int64_t>(dict, "batch_size", 1);
-    options.drop_last = taken(dict, "drop_last", false);
-    options.columns = taken<std::vector<std::string>>(dict, "columns", {});
-    take_order(dict, options);
-    options.world = world_of(dict);
-    options.threads = taken(dict, "threads", 2);
-    options.predownload = taken<std::int64_t>(dict, "predownload", 0);
-    options.adds_batches = true;
-    options.verify = taken(dict, "verify_hashes", true) ? Verify::kHashes : Verify::kStructure;
-    options.decompressed_bytes_max =
-        taken(dict, "decompressed_bytes_max", options.decompressed_bytes_max);
-    return options;
-}
 
 /// Keeps a second thread out while one is inside.
 class Turn {
@@ -139,10 +43,7 @@ private:
 }  // namespace
 
 Reader::Reader(const nb::dict& options)
-    : options_(options_of(options)),
-      format_{named("kind of arrays", taken<std::string>(options, "arrays", "numpy"),
-                    array_kind(taken<std::string>(options, "arrays", "numpy"))),
-              taken(options, "has_offsets", false), taken<std::string>(options, "ids_key", "")} {
+    : options_(options_of(options)), format_(format_of(options)) {
     open();
 }
 
@@ -160,7 +61,7 @@ void Reader::open() {
     process_ = getpid();
     encodings_.clear();
     for (const ColumnInfo& column : dataset_->columns())
-        encodings_.push_back(value_or_raise(parse_encoding(column.encoding)));
+        encodings_.push_back(value_or_raise(encoding_of(column)));
 }
 
 Dataset& Reader::dataset() {
@@ -234,6 +135,21 @@ nb::object Reader::remaining_ids(std::int64_t worker, std::int64_t workers) {
     return ids_array(value_or_raise(*std::move(ids)));
 }
 
+nb::dict Reader::stage_figures() {
+    const StageFigures figures = dataset().stage_figures();
+    nb::dict dict;
+    dict["samples"] = figures.samples;
+    dict["elapsed_s"] = figures.elapsed_s;
+    dict["fetch_wait_s"] = figures.fetch_wait_s;
+    dict["decode_wait_s"] = figures.decode_wait_s;
+    dict["read_s"] = figures.read_s;
+    dict["decompress_s"] = figures.decompress_s;
+    dict["transform_s"] = figures.transform_s;
+    dict["fetched_bytes"] = figures.fetched_bytes;
+    dict["bottleneck"] = bottleneck(figures);
+    return dict;
+}
+
 nb::dict Reader::state() {
     const DatasetState state = dataset().state();
     nb::dict dict;
@@ -271,7 +187,8 @@ nb::list Reader::columns() {
             for (const std::int64_t size : column.shape) sizes.append(size);
             shape = nb::tuple(sizes);
         }
-        list.append(nb::make_tuple(column.name, column.encoding, dtype, shape));
+        const std::string& stored = column.stored.empty() ? column.encoding : column.stored;
+        list.append(nb::make_tuple(column.name, column.encoding, dtype, shape, stored));
     }
     return list;
 }
@@ -301,6 +218,7 @@ void define_reader(nb::module_& module) {
         .def("columns", &Reader::columns)
         .def_prop_ro("epoch", &Reader::epoch)
         .def_prop_ro("sample_count", &Reader::sample_count)
+        .def("stage_figures", &Reader::stage_figures)
         .def_prop_ro("epoch_size", &Reader::epoch_size)
         .def_prop_ro("batches_per_epoch", &Reader::batches_per_epoch);
 }

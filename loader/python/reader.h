@@ -32,6 +32,7 @@ public:
     [[nodiscard]] nanobind::object remaining_ids(std::int64_t worker, std::int64_t workers);
 
     [[nodiscard]] nanobind::dict state();
+    [[nodiscard]] nanobind::dict stage_figures();
     void load_state(const nanobind::dict& state);
     void start_epoch(std::int64_t epoch);
 

@@ -110,6 +110,12 @@ Result<Filter> parse_filter(std::string_view text) {
     }
 }
 
+std::optional<FilterOp> filter_op_from_name(std::string_view name) {
+    for (const auto& [text, op] : kOperators)
+        if (trimmed(text) == name) return op;
+    return std::nullopt;
+}
+
 std::string filter_text(const Filter& filter) {
     std::string text = filter.column + " " + std::string(op_text(filter.op)) + " ";
     for (std::size_t i = 0; i < filter.values.size(); ++i)

@@ -2,6 +2,7 @@
 // Which rows of a table are read: predicates on columns, as pyarrow's `filters` argument has them.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -33,6 +34,9 @@ using Filters = std::vector<std::vector<Filter>>;
 /// a value; numbers and true/false are taken as such, text in single or double quotes always as
 /// text. Errors: kInvalidParameterValue.
 [[nodiscard]] Result<Filter> parse_filter(std::string_view text);
+
+/// "=", "==", "!=", "<", "<=", ">", ">=", "in" or "not in".
+[[nodiscard]] std::optional<FilterOp> filter_op_from_name(std::string_view name);
 
 /// For digests and messages, e.g. "a >= 3".
 [[nodiscard]] std::string filter_text(const Filter& filter);

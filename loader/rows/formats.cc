@@ -28,11 +28,6 @@ bool has_index(const DatasetOptions& options) {
     return !objects && objects.error().code == Code::kNotImplemented;
 }
 
-bool has_delta_log(const DatasetOptions& options) {
-    std::error_code ignored;
-    return std::filesystem::is_directory(data_place(options) + "/_delta_log", ignored);
-}
-
 /// A table, in a program that does not link the library which reads them.
 Format table_format(std::string name, std::function<bool(const DatasetOptions&)> detects) {
     const auto refuse = [name](const DatasetOptions& options) -> Result<RowSet> {
@@ -48,11 +43,8 @@ Format table_format(std::string name, std::function<bool(const DatasetOptions&)>
 std::vector<Format> builtin_formats() {
     std::vector<Format> formats = {
         {"mds", has_index, open_index},
-        table_format("delta", has_delta_log),
-        table_format("parquet",
-                     [](const DatasetOptions& options) {
-                         return holds_files(options, {".parquet", ".parq"});
-                     }),
+        table_format("delta", holds_delta_log),
+        table_format("parquet", holds_parquet),
     };
     const auto holds = [](std::vector<std::string> extensions) {
         return [extensions = std::move(extensions)](const DatasetOptions& options) {
@@ -71,6 +63,17 @@ std::vector<Format> builtin_formats() {
 std::vector<std::string> text_extensions(const std::string& format) {
     if (format == "jsonl") return {".jsonl", ".ndjson"};
     return {"." + format};
+}
+
+bool holds_delta_log(const DatasetOptions& options) {
+    const auto source = open_source(data_place(options));
+    if (!source) return false;
+    const auto objects = (*source)->list("_delta_log");
+    return objects && !objects->empty();
+}
+
+bool holds_parquet(const DatasetOptions& options) {
+    return holds_files(options, {".parquet", ".parq"});
 }
 
 bool holds_files(const DatasetOptions& options, const std::vector<std::string>& extensions) {

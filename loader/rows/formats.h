@@ -16,6 +16,10 @@ namespace tune::loader {
 /// In the order in which a directory is tried.
 [[nodiscard]] std::vector<Format> builtin_formats();
 
+/// Whether the directory is a Delta table, or holds (or is) a Parquet file.
+[[nodiscard]] bool holds_delta_log(const DatasetOptions& options);
+[[nodiscard]] bool holds_parquet(const DatasetOptions& options);
+
 /// Whether the directory holds (or is) a file whose name ends so, hidden ones left out.
 [[nodiscard]] bool holds_files(const DatasetOptions& options,
                                const std::vector<std::string>& extensions);

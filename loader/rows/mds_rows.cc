@@ -57,6 +57,10 @@ public:
     [[nodiscard]] Result<void> fill(std::span<const std::int64_t> ids,
                                     BatchSlot& slot) const override;
 
+    [[nodiscard]] DecoderTimes times() const override {
+        return {.decompress_s = store_->decompress_s()};
+    }
+
 private:
     [[nodiscard]] Result<bool> fill_fixed(BatchSlot& slot) const;
     [[nodiscard]] Result<void> fill_any(BatchSlot& slot) const;

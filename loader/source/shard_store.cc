@@ -6,6 +6,7 @@
 #include "loader/source/shard_store.h"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <utility>
 
@@ -46,6 +47,15 @@ ShardStore::ShardStore(std::shared_ptr<const ObjectSource> source, Index index, 
       decompressed_bytes_max_(decompressed_bytes_max),
       slots_(index_.shards.size()) {}
 
+Result<OwnedBytes> ShardStore::timed_decompress(const Compression& compression,
+                                                std::span<const std::byte> stored,
+                                                std::size_t raw_bytes) const {
+    const auto begin = std::chrono::steady_clock::now();
+    Result<OwnedBytes> raw = decompress(compression, stored, raw_bytes);
+    decompress_ns_ += std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+    return raw;
+}
+
 Result<std::shared_ptr<const Shard>> ShardStore::open_raw(const ShardInfo& info) const {
     TUNE_TRY(file, MappedFile::open(directory_ / info.raw_data.basename));
     file->read_ahead();
@@ -58,7 +68,7 @@ Result<std::shared_ptr<const Shard>> ShardStore::open_zip(const ShardInfo& info)
     TUNE_TRY(compression, parse_compression(info.compression));
     TUNE_TRY(file, MappedFile::open(directory_ / info.zip_data->basename));
     TUNE_TRY_VOID(check_file(file->bytes(), *info.zip_data, checks_hashes_));
-    TUNE_TRY(raw, decompress(compression, file->bytes(), info.raw_data.bytes));
+    TUNE_TRY(raw, timed_decompress(compression, file->bytes(), info.raw_data.bytes));
     TUNE_TRY_VOID(check_file(raw.bytes(), info.raw_data, checks_hashes_));
     const std::span<const std::byte> bytes = raw.bytes();
     TUNE_TRY(shard, Shard::make(bytes, std::make_shared<OwnedBytes>(std::move(raw)), info));
@@ -79,7 +89,7 @@ Result<OwnedBytes> ShardStore::unpack(std::size_t shard, OwnedBytes stored) cons
     if (info.zip_data) {
         TUNE_TRY(compression, parse_compression(info.compression));
         TUNE_TRY_VOID(check_file(raw.bytes(), *info.zip_data, checks_hashes_));
-        TUNE_TRY(unpacked, decompress(compression, raw.bytes(), info.raw_data.bytes));
+        TUNE_TRY(unpacked, timed_decompress(compression, raw.bytes(), info.raw_data.bytes));
         raw = std::move(unpacked);
     }
     TUNE_TRY_VOID(check_file(raw.bytes(), info.raw_data, checks_hashes_));

@@ -60,6 +60,11 @@ public:
     [[nodiscard]] Result<std::shared_ptr<const Shard>> view(std::size_t shard,
                                                             OwnedBytes raw) const;
 
+    /// Time spent decompressing, over all threads.
+    [[nodiscard]] double decompress_s() const {
+        return static_cast<double>(decompress_ns_.load()) * 1e-9;
+    }
+
 private:
     struct Slot {
         std::atomic<const Shard*> pinned = nullptr;  // raw shards, once open
@@ -75,6 +80,9 @@ private:
     [[nodiscard]] Result<std::shared_ptr<const Shard>> open_far(std::size_t shard) const;
     [[nodiscard]] Result<std::shared_ptr<const Shard>> open(std::size_t shard, bool has_raw) const;
     [[nodiscard]] Result<std::shared_ptr<const Shard>> find(std::size_t shard);
+    [[nodiscard]] Result<OwnedBytes> timed_decompress(const Compression& compression,
+                                                      std::span<const std::byte> stored,
+                                                      std::size_t raw_bytes) const;
     void keep(std::size_t shard, std::shared_ptr<const Shard> opened, bool is_pinned);
     void drop_cold_shards();
     void uncount(std::size_t shard);
@@ -85,6 +93,7 @@ private:
     const bool checks_hashes_;
     const std::size_t decompressed_bytes_max_;
     std::vector<Slot> slots_;
+    mutable std::atomic<std::int64_t> decompress_ns_ = 0;
 
     std::mutex mutex_;
     std::uint64_t uses_ = 0;              // guarded by mutex_

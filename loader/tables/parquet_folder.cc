@@ -37,10 +37,6 @@ bool is_petastorm(const std::shared_ptr<const ObjectSource>& source) {
 
 }  // namespace
 
-bool is_parquet_folder(const DatasetOptions& options) {
-    return holds_files(options, {".parquet", ".parq"});
-}
-
 Result<RowSet> open_parquet_folder(const DatasetOptions& options) {
     if (options.version || !options.timestamp.empty())
         return invalid_parameter("only a Delta table has versions; this is a folder of Parquet");

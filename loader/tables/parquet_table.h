@@ -43,6 +43,5 @@ struct ParquetTable {
 /// A file or a folder of Parquet files, with hive partitions ("year=2026/part-0.parquet") and files
 /// that Petastorm wrote. Files whose names begin with '_' or '.' are no data.
 [[nodiscard]] Result<RowSet> open_parquet_folder(const DatasetOptions& options);
-[[nodiscard]] bool is_parquet_folder(const DatasetOptions& options);
 
 }  // namespace tune::loader

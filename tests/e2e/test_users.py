@@ -106,3 +106,42 @@ def test_tokens_of_users(tmp_path):
     with server(tmp_path) as (_, url):
         assert ask(url, "/api/2.0/tune/studies", bearer, {**STUDY})[0] == 401, "without users it is nobody's"
         assert call(url, "/api/2.0/tune/tokens")[1]["tokens"][0]["name"] == "board", "and the owner sees it"
+
+
+def test_accounts_from_the_command_line(tmp_path):
+    """tune user: add, ls, show, password, admin, grant, revoke, rm; with names, ids and bad words."""
+    with server(tmp_path, "--auth", "basic") as (_, url):
+        def user(*words, password=None, code=OK):
+            done = tune("user", *words, "--server", url, cwd=tmp_path, input=password)
+            assert done.returncode == code, (words, done.stdout, done.stderr)
+            return done.stdout if code == OK else done.stderr
+
+        def may_log(name, password=PASSWORD):
+            return ask(url, "/api/2.0/mlflow/runs/create", login(name, password), {"experiment_id": experiment})[0]
+
+        experiment = ask(url, "/api/2.0/mlflow/experiments/create", credentials(url)["Authorization"],
+                         {"name": "digits of mine"})[2]["experiment_id"]
+        assert user("add", "ann", password=PASSWORD + "\n") == "ann may log in\n"
+        secret = tmp_path / "password"
+        secret.write_text(PASSWORD + "\n")
+        assert "as an administrator" in user("add", "root2", "--admin", "--password-file", secret)
+        assert "at least 12 characters" in user("add", "bob", password="short\n", code=USAGE)
+        assert "no password" in user("add", "bob", password="", code=USAGE)
+        assert "already exists" in user("add", "ann", password=PASSWORD + "\n", code=FAILED)
+        assert may_log("ann") == 403
+        assert "EDIT on experiment digits of mine" in user("grant", "ann", "experiment", "digits of mine", "EDIT")
+        assert may_log("ann") == 200 and "EDIT" in user("show", "ann")
+        user("revoke", "ann", "experiment", experiment)
+        assert may_log("ann") == 403 and "nothing was granted" in user("show", "ann")
+        user("grant", "ann", "experiment", "*", "MANAGE")
+        assert may_log("ann") == 200
+        assert "no" in user("grant", "ann", "experiment", "no such one", "EDIT", code=FAILED).lower()
+        assert "FULL" in user("grant", "ann", "experiment", "*", "FULL", code=USAGE)
+        user("password", "ann", password="another one of twelve\n")
+        assert may_log("ann") == 401 and may_log("ann", "another one of twelve") == 200
+        user("admin", "root2", "off")
+        listed = {one["username"]: one["is_admin"] for one in json.loads(user("ls", "--json"))["users"]}
+        assert listed == {"admin": True, "ann": False, "root2": False}
+        user("rm", "ann")
+        assert may_log("ann", "another one of twelve") == 401 and "ann" not in user("ls")
+        assert "ann" in user("rm", "ann", code=FAILED)

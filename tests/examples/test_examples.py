@@ -48,6 +48,14 @@ def test_quickstart_tunes_a_network_on_real_data(tmp_path):
     assert best > 0.95, "a network on these digits reaches 97 % with ease"
 
 
+@pytest.mark.skipif(not (BIN / "tune-trainer").exists(), reason="built without LibTorch")
+@pytest.mark.timeout(300)
+def test_transfer_beats_training_from_nothing(tmp_path):
+    output = run(["./examples/transfer/run.sh", str(tmp_path / "out")], timeout_s=280, TUNE_BIN_DIR=str(BIN))
+    nothing, moved = [json.loads(line.removeprefix("tune: ")) for line in output.splitlines() if line.startswith("tune: ")]
+    assert moved["val_accuracy"] > nothing["val_accuracy"] + 0.02, output
+
+
 def command_of_readme(folder):
     """The first code block of an example's README, as an argument list."""
     text = (ROOT / "examples" / folder / "README.md").read_text()
@@ -69,3 +77,15 @@ def test_mlflow_script_is_tuned_and_pruned_without_a_change(tmp_path):
     assert set(states) <= {"complete", "pruned"}, states
     assert states.count("complete") >= 1
     assert "tune" not in (ROOT / "examples" / "sklearn" / "train.py").read_text().split('"""', 2)[2]
+
+
+def test_an_engine_of_ones_own_runs_the_study(tmp_path):
+    """What examples/own_engine/README.md says, with a home of the test."""
+    words = f"{BIN / 'tune'} run examples/own_engine/study.yaml --engines examples/own_engine/engines.yaml --port 0"
+    output = run([*words.split(), "--data", str(tmp_path / "data")], timeout_s=120, HOME=str(tmp_path),
+                 TUNE_RUNTIME_DIR=str(tmp_path / "run"))
+    assert "own_engine: 12/12 trials" in output
+    assert len(trials_of(tmp_path / "data", "own_engine")) == 12
+    listed = run([BIN / "tune", "agents", "ls", "--engines", "examples/own_engine/engines.yaml", "--json"],
+                 timeout_s=60, HOME=str(tmp_path))
+    assert {agent["state"] for agent in json.loads(listed)["agents"]} <= {"ended"}

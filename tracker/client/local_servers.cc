@@ -119,9 +119,31 @@ void withdraw_server(const std::string& url) {
     fs::remove(announcement_of(*parts), ignored);
 }
 
+Result<std::string> read_token_file(const fs::path& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0)
+        return Error{Code::kResourceDoesNotExist,
+                     "cannot read the token " + path.string() + ": " + std::strerror(errno)};
+    // A secret that a cluster mounts belongs to root and may be shared with the group of the pod.
+    const mode_t others = status.st_uid == ::geteuid() ? 077 : 007;
+    if ((status.st_mode & others) != 0)
+        return Error{Code::kPermissionDenied, "the token " + path.string() +
+                                                  " can be read by others, who could start "
+                                                  "programs with it: chmod 600 " +
+                                                  path.string()};
+    TUNE_TRY(text, read_file(path, kFileBytesMax));
+    std::string token(trimmed(text));
+    if (token.empty()) return invalid_parameter("the file " + path.string() + " holds no token");
+    return token;
+}
+
 std::string local_authorization(const std::string& url) {
     if (const char* token = std::getenv("TUNE_TOKEN"); token != nullptr && *token != '\0')
         return std::string("Bearer ") + token;
+    if (const char* file = std::getenv("TUNE_TOKEN_FILE"); file != nullptr && *file != '\0') {
+        const Result<std::string> token = read_token_file(file);
+        return token ? "Bearer " + *token : std::string();
+    }
     const Result<UrlParts> wanted = parse_url(url);
     if (!wanted) return {};
     const std::optional<Announced> announced = read_announcement(announcement_of(*wanted));

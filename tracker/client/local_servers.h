@@ -21,7 +21,12 @@ namespace tune::tracker {
 /// Takes that back, if no other process has announced itself at this port since.
 void withdraw_server(const std::string& url);
 
+/// The token in a file that only its owner can read. Errors: kPermissionDenied when others can,
+/// saying what to do; those of read_file; kInvalidParameterValue for an empty one.
+[[nodiscard]] Result<std::string> read_token_file(const std::filesystem::path& path);
+
 /// The Authorization header for the server at `url`: by the variable TUNE_TOKEN, else by the file
+/// that TUNE_TOKEN_FILE names (read_token_file; nothing where that fails), else by the file
 /// `token` in the data folder of a server of this user that lives and listens there; else empty.
 /// Reads two small files.
 [[nodiscard]] std::string local_authorization(const std::string& url);

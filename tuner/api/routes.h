@@ -16,6 +16,7 @@
 //   GET  tune/studies/{name}/trials?state=&fields=intermediate&max_results=&page_token=
 //   GET  tune/studies/{name}/trials/{number}
 //   GET  tune/studies/{name}/importance
+//   GET  tune/queue                          agents, devices, leases, and why trials wait
 //   POST tune/agents/...                     tuner/protocol.h
 //
 // Errors: Studies' own, as MLflow's error body.
@@ -49,5 +50,6 @@ void add_study_routes(tracker::Router& router, TuningParts parts);
 void add_trial_routes(tracker::Router& router, TuningParts parts);
 void add_importance_routes(tracker::Router& router, TuningParts parts);
 void add_agent_routes(tracker::Router& router, Studies& studies);
+void add_queue_routes(tracker::Router& router, Studies& studies);
 
 }  // namespace tune::tuner

@@ -52,7 +52,8 @@ void keep_what_is_left_out(const Studies& studies, Json& body) {
     static_cast<void>(studies.read(name->get<std::string>(), [&](const Study& study) {
         const Json whole = to_json(study.config());
         if (!body.contains("command"))  // a client's; `tune run` says all of them
-            keep(whole, {"command", "scrape", "timeout", "env", "working_dir"});
+            keep(whole, {"command", "scrape", "log_rules", "timeout", "env", "working_dir",
+                         "resources"});
         keep(whole, {"budget", "sampler", "pruner", "retry", "stop_after_failures", "grace"});
     }));
 }

@@ -112,6 +112,7 @@ Json study_json(const Study& study) {
                  {"sampler", to_json(config.sampler)},
                  {"pruner", to_json(config.pruner)},
                  {"budget", to_json(config.budget)},
+                 {"resources", to_json(config.resources)},
                  {"command", config.command},
                  {"created_ms", identity.created_ms},
                  {"started_ms", time_json(study.started_ms())},

@@ -52,8 +52,12 @@ public:
     Result<Json> post(std::string_view path, const Json& body) override {
         return plain(client_->post(path, body));
     }
-    Result<Json> remove(std::string_view path) override {
-        return plain(client_->remove(path, Json::object()));
+    Result<Json> patch(std::string_view path, const Json& body) override {
+        return plain(client_->patch(path, body));
+    }
+    using Backend::remove;
+    Result<Json> remove(std::string_view path, const Json& body) override {
+        return plain(client_->remove(path, body));
     }
     std::string where() const override { return url_; }
 
@@ -96,8 +100,12 @@ public:
     Result<Json> post(std::string_view path, const Json& body) override {
         return call(tracker::Method::kPost, path, to_text(body));
     }
-    Result<Json> remove(std::string_view path) override {
-        return call(tracker::Method::kDelete, path, {});
+    Result<Json> patch(std::string_view path, const Json& body) override {
+        return call(tracker::Method::kPatch, path, to_text(body));
+    }
+    using Backend::remove;
+    Result<Json> remove(std::string_view path, const Json& body) override {
+        return call(tracker::Method::kDelete, path, body.empty() ? std::string() : to_text(body));
     }
     std::string where() const override { return where_; }
 

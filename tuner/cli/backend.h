@@ -20,8 +20,12 @@ public:
     /// be reached.
     [[nodiscard]] virtual Result<Json> get(std::string_view path) = 0;
     [[nodiscard]] virtual Result<Json> post(std::string_view path, const Json& body) = 0;
+    [[nodiscard]] virtual Result<Json> patch(std::string_view path, const Json& body) = 0;
     /// DELETE.
-    [[nodiscard]] virtual Result<Json> remove(std::string_view path) = 0;
+    [[nodiscard]] virtual Result<Json> remove(std::string_view path, const Json& body) = 0;
+    [[nodiscard]] Result<Json> remove(std::string_view path) {
+        return remove(path, Json::object());
+    }
     /// "http://..." or the folder, for messages.
     [[nodiscard]] virtual std::string where() const = 0;
 };

@@ -17,7 +17,6 @@
 #include "base/version.h"
 #include "tuner/cli/access/access_verbs.h"
 #include "tuner/cli/access/tls_flags.h"
-#include "tuner/cli/commands/maintenance_commands.h"
 #include "tuner/cli/commands/space_command.h"
 #include "tuner/cli/commands/study_view_commands.h"
 #include "tuner/cli/commands/trial_verbs.h"
@@ -25,7 +24,10 @@
 #include "tuner/cli/completion/cli_description.h"
 #include "tuner/cli/completion/verb_text.h"
 #include "tuner/cli/exit_codes.h"
+#include "tuner/cli/launch/agents_verbs.h"
+#include "tuner/cli/maintenance/maintenance_verbs.h"
 #include "tuner/cli/options.h"
+#include "tuner/cli/resource_flags.h"
 #include "tuner/cli/source_flags.h"
 #include "tuner/cli/terminal/output.h"
 #include "tuner/cli/terminal/terminal.h"
@@ -61,9 +63,8 @@ struct ParsedArguments {
     AgentCommand agent;
     StudyCommand study;
     AccessArguments access;
-    GcCommand gc;
-    BackupCommand backup;
-    RestoreCommand restore;
+    MaintenanceArguments maintenance;
+    AgentsArguments agents;
     ImportCommand import;
     ExportCommand export_;
     AlertCommand alert;
@@ -121,6 +122,7 @@ void add_study_flags(CLI::App& app, StudyFlags& flags) {
                    "read a metric from the output: its name, or a pattern with a group: "
                    "'loss=([0-9.e+-]+)'; repeatable")
         ->allow_extra_args(false);
+    add_resource_flags(app, flags);
 }
 
 /// MLflow's rules and sentences, and nothing that would need escapes in a URL.
@@ -215,6 +217,7 @@ void add_run(CLI::App& app, ParsedArguments& parsed) {
         ->capture_default_str();
     verb.add_option("--host", run.host, "address of the page")->capture_default_str();
     verb.add_option("--port", run.port, "port of the page (default 5000, or any free one)");
+    add_engine_flags(verb, run.engine);
     verb.add_flag("--no-agent", run.no_agent, "run no trials here; leave them to other agents");
     verb.add_flag(
         "--extend", run.extend,
@@ -250,75 +253,8 @@ void add_space(CLI::App& app, ParsedArguments& parsed) {
 
 void add_agent(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb = *app.add_subcommand("agent", "run a server's trials on this machine");
-    AgentCommand& agent = parsed.agent;
-    verb.add_option("--server", agent.server, "address of the server")->capture_default_str();
-    verb.add_option("--state", agent.state, "folder for its state, logs and checkpoints")
-        ->capture_default_str();
-    verb.add_option("--slots", agent.slots,
-                    "number of trials to run at the same time (default: one per GPU or core)");
-    verb.add_option("--cpus", agent.cpus, "number of cores to use (default: all)");
-    verb.add_flag("--no-gpus", agent.no_gpus, "use no GPU");
+    add_agent_flags(verb, parsed.agent);
     verb.callback([&parsed] { parsed.verb = [&parsed] { return run_agent(parsed.agent); }; });
-}
-
-void add_gc(CLI::App& app, ParsedArguments& parsed) {
-    CLI::App& verb = *app.add_subcommand(
-        "gc", "remove deleted runs and experiments for good, also while a server runs");
-    GcCommand& gc = parsed.gc;
-    verb.add_option("--older-than", gc.older_than,
-                    "only what was deleted at least this long ago (default: 30d; 0s with ids)");
-    verb.add_option("--run-ids", gc.run_ids, "only these deleted runs")->delimiter(',');
-    verb.add_option("--experiment-ids", gc.experiment_ids, "only these deleted experiments")
-        ->delimiter(',');
-    verb.add_flag("--dry-run", gc.dry_run, "only count what would be removed");
-    verb.add_option("--server", gc.server,
-                    "address of the server (default: the one that serves the folder)");
-    verb.add_option("--data", gc.data, std::string("the folder (default: ") + kDefaultData + ")");
-    verb.add_flag("--json", gc.json, "print JSON");
-    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_gc(parsed.gc); }; });
-}
-
-void add_backup(CLI::App& app, ParsedArguments& parsed) {
-    CLI::App& verb =
-        *app.add_subcommand("backup", "write the database to one file, also while a server runs");
-    BackupCommand& backup = parsed.backup;
-    verb.add_option("file", backup.file, "the file to create")->required();
-    CLI::Option* data = verb.add_option("--data", backup.data, "the folder")->capture_default_str();
-    verb.add_option("--server", backup.server, "address of a server; its backup is copied here")
-        ->excludes(data);
-    verb.add_flag("--with-artifacts", backup.with_artifacts, "include the artifacts");
-    verb.add_flag("--json", backup.json, "print JSON");
-    verb.callback([&parsed] { parsed.verb = [&parsed] { return run_backup(parsed.backup); }; });
-}
-
-void add_restore(CLI::App& app, ParsedArguments& parsed) {
-    CLI::App& verb = *app.add_subcommand(
-        "restore", "restore a backup into a folder, or a study that was removed");
-    RestoreCommand& restore = parsed.restore;
-    CLI::Option* file = verb.add_option("file", restore.file, "a file from `tune backup`");
-    CLI::Option* study = verb.add_option(
-        "--study", restore.study,
-        "instead of a file: a study that `tune rm` removed, or whose experiment was deleted");
-    file->excludes(study);
-    verb.add_option("--server", restore.server, "with --study: address of the server")
-        ->needs(study);
-    CLI::Option* data =
-        verb.add_option("--data", restore.data, "the folder")->capture_default_str();
-    verb.add_flag("--force", restore.force, "overwrite existing data");
-    verb.add_flag("--json", restore.json, "print JSON");
-    verb.callback([&parsed, file, study, data] {
-        if (file->count() + study->count() == 0) throw CLI::RequiredError("file");
-        parsed.verb = [&parsed, study, data] {
-            const RestoreCommand& wanted = parsed.restore;
-            if (study->count() == 0) return run_restore(wanted);
-            std::optional<std::string> folder;
-            if (data->count() > 0) folder = wanted.data;
-            return run_restore_study({.server = wanted.server,
-                                      .data = folder,
-                                      .study = *wanted.study,
-                                      .json = wanted.json});
-        };
-    });
 }
 
 void add_import(CLI::App& app, ParsedArguments& parsed) {
@@ -529,13 +465,12 @@ int run(int argc, char** argv) {
     add_server(app, parsed);
     add_access_verbs(app, parsed.access, parsed.verb);
     add_agent(app, parsed);
+    add_agents_verbs(app, parsed.agents, parsed.verb);
     add_import(app, parsed);
     add_export(app, parsed);
     add_plan(app, parsed);
     add_space(app, parsed);
-    add_gc(app, parsed);
-    add_backup(app, parsed);
-    add_restore(app, parsed);
+    add_maintenance_verbs(app, parsed.maintenance, parsed.verb);
     add_study_verb(app, parsed, "ls", "list the studies", [&] { return run_ls(parsed.study); });
     add_study_verb(app, parsed, "show", "show a study and its trials",
                    [&] { return run_show(parsed.study); });

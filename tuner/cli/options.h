@@ -66,17 +66,34 @@ struct StudyFlags {
     std::vector<std::string> forbid = {};
     std::optional<std::string> time = {};
     std::vector<double> target = {};
-    std::optional<std::uint64_t> no_progress = {};  ///< trials
+    std::optional<std::uint64_t> no_progress = {};          ///< trials
     std::optional<std::uint64_t> stop_after_failures = {};  ///< 0: never
     std::optional<std::string> warm_start = {};             ///< a study, or a file
     std::optional<std::uint64_t> seed = {};
     std::optional<std::string> sampler = {};
     std::optional<std::string> pruner = {};
     std::vector<std::string> scrape = {};
+    // What each process of a trial has to itself, and how many processes a trial is.
+    std::optional<int> nproc = {};
+    std::optional<int> nnodes = {};
+    std::optional<int> processes = {};
+    std::optional<int> cpus = {};
+    std::optional<int> gpus = {};
+    std::optional<std::string> memory = {};
+    std::optional<std::string> gpu_memory = {};
+    std::vector<std::string> labels = {};
+};
+
+/// Where agents are started, if not here (tuner/cli/launch).
+struct EngineFlags {
+    std::optional<std::string> on = {};       ///< NAME[,key=value...]
+    std::optional<std::string> engines = {};  ///< the file of engines
+    std::optional<int> agents = {};           ///< most agents at a time
 };
 
 struct RunCommand {
     StudyFlags study = {};
+    EngineFlags engine = {};
     std::optional<std::string> server = {};
     std::string host = "127.0.0.1";
     std::optional<std::uint16_t> port = {};
@@ -96,9 +113,21 @@ struct PlanCommand {
 struct AgentCommand {
     std::string server = kDefaultServer;
     std::string state = "./tune-agent";
+    std::string checkpoints = {};  ///< empty: within `state`
     int slots = 0;
     int cpus = 0;
+    std::string memory = {};             ///< empty: all
+    std::vector<std::string> gpus = {};  ///< UUID or UUID=MEMORY, or how many; empty: all
+    std::vector<std::string> labels = {};
+    std::string address = {};  ///< empty: the one that leads to the server
     bool no_gpus = false;
+    std::string foreign_gpu_use = "ignore";
+    std::optional<std::string> idle_exit = {};
+    std::optional<std::string> time_limit = {};
+    std::string cgroup = "auto";
+    std::optional<std::string> trial_memory = {};
+    std::int64_t trial_processes = 0;
+    std::vector<std::string> log_rules = {};  ///< ACTION:PATTERN
 };
 
 /// ls, show, best, pause, resume, stop, rename, rm, restore --study.

@@ -81,6 +81,23 @@ Result<Json> pruner_json(const std::string& text) {
     return pruner;
 }
 
+void lay_resources_over(const StudyFlags& flags, Json& json) {
+    const auto lay = [&json](const char* key, const auto& value) {
+        if (value) json["resources"][key] = *value;
+    };
+    lay("nproc", flags.nproc);
+    lay("nnodes", flags.nnodes);
+    lay("processes", flags.processes);
+    lay("cpus", flags.cpus);
+    lay("gpus", flags.gpus);
+    lay("memory", flags.memory);
+    lay("gpu_memory", flags.gpu_memory);
+    if (!flags.labels.empty()) json["resources"]["labels"] = flags.labels;
+    // A flag says it for good, wherever the file has it.
+    if (flags.cpus) json["budget"].erase("cpus_per_trial");
+    if (flags.gpus) json["budget"].erase("gpus_per_trial");
+}
+
 /// Flags that change a section are laid over its JSON, so that the reader of study.yaml checks
 /// them.
 Result<void> lay_over(const StudyFlags& flags, Json& json) {
@@ -101,6 +118,7 @@ Result<void> lay_over(const StudyFlags& flags, Json& json) {
     if (flags.target.size() == 1) json["budget"]["target"] = flags.target.front();
     if (flags.target.size() > 1) json["budget"]["target"] = flags.target;
     if (flags.no_progress) json["budget"]["no_progress"]["trials"] = *flags.no_progress;
+    lay_resources_over(flags, json);
     if (flags.stop_after_failures) json["stop_after_failures"] = *flags.stop_after_failures;
     if (flags.warm_start) json["warm_start"]["from"] = *flags.warm_start;
     if (json.contains("warm_start")) TUNE_TRY_VOID(read_warm_start_file(json["warm_start"]));

@@ -236,12 +236,6 @@ OptionTable budget_rows() {
                   "GPUs that a trial has to itself");
     table.integer("cpus_per_trial", &BudgetConfig::cpus_per_trial, 0, 4096,
                   "cores that a trial has to itself; 0: trials share the cores");
-    table.check([](const Fields& fields, BudgetConfig& budget) -> Result<void> {
-        const bool is_of_gpus = budget.cost && budget.cost->of == CostBudget::Of::kGpuSeconds;
-        if (!is_of_gpus || budget.gpus_per_trial > 0) return {};
-        return error_at(fields.node().place, fields.path_of("cost"),
-                        "a budget of gpu_seconds needs gpus_per_trial of 1 or more");
-    });
     return table;
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "tuner/log_rule.h"
 #include "tuner/options/duration.h"
 #include "tuner/pruner/pruner_config.h"
 #include "tuner/sampler/sampler_config.h"
@@ -94,6 +95,25 @@ struct BudgetConfig {
     [[nodiscard]] bool operator==(const BudgetConfig&) const = default;
 };
 
+/// Processes of one trial at most.
+inline constexpr int kProcessesMax = 4096;
+
+/// What each process of a trial has to itself, and of how many processes a trial consists.
+struct ResourcesConfig {
+    int cpus = 0;                       // 0: shares the agent's cores
+    std::int64_t memory_bytes = 0;      // 0: not counted
+    bool learns_memory = false;         // counted as the first trials used
+    int gpus = 0;                       // each on a GPU of its own, whole or shared
+    std::int64_t gpu_memory_bytes = 0;  // of each GPU; 0: the GPUs are whole
+    bool learns_gpu_memory = false;     // whole until the first trials have shown what they use
+    std::vector<std::string> labels;    // of the agent, ascending
+    int nproc = 1;                      // processes on each machine
+    int nnodes = 1;                     // machines
+    int processes = 0;                  // > 0: instead, in equal parts on few machines
+
+    [[nodiscard]] bool operator==(const ResourcesConfig&) const = default;
+};
+
 /// Ends of an attempt after which the trial is tried again.
 enum class RetryOn { kPreempted, kOom, kFailed, kTimeout };
 
@@ -150,10 +170,12 @@ struct StudyConfig {
     SamplerConfig sampler;
     PrunerConfig pruner;
     BudgetConfig budget;
+    ResourcesConfig resources = {};
     RetryConfig retry;
     /// So many failures alike in a row stop the study while no trial has succeeded; 0: none do.
     std::uint64_t stop_after_failures = kStopAfterFailures;
     std::vector<ScrapeConfig> scrape;
+    std::vector<LogRule> log_rules = {};
     std::int64_t grace_ms = 30'000;          // between SIGTERM and SIGKILL
     std::optional<std::int64_t> timeout_ms;  // longest time of one attempt
     std::map<std::string, std::string> env;
@@ -187,7 +209,14 @@ struct StudySource {
 [[nodiscard]] Json to_json(const MetricConfig& metric);
 [[nodiscard]] Json to_json(const std::vector<ConstraintConfig>& constraints);
 [[nodiscard]] Json to_json(const BudgetConfig& budget);
+[[nodiscard]] Json to_json(const ResourcesConfig& resources);
 [[nodiscard]] Json to_json(const WarmStartConfig& warm_start);
+
+/// Cores and GPUs of each process: those of `resources`, or of the budget, which had them before.
+[[nodiscard]] int cpus_of_process(const StudyConfig& config);
+[[nodiscard]] int gpus_of_process(const StudyConfig& config);
+/// Processes of a trial, on all machines together.
+[[nodiscard]] int processes_of(const ResourcesConfig& resources);
 
 /// The last check, when file and flags are merged: a metric is named, the space is not empty, the
 /// command's placeholders are known, limits agree. `needs_command`: trials are run by agents.

@@ -124,6 +124,18 @@ Result<void> read_working_dir(const Node& node, StudyConfig& config) {
     return {};
 }
 
+/// Only its shape: which engines and settings there are is known where agents are launched, and the
+/// study itself does not depend on it.
+Result<void> read_engine(const Node& node, StudyConfig&) {
+    if (node.type == Node::Type::kString && !node.text.empty()) return {};
+    const Node* on = node.type == Node::Type::kMap ? node.find("on") : nullptr;
+    if (on != nullptr && on->type == Node::Type::kString) return {};
+    return error_at(
+        node.place, "engine",
+        "expected the name of an engine, or a map such as {on: slurm, agents: 8}, found " +
+            describe(node));
+}
+
 Result<void> read_sampler_section(const Node& node, StudyConfig& config) {
     TUNE_TRY(sampler, read_sampler(node, "sampler"));
     config.sampler = std::move(sampler);
@@ -188,6 +200,14 @@ void write_scrape(const StudyConfig& config, Json& json) {
     }
 }
 
+void write_log_rules(const StudyConfig& config, Json& json) {
+    for (const LogRule& rule : config.log_rules) {
+        Json one = Json::object();
+        log_rule_options().write(&rule, one);
+        json["log_rules"].push_back(std::move(one));
+    }
+}
+
 using C = const StudyConfig&;
 
 constexpr Section kSections[] = {
@@ -247,6 +267,11 @@ constexpr Section kSections[] = {
     {"budget", "what ends the study, and what a trial may use",
      R"({"$ref": "#/definitions/budget"})", read_budget,
      [](C config, Json& json) { json["budget"] = to_json(config.budget); }},
+    {"resources", "what each process of a trial has to itself, and how many processes a trial is",
+     R"({"$ref": "#/definitions/resources"})", read_resources,
+     [](C config, Json& json) {
+         if (config.resources != ResourcesConfig()) json["resources"] = to_json(config.resources);
+     }},
     {"retry", "when a failed trial is tried again", R"({"$ref": "#/definitions/retry"})",
      read_retry, write_retry},
     {"stop_after_failures",
@@ -258,6 +283,9 @@ constexpr Section kSections[] = {
      R"({"anyOf": [{"$ref": "#/definitions/scrape_one"},
          {"type": "array", "items": {"$ref": "#/definitions/scrape_one"}, "maxItems": 100}]})",
      read_scrape, write_scrape},
+    {"log_rules", "what lines of output say about a failure",
+     R"({"type": "array", "items": {"$ref": "#/definitions/log_rule"}, "maxItems": 100})",
+     read_log_rules, write_log_rules},
     {"grace", "time between SIGTERM and SIGKILL", R"({"$ref": "#/definitions/duration"})",
      read_grace, [](C config, Json& json) { json["grace"] = duration_text(config.grace_ms); }},
     {"timeout", "longest time of one attempt", R"({"$ref": "#/definitions/duration"})",
@@ -277,6 +305,12 @@ constexpr Section kSections[] = {
      [](C config, Json& json) {
          if (!config.working_dir.empty()) json["working_dir"] = config.working_dir;
      }},
+    {"engine",
+     "what starts agents elsewhere, for `tune run`: an engine's name, or a map with `on` "
+     "and settings that replace those of engines.yaml",
+     R"({"anyOf": [{"type": "string", "minLength": 1},
+         {"type": "object", "required": ["on"], "properties": {"on": {"type": "string"}}}]})",
+     read_engine, [](C, Json&) {}},
     {"warm_start", "what the study takes from an earlier one; a text: its name",
      R"({"anyOf": [{"type": "string", "minLength": 1, "maxLength": 200},
          {"$ref": "#/definitions/warm_start"}]})",

@@ -115,7 +115,9 @@ std::string study_options_page() {
            section_text("constraints", constraint_options()) + samplers_text() + pruners_text() +
            section_text("budget", budget_options()) + section_text("budget.cost", cost_options()) +
            section_text("budget.no_progress", no_progress_options()) +
-           section_text("retry", retry_options()) + section_text("scrape", scrape_options()) +
+           section_text("resources", resources_options()) + section_text("retry", retry_options()) +
+           section_text("scrape", scrape_options()) +
+           section_text("log_rules", log_rule_options()) +
            section_text("warm_start", warm_start_options()) +
            section_text("warm_start.trials", earlier_trial_options());
 }

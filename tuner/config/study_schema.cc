@@ -165,8 +165,10 @@ void add_sections(OrderedJson& definitions) {
     definitions["earlier_trial"] = object_of(earlier_trial_options());
     definitions["warm_start"] = object_of(warm_start_options());
     definitions["budget"] = object_of(budget_options());
+    definitions["resources"] = object_of(resources_options());
     definitions["retry"] = object_of(retry_options());
     definitions["scrape"] = object_of(scrape_options());
+    definitions["log_rule"] = object_of(log_rule_options());
     definitions["scrape_one"] = {
         {"anyOf",
          OrderedJson::array({parsed(R"({"type": "string", "minLength": 1, "maxLength": 1000})"),

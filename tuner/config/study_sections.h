@@ -19,17 +19,21 @@ namespace tune::tuner {
 [[nodiscard]] const OptionTable& budget_options();         // of BudgetConfig
 [[nodiscard]] const OptionTable& cost_options();           // of CostBudget
 [[nodiscard]] const OptionTable& no_progress_options();    // of NoProgressBudget
+[[nodiscard]] const OptionTable& resources_options();      // of ResourcesConfig
 [[nodiscard]] const OptionTable& retry_options();          // of RetryConfig
 [[nodiscard]] const OptionTable& scrape_options();         // of ScrapeConfig
+[[nodiscard]] const OptionTable& log_rule_options();       // of LogRule
 [[nodiscard]] const OptionTable& warm_start_options();     // of WarmStartConfig
 [[nodiscard]] const OptionTable& earlier_trial_options();  // of EarlierTrial
 
 [[nodiscard]] Result<void> read_metric(const Node& node, StudyConfig& config);
 [[nodiscard]] Result<void> read_constraints(const Node& node, StudyConfig& config);
 [[nodiscard]] Result<void> read_budget(const Node& node, StudyConfig& config);
+[[nodiscard]] Result<void> read_resources(const Node& node, StudyConfig& config);
 [[nodiscard]] Result<void> read_warm_start(const Node& node, StudyConfig& config);
 [[nodiscard]] Result<void> read_retry(const Node& node, StudyConfig& config);
 [[nodiscard]] Result<void> read_scrape(const Node& node, StudyConfig& config);
+[[nodiscard]] Result<void> read_log_rules(const Node& node, StudyConfig& config);
 
 /// One number, or a list with one for each objective.
 [[nodiscard]] Result<std::vector<double>> read_numbers(const Node& node, const std::string& path);

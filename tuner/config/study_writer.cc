@@ -45,6 +45,21 @@ Result<void> check_study(const StudyConfig& config, bool needs_command) {
         return invalid_study("budget.parallel", "expected at least 1");
     if (config.budget.gpus_per_trial < 0 || config.budget.cpus_per_trial < 0)
         return invalid_study("budget", "expected gpus_per_trial >= 0 and cpus_per_trial >= 0");
+    const ResourcesConfig& resources = config.resources;
+    const bool is_twice = (resources.cpus > 0 && config.budget.cpus_per_trial > 0 &&
+                           resources.cpus != config.budget.cpus_per_trial) ||
+                          (resources.gpus > 0 && config.budget.gpus_per_trial > 0 &&
+                           resources.gpus != config.budget.gpus_per_trial);
+    if (is_twice)
+        return invalid_study("resources",
+                             "the budget's gpus_per_trial and cpus_per_trial say something else; "
+                             "take them out of budget");
+    const bool is_of_gpus =
+        config.budget.cost && config.budget.cost->of == CostBudget::Of::kGpuSeconds;
+    if (is_of_gpus && gpus_of_process(config) == 0)
+        return invalid_study("budget.cost",
+                             "a budget of gpu_seconds needs gpus_per_trial of 1 or more, or "
+                             "resources with gpus");
     if (config.sampler.seed && *config.sampler.seed > kSeedMax)
         return invalid_study("sampler.seed", "expected a seed of at most 2^53 - 1");
     return {};

@@ -13,7 +13,7 @@ namespace tune::tuner {
 /// The text cut to 60 characters.
 [[nodiscard]] std::string shortened(std::string_view text);
 
-/// "a, b, c"; after 20 words "and 30 more".
+/// "a, b, c"; after 24 words "and 30 more".
 [[nodiscard]] std::string listed(const std::vector<std::string>& words);
 
 /// "; did you mean 'x'?" for the known word nearest to `word` (Damerau-Levenshtein distance at most

@@ -186,8 +186,6 @@ Trial& Study::start(TrialStart start) {
     TrialProgress& progress = *trial.progress;
     progress.holder = std::move(start.holder);
     progress.directive.reset();
-    progress.directive_sent = false;
-    progress.is_ending = false;
     progress.is_unheard = false;
     if (trial.attempt > 1) progress.metrics.begin_attempt();
     return trial;
@@ -258,7 +256,6 @@ void Study::requeue(Trial& trial, std::string reason, std::int64_t now_ms) {
     trial.reason = std::move(reason);
     trial.progress->holder = {};
     trial.progress->directive.reset();
-    trial.progress->is_ending = false;
 }
 
 void Study::finish(Trial& trial, TrialEnd end) {

@@ -32,6 +32,7 @@
 #include "tuner/study/study_end.h"
 #include "tuner/study/suggestion.h"
 #include "tuner/study/trial/known_points.h"
+#include "tuner/study/trial/peak_memory.h"
 #include "tuner/study/trial/population.h"
 #include "tuner/study/trial/trial.h"
 
@@ -142,6 +143,15 @@ public:
     [[nodiscard]] std::uint64_t trial_seed(std::uint64_t number) const;
 
     // --- trials ---
+
+    /// What a trial needs where it runs. What is to be learnt is as much as trials before it used,
+    /// once a few have ended; until then memory is not counted, and GPUs are whole.
+    [[nodiscard]] TrialNeeds needs() const;
+    /// What the attempt of a running trial says of its memory at its end. To be called before
+    /// settle.
+    void note_peaks(Trial& trial, const FinishRequest& request);
+    /// The same of a trial that was restored.
+    void note_peaks(const Trial& trial);
 
     /// Whether a trial may start now: the study runs, has time, a free place, and a trial or a
     /// point left. Where suggestions are made elsewhere, also true when only the model could tell
@@ -380,6 +390,8 @@ private:
     std::optional<BudgetWatch> watch_;      // nothing: to be made from the trials
     std::optional<KnownPoints> known_;      // the same
     std::optional<FailureWatch> failures_;  // the same
+    PeakMemory memory_;
+    PeakMemory gpu_memory_;
     std::vector<ExcusedEnds> excused_;
     std::size_t excused_count_ = 0;
     bool is_experiment_deleted_ = false;

@@ -14,7 +14,9 @@ namespace tune::tuner {
 /// Made from the trials where it is not there: after a restart, or when the budget was changed.
 BudgetWatch& Study::watch() {
     if (watch_) return *watch_;
-    watch_.emplace(config_.budget, objectives_of(config_).goals);
+    BudgetConfig budget = config_.budget;
+    budget.gpus_per_trial = gpus_of_process(config_) * processes_of(config_.resources);
+    watch_.emplace(std::move(budget), objectives_of(config_).goals);
     std::vector<const Trial*> ended;
     for (const Trial& trial : trials_) {
         if (is_excused(trial)) continue;

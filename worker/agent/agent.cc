@@ -25,8 +25,8 @@
 #include "base/log.h"
 #include "base/system/file.h"
 #include "base/version.h"
-#include "worker/agent/attempts/attempts.h"
-#include "worker/agent/attempts/checkpoint_cleaner.h"
+#include "worker/agent/agent_impl.h"
+#include "worker/agent/server/own_address.h"
 
 namespace tune::worker {
 namespace {
@@ -37,6 +37,13 @@ constexpr int kSendersMax = 4;
 std::string host_name() {
     char name[256] = {};
     return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+/// Bytes of memory of this machine; 0: unknown.
+std::int64_t machine_memory() {
+    const long pages = sysconf(_SC_PHYS_PAGES);
+    const long page_bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page_bytes > 0 ? std::int64_t{pages} * page_bytes : 0;
 }
 
 std::filesystem::path own_folder() {
@@ -82,55 +89,6 @@ Result<std::string> read_or_make_id(const std::filesystem::path& state_dir) {
 
 }  // namespace
 
-class Agent::Impl {
-public:
-    AgentOptions options;
-    std::string id;
-    UniqueFd folder_lock;
-    std::function<void(const AgentStatus&)> on_status;
-
-    Result<void> build();
-    Result<void> start();
-    void stop(StopMode mode);
-    bool wait(int deliver_ms);
-    AgentStatus status() const;
-
-private:
-    [[nodiscard]] LinkEvents link_events();
-    [[nodiscard]] OutboxEvents outbox_events();
-    void contact(const std::string& error);
-    void apply_stop(StopMode mode);
-    void arm_away_timer();
-    void check_away();
-    void publish();
-    void shut_down(bool detach, bool goodbye);
-
-    std::unique_ptr<Loop> loop_;
-    std::optional<Launcher> launcher_;
-    std::optional<Devices> devices_;
-    std::unique_ptr<ServerClient> server_client_;
-    std::optional<CheckpointCleaner> cleaner_;
-    std::unique_ptr<Outbox> outbox_;
-    std::unique_ptr<LogUpload> upload_;
-    std::unique_ptr<Attempts> attempts_;  // loop thread only, once it runs
-    std::thread thread_;
-    Loop::TimerId away_timer_ = Loop::kNoTimer;     // loop thread
-    std::optional<StopMode> applied_stop_;          // loop thread
-    std::atomic<std::int64_t> last_contact_ms_{0};  // of Loop::now_ms
-    std::atomic<std::int64_t> lease_ttl_ms_{tuner::kLeaseTtl_ms};
-    std::atomic<bool> connected_{false};
-
-    mutable std::mutex mutex_;
-    std::condition_variable changed_;
-    AgentStatus status_;            // guarded by mutex_
-    std::optional<StopMode> stop_;  // guarded by mutex_
-    bool idle_ = false;             // guarded by mutex_: a stop was applied and nothing is left
-    bool trees_gone_ = false;       // guarded by mutex_: a stop was applied, no process is left
-    bool started_ = false;          // guarded by mutex_
-    bool ended_ = false;            // guarded by mutex_
-    bool delivered_ = true;         // guarded by mutex_; valid once ended_
-};
-
 Result<void> Agent::Impl::build() {
     std::vector<int> cores = allowed_cores();
     if (options.cpus > static_cast<int>(cores.size()) || options.cpus < 0 || options.slots < 0)
@@ -139,25 +97,26 @@ Result<void> Agent::Impl::build() {
                          std::to_string(options.slots) + " slots; this process may use " +
                          std::to_string(cores.size()) + " cores, and neither can be negative"};
     if (options.cpus > 0) cores.resize(static_cast<std::size_t>(options.cpus));
-    if (!options.use_gpus)
-        options.gpus.clear();
-    else if (options.gpus.empty())
-        options.gpus = find_gpus();
-    if (options.slots == 0)
-        options.slots = static_cast<int>(options.gpus.empty() ? cores.size() : options.gpus.size());
-    devices_.emplace(std::move(cores), options.gpus);
+    if (options.memory_bytes == 0) options.memory_bytes = machine_memory();
+    if (options.address.empty()) options.address = address_towards(options.server_url);
     TUNE_TRY(loop, Loop::create());
     loop_ = std::move(loop);
+    TUNE_TRY_VOID(build_devices(std::move(cores)));
+    TUNE_TRY_VOID(build_cgroups());
+    TUNE_TRY_VOID(LogRules::create(options.log_rules));
     TUNE_TRY(launcher, Launcher::create());
     launcher_.emplace(std::move(launcher));
-    tuner::RegisterRequest registration{id,
-                                        host_name(),
-                                        getpid(),
-                                        options.slots,
-                                        static_cast<int>(devices_->cores().size()),
-                                        options.gpus,
-                                        kVersion,
-                                        {}};
+    tuner::RegisterRequest registration{.agent_id = id,
+                                        .host = host_name(),
+                                        .pid = getpid(),
+                                        .slots = options.slots,
+                                        .cpus = static_cast<int>(devices_->cores().size()),
+                                        .gpus = devices_->gpus(),
+                                        .devices = described_gpus(),
+                                        .memory_bytes = options.memory_bytes,
+                                        .labels = options.labels,
+                                        .address = options.address,
+                                        .version = kVersion};
     TUNE_TRY(server_client, ServerClient::create(options.server_url, std::move(registration),
                                                  options.slots, link_events()));
     server_client_ = std::move(server_client);
@@ -174,9 +133,17 @@ Result<void> Agent::Impl::build() {
         AttemptSettings{options.server_url, options.state_dir, options.checkpoint_root,
                         options.bin_dir.string(), options.slots, options.system_metrics,
                         std::max(100, options.system_metrics_period_ms),
-                        options.log_upload_period_ms},
-        AttemptParts{loop_.get(), &*launcher_, &*devices_, server_client_.get(), outbox_.get(),
-                     upload_.get()},
+                        options.log_upload_period_ms, options.trial_memory_bytes,
+                        options.trial_processes, options.log_rules, gpus_.devices,
+                        gpus_.nvml == nullptr ? "" : gpus_.nvml->driver_version()},
+        AttemptParts{loop_.get(), &*launcher_, &*devices_, gpu_watch_.get(),
+                     cgroups_ ? &*cgroups_ : nullptr,
+                     options.capture_environment ? &environment_ : nullptr, &gang_ports_,
+                     server_client_.get(), outbox_.get(), upload_.get(),
+                     [this](const std::string& uuid, const std::string& reason) {
+                         // Later: an attempt is being looked at just now.
+                         loop_->post([=, this] { exclude(uuid, reason); });
+                     }},
         [this] { publish(); });
     status_.slots = options.slots;
     return {};
@@ -206,6 +173,8 @@ LinkEvents Agent::Impl::link_events() {
         });
     };
     events.contact = [this](const std::string& error) { contact(error); };
+    events.gang_port = [this] { return gang_ports_.next(); };
+    events.gang_port_given = [this](int port) { gang_ports_.promise(port); };
     return events;
 }
 
@@ -238,8 +207,7 @@ void Agent::Impl::contact(const std::string& error) {
         if (connected == was_connected && connected == status_.connected && !is_first_fault) return;
         if (connected != status_.connected && connected && !status_.last_error.empty())
             log_info("the server answers again");
-        if (is_first_fault)
-            log_warning("cannot talk to the server; trying again: " + error);
+        if (is_first_fault) log_warning("cannot talk to the server; trying again: " + error);
         status_.connected = connected;
         status_.last_error = error;
     }
@@ -280,12 +248,55 @@ void Agent::Impl::publish() {
         status_.started = counts.started;
         status_.finished = counts.finished;
         status_.draining = applied_stop_.has_value() || server_client_->draining();
+        status_.stopping = stop_.has_value();
         trees_gone_ = applied_stop_ && (counts.running == 0 || applied_stop_ == StopMode::kDetach);
         idle_ = trees_gone_ && (counts.unreported == 0 || applied_stop_ == StopMode::kDetach);
         status = status_;
         changed_.notify_all();
     }
+    arm_idle_timer(attempts_->is_idle());
+    arm_limit_timer();
     if (on_status) on_status(status);
+}
+
+void Agent::Impl::arm_idle_timer(bool is_idle) {
+    const bool is_due = is_idle && options.idle_exit_ms > 0 && !applied_stop_;
+    if (is_due == (idle_timer_ != Loop::kNoTimer)) return;
+    loop_->cancel(idle_timer_);
+    idle_timer_ = Loop::kNoTimer;
+    if (!is_due) return;
+    idle_timer_ = loop_->at(loop_->now_ms() + options.idle_exit_ms, [this] {
+        log_info("there was no trial for " + std::to_string(options.idle_exit_ms / 1000) +
+                 " s: the agent ends");
+        stop(StopMode::kDrain);
+    });
+}
+
+void Agent::Impl::arm_limit_timer() {
+    loop_->cancel(limit_timer_);
+    limit_timer_ = Loop::kNoTimer;
+    if (limit_.limit_ms <= 0 || (applied_stop_ && *applied_stop_ != StopMode::kDrain)) return;
+    const std::int64_t grace_ms = attempts_->longest_grace_ms();
+    const std::int64_t at =
+        applied_stop_ ? limit_.stop_ms(grace_ms)
+                      : std::min(limit_.stop_ms(grace_ms),
+                                 limit_.last_lease_ms(attempts_->expected_ms(), grace_ms));
+    limit_timer_ = loop_->at(std::max(at, loop_->now_ms() + 1), [this] { check_limit(); });
+}
+
+void Agent::Impl::check_limit() {
+    limit_timer_ = Loop::kNoTimer;
+    const std::int64_t now = loop_->now_ms();
+    const std::int64_t grace_ms = attempts_->longest_grace_ms();
+    if (now >= limit_.stop_ms(grace_ms)) {
+        stop_reason_ = "the agent's time limit is reached";
+        log_info(stop_reason_ + ": running trials are stopped and will run again elsewhere");
+        stop(StopMode::kStop);
+    } else if (!applied_stop_ && now >= limit_.last_lease_ms(attempts_->expected_ms(), grace_ms)) {
+        log_info("what is left of the time limit is too short for a trial: no more are taken");
+        stop(StopMode::kDrain);
+    }
+    arm_limit_timer();
 }
 
 Result<void> Agent::Impl::start() {
@@ -295,9 +306,12 @@ Result<void> Agent::Impl::start() {
         started_ = true;
     }
     last_contact_ms_ = loop_->now_ms();
+    limit_ = {loop_->now_ms(), options.time_limit_ms};
     TUNE_TRY_VOID(attempts_->open_wake_fifo());
+    if (gpu_watch_ != nullptr) gpu_watch_->start();
     attempts_->adopt_all();
     thread_ = std::thread([this] { loop_->run(); });
+    environment_.start();
     cleaner_->start();
     outbox_->start();
     upload_->start();
@@ -320,7 +334,7 @@ void Agent::Impl::stop(StopMode mode) {
 void Agent::Impl::apply_stop(StopMode mode) {
     applied_stop_ = mode;
     if (mode == StopMode::kStop || mode == StopMode::kKill)
-        attempts_->end_all(Intent::kShutdown, "the agent was stopped", mode == StopMode::kKill);
+        attempts_->end_all(Intent::kShutdown, stop_reason_, mode == StopMode::kKill);
     publish();
 }
 
@@ -348,6 +362,8 @@ void Agent::Impl::shut_down(bool detach, bool goodbye) {
     outbox_->stop();
     cleaner_->stop();
     upload_->stop();
+    if (gpu_watch_ != nullptr) gpu_watch_->stop();
+    environment_.stop();
     loop_->quit();
     thread_.join();
 }

@@ -1,3 +1,6 @@
+// Each library's order of tests is kept as it is, ties and values that are not finite included; the
+// vectors of the tests are the libraries' own decisions.
+
 #include "worker/train/early_stopping.h"
 
 #include <cmath>
@@ -64,16 +67,36 @@ bool EarlyStopping::better(double a, double b) const {
     return rule_.mode == Mode::kMin ? a < b : a > b;
 }
 
-EarlyStopping::Decision EarlyStopping::check(double value) {
+bool EarlyStopping::improves_on(double value, double reference) const {
+    const double margin = rule_.mode == Mode::kMax ? rule_.min_delta : -rule_.min_delta;
+    return better(value - margin, reference);
+}
+
+EarlyStopping::Decision EarlyStopping::check_as_keras(double value, std::int64_t epoch) {
+    ++wait_count_;
+    if (!has_best_ || improves_on(value, best_score_)) {
+        best_score_ = value;
+        has_best_ = true;
+        if (!rule_.baseline || improves_on(value, *rule_.baseline)) wait_count_ = 0;
+        return {.improved = true};
+    }
+    if (wait_count_ >= rule_.patience && epoch > 0)
+        return {.reason = StopReason::kPatienceExhausted};
+    return {};
+}
+
+EarlyStopping::Decision EarlyStopping::check(double value, std::int64_t epoch) {
+    if (epoch < rule_.start_from_epoch) return {};
+    if (rule_.compat == Compat::kKeras) return check_as_keras(value, epoch);
     if (!std::isfinite(value)) return {.reason = StopReason::kNonFinite};
     if (rule_.stopping_threshold && better(value, *rule_.stopping_threshold))
         return {.reason = StopReason::kStoppingThreshold};
     if (rule_.divergence_threshold && better(-value, -*rule_.divergence_threshold))
         return {.reason = StopReason::kDivergenceThreshold};
-    const double margin = rule_.mode == Mode::kMax ? rule_.min_delta : -rule_.min_delta;
-    if (better(value - margin, best_score_)) {
+    if (improves_on(value, best_score_)) {
         best_score_ = value;
-        wait_count_ = 0;
+        has_best_ = true;
+        wait_count_ = !rule_.baseline || improves_on(value, *rule_.baseline) ? 0 : wait_count_ + 1;
         return {.improved = true};
     }
     ++wait_count_;
@@ -84,6 +107,7 @@ EarlyStopping::Decision EarlyStopping::check(double value) {
 void EarlyStopping::load_state(const State& state) {
     best_score_ = state.best_score;
     wait_count_ = state.wait_count;
+    has_best_ = state.has_best;
 }
 
 }  // namespace tune::train

@@ -1,5 +1,6 @@
 #pragma once
-// When to stop before the last epoch: the semantics of Lightning's EarlyStopping callback.
+// When to stop before the last epoch: the semantics of Lightning's EarlyStopping callback, or those
+// of Keras's.
 
 #include <cstdint>
 #include <limits>
@@ -12,6 +13,7 @@
 namespace tune::train {
 
 enum class Mode { kMin, kMax };
+enum class Compat { kLightning, kKeras };
 
 /// Why training stopped. The first five are Lightning's EarlyStoppingReason.
 enum class StopReason {
@@ -35,6 +37,11 @@ struct EarlyStoppingRule {
     std::int64_t patience = 3;
     std::optional<double> stopping_threshold = {};
     std::optional<double> divergence_threshold = {};
+    Compat compat = Compat::kLightning;
+    /// What must be beaten, too, for the waiting to begin anew; the best score does not need it.
+    std::optional<double> baseline = {};
+    /// Validations of earlier epochs (the first is 0) are not looked at.
+    std::int64_t start_from_epoch = 0;
 };
 
 /// "val_loss:min" -> metric and mode. Without a mode, or with "auto", it follows from the name as
@@ -47,6 +54,10 @@ struct EarlyStoppingRule {
 /// threshold (strict, on negated values), improvement (strict, by more than min_delta), patience.
 /// A value that reaches a threshold does not become the best score, as there.
 /// Source: lightning 7f0c343, pytorch/callbacks/early_stopping.py.
+///
+/// With Compat::kKeras there are no thresholds and values that are not finite are never better; the
+/// first value is always the best so far, and the first epoch never stops.
+/// Source: keras 3.15.1, src/callbacks/{early_stopping,monitor_callback}.py.
 class EarlyStopping {
 public:
     struct Decision {
@@ -56,8 +67,9 @@ public:
 
     explicit EarlyStopping(EarlyStoppingRule rule);
 
-    /// Takes the value of the metric of one validation check.
-    [[nodiscard]] Decision check(double value);
+    /// Takes the value of the metric of one validation check, after epoch number `epoch` (the
+    /// first is 0).
+    [[nodiscard]] Decision check(double value, std::int64_t epoch = 1);
 
     [[nodiscard]] const EarlyStoppingRule& rule() const { return rule_; }
     /// Infinity of the wrong sign before the first improvement.
@@ -68,16 +80,21 @@ public:
     struct State {
         double best_score = 0.0;
         std::int64_t wait_count = 0;
+        bool has_best = true;
     };
-    [[nodiscard]] State state() const { return {best_score_, wait_count_}; }
+    [[nodiscard]] State state() const { return {best_score_, wait_count_, has_best_}; }
     void load_state(const State& state);
 
 private:
     [[nodiscard]] bool better(double a, double b) const;
+    /// By more than min_delta.
+    [[nodiscard]] bool improves_on(double value, double reference) const;
+    [[nodiscard]] Decision check_as_keras(double value, std::int64_t epoch);
 
     EarlyStoppingRule rule_;
     double best_score_;
     std::int64_t wait_count_ = 0;
+    bool has_best_ = false;
 };
 
 }  // namespace tune::train

@@ -8,6 +8,7 @@ namespace tune::train {
 enum class ExitCode : int {
     kDone = 0,
     kFailed = 1,
+    kPruned = 10,
     kPreempted = 11,  ///< asked to stop; run it again to go on
     kOutOfMemory = 12,
     kBadConfig = 13,  ///< never worth another try

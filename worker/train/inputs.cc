@@ -1,7 +1,7 @@
 // Columns of any numeric type become float32 rows, standardised with mean and deviation of the
-// training split. The moments are merged chunk by chunk (Chan et al. 1979), which stays accurate
-// for large means and depends on no thread. They are part of the checkpoint: a model is never fed
-// by other numbers than those of its training.
+// training split; one of tokens becomes int64. The moments are merged chunk by chunk (Chan et al.
+// 1979), which stays accurate for large means and depends on no thread. They are part of the
+// checkpoint: a model is never fed by other numbers than those of its training.
 
 #include "worker/train/inputs.h"
 
@@ -9,6 +9,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <type_traits>
 
 #include "base/check.h"
 #include "loader/format/mds/encoding.h"
@@ -120,11 +121,11 @@ Result<const ColumnInfo*> choose_label(const TrainConfig& config,
 
 Result<std::vector<const ColumnInfo*>> choose_features(const TrainConfig& config,
                                                        const std::vector<ColumnInfo>& columns,
-                                                       const ColumnInfo& label) {
+                                                       const ColumnInfo* label) {
     std::vector<const ColumnInfo*> chosen;
     for (const std::string& name : split_list(config.features)) {
         const ColumnInfo* column = find(columns, name);
-        if (column == nullptr || !column->fixed || column == &label)
+        if (column == nullptr || !column->fixed || column == label)
             return wrong(
                 "features: '" + name +
                 "' is not a numeric column besides the label; the data have: " + listed(columns));
@@ -132,14 +133,50 @@ Result<std::vector<const ColumnInfo*>> choose_features(const TrainConfig& config
     }
     if (!chosen.empty()) return chosen;
     for (const ColumnInfo& column : columns)
-        if (column.fixed && &column != &label) chosen.push_back(&column);
+        if (column.fixed && &column != label) chosen.push_back(&column);
     if (chosen.empty())
-        return wrong("no column besides the label '" + label.name +
-                     "' is numeric with a fixed shape; the data have: " + listed(columns));
+        return wrong("no column" +
+                     (label == nullptr ? "" : " besides the label '" + label->name + "'") +
+                     " is numeric with a fixed shape; the data have: " + listed(columns));
     std::sort(chosen.begin(), chosen.end(), [](const ColumnInfo* a, const ColumnInfo* b) {
         return natural_less(a->name, b->name);
     });
     return chosen;
+}
+
+bool reads_tokens(const TrainConfig& config, const std::vector<const ColumnInfo*>& features) {
+    if (config.input != InputKind::kAuto) return config.input == InputKind::kTokens;
+    if (is_language(config)) return true;
+    const ColumnInfo& first = *features.front();
+    // A list of bytes is more often numbers, e.g. the pixels of an image.
+    return config.model == ModelKind::kTransformer && features.size() == 1 &&
+           is_integer(first.dtype) && first.dtype != Dtype::kUint8 && first.shape.size() == 1;
+}
+
+Result<void> check_tokens(const TrainConfig& config, const std::vector<const ColumnInfo*>& features,
+                          const std::vector<ColumnInfo>& columns) {
+    const std::int64_t least = is_language(config) ? 2 : 1;
+    if (features.size() != 1 || !is_integer(features[0]->dtype) ||
+        element_count(features[0]->shape) < least)
+        return wrong(
+            "features: tokens are one column of lists of integers; name it with "
+            "--features. The data have: " +
+            listed(columns));
+    return {};
+}
+
+/// Whether `label` is a class, as far as its type and the task tell.
+Result<bool> label_is_class(const TrainConfig& config, const ColumnInfo& label) {
+    const bool integer = is_integer(label.dtype);
+    const bool values = config.task == TaskKind::kRegression || config.loss == LossKind::kMse ||
+                        config.loss == LossKind::kMae || config.loss == LossKind::kHuber ||
+                        config.loss == LossKind::kBce;
+    const bool classes =
+        config.task == TaskKind::kClassification || config.loss == LossKind::kCrossEntropy;
+    if (classes && !values && !integer)
+        return wrong("label: column '" + label.name + "' (" + label.encoding +
+                     ") holds values; classes are integers 0, 1, 2, ...");
+    return integer && !values;
 }
 
 /// Mean and sum of squared differences from it (Chan et al. 1979: merged chunk by chunk).
@@ -236,21 +273,69 @@ Result<void> read_labels(const Inputs& inputs, const loader::Batch& batch, Sampl
     });
 }
 
-/// The largest label of a batch; errors for one below 0.
-Result<std::int64_t> largest_class(const Inputs& inputs, const loader::Batch& batch) {
-    const loader::Column& label = column_of(batch, inputs.label);
-    return with_type(label.info->dtype, [&]<class T>(const T*) -> Result<std::int64_t> {
-        const T* in = reinterpret_cast<const T*>(label.data);
+/// A column of classes or tokens, for counting them.
+struct Counted {
+    std::string column;
+    std::size_t elements = 1;
+    const char* name;    ///< of one of its numbers
+    const char* plural;  ///< of what the numbers are
+    double limit;
+};
+
+/// The largest number of a batch; errors for one below 0.
+Result<std::int64_t> largest_number(const Counted& counted, const loader::Batch& batch) {
+    const loader::Column& column = column_of(batch, counted.column);
+    return with_type(column.info->dtype, [&]<class T>(const T*) -> Result<std::int64_t> {
+        const T* in = reinterpret_cast<const T*>(column.data);
         double largest = 0.0;
-        for (std::size_t i = 0; i < batch.count; ++i) {
+        for (std::size_t i = 0; i < batch.count * counted.elements; ++i) {
             const auto value = static_cast<double>(in[i]);
-            if (!(value >= 0.0 && value < 1e6))
-                return wrong("sample " + std::to_string(batch.sample_ids[i]) + ": label " +
-                             to_text(json_number(value)) + " in column '" + inputs.label +
-                             "' is not a class; classes are 0, 1, 2, ... below 1000000");
+            if (!(value >= 0.0 && value < counted.limit))
+                return wrong("sample " + std::to_string(batch.sample_ids[i / counted.elements]) +
+                             ": " + counted.name + " " + to_text(json_number(value)) +
+                             " in column '" + counted.column + "' is not a " +
+                             (std::string_view(counted.name) == "label" ? "class" : "token") +
+                             "; " + counted.plural + " are 0, 1, 2, ... below " +
+                             std::to_string(static_cast<std::int64_t>(counted.limit)));
             largest = std::max(largest, value);
         }
         return static_cast<std::int64_t>(largest);
+    });
+}
+
+/// What the loss bce can do with labels.
+Result<void> check_probabilities(const Inputs& inputs, const loader::Batch& batch) {
+    const loader::Column& label = column_of(batch, inputs.label);
+    return with_type(label.info->dtype, [&]<class T>(const T*) -> Result<void> {
+        const T* in = reinterpret_cast<const T*>(label.data);
+        for (std::size_t i = 0; i < batch.count; ++i) {
+            const auto value = static_cast<double>(in[i]);
+            if (!(value >= 0.0 && value <= 1.0))
+                return wrong("sample " + std::to_string(batch.sample_ids[i]) + ": label " +
+                             to_text(json_number(value)) + " in column '" + inputs.label +
+                             "' is no probability; loss bce wants numbers from 0 to 1");
+        }
+        return {};
+    });
+}
+
+Result<void> read_tokens(const Inputs& inputs, const loader::Batch& batch, Samples& samples) {
+    const loader::Column& column = column_of(batch, inputs.columns.front().name);
+    const auto row = static_cast<std::size_t>(inputs.row_elements());
+    samples.tokens.resize(batch.count * row);
+    const auto limit = static_cast<std::uint64_t>(inputs.vocabulary);
+    return with_type(column.info->dtype, [&]<class T>(const T*) -> Result<void> {
+        const T* in = reinterpret_cast<const T*>(column.data);
+        for (std::size_t i = 0; i < samples.tokens.size(); ++i) {
+            if constexpr (std::is_integral_v<T>)  // choose_inputs() takes nothing else
+                samples.tokens[i] = static_cast<std::int64_t>(in[i]);
+            if (static_cast<std::uint64_t>(samples.tokens[i]) >= limit)
+                return wrong("sample " + std::to_string(batch.sample_ids[i / row]) + ": token " +
+                             std::to_string(samples.tokens[i]) + " in column '" +
+                             inputs.columns.front().name + "' is not one of 0 to " +
+                             std::to_string(limit - 1) + "; --vocabulary N sets their number");
+        }
+        return {};
     });
 }
 
@@ -261,7 +346,8 @@ std::int64_t Inputs::row_elements() const {
 }
 
 std::vector<std::string> Inputs::column_names() const {
-    std::vector<std::string> names = {label};
+    std::vector<std::string> names;
+    if (!is_language()) names.push_back(label);
     for (const InputColumn& column : columns) names.push_back(column.name);
     return names;
 }
@@ -273,8 +359,11 @@ Json Inputs::to_json() const {
                         {"elements", column.elements},
                         {"mean", column.mean},
                         {"scale", column.scale}});
-    return {{"columns", std::move(list)}, {"shape", shape},           {"label", label},
-            {"classes", classes},         {"label_mean", label_mean}, {"label_scale", label_scale}};
+    Json json = {
+        {"columns", std::move(list)}, {"shape", shape},           {"label", label},
+        {"classes", classes},         {"label_mean", label_mean}, {"label_scale", label_scale}};
+    if (vocabulary > 0) json["vocabulary"] = vocabulary;
+    return json;
 }
 
 Result<Inputs> Inputs::from_json(const Json& json) try {
@@ -294,6 +383,7 @@ Result<Inputs> Inputs::from_json(const Json& json) try {
     inputs.classes = json.at("classes").get<std::int64_t>();
     inputs.label_mean = json.at("label_mean").get<double>();
     inputs.label_scale = json.at("label_scale").get<double>();
+    inputs.vocabulary = json.value("vocabulary", std::int64_t{0});
     if (inputs.row_elements() != offset) return wrong("the inputs' shape and columns differ");
     return inputs;
 } catch (const Json::exception& error) {
@@ -301,11 +391,20 @@ Result<Inputs> Inputs::from_json(const Json& json) try {
 }
 
 Result<Inputs> choose_inputs(const TrainConfig& config, const std::vector<ColumnInfo>& columns) {
-    TUNE_TRY(label, choose_label(config, columns));
-    TUNE_TRY(features, choose_features(config, columns, *label));
+    const ColumnInfo* label = nullptr;
     Inputs inputs;
-    inputs.label = label->name;
-    inputs.classes = is_integer(label->dtype) ? std::max<std::int64_t>(config.classes, 1) : 0;
+    if (!is_language(config)) {
+        TUNE_TRY(chosen, choose_label(config, columns));
+        label = chosen;
+        inputs.label = label->name;
+        TUNE_TRY(is_class, label_is_class(config, *label));
+        inputs.classes = is_class ? std::max<std::int64_t>(config.classes, 1) : 0;
+    }
+    TUNE_TRY(features, choose_features(config, columns, label));
+    if (reads_tokens(config, features)) {
+        TUNE_TRY_VOID(check_tokens(config, features, columns));
+        inputs.vocabulary = std::max<std::int64_t>(config.vocabulary, 1);
+    }
     std::int64_t offset = 0;
     for (const ColumnInfo* column : features) {
         const std::int64_t elements = element_count(column->shape);
@@ -326,40 +425,68 @@ Result<Inputs> choose_inputs(const TrainConfig& config, const std::vector<Column
     return inputs;
 }
 
+namespace {
+
+/// What one look at the data finds out.
+struct Measures {
+    std::vector<Moments> columns;
+    Moments label;
+    std::int64_t largest_class = 0;
+    std::int64_t largest_token = 0;
+};
+
+Result<void> add_batch(const TrainConfig& config, const Inputs& inputs, const loader::Batch& batch,
+                       Measures& measures) {
+    for (std::size_t i = 0; !inputs.is_tokens() && i < inputs.columns.size(); ++i) {
+        const auto elements = static_cast<std::size_t>(inputs.columns[i].elements);
+        add_to_moments(column_of(batch, inputs.columns[i].name), batch.count * elements,
+                       measures.columns[i]);
+    }
+    if (inputs.is_tokens() && config.vocabulary == 0) {
+        const Counted tokens{inputs.columns.front().name,
+                             static_cast<std::size_t>(inputs.row_elements()), "token", "tokens",
+                             1e8};
+        TUNE_TRY(in_batch, largest_number(tokens, batch));
+        measures.largest_token = std::max(measures.largest_token, in_batch);
+    }
+    if (inputs.is_classification() && config.classes == 0) {
+        TUNE_TRY(in_batch, largest_number({inputs.label, 1, "label", "classes", 1e6}, batch));
+        measures.largest_class = std::max(measures.largest_class, in_batch);
+    }
+    if (config.loss == LossKind::kBce) TUNE_TRY_VOID(check_probabilities(inputs, batch));
+    if (!inputs.is_classification() && !inputs.is_language())
+        add_to_moments(column_of(batch, inputs.label), batch.count, measures.label);
+    return {};
+}
+
+}  // namespace
+
 Result<void> measure_inputs(const TrainConfig& config, loader::Dataset& dataset, Inputs& inputs) {
-    const bool count_classes = inputs.is_classification() && config.classes == 0;
-    std::vector<Moments> moments(inputs.columns.size());
-    Moments label_moments;
-    std::int64_t largest = 0;
+    Measures measures;
+    measures.columns.resize(inputs.columns.size());
     std::int64_t seen = 0;
     loader::Batch batch;
     while (seen < kMeasuredSamplesMax) {
         TUNE_TRY(more, dataset.next(batch));
         if (!more) break;
         seen += static_cast<std::int64_t>(batch.count);
-        for (std::size_t i = 0; i < inputs.columns.size(); ++i) {
-            const auto elements = static_cast<std::size_t>(inputs.columns[i].elements);
-            add_to_moments(column_of(batch, inputs.columns[i].name), batch.count * elements,
-                           moments[i]);
-        }
-        if (count_classes) {
-            TUNE_TRY(in_batch, largest_class(inputs, batch));
-            largest = std::max(largest, in_batch);
-        }
-        if (!inputs.is_classification())
-            add_to_moments(column_of(batch, inputs.label), batch.count, label_moments);
+        TUNE_TRY_VOID(add_batch(config, inputs, batch, measures));
     }
-    if (count_classes) inputs.classes = largest + 1;
-    if (config.normalize == Normalize::kNone) return {};
-    for (std::size_t i = 0; i < moments.size(); ++i) {
-        inputs.columns[i].mean = moments[i].mean;
-        inputs.columns[i].scale = moments[i].scale();
-        if (!std::isfinite(moments[i].mean) || !std::isfinite(inputs.columns[i].scale))
+    if (inputs.is_classification() && config.classes == 0)
+        inputs.classes = measures.largest_class + 1;
+    if (inputs.is_tokens() && config.vocabulary == 0)
+        inputs.vocabulary = measures.largest_token + 1;
+    if (config.normalize == Normalize::kNone || inputs.is_language()) return {};
+    for (std::size_t i = 0; !inputs.is_tokens() && i < inputs.columns.size(); ++i) {
+        inputs.columns[i].mean = measures.columns[i].mean;
+        inputs.columns[i].scale = measures.columns[i].scale();
+        if (!std::isfinite(inputs.columns[i].mean) || !std::isfinite(inputs.columns[i].scale))
             return wrong("column '" + inputs.columns[i].name +
                          "' holds values that are not finite");
     }
-    inputs.label_mean = label_moments.mean;
-    inputs.label_scale = label_moments.scale();
+    if (config.loss == LossKind::kBce) return {};  // probabilities stay what they are
+    inputs.label_mean = measures.label.mean;
+    inputs.label_scale = measures.label.scale();
     if (!std::isfinite(inputs.label_mean) || !std::isfinite(inputs.label_scale))
         return wrong("column '" + inputs.label + "' holds values that are not finite");
     return {};
@@ -368,13 +495,22 @@ Result<void> measure_inputs(const TrainConfig& config, loader::Dataset& dataset,
 Result<void> read_samples(const Inputs& inputs, const loader::Batch& batch, Samples& samples) {
     const auto row = static_cast<std::size_t>(inputs.row_elements());
     samples.count = static_cast<std::int64_t>(batch.count);
-    samples.features.resize(batch.count * row);
+    if (inputs.is_tokens()) {
+        TUNE_TRY_VOID(read_tokens(inputs, batch, samples));
+    } else if (inputs.keeps_bytes) {
+        const auto* bytes = reinterpret_cast<const std::uint8_t*>(
+            column_of(batch, inputs.columns.front().name).data);
+        samples.bytes.assign(bytes, bytes + batch.count * row);
+    } else {
+        samples.features.resize(batch.count * row);
+        for (const InputColumn& column : inputs.columns)
+            place_column(column, column_of(batch, column.name), samples, row);
+    }
+    if (inputs.is_language()) return {};
     if (inputs.is_classification())
         samples.classes.resize(batch.count);
     else
         samples.values.resize(batch.count);
-    for (const InputColumn& column : inputs.columns)
-        place_column(column, column_of(batch, column.name), samples, row);
     return read_labels(inputs, batch, samples);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// From columns of a data set to what a model reads: float32 features, standardised, and a label.
+// From columns of a data set to what a model reads: float32 features, standardised, or bytes of an
+// image as they are stored, or tokens; and a label.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "loader/dataset.h"
+#include "worker/train/collective/shared_batches.h"
 #include "worker/train/config/config.h"
 
 namespace tune::train {
@@ -32,15 +34,27 @@ struct InputColumn {
 struct Inputs {
     std::vector<InputColumn> columns;
     std::vector<std::int64_t> shape;  ///< of one sample; its product is row_elements()
-    std::string label;
-    std::int64_t classes = 0;  ///< 0: the label is a value, not a class
-    double label_mean = 0.0;   ///< values only
+    std::string label;                ///< empty: the label of a token is the next one
+    std::int64_t classes = 0;         ///< 0: the label is a value, not a class
+    double label_mean = 0.0;          ///< values only
     double label_scale = 1.0;
+    std::int64_t vocabulary = 0;  ///< above 0: features are tokens below this
+    /// Features of one uint8 column stay bytes in Samples, for a device that standardises them
+    /// itself; not part of a checkpoint.
+    bool keeps_bytes = false;
 
     [[nodiscard]] std::int64_t row_elements() const;
     [[nodiscard]] bool is_classification() const { return classes > 0; }
-    /// Outputs of a model: the classes, or one value.
-    [[nodiscard]] std::int64_t outputs() const { return classes > 0 ? classes : 1; }
+    [[nodiscard]] bool is_tokens() const { return vocabulary > 0; }
+    [[nodiscard]] bool is_language() const { return label.empty(); }
+    /// Tokens of a sample that a model reads: of n stored ones the last is only predicted.
+    [[nodiscard]] std::int64_t places() const { return row_elements() - (is_language() ? 1 : 0); }
+    /// Outputs of a model: the classes, one value, or a score for each token.
+    [[nodiscard]] std::int64_t outputs() const {
+        return classes > 0 ? classes : is_language() ? vocabulary : 1;
+    }
+    /// What one sample counts in sums over a batch: itself, or its tokens.
+    [[nodiscard]] std::int64_t targets_of_sample() const { return is_language() ? places() : 1; }
     /// Columns to read from the data set.
     [[nodiscard]] std::vector<std::string> column_names() const;
 
@@ -50,13 +64,14 @@ struct Inputs {
 };
 
 /// Chooses label and features by the configuration, or by name and type. `classes` is 1 for a class
-/// label whose classes are not counted yet. Errors: kInvalidParameterValue that lists the columns.
+/// label whose classes are not counted yet, `vocabulary` 1 for tokens that are not. Errors:
+/// kInvalidParameterValue that lists the columns.
 [[nodiscard]] Result<Inputs> choose_inputs(const TrainConfig& config,
                                            const std::vector<loader::ColumnInfo>& columns);
 
 /// Reads up to kMeasuredSamplesMax samples of `dataset` (columns of `inputs`, from the beginning of
-/// an epoch) and fills in means, scales and the number of classes. Errors: those of the loader,
-/// kInvalidParameterValue for values that are not finite and for labels below 0.
+/// an epoch) and fills in means, scales and the numbers of classes and tokens. Errors: those of the
+/// loader, kInvalidParameterValue for values that are not finite and for labels below 0.
 [[nodiscard]] Result<void> measure_inputs(const TrainConfig& config, loader::Dataset& dataset,
                                           Inputs& inputs);
 
@@ -77,16 +92,21 @@ struct CacheLineAllocator {
 template <class T>
 using CacheLineVector = std::vector<T, CacheLineAllocator<T>>;
 
-/// One batch as plain memory; the buffers are reused. Classes or values, never both.
+/// One batch as plain memory; the buffers are reused. Classes or values, never both, and neither
+/// for a language.
 struct Samples {
     std::int64_t count = 0;
-    CacheLineVector<float> features = {};        ///< [count, row_elements], row-major
+    CacheLineVector<float> features = {};        ///< [count, row_elements], row-major; or
+    CacheLineVector<std::uint8_t> bytes = {};    ///< the same as stored; or
+    CacheLineVector<std::int64_t> tokens = {};   ///< the same, each in [0, vocabulary)
     CacheLineVector<std::int64_t> classes = {};  ///< [count]
     CacheLineVector<float> values = {};          ///< [count], standardised
+    /// Of the step's batch, where several ranks train; alone, all of it.
+    Share share = {};
 };
 
-/// Errors: kInvalidParameterValue for a class outside of [0, inputs.classes) or a label that is
-/// not finite, naming the sample.
+/// Errors: kInvalidParameterValue for a class outside of [0, inputs.classes), a token outside of
+/// [0, inputs.vocabulary) or a label that is not finite, naming the sample.
 [[nodiscard]] Result<void> read_samples(const Inputs& inputs, const loader::Batch& batch,
                                         Samples& samples);
 

@@ -5,21 +5,22 @@
 
 #include "worker/train/learner.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/mse_loss.h>
+#include <ATen/ops/stack.h>
 #include <c10/util/Exception.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <new>
+#include <utility>
 
-#include "worker/train/model.h"
-#include "worker/train/optimizer.h"
+#include "base/check.h"
+#include "worker/train/collective/gradients.h"
+#include "worker/train/models/start_from.h"
+#include "worker/train/training.h"
 
 namespace tune::train {
 namespace {
@@ -67,11 +68,19 @@ void set_threads(std::int64_t threads) {
     static_cast<void>(once);
 }
 
-TensorBytes bytes_of(std::string name, const at::Tensor& tensor) {
-    return {.name = std::move(name),
-            .dtype = "F32",
-            .shape = tensor.sizes().vec(),
-            .data = {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}};
+const char* dtype_name(const at::Tensor& tensor) {
+    switch (tensor.scalar_type()) {
+        case at::kFloat: return "F32";
+        case at::kDouble: return "F64";
+        case at::kHalf: return "F16";
+        case at::kBFloat16: return "BF16";
+        case at::kLong: return "I64";
+        case at::kInt: return "I32";
+        case at::kByte: return "U8";
+        case at::kBool: return "BOOL";
+        default: TUNE_CHECK(false, "a tensor of a type that checkpoints do not have");
+    }
+    return "";
 }
 
 Result<void> copy_from(const Safetensors& file, const std::string& name, at::Tensor tensor) {
@@ -80,9 +89,15 @@ Result<void> copy_from(const Safetensors& file, const std::string& name, at::Ten
         return Error{Code::kDataLoss, "tensor '" + name + "' " + what};
     };
     if (stored == nullptr) return problem("is missing");
-    if (stored->dtype != "F32" || stored->shape != tensor.sizes().vec())
+    if (stored->dtype != dtype_name(tensor) || stored->shape != tensor.sizes().vec())
         return problem("has another type or shape than the model's");
-    std::memcpy(tensor.mutable_data_ptr(), stored->data.data(), stored->data.size());
+    if (tensor.is_cpu() && tensor.is_contiguous()) {
+        std::memcpy(tensor.mutable_data_ptr(), stored->data.data(), stored->data.size());
+        return {};
+    }
+    const at::NoGradGuard no_grad;
+    tensor.copy_(at::from_blob(const_cast<std::byte*>(stored->data.data()), tensor.sizes(),
+                               tensor.scalar_type()));
     return {};
 }
 
@@ -90,137 +105,298 @@ Result<void> copy_from(const Safetensors& file, const std::string& name, at::Ten
 
 class Learner::Impl {
 public:
-    Impl(const TrainConfig& config, const Inputs& inputs, std::unique_ptr<Model> model)
-        : inputs_(inputs),
+    Impl(const TrainConfig& config, std::unique_ptr<Training> training)
+        : config_(config),
           seed_(static_cast<std::uint64_t>(config.seed)),
-          model_(std::move(model)),
-          optimizer_(make_optimizer(config, model_->parameters())) {
-        for (const NamedTensor& parameter : model_->parameters())
-            leaves_.push_back(parameter.tensor);
+          training_(std::move(training)),
+          parts_(config.accumulate) {
+        wants_correct_ = training_->inputs().is_language() ? !config.metrics.empty() : true;
     }
 
-    float train(const Samples& samples, std::int64_t step, double lr) {
-        const at::Tensor output =
-            model_->forward(features(samples), {.training = true, .seed = seed_, .step = step});
-        const at::Tensor loss = loss_of(output, samples);
-        // Gradients are handed over, not accumulated into .grad: no zeroing, no copy.
-        std::vector<at::Tensor> gradients = torch::autograd::grad({loss}, leaves_);
-        for (at::Tensor& gradient : gradients)
-            if (!gradient.is_contiguous()) gradient = gradient.contiguous();
-        optimizer_->step(gradients, step, lr);
-        return *loss.const_data_ptr<float>();
+    Result<void> train(const Samples& samples, std::int64_t step, double lr) {
+        const StepOptions options{
+            .lr = lr,
+            .parts = parts_,
+            .weight = samples.share.weight(),
+            .measures_noise = config_.noise_every > 0 && (step + 1) % config_.noise_every == 0};
+        TUNE_TRY(loss, training_->step(training_->view(samples),
+                                       {.training = true,
+                                        .seed = seed_,
+                                        .step = step,
+                                        .first_row = samples.share.first,
+                                        .row_stride = samples.share.stride},
+                                       options));
+        losses_.push_back(std::move(loss));
+        if (options.measures_noise)
+            if (auto noise = training_->take_noise()) noise_.push_back(*std::move(noise));
+        return {};
+    }
+
+    std::vector<NoiseSample> take_noise() {
+        std::vector<NoiseSample> samples;
+        for (const NoiseTensors& noise : std::exchange(noise_, {})) {
+            NoiseSample sample;
+            for (std::size_t i = 0; i < noise.parts.size(); ++i) {
+                sample.small_square += static_cast<double>(noise.parts[i].item<float>());
+                sample.big_batch += static_cast<double>(noise.part_rows[i]);
+            }
+            const auto count = static_cast<double>(noise.parts.size());
+            sample.small_square /= count;
+            sample.small_batch = sample.big_batch / count;
+            sample.big_square = static_cast<double>(noise.whole.item<float>());
+            samples.push_back(sample);
+        }
+        return samples;
+    }
+
+    [[nodiscard]] std::int64_t parts() const { return parts_; }
+    void set_parts(std::int64_t parts) { parts_ = parts; }
+    void keep_parts() { keeps_parts_ = true; }
+    [[nodiscard]] bool keeps_parts() const { return keeps_parts_; }
+    [[nodiscard]] const TrainConfig& config() const { return config_; }
+
+    std::vector<float> take_losses() {
+        std::vector<float> values;
+        values.reserve(losses_.size());
+        if (losses_are_at_hand() || losses_.empty()) {
+            for (const at::Tensor& loss : losses_) values.push_back(*loss.const_data_ptr<float>());
+        } else {
+            const at::Tensor all = at::stack(losses_).cpu();  // one wait for all of them
+            const float* first = all.const_data_ptr<float>();
+            values.assign(first, first + all.numel());
+        }
+        losses_.clear();
+        return values;
+    }
+
+    [[nodiscard]] bool losses_are_at_hand() const {
+        return training_->leaves().empty() || training_->leaves().front().is_cpu();
     }
 
     void evaluate(const Samples& samples, Evaluation& sums) const {
         const at::NoGradGuard no_grad;
-        const at::Tensor output = model_->forward(features(samples), {}).contiguous();
-        const at::Tensor loss = loss_of(output, samples);
-        sums.loss +=
-            static_cast<double>(*loss.const_data_ptr<float>()) * static_cast<double>(samples.count);
-        sums.count += samples.count;
-        const float* row = output.const_data_ptr<float>();
-        const std::int64_t outputs = inputs_.outputs();
-        for (std::size_t i = 0; i < static_cast<std::size_t>(samples.count); ++i, row += outputs) {
-            if (inputs_.is_classification())
-                sums.correct += std::max_element(row, row + outputs) - row == samples.classes[i];
-            else
-                sums.absolute_error +=
-                    std::abs(static_cast<double>(*row) - static_cast<double>(samples.values[i])) /
-                    inputs_.label_scale;
-        }
+        const BatchTensors whole = training_->placed(training_->view(samples));
+        const std::int64_t rows_of_part = (whole.rows + parts_ - 1) / parts_;
+        for (std::int64_t first = 0; first < whole.rows; first += rows_of_part)
+            evaluate_part(rows_of_part >= whole.rows
+                              ? whole
+                              : whole.slice(first, std::min(rows_of_part, whole.rows - first)),
+                          sums);
     }
 
-    [[nodiscard]] const Model& model() const { return *model_; }
-    [[nodiscard]] const Optimizer& optimizer() const { return *optimizer_; }
+    void evaluate_part(const BatchTensors& batch, Evaluation& sums) const {
+        const at::Tensor output = training_->output(batch, {}).contiguous();
+        const at::Tensor loss = training_->task().loss(output, batch.target);
+        const std::int64_t count = batch.rows * training_->inputs().targets_of_sample();
+        sums.loss += static_cast<double>(loss.item<float>()) * static_cast<double>(count);
+        sums.count += count;
+        if (wants_correct_)
+            training_->task().measure(output.cpu(), batch.target.cpu().contiguous(), sums);
+    }
+
+    /// Views where tensors lie in memory as files hold them, else of copies that are kept here.
+    std::vector<TensorBytes> bytes_of(const std::vector<NamedTensor>& tensors) {
+        copies_.clear();
+        std::vector<TensorBytes> list;
+        for (const NamedTensor& named : tensors) {
+            at::Tensor tensor = named.tensor;
+            if (!tensor.is_cpu() || !tensor.is_contiguous()) {
+                tensor = tensor.detach().cpu().contiguous();
+                copies_.push_back(tensor);
+            }
+            list.push_back({.name = named.name,
+                            .dtype = dtype_name(tensor),
+                            .shape = tensor.sizes().vec(),
+                            .data = {static_cast<const std::byte*>(tensor.const_data_ptr()),
+                                     tensor.nbytes()}});
+        }
+        return list;
+    }
+
+    /// What a state_dict holds.
+    [[nodiscard]] std::vector<NamedTensor> model_state(const std::string& prefix) const {
+        std::vector<NamedTensor> list;
+        for (const auto* tensors :
+             {&training_->model().parameters(), &training_->model().buffers()})
+            for (const NamedTensor& each : *tensors)
+                list.push_back({prefix + each.name, each.tensor});
+        return list;
+    }
+
+    [[nodiscard]] std::vector<NamedTensor> optimizer_state() const {
+        std::vector<NamedTensor> list;
+        for (const NamedTensor& each : training_->optimizer().state())
+            list.push_back({"optimizer." + each.name, each.tensor});
+        for (const NamedTensor& each : training_->scaler_state()) list.push_back(each);
+        return list;
+    }
+
+    Result<void> share_buffers(Collective& collective) {
+        for (const NamedTensor& buffer : training_->model().buffers()) {
+            const TensorBytes own = bytes_of({buffer}).front();
+            std::string bytes(reinterpret_cast<const char*>(own.data.data()), own.data.size());
+            TUNE_TRY_VOID(collective.broadcast(bytes, 0));
+            const at::NoGradGuard no_grad;
+            buffer.tensor.copy_(
+                at::from_blob(bytes.data(), buffer.tensor.sizes(), buffer.tensor.scalar_type()));
+        }
+        return {};
+    }
+
+    [[nodiscard]] Training& training() { return *training_; }
+    [[nodiscard]] const Training& training() const { return *training_; }
 
 private:
-    /// A view of the batch's memory.
-    [[nodiscard]] at::Tensor features(const Samples& samples) const {
-        return at::from_blob(const_cast<float*>(samples.features.data()),
-                             {samples.count, inputs_.row_elements()}, at::kFloat);
-    }
-
-    [[nodiscard]] at::Tensor loss_of(const at::Tensor& output, const Samples& samples) const {
-        if (!inputs_.is_classification())
-            return at::mse_loss(output, at::from_blob(const_cast<float*>(samples.values.data()),
-                                                      {samples.count, 1}, at::kFloat));
-        return at::cross_entropy_loss(
-            output, at::from_blob(const_cast<std::int64_t*>(samples.classes.data()),
-                                  {samples.count}, at::kLong));
-    }
-
-    const Inputs inputs_;
+    const TrainConfig config_;
     const std::uint64_t seed_;
-    std::unique_ptr<Model> model_;
-    std::unique_ptr<Optimizer> optimizer_;
-    std::vector<at::Tensor> leaves_;
+    std::unique_ptr<Training> training_;
+    std::int64_t parts_;
+    bool keeps_parts_ = false;  ///< also when memory runs out
+    std::vector<NoiseTensors> noise_;
+    bool wants_correct_ = true;       ///< counting over a vocabulary takes time
+    std::vector<at::Tensor> losses_;  ///< of steps that nobody has asked about yet
+    std::vector<at::Tensor> copies_;  ///< what bytes_of() refers to
 };
 
 Learner::Learner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Learner::~Learner() = default;
 
-Result<std::unique_ptr<Learner>> Learner::make(const TrainConfig& config, const Inputs& inputs) {
+Result<std::unique_ptr<Learner>> Learner::make(const TrainConfig& config, const Inputs& inputs,
+                                               Collective* collective, Device* device) {
     return guarded([&]() -> Result<std::unique_ptr<Learner>> {
         set_threads(config.threads);
-        TUNE_TRY(model, make_model(config, inputs));
-        return std::unique_ptr<Learner>(
-            new Learner(std::make_unique<Impl>(config, inputs, std::move(model))));
+        // For the whole process, so never off again: others may train beside this run.
+        if (config.deterministic)
+            at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+        TUNE_TRY(training, Training::make(config, inputs, device));
+        if (collective != nullptr && collective->size() > 1) {
+            std::vector<std::string> names;
+            for (const NamedTensor& each : training->model().parameters())
+                names.push_back(each.name);
+            TUNE_TRY(shared, make_gradients(*collective, training->leaves(), names));
+            training->set_backward(std::move(shared));
+        }
+        auto impl = std::make_unique<Impl>(config, std::move(training));
+        // Ranks that wait for one that starts its step anew would not meet it again.
+        if (collective != nullptr && collective->size() > 1) impl->keep_parts();
+        return std::unique_ptr<Learner>(new Learner(std::move(impl)));
     });
 }
 
 Result<float> Learner::train(const Samples& samples, std::int64_t step, double lr) {
-    return guarded([&]() -> Result<float> { return impl_->train(samples, step, lr); });
+    TUNE_TRY_VOID(train_later(samples, step, lr));
+    TUNE_TRY(losses, take_losses());
+    return losses.back();
 }
 
-Result<void> Learner::evaluate(const Samples& samples, Evaluation& sums) {
-    return guarded([&]() -> Result<void> {
-        impl_->evaluate(samples, sums);
-        return {};
+Result<void> Learner::train_later(const Samples& samples, std::int64_t step, double lr) {
+    while (true) {
+        Result<void> done =
+            guarded([&]() -> Result<void> { return impl_->train(samples, step, lr); });
+        if (done || done.error().code != Code::kResourceExhausted || impl_->keeps_parts() ||
+            impl_->parts() >= samples.count)
+            return done;
+        impl_->training().backward().measure_parts(false);  // forgets the parts of this try
+        impl_->set_parts(std::min(2 * impl_->parts(), samples.count));
+    }
+}
+
+std::int64_t Learner::parts() const {
+    return impl_->parts();
+}
+
+void Learner::set_parts(std::int64_t parts) {
+    impl_->set_parts(parts);
+}
+
+Result<void> Learner::begin_epoch(std::int64_t epoch, std::int64_t steps_per_epoch) {
+    impl_->training().begin_epoch(epoch, steps_per_epoch);
+    if (!impl_->training().leaves().empty()) return {};
+    return Error{Code::kInvalidParameterValue, "freeze: '" + impl_->config().freeze +
+                                                   "' leaves nothing to train in epoch " +
+                                                   std::to_string(epoch)};
+}
+
+Result<std::string> Learner::start_from_file() {
+    return guarded([&]() -> Result<std::string> {
+        return start_from(impl_->training().model(), impl_->config());
     });
 }
 
+Result<std::vector<NoiseSample>> Learner::take_noise() {
+    return guarded([&]() -> Result<std::vector<NoiseSample>> { return impl_->take_noise(); });
+}
+
+Result<std::vector<float>> Learner::take_losses() {
+    return guarded([&]() -> Result<std::vector<float>> { return impl_->take_losses(); });
+}
+
+bool Learner::losses_are_at_hand() const {
+    return impl_->losses_are_at_hand();
+}
+
+Result<void> Learner::evaluate(const Samples& samples, Evaluation& sums) {
+    while (true) {
+        Evaluation own = sums;
+        Result<void> done = guarded([&]() -> Result<void> {
+            impl_->evaluate(samples, own);
+            return {};
+        });
+        if (done) sums = own;
+        if (done || done.error().code != Code::kResourceExhausted || impl_->keeps_parts() ||
+            impl_->parts() >= samples.count)
+            return done;
+        impl_->set_parts(std::min(2 * impl_->parts(), samples.count));
+    }
+}
+
+Result<void> Learner::share_buffers(Collective& collective) {
+    return guarded([&]() -> Result<void> { return impl_->share_buffers(collective); });
+}
+
 std::vector<TensorBytes> Learner::weights() const {
-    std::vector<TensorBytes> list;
-    for (const NamedTensor& parameter : impl_->model().parameters())
-        list.push_back(bytes_of(parameter.name, parameter.tensor));
-    return list;
+    return impl_->bytes_of(impl_->model_state(""));
 }
 
 std::vector<TensorBytes> Learner::state() const {
-    std::vector<TensorBytes> list;
-    for (const NamedTensor& parameter : impl_->model().parameters())
-        list.push_back(bytes_of("model." + parameter.name, parameter.tensor));
-    for (const NamedTensor& state : impl_->optimizer().state())
-        list.push_back(bytes_of("optimizer." + state.name, state.tensor));
-    return list;
+    std::vector<NamedTensor> list = impl_->model_state("model.");
+    for (NamedTensor& each : impl_->optimizer_state()) list.push_back(std::move(each));
+    return impl_->bytes_of(list);
 }
 
 Result<void> Learner::load_state(const Safetensors& file) {
-    for (const NamedTensor& parameter : impl_->model().parameters())
-        TUNE_TRY_VOID(copy_from(file, "model." + parameter.name, parameter.tensor));
-    for (const NamedTensor& state : impl_->optimizer().state())
-        TUNE_TRY_VOID(copy_from(file, "optimizer." + state.name, state.tensor));
+    for (const NamedTensor& each : impl_->model_state("model."))
+        TUNE_TRY_VOID(copy_from(file, each.name, each.tensor));
+    for (const NamedTensor& each : impl_->optimizer_state())
+        TUNE_TRY_VOID(copy_from(file, each.name, each.tensor));
     return {};
 }
 
 Result<void> Learner::continue_from(const Safetensors& file) {
-    for (const NamedTensor& parameter : impl_->model().parameters())
-        TUNE_TRY_VOID(copy_from(file, "model." + parameter.name, parameter.tensor));
-    for (const NamedTensor& state : impl_->optimizer().state())
-        if (file.find("optimizer." + state.name) != nullptr)
-            TUNE_TRY_VOID(copy_from(file, "optimizer." + state.name, state.tensor));
+    for (const NamedTensor& each : impl_->model_state("model."))
+        TUNE_TRY_VOID(copy_from(file, each.name, each.tensor));
+    for (const NamedTensor& each : impl_->optimizer_state())
+        if (file.find(each.name) != nullptr) TUNE_TRY_VOID(copy_from(file, each.name, each.tensor));
     return {};
 }
 
 std::int64_t Learner::parameter_count() const {
     std::int64_t count = 0;
-    for (const NamedTensor& parameter : impl_->model().parameters())
+    for (const NamedTensor& parameter : impl_->training().model().parameters())
         count += parameter.tensor.numel();
     return count;
 }
 
 const std::string& Learner::python_source() const {
-    return impl_->model().python_source();
+    return impl_->training().model().python_source();
+}
+
+const std::string& Learner::python_definitions() const {
+    return impl_->training().model().python_definitions();
+}
+
+Training& Learner::training() {
+    return impl_->training();
 }
 
 }  // namespace tune::train

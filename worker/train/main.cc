@@ -16,6 +16,8 @@
 #include "base/version.h"
 #include "worker/train/config/config.h"
 #include "worker/train/exit_code.h"
+#include "worker/train/pool/serve.h"
+#include "worker/train/selfcheck/selfcheck.h"
 #include "worker/train/trainer.h"
 
 namespace {
@@ -148,6 +150,41 @@ int run(const Flags& flags) {
     return static_cast<int>(outcome->preempted ? ExitCode::kPreempted : ExitCode::kDone);
 }
 
+CLI::App* add_selfcheck(CLI::App& app, tune::train::SelfcheckOptions& options) {
+    CLI::App* selfcheck =
+        app.add_subcommand("selfcheck", "Say what works on this machine, step by step");
+    selfcheck->footer(
+        "Each step runs in a process of its own and ends within minutes: ok, failed or skipped.\n"
+        "Exit codes: 0 nothing failed, 1 something did. No GPU has run these checks yet.");
+    selfcheck->add_option("--device", options.device, "")
+        ->type_name("cpu|cuda|auto")
+        ->default_str(options.device);
+    selfcheck->add_flag("--json", options.json, "one JSON document instead of lines");
+    selfcheck->add_option("--step", options.step, "one step alone, its result as JSON")
+        ->type_name("NAME");
+    return selfcheck;
+}
+
+CLI::App* add_pool(CLI::App& app, tune::train::PoolOptions& options, std::string& device) {
+    CLI::App* pool = app.add_subcommand("pool", "Run many small trials in one process");
+    pool->footer(
+        "Trials come as lines of JSON, what becomes of them goes out as such:\n"
+        "  "
+        "{\"op\":\"run\",\"trial\":\"7\",\"attempt\":1,\"parameters\":{\"data\":\"digits\",\"lr\":"
+        "0.01}}\n"
+        "  {\"op\":\"prune\",\"trial\":\"7\",\"attempt\":1}\n"
+        "docs/trainer.md has all of them. The pool ends with its input; on SIGTERM trials write\n"
+        "checkpoints. Exit codes: 0 done, 11 stopped by a signal.");
+    pool->add_option("--parallel", options.parallel, "trials at once; 0: one a processor")
+        ->type_name("INT")
+        ->check(CLI::Range(0, 1024))
+        ->default_str("0");
+    pool->add_option("--device", device, "")->type_name("cpu|cuda|auto")->default_str("auto");
+    pool->add_option("--socket", options.socket, "listen there for one client, not at stdin")
+        ->type_name("PATH");
+    return pool;
+}
+
 int parse_and_run(int argc, char** argv) {
     CLI::App app("Trains one model on one data set.", "tune-trainer");
     app.set_version_flag("--version", std::string("tune-trainer ") + tune::kVersion);
@@ -172,6 +209,12 @@ int parse_and_run(int argc, char** argv) {
             option->default_str(text);
         options.push_back(option);
     }
+    tune::train::PoolOptions pool_options;
+    std::string shared_device;
+    TrainConfig scratch;
+    const CLI::App* pool = add_pool(app, pool_options, shared_device);
+    tune::train::SelfcheckOptions checks;
+    const CLI::App* selfcheck = add_selfcheck(app, checks);
     try {
         app.parse(normalised(argc, argv));
     } catch (const CLI::ParseError& error) {
@@ -179,6 +222,15 @@ int parse_and_run(int argc, char** argv) {
         app.exit(error, std::cerr, std::cerr);
         return static_cast<int>(ExitCode::kBadConfig);
     }
+    if (pool->parsed()) {
+        if (!shared_device.empty())
+            if (const auto set = tune::train::set_parameter(scratch, "device", shared_device); !set)
+                return report(set.error());
+        pool_options.device = scratch.device;
+        handle_signals();
+        return tune::train::serve_pool(pool_options, stop_requested);
+    }
+    if (selfcheck->parsed()) return tune::train::selfcheck(checks);
     if (const auto extras = train->remaining(); !extras.empty())
         return report(unknown_argument(extras.front()));
     for (std::size_t i = 0; i < options.size(); ++i)

@@ -8,48 +8,126 @@
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+
+#include <numeric>
 
 namespace tune::train {
 namespace {
 
-std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& parameters) {
-    std::vector<at::Tensor> tensors;
+using Tensors = std::vector<at::Tensor>;
+
+Tensors tensors_of(const std::vector<NamedTensor>& parameters) {
+    Tensors tensors;
     for (const NamedTensor& parameter : parameters) tensors.push_back(parameter.tensor);
     return tensors;
 }
 
-std::vector<at::Tensor> zeros_of(const std::vector<NamedTensor>& parameters) {
-    std::vector<at::Tensor> tensors;
+Tensors zeros_of(const std::vector<NamedTensor>& parameters) {
+    Tensors tensors;
     for (const NamedTensor& parameter : parameters)
         tensors.push_back(at::zeros_like(parameter.tensor.detach()));
     return tensors;
 }
 
 void add_named(std::vector<NamedTensor>& out, const std::vector<NamedTensor>& parameters,
-               const std::vector<at::Tensor>& tensors, const char* kind) {
+               const Tensors& tensors, const char* kind) {
     for (std::size_t i = 0; i < tensors.size(); ++i)
         out.push_back({parameters[i].name + "." + kind, tensors[i]});
 }
 
-class AdamW final : public Optimizer {
+/// Keeps groups; what each has besides its parameters is the kind's own.
+class Grouped : public Optimizer {
+public:
+    explicit Grouped(const std::vector<NamedTensor>& parameters)
+        : named_(parameters), parameters_(tensors_of(parameters)) {}
+
+    const std::vector<ParameterGroup>& groups() const override { return groups_; }
+
+    void set_groups(std::vector<ParameterGroup> groups) override {
+        groups_ = std::move(groups);
+        regroup();
+    }
+
+    void prepare(std::int64_t step, double lr) override {
+        step_ = step;
+        lr_ = lr;
+    }
+
+    void apply(const Tensors& gradients, const at::Tensor& found_inf) override {
+        const at::NoGradGuard no_grad;
+        if (groups_.size() == 1) return apply_group(0, gradients, found_inf);
+        std::size_t place = 0;
+        for (std::size_t i = 0; i < groups_.size(); ++i) {
+            const auto begin = gradients.begin() + static_cast<std::ptrdiff_t>(place);
+            place += groups_[i].members.size();
+            const Tensors own(begin, gradients.begin() + static_cast<std::ptrdiff_t>(place));
+            if (!own.empty()) apply_group(i, own, found_inf);
+        }
+    }
+
+protected:
+    virtual void regroup() = 0;
+    virtual void apply_group(std::size_t group, const Tensors& gradients,
+                             const at::Tensor& found_inf) = 0;
+
+    void put_all_into_one_group() {
+        ParameterGroup all;
+        all.members.resize(parameters_.size());
+        std::iota(all.members.begin(), all.members.end(), std::size_t{0});
+        set_groups({std::move(all)});
+    }
+
+    [[nodiscard]] Tensors members(std::size_t group, const Tensors& all) const {
+        Tensors tensors;
+        if (all.empty()) return tensors;
+        for (const std::size_t member : groups_[group].members) tensors.push_back(all[member]);
+        return tensors;
+    }
+
+    [[nodiscard]] static std::optional<at::Tensor> optional(const at::Tensor& tensor) {
+        return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
+    }
+
+    const std::vector<NamedTensor> named_;
+    const Tensors parameters_;
+    std::vector<ParameterGroup> groups_;
+    std::int64_t step_ = 0;
+    double lr_ = 0.0;
+};
+
+class AdamW final : public Grouped {
 public:
     AdamW(const TrainConfig& config, const std::vector<NamedTensor>& parameters)
-        : config_(config),
-          named_(parameters),
-          parameters_(tensors_of(parameters)),
+        : Grouped(parameters),
+          config_(config),
+          settings_(adam_settings(config)),
           averages_(zeros_of(parameters)),
-          squares_(zeros_of(parameters)),
-          // The kernel only reads the step count, so all parameters share one.
-          steps_(parameters.size(), at::empty({}, at::kFloat)) {}
+          squares_(zeros_of(parameters)) {
+        put_all_into_one_group();
+    }
 
-    void step(at::TensorList gradients, std::int64_t step, double lr) override {
+    void prepare(std::int64_t step, double lr) override {
+        Grouped::prepare(step, lr);
+        for (std::size_t i = 0; i < parts_.size(); ++i) {
+            at::Tensor& steps = parts_[i].steps.front();
+            const auto value = static_cast<float>(step + 1 - groups_[i].first_step);
+            if (steps.is_cpu())
+                *steps.mutable_data_ptr<float>() = value;
+            else
+                steps.fill_(value);
+            if (skipped_.defined()) steps.sub_(skipped_);
+        }
+    }
+
+    void apply(const Tensors& gradients, const at::Tensor& found_inf) override {
+        Grouped::apply(gradients, found_inf);
+        if (!found_inf.defined()) return;
+        // A step that is left out does not count for the corrections.
         const at::NoGradGuard no_grad;
-        *steps_.front().mutable_data_ptr<float>() = static_cast<float>(step + 1);
-        at::_fused_adamw_(parameters_, gradients, averages_, squares_, {}, steps_, lr,
-                          config_.beta1, config_.beta2, config_.weight_decay.value_or(0.01),
-                          config_.eps,
-                          /*amsgrad=*/false, /*maximize=*/false);
+        if (!skipped_.defined()) skipped_ = at::zeros({}, found_inf.options());
+        skipped_.add_(found_inf.reshape({}));
     }
 
     std::vector<NamedTensor> state() const override {
@@ -60,27 +138,48 @@ public:
     }
 
 private:
-    const TrainConfig config_;
-    const std::vector<NamedTensor> named_;
-    const std::vector<at::Tensor> parameters_;
-    const std::vector<at::Tensor> averages_;
-    const std::vector<at::Tensor> squares_;
-    const std::vector<at::Tensor> steps_;
-};
+    struct Part {
+        Tensors parameters;
+        Tensors averages;
+        Tensors squares;
+        Tensors steps;  ///< the kernel only reads the count, so all parameters share one
+    };
 
-class Sgd final : public Optimizer {
-public:
-    Sgd(const TrainConfig& config, const std::vector<NamedTensor>& parameters)
-        : config_(config), named_(parameters), parameters_(tensors_of(parameters)) {
-        if (config.momentum > 0.0) momenta_ = zeros_of(parameters);
+    void regroup() override {
+        parts_.clear();
+        for (std::size_t i = 0; i < groups_.size(); ++i) {
+            const std::size_t count = groups_[i].members.size();
+            const at::Tensor step =
+                count == 0 ? at::empty({}, at::kFloat) : at::empty({}, averages_.front().options());
+            parts_.push_back({members(i, parameters_), members(i, averages_), members(i, squares_),
+                              Tensors(std::max<std::size_t>(count, 1), step)});
+        }
     }
 
-    void step(at::TensorList gradients, std::int64_t step, double lr) override {
-        const at::NoGradGuard no_grad;
-        at::_fused_sgd_(parameters_, gradients, momenta_, config_.weight_decay.value_or(0.0),
-                        config_.momentum, lr, /*dampening=*/0.0, config_.nesterov,
-                        /*maximize=*/false,
-                        /*is_first_step=*/step == 0);
+    void apply_group(std::size_t group, const Tensors& gradients,
+                     const at::Tensor& found_inf) override {
+        const Part& part = parts_[group];
+        at::_fused_adamw_(part.parameters, gradients, part.averages, part.squares, {}, part.steps,
+                          lr_ * groups_[group].lr_factor, settings_.beta1, settings_.beta2,
+                          config_.weight_decay.value_or(0.01), settings_.eps,
+                          /*amsgrad=*/false, /*maximize=*/false, /*grad_scale=*/{},
+                          optional(found_inf));
+    }
+
+    const TrainConfig config_;
+    const AdamSettings settings_;
+    const Tensors averages_;
+    const Tensors squares_;
+    std::vector<Part> parts_;
+    at::Tensor skipped_;  ///< steps left out so far, once there can be one
+};
+
+class Sgd final : public Grouped {
+public:
+    Sgd(const TrainConfig& config, const std::vector<NamedTensor>& parameters)
+        : Grouped(parameters), config_(config) {
+        if (config.momentum > 0.0) momenta_ = zeros_of(parameters);
+        put_all_into_one_group();
     }
 
     std::vector<NamedTensor> state() const override {
@@ -90,10 +189,31 @@ public:
     }
 
 private:
+    struct Part {
+        Tensors parameters;
+        Tensors momenta;
+    };
+
+    void regroup() override {
+        parts_.clear();
+        for (std::size_t i = 0; i < groups_.size(); ++i)
+            parts_.push_back({members(i, parameters_), members(i, momenta_)});
+    }
+
+    void apply_group(std::size_t group, const Tensors& gradients,
+                     const at::Tensor& found_inf) override {
+        const Part& part = parts_[group];
+        // A first step that is left out would leave the momenta unset.
+        const bool is_first = step_ == groups_[group].first_step && !found_inf.defined();
+        at::_fused_sgd_(part.parameters, gradients, part.momenta,
+                        config_.weight_decay.value_or(0.0), config_.momentum,
+                        lr_ * groups_[group].lr_factor, /*dampening=*/0.0, config_.nesterov,
+                        /*maximize=*/false, is_first, /*grad_scale=*/{}, optional(found_inf));
+    }
+
     const TrainConfig config_;
-    const std::vector<NamedTensor> named_;
-    const std::vector<at::Tensor> parameters_;
-    std::vector<at::Tensor> momenta_;
+    Tensors momenta_;
+    std::vector<Part> parts_;
 };
 
 }  // namespace

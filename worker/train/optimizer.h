@@ -7,9 +7,16 @@
 #include <vector>
 
 #include "worker/train/config/config.h"
-#include "worker/train/model.h"
+#include "worker/train/models/weights.h"
 
 namespace tune::train {
+
+/// Parameters that are updated alike.
+struct ParameterGroup {
+    std::vector<std::size_t> members = {};  ///< places among the parameters
+    double lr_factor = 1.0;                 ///< of the step's rate
+    std::int64_t first_step = 0;            ///< since when they are updated
+};
 
 /// Updates parameters in place. Same arithmetic as torch.optim.AdamW and torch.optim.SGD with
 /// fused=True.
@@ -17,14 +24,29 @@ class Optimizer {
 public:
     virtual ~Optimizer() = default;
 
-    /// Step number `step` (0 is the first). `gradients` in the order of the parameters, contiguous.
-    virtual void step(at::TensorList gradients, std::int64_t step, double lr) = 0;
+    /// Who is updated from here on; at first all parameters as one group. A parameter in no group
+    /// stays as it is, and what is remembered of it too.
+    virtual void set_groups(std::vector<ParameterGroup> groups) = 0;
+    [[nodiscard]] virtual const std::vector<ParameterGroup>& groups() const = 0;
+
+    /// Sets what changes from step to step, for the next apply(). Step 0 is the first.
+    virtual void prepare(std::int64_t step, double lr) = 0;
+    /// One update. `gradients`, contiguous, in the order of the groups and their members. Where
+    /// `found_inf` is defined and not 0 nothing changes (a float32 scalar on the parameters'
+    /// device, so that nobody waits for it).
+    virtual void apply(const std::vector<at::Tensor>& gradients, const at::Tensor& found_inf) = 0;
+
+    void step(const std::vector<at::Tensor>& gradients, std::int64_t step, double lr) {
+        prepare(step, lr);
+        apply(gradients, {});
+    }
 
     /// What it remembers between steps: "PARAMETER.exp_avg", "PARAMETER.exp_avg_sq" or
     /// "PARAMETER.momentum_buffer".
     [[nodiscard]] virtual std::vector<NamedTensor> state() const = 0;
 };
 
+/// The state lies where the parameters do.
 [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(const TrainConfig& config,
                                                         const std::vector<NamedTensor>& parameters);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace tune::train {
 namespace {
@@ -43,17 +44,40 @@ void fill_uniform(float* out, std::size_t count, Stream stream, float low, float
     }
 }
 
-void fill_dropout_mask(float* out, std::size_t count, Stream stream, double drop) {
+void fill_normal(float* out, std::size_t count, Stream stream, float deviation) {
+    for (std::size_t i = 0; i < count; i += 4) {
+        const auto numbers = block(stream, i / 4);
+        double values[4];
+        for (std::size_t j = 0; j < 4; j += 2) {
+            // In (0, 1], so that its logarithm is finite.
+            const double u = (static_cast<double>(numbers[j]) + 1.0) / 4294967296.0;
+            const double angle =
+                2.0 * std::numbers::pi * (static_cast<double>(numbers[j + 1]) / 4294967296.0);
+            const double radius = std::sqrt(-2.0 * std::log(u));
+            values[j] = radius * std::cos(angle);
+            values[j + 1] = radius * std::sin(angle);
+        }
+        for (std::size_t j = 0; j < std::min<std::size_t>(4, count - i); ++j)
+            out[i + j] = static_cast<float>(values[j]) * deviation;
+    }
+}
+
+void fill_dropout_mask(float* out, std::size_t count, Stream stream, double drop,
+                       std::size_t first) {
     const auto threshold = static_cast<std::uint32_t>(std::lround(drop * 65536.0));
     const auto keep = static_cast<float>(1.0 / (1.0 - drop));
-    for (std::size_t i = 0; i < count; i += 8) {
-        const auto numbers = block(stream, i / 8);
+    std::size_t skipped = first % 8;
+    for (std::size_t i = 0; i < count;) {
+        const auto numbers = block(stream, (first + i) / 8);
         float masks[8];
         for (std::size_t j = 0; j < 4; ++j) {
             masks[2 * j] = (numbers[j] & 0xFFFFu) < threshold ? 0.0f : keep;
             masks[2 * j + 1] = (numbers[j] >> 16) < threshold ? 0.0f : keep;
         }
-        std::copy_n(masks, std::min<std::size_t>(8, count - i), out + i);
+        const std::size_t here = std::min<std::size_t>(8 - skipped, count - i);
+        std::copy_n(masks + skipped, here, out + i);
+        i += here;
+        skipped = 0;
     }
 }
 

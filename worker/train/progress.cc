@@ -1,3 +1,5 @@
+// What a run does not use is not written, so its checkpoints stay the bytes they were.
+
 #include "worker/train/progress.h"
 
 #include <limits>
@@ -33,7 +35,8 @@ Json Progress::to_json() const {
     if (early_stopping)
         stopping = {{"best_score", json_number(early_stopping->best_score)},
                     {"wait_count", early_stopping->wait_count}};
-    return {
+    if (early_stopping && !early_stopping->has_best) stopping["has_best"] = false;
+    Json json = {
         {"epoch", epoch},
         {"epoch_trained", epoch_trained},
         {"step", step},
@@ -49,6 +52,13 @@ Json Progress::to_json() const {
         {"early_stopping", std::move(stopping)},
         {"loader", loader.to_json()},
     };
+    // What a run does not use is not written.
+    if (parts > 0) json["parts"] = parts;
+    if (batch_size > 0) json["batch_size"] = batch_size;
+    if (noise.count > 0)
+        json["noise"] = {json_number(noise.gradient_square), json_number(noise.variance),
+                         noise.count};
+    return json;
 }
 
 Result<Progress> Progress::from_json(const Json& json) try {
@@ -75,7 +85,16 @@ Result<Progress> Progress::from_json(const Json& json) try {
     progress.stop_reason = reason;
     if (const Json& stopping = json.at("early_stopping"); !stopping.is_null()) {
         TUNE_TRY(best_score, number(stopping.at("best_score")));
-        progress.early_stopping = {best_score, stopping.at("wait_count").get<std::int64_t>()};
+        progress.early_stopping = {best_score, stopping.at("wait_count").get<std::int64_t>(),
+                                   stopping.value("has_best", true)};
+    }
+    progress.parts = json.value("parts", std::int64_t{0});
+    progress.batch_size = json.value("batch_size", std::int64_t{0});
+    if (json.contains("noise")) {
+        const Json& noise = json.at("noise");
+        TUNE_TRY(square, number(noise.at(0)));
+        TUNE_TRY(variance, number(noise.at(1)));
+        progress.noise = {square, variance, noise.at(2).get<std::int64_t>()};
     }
     TUNE_TRY(state, loader::DatasetState::from_json(json.at("loader")));
     progress.loader = std::move(state);

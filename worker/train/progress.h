@@ -12,6 +12,7 @@
 #include "loader/dataset.h"
 #include "worker/train/early_stopping.h"
 #include "worker/train/recorder.h"
+#include "worker/train/rules/noise_scale.h"
 
 namespace tune::train {
 
@@ -32,7 +33,10 @@ struct Progress {
     StopReason stop_reason = StopReason::kNotStopped;
 
     std::optional<EarlyStopping::State> early_stopping = {};  ///< once it has checked
-    loader::DatasetState loader = {};                         ///< of the train split
+    std::int64_t parts = 0;            ///< into which a batch is cut; 0: as configured
+    std::int64_t batch_size = 0;       ///< that was found; 0: as configured
+    NoiseScale::State noise = {};      ///< of the gradient
+    loader::DatasetState loader = {};  ///< of the train split
 
     [[nodiscard]] Json to_json() const;
     /// Errors: kDataLoss.

@@ -50,6 +50,10 @@ std::string metric_line(std::span<const NamedValue> values, std::int64_t step) {
     return "tune: " + line.dump() + "\n";
 }
 
+LineSink lines_to(int fd) {
+    return [fd](const std::string& lines) { return write_all(fd, lines); };
+}
+
 Result<CheckpointDirectory> CheckpointDirectory::open(const std::filesystem::path& path) {
     const auto failed = [&](const std::string& what, const std::string& reason) {
         return Error{Code::kInternalError, "checkpoint directory '" + path.string() + "': cannot " +
@@ -84,7 +88,10 @@ CheckpointDirectory::~CheckpointDirectory() {
 }
 
 Recorder::Recorder(int metrics_fd, const CheckpointDirectory* directory)
-    : metrics_fd_(metrics_fd), directory_(directory), thread_([this] { work(); }) {}
+    : Recorder(lines_to(metrics_fd), directory) {}
+
+Recorder::Recorder(LineSink lines, const CheckpointDirectory* directory)
+    : sink_(std::move(lines)), directory_(directory), thread_([this] { work(); }) {}
 
 Recorder::~Recorder() {
     {
@@ -145,13 +152,23 @@ void Recorder::work() {
 void Recorder::write_lines(const std::deque<std::string>& lines) {
     std::string text;
     for (const std::string& line : lines) text += line;
-    if (!reader_gone_.load() && !write_all(metrics_fd_, text)) reader_gone_.store(true);
+    if (!reader_gone_.load() && !text.empty() && !sink_(text)) reader_gone_.store(true);
+}
+
+/// By name only, without a copy. Where that is not possible there is no checkpoint before the last.
+void Recorder::keep_previous() const {
+    std::error_code ignored;
+    const std::filesystem::path link = directory_->previous().string() + ".new";
+    std::filesystem::remove(link, ignored);
+    std::filesystem::create_hard_link(directory_->last(), link, ignored);
+    std::filesystem::rename(link, directory_->previous(), ignored);
 }
 
 void Recorder::write_checkpoint(const Checkpoint& checkpoint) {
     if (directory_ == nullptr) return;
     Result<void> written;
     if (checkpoint.best) written = write_file_atomic(directory_->best(), *checkpoint.best);
+    if (written) keep_previous();
     // `last` remembers the best score: without the file of the best it must not land either.
     if (written) written = write_file_atomic(directory_->last(), checkpoint.last);
     if (written) return;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -32,6 +33,11 @@ struct NamedValue {
 /// strings "NaN", "Infinity", "-Infinity".
 [[nodiscard]] std::string metric_line(std::span<const NamedValue> values, std::int64_t step);
 
+/// Takes whole lines, from one thread; false when nobody will read any more.
+using LineSink = std::function<bool(const std::string& lines)>;
+/// Writes to a file descriptor, which outlives the sink.
+[[nodiscard]] LineSink lines_to(int fd);
+
 /// The directory of one run's checkpoints, held by one process at a time.
 class CheckpointDirectory {
 public:
@@ -46,6 +52,9 @@ public:
 
     [[nodiscard]] std::filesystem::path last() const { return path_ / "last.safetensors"; }
     [[nodiscard]] std::filesystem::path best() const { return path_ / "best.safetensors"; }
+    /// The one before the last: what is left when a disk damages that.
+    [[nodiscard]] std::filesystem::path previous() const { return path_ / "previous.safetensors"; }
+    [[nodiscard]] std::filesystem::path model() const { return path_ / "model.safetensors"; }
 
 private:
     CheckpointDirectory(std::filesystem::path path, int lock_fd);
@@ -67,6 +76,8 @@ public:
 
     /// `directory` may be null (no checkpoints); it and `metrics_fd` outlive the recorder.
     Recorder(int metrics_fd, const CheckpointDirectory* directory);
+    /// `lines` is called by the background thread.
+    Recorder(LineSink lines, const CheckpointDirectory* directory);
     /// Writes what is left.
     ~Recorder();
     Recorder(const Recorder&) = delete;
@@ -92,8 +103,9 @@ private:
     void work();
     void write_lines(const std::deque<std::string>& lines);
     void write_checkpoint(const Checkpoint& checkpoint);
+    void keep_previous() const;
 
-    const int metrics_fd_;
+    const LineSink sink_;
     const CheckpointDirectory* const directory_;
     std::atomic<bool> reader_gone_ = false;
 

@@ -1,62 +1,59 @@
 // The loop of epochs and steps. Everything that a stop may interrupt is counted in one progress
 // record that goes into the checkpoint with the weights, the optimizer and the loader's position; a
 // run that is stopped, killed or preempted and started again therefore takes the same steps with
-// the same samples. Signals only set a flag that is looked at between steps.
+// the same samples. Signals only set a flag that is looked at between steps. Where several ranks
+// train, whatever decides the way of the loop is the same on all of them: sums over the ranks, the
+// agreed flag, and what rank 0 read; lines and checkpoints are rank 0's alone.
 
 #include "worker/train/trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <vector>
 
+#include "base/system/file.h"
 #include "base/text/counted.h"
 #include "loader/dataset.h"
 #include "worker/train/checkpoint/checkpoint.h"
+#include "worker/train/collective/collective.h"
+#include "worker/train/collective/shared_batches.h"
+#include "worker/train/device/device.h"
 #include "worker/train/inputs.h"
+#include "worker/train/inputs_cache.h"
 #include "worker/train/learner.h"
 #include "worker/train/recorder.h"
+#include "worker/train/step/batch_probe.h"
 
 namespace tune::train {
 namespace {
 
 using loader::Batch;
-using loader::Dataset;
 using loader::DatasetOptions;
 
 /// Samples of one validation batch, at least: nothing is learnt from them, so larger is cheaper.
 constexpr std::int64_t kValBatchMin = 256;
 
-DatasetOptions dataset_options(const TrainConfig& config, const std::string& split) {
-    DatasetOptions options;
-    options.directory = config.data;
-    options.split = split;
-    options.seed = static_cast<std::uint64_t>(config.seed);
-    options.threads = static_cast<int>(config.loader_threads);
-    return options;
-}
-
-/// Chooses the columns of the train split and measures them.
-Result<Inputs> inputs_of_data(const TrainConfig& config) {
-    DatasetOptions options = dataset_options(config, config.train_split);
-    TUNE_TRY(whole, Dataset::open(options));
-    TUNE_TRY(inputs, choose_inputs(config, whole->columns()));
-    options.columns = inputs.column_names();
-    options.batch_size = kValBatchMin;
-    options.shuffle = whole->sample_count() > kMeasuredSamplesMax;
-    TUNE_TRY(dataset, Dataset::open(options));
-    TUNE_TRY_VOID(measure_inputs(config, *dataset, inputs));
-    return inputs;
-}
-
+/// Steps that a device may be ahead of us: waiting for each one's loss would leave it idle.
+constexpr std::size_t kLossesWaitingMax = 64;
 class Trainer {
 public:
-    Trainer(TrainConfig config, int metrics_fd, const std::atomic<bool>& stop)
-        : config_(std::move(config)), metrics_fd_(metrics_fd), stop_(stop) {}
+    Trainer(TrainConfig config, Collective& collective, Device& device, LineSink lines,
+            const std::atomic<bool>& stop)
+        : asked_(config),
+          config_(std::move(config)),
+          collective_(collective),
+          device_(device),
+          lines_(std::move(lines)),
+          stop_(stop) {}
 
+    /// Nothing on stderr.
+    void be_quiet() { talks_ = false; }
     /// Everything that can be wrong before the first step.
     Result<void> open();
     Result<Outcome> run();
@@ -64,65 +61,79 @@ public:
 private:
     Result<std::optional<Safetensors>> open_checkpoints();
     [[nodiscard]] Result<Safetensors> open_parent() const;
+    Result<void> open_record(const std::optional<Safetensors>& resumed,
+                             const std::optional<Safetensors>& parent);
+    Result<void> open_own(const std::optional<Safetensors>& resumed,
+                          const std::optional<Safetensors>& parent);
+    Result<void> choose_batch_size();
     Result<void> open_data();
+    Result<SharedBatches> open_split(DatasetOptions options) const;
     Result<void> open_rules();
     Result<void> restore(const Safetensors& file);
     Result<void> continue_from(const Safetensors& parent);
 
     [[nodiscard]] std::int64_t last_epoch() const;
     [[nodiscard]] bool finished() const;
-    [[nodiscard]] bool interrupted() const { return stop_.load() || recorder_->reader_gone(); }
+    /// Whether this rank was asked to stop.
+    [[nodiscard]] bool asked_to_stop() const { return stop_.load() || recorder_->reader_gone(); }
+    /// Whether any was. A collective.
+    Result<bool> interrupted() { return collective_.any(asked_to_stop()); }
     [[nodiscard]] bool validation_is_due() const;
     Result<bool> train_epoch();
-    Result<void> step(const Batch& batch);
+    Result<bool> step(const Batch& batch, const Share& share);
+    Result<double> take_losses();
+    void report_step(double loss, double lr);
+    Result<void> look_at_step();
     Result<bool> validate(Evaluation& sums);
     void end_epoch(const std::optional<Evaluation>& evaluation);
     [[nodiscard]] std::vector<NamedValue> metrics_of(
         const std::optional<Evaluation>& evaluation) const;
     [[nodiscard]] StopReason check_stop(std::optional<double> watched);
     void save(bool with_best);
+    void line(std::span<const NamedValue> values, std::int64_t step);
     void report_start();
+    void say_what_trains() const;
     [[nodiscard]] Outcome outcome(bool preempted);
 
-    const TrainConfig config_;
-    const int metrics_fd_;
+    const TrainConfig asked_;  ///< what checkpoints record
+    TrainConfig config_;       ///< with the batch size that was found
+    Collective& collective_;
+    Device& device_;
+    const LineSink lines_;
+    bool talks_ = collective_.is_first();  ///< on stderr
     const std::atomic<bool>& stop_;
 
     std::optional<CheckpointDirectory> directory_;
     Record record_;
     Progress& progress_ = record_.progress;
-    std::unique_ptr<Dataset> train_data_;
-    std::unique_ptr<Dataset> val_data_;
+    SharedBatches train_data_;
+    SharedBatches val_data_;
     std::unique_ptr<Learner> learner_;
+    std::vector<const Metric*> metrics_;
     LearningRate learning_rate_;
     EarlyStoppingRule watched_;  ///< the metric whose best is kept, early stopping or not
     std::optional<EarlyStopping> early_stopping_;
+    NoiseScale noise_;
     Samples samples_;
+    std::vector<std::int64_t> rows_waiting_;  ///< of steps whose losses a device still holds
     std::unique_ptr<Recorder> recorder_;
 };
 
 Result<void> Trainer::open() {
     TUNE_TRY(resumed, open_checkpoints());
     std::optional<Safetensors> parent;
-    if (resumed) {
-        TUNE_TRY(record, read_record(config_, *resumed));
-        record_ = std::move(record);
-    } else if (!config_.resume_from.empty()) {
+    if (!resumed && !config_.resume_from.empty()) {
         TUNE_TRY(file, open_parent());
         parent = std::move(file);
-        TUNE_TRY(record, read_parent(config_, *parent));
-        record_ = std::move(record);
-    } else {
-        TUNE_TRY(inputs, inputs_of_data(config_));
-        record_.inputs = std::move(inputs);
     }
-    TUNE_TRY_VOID(open_data());
-    TUNE_TRY_VOID(open_rules());
-    TUNE_TRY(learner, Learner::make(config_, record_.inputs));
+    TUNE_TRY_VOID(open_record(resumed, parent));
+    TUNE_TRY_VOID(collective_.agree(choose_batch_size()));
+    TUNE_TRY_VOID(collective_.agree(open_data()));
+    TUNE_TRY_VOID(collective_.agree(open_rules()));
+    TUNE_TRY(learner, Learner::make(config_, record_.inputs, &collective_, &device_));
     learner_ = std::move(learner);
-    if (resumed) TUNE_TRY_VOID(restore(*resumed));
-    if (parent) TUNE_TRY_VOID(continue_from(*parent));
-    recorder_ = std::make_unique<Recorder>(metrics_fd_, directory_ ? &*directory_ : nullptr);
+    TUNE_TRY_VOID(collective_.agree(open_own(resumed, parent)));
+    recorder_ = std::make_unique<Recorder>(lines_, directory_ ? &*directory_ : nullptr);
     // From here on the parent's files are not needed.
     if (parent) save(false);
     return {};
@@ -130,22 +141,70 @@ Result<void> Trainer::open() {
 
 Result<std::optional<Safetensors>> Trainer::open_checkpoints() {
     if (config_.checkpoint_dir.empty()) return std::optional<Safetensors>();
-    TUNE_TRY(directory, CheckpointDirectory::open(config_.checkpoint_dir));
-    directory_.emplace(std::move(directory));
-    std::error_code ignored;
-    if (!std::filesystem::exists(directory_->last(), ignored)) return std::optional<Safetensors>();
-    TUNE_TRY(file, Safetensors::read(directory_->last()));
+    TUNE_TRY(found, collective_.from_first([&]() -> Result<std::string> {
+        TUNE_TRY(directory, CheckpointDirectory::open(config_.checkpoint_dir));
+        directory_.emplace(std::move(directory));
+        return usable_checkpoint(*directory_, talks_);
+    }));
+    if (found.empty()) return std::optional<Safetensors>();
+    TUNE_TRY(file, read_on_all_ranks(collective_, found));
     return std::optional<Safetensors>(std::move(file));
 }
 
+Result<void> Trainer::choose_batch_size() {
+    if (config_.find_batch_size == FindBatchSize::kOff) return {};
+    if (progress_.batch_size == 0) {
+        TUNE_TRY(found, probe_batch_size(config_, record_.inputs, collective_, talks_));
+        progress_.batch_size = found;
+    }
+    config_.batch_size = progress_.batch_size;
+    return {};
+}
+
 Result<Safetensors> Trainer::open_parent() const {
-    const std::filesystem::path path =
-        std::filesystem::path(config_.resume_from) / "last.safetensors";
-    std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored))
-        return Error{Code::kInvalidParameterValue,
-                     "resume-from: there is no checkpoint '" + path.string() + "'"};
-    return Safetensors::read(path);
+    TUNE_TRY(path, collective_.from_first([&]() -> Result<std::string> {
+        const std::filesystem::path last =
+            std::filesystem::path(config_.resume_from) / "last.safetensors";
+        std::error_code ignored;
+        if (!std::filesystem::exists(last, ignored))
+            return Error{Code::kInvalidParameterValue,
+                         "resume-from: there is no checkpoint '" + last.string() + "'"};
+        return last.string();
+    }));
+    return read_on_all_ranks(collective_, path);
+}
+
+/// Where training begins, and the numbers by which samples become tensors.
+Result<void> Trainer::open_record(const std::optional<Safetensors>& resumed,
+                                  const std::optional<Safetensors>& parent) {
+    if (resumed || parent) {
+        TUNE_TRY(record, resumed ? read_record(config_, *resumed) : read_parent(config_, *parent));
+        record_ = std::move(record);
+        return {};
+    }
+    if (collective_.size() == 1) {
+        TUNE_TRY(inputs, inputs_of_data(config_));
+        record_.inputs = std::move(inputs);
+        return {};
+    }
+    TUNE_TRY(text, collective_.from_first([&]() -> Result<std::string> {
+        TUNE_TRY(inputs, inputs_of_data(config_));
+        return to_text(inputs.to_json());
+    }));
+    TUNE_TRY(json, parse_json(text));
+    TUNE_TRY(inputs, Inputs::from_json(json));
+    record_.inputs = std::move(inputs);
+    return {};
+}
+
+Result<void> Trainer::open_own(const std::optional<Safetensors>& resumed,
+                               const std::optional<Safetensors>& parent) {
+    if (resumed) return restore(*resumed);
+    if (parent) return continue_from(*parent);
+    if (config_.init_from.empty()) return {};
+    TUNE_TRY(report, learner_->start_from_file());
+    if (talks_) std::fprintf(stderr, "%s\n", report.c_str());
+    return {};
 }
 
 Result<void> Trainer::open_data() {
@@ -153,24 +212,38 @@ Result<void> Trainer::open_data() {
     options.columns = record_.inputs.column_names();
     options.batch_size = config_.batch_size;
     options.shuffle = true;
-    TUNE_TRY(train_data, Dataset::open(options));
-    if (train_data->sample_count() == 0)
-        return Error{Code::kInvalidParameterValue,
-                     "split '" + config_.train_split + "' of '" + config_.data + "' is empty"};
+    TUNE_TRY(train_data, open_split(options));
     options.split = config_.val_split;
     options.batch_size = std::max(config_.batch_size, kValBatchMin);
+    options.batch_size += collective_.size() - 1;
+    options.batch_size -= options.batch_size % collective_.size();
     options.shuffle = false;
-    TUNE_TRY(val_data, Dataset::open(options));
-    if (val_data->sample_count() == 0)
-        return Error{Code::kInvalidParameterValue,
-                     "split '" + config_.val_split + "' of '" + config_.data + "' is empty"};
+    TUNE_TRY(val_data, open_split(options));
     train_data_ = std::move(train_data);
     val_data_ = std::move(val_data);
     return {};
 }
 
+Result<SharedBatches> Trainer::open_split(DatasetOptions options) const {
+    const std::string name = "split '" + options.split + "' of '" + config_.data + "'";
+    const std::int64_t ranks = collective_.size();
+    if (options.batch_size % ranks != 0)
+        return invalid_parameter("batch-size " + std::to_string(options.batch_size) +
+                                 " is that of all " + std::to_string(ranks) +
+                                 " ranks together, and does not divide among them");
+    TUNE_TRY(data, SharedBatches::open(std::move(options), collective_.rank(), ranks));
+    const std::int64_t samples = data.dataset().sample_count();
+    if (samples == 0) return invalid_parameter(name + " is empty");
+    if (samples < ranks)
+        return invalid_parameter(name + " has " + counted(samples, "sample") + " for " +
+                                 std::to_string(ranks) + " ranks; give at most one rank a sample");
+    return data;
+}
+
 Result<void> Trainer::open_rules() {
-    learning_rate_ = learning_rate(config_, train_data_->batches_per_epoch());
+    learning_rate_ = learning_rate(config_, train_data_.dataset().batches_per_epoch());
+    TUNE_TRY(chosen, chosen_metrics(config_, record_.inputs));
+    metrics_ = std::move(chosen);
     TUNE_TRY(rule, early_stopping_rule(config_));
     watched_ = rule.value_or(EarlyStoppingRule{});
     if (rule) early_stopping_.emplace(*rule);
@@ -185,11 +258,15 @@ Result<void> Trainer::open_rules() {
 
 Result<void> Trainer::restore(const Safetensors& file) {
     TUNE_TRY_VOID(learner_->load_state(file));
-    TUNE_TRY_VOID(train_data_->load_state(progress_.loader));
+    TUNE_TRY_VOID(train_data_.load_state(progress_.loader));
     if (early_stopping_ && progress_.early_stopping)
         early_stopping_->load_state(*progress_.early_stopping);
-    std::fprintf(stderr, "resumed from %s: epoch %lld, step %lld\n", directory_->last().c_str(),
-                 static_cast<long long>(progress_.epoch), static_cast<long long>(progress_.step));
+    if (progress_.parts > 0) learner_->set_parts(progress_.parts);
+    noise_.load_state(progress_.noise);
+    if (talks_)
+        std::fprintf(stderr, "resumed from %s: epoch %lld, step %lld\n", directory_->last().c_str(),
+                     static_cast<long long>(progress_.epoch),
+                     static_cast<long long>(progress_.step));
     return {};
 }
 
@@ -197,8 +274,9 @@ Result<void> Trainer::restore(const Safetensors& file) {
 /// and the corrections of AdamW go on where they were.
 Result<void> Trainer::continue_from(const Safetensors& parent) {
     TUNE_TRY_VOID(learner_->continue_from(parent));
-    train_data_->start_epoch(progress_.epoch);
-    progress_.step = progress_.epoch * train_data_->batches_per_epoch();
+    train_data_.start_epoch(progress_.epoch);
+    progress_.step = progress_.epoch * train_data_.dataset().batches_per_epoch();
+    if (!talks_) return {};
     std::fprintf(stderr, "continues from %s after epoch %lld\n", config_.resume_from.c_str(),
                  static_cast<long long>(progress_.epoch));
     return {};
@@ -221,7 +299,7 @@ Result<Outcome> Trainer::run() {
     report_start();
     // Run again after its end: the last metrics are given once more, in case they were lost.
     if (finished() && !progress_.last_metrics.empty())
-        recorder_->line(metric_line(progress_.last_metrics, progress_.epoch_reported));
+        line(progress_.last_metrics, progress_.epoch_reported);
     while (!finished()) {
         if (!progress_.epoch_trained) {
             TUNE_TRY(whole, train_epoch());
@@ -233,7 +311,9 @@ Result<Outcome> Trainer::run() {
             if (!whole) return outcome(true);
         }
         end_epoch(evaluation);
-        if (!finished() && interrupted()) return outcome(true);
+        if (finished()) break;
+        TUNE_TRY(stop, interrupted());
+        if (stop) return outcome(true);
     }
     return outcome(false);
 }
@@ -241,48 +321,123 @@ Result<Outcome> Trainer::run() {
 /// False: interrupted, and a checkpoint is on its way.
 Result<bool> Trainer::train_epoch() {
     Batch batch;
+    Share share;
+    TUNE_TRY_VOID(
+        learner_->begin_epoch(progress_.epoch, train_data_.dataset().batches_per_epoch()));
     while (progress_.finite) {
-        TUNE_TRY(more, train_data_->next(batch));
+        TUNE_TRY(more, train_data_.next(batch, share));
         if (!more) break;
-        TUNE_TRY_VOID(step(batch));
-        const bool stop = interrupted();
+        TUNE_TRY(stop, step(batch, share));
         if (stop ||
-            (config_.checkpoint_every > 0 && progress_.step % config_.checkpoint_every == 0))
+            (config_.checkpoint_every > 0 && progress_.step % config_.checkpoint_every == 0)) {
+            TUNE_TRY_VOID(take_losses());
             save(false);
+        }
         if (stop) return false;
     }
+    TUNE_TRY_VOID(take_losses());
     progress_.epoch_trained = true;
     return true;
 }
 
-Result<void> Trainer::step(const Batch& batch) {
+/// True: a rank was asked to stop.
+Result<bool> Trainer::step(const Batch& batch, const Share& share) {
     TUNE_TRY_VOID(read_samples(record_.inputs, batch, samples_));
+    samples_.share = share;
+    samples_.count = std::max<std::int64_t>(share.rows, 1);  // without repeats
     const double lr = learning_rate_.at(progress_.step);
-    TUNE_TRY(loss, learner_->train(samples_, progress_.step, lr));
+    if (collective_.size() == 1 && !learner_->losses_are_at_hand()) {
+        TUNE_TRY_VOID(learner_->train_later(samples_, progress_.step, lr));
+        ++progress_.step;
+        rows_waiting_.push_back(share.rows);
+        TUNE_TRY_VOID(look_at_step());
+        const bool due = config_.log_every > 0 && progress_.step % config_.log_every == 0;
+        if (due || rows_waiting_.size() >= kLossesWaitingMax) {
+            TUNE_TRY(loss, take_losses());
+            if (due) report_step(loss, lr);
+        }
+        return asked_to_stop();
+    }
+    TUNE_TRY(own_loss, learner_->train(samples_, progress_.step, lr));
+    // One round for both. Rows of no weight may have any loss, so they are left out.
+    double sums[] = {
+        share.rows == 0 ? 0.0 : static_cast<double>(own_loss) * static_cast<double>(share.rows),
+        asked_to_stop() ? 1.0 : 0.0};
+    TUNE_TRY_VOID(collective_.sum(sums));
+    const double loss = sums[0] / static_cast<double>(share.step_rows);
+    const bool stop = sums[1] > 0.0;
     ++progress_.step;
-    progress_.loss_sum += static_cast<double>(loss) * static_cast<double>(samples_.count);
-    progress_.loss_samples += samples_.count;
+    progress_.loss_sum += sums[0];
+    progress_.loss_samples += share.step_rows;
     progress_.finite = std::isfinite(loss);
-    const bool due = config_.log_every > 0 && progress_.step % config_.log_every == 0;
-    if (!due || progress_.step <= progress_.step_reported) return {};
+    TUNE_TRY_VOID(look_at_step());
+    if (config_.log_every > 0 && progress_.step % config_.log_every == 0) report_step(loss, lr);
+    return stop;
+}
+
+/// Takes in the losses that a device still held; returns the last one.
+Result<double> Trainer::take_losses() {
+    if (rows_waiting_.empty()) return 0.0;
+    TUNE_TRY(losses, learner_->take_losses());
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+        progress_.loss_sum +=
+            static_cast<double>(losses[i]) * static_cast<double>(rows_waiting_[i]);
+        progress_.loss_samples += rows_waiting_[i];
+        progress_.finite = progress_.finite && std::isfinite(losses[i]);
+    }
+    rows_waiting_.clear();
+    return static_cast<double>(losses.back());
+}
+
+void Trainer::report_step(double loss, double lr) {
+    if (progress_.step <= progress_.step_reported) return;
     progress_.step_reported = progress_.step;
-    const NamedValue values[] = {{"train_loss_step", static_cast<double>(loss)}, {"lr_step", lr}};
-    recorder_->line(metric_line(values, progress_.step));
+    std::vector<NamedValue> values = {{"train_loss_step", loss}, {"lr_step", lr}};
+    if (const auto noise = noise_.value()) values.push_back({"gradient_noise_scale", *noise});
+    line(values, progress_.step);
+}
+
+/// What a step showed besides its loss.
+Result<void> Trainer::look_at_step() {
+    if (config_.noise_every > 0) {
+        TUNE_TRY(samples, learner_->take_noise());
+        for (const NoiseSample& sample : samples) noise_.add(sample);
+        progress_.noise = noise_.state();
+    }
+    const std::int64_t parts = learner_->parts();
+    if (parts == (progress_.parts > 0 ? progress_.parts : config_.accumulate)) return {};
+    progress_.parts = parts;
+    if (talks_)
+        std::fprintf(stderr,
+                     "warning: out of memory; from step %lld on a batch is computed in %lld parts, "
+                     "with the same result\n",
+                     static_cast<long long>(progress_.step), static_cast<long long>(parts));
+    const NamedValue values[] = {{"accumulate", static_cast<double>(parts)}};
+    line(values, progress_.step);
     return {};
 }
 
 /// False: interrupted, and a checkpoint is on its way.
 Result<bool> Trainer::validate(Evaluation& sums) {
+    // What rank 0 keeps in checkpoints is what all measure with.
+    if (collective_.size() > 1) TUNE_TRY_VOID(learner_->share_buffers(collective_));
     Batch batch;
+    Share share;
     while (true) {
-        TUNE_TRY(more, val_data_->next(batch));
-        if (!more) return true;
+        TUNE_TRY(more, val_data_.next(batch, share));
+        if (!more) break;
         TUNE_TRY_VOID(read_samples(record_.inputs, batch, samples_));
-        TUNE_TRY_VOID(learner_->evaluate(samples_, sums));
-        if (!interrupted()) continue;
+        samples_.count = share.rows;
+        if (share.rows > 0) TUNE_TRY_VOID(learner_->evaluate(samples_, sums));
+        TUNE_TRY(stop, interrupted());
+        if (!stop) continue;
         save(false);
         return false;
     }
+    std::array<double, Evaluation::kSums> all = sums.numbers();
+    TUNE_TRY_VOID(collective_.sum(all));
+    sums = Evaluation::from_numbers(all);
+    return true;
 }
 
 std::vector<NamedValue> Trainer::metrics_of(const std::optional<Evaluation>& evaluation) const {
@@ -290,12 +445,9 @@ std::vector<NamedValue> Trainer::metrics_of(const std::optional<Evaluation>& eva
     metrics.push_back(
         {"train_loss", progress_.loss_sum / static_cast<double>(progress_.loss_samples)});
     if (evaluation) {
-        const auto count = static_cast<double>(evaluation->count);
-        metrics.push_back({"val_loss", evaluation->loss / count});
-        if (record_.inputs.is_classification())
-            metrics.push_back({"val_accuracy", static_cast<double>(evaluation->correct) / count});
-        else
-            metrics.push_back({"val_mae", evaluation->absolute_error / count});
+        metrics.push_back({"val_loss", evaluation->loss / static_cast<double>(evaluation->count)});
+        for (const Metric* metric : metrics_)
+            metrics.push_back({std::string("val_") + metric->name, metric->value(*evaluation)});
     }
     metrics.push_back({"lr", learning_rate_.at(std::max<std::int64_t>(progress_.step - 1, 0))});
     metrics.push_back({"epoch", static_cast<double>(progress_.epoch + 1)});
@@ -307,16 +459,21 @@ StopReason Trainer::check_stop(std::optional<double> watched) {
     if (!progress_.finite) return StopReason::kNonFinite;
     if (!watched) return StopReason::kNotStopped;
     if (!std::isfinite(*watched)) return StopReason::kNonFinite;
-    const bool best = !progress_.best || (watched_.mode == Mode::kMin ? *watched < *progress_.best
-                                                                      : *watched > *progress_.best);
+    bool best = !progress_.best || (watched_.mode == Mode::kMin ? *watched < *progress_.best
+                                                                : *watched > *progress_.best);
+    EarlyStopping::Decision decision;
+    if (early_stopping_) {
+        decision = early_stopping_->check(*watched, progress_.epoch);
+        progress_.early_stopping = early_stopping_->state();
+        // Keras keeps the weights of the last improvement that counted.
+        if (watched_.compat == Compat::kKeras && progress_.epoch >= watched_.start_from_epoch)
+            best = decision.improved;
+    }
     if (best) {
         progress_.best = watched;
         progress_.best_epoch = progress_.epoch + 1;
     }
-    if (!early_stopping_) return StopReason::kNotStopped;
-    const StopReason reason = early_stopping_->check(*watched).reason;
-    progress_.early_stopping = early_stopping_->state();
-    return reason;
+    return decision.reason;
 }
 
 void Trainer::end_epoch(const std::optional<Evaluation>& evaluation) {
@@ -327,7 +484,7 @@ void Trainer::end_epoch(const std::optional<Evaluation>& evaluation) {
     progress_.stop_reason = check_stop(watched);
     ++progress_.epoch;
     if (progress_.epoch > progress_.epoch_reported) {
-        recorder_->line(metric_line(metrics, progress_.epoch));
+        line(metrics, progress_.epoch);
         progress_.epoch_reported = progress_.epoch;
     }
     progress_.last_metrics = std::move(metrics);
@@ -335,38 +492,67 @@ void Trainer::end_epoch(const std::optional<Evaluation>& evaluation) {
     progress_.loss_sum = 0.0;
     progress_.loss_samples = 0;
     save(progress_.best_epoch == progress_.epoch);
-    if (const auto error = recorder_->take_checkpoint_error())
+    if (const auto error = recorder_->take_checkpoint_error(); error && talks_)
         std::fprintf(stderr, "warning: %s; training continues without this checkpoint\n",
                      error->text().c_str());
 }
 
 void Trainer::save(bool with_best) {
     if (!directory_) return;
-    progress_.loader = train_data_->state();
-    Recorder::Checkpoint checkpoint{.last = last_checkpoint(config_, record_, *learner_),
+    progress_.loader = train_data_.dataset().state();
+    Recorder::Checkpoint checkpoint{.last = last_checkpoint(asked_, record_, *learner_),
                                     .best = {}};
     if (with_best) checkpoint.best = best_checkpoint(record_, *learner_);
     recorder_->checkpoint(std::move(checkpoint));
 }
 
+void Trainer::line(std::span<const NamedValue> values, std::int64_t step) {
+    if (collective_.is_first()) recorder_->line(metric_line(values, step));
+}
+
 void Trainer::report_start() {
-    std::fprintf(stderr, "%s, %s; %s in %s per epoch, %s\n", learner_->python_source().c_str(),
-                 counted(learner_->parameter_count(), "parameter").c_str(),
-                 counted(train_data_->sample_count(), "sample").c_str(),
-                 counted(train_data_->batches_per_epoch(), "step").c_str(),
-                 counted(config_.epochs, "epoch").c_str());
+    if (talks_) say_what_trains();
     if (progress_.step_reported >= 0) return;
     progress_.step_reported = 0;
-    const NamedValue values[] = {{"lr_base", learning_rate_.base},
-                                 {"lr_effective", learning_rate_.effective}};
-    recorder_->line(metric_line(values, 0));
+    const AdamSettings settings = adam_settings(config_);
+    if (settings.is_clamped && talks_)
+        std::fprintf(
+            stderr,
+            "warning: lr-scaling adam_sde: the batch is %g times base-batch-size, too much "
+            "for the rule; a beta that would be below 0 is 0\n",
+            batch_ratio(config_));
+    std::vector<NamedValue> values = {{"lr_base", learning_rate_.base},
+                                      {"lr_effective", learning_rate_.effective}};
+    if (config_.lr_scaling == LrScaling::kAdamSde)
+        values.insert(values.end(), {{"beta1_effective", settings.beta1},
+                                     {"beta2_effective", settings.beta2},
+                                     {"eps_effective", settings.eps}});
+    if (progress_.batch_size > 0)
+        values.push_back({"batch_size", static_cast<double>(progress_.batch_size)});
+    line(values, 0);
+}
+
+void Trainer::say_what_trains() const {
+    const std::string ranks =
+        collective_.size() == 1 ? "" : ", " + std::to_string(collective_.size()) + " ranks";
+    std::fprintf(stderr, "%s, %s; %s in %s per epoch, %s%s\n", learner_->python_source().c_str(),
+                 counted(learner_->parameter_count(), "parameter").c_str(),
+                 counted(train_data_.dataset().sample_count(), "sample").c_str(),
+                 counted(train_data_.dataset().batches_per_epoch(), "step").c_str(),
+                 counted(config_.epochs, "epoch").c_str(), ranks.c_str());
 }
 
 /// Called once, at the end: what is on its way to the disk arrives first.
 Outcome Trainer::outcome(bool preempted) {
     recorder_->drain();
-    if (const auto error = recorder_->take_checkpoint_error())
+    if (const auto error = recorder_->take_checkpoint_error(); error && talks_)
         std::fprintf(stderr, "warning: %s\n", error->text().c_str());
+    if (!preempted && directory_) {
+        const Result<void> left = leave_model(config_, *directory_, record_, *learner_);
+        if (!left && talks_) std::fprintf(stderr, "warning: %s\n", left.error().text().c_str());
+    }
+    if (const auto noise = noise_.value(); noise && !preempted && talks_)
+        std::fprintf(stderr, "%s\n", noise_advice(*noise, config_.batch_size).c_str());
     return {.preempted = preempted,
             .stop_reason = progress_.stop_reason,
             .epochs = progress_.epoch,
@@ -378,11 +564,35 @@ Outcome Trainer::outcome(bool preempted) {
 
 }  // namespace
 
-Result<Outcome> train(const TrainConfig& config, int metrics_fd, const std::atomic<bool>& stop) {
+Result<Outcome> train_beside_others(const TrainConfig& config, Device& device, LineSink lines,
+                                    const std::atomic<bool>& stop) {
     TUNE_TRY_VOID(validate(config));
-    Trainer trainer(config, metrics_fd, stop);
+    if (config.find_batch_size != FindBatchSize::kOff)
+        return invalid_parameter("find-batch-size starts processes, which a pool of trials cannot");
+    const std::unique_ptr<Collective> collective = alone();
+    Trainer trainer(config, *collective, device, std::move(lines), stop);
+    trainer.be_quiet();
     TUNE_TRY_VOID(trainer.open());
     return trainer.run();
+}
+
+Result<Outcome> train(const TrainConfig& config, int metrics_fd, const std::atomic<bool>& stop) {
+    TUNE_TRY_VOID(validate(config));
+    TUNE_TRY(ranks, ranks_of_environment());
+    TUNE_TRY(device, open_device(config.device, ranks.local_rank));
+    std::unique_ptr<Collective> collective = alone();
+    if (ranks.size > 1) {
+        CollectiveOptions options;
+        options.device = device.get();
+        options.timeout = std::chrono::milliseconds(std::llround(config.rank_timeout * 1000.0));
+        TUNE_TRY(met, meet(ranks, options));
+        collective = std::move(met);
+    }
+    Trainer trainer(config, *collective, *device, lines_to(metrics_fd), stop);
+    TUNE_TRY_VOID(trainer.open());
+    TUNE_TRY(outcome, trainer.run());
+    TUNE_TRY_VOID(collective->barrier());  // the others may still need what rank 0 keeps
+    return outcome;
 }
 
 }  // namespace tune::train

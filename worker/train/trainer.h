@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "worker/train/config/config.h"
 #include "worker/train/early_stopping.h"
+#include "worker/train/recorder.h"
 
 namespace tune::train {
 
@@ -39,5 +40,12 @@ struct Outcome {
 /// kDataLoss for damaged data or checkpoints, kResourceExhausted when memory runs out.
 [[nodiscard]] Result<Outcome> train(const TrainConfig& config, int metrics_fd,
                                     const std::atomic<bool>& stop);
+
+class Device;
+
+/// The same as one of several trainings of this process, on a device that they share: one rank,
+/// lines to `lines`, nothing on stderr.
+[[nodiscard]] Result<Outcome> train_beside_others(const TrainConfig& config, Device& device,
+                                                  LineSink lines, const std::atomic<bool>& stop);
 
 }  // namespace tune::train

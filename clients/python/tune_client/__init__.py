@@ -38,6 +38,10 @@ for, and raises ValueError, with the words that declare it, for one that is not 
 the whole space before the first trial, and samples it jointly, for clients in any language. Callbacks for Keras, Lightning, XGBoost
 and LightGBM are in tune_client.integration.
 
+Hyperopt's users: tune_client.TuneTrials takes the place of SparkTrials, and tune_client.fmin that of hyperopt.fmin with points of our
+server's; both are described in tune_client.hyperopt. tune_client.report(loss, step) reports from an objective that gets parameters only.
+On Spark and Ray: the packages tune_spark and tune_ray, beside this one.
+
 A trial is asked for with a lease of 60 seconds (`lease_s` of create_study and load_study), which a thread of this module
 renews until the trial is told, however long it reports nothing. When the process is killed or its machine is gone, the lease
 ends and the next one to ask gets the trial again. If it was only stopped for so long (a laptop asleep, a debugger), what it
@@ -49,6 +53,12 @@ again for about a minute; at first, where nothing listens, for 10 seconds. Crede
 client (MLFLOW_TRACKING_TOKEN, ...). Any number of processes on any number of machines may work on one study.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tune_client._current import current_trial, report
+from tune_client._distributed import distributed
 from tune_client._errors import Lost, Pruned, TuneError
 from tune_client._records import FrozenTrial, TrialState
 from tune_client._study import Study, create_study, load_study, restore_study
@@ -56,5 +66,16 @@ from tune_client._trial import Trial
 
 TrialPruned = Pruned  # Optuna's name
 
-__all__ = ["FrozenTrial", "Lost", "Pruned", "Study", "Trial", "TrialPruned", "TrialState", "TuneError", "create_study",
-           "load_study", "restore_study"]
+if TYPE_CHECKING:
+    from tune_client.hyperopt import TuneTrials, fmin
+
+__all__ = ["FrozenTrial", "Lost", "Pruned", "Study", "Trial", "TrialPruned", "TrialState", "TuneError", "TuneTrials", "create_study",
+           "current_trial", "distributed", "fmin", "load_study", "report", "restore_study"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("TuneTrials", "fmin"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tune_client import hyperopt  # which needs Hyperopt
+
+    return getattr(hyperopt, name)

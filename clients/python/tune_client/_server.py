@@ -36,9 +36,12 @@ class Server:
 
     def call(self, path: str, body: dict[str, Any] | None = None, retry_for_s: float = RETRY_FOR_S,
              timeout_s: float = _TIMEOUT_S, method: str | None = None) -> Any:
-        """One REST call; the JSON of the answer. `method`: POST with a body, else GET. Raises TuneError."""
+        """One REST call; the JSON of the answer. `path`: within /api/2.0/tune, or whole. `method`: POST with a body, else GET.
+
+        Raises TuneError.
+        """
         data = None if body is None else json.dumps(body, default=_plain).encode()
-        request = urllib.request.Request(self.url + "/api/2.0/tune" + path, data=data, headers=self.headers,
+        request = urllib.request.Request(self.url + _whole(path), data=data, headers=self.headers,
                                          method=method)
         begin = time.monotonic()
         pause_s = 0.1
@@ -82,6 +85,10 @@ class Server:
         before = self.headers.get("Authorization")
         self.headers.update(_authorization(self.url))
         return self.headers.get("Authorization") != before
+
+
+def _whole(path: str) -> str:
+    return path if path.startswith("/api/") else "/api/2.0/tune" + path
 
 
 def _authorization(url: str) -> dict[str, str]:

@@ -30,6 +30,7 @@ class Trial:
 
     def __init__(self, study: Study, asked: Mapping[str, Any]) -> None:
         self._study = study
+        self._asked = asked
         self.number: int = asked["number"]
         self.attempt: int = asked["attempt"]
         self.params: dict[str, Any] = asked["params"]

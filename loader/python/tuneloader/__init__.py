@@ -6,8 +6,9 @@
         batch["image"]                    # numpy.ndarray, uint8 [256, 28, 28]
 
 `StreamingDataset`, `StreamingDataLoader`, `Stream`, `MDSWriter`, `LocalDataset`, `merge_index` and `dataframe_to_mds` take
-the arguments of their namesakes in mosaicml-streaming and read the same samples in the same order. Nothing beyond the
-standard library is imported until it is needed.
+the arguments of their namesakes in mosaicml-streaming and read the same samples in the same order. `make_reader`,
+`make_batch_reader`, `TransformSpec` and the modules `pytorch`, `predicates`, `unischema`, `codecs`, `ngram`, `spark` and
+so on take those of Petastorm. Nothing beyond the standard library is imported until it is needed.
 """
 
 from __future__ import annotations
@@ -25,11 +26,16 @@ from ._dataset import Column, Dataset
 
 if TYPE_CHECKING:
     from ._convert import dataframe_to_mds, merge_index, to_mds
-    from ._loader import StreamingDataLoader
-    from ._local import LocalDataset
+    from ._mosaic.loader import StreamingDataLoader
+    from ._mosaic.local import LocalDataset
+    from ._mosaic.streaming import StreamingDataset
     from ._stream import Stream
-    from ._streaming import StreamingDataset
     from ._writer import MDSWriter
+    from .errors import NoDataAvailableError
+    from .reader import make_batch_reader, make_reader
+    from .spark import from_spark, make_spark_converter
+    from .transform import TransformSpec
+    from .transforms import Image, Pad
 
 __version__ = "0.1.0"
 
@@ -37,24 +43,40 @@ __all__ = [
     "Column",
     "DataLossError",
     "Dataset",
+    "Image",
     "LocalDataset",
     "MDSWriter",
+    "NoDataAvailableError",
+    "Pad",
     "Stream",
     "StreamingDataLoader",
     "StreamingDataset",
+    "TransformSpec",
     "dataframe_to_mds",
+    "from_spark",
+    "make_batch_reader",
+    "make_reader",
+    "make_spark_converter",
     "merge_index",
     "to_mds",
 ]
 
 # Where the names live whose modules import numpy or torch.
 _LATER = {
-    "LocalDataset": "_local",
+    "Image": "transforms",
+    "LocalDataset": "_mosaic.local",
     "MDSWriter": "_writer",
+    "NoDataAvailableError": "errors",
+    "Pad": "transforms",
     "Stream": "_stream",
-    "StreamingDataLoader": "_loader",
-    "StreamingDataset": "_streaming",
+    "StreamingDataLoader": "_mosaic.loader",
+    "StreamingDataset": "_mosaic.streaming",
+    "TransformSpec": "transform",
     "dataframe_to_mds": "_convert",
+    "from_spark": "spark",
+    "make_batch_reader": "reader",
+    "make_reader": "reader",
+    "make_spark_converter": "spark",
     "merge_index": "_convert",
     "to_mds": "_convert",
 }

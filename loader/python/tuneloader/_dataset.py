@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ._core import Reader
+from ._stream import _is_local, _path
 
 if TYPE_CHECKING:
+    from ._memory.held_set import HeldSet
     from ._stream import Stream
+    from .transforms import Image, Pad
 
 Batch = dict[str, Any]
 
@@ -21,11 +24,13 @@ class Column(NamedTuple):
     name: str
     """Its key in every batch."""
     encoding: str
-    """As in the data set's index, e.g. "ndarray:uint8:28,28", "int", "str"."""
+    """As in the data set's index, e.g. "ndarray:uint8:28,28", "int", "str"; of a table also "list:float32"."""
     dtype: str | None
     """Of the array, e.g. "uint8"; None for columns whose samples differ in size (str, bytes, json, jpeg, free arrays)."""
     shape: tuple[int, ...] | None
     """Of one sample; () for numbers, None as for `dtype`."""
+    stored: str = ""
+    """The type in the file, e.g. "timestamp[us]", "decimal128(10, 2)", "bool"; of MDS the encoding."""
 
 
 def _only_given(**options: Any) -> dict[str, Any]:
@@ -42,13 +47,21 @@ class Dataset:
     - a column of varying size is a list of str (str, json, str_decimal), int, float, numpy arrays or bytes (everything else);
       with `ragged="offsets"` a pair (data, offsets): uint8 [bytes] and int64 [samples + 1], sample i being
       data[offsets[i]:offsets[i + 1]].
+    - of a table, a column of lists of numbers is a list of arrays, which lie in the batch's memory; with offsets the data has
+      the lists' dtype, and offsets count its elements. Booleans are uint8; dates are days since 1970 and times integers of
+      their unit, both int64; decimals are text, structs, maps and lists of lists JSON text.
+    - with `nulls="mask"`, a null is None in a list. Arrays and offsets hold zeros or nothing in its place, and the batch has
+      a bool array [samples] under "NAME__valid" that is false there.
 
     The order is a function of data, options, seed and epoch, never of threads or timing. One thread may use a Dataset at a
     time. After `os.fork()` the child goes on from where the parent stood, with threads of its own. There is no need for the
     worker processes of a torch DataLoader.
 
     Args:
-        directory: Folder that holds index.json and the shards.
+        directory: Folder or URL that holds the data, or one file. Also the data itself: a dict of arrays, a pandas DataFrame,
+            a Hugging Face data set; see from_numpy, from_pandas and from_hf.
+        format: "mds" (also index.json of json, csv and tsv shards), "parquet", "delta", "jsonl", "csv", "tsv", "webdataset"
+            or "images"; None: what is found there.
         split: Subfolder of it, e.g. "train".
         remote: Instead of a directory: a URL (s3://, gs://, az://, hdfs://, https://, hf://, dbfs:/, ...). What is fetched is
             kept in the folder `local` (None: one in the user's cache) for all processes, epochs and trials.
@@ -58,6 +71,18 @@ class Dataset:
         streams: Instead of a directory: several data sets with the same columns, mixed by their weights.
         batch_size: Samples of a batch of this rank.
         columns: Names of the columns to read; None: all.
+        filters: Of Parquet and Delta, the rows to read, as pyarrow's: [("age", ">=", 18), ("split", "in", ["a", "b"])], or
+            alternatives as a list of such lists. Row groups that cannot match are not read. A null matches "not in" only.
+        nulls: What missing values of a table become: "refuse" (an error that names file and row), "mask" (see above) or
+            "fill"; a dict by column where they differ ("refuse" for the others).
+        fill: For "fill": a number, text or bytes; a dict by column where they differ.
+        dtypes: Element types by column that are not the stored ones, e.g. {"x": "float32"}.
+        allow_narrowing: Whether such a type may round or clamp values that it does not hold.
+        shapes: By column, of lists that all have one shape though the file does not say so: they become one array.
+        transforms: By column, an Image (decode, crop, resize, normalise: on the loader's threads) or a Pad.
+        decoded_cache, decoded_cache_limit: A folder, best "/dev/shm", and bytes: images that one process has decoded are there
+            for all others that read the same data.
+        version, timestamp: Of a Delta table: that version, or its state at a time ("2026-01-31T12:00:00Z"); None: the newest.
         shuffle: Whether the order is shuffled, anew in each epoch.
         order: "mosaic": an order of mosaicml-streaming, sample for sample; takes 8 to 32 bytes a sample.
             "lazy": an order of our own in constant memory, for sets of any size.
@@ -88,8 +113,9 @@ class Dataset:
 
     def __init__(
         self,
-        directory: str | os.PathLike[str] | None = None,
+        directory: Any = None,
         *,
+        format: str | None = None,
         split: str | None = None,
         remote: str | None = None,
         local: str | os.PathLike[str] | None = None,
@@ -100,6 +126,17 @@ class Dataset:
         streams: Sequence[Stream] | None = None,
         batch_size: int = 1,
         columns: Sequence[str] | None = None,
+        filters: Sequence[Any] | None = None,
+        nulls: Literal["refuse", "mask", "fill"] | Mapping[str, str] = "refuse",
+        fill: Any = None,
+        dtypes: Mapping[str, str] | None = None,
+        allow_narrowing: bool = False,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        transforms: Mapping[str, Image | Pad] | None = None,
+        decoded_cache: str | os.PathLike[str] | None = None,
+        decoded_cache_limit: int | None = None,
+        version: int | None = None,
+        timestamp: str | None = None,
         shuffle: bool = False,
         order: Literal["mosaic", "lazy"] = "mosaic",
         shuffle_algo: str = "py1e",
@@ -131,8 +168,18 @@ class Dataset:
         if ragged not in ("list", "offsets"):
             raise ValueError(f"ragged must be 'list' or 'offsets', not {ragged!r}")
         rank, world_size = _place(rank, world_size, cur_shard, shard_count)
+        self._held: HeldSet | None = None
+        if directory is not None and not isinstance(directory, (str, os.PathLike)):
+            from ._memory.held_set import HeldSet
+
+            self._held = HeldSet.of(directory)
+            directory, format = self._held.folder, self._held.format
+            nulls = "mask" if self._held.has_nulls and nulls == "refuse" else nulls
+        elif directory is not None and not _is_local(os.fspath(directory)):
+            directory, remote = None, os.fspath(directory)
         options = _only_given(
-            directory=None if directory is None else os.fspath(directory),
+            directory=None if directory is None else _path(os.fspath(directory)),
+            format=format,
             split=split if streams is None else None,
             remote=remote,
             local=None if local is None else os.fspath(local),
@@ -143,6 +190,12 @@ class Dataset:
             streams=None if streams is None else [stream.options(split) for stream in streams],
             batch_size=batch_size,
             columns=None if columns is None else list(columns),
+            filters=_alternatives(filters) if filters else None,
+            version=version,
+            timestamp=timestamp,
+            **_column_options(nulls, fill, dtypes or {}, allow_narrowing, shapes or {}, transforms or {}),
+            decoded_cache=None if decoded_cache is None else os.fspath(decoded_cache),
+            decoded_cache_limit=decoded_cache_limit,
             shuffle=shuffle,
             order=order,
             shuffle_algo=shuffle_algo,
@@ -167,7 +220,27 @@ class Dataset:
             verify_hashes=verify_hashes,
             decompressed_bytes_max=decompressed_limit,
         )
-        self._reader = Reader(options)
+        self._reader = _opened(options)
+
+    @classmethod
+    def from_numpy(cls, arrays: Mapping[str, Any], **options: Any) -> Dataset:
+        """A data set of arrays (or lists) of equal length by column; `options` as of Dataset.
+
+        Like from_pandas and from_hf it copies the data once, into a folder beneath $TUNE_CACHE_DIR (else ~/.cache/tune/data)
+        that is deleted when the Dataset is closed or let go, or after the process was killed by the next one that makes
+        such a folder."""
+        return cls(dict(arrays), **options)
+
+    @classmethod
+    def from_pandas(cls, frame: Any, **options: Any) -> Dataset:
+        """A data set of a DataFrame's columns, without its index. With missing values `nulls` is "mask" unless it is given."""
+        return cls(frame, **options)
+
+    @classmethod
+    def from_hf(cls, dataset: Any, **options: Any) -> Dataset:
+        """A data set of a Hugging Face `datasets.Dataset`, e.g. of load_dataset(..., split="train"); images and sound are the
+        bytes of their files. With missing values `nulls` is "mask" unless it is given."""
+        return cls(dataset, **options)
 
     def __iter__(self) -> Iterator[Batch]:
         """The batches that are left of this epoch."""
@@ -202,6 +275,11 @@ class Dataset:
         """The samples with these ids as one batch, whatever the position of the iteration."""
         return self._reader.batch([int(sample_id) for sample_id in sample_ids])
 
+    def stage_figures(self) -> dict[str, Any]:
+        """Where the time went so far: `samples`, `elapsed_s`, `fetch_wait_s` and `decode_wait_s` (the consumer waited),
+        `read_s`, `decompress_s` and `transform_s` (summed over threads), `fetched_bytes`, and `bottleneck`, one sentence."""
+        return self._reader.stage_figures()
+
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch that was given out, to be stored as JSON or with a checkpoint. All ranks' states
         are the same after the same number of batches."""
@@ -215,6 +293,8 @@ class Dataset:
     def close(self) -> None:
         """Ends the threads. Batches that were given out stay valid."""
         self._reader.close()
+        if self._held is not None:
+            self._held.delete()
 
     def __enter__(self) -> Dataset:
         return self
@@ -236,3 +316,87 @@ def _place(
     if rank is not None or world_size is not None:
         raise ValueError("rank and world_size mean the same as cur_shard and shard_count: give one pair")
     return cur_shard, shard_count
+
+
+def _opened(options: dict[str, Any]) -> Reader:
+    """The reader. Where Arrow was not found beside this module, that of the pyarrow which Python finds is loaded."""
+    try:
+        return Reader(options)
+    except NotImplementedError as error:
+        from ._arrow_libraries import load_arrow
+
+        if not load_arrow(str(error)):
+            raise
+    return Reader(options)
+
+
+def _alternatives(filters: Sequence[Any]) -> list[list[tuple[str, str, list[Any]]]]:
+    """Alternatives of (column, operator, [values])."""
+    given = [filters] if isinstance(filters[0], tuple) else filters
+    made = []
+    for alternative in given:
+        comparisons = []
+        for comparison in alternative:
+            if len(comparison) != 3:
+                raise ValueError(f"a filter is (column, operator, value), not {comparison!r}")
+            column, operator, value = comparison
+            is_many = operator in ("in", "not in")
+            comparisons.append((column, operator, [_plain(v) for v in value] if is_many else [_plain(value)]))
+        made.append(comparisons)
+    return made
+
+
+def _plain(value: Any) -> Any:
+    """A value of a filter as bool, int, float, str or bytes."""
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    return value.item() if hasattr(value, "item") else value
+
+
+def _column_options(
+    nulls: str | Mapping[str, str],
+    fill: Any,
+    dtypes: Mapping[str, str],
+    allow_narrowing: bool,
+    shapes: Mapping[str, Sequence[int]],
+    transforms: Mapping[str, Image | Pad],
+) -> dict[str, Any]:
+    by_name = nulls if isinstance(nulls, Mapping) else {}
+    fills = fill if isinstance(fill, Mapping) else {}
+    usual_nulls = "refuse" if isinstance(nulls, Mapping) else nulls
+    usual_fill = "" if fill is None or isinstance(fill, Mapping) else _fill_text(fill)
+    names = dict.fromkeys([*by_name, *fills, *dtypes, *shapes, *transforms])
+    columns = [
+        {
+            "name": name,
+            "dtype": _dtype_name(dtypes[name]) if name in dtypes else "",
+            "allows_narrowing": allow_narrowing,
+            "shape": [int(size) for size in shapes.get(name, ())],
+            "nulls": by_name.get(name, "fill" if name in fills else usual_nulls),
+            "fill": _fill_text(fills[name]) if name in fills else usual_fill,
+            **_transform(transforms.get(name)),
+        }
+        for name in names
+    ]
+    return {"column_options": columns, "nulls": usual_nulls, "fill": usual_fill} if columns else {
+        "nulls": usual_nulls, "fill": usual_fill
+    }  # fmt: skip
+
+
+def _transform(transform: Image | Pad | None) -> dict[str, Any]:
+    if transform is None:
+        return {}
+    kind = type(transform).__name__.lower()
+    if kind not in ("image", "pad"):
+        raise ValueError(f"a transform is an Image or a Pad, not {transform!r}")
+    return {kind: transform.options()}
+
+
+def _dtype_name(dtype: Any) -> str:
+    """"float32" of "float32", numpy.float32, numpy.dtype("float32") or torch.float32."""
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
+    return str(name).rsplit(".", 1)[-1]
+
+
+def _fill_text(fill: Any) -> str:
+    return fill if isinstance(fill, str) else fill.decode("latin1") if isinstance(fill, bytes) else str(int(fill) if fill is True or fill is False else fill)

@@ -100,13 +100,6 @@ Result<TableFile> table_file(const ObjectSource& source, const DeltaFile& file,
 
 }  // namespace
 
-bool is_delta_table(const DatasetOptions& options) {
-    const auto source = open_source(data_place(options));
-    if (!source) return false;
-    const auto objects = (*source)->list("_delta_log");
-    return objects && !objects->empty();
-}
-
 Result<RowSet> open_delta(const DatasetOptions& options) {
     TUNE_TRY(source, open_source(data_place(options)));
     TUNE_TRY(snapshot, read_snapshot(*source, options.version, options.timestamp, read_checkpoint));

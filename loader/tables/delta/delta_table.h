@@ -10,6 +10,5 @@ namespace tune::loader {
 /// open_parquet_table(); kResourceDoesNotExist for a data file that was vacuumed;
 /// kNotImplemented for a type this reader does not know.
 [[nodiscard]] Result<RowSet> open_delta(const DatasetOptions& options);
-[[nodiscard]] bool is_delta_table(const DatasetOptions& options);
 
 }  // namespace tune::loader

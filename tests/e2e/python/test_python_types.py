@@ -10,7 +10,7 @@ from conftest import CLIENT
 CONFIG = """
 [mypy]
 strict = True
-[mypy-keras.*,lightgbm.*,xgboost.*,pandas.*]
+[mypy-keras.*,lightgbm.*,xgboost.*,pandas.*,hyperopt.*,optuna.*,mlflow.*,pyspark.*,ray.*,cloudpickle.*,pyarrow.*,numpy.*,tensorflow.*]
 follow_imports = skip
 ignore_missing_imports = True
 """
@@ -43,9 +43,11 @@ def mypy(folder, *words):
 
 
 def test_the_client_is_clean_under_strict(tmp_path):
-    done = mypy(tmp_path, CLIENT / "tune_client")
+    packages = [CLIENT / name for name in ("tune_client", "tune_spark", "tune_ray")]
+    done = mypy(tmp_path, *packages)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"no issues found in {len(list((CLIENT / 'tune_client').rglob('*.py')))} source files" in done.stdout
+    count = sum(len(list(package.rglob("*.py"))) for package in packages)
+    assert f"no issues found in {count} source files" in done.stdout
 
 
 def test_a_users_mistakes_are_found(tmp_path):

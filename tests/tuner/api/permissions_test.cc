@@ -195,6 +195,7 @@ const std::map<std::string, char>& expected() {
         {"POST /api/2.0/tune/gc", 'a'},
         {"POST /api/2.0/tune/imports", 'a'},
         {"GET /api/2.0/tune/job", 'a'},
+        {"GET /api/2.0/tune/queue", 'a'},
         {"POST /api/2.0/tune/page-codes", 'a'},
         {"GET /api/2.0/tune/tokens", 'a'},
         {"POST /api/2.0/tune/tokens", 'a'},

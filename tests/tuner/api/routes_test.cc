@@ -61,6 +61,34 @@ protected:
     tracker::Router router_;
 };
 
+TEST_F(RoutesTest, TheQueueShowsWhoHasWhatAndWhyTheRestWaits) {
+    create();
+    const auto waiting = get("queue");
+    ASSERT_EQ(waiting.status, 200) << waiting.body;
+    EXPECT_TRUE(waiting.body["agents"].empty());
+    EXPECT_EQ(waiting.body["studies"][0]["study"], "s");
+    EXPECT_EQ(waiting.body["studies"][0]["waits_for"],
+              "no agent is registered; `tune agent` starts one");
+    ASSERT_EQ(post("agents/register", R"({"agent_id": "a", "host": "h", "slots": 1, "cpus": 4,
+        "memory_bytes": 1024, "labels": ["x"], "gpus": ["g"], "devices": [{"uuid": "g",
+        "bytes": 10, "name": "H100"}]})")
+                  .status,
+              200);
+    const auto leased = post("agents/a/lease", R"({"free_slots": 1})");
+    ASSERT_EQ(leased.body["leases"].size(), 1u) << leased.body;
+    const Json queue = get("queue").body;
+    const Json& agent = queue["agents"][0];
+    EXPECT_EQ(agent["host"], "h");
+    EXPECT_EQ(agent["free_slots"], 0);
+    EXPECT_EQ(agent["labels"], Json::array({"x"}));
+    EXPECT_EQ(agent["devices"][0]["name"], "H100");
+    EXPECT_EQ(agent["devices"][0]["free_bytes"], 0) << "a GPU for each place: it has it whole";
+    EXPECT_EQ(agent["leases"][0]["run_id"], leased.body["leases"][0]["run_id"]);
+    EXPECT_EQ(agent["leases"][0]["devices"][0]["uuid"], "g");
+    EXPECT_EQ(queue["studies"][0]["running"], 1);
+    EXPECT_EQ(queue["studies"][0]["waits_for"], "no agent has room for a trial now");
+}
+
 TEST_F(RoutesTest, AskTrainTellWithNothingButHttp) {
     create();
     const auto asked = post("studies/s/ask", R"({"count": 2, "worker": "me"})");

@@ -275,9 +275,9 @@ TEST(Errors, Settings) {
         {"smapler: tpe",
          "line 1, column 1: unknown key 'smapler'; did you mean 'sampler'? Known: version, study, "
          "command, metric, constraints, space, forbid, derive, initial, sampler, pruner, budget, "
-         "retry, stop_after_failures, scrape, "
+         "resources, retry, stop_after_failures, scrape, "
          "grace, timeout, env, "
-         "working_dir, warm_start"},
+         "working_dir, engine, warm_start"},
         {"version: 2",
          "line 1, column 10: version: expected 1, found the number 2; a later version needs a "
          "later "
@@ -401,11 +401,12 @@ TEST(Errors, Yaml) {
          "line 2, column 19: invalid YAML: illegal flow end (a blank is missing after ':')"},
         {"- a",
          "line 1, column 1: study: expected a map with the keys version, study, command, "
-         "metric, constraints, space, forbid, derive, initial, sampler, pruner, budget, retry, "
+         "metric, constraints, space, forbid, derive, initial, sampler, pruner, budget, resources, "
+         "retry, "
          "stop_after_failures, "
          "scrape, grace, "
          "timeout, env, "
-         "working_dir, warm_start, found the list [\"a\"]"},
+         "working_dir, engine, warm_start, found the list [\"a\"]"},
     });
     EXPECT_EQ(error_of("space: [").find("s.yaml: line "), 0u);
 }
@@ -419,9 +420,9 @@ TEST(Errors, Json) {
              "line 3, column 5: unknown key 'smapler'; did you mean 'sampler'? Known: version, "
              "study, "
              "command, metric, constraints, space, forbid, derive, initial, sampler, pruner, "
-             "budget, retry, stop_after_failures, "
+             "budget, resources, retry, stop_after_failures, "
              "scrape, grace, timeout, env, "
-             "working_dir, warm_start"},
+             "working_dir, engine, warm_start"},
             {"{\"budget\": {\"trials\": 0,\n\"parallel\": 1}}",
              "line 1, column 23: budget.trials: expected an integer from 1 to 10000000, found the "
              "number 0"},

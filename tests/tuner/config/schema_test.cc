@@ -91,6 +91,8 @@ TEST(Schema, HasTheKeysOfSections) {
         EXPECT_EQ(properties_of(definition(section)),
                   known_to_reader(with_unknown(section, Json::object())))
             << section;
+    EXPECT_EQ(properties_of(definition("log_rule")),
+              known_to_reader({{"log_rules", {{{"zzz", 1}}}}}));
 }
 
 TEST(Schema, HasTheKeysOfWhatIsInThem) {
@@ -181,7 +183,7 @@ TEST(Options, IntegersAreRefusedJustOutsideTheirRange) {
 TEST(Schema, NothingIsLeftOut) {
     const Words held = {"cost",  "no_progress", "earlier_trial", "constraint", "warm_start",
                         "float", "int",         "choice",        "ordinal",    "const",
-                        "prior", "metric",      "budget",        "retry",      "scrape"};
+                        "prior", "metric",      "budget",        "retry",      "scrape", "log_rule"};
     for (const auto& [name, value] : schema()["definitions"].items()) {
         if (!value.contains("properties")) continue;
         EXPECT_EQ(value.value("additionalProperties", Json(true)), Json(false)) << name;

@@ -87,6 +87,27 @@ TEST(Protocol, RegistrationSurvivesTheWire) {
     EXPECT_EQ(to_json(through_json(reply)), to_json(reply));
 }
 
+TEST(Protocol, PlacesSurviveTheWire) {
+    const RegisterRequest agent{.agent_id = "a",
+                                .gpus = {"GPU-1"},
+                                .devices = {{"GPU-1", 80, "H100", 2}},
+                                .memory_bytes = 7,
+                                .labels = {"x"},
+                                .address = "10.0.0.1"};
+    EXPECT_EQ(through_json(agent), agent);
+    Lease lease = sample_lease();
+    lease.devices = {{"GPU-1", 5}};
+    lease.memory_bytes = 6;
+    lease.gang = Gang{.nproc = 2, .node = 1, .nodes = {{"10.0.0.1", 20'032}, {"h", 20'096}}};
+    EXPECT_EQ(through_json(LeaseReply{{lease}}).leases.at(0), lease);
+    EXPECT_EQ(lease.gang->size(), 4);
+    const LeaseRequest request{.request_id = "q", .port = 20'032};
+    EXPECT_EQ(through_json(request), request);
+    const FinishRequest finish{
+        .request_id = "q", .peak_memory_bytes = 8, .peak_gpu_memory_bytes = 9};
+    EXPECT_EQ(through_json(finish), finish);
+}
+
 TEST(Protocol, TheBytesOfTheWireStay) {
     const std::string lease = to_text(to_json(sample_lease()));
     EXPECT_EQ(lease, R"json({"attempt":2,"checkpoint_dir":"abc/00000007","command":["python",)json"

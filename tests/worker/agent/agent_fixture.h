@@ -37,6 +37,7 @@ protected:
         options.slots = 2;
         options.use_gpus = false;
         options.log_upload_period_ms = 50;
+        options.capture_environment = false;  // it has tests of its own
         return options;
     }
     Agent& start(AgentOptions options) {

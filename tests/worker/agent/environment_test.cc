@@ -132,6 +132,25 @@ TEST_F(EnvironmentTest, GpusByUuid) {
     EXPECT_EQ(get("CUDA_DEVICE_ORDER"), "PCI_BUS_ID");
 }
 
+TEST_F(EnvironmentTest, MemoryThatIsCounted) {
+    EXPECT_EQ(get("TUNE_MEMORY_BYTES", {"TUNE_MEMORY_BYTES=1"}), "") << "another trial's";
+    assignment_.gpus = {"GPU-a"};
+    lease_.devices = {{"GPU-a", 0}};
+    EXPECT_EQ(get("TUNE_GPU_MEMORY_BYTES"), "") << "it has the whole GPU";
+    lease_.devices = {{"GPU-a", 1024}};
+    lease_.memory_bytes = 2048;
+    EXPECT_EQ(get("TUNE_GPU_MEMORY_BYTES"), "1024");
+    EXPECT_EQ(get("TUNE_MEMORY_BYTES"), "2048");
+}
+
+TEST_F(EnvironmentTest, ProcessesDivideTheCores) {
+    lease_.gang = tuner::Gang{.nproc = 2, .nodes = {{"h", 1}}};
+    assignment_.cores = {0, 1, 2, 3};
+    EXPECT_EQ(get("OMP_NUM_THREADS"), "2");
+    assignment_.cores = {0};
+    EXPECT_EQ(get("OMP_NUM_THREADS"), "1");
+}
+
 TEST_F(EnvironmentTest, EachNameOnce) {
     const std::vector<std::string> list = trial_environment({"A=1", "A=2", "=odd", "odd"}, spec());
     int count = 0;

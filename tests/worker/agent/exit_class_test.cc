@@ -121,5 +121,38 @@ TEST(ExitClass, AKilledSupervisorIsNotTheUsersFault) {
     EXPECT_EQ(classify(end).outcome, Outcome::kLost);
 }
 
+TEST(ExitClass, AKillInItsOwnCgroupIsOutOfMemory) {
+    AttemptEnd end = ended_with_code(1);  // of a child that the main process noticed
+    end.exit->oom_kills = 1;
+    end.memory_limit_bytes = 2'000'000'000;
+    end.exit->memory_peak = 1'999'000 * 1024LL;
+    EXPECT_EQ(classify(end).outcome, Outcome::kOom);
+    EXPECT_EQ(classify(end).reason,
+              "killed by the system because it needed more than its 2000 MB of memory");
+    EXPECT_EQ(classify(end).peak_memory_bytes, 1'999'000 * 1024LL);
+    end.exit->exit_code = 0;
+    EXPECT_EQ(classify(end).outcome, Outcome::kDone) << "it did without that child";
+}
+
+TEST(ExitClass, OtherPeoplesOutOfMemoryIsNotACgroups) {
+    AttemptEnd end = ended_by_signal(SIGKILL);
+    end.exit->oom_kills = 0;
+    end.oom_killed = true;  // somebody on this machine
+    EXPECT_EQ(classify(end).outcome, Outcome::kFailed);
+    end.exit->oom_kills = -1;
+    EXPECT_EQ(classify(end).outcome, Outcome::kOom);
+}
+
+TEST(ExitClass, AFailedGpuIsNoFailureOfTheTrial) {
+    AttemptEnd end = ended_with_code(1);
+    end.gpu_fault = "GPU-a: the GPU is lost";
+    EXPECT_EQ(classify(end).outcome, Outcome::kLost);
+    EXPECT_EQ(classify(end).reason, "GPU-a: the GPU is lost");
+    end.exit->exit_code = 0;
+    EXPECT_EQ(classify(end).outcome, Outcome::kDone);
+    end.exit->exit_code = 13;
+    EXPECT_EQ(classify(end).outcome, Outcome::kBadConfig);
+}
+
 }  // namespace
 }  // namespace tune::worker

@@ -175,6 +175,10 @@ void FakeCoordinator::take_away(const std::string& run_id, int attempt) {
     waiting_heartbeats_.clear();
 }
 
+void FakeCoordinator::wait_for_leases(std::size_t count) {
+    EXPECT_TRUE(wait_until([&] { return leased_.size() >= count; }));
+}
+
 void FakeCoordinator::forget_agent() {
     const std::lock_guard lock(mutex_);
     known_ = false;
@@ -210,11 +214,17 @@ tuner::HeartbeatReply FakeCoordinator::heartbeat_reply() const {
 
 Response FakeCoordinator::on_register(const Json& body) {
     const std::lock_guard lock(mutex_);
-    registrations.push_back(tuner::from_json<tuner::RegisterRequest>(body).value());
+    auto agent = tuner::from_json<tuner::RegisterRequest>(body).value();
+    const bool has_changed =
+        known_ && !registrations.empty() && registrations.back().agent_id == agent.agent_id &&
+        (registrations.back().gpus != agent.gpus || registrations.back().slots != agent.slots);
+    registrations.push_back(std::move(agent));
     known_ = true;
-    // A new registration ends what an agent of the same name was waiting for.
-    for (const Waiting& waiting : waiting_leases_) waiting.respond(unknown_agent());
-    waiting_leases_.clear();
+    // A new agent ends what one of the same name was waiting for; one that has changed does not.
+    if (!has_changed) {
+        for (const Waiting& waiting : waiting_leases_) waiting.respond(unknown_agent());
+        waiting_leases_.clear();
+    }
     changed_.notify_all();
     requeue_what_the_agent_lacks(registrations.back());
     tuner::RegisterReply reply{registrations.back().agent_id, heartbeat_ms, lease_ttl_ms, {}};
@@ -251,6 +261,10 @@ void FakeCoordinator::on_lease(const Json& body, Responder respond) {
         --empty_leases_left_;
         return respond(tracker::json_response(tuner::to_json(tuner::LeaseReply{})));
     }
+    // One poll at a time: an older one belongs to a connection that is gone.
+    for (const Waiting& waiting : waiting_leases_)
+        waiting.respond(tracker::json_response(tuner::to_json(tuner::LeaseReply{})));
+    waiting_leases_.clear();
     waiting_leases_.push_back({request.request_id, request.free_slots, std::move(respond)});
     answer_waiting();
 }
@@ -284,6 +298,7 @@ Response FakeCoordinator::on_report(const Json& body) {
         }
         std::vector<tuner::ReportedMetric>& all = reported_[report.run_id];
         all.insert(all.end(), report.metrics.begin(), report.metrics.end());
+        for (const tuner::ReportedTag& tag : report.tags) tags[report.run_id][tag.key] = tag.value;
     }
     changed_.notify_all();
     return tracker::json_response(tuner::to_json(reply));

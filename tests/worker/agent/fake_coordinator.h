@@ -34,6 +34,9 @@ public:
     /// Leases are given in the order in which they are offered.
     void offer(tuner::Lease lease);
 
+    /// Waits until so many of them were given.
+    void wait_for_leases(std::size_t count);
+
     void direct(const tuner::Directive& directive);
     /// From now on this attempt is nobody's: reports and ends of it get RESOURCE_CONFLICT.
     void take_away(const std::string& run_id, int attempt = 1);
@@ -73,6 +76,7 @@ public:
     std::map<std::string, std::string> artifacts;   // path -> content
     std::map<std::string, std::size_t> sent_bytes;  // path -> of all its uploads together
     int requeued = 0;
+    std::map<std::string, std::map<std::string, std::string>> tags;  // by run
 
     std::int64_t lease_ttl_ms = 60'000;
     std::int64_t heartbeat_ms = 10'000;

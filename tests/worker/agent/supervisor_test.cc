@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -399,6 +400,144 @@ TEST_F(SupervisorTest, FiftyAtATime) {
         EXPECT_EQ(finish(running[i].first).exit_code, static_cast<int>(i));
         EXPECT_EQ(output(), "line 1\nline 2\nline 3\nline 4\nline 5\n");
     }
+}
+
+/// Attempts of several processes.
+class RanksTest : public SupervisorTest {
+protected:
+    /// As an agent writes kRanksFile for `count` processes.
+    Process ranks(int count, const std::string& script) {
+        LaunchSpec wanted = spec({"sh", "-c", script});
+        std::string file;
+        for (int rank = 0; rank < count; ++rank) {
+            if (rank > 0) file += log_of(rank);
+            file += '\0';
+            file += "RANK=" + std::to_string(rank) + '\0' + "COMMON=own" + '\0';
+            file += '\0';
+        }
+        std::ofstream(std::filesystem::path(wanted.directory) / kRanksFile, std::ios::binary)
+            << file;
+        return launch(wanted);
+    }
+    static std::string log_of(int rank) { return "rank-" + std::to_string(rank) + ".log"; }
+    /// The process ids that `count` processes have printed as their first lines.
+    std::vector<int> pids(int count) {
+        std::vector<int> found;
+        for (int rank = 0; rank < count; ++rank) {
+            const std::string name = rank == 0 ? kStdoutFile : log_of(rank);
+            while (output(name.c_str()).find('\n') == std::string::npos) {
+                pollfd ready{wake_.get(), POLLIN, 0};
+                if (poll(&ready, 1, kPatience_ms) != 1) return {};
+                char buffer[4096];
+                if (read(wake_.get(), buffer, sizeof buffer) <= 0) return {};
+            }
+            found.push_back(std::stoi(output(name.c_str())));
+        }
+        return found;
+    }
+    /// Waits until none of them is left.
+    static bool are_gone(const std::vector<int>& pids) {
+        for (const int pid : pids) {
+            const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+            pollfd ready{process.get(), POLLIN, 0};
+            if (process && poll(&ready, 1, kPatience_ms) != 1) return false;
+        }
+        return true;
+    }
+    static constexpr const char* kWait = "echo $$; while :; do sleep 0.1; done";
+};
+
+TEST_F(RanksTest, EachHasItsVariablesAndItsOutput) {
+    environment_.push_back("COMMON=common");
+    environment_.push_back("SHARED=all");
+    const ExitRecord exit = finish(ranks(3, "echo out $RANK $COMMON $SHARED; echo err $RANK >&2"));
+    EXPECT_EQ(exit.exit_code, 0);
+    EXPECT_EQ(exit.failed_rank, -1);
+    EXPECT_GT(exit.peak_kb, exit.max_rss_kb) << "of all three together";
+    EXPECT_EQ(output(), "out 0 own all\n");
+    EXPECT_EQ(output(kStderrFile), "err 0\n");
+    EXPECT_EQ(output("rank-1.log"), "out 1 own all\nerr 1\n");
+    EXPECT_EQ(output("rank-2.log"), "out 2 own all\nerr 2\n");
+}
+
+TEST_F(RanksTest, OneProcessMayHaveALeaderToo) {
+    const ExitRecord exit = finish(ranks(1, "echo $RANK; exit 5"));
+    EXPECT_EQ(exit.exit_code, 5);
+    EXPECT_EQ(exit.failed_rank, 0);
+    EXPECT_EQ(output(), "0\n");
+}
+
+TEST_F(RanksTest, TheFirstFailureEndsTheRest) {
+    const ExitRecord exit = finish(ranks(3,
+                                         "if [ $RANK = 1 ]; then exit 7; fi; trap 'exit 9' TERM; "
+                                         "while :; do sleep 0.05; done"));
+    EXPECT_EQ(exit.exit_code, 7);
+    EXPECT_EQ(exit.failed_rank, 1);
+    EXPECT_FALSE(exit.stopped);
+}
+
+TEST_F(RanksTest, OnesThatEndWellWaitForTheOthers) {
+    const ExitRecord exit = finish(ranks(2, "[ $RANK = 0 ] || { sleep 0.3; echo late; }"));
+    EXPECT_EQ(exit.exit_code, 0);
+    EXPECT_EQ(output("rank-1.log"), "late\n");
+}
+
+TEST_F(RanksTest, AKilledProcessEndsTheRest) {
+    const Process process = ranks(2, kWait);
+    const std::vector<int> all = pids(2);
+    ASSERT_EQ(all.size(), 2u);
+    kill(all[1], SIGKILL);
+    const ExitRecord exit = finish(process);
+    EXPECT_EQ(exit.signal, SIGKILL);
+    EXPECT_EQ(exit.failed_rank, 1);
+    EXPECT_TRUE(are_gone(all));
+}
+
+TEST_F(RanksTest, AStopReachesAllAtOnce) {
+    const Process process =
+        ranks(2, "trap 'echo asked; exit 0' TERM; echo $$; while :; do sleep 0.05; done");
+    ASSERT_EQ(pids(2).size(), 2u);
+    signal_process(process, SIGTERM);
+    const ExitRecord exit = finish(process);
+    EXPECT_TRUE(exit.stopped);
+    EXPECT_EQ(exit.exit_code, 0);
+    EXPECT_NE(output().find("asked"), std::string::npos);
+    EXPECT_NE(output("rank-1.log").find("asked"), std::string::npos);
+}
+
+TEST_F(RanksTest, OnesThatAreDeafAreKilled) {
+    const Process process =
+        ranks(2, "if [ $RANK = 1 ]; then trap '' TERM; fi; " + std::string(kWait));
+    const std::vector<int> all = pids(2);
+    ASSERT_EQ(all.size(), 2u);
+    kill(all[0], SIGKILL);
+    EXPECT_EQ(finish(process).failed_rank, 0);
+    EXPECT_TRUE(are_gone(all));
+}
+
+TEST_F(RanksTest, NothingOutlivesAKilledSupervisorOrLeader) {
+    const Process process = ranks(2, kWait);
+    std::vector<int> all = pids(2);
+    ASSERT_EQ(all.size(), 2u);
+    signal_process(process, SIGKILL);
+    EXPECT_TRUE(wait(process));
+    EXPECT_TRUE(are_gone(all)) << "the leader dies with the supervisor, and they with it";
+
+    const Process other = ranks(2, kWait);
+    all = pids(2);
+    ASSERT_EQ(all.size(), 2u);
+    kill(getpgid(all[0]), SIGKILL);  // the leader is that of the group
+    EXPECT_EQ(finish(other).signal, SIGKILL);
+    EXPECT_TRUE(are_gone(all));
+}
+
+TEST_F(RanksTest, ACommandThatCannotStartSaysWhy) {
+    LaunchSpec wanted = spec({"no-such-command"});
+    std::ofstream(std::filesystem::path(wanted.directory) / kRanksFile, std::ios::binary)
+        << std::string("\0\0rank-1.log\0\0", 14);
+    const ExitRecord exit = finish(launch(wanted));
+    EXPECT_EQ(exit.failed_step, StartStep::kExec);
+    EXPECT_EQ(exit.failed_errno, ENOENT);
 }
 
 }  // namespace

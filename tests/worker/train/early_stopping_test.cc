@@ -54,6 +54,55 @@ TEST(EarlyStopping, DecidesAsLightning) {
     }
 }
 
+/// vectors/early_stopping_keras.json holds what keras 3.15.1 decided.
+TEST(EarlyStopping, DecidesAsKeras) {
+    const Json cases = load("early_stopping_keras.json");
+    ASSERT_GT(cases.size(), 80u);
+    for (const Json& test : cases) {
+        const Json& given = test["rule"];
+        EarlyStoppingRule rule{.mode = given["mode"] == "min" ? Mode::kMin : Mode::kMax,
+                               .min_delta = given.value("min_delta", 0.0),
+                               .patience = given["patience"].get<std::int64_t>(),
+                               .compat = Compat::kKeras,
+                               .start_from_epoch = given.value("start_from_epoch", 0)};
+        if (given.contains("baseline")) rule.baseline = given["baseline"].get<double>();
+        EarlyStopping stopping(rule);
+        std::int64_t epoch = 0;
+        for (const Json& check : test["checks"]) {
+            // A stop and a start in between change nothing.
+            EarlyStopping again(rule);
+            again.load_state(stopping.state());
+            stopping = again;
+            const auto decision = stopping.check(number(check[0]), epoch++);
+            EXPECT_EQ(decision.reason == StopReason::kPatienceExhausted, check[1].get<bool>())
+                << test;
+            EXPECT_EQ(stopping.state().has_best, !check[2].is_null()) << test;
+            if (!check[2].is_null() && !std::isnan(number(check[2]))) {
+                EXPECT_EQ(stopping.best_score(), number(check[2])) << test;
+            }
+            EXPECT_EQ(stopping.wait_count(), check[3].get<std::int64_t>()) << test;
+        }
+    }
+}
+
+TEST(EarlyStopping, ABaselineMustBeBeatenForTheWaitingToBeginAnew) {
+    EarlyStopping stopping({.patience = 2, .baseline = 0.5});
+    EXPECT_TRUE(stopping.check(1.0).improved);
+    EXPECT_EQ(stopping.wait_count(), 1);
+    EXPECT_EQ(stopping.check(1.5).reason, StopReason::kPatienceExhausted);
+    EarlyStopping other({.patience = 2, .baseline = 0.5});
+    EXPECT_TRUE(other.check(0.25).improved);
+    EXPECT_EQ(other.wait_count(), 0);
+}
+
+TEST(EarlyStopping, EarlyEpochsMayBeLeftOut) {
+    EarlyStopping stopping({.patience = 1, .start_from_epoch = 2});
+    EXPECT_EQ(stopping.check(kNan, 0).reason, StopReason::kNotStopped);
+    EXPECT_EQ(stopping.check(0.0, 1).reason, StopReason::kNotStopped);
+    EXPECT_TRUE(stopping.check(9.0, 2).improved);
+    EXPECT_EQ(stopping.check(9.0, 3).reason, StopReason::kPatienceExhausted);
+}
+
 // The rows of the rule table, one test each.
 
 TEST(EarlyStopping, ChangeOfExactlyMinDeltaIsNoImprovement) {

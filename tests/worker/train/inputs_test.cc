@@ -237,5 +237,84 @@ TEST(MeasureInputs, RefusesLabelsAndFeaturesThatCannotBeLearnt) {
         << "constant columns are fine";
 }
 
+/// A split of three rows of four tokens, with a class each.
+void write_tokens(const DataSet& data) {
+    static const std::array<std::array<std::int32_t, 4>, 3> kTokens = {
+        {{0, 1, 2, 3}, {4, 4, 4, 4}, {9, 8, 7, 6}}};
+    std::vector<std::vector<loader::Value>> rows;
+    for (const auto& tokens : kTokens)
+        rows.push_back({std::as_bytes(std::span(tokens)), std::int64_t{1}});
+    data.write("train", {{"tokens", "ndarray:int32:4"}, {"label", "int"}}, rows);
+}
+
+TEST(Inputs, TokensAreReadAsTheyAre) {
+    DataSet data;
+    write_tokens(data);
+    const auto dataset = data.open("train", 3);
+    TrainConfig config;
+    config.model = ModelKind::kTransformer;
+    auto inputs = choose_inputs(config, dataset->columns());
+    ASSERT_TRUE(inputs) << inputs.error().message;
+    EXPECT_TRUE(inputs->is_tokens());
+    EXPECT_FALSE(inputs->is_language());
+    ASSERT_TRUE(measure_inputs(config, *dataset, *inputs));
+    EXPECT_EQ(inputs->vocabulary, 10);
+    EXPECT_EQ(inputs->classes, 2);
+    const auto again = Inputs::from_json(inputs->to_json());
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->vocabulary, 10);
+    loader::Batch batch;
+    ASSERT_TRUE(data.open("train", 3)->next(batch));
+    Samples samples;
+    ASSERT_TRUE(read_samples(*inputs, batch, samples));
+    const std::vector<std::int64_t> expected = {0, 1, 2, 3, 4, 4, 4, 4, 9, 8, 7, 6};
+    EXPECT_TRUE(
+        std::equal(samples.tokens.begin(), samples.tokens.end(), expected.begin(), expected.end()));
+    inputs->vocabulary = 9;
+    const auto refused = read_samples(*inputs, batch, samples);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().message,
+              "sample 2: token 9 in column 'tokens' is not one of 0 to 8; --vocabulary N sets "
+              "their number");
+}
+
+TEST(Inputs, ALanguageHasNoLabel) {
+    DataSet data;
+    write_tokens(data);
+    TrainConfig config;
+    config.model = ModelKind::kGpt;
+    config.features = "tokens";
+    const auto dataset = data.open("train", 3);
+    auto inputs = choose_inputs(config, dataset->columns());
+    ASSERT_TRUE(inputs) << inputs.error().message;
+    EXPECT_TRUE(inputs->is_language());
+    EXPECT_EQ(inputs->column_names(), (std::vector<std::string>{"tokens"}));
+    ASSERT_TRUE(measure_inputs(config, *dataset, *inputs));
+    EXPECT_EQ(inputs->places(), 3);
+    EXPECT_EQ(inputs->outputs(), 10);
+    EXPECT_EQ(inputs->targets_of_sample(), 3);
+    config.features = "";
+    const auto unclear = choose_inputs(config, dataset->columns());
+    ASSERT_FALSE(unclear);
+    EXPECT_NE(unclear.error().message.find("name it with --features"), std::string::npos);
+}
+
+TEST(Inputs, TheTaskDecidesWhatAnIntegerLabelIs) {
+    DataSet data;
+    write_tokens(data);
+    const auto dataset = data.open("train", 3);
+    TrainConfig config;
+    config.task = TaskKind::kRegression;
+    EXPECT_FALSE(choose_inputs(config, dataset->columns())->is_classification());
+    config.task = TaskKind::kAuto;
+    config.loss = LossKind::kHuber;
+    EXPECT_FALSE(choose_inputs(config, dataset->columns())->is_classification());
+    config.loss = LossKind::kBce;
+    auto inputs = choose_inputs(config, dataset->columns());
+    ASSERT_TRUE(measure_inputs(config, *dataset, *inputs));
+    EXPECT_EQ(inputs->label_scale, 1.0) << "probabilities stay what they are";
+    EXPECT_EQ(inputs->label_mean, 0.0);
+}
+
 }  // namespace
 }  // namespace tune::train

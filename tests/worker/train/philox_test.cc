@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -86,6 +87,39 @@ TEST(Philox, AShorterFillIsAPrefix) {
         EXPECT_TRUE(std::equal(part.begin(), part.end() - 1, whole.begin()));
         EXPECT_EQ(part.back(), 7.0f) << "written beyond the end";
     }
+}
+
+TEST(Philox, APartOfAMaskIsWhatTheWholeOneHoldsThere) {
+    std::vector<float> whole(61);
+    fill_dropout_mask(whole.data(), whole.size(), {.seed = 9}, 0.3);
+    for (std::size_t first = 0; first < 20; ++first)
+        for (std::size_t size = 0; first + size <= whole.size(); ++size) {
+            std::vector<float> part(size + 1, 7.0f);
+            fill_dropout_mask(part.data(), size, {.seed = 9}, 0.3, first);
+            EXPECT_TRUE(std::equal(part.begin(), part.end() - 1,
+                                   whole.begin() + static_cast<std::ptrdiff_t>(first)));
+            EXPECT_EQ(part.back(), 7.0f) << "written beyond the end";
+        }
+}
+
+TEST(FillNormal, HasTheMomentsOfANormalDistribution) {
+    std::vector<float> values(100'001);
+    fill_normal(values.data(), values.size(), {.seed = 1, .purpose = 2}, 3.0F);
+    double mean = 0;
+    double square = 0;
+    double fourth = 0;
+    for (const float value : values) {
+        const double v = static_cast<double>(value) / 3.0;
+        mean += v / 100'001.0;
+        square += v * v / 100'001.0;
+        fourth += v * v * v * v / 100'001.0;
+    }
+    EXPECT_NEAR(mean, 0.0, 0.02);
+    EXPECT_NEAR(square, 1.0, 0.02);
+    EXPECT_NEAR(fourth, 3.0, 0.15);
+    std::vector<float> first(7);
+    fill_normal(first.data(), first.size(), {.seed = 1, .purpose = 2}, 3.0F);
+    EXPECT_TRUE(std::equal(first.begin(), first.end(), values.begin()));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "tuner/cli/access/token_commands.h"
+#include "tuner/cli/access/user_commands.h"
 
 namespace CLI {
 class App;
@@ -15,9 +16,10 @@ namespace tune::cli {
 struct AccessArguments {
     OpenCommand open = {};
     TokenCommand token = {};
+    UserCommand user = {};
 };
 
-/// Adds open and token. Once one is parsed, `verb` runs it; both references are kept.
+/// Adds open, token and user. Once one is parsed, `verb` runs it; both references are kept.
 void add_access_verbs(CLI::App& app, AccessArguments& arguments, std::function<int()>& verb);
 
 }  // namespace tune::cli

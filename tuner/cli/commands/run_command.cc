@@ -13,6 +13,8 @@
 #include "base/text/percent.h"
 #include "tracker/client/client.h"
 #include "tuner/cli/backend.h"
+#include "tuner/cli/launch/agent_fleet.h"
+#include "tuner/cli/launch/engine_choice.h"
 #include "tuner/cli/local_server.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/program_check.h"
@@ -109,27 +111,52 @@ Result<std::unique_ptr<worker::Agent>> make_agent(const RunCommand& options,
     return agent;
 }
 
-/// Ends the agent on a thread of its own, so that a second Ctrl-C can be more urgent.
-class AgentStop {
+/// Who runs the trials: an agent in here, agents that an engine starts, or others.
+struct Workers {
+    std::unique_ptr<worker::Agent> local = {};
+    std::unique_ptr<AgentFleet> fleet = {};
+
+    [[nodiscard]] bool are_elsewhere() const { return !local && !fleet; }
+    Result<void> start() const {
+        if (fleet) fleet->start();
+        return local ? local->start() : Result<void>();
+    }
+    void stop(worker::StopMode mode) const {
+        if (local) local->stop(mode);
+        if (!fleet) return;
+        fleet->stop(mode == worker::StopMode::kKill ? launch::StopKind::kKill
+                                                    : launch::StopKind::kStop);
+    }
+    void wait() const {
+        if (local) local->wait();
+        if (fleet && !fleet->wait())
+            log_warning(
+                "some agents have not ended yet; `tune agents ls` shows them, `tune agents "
+                "down` ends them");
+    }
+};
+
+/// Ends the workers on a thread of its own, so that a second Ctrl-C can be more urgent.
+class WorkersStop {
 public:
-    AgentStop(worker::Agent* agent, Interrupts& interrupts)
-        : agent_(agent), interrupts_(interrupts) {}
-    ~AgentStop() {
+    WorkersStop(const Workers& workers, Interrupts& interrupts)
+        : workers_(workers), interrupts_(interrupts) {}
+    ~WorkersStop() {
         if (waiter_.joinable()) waiter_.join();
     }
-    AgentStop(const AgentStop&) = delete;
-    AgentStop& operator=(const AgentStop&) = delete;
+    WorkersStop(const WorkersStop&) = delete;
+    WorkersStop& operator=(const WorkersStop&) = delete;
 
     void begin(worker::StopMode mode) {
         begun_ = true;
-        if (agent_ == nullptr) {
+        if (workers_.are_elsewhere()) {
             complete_ = true;
             return;
         }
-        agent_->stop(mode);
+        workers_.stop(mode);
         if (waiter_.joinable()) return;
         waiter_ = std::thread([this] {
-            agent_->wait();
+            workers_.wait();
             complete_ = true;
             interrupts_.wake();
         });
@@ -138,7 +165,7 @@ public:
     [[nodiscard]] bool complete() const { return complete_; }
 
 private:
-    worker::Agent* agent_;
+    const Workers& workers_;
     Interrupts& interrupts_;
     std::thread waiter_;
     bool begun_ = false;
@@ -166,10 +193,13 @@ public:
           watch_(place_.url, name_, [this] { interrupts_.wake(); }) {}
 
     /// True: a signal ended it.
-    bool follow(worker::Agent* agent) {
-        AgentStop stop(agent, interrupts_);
+    bool follow(const Workers& workers) {
+        WorkersStop stop(workers, interrupts_);
         while (!stop.complete()) {
-            if (!stop.begun() && is_over(study_)) stop.begin(worker::StopMode::kStop);
+            if (workers.fleet) show_fleet(*workers.fleet);
+            const bool is_useless = !given_up_.empty();
+            if (!stop.begun() && (is_useless || is_over(study_)))
+                stop.begin(worker::StopMode::kStop);
             if (stop.complete()) break;
             const bool is_signal = interrupts_.wait(kRunRedraw_ms) == Interrupts::Event::kSignal;
             show(watch_.take());
@@ -179,11 +209,26 @@ public:
         return signals_ > 0;
     }
 
+    /// Why no agent of the engine lives; empty: they do.
+    [[nodiscard]] const std::string& given_up() const { return given_up_; }
+
     [[nodiscard]] std::string page() const {
         return place_.url + "/s/" + percent_encode(name_, false);
     }
 
 private:
+    /// What the engine says, once a change; where the status is redrawn it stands there.
+    void show_fleet(AgentFleet& fleet) {
+        fleet.set_demand(demand_of(study_));
+        const launch::FleetView view = fleet.view();
+        given_up_ = view.given_up;
+        const std::string text = view.error.empty() ? view.text : view.error;
+        progress_.set_note(text);
+        if (text == last_fleet_ || text.empty()) return;
+        last_fleet_ = text;
+        if (!options_.quiet && !options_.json && !progress_.is_live()) progress_.print(text);
+    }
+
     void show(const StudyView& view) {
         if (view.error != last_error_ && !view.error.empty()) log_warning(view.error);
         last_error_ = view.error;
@@ -221,7 +266,7 @@ private:
             " trials so far failed; the page shows the output of each run. Ctrl-C stops");
     }
 
-    void interrupt(AgentStop& stop) {
+    void interrupt(WorkersStop& stop) {
         ++signals_;
         progress_.print(signals_ == 1 ? "stopping: running trials get SIGTERM and run again when "
                                         "the study continues (press Ctrl-C again to kill them)"
@@ -245,6 +290,8 @@ private:
     Interrupts& interrupts_;
     Progress progress_;
     std::string last_error_;
+    std::string last_fleet_;
+    std::string given_up_;
     int signals_ = 0;
     bool has_warned_ = false;
     AlikeTrials alike_;
@@ -332,13 +379,32 @@ Error with_ways_out(Error error, const std::string& name) {
     return error;
 }
 
+Result<Workers> make_workers(const RunCommand& options, const tuner::StudyConfig& config,
+                             const std::optional<EngineChoice>& engine, const StudyServer& place,
+                             Interrupts& interrupts) {
+    Workers workers;
+    if (!engine) {
+        TUNE_TRY(agent, make_agent(options, config, place.url));
+        workers.local = std::move(agent);
+        return workers;
+    }
+    std::error_code ignored;
+    const std::string where =
+        place.local ? fs::absolute(options.data, ignored).string() : place.url;
+    TUNE_TRY(fleet, AgentFleet::open(*engine, {place.url, where, config.study}, config,
+                                     [&interrupts] { interrupts.wake(); }));
+    workers.fleet = std::move(fleet);
+    return workers;
+}
+
 Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
     TUNE_TRY(config, study_from_flags(options.study, true));
-    if (!options.no_agent) TUNE_TRY_VOID(check_program(config));
+    TUNE_TRY(engine, choose_engine(options.engine, options.study.words));
+    if (!options.no_agent && !engine) TUNE_TRY_VOID(check_program(config));
     TUNE_TRY(place, find_place(options, config.study));
     TUNE_TRY(backend, remote_backend(place.url));
     // Before the study is touched: this may be the second `tune run` of it here.
-    TUNE_TRY(agent, make_agent(options, config, place.url));
+    TUNE_TRY(workers, make_workers(options, config, engine, place, interrupts));
     Json wanted = to_json(config);
     if (options.extend) wanted["extend"] = true;
     wanted["replace"] = true;
@@ -353,6 +419,7 @@ Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
                      "study %s: replaces the one before, of which no trial was complete (%s)\n",
                      printable(config.study).c_str(), printable(replaced).c_str());
     bool interrupted = false;
+    std::string given_up;
     {
         Session session(options, config, place, study, interrupts);
         if (!options.json && !options.quiet) {
@@ -361,10 +428,14 @@ Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
                 std::fprintf(stderr, "%s failed before any succeeded and %s not count\n",
                              counted(excused, "trial").c_str(), excused == 1 ? "does" : "do");
         }
-        if (agent) TUNE_TRY_VOID(agent->start());
-        interrupted = session.follow(agent.get());
+        TUNE_TRY_VOID(workers.start());
+        interrupted = session.follow(workers);
+        given_up = session.given_up();
     }
     TUNE_TRY(last, backend->get(study_path(config.study)));
+    if (!given_up.empty() && !interrupted && !is_over(last))
+        return Error{Code::kInvalidState,
+                     given_up + "\nThe study waits; the same command continues it."};
     print_end(options, config, place, *backend, last, interrupted);
     return exit_code_of(last, interrupted);
 }

@@ -1,5 +1,5 @@
-// `tune top`: the running trials of all studies, live. The server's events say when to read again;
-// nothing polls.
+// `tune top`: the running trials of all studies, the agents and what waits for them, live. The
+// server's events say when to read again; nothing polls.
 
 #include <unistd.h>
 
@@ -20,6 +20,7 @@
 #include "tuner/cli/options.h"
 #include "tuner/cli/terminal/interrupts.h"
 #include "tuner/cli/terminal/output.h"
+#include "tuner/cli/terminal/queue_text.h"
 #include "tuner/cli/terminal/study_text.h"
 #include "tuner/cli/terminal/terminal.h"
 #include "tuner/plots/study_data.h"
@@ -75,8 +76,8 @@ private:
     std::thread thread_;
 };
 
-/// {studies: [{name, state, ..., running: [trials]}]}, those that have running trials or may start
-/// some.
+/// {studies: [{name, state, ..., running: [trials]}], queue: GET tune/queue}, those studies that
+/// have running trials or may start some. Who may not see the agents gets an empty queue.
 Result<Json> read_all(Backend& backend) {
     TUNE_TRY(answer, backend.get("/api/2.0/tune/studies"));
     Json studies = Json::array();
@@ -92,17 +93,24 @@ Result<Json> read_all(Backend& backend) {
         }
         studies.push_back(std::move(study));
     }
-    return Json{{"studies", std::move(studies)}};
+    Result<Json> queue = backend.get("/api/2.0/tune/queue");
+    Json seen = queue ? std::move(queue).value() : Json::object();
+    for (Json& study : studies) {
+        const std::string why = why_waiting(seen, text_of(study, "name"));
+        if (!why.empty()) study["waits_for"] = why;
+    }
+    return Json{{"studies", std::move(studies)}, {"queue", std::move(seen)}};
 }
 
 std::string resources_cell(const Json& study) {
     const Json budget = study.value("budget", Json::object());
+    const Json resources = study.value("resources", Json::object());
     std::string text;
-    for (const auto& [key, unit] :
-         {std::pair{"gpus_per_trial", " GPU"}, std::pair{"cpus_per_trial", " CPU"}}) {
-        const auto at = budget.find(key);
-        if (at == budget.end() || !at->is_number() || at->get<double>() <= 0) continue;
-        text += (text.empty() ? "" : ", ") + number_cell(*at) + unit;
+    for (const auto& [key, unit] : {std::pair{"gpus", " GPU"}, std::pair{"cpus", " CPU"}}) {
+        const std::string older = std::string(key) + "_per_trial";
+        const Json amount = resources.contains(key) ? resources[key] : budget.value(older, Json());
+        if (!amount.is_number() || amount.get<double>() <= 0) continue;
+        text += (text.empty() ? "" : ", ") + number_cell(amount) + unit;
     }
     return text;
 }
@@ -172,7 +180,13 @@ std::string top_text(const Json& view, const std::string& where, std::int64_t no
     table.column("parameters");
     std::size_t running = 0;
     for (const Json& study : view["studies"]) running += study["running"].size();
-    const Room room = room_for(view["studies"].size(), running, lines_max);
+    // At most a quarter of the screen, and a header and the line about what is left out.
+    const std::size_t most_agents = lines_max == SIZE_MAX ? SIZE_MAX : lines_max / 4;
+    const std::string agents = agents_table(view["queue"], most_agents);
+    const auto agent_lines =
+        static_cast<std::size_t>(std::count(agents.begin(), agents.end(), '\n'));
+    const Room room = room_for(view["studies"].size(), running,
+                               lines_max - (lines_max == SIZE_MAX ? 0 : agent_lines));
     std::string text = std::to_string(running) +
                        (running == 1 ? " trial is running at " : " trials are running at ") +
                        where + "\n";
@@ -196,7 +210,7 @@ std::string top_text(const Json& view, const std::string& where, std::int64_t no
     if (trials > room.trials)
         text +=
             "and " + counted(static_cast<std::int64_t>(trials - room.trials), "more trial") + "\n";
-    return text;
+    return text + agents;
 }
 
 Result<void> follow(Backend& backend) {
@@ -208,7 +222,7 @@ Result<void> follow(Backend& backend) {
         interrupts.wake();
     });
     SystemClock clock;
-    Json view = {{"studies", Json::array()}};
+    Json view = {{"studies", Json::array()}, {"queue", Json::object()}};
     std::int64_t read_ms = 0;
     std::size_t lines = 0;
     TerminalSize size;

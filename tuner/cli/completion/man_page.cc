@@ -92,6 +92,7 @@ std::string man_page(const VerbText& program, const std::string& version) {
     text +=
         ".SH ENVIRONMENT\n.TP\n\\fBNO_COLOR\\fR\nno colours\n.TP\n\\fBTERM\\fR\n\"dumb\": nothing "
         "is redrawn, no colours\n.TP\n\\fBTUNE_TOKEN\\fR\nthe token for the server\n.TP\n"
+        "\\fBTUNE_TOKEN_FILE\\fR\na file with it that only its owner can read\n.TP\n"
         "\\fBTUNE_CA_FILE\\fR, \\fBTUNE_CLIENT_CERT\\fR\nas --ca and --client-cert\n"
         ".PP\nWhat the command of a trial finds in its environment: "
         "\\fBMLFLOW_TRACKING_URI\\fR, \\fBMLFLOW_RUN_ID\\fR, \\fBTUNE_PARAMS\\fR, "

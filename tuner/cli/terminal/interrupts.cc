@@ -13,7 +13,7 @@ namespace tune::cli {
 namespace {
 
 constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
-constexpr char kSignalByte = 's';
+// A signal is put as its own number, which is none of these.
 constexpr char kHangupByte = 'h';
 constexpr char kNewsByte = 'n';
 
@@ -24,9 +24,9 @@ void put(char byte) {
     [[maybe_unused]] const ssize_t written = write(g_pipe[1], &byte, 1);
 }
 
-void on_signal(int) {
+void on_signal(int number) {
     const int kept = errno;
-    put(kSignalByte);
+    put(static_cast<char>(number));
     errno = kept;
 }
 
@@ -60,19 +60,20 @@ Interrupts::~Interrupts() {
 Interrupts::Event Interrupts::wait(int timeout_ms) {
     bool has_news = false;
     pollfd ready{g_pipe[0], POLLIN, 0};
-    if (signals_waiting_ == 0 && poll(&ready, 1, timeout_ms) > 0) {
+    if (signals_.empty() && poll(&ready, 1, timeout_ms) > 0) {
         std::array<char, 256> bytes;
         const ssize_t count = read(g_pipe[0], bytes.data(), bytes.size());
         for (ssize_t i = 0; i < count; ++i) {
-            switch (bytes[static_cast<std::size_t>(i)]) {
-                case kSignalByte: ++signals_waiting_; break;
+            switch (const char byte = bytes[static_cast<std::size_t>(i)]) {
                 case kHangupByte: has_hangup_ = true; break;
-                default: has_news = true;
+                case kNewsByte: has_news = true; break;
+                default: signals_.push_back(byte);
             }
         }
     }
-    if (signals_waiting_ > 0) {
-        --signals_waiting_;
+    if (!signals_.empty()) {
+        signal_ = signals_.front();
+        signals_.pop_front();
         return Event::kSignal;
     }
     if (std::exchange(has_hangup_, false)) return Event::kHangup;

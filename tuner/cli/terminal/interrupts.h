@@ -1,6 +1,8 @@
 #pragma once
 // Ctrl-C and SIGTERM as something to wait for, together with other threads' news.
 
+#include <deque>
+
 namespace tune::cli {
 
 /// One of it at a time; made before threads are started. Trials do not inherit it (handlers end at
@@ -20,12 +22,15 @@ public:
     /// Waits until SIGINT, SIGTERM or SIGHUP has come (each is reported once), wake() was called,
     /// or the time is over (-1: never). One thread waits.
     [[nodiscard]] Event wait(int timeout_ms);
+    /// The signal of the last kSignal event; 0: there was none.
+    [[nodiscard]] int signal() const { return signal_; }
 
     /// Ends the wait. Thread-safe; does not block.
     void wake();
 
 private:
-    int signals_waiting_ = 0;
+    std::deque<int> signals_;  // waiting
+    int signal_ = 0;
     bool has_hangup_ = false;
 };
 

@@ -83,10 +83,13 @@ std::string Progress::status_of(const Json& study, const Json& running) const {
     const auto [columns, rows] = terminal_size(STDERR_FILENO);
     text = clipped(text + "  " + span_text(elapsed_ms), columns) + "\n";
     // The line above them, the page's and the cursor's must fit too.
-    const std::size_t shown_max = std::min(kRunningShownMax, rows > 3 ? rows - 3 : 0);
+    const std::size_t around = note_.empty() ? 3 : 4;
+    const std::size_t shown_max = std::min(kRunningShownMax, rows > around ? rows - around : 0);
     std::size_t shown = 0;
     for (const Json& trial : running)
         if (++shown <= shown_max) text += running_line(trial, columns) + "\n";
+    if (!note_.empty())
+        text += "  " + clipped(note_.substr(0, note_.find('\n')), columns - 2) + "\n";
     return text + "  " + clipped(page_, columns - 2) + "\n";
 }
 

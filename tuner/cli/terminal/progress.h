@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "base/json.h"
 
@@ -24,6 +25,11 @@ public:
     /// intermediate values.
     void show(const Json& study, const Json& running);
 
+    /// A line of the status from the next show() on: what is waited for elsewhere. Empty: none.
+    void set_note(std::string note) { note_ = std::move(note); }
+
+    [[nodiscard]] bool is_live() const { return live_; }
+
     /// Removes the status.
     void clear();
 
@@ -31,6 +37,7 @@ private:
     [[nodiscard]] std::string status_of(const Json& study, const Json& running) const;
 
     std::string page_;
+    std::string note_;
     bool live_;
     std::int64_t started_ms_;
     int lines_shown_ = 0;

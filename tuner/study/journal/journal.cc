@@ -95,6 +95,11 @@ void add_finish_tags(std::vector<Tag>& tags, const FinishRequest& finish) {
     if (finish.cpu_ms > 0) tags.push_back({"tune.cpu_ms", std::to_string(finish.cpu_ms)});
     if (finish.max_rss_kb > 0)
         tags.push_back({"tune.max_rss_kb", std::to_string(finish.max_rss_kb)});
+    if (finish.peak_memory_bytes > 0)
+        tags.push_back({"tune.peak_memory_bytes", std::to_string(finish.peak_memory_bytes)});
+    if (finish.peak_gpu_memory_bytes > 0)
+        tags.push_back(
+            {"tune.peak_gpu_memory_bytes", std::to_string(finish.peak_gpu_memory_bytes)});
 }
 
 /// A completed study ended with its last trial, whenever that is written. A stopped one ends now.

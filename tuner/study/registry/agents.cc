@@ -6,27 +6,51 @@
 
 #include <algorithm>
 
+#include "tuner/options/bytes.h"
 #include "tuner/study/registry/timers.h"
 
 namespace tune::tuner {
 namespace {
 
-/// An agent with a GPU for each slot gives one to each trial that asks for none.
-int gpus_taken(const RegisterRequest& facts, int gpus) {
-    const int here = static_cast<int>(facts.gpus.size());
-    return gpus <= 0 && here > 0 && here >= facts.slots ? 1 : gpus;
-}
-
 std::string count_text(int count, const std::string& noun) {
     return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-}  // namespace
-
-TrialNeeds needs_of(const Study& study) {
-    const BudgetConfig& budget = study.config().budget;
-    return {.cpus = budget.cpus_per_trial, .gpus = budget.gpus_per_trial};
+void add_words(std::string& text, const std::string& more) {
+    if (!more.empty()) text += (text.empty() ? "" : " and ") + more;
 }
+
+/// "2 GPUs and 3 cores"; empty: any agent will do.
+std::string needs_text(const TrialNeeds& needs, int nproc) {
+    std::string text;
+    if (needs.gpus > 0) {
+        text = count_text(needs.gpus * nproc, "GPU");
+        if (needs.gpu_bytes > 0)
+            text += " with " + rounded_bytes_text(needs.gpu_bytes) + " of memory" +
+                    (needs.gpus * nproc > 1 ? " each" : "");
+    }
+    if (needs.cpus > 0) add_words(text, count_text(needs.cpus * nproc, "core"));
+    if (needs.memory_bytes > 0)
+        add_words(text, rounded_bytes_text(needs.memory_bytes * nproc) + " of memory");
+    for (const std::string& label : needs.labels) add_words(text, "label '" + label + "'");
+    return text;
+}
+
+std::string room_words(const Room& room) {
+    std::string text = count_text(static_cast<int>(room.gpus.size()), "GPU");
+    std::int64_t most = 0;
+    for (const GpuRoom& gpu : room.gpus) most = std::max(most, gpu.bytes);
+    if (most > 0) text += " with " + rounded_bytes_text(most);
+    text += " and " + count_text(room.cores_all, "core");
+    if (room.memory_all > 0) text += " and " + rounded_bytes_text(room.memory_all) + " of memory";
+    if (!room.labels.empty()) {
+        text += " and the labels";
+        for (const std::string& label : room.labels) text += " '" + label + "'";
+    }
+    return text;
+}
+
+}  // namespace
 
 Agent* Agents::find(const std::string& id) {
     const auto found = agents_.find(id);
@@ -45,23 +69,34 @@ bool Agents::add(RegisterRequest facts, std::int64_t now_ms) {
     else
         is_gone_kind = remove_kind(agent.facts);
     agent.facts = std::move(facts);
+    agent.room = room_of(agent.facts);
+    if (const auto* const held = held_by(agent.facts.agent_id))
+        for (const auto& [run_id, ref] : *held)
+            for (const Share& share : shares_.at(ref.trial))
+                if (share.agent_id == agent.facts.agent_id) take(agent.room, share.part);
+    changed_.insert(agent.facts.agent_id);
     heard(agent, now_ms);
     return is_new_kind || is_gone_kind;
 }
 
 Agents::Kind Agents::kind_of(const RegisterRequest& facts) {
-    return {static_cast<int>(facts.gpus.size()), facts.cpus};
+    return {facts.gpus.size(), facts.cpus, room_text(room_of(facts))};
 }
 
 bool Agents::add_kind(const RegisterRequest& facts) {
-    return facts.slots > 0 && kinds_[kind_of(facts)]++ == 0;
+    if (facts.slots <= 0) return false;
+    Alike& alike = kinds_[kind_of(facts)];
+    if (alike.count == 0) alike.room = room_of(facts);
+    // The second of a kind may be what a trial on two machines waits for.
+    return ++alike.count <= static_cast<std::size_t>(kProcessesMax);
 }
 
 bool Agents::remove_kind(const RegisterRequest& facts) {
     const auto kind = kinds_.find(kind_of(facts));
-    if (facts.slots <= 0 || kind == kinds_.end() || --kind->second > 0) return false;
-    kinds_.erase(kind);
-    return true;
+    if (facts.slots <= 0 || kind == kinds_.end() || kind->second.count == 0) return false;
+    const std::size_t left = --kind->second.count;
+    if (left == 0) kinds_.erase(kind);
+    return left < static_cast<std::size_t>(kProcessesMax);
 }
 
 void Agents::heard(Agent& agent, std::int64_t now_ms) {
@@ -85,20 +120,35 @@ bool Agents::forget_silent(std::int64_t now_ms) {
     return is_kind_gone;
 }
 
+void Agents::begin_share(TrialRef ref, const Share& share) {
+    held_[share.agent_id].emplace(ref.trial->run_id, ref);
+    if (Agent* const agent = find(share.agent_id)) take(agent->room, share.part);
+    changed_.insert(share.agent_id);
+}
+
+void Agents::end_share(const TrialRef& ref, const Share& share) {
+    const auto held = held_.find(share.agent_id);
+    held->second.erase(ref.trial->run_id);
+    if (held->second.empty()) held_.erase(held);
+    if (Agent* const agent = find(share.agent_id)) give_back(agent->room, share.part);
+    changed_.insert(share.agent_id);
+}
+
 void Agents::follow(Study& study, Trial& trial) {
-    const std::string holder =
-        trial.state == TrialState::kRunning ? trial.progress->holder.agent_id : std::string();
-    const auto known = holder_.find(&trial);
-    if (known != holder_.end()) {
-        if (known->second == holder) return;
-        const auto before = held_.find(known->second);
-        before->second.erase(trial.run_id);
-        if (before->second.empty()) held_.erase(before);
-        holder_.erase(known);
+    std::vector<Share> now;
+    if (trial.state == TrialState::kRunning)
+        for (const Member& member : trial.progress->holder.members)
+            if (!member.has_ended) now.push_back({member.agent_id, member.part});
+    const auto known = shares_.find(&trial);
+    if (known != shares_.end() && known->second == now) return;
+    const TrialRef ref{&study, &trial};
+    if (known != shares_.end()) {
+        for (const Share& share : known->second) end_share(ref, share);
+        shares_.erase(known);
     }
-    if (holder.empty()) return;
-    holder_.emplace(&trial, holder);
-    held_[holder].emplace(trial.run_id, TrialRef{&study, &trial});
+    if (now.empty()) return;
+    for (const Share& share : now) begin_share(ref, share);
+    shares_.emplace(&trial, std::move(now));
 }
 
 std::map<std::string, TrialRef>* Agents::held_by(const std::string& id) {
@@ -106,40 +156,53 @@ std::map<std::string, TrialRef>* Agents::held_by(const std::string& id) {
     return found == held_.end() ? nullptr : &found->second;
 }
 
-int Agents::free_slots(const Agent& agent) {
-    const auto* const held = held_by(agent.facts.agent_id);
-    return agent.facts.slots - (held == nullptr ? 0 : static_cast<int>(held->size()));
+void Agents::each(const std::function<void(const Agent&)>& look) const {
+    std::map<std::string_view, const Agent*> ordered;
+    for (const auto& [id, agent] : agents_) ordered.emplace(id, &agent);
+    for (const auto& [id, agent] : ordered) look(*agent);
 }
 
-bool Agents::fits(const Agent& agent, const TrialNeeds& needs) {
-    const RegisterRequest& facts = agent.facts;
-    int cores = facts.cpus;
-    int gpus = static_cast<int>(facts.gpus.size());
-    if (const auto* const held = held_by(facts.agent_id))
-        for (const auto& [run_id, ref] : *held) {
-            const TrialNeeds taken = needs_of(*ref.study);
-            cores -= taken.cpus;
-            gpus -= gpus_taken(facts, taken.gpus);
-        }
-    const int gpus_wanted = gpus_taken(facts, needs.gpus);
-    return (needs.cpus <= 0 || needs.cpus <= cores) && (gpus_wanted <= 0 || gpus_wanted <= gpus);
+// --- what fits -----------------------------------------------------------------------------------
+
+std::optional<Part> Agents::fit(const Agent& agent, const TrialNeeds& needs) {
+    const Shape& first = needs.shapes.front();  // those on one machine come first
+    return first.nodes == 1 ? part_in(agent.room, needs, first.nproc) : std::nullopt;
 }
 
-bool Agents::can_serve(const TrialNeeds& needs) const {
-    return std::any_of(kinds_.begin(), kinds_.end(), [&needs](const auto& kind) {
-        return kind.first.first >= needs.gpus && kind.first.second >= needs.cpus;
-    });
+bool Agents::could_fit(const Agent& agent, const TrialNeeds& needs, int nproc) {
+    return part_in(room_of(agent.facts), needs, nproc).has_value();
+}
+
+std::size_t Agents::count_serving(const TrialNeeds& needs, int nproc) const {
+    std::size_t count = 0;
+    for (const auto& [kind, alike] : kinds_)
+        if (part_in(alike.room, needs, nproc)) count += alike.count;
+    return count;
+}
+
+std::optional<Shape> Agents::possible_shape(const TrialNeeds& needs) const {
+    for (const Shape& shape : needs.shapes)
+        if (count_serving(needs, shape.nproc) >= static_cast<std::size_t>(shape.nodes))
+            return shape;
+    return std::nullopt;
 }
 
 std::string Agents::obstacle(const TrialNeeds& needs) const {
-    if (can_serve(needs)) return {};
+    if (possible_shape(needs)) return {};
     if (kinds_.empty()) return "no agent is registered; `tune agent` starts one";
-    std::string wanted;
-    if (needs.gpus > 0) wanted = count_text(needs.gpus, "GPU");
-    if (needs.cpus > 0) wanted += (wanted.empty() ? "" : " and ") + count_text(needs.cpus, "core");
-    const auto& [gpus, cores] = kinds_.rbegin()->first;  // most GPUs, then most cores
+    const Shape& shape = needs.shapes.back();
+    const std::string wanted = needs_text(needs, shape.nproc);
+    const std::size_t serving = count_serving(needs, shape.nproc);
+    if (shape.nodes > 1 && (serving > 0 || wanted.empty())) {
+        const auto have = static_cast<int>(serving);
+        return "a trial runs on " + std::to_string(shape.nodes) + " agents at once" +
+               (wanted.empty() ? "" : ", each with " + wanted) + "; " + std::to_string(have) +
+               (have == 1 ? " is registered" : " are registered") +
+               (wanted.empty() ? "" : " that has this") + "; `tune agent` starts another";
+    }
+    const Room& largest = kinds_.rbegin()->second.room;  // most GPUs, then most cores
     return "no registered agent has the " + wanted + " that a trial needs; the largest has " +
-           count_text(gpus, "GPU") + " and " + count_text(cores, "core");
+           room_words(largest);
 }
 
 }  // namespace tune::tuner

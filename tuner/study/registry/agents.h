@@ -5,15 +5,19 @@
 // Not thread-safe: part of what the lock of Studies guards. No step looks at all agents.
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "tuner/protocol.h"
+#include "tuner/study/placement/room.h"
 #include "tuner/study/study.h"
 
 namespace tune::tuner {
@@ -29,13 +33,6 @@ inline constexpr std::size_t kAgentGpusMax = 1024;
 /// calls again.
 inline constexpr std::int64_t kAgentForgotten_ms = 10 * 60 * 1000;
 
-/// What a trial takes while it runs.
-struct TrialNeeds {
-    int cpus = 0;  ///< cores of its own; 0: it shares what there is
-    int gpus = 0;
-};
-[[nodiscard]] TrialNeeds needs_of(const Study& study);
-
 struct TrialRef {
     Study* study = nullptr;
     Trial* trial = nullptr;
@@ -46,6 +43,7 @@ struct Agent {
     std::set<std::string> reported_lost;  ///< tokens it was sent to kill and still names
     std::int64_t heard_ms = 0;            ///< monotonic
     std::list<std::string>::iterator place;
+    Room room;  ///< what it has, less what the trials that it holds take
 };
 
 class Agents {
@@ -55,12 +53,12 @@ public:
     [[nodiscard]] bool is_full() const { return agents_.size() >= kAgentsMax; }
     [[nodiscard]] std::size_t size() const { return agents_.size(); }
 
-    /// Registers the agent, or takes its new facts, cut to the limits above. True if what some
-    /// agent has is there for the first time.
+    /// Registers the agent, or takes its new facts, cut to the limits above. True if a trial may
+    /// have got a place that it could not have before.
     bool add(RegisterRequest facts, std::int64_t now_ms);
     /// It has called.
     void heard(Agent& agent, std::int64_t now_ms);
-    /// Forgets those that are silent for too long. True if what they had is gone with them.
+    /// Forgets those that are silent for too long. True if a trial may have lost its place.
     bool forget_silent(std::int64_t now_ms);
     /// When forget_silent has something to do; Timers::kNever_ms: never.
     [[nodiscard]] std::int64_t next_forgotten_ms() const;
@@ -70,27 +68,48 @@ public:
     /// The running trials that an agent holds, known or not; nullptr: none.
     [[nodiscard]] std::map<std::string, TrialRef>* held_by(const std::string& id);
 
-    /// Trials that the agent may start beside those it holds.
-    [[nodiscard]] int free_slots(const Agent& agent);
-    /// Whether a trial with these needs can start there now, beside what the agent holds.
-    [[nodiscard]] bool fits(const Agent& agent, const TrialNeeds& needs);
-    /// Whether some agent could run such a trial if it had nothing else to do. O(kinds of agents).
-    [[nodiscard]] bool can_serve(const TrialNeeds& needs) const;
+    /// What a trial with these needs would take of the agent alone, beside what the agent holds;
+    /// nothing: it cannot start there now.
+    [[nodiscard]] static std::optional<Part> fit(const Agent& agent, const TrialNeeds& needs);
+    /// Whether so many processes of it would fit there if the agent had nothing else to do.
+    [[nodiscard]] static bool could_fit(const Agent& agent, const TrialNeeds& needs, int nproc);
+    /// The first shape for which there are agents, if they had nothing else to do; nothing: there
+    /// are none. O(kinds of agents).
+    [[nodiscard]] std::optional<Shape> possible_shape(const TrialNeeds& needs) const;
     /// What stands in the way, as a sentence without a full stop; empty: nothing.
     [[nodiscard]] std::string obstacle(const TrialNeeds& needs) const;
+    /// Agents of which something was taken or given back since the last call.
+    [[nodiscard]] std::set<std::string> take_changed() { return std::exchange(changed_, {}); }
+    /// Calls `look` for each agent, in the order of their ids: for views.
+    void each(const std::function<void(const Agent&)>& look) const;
 
 private:
-    using Kind = std::pair<int, int>;  // GPUs, cores
+    using Kind = std::tuple<std::size_t, int, std::string>;  // GPUs, cores, all of it
+    struct Alike {
+        std::size_t count = 0;
+        Room room;
+    };
+    /// What one agent has of a trial.
+    struct Share {
+        std::string agent_id;
+        Part part;
+
+        friend bool operator==(const Share&, const Share&) = default;
+    };
     [[nodiscard]] static Kind kind_of(const RegisterRequest& facts);
     bool add_kind(const RegisterRequest& facts);
     bool remove_kind(const RegisterRequest& facts);
+    [[nodiscard]] std::size_t count_serving(const TrialNeeds& needs, int nproc) const;
+    void begin_share(TrialRef ref, const Share& share);
+    void end_share(const TrialRef& ref, const Share& share);
 
     std::unordered_map<std::string, Agent> agents_;  // by id
     std::list<std::string> by_silence_;              // ids, the longest silent first
-    std::map<Kind, std::size_t> kinds_;              // how many agents of each there are
+    std::map<Kind, Alike> kinds_;
     /// By agent, also of agents that have not registered since the server started.
     std::unordered_map<std::string, std::map<std::string, TrialRef>> held_;
-    std::unordered_map<const Trial*, std::string> holder_;
+    std::unordered_map<const Trial*, std::vector<Share>> shares_;
+    std::set<std::string> changed_;
 };
 
 }  // namespace tune::tuner

@@ -135,6 +135,7 @@ Result<void> Studies::Impl::load_trials(Study& study) {
         admit(study, trial);
         index_run(study, trial);
         follow(study, trial);
+        study.note_peaks(trial);
         if (!is_ended(trial.state)) TUNE_TRY_VOID(load_progress(study, trial));
     }
     const bool is_needed = study.state() == StudyState::kRunning || !study.running().empty();
@@ -147,6 +148,12 @@ Result<void> Studies::Impl::load_trials(Study& study) {
 Result<void> Studies::Impl::load_progress(Study& study, Trial& trial) {
     Holder& holder = trial.progress->holder;
     if (holder.ttl_ms > 0) begin_lease(trial);
+    // One of its agents has told of a fault, and the others may not know yet.
+    if (holder.verdict && holder.verdict->outcome != Outcome::kDone)
+        trial.progress->directive = Directive{.run_id = trial.run_id,
+                                              .attempt = trial.attempt,
+                                              .action = Action::kStop,
+                                              .reason = holder.verdict->reason};
     if (trial.attempt == 0) return {};
     for (const std::string& name : measured_metrics(study.config())) {
         TUNE_TRY(history, store_.metric_history(trial.run_id, name));

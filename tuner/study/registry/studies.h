@@ -31,6 +31,7 @@
 #include "tuner/protocol.h"
 #include "tuner/sampler/pbt/pbt_options.h"
 #include "tuner/study/journal/replay.h"
+#include "tuner/study/registry/queue_view.h"
 #include "tuner/study/study.h"
 
 namespace tune::tuner {
@@ -248,6 +249,9 @@ public:
     void report_metrics(const std::string& agent_id, ReportRequest request, Done<ReportReply> done);
     void finish(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
                 Done<FinishReply> done);
+
+    /// What runs where and what waits, with at most so many agents. Cost: O(agents).
+    [[nodiscard]] QueueView queue(std::size_t agents_max);
 
     /// The credentials of attempts that agents lease; as long as this.
     [[nodiscard]] const AttemptCredentials& credentials() const;

@@ -11,6 +11,16 @@
 namespace tune::tuner {
 namespace {
 
+/// Whether the attempt runs on elsewhere, and this finish of one agent's part has been taken.
+bool was_told(const TrialRef& ref, const AttemptId& attempt, const std::string& request_id) {
+    if (request_id.empty() || ref.trial->state != TrialState::kRunning) return false;
+    if (ref.trial->attempt != attempt.attempt) return false;
+    const std::vector<Member>& members = ref.trial->progress->holder.members;
+    return std::any_of(members.begin(), members.end(), [&](const Member& member) {
+        return member.has_ended && member.finish_request == request_id;
+    });
+}
+
 std::string token_of(const AttemptId& attempt) {
     return attempt.run_id + "/" + std::to_string(attempt.attempt);
 }
@@ -51,8 +61,7 @@ TrialRef Studies::Impl::find_run(std::string_view run_id) const {
 
 bool Studies::Impl::is_current(const TrialRef& ref, const std::string& agent_id,
                                int attempt) const {
-    return ref.trial != nullptr && ref.trial->state == TrialState::kRunning &&
-           ref.trial->attempt == attempt && ref.trial->progress->holder.agent_id == agent_id;
+    return current_member(ref, agent_id, attempt) != nullptr;
 }
 
 // --- register ------------------------------------------------------------------------------------
@@ -77,8 +86,8 @@ void Studies::Impl::register_agent(RegisterRequest request, Done<RegisterReply> 
                         .lost = {}};
     for (const AttemptId& attempt : request.running) {
         const TrialRef ref = find_run(attempt.run_id);
-        if (is_current(ref, request.agent_id, attempt.attempt))
-            renew_lease(*ref.trial);
+        if (Member* const member = current_member(ref, request.agent_id, attempt.attempt))
+            renew_lease(ref, *member);
         else
             reply.lost.push_back(attempt);
     }
@@ -102,10 +111,9 @@ void Studies::Impl::let_go(LockedBatch& locked, const RegisterRequest& request) 
     std::set<Study*> changed;
     for (const TrialRef& ref : held) {
         Trial& trial = *ref.trial;
-        if (trial.progress->is_ending || named.contains(token_of({trial.run_id, trial.attempt})))
-            continue;
-        ref.study->lose_attempt(trial, "its agent on " + request.host + " let go of it", now_ms());
-        write_trial(locked, *ref.study, trial, nullptr, {});
+        Member& member = *trial.progress->holder.find_running(request.agent_id);
+        if (member.is_ending || named.contains(token_of({trial.run_id, trial.attempt}))) continue;
+        lose_part(locked, ref, member, "its agent on " + request.host + " let go of it");
         changed.insert(ref.study);
     }
     for (Study* study : changed) after_change(locked, *study);
@@ -150,15 +158,16 @@ void Studies::Impl::heartbeat(const std::string& agent_id, HeartbeatRequest requ
 void Studies::Impl::count_renewals() {
     for (const Renewal& renewal : renewals_.take()) {
         const TrialRef ref = find_run(renewal.attempt.run_id);
-        if (is_current(ref, renewal.agent_id, renewal.attempt.attempt)) renew_lease(*ref.trial);
+        if (Member* const member = current_member(ref, renewal.agent_id, renewal.attempt.attempt))
+            renew_lease(ref, *member);
     }
 }
 
 bool Studies::Impl::has_news(const std::string& agent_id) {
     const auto* const held = agents_.held_by(agent_id);
-    return held != nullptr && std::any_of(held->begin(), held->end(), [](const auto& entry) {
+    return held != nullptr && std::any_of(held->begin(), held->end(), [&](const auto& entry) {
                const TrialProgress& progress = *entry.second.trial->progress;
-               return progress.directive && !progress.directive_sent;
+               return progress.directive && !progress.holder.find_running(agent_id)->is_directed;
            });
 }
 
@@ -169,7 +178,7 @@ HeartbeatReply Studies::Impl::heartbeat_reply(const HeartbeatPoll& poll) {
     for (const auto& [run_id, ref] : *held) {
         TrialProgress& progress = *ref.trial->progress;
         if (!progress.directive) continue;
-        progress.directive_sent = true;
+        progress.holder.find_running(poll.agent_id)->is_directed = true;
         reply.directives.push_back(*progress.directive);
     }
     return reply;
@@ -199,8 +208,10 @@ void Studies::Impl::direct(LockedBatch& locked, Study& study, Trial& trial, Acti
                                    .attempt = trial.attempt,
                                    .action = action,
                                    .reason = std::move(reason)};
-    progress.directive_sent = false;
-    wake_heartbeat(locked, progress.holder.agent_id);
+    for (Member& member : progress.holder.members) {
+        member.is_directed = false;
+        if (!member.has_ended) wake_heartbeat(locked, member.agent_id);
+    }
 }
 
 // --- report and finish ---------------------------------------------------------------------------
@@ -226,11 +237,14 @@ void Studies::Impl::report_metrics(const std::string& agent_id, ReportRequest re
             result.error_code = std::string(code_name(error.code));
             result.message = error.message;
         };
-        if (!is_current(ref, agent_id, report.attempt)) {
+        Member* const member = current_member(ref, agent_id, report.attempt);
+        if (member == nullptr) {
             refuse(stale_attempt({report.run_id, report.attempt}));
             continue;
         }
-        renew_lease(*ref.trial);
+        renew_lease(ref, *member);
+        // Who has rank 0 reports for all.
+        if (member != &ref.trial->progress->holder.members.front()) continue;
         ++join->left;
         locked.write(report_commands(report, now_ms()),
                      [refuse, arrive](LockedBatch& later, const Result<void>& result) {
@@ -255,6 +269,11 @@ std::vector<tracker::Command> Studies::Impl::report_commands(const AttemptReport
         if (batch.metrics.size() < kBatchMetricsMax) continue;
         commands.push_back(std::exchange(batch, {.run_id = report.run_id}));
     }
+    for (const ReportedTag& tag : report.tags) {
+        if (batch.tags.size() >= kBatchTagsMax)
+            commands.push_back(std::exchange(batch, {.run_id = report.run_id}));
+        batch.tags.push_back({tag.key, tag.value});
+    }
     if (!batch.metrics.empty()) commands.push_back(std::exchange(batch, {.run_id = report.run_id}));
     for (const ReportedParam& param : report.params) {
         batch.params.push_back({param.key, param.value});
@@ -273,7 +292,8 @@ void Studies::Impl::finish(const std::string& agent_id, const AttemptId& attempt
         return locked.after([done, attempt] {
             done(Error{Code::kResourceDoesNotExist, "no trial has the run " + attempt.run_id});
         });
-    if (is_current(ref, agent_id, attempt.attempt)) ref.trial->progress->is_ending = true;
+    if (Member* const member = current_member(ref, agent_id, attempt.attempt))
+        member->is_ending = true;
     // The metrics of the attempt were logged before; its value is known once they are observed.
     after_observed(locked, [this, agent_id, attempt, request = std::move(request),
                             done = std::move(done)]() mutable {
@@ -288,16 +308,22 @@ void Studies::Impl::settle(const std::string& agent_id, const AttemptId& attempt
     const bool is_repeat = !request.request_id.empty() &&
                            ref.trial->finish_request == request.request_id &&
                            ref.trial->finish_attempt == attempt.attempt;
-    if (is_repeat) return answer_finish(locked, ref, nullptr, std::move(done));
-    if (!is_current(ref, agent_id, attempt.attempt))
-        return locked.after([done, attempt] { done(stale_attempt(attempt)); });
+    if (is_repeat || was_told(ref, attempt, request.request_id))
+        return answer_finish(locked, ref, nullptr, std::move(done));
+    Member* const member = current_member(ref, agent_id, attempt.attempt);
+    if (member == nullptr) return locked.after([done, attempt] { done(stale_attempt(attempt)); });
     Study& study = *ref.study;
     const std::uint64_t best = study.best_version();
     ref.trial->progress->is_unheard = credentials_.is_unheard(attempt.run_id);
     if (request.outcome == Outcome::kFailed && ref.trial->progress->is_unheard)
         request.reason += remark_on_address(request.reason, attempt.run_id);
-    study.settle(*ref.trial, request, now_ms());
-    answer_finish(locked, ref, &request, std::move(done));
+    if (ref.trial->progress->holder.is_gang()) {
+        const auto verdict = end_part(locked, ref, *member, std::move(request));
+        answer_finish(locked, ref, verdict ? &*verdict : nullptr, std::move(done));
+    } else {
+        settle_trial(ref, request);
+        answer_finish(locked, ref, &request, std::move(done));
+    }
     if (study.best_version() != best) write_best(locked, study);
     after_change(locked, study);
 }

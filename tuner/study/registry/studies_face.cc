@@ -94,6 +94,9 @@ void Studies::finish(const std::string& agent_id, const AttemptId& attempt, Fini
                      Done<FinishReply> done) {
     impl_->finish(agent_id, attempt, std::move(request), std::move(done));
 }
+QueueView Studies::queue(std::size_t agents_max) {
+    return impl_->queue(agents_max);
+}
 const AttemptCredentials& Studies::credentials() const {
     return impl_->credentials();
 }

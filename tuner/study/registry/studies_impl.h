@@ -1,7 +1,8 @@
 #pragma once
 // Inside of Studies, shared by its .cc files: studies.cc (opening, studies), studies_trials.cc
 // (ask, report, tell), studies_suggestions.cc (models), studies_agents.cc (the agent protocol),
-// studies_leases.cc (which agent gets which trial), studies_ticker.cc (tick and commits),
+// studies_leases.cc (which agent gets which trial), studies_gangs.cc (trials on several agents),
+// studies_ticker.cc (tick and commits),
 // studies_writes.cc (the way to the store).
 //
 // Threads. All state is guarded by `mutex_`, which is held for bookkeeping only, never while
@@ -33,6 +34,7 @@
 #include "tuner/study/journal/journal.h"
 #include "tuner/study/registry/agents.h"
 #include "tuner/study/registry/attempt_credentials.h"
+#include "tuner/study/registry/lease_line.h"
 #include "tuner/study/registry/renewals.h"
 #include "tuner/study/registry/studies.h"
 #include "tuner/study/registry/timers.h"
@@ -47,6 +49,10 @@ namespace tune::tuner {
 
 /// When the lease of a trial ends that is not in its holder's hands yet; monotonic.
 inline constexpr std::int64_t kNotHandedOut_ms = std::numeric_limits<std::int64_t>::max();
+
+/// How long agents are kept for a trial on several of them, and how long its study rests when they
+/// were kept in vain.
+inline constexpr std::int64_t kHold_ms = 30'000;
 
 /// Two: a study whose model takes seconds leaves one to the others.
 inline constexpr int kSuggestionThreads = 2;
@@ -119,6 +125,7 @@ public:
     void report_metrics(const std::string& agent_id, ReportRequest request, Done<ReportReply> done);
     void finish(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
                 Done<FinishReply> done);
+    [[nodiscard]] QueueView queue(std::size_t agents_max);
     void tick();
     Result<void> read(std::string_view name, const std::function<void(const Study&)>& read) const;
     void read_all(const std::function<void(const Study&)>& read) const;
@@ -248,6 +255,7 @@ private:
     [[nodiscard]] static Result<void> check_held_by_client(const TrialRef& ref, int attempt);
     [[nodiscard]] Result<std::optional<TrialRef>> held_by_client(const TrialName& name) const;
     void renew_lease(Trial& trial) const;
+    void renew_lease(const TrialRef& ref, Member& member) const;
     /// Gives the trial what it needs before it is first written: a run id, its place in the index.
     void admit(Study& study, Trial& trial);
     void report_written(const TrialName& name, Done<std::optional<Action>> done);
@@ -265,9 +273,10 @@ private:
     TrialRef find_run(std::string_view run_id) const;
 
     // studies_leases.cc
-    [[nodiscard]] Lease make_lease(const Study& study, const Trial& trial) const;
-    /// `agent`: what must fit there; nullptr: any.
-    Study* next_study(const Agent* agent);
+    [[nodiscard]] Lease make_lease(const Study& study, const Trial& trial,
+                                   const Member& member) const;
+    Study* next_study(const Agent& agent);
+    [[nodiscard]] bool has_work();
     [[nodiscard]] bool may_lease(Study& study);
     void grant(LockedBatch& locked, LeasePoll poll);
     void continue_grant(LockedBatch& locked, const std::shared_ptr<Granting>& granting);
@@ -277,8 +286,9 @@ private:
     [[nodiscard]] static bool logs_in(const Study& study);
     [[nodiscard]] static std::string issue_token(Trial& trial);
     void wake_leases(LockedBatch& locked);
-    void park(LeasePoll poll);
-    [[nodiscard]] LeasePoll unpark(std::list<LeasePoll>::iterator poll);
+    void park(LockedBatch& locked, LeasePoll poll);
+    [[nodiscard]] LeasePoll unpark(const std::string& agent_id);
+    void sort_lease_line();
     void drop_lease_poll(LockedBatch& locked, const std::string& agent_id);
     /// From now on the trial's lease ends when it is not renewed.
     void begin_lease(const Trial& trial);
@@ -286,6 +296,43 @@ private:
     void note_obstacles();
     void note_obstacle(Study& study);
     void let_go(LockedBatch& locked, const RegisterRequest& request);
+
+    // studies_gangs.cc
+    /// Agents that are kept for one trial on several of them.
+    struct Hold {
+        Study* study = nullptr;
+        Shape shape;
+        std::set<std::string> agents;
+        std::int64_t until_ms = 0;  ///< monotonic
+    };
+    [[nodiscard]] static Member make_member(const Agent& agent, const LeaseRequest& request,
+                                            Part part);
+    /// nullptr: the attempt is not the current one, or the agent has no part of it (any more).
+    [[nodiscard]] Member* current_member(const TrialRef& ref, const std::string& agent_id,
+                                         int attempt) const;
+    std::optional<FinishRequest> end_part(LockedBatch& locked, const TrialRef& ref, Member& member,
+                                          FinishRequest finish);
+    void settle_trial(const TrialRef& ref, const FinishRequest& finish);
+    void lose_part(LockedBatch& locked, const TrialRef& ref, Member& member,
+                   const std::string& reason);
+    [[nodiscard]] bool is_held_for_another(const Agent& agent, const Study& study) const;
+    void hold_too(const Agent& agent);
+    void hold_for(Study& study, const TrialNeeds& needs);
+    void end_hold();
+    void expire_holds(LockedBatch& locked);
+    [[nodiscard]] std::int64_t next_hold_ms() const;
+    [[nodiscard]] std::vector<std::string> choose_agents(const Study& study,
+                                                         const TrialNeeds& needs,
+                                                         const Shape& shape);
+    void place_gangs(LockedBatch& locked);
+    bool place_gang(LockedBatch& locked, Study& study);
+    void start_gang(LockedBatch& locked, Study& study, const TrialNeeds& needs, const Shape& shape,
+                    const std::vector<std::string>& ids);
+    void give_gang(LockedBatch& locked, const TrialRef& ref, std::vector<LeasePoll> polls);
+
+    // studies_queue.cc
+    [[nodiscard]] AgentView view_of(const Agent& agent);
+    [[nodiscard]] std::string why_waiting(Study& study);
 
     // studies_agents.cc
     void direct(LockedBatch& locked, Study& study, Trial& trial, Action action, std::string reason);
@@ -303,6 +350,7 @@ private:
 
     // studies_ticker.cc
     void expire_leases(LockedBatch& locked);
+    void expire_lease(LockedBatch& locked, const TrialRef& ref, std::int64_t now);
     void end_if_over(LockedBatch& locked, Study& study);
     void cancel_queued(LockedBatch& locked, Study& study, const std::string& reason);
     void stop_trials(LockedBatch& locked, Study& study, const std::string& reason);
@@ -356,9 +404,14 @@ private:
     std::unordered_map<std::string_view, TrialRef> by_run_;  // keys lie in the trials
     AttemptCredentials credentials_;
     Agents agents_;
-    std::list<LeasePoll> lease_polls_;  // for which there is nothing, the longest waiting first
-    std::unordered_map<std::string, std::list<LeasePoll>::iterator> lease_poll_of_;  // by agent
-    std::unordered_map<std::string, HeartbeatPoll> heartbeat_polls_;                 // by agent
+    std::unordered_map<std::string, LeasePoll> lease_polls_;  // by agent: there is nothing for them
+    LeaseLine lease_line_;                                    // the same agents
+    std::optional<Hold> hold_;
+    std::map<Study*, std::int64_t>
+        hold_rests_;                 // who held in vain, until when it does not; monotonic
+    std::set<Study*> gangs_wanted_;  // a point is being suggested for a trial on several agents
+    bool is_placing_ = false;        // within place_gangs
+    std::unordered_map<std::string, HeartbeatPoll> heartbeat_polls_;  // by agent
     Timers lease_poll_ends_;
     Timers heartbeat_poll_ends_;
     /// Running trials by run id, when their lease ends at the earliest: it may have been renewed.

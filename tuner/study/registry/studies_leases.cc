@@ -29,7 +29,8 @@ void add_origin(const Study& study, const Trial& trial, Lease& lease) {
 
 }  // namespace
 
-Lease Studies::Impl::make_lease(const Study& study, const Trial& trial) const {
+Lease Studies::Impl::make_lease(const Study& study, const Trial& trial,
+                                const Member& member) const {
     const StudyConfig& config = study.config();
     Lease lease;
     lease.study = study.name();
@@ -54,8 +55,17 @@ Lease Studies::Impl::make_lease(const Study& study, const Trial& trial) const {
     lease.metric = config.metric.name;
     for (const ScrapeConfig& scrape : config.scrape)
         lease.scrape.push_back({scrape.name, scrape.pattern});
-    lease.cpus_per_trial = config.budget.cpus_per_trial;
-    lease.gpus_per_trial = config.budget.gpus_per_trial;
+    lease.log_rules = config.log_rules;
+    lease.cpus_per_trial = member.part.cores;
+    lease.gpus_per_trial = static_cast<double>(member.part.gpus.size());
+    lease.devices = member.part.gpus;
+    lease.memory_bytes = member.part.memory_bytes;
+    const Holder& holder = trial.progress->holder;
+    if (!holder.is_gang() && member.part.nproc == 1) return lease;
+    Gang gang{.nproc = member.part.nproc,
+              .node = static_cast<int>(&member - holder.members.data())};
+    for (const Member& one : holder.members) gang.nodes.push_back(one.node);
+    lease.gang = std::move(gang);
     return lease;
 }
 
@@ -95,8 +105,8 @@ void Studies::Impl::lease(const std::string& agent_id, LeaseRequest request,
     if (older != granting_.end()) {
         Granting& granting = *older->second;
         for (const auto& [ref, attempt] : granting.started)
-            if (is_current(ref, agent_id, attempt))
-                ref.trial->progress->holder.request_id = poll.request.request_id;
+            if (Member* const member = current_member(ref, agent_id, attempt))
+                member->request_id = poll.request.request_id;
         std::swap(granting.poll, poll);
         return locked.after([answer = std::move(poll.done)] { answer(LeaseReply{}); });
     }
@@ -111,12 +121,11 @@ bool Studies::Impl::may_lease(Study& study) {
 
 /// Of the studies that may start a trial there, the one that has the fewest running, so that
 /// studies share the agents.
-Study* Studies::Impl::next_study(const Agent* agent) {
+Study* Studies::Impl::next_study(const Agent& agent) {
     Study* next = nullptr;
     for (const auto& [name, study] : studies_) {
-        if (!may_lease(*study)) continue;
-        const TrialNeeds needs = needs_of(*study);
-        if (agent != nullptr ? !agents_.fits(*agent, needs) : !agents_.can_serve(needs)) continue;
+        if (!may_lease(*study) || is_held_for_another(agent, *study)) continue;
+        if (!Agents::fit(agent, study->needs())) continue;
         if (next == nullptr || study->running().size() < next->running().size()) next = study.get();
     }
     return next;
@@ -125,7 +134,7 @@ Study* Studies::Impl::next_study(const Agent* agent) {
 void Studies::Impl::note_obstacle(Study& study) {
     const bool is_for_agents = !study.config().command.empty();
     const bool is_served = options_.only_study.empty() || study.name() == options_.only_study;
-    std::string obstacle = is_for_agents && is_served ? agents_.obstacle(needs_of(study)) : "";
+    std::string obstacle = is_for_agents && is_served ? agents_.obstacle(study.needs()) : "";
     if (obstacle == study.obstacle()) return;
     study.set_obstacle(std::move(obstacle));
 }
@@ -140,8 +149,9 @@ bool Studies::Impl::repeat_grant(LockedBatch& locked, LeasePoll& poll) {
     std::vector<TrialRef> started;
     if (const auto* const held = agents_.held_by(poll.agent_id))
         for (const auto& [run_id, ref] : *held)
-            if (ref.trial->progress->holder.request_id == poll.request.request_id &&
-                ref.trial->sync.run_confirmed)
+            if (ref.trial->sync.run_confirmed &&
+                ref.trial->progress->holder.find_running(poll.agent_id)->request_id ==
+                    poll.request.request_id)
                 started.push_back(ref);
     if (started.empty()) return false;
     std::sort(started.begin(), started.end(), [](const TrialRef& a, const TrialRef& b) {
@@ -168,8 +178,9 @@ void Studies::Impl::continue_grant(LockedBatch& locked, const std::shared_ptr<Gr
     while (!draining_ && !write_error_ && granting->started.size() < places) {
         const Agent* const agent = agents_.find(agent_id);
         // What it registered and what it holds count, whatever it asks for.
-        if (agent == nullptr || agents_.free_slots(*agent) <= 0) break;
-        Study* study = next_study(agent);
+        if (agent == nullptr || agent->room.slots <= 0) break;
+        hold_too(*agent);
+        Study* study = next_study(*agent);
         if (study == nullptr) break;
         reuse_known(locked, *study);
         if (!study->may_start(now_ms())) continue;
@@ -181,10 +192,12 @@ void Studies::Impl::continue_grant(LockedBatch& locked, const std::shared_ptr<Gr
             };
             return want(locked, *study, {.wanted = {}, .request_id = {}, .settled = go_on});
         }
+        std::vector<Member> members = {
+            make_member(*agent, granting->poll.request, *Agents::fit(*agent, study->needs()))};
         Trial& trial = study->start({.holder = {.agent_id = agent_id,
                                                 .request_id = granting->poll.request.request_id,
                                                 .ttl_ms = options_.lease_ttl_ms,
-                                                .expires_ms = kNotHandedOut_ms},
+                                                .members = std::move(members)},
                                      .worker = agent->facts.host,
                                      .ask_request = {},
                                      .now_ms = now_ms()});
@@ -206,7 +219,7 @@ void Studies::Impl::end_grant(LockedBatch& locked, Granting& granting) {
         return locked.after([done = std::move(poll.done), error = *write_error_] { done(error); });
     if (draining_ || monotonic_ms() >= poll.deadline_ms)
         return locked.after([answer = std::move(poll.done)] { answer(LeaseReply{}); });
-    park(std::move(poll));
+    park(locked, std::move(poll));
 }
 
 /// Answers once all is on disk, also the hashes of the credentials. One whose answer was lost gets
@@ -224,9 +237,12 @@ void Studies::Impl::give_leases(LockedBatch& locked, LeasePoll& poll,
     join->left = started.size();
     join->done = std::move(poll.done);
     for (const TrialRef& ref : started) {
-        Lease lease = make_lease(*ref.study, *ref.trial);
-        ref.trial->progress->holder.credential_hash.clear();
-        if (poll.request.wants_tokens && !logs_in(*ref.study))
+        const Member& member = *ref.trial->progress->holder.find_running(poll.agent_id);
+        Lease lease = make_lease(*ref.study, *ref.trial, member);
+        // Only who has rank 0 reports; a credential of another would end his.
+        const bool is_reporting = !lease.gang || lease.gang->node == 0;
+        if (is_reporting) ref.trial->progress->holder.credential_hash.clear();
+        if (is_reporting && poll.request.wants_tokens && !logs_in(*ref.study))
             lease.token = issue_token(*ref.trial);
         begin_lease(*ref.trial);
         wake_ticker_for(*ref.study, *ref.trial);
@@ -253,43 +269,67 @@ void Studies::Impl::give_leases(LockedBatch& locked, LeasePoll& poll,
     }
 }
 
-void Studies::Impl::park(LeasePoll poll) {
+void Studies::Impl::park(LockedBatch& locked, LeasePoll poll) {
     wake_ticker(poll.deadline_ms);
     lease_poll_ends_.set(poll.agent_id, poll.deadline_ms);
     const std::string agent_id = poll.agent_id;
-    lease_poll_of_[agent_id] = lease_polls_.insert(lease_polls_.end(), std::move(poll));
+    const Agent* const agent = agents_.find(agent_id);
+    lease_line_.add(agent_id, agent == nullptr ? std::string() : room_text(agent->room));
+    lease_polls_.insert_or_assign(agent_id, std::move(poll));
+    place_gangs(locked);
 }
 
-Studies::Impl::LeasePoll Studies::Impl::unpark(std::list<LeasePoll>::iterator poll) {
-    LeasePoll taken = std::move(*poll);
-    lease_polls_.erase(poll);
-    lease_poll_of_.erase(taken.agent_id);
-    lease_poll_ends_.erase(taken.agent_id);
+Studies::Impl::LeasePoll Studies::Impl::unpark(const std::string& agent_id) {
+    LeasePoll taken = std::move(lease_polls_.extract(agent_id).mapped());
+    lease_line_.erase(agent_id);
+    lease_poll_ends_.erase(agent_id);
     return taken;
 }
 
 void Studies::Impl::drop_lease_poll(LockedBatch& locked, const std::string& agent_id) {
-    const auto found = lease_poll_of_.find(agent_id);
-    if (found == lease_poll_of_.end()) return;
-    locked.after([done = unpark(found->second).done] { done(LeaseReply{}); });
+    if (!lease_polls_.contains(agent_id)) return;
+    locked.after([done = unpark(agent_id).done] { done(LeaseReply{}); });
 }
 
-/// Whoever finds nothing waits again, behind those that are looked at now. Looks at an agent for
-/// which nothing fits only while some study could start a trial elsewhere.
+void Studies::Impl::sort_lease_line() {
+    for (const std::string& agent_id : agents_.take_changed())
+        if (const Agent* const agent = agents_.find(agent_id))
+            lease_line_.move(agent_id, room_text(agent->room));
+}
+
+/// Whether some study could start a trial of its own on one agent or several.
+bool Studies::Impl::has_work() {
+    return std::any_of(studies_.begin(), studies_.end(), [this](const auto& entry) {
+        return entry.second->obstacle().empty() && may_lease(*entry.second);
+    });
+}
+
+/// Looks at one agent of each group of those that have the same left. Whoever finds nothing waits
+/// again, behind those that are looked at now.
 void Studies::Impl::wake_leases(LockedBatch& locked) {
-    auto next = lease_polls_.begin();
-    for (std::size_t left = lease_polls_.size(); left > 0 && next != lease_polls_.end(); --left) {
-        if (write_error_ || next_study(nullptr) == nullptr) return;
-        const auto poll = next++;
-        const Agent* const agent = agents_.find(poll->agent_id);
-        if (agent == nullptr || next_study(agent) == nullptr) continue;
-        grant(locked, unpark(poll));
+    std::size_t left = lease_polls_.size();
+    for (bool is_given = true; is_given && left > 0;) {
+        is_given = false;
+        if (write_error_ || !has_work()) return;
+        sort_lease_line();
+        for (const std::string& agent_id : lease_line_.fronts()) {
+            if (left == 0 || write_error_ || !has_work()) return;
+            const Agent* const agent = agents_.find(agent_id);
+            if (agent == nullptr || !lease_polls_.contains(agent_id)) continue;
+            hold_too(*agent);
+            if (next_study(*agent) == nullptr) continue;
+            --left;
+            is_given = true;
+            grant(locked, unpark(agent_id));
+        }
     }
+    if (!write_error_) place_gangs(locked);
 }
 
 void Studies::Impl::begin_lease(const Trial& trial) {
     Holder& holder = trial.progress->holder;
     holder.expires_ms = monotonic_ms() + holder.ttl_ms;
+    for (Member& member : holder.members) member.expires_ms = holder.expires_ms;
     if (holder.ttl_ms > 0) lease_ends_.set(trial.run_id, holder.expires_ms);
 }
 

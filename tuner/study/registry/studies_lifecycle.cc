@@ -214,7 +214,8 @@ void Studies::Impl::change_runs(LockedBatch& locked, const Study& study, bool de
 void Studies::Impl::erase_study(LockedBatch& locked, Study& study, Written written) {
     std::set<std::string> agents;
     for (const std::uint64_t number : study.running())
-        agents.insert(study.find(number)->progress->holder.agent_id);
+        for (const Member& member : study.find(number)->progress->holder.members)
+            agents.insert(member.agent_id);
     // By way of write_trial: their credentials end with them.
     const std::set<std::uint64_t> running = study.running();
     for (const std::uint64_t number : running)

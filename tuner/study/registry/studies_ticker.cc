@@ -18,6 +18,14 @@ constexpr std::int64_t kTickMax_ms = 10'000;
 /// Names of metrics kept for the sentence "reported only ...".
 constexpr std::size_t kOtherMetricsMax = 8;
 
+std::vector<std::string> silent_members(const Holder& holder, std::int64_t now) {
+    std::vector<std::string> ids;
+    for (const Member& member : holder.members)
+        if (!member.has_ended && !member.is_ending && member.expires_ms <= now)
+            ids.push_back(member.agent_id);
+    return ids;
+}
+
 }  // namespace
 
 // --- commits -------------------------------------------------------------------------------------
@@ -131,6 +139,7 @@ void Studies::Impl::tick() {
     if (retries) retry_at_ms_ = 0;
     expire_leases(locked);
     if (agents_.forget_silent(monotonic_ms())) note_obstacles();
+    expire_holds(locked);
     for (const auto& [name, study] : studies_) {
         end_if_over(locked, *study);
         if (retries) write_unsynced(locked, *study);
@@ -146,24 +155,38 @@ void Studies::Impl::expire_leases(LockedBatch& locked) {
     while (const auto run_id = lease_ends_.take_due(now)) {
         const TrialRef ref = find_run(*run_id);
         if (ref.trial == nullptr || ref.trial->state != TrialState::kRunning) continue;
-        Trial& trial = *ref.trial;
-        const TrialProgress& progress = *trial.progress;
-        const Holder& holder = progress.holder;
-        if (holder.ttl_ms <= 0 || progress.is_ending || holder.expires_ms == kNotHandedOut_ms)
-            continue;
-        if (holder.expires_ms > now) {
-            lease_ends_.set(*run_id, holder.expires_ms);
+        const std::optional<std::int64_t> first = ref.trial->progress->holder.first_expiry_ms();
+        if (!first || *first == kNotHandedOut_ms) continue;
+        if (*first > now) {
+            lease_ends_.set(*run_id, *first);
             continue;
         }
-        const std::string who = holder.agent_id.empty() ? "its client" : "its agent";
-        ref.study->lose_attempt(trial,
-                                who + (trial.worker.empty() ? "" : " on " + trial.worker) +
-                                    " has been silent for " + duration_text(holder.ttl_ms),
-                                now_ms());
-        write_trial(locked, *ref.study, trial, nullptr, {});
+        expire_lease(locked, ref, now);
         changed.insert(ref.study);
     }
     for (Study* study : changed) after_change(locked, *study);
+}
+
+/// Of a client, or of each agent that is silent.
+void Studies::Impl::expire_lease(LockedBatch& locked, const TrialRef& ref, std::int64_t now) {
+    Trial& trial = *ref.trial;
+    Holder& holder = trial.progress->holder;
+    const std::string silent = " has been silent for " + duration_text(holder.ttl_ms);
+    const auto on = [](const std::string& host) { return host.empty() ? "" : " on " + host; };
+    if (holder.members.empty()) {
+        ref.study->lose_attempt(trial, "its client" + on(trial.worker) + silent, now_ms());
+        return write_trial(locked, *ref.study, trial, nullptr, {});
+    }
+    const int attempt = trial.attempt;
+    for (const std::string& id : silent_members(holder, now)) {
+        Member* const member = current_member(ref, id, attempt);
+        if (member == nullptr) return;  // that was the last one, and the attempt is over
+        const std::string host = member->host.empty() ? trial.worker : member->host;
+        lose_part(locked, ref, *member, "its agent" + on(host) + silent);
+    }
+    if (trial.state != TrialState::kRunning) return;
+    if (const auto next = trial.progress->holder.first_expiry_ms())
+        lease_ends_.set(trial.run_id, *next);
 }
 
 void Studies::Impl::expire_polls(LockedBatch& locked) {
@@ -191,7 +214,7 @@ std::int64_t Studies::Impl::next_deadline_ms() const {
     std::int64_t next = kNever_ms;
     if (retry_at_ms_ != 0) next = retry_at_ms_;
     next = std::min({next, lease_poll_ends_.next_ms(), heartbeat_poll_ends_.next_ms(),
-                     lease_ends_.next_ms(), agents_.next_forgotten_ms()});
+                     lease_ends_.next_ms(), agents_.next_forgotten_ms(), next_hold_ms()});
     for (const StudyPoll& poll : study_polls_) next = std::min(next, poll.deadline_ms);
     for (const auto& [name, study] : studies_) {
         if (study->state() != StudyState::kRunning) continue;
@@ -213,8 +236,7 @@ void Studies::Impl::wake_ticker(std::int64_t deadline_ms) {
 void Studies::Impl::wake_ticker_for(const Study& study, const Trial& trial) {
     const BudgetConfig& budget = study.config().budget;
     if (budget.time_ms || budget.cost) return ticker_wake_.notify_one();
-    const Holder& holder = trial.progress->holder;
-    if (holder.ttl_ms > 0) wake_ticker(holder.expires_ms);
+    if (const auto first = trial.progress->holder.first_expiry_ms()) wake_ticker(*first);
 }
 
 void Studies::Impl::start_ticker() {

@@ -181,6 +181,10 @@ void Studies::Impl::renew_lease(Trial& trial) const {
     holder.expires_ms = monotonic_ms() + holder.ttl_ms;
 }
 
+void Studies::Impl::renew_lease(const TrialRef& ref, Member& member) const {
+    member.expires_ms = monotonic_ms() + ref.trial->progress->holder.ttl_ms;
+}
+
 // --- ask -----------------------------------------------------------------------------------------
 
 void Studies::Impl::admit(Study& study, Trial& trial) {

@@ -104,6 +104,8 @@ Trial read_trial(const Json& document) {
     trial.attempt_start_ms = document.value("attempt_start_ms", trial.start_ms);
     trial.ran_ms = document.value("ran_ms", whole_time_ms(trial));
     trial.cost = document.value("cost", 0.0);
+    trial.peak_memory_bytes = document.value("peak_memory_bytes", std::int64_t{0});
+    trial.peak_gpu_memory_bytes = document.value("peak_gpu_memory_bytes", std::int64_t{0});
     trial.ask_request = document.value("ask_request", "");
     trial.enqueue_request = document.value("enqueue_request", "");
     trial.finish_request = document.value("finish_request", "");
@@ -161,17 +163,15 @@ std::string trial_to_document(const Trial& trial) {
         document["attempt_start_ms"] = trial.attempt_start_ms;
     if (trial.ran_ms != whole_time_ms(trial)) document["ran_ms"] = trial.ran_ms;
     put(document, "cost", trial.cost);
+    put(document, "peak_memory_bytes", trial.peak_memory_bytes);
+    put(document, "peak_gpu_memory_bytes", trial.peak_gpu_memory_bytes);
     put(document, "ask_request", trial.ask_request);
     put(document, "enqueue_request", trial.enqueue_request);
     put(document, "finish_request", trial.finish_request);
     put(document, "finish_attempt", trial.finish_attempt);
     if (!trial.roll_backs.empty()) document["roll_backs"] = roll_backs_to_json(trial.roll_backs);
     if (trial.state == TrialState::kRunning && trial.progress) {
-        const Holder& holder = trial.progress->holder;
-        document["holder"] = {{"agent_id", holder.agent_id},
-                              {"request_id", holder.request_id},
-                              {"ttl_ms", holder.ttl_ms}};
-        put(document["holder"], "credential", holder.credential_hash);
+        document["holder"] = holder_to_json(trial.progress->holder);
     }
     return to_text(document);
 }
@@ -183,11 +183,7 @@ Result<Trial> trial_from_document(std::string_view json_text) {
         if (trial.state == TrialState::kRunning) {
             // The study, which knows the metrics, makes it anew.
             trial.progress = std::make_unique<TrialProgress>(StudyConfig{});
-            const Json& holder = document.at("holder");
-            trial.progress->holder.agent_id = holder.at("agent_id").get<std::string>();
-            trial.progress->holder.request_id = holder.at("request_id").get<std::string>();
-            trial.progress->holder.ttl_ms = holder.at("ttl_ms").get<std::int64_t>();
-            trial.progress->holder.credential_hash = holder.value("credential", "");
+            trial.progress->holder = holder_from_json(document.at("holder"));
         }
         return trial;
     } catch (const Json::exception& error) {

@@ -23,6 +23,7 @@
 #include "tuner/protocol.h"
 #include "tuner/sampler/pbt/origin.h"
 #include "tuner/space/space.h"
+#include "tuner/study/trial/holder.h"
 #include "tuner/study/trial/roll_back.h"
 #include "tuner/study/trial/trial_results.h"
 
@@ -38,16 +39,6 @@ inline constexpr std::size_t kTrialStateCount = 6;
 /// Complete, pruned, failed or cancelled: nothing changes it any more.
 [[nodiscard]] bool is_ended(TrialState state);
 
-/// Who holds the running attempt, and until when.
-struct Holder {
-    std::string agent_id = {};    ///< empty: a client that asked over REST
-    std::string request_id = {};  ///< of the lease or ask that started the attempt
-    std::int64_t ttl_ms = 0;      ///< 0: the lease has no end
-    std::int64_t expires_ms = 0;  ///< monotonic clock
-    /// SHA-256 of the attempt's credential in hex digits; empty: it has none.
-    std::string credential_hash = {};
-};
-
 /// What exists only while a trial is queued or running, and is rebuilt after a restart.
 struct TrialProgress {
     explicit TrialProgress(const StudyConfig& config) : metrics(config) {}
@@ -61,11 +52,8 @@ struct TrialProgress {
     ResultMetrics metrics;
     Holder holder;                       ///< running only
     std::optional<Directive> directive;  ///< what the agent is to do with the attempt
-    bool directive_sent = false;         ///< it stood in a reply already
-    bool is_ending =
-        false;  ///< its end was reported and waits for the metrics before it to be seen
-    bool is_rolled_back = false;  ///< `roll_backs` has changed and is to be written
-    bool is_unheard = false;      ///< it has a credential, and no request has come with it
+    bool is_rolled_back = false;         ///< `roll_backs` has changed and is to be written
+    bool is_unheard = false;             ///< it has a credential, and no request has come with it
     std::vector<std::string> other_metrics;  ///< names that arrived besides those measured; a few
     double cost = 0;                         ///< the greatest value of the budget's cost metric
     std::int64_t cost_step = 0;              ///< the greatest step of that metric
@@ -111,8 +99,11 @@ struct Trial {
     std::optional<Origin> origin;              ///< population based training: what it continues
     std::optional<std::uint64_t> reused_from;  ///< the trial whose value it got without running
     std::int64_t attempt_start_ms = 0;         ///< of the running or last attempt
-    std::int64_t ran_ms = 0;      ///< of ended attempts together: not what it waited between them
-    double cost = 0;              ///< of ended attempts, as the budget counts it; see CostBudget
+    std::int64_t ran_ms = 0;  ///< of ended attempts together: not what it waited between them
+    double cost = 0;          ///< of ended attempts, as the budget counts it; see CostBudget
+    /// The most that a process of it had, and what it had of a GPU; 0: unknown.
+    std::int64_t peak_memory_bytes = 0;
+    std::int64_t peak_gpu_memory_bytes = 0;
     std::string ask_request;      ///< request_id of the REST ask that started it
     std::string enqueue_request;  ///< request_id of the enqueue that made it
     std::string finish_request;   ///< request_id of the last finish or tell that was accepted

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -12,6 +13,11 @@
 #include "worker/agent/attempts/attempts.h"
 
 namespace tune::worker {
+namespace {
+
+constexpr std::size_t kRuleTailBytes = 256u << 10;
+
+}  // namespace
 
 void Attempts::adopt_all() {
     int running = 0;
@@ -34,10 +40,18 @@ void Attempts::adopt_all() {
 
 void Attempts::resume_output(Attempt& attempt) {
     const tuner::Lease& lease = attempt.record.lease;
-    Result<MetricLines> lines = MetricLines::create(lease.scrape, lease.metric);
+    Result<MetricLines> lines = metric_lines(lease);
     if (!lines) lines = MetricLines::create({}, "");  // it was valid when the trial was started
     ProgressRecord progress = attempt.files.read_progress();
     attempt.output.emplace(attempt.files.directory(), std::move(*lines), progress.acknowledged);
+    if (Result<LogRules> rules = rules_of(attempt)) {
+        // What the earlier agent read it has told nobody.
+        for (const int stream : {0, 1}) {
+            std::istringstream text(attempt.output->tail(stream, kRuleTailBytes));
+            for (std::string line; std::getline(text, line);) rules->read(line);
+        }
+        attempt.output->set_rules(std::move(*rules));
+    }
     const std::vector<SentStretch> sent = std::move(progress.sent);
     parts_.outbox->open(attempt.record.serial, attempt.files, attempt.record.id(),
                         std::move(progress));
@@ -59,11 +73,13 @@ Attempts::Adoption Attempts::adopt(const std::filesystem::path& directory) {
     }
     adopted->record = std::move(*record);
     adopted->intent = files.read_intent();
-    adopted->assignment = {
-        adopted->record.cores, adopted->record.gpus,
-        adopted->record.lease.gpus_per_trial > 0 && adopted->record.lease.gpus_per_trial < 1
-            ? adopted->record.lease.gpus_per_trial
-            : 1};
+    const tuner::Lease& lease = adopted->record.lease;
+    const bool is_part = !lease.devices.empty() && lease.devices.front().bytes > 0;
+    const bool is_share = lease.gpus_per_trial > 0 && lease.gpus_per_trial < 1;
+    adopted->assignment = {adopted->record.cores, adopted->record.gpus,
+                           is_part    ? kPartOfGpu
+                           : is_share ? lease.gpus_per_trial
+                                      : 1};
     Result<Process> supervisor = find_process(owner->pid, owner->start_time);
     const bool same_boot = adopted->record.boot_id == boot_id_;
     Attempt& attempt = insert(std::move(adopted));
@@ -74,7 +90,9 @@ Attempts::Adoption Attempts::adopt(const std::filesystem::path& directory) {
     resume_output(attempt);
     if (supervisor && same_boot) {
         attempt.supervisor = std::move(*supervisor);
+        note_used_gpus(attempt.assignment);
         watch(attempt);
+        read_first(attempt);
         if (attempt.record.server_url != settings_.server_url)
             end(attempt, Intent::kMoved,
                 "the server's address changed from " + attempt.record.server_url +

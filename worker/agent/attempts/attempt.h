@@ -23,6 +23,15 @@ struct Attempts::Attempt {
     Loop::TimerId upload_timer = Loop::kNoTimer;
     Loop::TimerId system_timer = Loop::kNoTimer;
     std::int64_t uploaded_bytes = 0;
+    std::int64_t peak_gpu_bytes = 0;  // 0: unknown
+    int ports = 0;                    // of GangPorts; 0: none
+
+    std::map<std::string, std::int64_t> energy_mj = {};  // of its GPUs when it began
+    std::string gpu_fault = {};                          // of one of its GPUs while it had it
+    Loop::TimerId gpu_timer = Loop::kNoTimer;
+    bool gpus_read = true;  // what its GPUs say after its end is known, or nobody can say it
+
+    bool environment_known = true;  // and handed over, or nobody asks
 
     bool alive = true;         // processes may exist
     bool output_done = false;  // read to its end
@@ -30,5 +39,8 @@ struct Attempts::Attempt {
     bool logs_done = false;
     bool keep_folder = false;  // logs that the server did not take
 };
+
+/// "trial 3 of study 's'", for messages.
+[[nodiscard]] std::string short_name(const tuner::Lease& lease);
 
 }  // namespace tune::worker

@@ -20,6 +20,7 @@
 #include "base/json.h"
 #include "base/system/file.h"
 #include "base/text/time_text.h"
+#include "worker/agent/attempts/rank_environment.h"
 
 namespace tune::worker {
 namespace {
@@ -29,7 +30,7 @@ constexpr const char* kIntentFile = "intent.json";
 constexpr const char* kProgressFile = "progress.json";
 constexpr std::size_t kRecordBytesMax = 16u << 20;
 
-constexpr std::array<std::pair<Intent, const char*>, 8> kIntents = {{
+constexpr std::array<std::pair<Intent, const char*>, 9> kIntents = {{
     {Intent::kNone, "none"},
     {Intent::kPrune, "prune"},
     {Intent::kStop, "stop"},
@@ -38,6 +39,7 @@ constexpr std::array<std::pair<Intent, const char*>, 8> kIntents = {{
     {Intent::kShutdown, "shutdown"},
     {Intent::kAway, "away"},
     {Intent::kMoved, "moved"},
+    {Intent::kGpuFault, "gpu_fault"},
 }};
 
 Error system_error(const char* what, const std::filesystem::path& path) {
@@ -110,7 +112,9 @@ Result<void> AttemptFiles::create(const AttemptRecord& record) const {
                        {"oom_kills", record.oom_kills},
                        {"cores", record.cores},
                        {"gpus", record.gpus}};
-    return write_new(path(kAttemptFile), to_text(json));
+    TUNE_TRY_VOID(write_new(path(kAttemptFile), to_text(json)));
+    if (!lease.gang) return {};
+    return write_new(path(kRanksFile), ranks_file(lease));
 }
 
 Result<AttemptRecord> AttemptFiles::read_record() const {
@@ -189,12 +193,16 @@ std::optional<ExitRecord> AttemptFiles::read_exit() const {
     record.timed_out = field(json, "timed_out", false);
     record.killed = field(json, "killed", false);
     record.swept = field(json, "swept", false);
+    record.failed_rank = field(json, "failed_rank", -1);
     record.max_rss_kb = field<std::int64_t>(json, "max_rss_kb", 0);
+    record.peak_kb = field<std::int64_t>(json, "peak_kb", 0);
     record.cpu_ms = field<std::int64_t>(json, "cpu_ms", 0);
     record.wall_ms = field<std::int64_t>(json, "wall_ms", 0);
     record.end_ms = field<std::int64_t>(json, "end_ms", 0);
     record.lost_bytes = {field<std::int64_t>(json, "stdout_lost", 0),
                          field<std::int64_t>(json, "stderr_lost", 0)};
+    record.memory_peak = field<std::int64_t>(json, "memory_peak", 0);
+    record.oom_kills = field<std::int64_t>(json, "oom_kills", -1);
     return record;
 }
 
@@ -223,7 +231,7 @@ void AttemptFiles::note(std::string_view text) const {
 
 void AttemptFiles::remove() const {
     for (const char* name : {kAttemptFile, kOwnerLink, kExitFile, kProgressFile, kIntentFile,
-                             kStdoutFile, kStderrFile, kAgentLogFile})
+                             kStdoutFile, kStderrFile, kAgentLogFile, kRanksFile})
         unlink(path(name).c_str());
     if (rmdir(directory_.c_str()) == 0 || errno == ENOENT) return;
     std::error_code ignored;

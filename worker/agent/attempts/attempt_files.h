@@ -6,7 +6,8 @@
 //     owner          made by the supervisor (supervisor.h); no owner: it never came up
 //     intent.json    why this agent ended it, if it did
 //     progress.json  how far its metrics were sent and acknowledged
-//     stdout.log, stderr.log, agent.log, exit.json
+//     energy.json    the counters of its GPUs when it began
+//     stdout.log, stderr.log, agent.log, exit.json, git.diff
 //
 // Files are not synced: they protect against the agent's death. After a crash of the machine the
 // processes are gone too, and the attempt is lost whatever the files say.
@@ -27,6 +28,8 @@
 namespace tune::worker {
 
 inline constexpr const char* kAgentLogFile = "agent.log";
+/// What its code differs by from the commit in its run's tags; absent if it does not.
+inline constexpr const char* kDiffFile = "git.diff";
 
 /// Everything about an attempt that is decided before it starts.
 struct AttemptRecord {
@@ -53,6 +56,7 @@ enum class Intent {
     kShutdown,        // the agent stops
     kAway,            // the server has not answered for too long
     kMoved,           // adopted from an agent of another server address
+    kGpuFault,        // a GPU that it has cannot be used any more
 };
 struct IntentRecord {
     Intent intent = Intent::kNone;
@@ -69,11 +73,16 @@ struct ExitRecord {
     bool timed_out = false;  // ended for its time-out
     bool killed = false;     // SIGKILL was needed
     bool swept = false;      // it left processes behind, which were ended
+    int failed_rank = -1;    // of several processes on this machine the first that failed
     std::int64_t max_rss_kb = 0;
+    std::int64_t peak_kb = 0;  // the largest sizes of all its processes together
     std::int64_t cpu_ms = 0;
     std::int64_t wall_ms = 0;
     std::int64_t end_ms = 0;                          // wall clock
     std::array<std::int64_t, 2> lost_bytes = {0, 0};  // output that could not be stored
+    // Of its cgroup:
+    std::int64_t memory_peak = 0;  // bytes of all its processes together; 0: unknown
+    std::int64_t oom_kills = -1;   // processes killed for want of memory; -1: it had no cgroup
 };
 
 /// A stretch of output that has been sent but not yet acknowledged.

@@ -4,6 +4,8 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -11,6 +13,7 @@
 #include "worker/agent/attempts/attempt.h"
 #include "worker/agent/attempts/attempts.h"
 #include "worker/agent/attempts/exit_class.h"
+#include "worker/agent/attempts/rank_environment.h"
 
 namespace tune::worker {
 namespace {
@@ -119,12 +122,36 @@ void Attempts::on_tree_gone(Attempt& attempt) {
     attempt.alive = false;
     parts_.loop->cancel(attempt.system_timer);
     parts_.loop->cancel(attempt.upload_timer);
+    attempt.assignment.locks.clear();  // so that a lock its supervisor held can be had again
+    if (parts_.cgroups != nullptr) parts_.cgroups->remove(attempt.files.directory().filename());
     parts_.devices->release(attempt.assignment);
+    parts_.gang_ports->give_back(attempt.ports);
     parts_.server_client->free_slot();
     const std::uint64_t serial = attempt.record.serial;
+    read_last(attempt);
     pump(serial);  // may forget it
     start_waiting();
     publish();
+}
+
+/// Its end is judged once its output has been read and its GPUs have said whether they are well;
+/// what it ran in goes before its end.
+void Attempts::conclude_if_known(Attempt& attempt) {
+    if (attempt.output_done && attempt.gpus_read && attempt.environment_known) conclude(attempt);
+}
+
+/// The end of stderr, or, of several processes, of the output of the one that failed.
+std::string Attempts::last_words(const Attempt& attempt) {
+    const int rank = attempt.exit ? attempt.exit->failed_rank : -1;
+    const auto& gang = attempt.record.lease.gang;
+    if (rank <= 0 || !gang) return attempt.output->tail(1, kTailBytes);
+    const std::filesystem::path path = attempt.files.path(rank_log(*gang, rank).c_str());
+    std::error_code error;
+    const auto size = std::filesystem::file_size(path, error);
+    if (error) return {};
+    std::ifstream log(path, std::ios::binary);
+    log.seekg(static_cast<std::streamoff>(size - std::min<std::uintmax_t>(size, kTailBytes)));
+    return {std::istreambuf_iterator<char>(log), std::istreambuf_iterator<char>()};
 }
 
 void Attempts::conclude(Attempt& attempt) {
@@ -134,7 +161,7 @@ void Attempts::conclude(Attempt& attempt) {
     if (!attempt.checkpoint_dir.empty() && attempt.intent.intent != Intent::kLost)
         std::filesystem::remove(attempt.checkpoint_dir, ignored);
     const std::string out_tail = attempt.output->tail(0, kTailBytes);
-    const std::string err_tail = attempt.output->tail(1, kTailBytes);
+    const std::string err_tail = last_words(attempt);
     const AttemptEnd end{attempt.exit,
                          attempt.intent,
                          lease.command,
@@ -142,10 +169,15 @@ void Attempts::conclude(Attempt& attempt) {
                          lease.working_dir,
                          lease.timeout_ms,
                          count_oom_kills() > attempt.record.oom_kills,
+                         limits_of(lease).memory_bytes,
+                         attempt.gpu_fault,
+                         lease.gang ? lease.gang->node * lease.gang->nproc : -1,
                          out_tail,
                          err_tail};
     tuner::FinishRequest request = classify(end);
     request.request_id = attempt.record.finish_request_id;
+    request.peak_gpu_memory_bytes = attempt.peak_gpu_bytes;
+    follow_rule(attempt, request);
     const MetricLines& lines = attempt.output->lines();
     // It may be why a trial that ended well has no value.
     if (request.outcome == tuner::Outcome::kDone && lines.malformed_count() > 0)
@@ -153,6 +185,7 @@ void Attempts::conclude(Attempt& attempt) {
             "a 'tune:' line could not be read: " + last_line(lines.malformed_example(), 400);
     write_notes(attempt, request);
     ++finished_;
+    if (request.outcome == tuner::Outcome::kDone) durations_.add(lease.study, request.wall_ms);
     const std::uint64_t serial = attempt.record.serial;
     if (attempt.intent.intent == Intent::kLost) {
         parts_.outbox->drop(serial);
@@ -162,6 +195,32 @@ void Attempts::conclude(Attempt& attempt) {
         parts_.outbox->finish(serial, std::move(request));
     }
     forget_if_done(serial);
+}
+
+/// What its output says about a failure that is its own by all that is known otherwise.
+void Attempts::follow_rule(const Attempt& attempt, tuner::FinishRequest& request) {
+    if (request.outcome != tuner::Outcome::kFailed || !attempt.output->rules()) return;
+    const std::optional<LogHit>& hit = attempt.output->rules()->hit();
+    if (!hit) return;
+    const bool is_final = hit->action == tuner::LogAction::kNoRetry;
+    request.outcome = is_final ? tuner::Outcome::kBadConfig : tuner::Outcome::kLost;
+    request.reason =
+        "a log rule (" +
+        std::string(tuner::kLogActions.at(static_cast<std::size_t>(hit->action)).second) +
+        ") matched: " + hit->line;
+    request.timed_out = false;
+    const std::string because =
+        "the log of " + short_name(attempt.record.lease) + " says: " + hit->line;
+    if (hit->action == tuner::LogAction::kExcludeHost) parts_.exclude("", because);
+    if (hit->action != tuner::LogAction::kExcludeDevice) return;
+    // A line that names a GPU is about that one.
+    const std::vector<std::string>& gpus = attempt.assignment.gpus;
+    const auto is_named = [&](const std::string& uuid) {
+        return hit->line.find(uuid) != std::string::npos;
+    };
+    const bool is_any_named = std::any_of(gpus.begin(), gpus.end(), is_named);
+    for (const std::string& uuid : gpus)
+        if (!is_any_named || is_named(uuid)) parts_.exclude(uuid, because);
 }
 
 void Attempts::write_notes(const Attempt& attempt, const tuner::FinishRequest& request) const {
@@ -188,7 +247,7 @@ void Attempts::write_notes(const Attempt& attempt, const tuner::FinishRequest& r
 void Attempts::send_logs(Attempt& attempt, const tuner::FinishRequest& request) {
     std::error_code ignored;
     bool any = false;
-    for (const char* name : {kStdoutFile, kStderrFile, kAgentLogFile})
+    for (const char* name : {kStdoutFile, kStderrFile, kAgentLogFile, kDiffFile})
         any = std::filesystem::exists(attempt.files.path(name), ignored) || any;
     attempt.logs_done = !any;
     if (!any) return;
@@ -196,7 +255,8 @@ void Attempts::send_logs(Attempt& attempt, const tuner::FinishRequest& request) 
         request.outcome == tuner::Outcome::kPreempted || request.outcome == tuner::Outcome::kLost ||
         request.outcome == tuner::Outcome::kOom || request.outcome == tuner::Outcome::kFailed;
     parts_.upload->submit({attempt.record.serial, attempt.files, attempt.record.id(),
-                           attempt.record.lease.experiment_id, true, may_run_again});
+                           attempt.record.lease.experiment_id, log_folder(attempt.record.lease),
+                           true, may_run_again});
 }
 
 void Attempts::on_finished(std::uint64_t serial) {

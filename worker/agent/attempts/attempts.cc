@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "worker/agent/attempts/attempt.h"
 #include "worker/agent/attempts/environment.h"
+#include "worker/agent/devices/machine_locks.h"
 
 namespace tune::worker {
 namespace {
@@ -33,16 +34,18 @@ constexpr int kChunksAtOnce = 16;
 constexpr int kBasePart = 10;
 /// A slot whose trial could not be started for want of the machine's means rests this long.
 constexpr int kStartFailureRest_ms = 1'000;
+/// Where it cannot be heard that a core became free, it is looked for again after this time.
+constexpr int kCoreRest_ms = 200;
 
 std::uint64_t new_serial() {
     return std::strtoull(random_hex(8).c_str(), nullptr, 16);
 }
 
+}  // namespace
+
 std::string short_name(const tuner::Lease& lease) {
     return "trial " + std::to_string(lease.number) + " of study '" + lease.study + "'";
 }
-
-}  // namespace
 
 Attempts::Attempts(AttemptSettings settings, AttemptParts parts, std::function<void()> changed)
     : settings_(std::move(settings)),
@@ -50,7 +53,9 @@ Attempts::Attempts(AttemptSettings settings, AttemptParts parts, std::function<v
       changed_(std::move(changed)),
       environment_(own_environment()),
       boot_id_(current_boot_id()),
-      wake_path_(settings_.state_dir / "wake") {}
+      wake_path_(settings_.state_dir / "wake"),
+      has_gpu_each_(settings_.slots > 0 &&
+                    parts_.devices->gpus().size() >= static_cast<std::size_t>(settings_.slots)) {}
 
 Attempts::~Attempts() = default;
 
@@ -87,6 +92,13 @@ AttemptCounts Attempts::counts() const {
     return counts;
 }
 
+std::int64_t Attempts::longest_grace_ms() const {
+    std::int64_t longest = 0;
+    for (const auto& [serial, attempt] : attempts_)
+        if (attempt->alive) longest = std::max(longest, attempt->record.lease.grace_ms);
+    return longest;
+}
+
 std::vector<tuner::AttemptId> Attempts::held() const {
     std::vector<tuner::AttemptId> ids;
     for (const auto& [serial, attempt] : attempts_)
@@ -117,13 +129,26 @@ void Attempts::start(std::vector<tuner::Lease> leases) {
 void Attempts::begin(tuner::Lease lease) {
     double gpus = lease.gpus_per_trial;
     // Nothing asked for, and a GPU for each slot: then each trial gets one of its own.
-    const std::size_t gpus_here = parts_.devices->gpus().size();
-    if (gpus <= 0 && gpus_here >= static_cast<std::size_t>(settings_.slots)) gpus = 1;
-    Result<std::optional<Assignment>> taken = parts_.devices->take(lease.cpus_per_trial, gpus);
-    if (!taken) return refuse(lease, tuner::Outcome::kBadConfig, taken.error().message);
+    if (gpus <= 0 && has_gpu_each_) gpus = 1;
+    std::vector<std::string> chosen;
+    for (const tuner::GrantedGpu& gpu : lease.devices) chosen.push_back(gpu.uuid);
+    Result<std::optional<Assignment>> taken =
+        chosen.empty() ? parts_.devices->take(lease.cpus_per_trial, gpus)
+                       : parts_.devices->take_these(lease.cpus_per_trial, chosen,
+                                                    lease.devices.front().bytes > 0);
+    if (!taken) {
+        // What was there when the server chose this agent may be gone meanwhile.
+        const bool is_never_here = taken.error().code == Code::kInvalidParameterValue;
+        const bool is_lost = taken.error().code == Code::kResourceDoesNotExist;
+        return refuse(lease,
+                      is_never_here ? tuner::Outcome::kBadConfig
+                      : is_lost     ? tuner::Outcome::kLost
+                                    : tuner::Outcome::kPreempted,
+                      taken.error().message);
+    }
     if (!*taken) {
         waiting_.push_back(std::move(lease));
-        return;
+        return await_core();
     }
     launch(std::move(lease), std::move(**taken));
 }
@@ -132,6 +157,27 @@ void Attempts::start_waiting() {
     std::deque<tuner::Lease> waiting;
     waiting.swap(waiting_);
     for (tuner::Lease& lease : waiting) begin(std::move(lease));
+}
+
+void Attempts::on_devices_changed() {
+    start_waiting();
+    publish();
+}
+
+/// What waits for a core that another agent of this machine has hears when that lets go of it.
+void Attempts::await_core() {
+    const std::string& name = parts_.devices->held_elsewhere();
+    if (name.empty() || core_news_) return;
+    std::optional<UniqueFd> news = wait_for_release(name);
+    const auto look_again = [this] {
+        if (core_news_) parts_.loop->unwatch(core_news_.get());
+        core_news_.reset();
+        on_devices_changed();
+    };
+    if (news && parts_.loop->watch(news->get(), look_again))
+        core_news_ = std::move(*news);
+    else
+        parts_.loop->at(parts_.loop->now_ms() + kCoreRest_ms, look_again);
 }
 
 void Attempts::refuse(const tuner::Lease& lease, tuner::Outcome outcome,
@@ -197,23 +243,47 @@ Result<std::filesystem::path> Attempts::make_checkpoint_dir(const tuner::Lease& 
     return directory;
 }
 
+/// The study's, then the agent's, then those for GPUs.
+Result<LogRules> Attempts::rules_of(const Attempt& attempt) const {
+    std::vector<tuner::LogRule> rules = attempt.record.lease.log_rules;
+    rules.insert(rules.end(), settings_.log_rules.begin(), settings_.log_rules.end());
+    const std::vector<tuner::LogRule>& of_gpus = gpu_log_rules();
+    if (!attempt.record.gpus.empty()) rules.insert(rules.end(), of_gpus.begin(), of_gpus.end());
+    return LogRules::create(rules);
+}
+
+CgroupLimits Attempts::limits_of(const tuner::Lease& lease) const {
+    return {
+        .memory_bytes = lease.memory_bytes > 0 ? lease.memory_bytes : settings_.trial_memory_bytes,
+        .cpus = lease.cpus_per_trial,
+        .processes = settings_.trial_processes};
+}
+
 Result<void> Attempts::prepare(Attempt& attempt, LaunchSpec& spec) {
     const tuner::Lease& lease = attempt.record.lease;
     if (lease.command.empty() || lease.command.front().empty())
         return Error{Code::kInvalidParameterValue, "the study has no command to run"};
-    TUNE_TRY(lines, MetricLines::create(lease.scrape, lease.metric));
+    TUNE_TRY(lines, metric_lines(lease));
+    TUNE_TRY(rules, rules_of(attempt));
     TUNE_TRY(checkpoint_dir, make_checkpoint_dir(lease));
     attempt.checkpoint_dir = checkpoint_dir;
     TUNE_TRY(resume_dir, find_parent(lease, checkpoint_dir));
     TUNE_TRY_VOID(attempt.files.create(attempt.record));
     attempt.output.emplace(attempt.files.directory(), std::move(lines), OutputPosition{});
+    attempt.output->set_rules(std::move(rules));
     spec.directory = attempt.files.directory();
     spec.wake_fifo = wake_path_;
     spec.serial = attempt.record.serial;
     spec.grace_ms = std::max<std::int64_t>(0, lease.grace_ms);
     spec.timeout_ms = std::max<std::int64_t>(0, lease.timeout_ms);
     spec.cores = attempt.assignment.cores;
+    for (const MachineLock& lock : attempt.assignment.locks) spec.inherited.push_back(lock->get());
     spec.working_dir = lease.working_dir;
+    if (parts_.cgroups != nullptr) {
+        TUNE_TRY(cgroup,
+                 parts_.cgroups->create(attempt.files.directory().filename(), limits_of(lease)));
+        spec.cgroup = cgroup;
+    }
     spec.command = lease.command;
     spec.environment = trial_environment(
         environment_, {&lease, &attempt.assignment, settings_.server_url, checkpoint_dir.string(),
@@ -222,19 +292,50 @@ Result<void> Attempts::prepare(Attempt& attempt, LaunchSpec& spec) {
     return {};
 }
 
+/// Ports for several processes. Those on several machines have been told which; one machine may
+/// take any.
+Result<int> Attempts::take_ports(tuner::Lease& lease) {
+    if (!lease.gang) return 0;
+    tuner::Gang& gang = *lease.gang;
+    if (gang.node < 0 || gang.nproc < 1 || gang.node >= static_cast<int>(gang.nodes.size()))
+        return Error{Code::kInvalidParameterValue, "the lease names no place for its processes"};
+    int& port = gang.nodes[static_cast<std::size_t>(gang.node)].port;
+    const bool is_alone = gang.nodes.size() == 1;
+    const int taken = parts_.gang_ports->take(port, is_alone);
+    if (taken == 0)
+        return Error{Code::kResourceExhausted,
+                     "the ports from " + std::to_string(port) +
+                         " on, where its processes are to meet, are not free (any more)"};
+    port = taken;
+    return taken;
+}
+
 void Attempts::launch(tuner::Lease lease, Assignment assignment) {
+    const Result<int> ports = take_ports(lease);
+    if (!ports) {
+        parts_.devices->release(assignment);
+        return refuse(lease,
+                      ports.error().code == Code::kInvalidParameterValue
+                          ? tuner::Outcome::kBadConfig
+                          : tuner::Outcome::kLost,
+                      ports.error().message);
+    }
     const std::string name = lease.run_id + "-" + std::to_string(lease.attempt);
     auto attempt = std::make_unique<Attempt>(AttemptFiles(settings_.state_dir / "attempts" / name));
     attempt->record = {new_serial(),      std::move(lease), settings_.server_url,
                        random_hex(16),    boot_id_,         parts_.loop->wall_ms(),
                        count_oom_kills(), assignment.cores, assignment.gpus};
     attempt->assignment = std::move(assignment);
+    attempt->ports = *ports;
     LaunchSpec spec;
+    note_used_gpus(attempt->assignment);
     Result<void> prepared = prepare(*attempt, spec);
     Result<Process> process = prepared ? parts_.launcher->start(spec) : prepared.error();
     if (!process) {
         const bool is_users_error = process.error().code == Code::kInvalidParameterValue;
         attempt->files.remove();
+        if (parts_.cgroups != nullptr) parts_.cgroups->remove(name);
+        parts_.gang_ports->give_back(attempt->ports);
         parts_.devices->release(attempt->assignment);
         return refuse(attempt->record.lease,
                       is_users_error ? tuner::Outcome::kBadConfig : tuner::Outcome::kLost,
@@ -246,7 +347,9 @@ void Attempts::launch(tuner::Lease lease, Assignment assignment) {
     ++started_;
     Attempt& running = insert(std::move(attempt));
     parts_.outbox->open(running.record.serial, running.files, running.record.id(), {});
+    capture_environment(running);
     watch(running);
+    read_first(running);
 }
 
 void Attempts::watch(Attempt& attempt) {
@@ -292,7 +395,7 @@ void Attempts::pump(std::uint64_t serial) {
         if (more) continue;
         if (attempt->alive) return schedule_upload(*attempt);
         attempt->output_done = true;
-        return conclude(*attempt);
+        return conclude_if_known(*attempt);
     }
     parts_.loop->post([this, serial] { pump(serial); });  // others get their turn
 }
@@ -311,9 +414,20 @@ void Attempts::schedule_upload(Attempt& attempt) {
         if (due == nullptr || !due->alive) return;
         due->upload_timer = Loop::kNoTimer;
         due->uploaded_bytes = due->output->bytes();
-        parts_.upload->submit(
-            {serial, due->files, due->record.id(), due->record.lease.experiment_id, false, false});
+        parts_.upload->submit({serial, due->files, due->record.id(),
+                               due->record.lease.experiment_id, log_folder(due->record.lease),
+                               false, false});
     });
+}
+
+Result<MetricLines> Attempts::metric_lines(const tuner::Lease& lease) {
+    if (lease.gang && lease.gang->node > 0) return MetricLines::create({}, "");
+    return MetricLines::create(lease.scrape, lease.metric);
+}
+
+std::string Attempts::log_folder(const tuner::Lease& lease) {
+    if (!lease.gang || lease.gang->node == 0) return {};
+    return "node-" + std::to_string(lease.gang->node) + "/";
 }
 
 /// The base is read a little after the start, so that short trials do not pay for it.
@@ -326,21 +440,40 @@ void Attempts::schedule_system_metrics(Attempt& attempt) {
                                            [this, serial] { sample_system_metrics(serial); });
 }
 
+/// What an attempt uses of a GPU is known while it has the whole GPU.
+void Attempts::note_gpu_memory(Attempt& attempt, const std::string& key, double megabytes) {
+    const bool is_memory =
+        key.starts_with("system/gpu_") && key.ends_with("_memory_usage_megabytes");
+    if (!is_memory || attempt.assignment.gpu_share < 1) return;
+    attempt.peak_gpu_bytes =
+        std::max(attempt.peak_gpu_bytes, static_cast<std::int64_t>(megabytes * 1e6));
+}
+
 void Attempts::sample_system_metrics(std::uint64_t serial) {
     Attempt* attempt = find(serial);
     if (attempt == nullptr || !attempt->alive) return;
-    const std::int64_t now = parts_.loop->wall_ms();
     if (!attempt->system) {
         attempt->system.emplace(attempt->supervisor.pid);
     } else {
-        const std::int64_t step =
-            (now - attempt->record.started_ms) / settings_.system_metrics_period_ms;
-        std::vector<tuner::ReportedMetric> metrics;
-        for (NamedValue& sample : attempt->system->sample())
-            metrics.push_back({std::move(sample.key), sample.value, step, now});
-        parts_.outbox->add_metrics(serial, std::move(metrics));
+        send_system_metrics(serial, attempt->system->sample());
+        sample_gpus(*attempt);
     }
     schedule_system_metrics(*attempt);
+}
+
+void Attempts::send_system_metrics(std::uint64_t serial, std::vector<NamedValue> values) {
+    Attempt* attempt = find(serial);
+    if (attempt == nullptr || !attempt->alive) return;
+    const std::int64_t now = parts_.loop->wall_ms();
+    const std::int64_t step =
+        (now - attempt->record.started_ms) / settings_.system_metrics_period_ms;
+    std::vector<tuner::ReportedMetric> metrics;
+    for (NamedValue& value : values) {
+        // Of a shared one the neighbours' memory is in it too.
+        if (attempt->assignment.gpu_share >= 1) note_gpu_memory(*attempt, value.key, value.value);
+        metrics.push_back({std::move(value.key), value.value, step, now});
+    }
+    parts_.outbox->add_metrics(serial, std::move(metrics));
 }
 
 }  // namespace tune::worker

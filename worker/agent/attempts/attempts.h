@@ -16,14 +16,19 @@
 #include <vector>
 
 #include "worker/agent/attempts/attempt_files.h"
+#include "worker/agent/attempts/gang_ports.h"
+#include "worker/agent/devices/cgroups.h"
 #include "worker/agent/devices/devices.h"
+#include "worker/agent/devices/gpu_watch.h"
 #include "worker/agent/devices/system_metrics.h"
+#include "worker/agent/environment/run_environment.h"
 #include "worker/agent/loop.h"
 #include "worker/agent/output/trial_output.h"
 #include "worker/agent/server/log_upload.h"
 #include "worker/agent/server/outbox.h"
 #include "worker/agent/server/server_client.h"
 #include "worker/agent/supervisor/launcher.h"
+#include "worker/agent/time_limit.h"
 
 namespace tune::worker {
 
@@ -37,6 +42,11 @@ struct AttemptSettings {
     bool system_metrics = true;
     int system_metrics_period_ms = 10'000;
     int log_upload_period_ms = 3'000;
+    std::int64_t trial_memory_bytes = 0;  // limits in the attempt's cgroup; 0: none
+    std::int64_t trial_processes = 0;
+    std::vector<tuner::LogRule> log_rules = {};  // after those of the studies
+    std::vector<GpuFacts> gpus = {};             // what is known of the agent's
+    std::string driver_version = {};
 };
 
 /// The parts of the agent that attempts use; all outlive the table.
@@ -44,9 +54,15 @@ struct AttemptParts {
     Loop* loop = nullptr;
     Launcher* launcher = nullptr;
     Devices* devices = nullptr;
+    GpuWatch* gpu_watch = nullptr;     // null: no GPU
+    const Cgroups* cgroups = nullptr;  // null: there are none
+    EnvironmentCapture* environment = nullptr;
+    GangPorts* gang_ports = nullptr;
     ServerClient* server_client = nullptr;
     Outbox* outbox = nullptr;
     LogUpload* upload = nullptr;
+    /// A GPU is not to be used any more, or, with an empty UUID, this machine.
+    std::function<void(const std::string& uuid, const std::string& reason)> exclude = {};
 };
 
 struct AttemptCounts {
@@ -76,6 +92,11 @@ public:
     /// Ends all (SIGTERM, or with `at_once` SIGKILL) for `intent`.
     void end_all(Intent intent, const std::string& reason, bool at_once);
 
+    /// A GPU is not to be used any more: attempts that have it end and are run again.
+    void on_gpu_fault(const std::string& uuid, const std::string& fault);
+    /// Something may have become free otherwise than by the end of an attempt.
+    void on_devices_changed();
+
     // What the outbox and the upload report; a serial that is gone is ignored.
     void on_finished(std::uint64_t serial);
     void on_stale(std::uint64_t serial);
@@ -83,6 +104,12 @@ public:
     void on_uploaded(std::uint64_t serial, bool final, bool uploaded);
 
     [[nodiscard]] AttemptCounts counts() const;
+    /// Nothing runs, waits or has to be reported.
+    [[nodiscard]] bool is_idle() const { return attempts_.empty() && waiting_.empty(); }
+    /// Of the attempts that run; 0: none.
+    [[nodiscard]] std::int64_t longest_grace_ms() const;
+    /// See TrialDurations.
+    [[nodiscard]] std::int64_t expected_ms() const { return durations_.expected_ms(); }
     /// Attempts whose leases must be kept: running ones and those whose end is not reported yet.
     [[nodiscard]] std::vector<tuner::AttemptId> held() const;
 
@@ -92,7 +119,17 @@ private:
 
     void begin(tuner::Lease lease);
     void start_waiting();
+    void await_core();
     void launch(tuner::Lease lease, Assignment assignment);
+    [[nodiscard]] Result<LogRules> rules_of(const Attempt& attempt) const;
+    void follow_rule(const Attempt& attempt, tuner::FinishRequest& request);
+    [[nodiscard]] CgroupLimits limits_of(const tuner::Lease& lease) const;
+    [[nodiscard]] Result<int> take_ports(tuner::Lease& lease);
+    /// What reads the output: of several machines only the first one's counts.
+    [[nodiscard]] static Result<MetricLines> metric_lines(const tuner::Lease& lease);
+    /// Below the run's logs/: of several machines each but the first has a folder.
+    [[nodiscard]] static std::string log_folder(const tuner::Lease& lease);
+    static void note_gpu_memory(Attempt& attempt, const std::string& key, double megabytes);
     [[nodiscard]] Result<void> prepare(Attempt& attempt, LaunchSpec& spec);
     [[nodiscard]] Result<std::filesystem::path> checkpoint_path(const std::filesystem::path& key);
     [[nodiscard]] Result<std::filesystem::path> make_checkpoint_dir(const tuner::Lease& lease);
@@ -112,12 +149,26 @@ private:
     void schedule_upload(Attempt& attempt);
     void schedule_system_metrics(Attempt& attempt);
     void sample_system_metrics(std::uint64_t serial);
+    void send_system_metrics(std::uint64_t serial, std::vector<NamedValue> values);
+
+    void capture_environment(Attempt& attempt);
+    void on_environment(std::uint64_t serial, RunEnvironment environment);
+
+    void note_used_gpus(const Assignment& more);
+    void read_first(const Attempt& attempt);
+    void on_first_reading(std::uint64_t serial, const GpuWatch::Readings& readings);
+    void read_last(Attempt& attempt);
+    void on_last_reading(std::uint64_t serial, const GpuWatch::Readings& readings);
+    void sample_gpus(const Attempt& attempt);
+    [[nodiscard]] double energy_share(const Attempt& attempt) const;
     void end(Attempt& attempt, Intent intent, const std::string& reason, int signal);
 
     void on_supervisor_gone(std::uint64_t serial);
     void sweep(std::uint64_t serial);
     void on_tree_gone(Attempt& attempt);
+    void conclude_if_known(Attempt& attempt);
     void conclude(Attempt& attempt);
+    [[nodiscard]] static std::string last_words(const Attempt& attempt);
     void write_notes(const Attempt& attempt, const tuner::FinishRequest& request) const;
     void send_logs(Attempt& attempt, const tuner::FinishRequest& request);
     void forget_if_done(std::uint64_t serial);
@@ -129,9 +180,12 @@ private:
     const std::vector<std::string> environment_;
     const std::string boot_id_;
     const std::string wake_path_;
+    const bool has_gpu_each_;  // of the slots, at the start
     UniqueFd wake_;
     std::map<std::uint64_t, std::unique_ptr<Attempt>> attempts_;
     std::deque<tuner::Lease> waiting_;  // for devices
+    UniqueFd core_news_;                // another agent lets go of a core
+    TrialDurations durations_;
     std::int64_t started_ = 0;
     std::int64_t finished_ = 0;
 };

@@ -80,6 +80,10 @@ void add_identity(const EnvironmentSpec& spec, Variables& variables) {
     variables["TUNE_SEED"] = std::to_string(lease.seed);
     variables["TUNE_CHECKPOINT_DIR"] = spec.checkpoint_dir;
     if (!spec.resume_dir.empty()) variables["TUNE_RESUME_FROM"] = spec.resume_dir;
+    if (lease.memory_bytes > 0)
+        variables["TUNE_MEMORY_BYTES"] = std::to_string(lease.memory_bytes);
+    if (!lease.devices.empty() && lease.devices.front().bytes > 0)
+        variables["TUNE_GPU_MEMORY_BYTES"] = std::to_string(lease.devices.front().bytes);
     if (spec.assignment->gpus.empty()) return;
     std::string uuids;
     for (const std::string& uuid : spec.assignment->gpus)
@@ -92,11 +96,12 @@ void add_identity(const EnvironmentSpec& spec, Variables& variables) {
 }  // namespace
 
 int threads_of(const EnvironmentSpec& spec) {
+    const int nproc = spec.lease->gang ? std::max(1, spec.lease->gang->nproc) : 1;
     const int own = static_cast<int>(spec.assignment->cores.size());
-    if (own > 0) return own;
+    if (own > 0) return std::max(1, own / nproc);
     if (spec.lease->cpus_per_trial > 0)  // below one core
         return std::max(1, static_cast<int>(spec.lease->cpus_per_trial));
-    return std::max(1, spec.cores / std::max(1, spec.slots));
+    return std::max(1, spec.cores / std::max({1, spec.slots, nproc}));
 }
 
 std::vector<std::string> trial_environment(const std::vector<std::string>& inherited,

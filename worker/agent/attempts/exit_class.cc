@@ -76,6 +76,7 @@ Verdict ended_by_us(const AttemptEnd& end) {
     switch (intent.intent) {
         case Intent::kPrune: return {Outcome::kPruned, intent.reason};
         case Intent::kStop: return {Outcome::kCancelled, intent.reason};
+        case Intent::kGpuFault: return {Outcome::kLost, intent.reason};
         default: return {Outcome::kPreempted, intent.reason};
     }
 }
@@ -97,6 +98,19 @@ Verdict exited(const AttemptEnd& end, int code) {
     return {Outcome::kFailed, with_last_words("exit code " + std::to_string(code), end)};
 }
 
+Verdict killed_for_memory(const AttemptEnd& end) {
+    const std::int64_t limit_mb = end.memory_limit_bytes / 1'000'000;
+    if (limit_mb <= 0) return {Outcome::kOom, "killed by the system because memory ran out"};
+    return {Outcome::kOom, "killed by the system because it needed more than its " +
+                               std::to_string(limit_mb) + " MB of memory"};
+}
+
+/// Not what the trial said of itself by one of the known exit codes.
+bool is_failure(const ExitRecord& exit) {
+    return exit.exit_code != 0 && exit.exit_code != kExitPruned &&
+           exit.exit_code != kExitPreempted && exit.exit_code != kExitBadConfig;
+}
+
 Verdict verdict_of(const AttemptEnd& end) {
     if (!end.exit)
         return {Outcome::kLost, "the supervisor of the trial was killed, so its end is unknown"};
@@ -107,9 +121,13 @@ Verdict verdict_of(const AttemptEnd& end) {
         return {Outcome::kFailed, "stopped after its timeout of " +
                                       std::to_string(end.timeout_ms / 1000) + "." +
                                       std::to_string(end.timeout_ms % 1000 / 100) + " s"};
+    // Whatever it died of, its GPU had failed.
+    if (!end.gpu_fault.empty() && is_failure(exit)) return {Outcome::kLost, end.gpu_fault};
+    // What is counted in its own cgroup was one of its own processes, whichever.
+    if (exit.oom_kills > 0 && is_failure(exit)) return killed_for_memory(end);
     // A shell reports its child's SIGKILL as 137.
     const bool killed = exit.signal == SIGKILL || exit.exit_code == 128 + SIGKILL;
-    if (killed && end.oom_killed && !exit.killed)
+    if (killed && exit.oom_kills < 0 && end.oom_killed && !exit.killed)
         return {Outcome::kOom, "killed by the system because memory ran out"};
     if (exit.signal == 0) return exited(end, exit.exit_code);
     if (exit.signal == SIGABRT && says_out_of_memory(end.err_tail))
@@ -138,6 +156,13 @@ tuner::FinishRequest classify(const AttemptEnd& end) {
     if (end.exit->signal > 0) request.signal = end.exit->signal;
     request.timed_out = end.exit->timed_out && request.outcome == Outcome::kFailed;
     request.max_rss_kb = end.exit->max_rss_kb;
+    // The cgroup counts what its processes had at one time; else their largest sizes are added up.
+    request.peak_memory_bytes =
+        end.exit->memory_peak > 0 ? end.exit->memory_peak : end.exit->peak_kb * 1024;
+    const bool is_of_one = request.outcome == Outcome::kFailed || request.outcome == Outcome::kOom;
+    if (is_of_one && end.first_rank >= 0 && end.exit->failed_rank >= 0)
+        request.reason = "rank " + std::to_string(end.first_rank + end.exit->failed_rank) + ": " +
+                         request.reason;
     request.cpu_ms = end.exit->cpu_ms;
     request.wall_ms = end.exit->wall_ms;
     return request;

@@ -19,7 +19,10 @@ struct AttemptEnd {
     std::string search_path;  // the trial's PATH, for the message
     std::string working_dir;
     std::int64_t timeout_ms = 0;
-    bool oom_killed = false;    // the machine killed a process for want of memory meanwhile
+    bool oom_killed = false;  // the machine killed a process for want of memory meanwhile
+    std::int64_t memory_limit_bytes = 0;  // of its cgroup; 0: none
+    std::string gpu_fault;                // of a GPU that it had; empty: none
+    int first_rank = -1;        // of several processes: the rank of the first on this machine
     std::string_view out_tail;  // last part of stdout and stderr
     std::string_view err_tail;
 };

@@ -1,96 +1,23 @@
 // Cores are handed out whole, GPUs whole or in parts. A request is granted all or nothing. A
 // fraction goes to the GPU with the least left that has room (best fit), which keeps whole GPUs
-// free for those who ask for one. NVML is loaded at run time, so that a machine without a driver
-// needs none.
+// free for those who ask for one. GPUs are this agent's for as long as it lives; a core is locked
+// against other agents only while a trial has it.
 
 #include "worker/agent/devices/devices.h"
 
-#include <dlfcn.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <sstream>
 
 #include "base/text/counted.h"
+#include "worker/agent/devices/machine_locks.h"
 
 namespace tune::worker {
 namespace {
 
 constexpr double kShareSlack = 1e-9;  // ten shares of 0.1 fit one GPU
-
-/// The few calls of NVML that are needed, from the driver's own library: nothing to link, nothing
-/// to install where there is no GPU. Prototypes from nvml.h of the driver API 12.
-class Nvml {
-public:
-    using Device = void*;
-
-    Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
-        using Init = int (*)();
-        const auto init = find<Init>("nvmlInit_v2");
-        ready_ = init != nullptr && init() == 0;
-    }
-    ~Nvml() {
-        using Shutdown = int (*)();
-        const auto shutdown = find<Shutdown>("nvmlShutdown");
-        if (ready_ && shutdown != nullptr) shutdown();
-        if (library_ != nullptr) dlclose(library_);
-    }
-    Nvml(const Nvml&) = delete;
-    Nvml& operator=(const Nvml&) = delete;
-
-    [[nodiscard]] std::vector<std::string> uuids() const {
-        using Count = int (*)(unsigned*);
-        using ByIndex = int (*)(unsigned, Device*);
-        const auto count = find<Count>("nvmlDeviceGetCount_v2");
-        const auto by_index = find<ByIndex>("nvmlDeviceGetHandleByIndex_v2");
-        std::vector<std::string> found;
-        unsigned devices = 0;
-        if (!ready_ || count == nullptr || by_index == nullptr || count(&devices) != 0)
-            return found;
-        for (unsigned i = 0; i < devices; ++i) {
-            Device device = nullptr;
-            if (by_index(i, &device) != 0) continue;
-            const std::vector<std::string> slices = mig_uuids(device);
-            if (slices.empty())
-                append_uuid(device, found);
-            else
-                found.insert(found.end(), slices.begin(), slices.end());
-        }
-        return found;
-    }
-
-private:
-    template <class Function>
-    [[nodiscard]] Function find(const char* name) const {
-        return library_ == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library_, name));
-    }
-    void append_uuid(Device device, std::vector<std::string>& found) const {
-        using Uuid = int (*)(Device, char*, unsigned);
-        const auto uuid = find<Uuid>("nvmlDeviceGetUUID");
-        char text[96] = {};
-        if (uuid != nullptr && uuid(device, text, sizeof text) == 0) found.emplace_back(text);
-    }
-    [[nodiscard]] std::vector<std::string> mig_uuids(Device device) const {
-        using MaxCount = int (*)(Device, unsigned*);
-        using ByIndex = int (*)(Device, unsigned, Device*);
-        const auto max_count = find<MaxCount>("nvmlDeviceGetMaxMigDeviceCount");
-        const auto by_index = find<ByIndex>("nvmlDeviceGetMigDeviceHandleByIndex");
-        std::vector<std::string> found;
-        unsigned slices = 0;
-        if (max_count == nullptr || by_index == nullptr || max_count(device, &slices) != 0)
-            return found;
-        for (unsigned i = 0; i < slices; ++i) {
-            Device slice = nullptr;
-            if (by_index(device, i, &slice) == 0) append_uuid(slice, found);
-        }
-        return found;
-    }
-
-    void* library_;
-    bool ready_ = false;
-};
 
 std::string number_text(double value) {
     std::ostringstream out;
@@ -100,23 +27,46 @@ std::string number_text(double value) {
 
 }  // namespace
 
-Devices::Devices(std::vector<int> cores, std::vector<std::string> gpus)
-    : cores_(std::move(cores)), core_taken_(cores_.size(), false) {
-    for (std::string& uuid : gpus) gpus_.push_back({std::move(uuid)});
+Devices::Devices(std::vector<int> cores, std::vector<std::string> gpus, Locker locker)
+    : cores_(std::move(cores)), core_taken_(cores_.size(), false), locker_(std::move(locker)) {
+    for (std::string& uuid : gpus) gpus_.push_back({.uuid = std::move(uuid)});
+}
+
+Devices::Gpu* Devices::find(const std::string& uuid) {
+    for (Gpu& gpu : gpus_)
+        if (gpu.uuid == uuid) return &gpu;
+    return nullptr;
 }
 
 std::vector<std::string> Devices::gpus() const {
     std::vector<std::string> uuids;
-    for (const Gpu& gpu : gpus_) uuids.push_back(gpu.uuid);
+    for (const Gpu& gpu : gpus_)
+        if (!gpu.is_excluded) uuids.push_back(gpu.uuid);
     return uuids;
+}
+
+void Devices::describe(const std::string& uuid, std::vector<int> near_cores, MachineLock lock) {
+    Gpu* const gpu = find(uuid);
+    if (gpu == nullptr) return;
+    gpu->near_cores = std::move(near_cores);
+    gpu->lock = std::move(lock);
+}
+
+void Devices::exclude(const std::string& uuid) {
+    if (Gpu* const gpu = find(uuid)) gpu->is_excluded = true;
+}
+
+void Devices::set_occupied(const std::string& uuid, bool occupied) {
+    if (Gpu* const gpu = find(uuid)) gpu->is_occupied = occupied;
 }
 
 std::optional<std::vector<std::string>> Devices::find_gpus(double gpus) const {
     std::vector<std::string> found;
-    if (gpus < 1) {
+    if (gpus < 1 - kShareSlack) {
         const Gpu* best = nullptr;
         for (const Gpu& gpu : gpus_)
-            if (gpu.free >= gpus - kShareSlack && (best == nullptr || gpu.free < best->free))
+            if (gpu.is_usable() && gpu.free >= gpus - kShareSlack &&
+                (best == nullptr || gpu.free < best->free))
                 best = &gpu;
         if (best == nullptr) return std::nullopt;
         found.push_back(best->uuid);
@@ -124,41 +74,105 @@ std::optional<std::vector<std::string>> Devices::find_gpus(double gpus) const {
     }
     const auto wanted = static_cast<std::size_t>(std::ceil(gpus - kShareSlack));
     for (const Gpu& gpu : gpus_)
-        if (gpu.free >= 1 - kShareSlack && found.size() < wanted) found.push_back(gpu.uuid);
+        if (gpu.is_usable() && gpu.free >= 1 - kShareSlack && found.size() < wanted)
+            found.push_back(gpu.uuid);
     if (found.size() < wanted) return std::nullopt;
     return found;
 }
 
 void Devices::change_gpus(const Assignment& assignment, double by) {
     for (const std::string& uuid : assignment.gpus)
-        for (Gpu& gpu : gpus_)
-            if (gpu.uuid == uuid) gpu.free += by * assignment.gpu_share;
+        if (Gpu* const gpu = find(uuid)) gpu->free += by * assignment.gpu_share;
+}
+
+/// Places in `cores_`: those near its first GPU, then the others.
+std::vector<std::size_t> Devices::cores_in_order(const Assignment& assignment) {
+    const Gpu* const gpu = assignment.gpus.empty() ? nullptr : find(assignment.gpus.front());
+    std::vector<std::size_t> order(cores_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    if (gpu == nullptr) return order;
+    std::stable_partition(order.begin(), order.end(), [&](std::size_t i) {
+        return std::find(gpu->near_cores.begin(), gpu->near_cores.end(), cores_[i]) !=
+               gpu->near_cores.end();
+    });
+    return order;
+}
+
+/// False: there are not enough now.
+Result<bool> Devices::take_cores(std::size_t wanted, Assignment& assignment) {
+    held_elsewhere_.clear();
+    for (const std::size_t i : cores_in_order(assignment)) {
+        if (assignment.cores.size() == wanted) break;
+        if (core_taken_[i]) continue;
+        if (locker_) {
+            const std::string name = core_lock_name(cores_[i]);
+            TUNE_TRY(lock, locker_(name));
+            if (lock == nullptr) {
+                held_elsewhere_ = name;
+                continue;
+            }
+            assignment.locks.push_back(std::move(lock));
+        }
+        assignment.cores.push_back(cores_[i]);
+    }
+    return assignment.cores.size() == wanted;
+}
+
+Result<void> Devices::check_cores(double cpus) const {
+    if (cpus < static_cast<double>(cores_.size()) + 1) return {};
+    return Error{Code::kInvalidParameterValue,
+                 "a trial of the study needs " + counted(static_cast<std::int64_t>(cpus), "core") +
+                     "; this agent has " + std::to_string(cores_.size())};
+}
+
+/// Takes the cores for an assignment that has its GPUs, and all of it if there are enough.
+Result<std::optional<Assignment>> Devices::complete(double cpus, Assignment assignment) {
+    for (const std::string& uuid : assignment.gpus)
+        if (const MachineLock& lock = find(uuid)->lock) assignment.locks.push_back(lock);
+    TUNE_TRY(has_cores, take_cores(cpus >= 1 ? static_cast<std::size_t>(cpus) : 0, assignment));
+    if (!has_cores) return std::optional<Assignment>{};
+    take_again(assignment);
+    return std::optional<Assignment>(std::move(assignment));
 }
 
 Result<std::optional<Assignment>> Devices::take(double cpus, double gpus) {
-    const auto cores_wanted = cpus >= 1 ? static_cast<std::size_t>(cpus) : 0;
-    if (cores_wanted > cores_.size())
-        return Error{Code::kInvalidParameterValue,
-                     "a trial of the study needs " +
-                         counted(static_cast<std::int64_t>(cores_wanted), "core") +
-                         "; this agent has " + std::to_string(cores_.size())};
-    if (gpus > static_cast<double>(gpus_.size()) + kShareSlack)
-        return Error{Code::kInvalidParameterValue,
+    TUNE_TRY_VOID(check_cores(cpus));
+    held_elsewhere_.clear();
+    const std::size_t gpus_left = this->gpus().size();
+    if (gpus > static_cast<double>(gpus_left) + kShareSlack) {
+        const bool had_them = gpus <= static_cast<double>(gpus_.size()) + kShareSlack;
+        return Error{had_them ? Code::kResourceExhausted : Code::kInvalidParameterValue,
                      "a trial of the study needs " + number_text(gpus) +
                          (gpus == 1 ? " GPU; this agent has " : " GPUs; this agent has ") +
-                         std::to_string(gpus_.size())};
+                         std::to_string(gpus_left) + (had_them ? " left" : "")};
+    }
     Assignment assignment;
-    for (std::size_t i = 0; i < cores_.size() && assignment.cores.size() < cores_wanted; ++i)
-        if (!core_taken_[i]) assignment.cores.push_back(cores_[i]);
-    if (assignment.cores.size() < cores_wanted) return std::optional<Assignment>{};
     if (gpus > 0) {
         std::optional<std::vector<std::string>> found = find_gpus(gpus);
         if (!found) return std::optional<Assignment>{};
         assignment.gpus = std::move(*found);
         assignment.gpu_share = gpus < 1 ? gpus : 1;
     }
-    take_again(assignment);
-    return std::optional<Assignment>(std::move(assignment));
+    return complete(cpus, std::move(assignment));
+}
+
+Result<std::optional<Assignment>> Devices::take_these(double cpus,
+                                                      const std::vector<std::string>& gpus,
+                                                      bool is_part) {
+    TUNE_TRY_VOID(check_cores(cpus));
+    held_elsewhere_.clear();
+    const double share = is_part ? kPartOfGpu : 1;
+    for (const std::string& uuid : gpus) {
+        const Gpu* const gpu = find(uuid);
+        if (gpu == nullptr || gpu->is_excluded)
+            return Error{Code::kResourceDoesNotExist,
+                         "the GPU " + uuid + " is not one of this agent's (any more)"};
+        if (gpu->is_occupied || gpu->free < share - kShareSlack) return std::optional<Assignment>{};
+    }
+    Assignment assignment;
+    assignment.gpus = gpus;
+    assignment.gpu_share = share;
+    return complete(cpus, std::move(assignment));
 }
 
 void Devices::take_again(const Assignment& assignment) {
@@ -173,6 +187,17 @@ void Devices::release(const Assignment& assignment) {
         for (std::size_t i = 0; i < cores_.size(); ++i)
             if (cores_[i] == core) core_taken_[i] = false;
     change_gpus(assignment, +1);
+    if (!locker_) return;
+    // What a trial of an earlier agent had until now: another agent may be quicker.
+    for (const std::string& uuid : assignment.gpus) {
+        Gpu* const gpu = find(uuid);
+        if (gpu == nullptr || gpu->lock != nullptr || gpu->free < 1 - kShareSlack) continue;
+        const Result<MachineLock> lock = locker_(gpu_lock_name(uuid));
+        if (lock && *lock != nullptr)
+            gpu->lock = *lock;
+        else
+            gpu->is_excluded = true;
+    }
 }
 
 std::vector<int> allowed_cores() {
@@ -183,37 +208,6 @@ std::vector<int> allowed_cores() {
     for (int core = 0; core < CPU_SETSIZE; ++core)
         if (CPU_ISSET(static_cast<std::size_t>(core), &set)) cores.push_back(core);
     return cores;
-}
-
-std::vector<std::string> visible_gpus(const std::vector<std::string>& all,
-                                      const std::string& visible) {
-    std::vector<std::string> found;
-    std::istringstream names(visible);
-    for (std::string name; std::getline(names, name, ',');) {
-        while (!name.empty() && name.front() == ' ') name.erase(0, 1);
-        while (!name.empty() && name.back() == ' ') name.pop_back();
-        const bool index =
-            !name.empty() && name.size() < 6 &&
-            std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
-        std::string match;
-        if (index) {
-            const auto position = static_cast<std::size_t>(std::atoi(name.c_str()));
-            if (position < all.size()) match = all[position];
-        } else if (!name.empty()) {
-            for (const std::string& uuid : all)
-                if (uuid.starts_with(name)) match = uuid;
-        }
-        // As the CUDA runtime: the first name it does not know ends the list.
-        if (match.empty()) break;
-        if (std::find(found.begin(), found.end(), match) == found.end()) found.push_back(match);
-    }
-    return found;
-}
-
-std::vector<std::string> find_gpus() {
-    std::vector<std::string> all = Nvml().uuids();
-    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-    return visible == nullptr ? all : visible_gpus(all, visible);
 }
 
 }  // namespace tune::worker

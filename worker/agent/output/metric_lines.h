@@ -38,6 +38,7 @@ namespace tune::worker {
 struct LineFindings {
     std::vector<tuner::ReportedMetric> metrics;
     std::vector<tuner::ReportedParam> params;
+    std::vector<tuner::ReportedTag> tags = {};  // never of a line
 };
 
 /// The next step of each key that was ever reported without one.

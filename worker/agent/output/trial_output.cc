@@ -32,7 +32,10 @@ bool TrialOutput::open_file(Stream& stream) {
 }
 
 void TrialOutput::end_line(Stream& stream, std::int64_t timestamp_ms, LineFindings& findings) {
-    if (!stream.skipping) lines_.read(stream.partial, timestamp_ms, findings);
+    if (!stream.skipping) {
+        lines_.read(stream.partial, timestamp_ms, findings);
+        if (rules_) rules_->read(stream.partial);
+    }
     stream.offset += static_cast<std::int64_t>(stream.partial.size());
     stream.partial.clear();
     stream.skipping = false;

@@ -4,11 +4,14 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/system/unique_fd.h"
+#include "worker/agent/output/log_rules.h"
 #include "worker/agent/output/metric_lines.h"
 
 namespace tune::worker {
@@ -51,6 +54,10 @@ public:
     [[nodiscard]] Segment read_again(const std::array<std::int64_t, 2>& end,
                                      std::int64_t timestamp_ms);
 
+    /// From now on lines are held against these too.
+    void set_rules(LogRules rules) { rules_ = std::move(rules); }
+    [[nodiscard]] const std::optional<LogRules>& rules() const { return rules_; }
+
     [[nodiscard]] const MetricLines& lines() const { return lines_; }
     /// Bytes seen so far, both files.
     [[nodiscard]] std::int64_t bytes() const;
@@ -75,6 +82,7 @@ private:
     void close_segment(std::int64_t timestamp_ms, Segment& segment) const;
 
     MetricLines lines_;
+    std::optional<LogRules> rules_;
     std::array<Stream, 2> streams_;
     std::vector<char> buffer_;
 };

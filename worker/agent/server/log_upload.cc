@@ -9,10 +9,12 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "base/log.h"
 #include "base/system/unique_fd.h"
@@ -39,6 +41,16 @@ Result<std::string> proxied_folder(std::string location) {
     }
     while (location.starts_with('/')) location.erase(0, 1);
     return location;
+}
+
+/// The logs in an attempt's folder: of one process three at most, else one more for each.
+std::vector<std::string> log_names(const std::filesystem::path& folder) {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (const auto& item : std::filesystem::directory_iterator(folder, error))
+        if (item.path().extension() == ".log") names.push_back(item.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
 }
 
 bool copy_range(int from, int to, off_t begin, off_t end) {
@@ -155,7 +167,18 @@ Result<std::string> LogUpload::experiment_root(tracker::Client& client,
     return folder;
 }
 
+/// What the attempt ran is beside the logs, in a folder of its own; it does not change.
+Result<void> LogUpload::upload_diff(tracker::Client& client, const LogJob& job) {
+    const std::filesystem::path file = job.files.path(kDiffFile);
+    if (!job.final || !std::filesystem::exists(file)) return {};
+    TUNE_TRY(root, experiment_root(client, job.experiment_id));
+    const std::string name = root + "/" + job.id.run_id + "/artifacts/environment/" + kDiffFile;
+    return client.put_file(kArtifactsPath + percent_encode(name), file, UINT64_MAX,
+                           kCallTimeout_ms);
+}
+
 Result<void> LogUpload::upload(tracker::Client& client, const LogJob& job) {
+    TUNE_TRY_VOID(upload_diff(client, job));
     std::shared_ptr<Sent> sent;  // of this thread alone while the run is busy
     {
         const std::lock_guard lock(mutex_);
@@ -163,11 +186,10 @@ Result<void> LogUpload::upload(tracker::Client& client, const LogJob& job) {
         if (!known) known = std::make_shared<Sent>();
         sent = known;
     }
-    for (const char* name : {kStdoutFile, kStderrFile, kAgentLogFile}) {
-        const std::filesystem::path file = job.files.path(name);
-        if (!std::filesystem::exists(file)) continue;
+    for (const std::string& name : log_names(job.files.directory())) {
+        const std::filesystem::path file = job.files.path(name.c_str());
         TUNE_TRY(root, experiment_root(client, job.experiment_id));
-        const std::string folder = root + "/" + job.id.run_id + "/artifacts/logs/";
+        const std::string folder = root + "/" + job.id.run_id + "/artifacts/logs/" + job.folder;
         TUNE_TRY_VOID(upload_live(client, kArtifactsPath + percent_encode(folder + name), file,
                                   (*sent)[name]));
         if (!job.keep_attempt) continue;

@@ -25,6 +25,7 @@ struct LogJob {
     AttemptFiles files;
     tuner::AttemptId id;
     std::string experiment_id;
+    std::string folder = {};    // below logs/, with a '/' at its end; empty: logs/ itself
     bool final = false;         // repeated until it is done; else one try
     bool keep_attempt = false;  // final: also under logs/attempt-<n>/, as another attempt follows
 };
@@ -56,6 +57,7 @@ private:
     using Sent = std::map<std::string, std::uint64_t>;
 
     Result<void> upload(tracker::Client& client, const LogJob& job);
+    Result<void> upload_diff(tracker::Client& client, const LogJob& job);
     Result<void> upload_live(tracker::Client& client, const std::string& address,
                              const std::filesystem::path& file, std::uint64_t& sent);
     Result<std::string> experiment_root(tracker::Client& client, const std::string& experiment_id);

@@ -29,7 +29,8 @@ constexpr std::size_t kReportValuesMax = 5'000;
 constexpr std::size_t kReportSegmentsMax = 64;
 
 std::size_t values_of(const Segment& segment) {
-    return segment.findings.metrics.size() + segment.findings.params.size();
+    const LineFindings& found = segment.findings;
+    return found.metrics.size() + found.params.size() + found.tags.size();
 }
 
 /// A quota or disk that is full is waited for here: metrics and ends are not to be lost.
@@ -63,7 +64,7 @@ void Outbox::open(std::uint64_t serial, const AttemptFiles& files, tuner::Attemp
 }
 
 void Outbox::add(std::uint64_t serial, Segment segment, bool resent) {
-    if (segment.findings.metrics.empty() && segment.findings.params.empty()) return;
+    if (values_of(segment) == 0) return;
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(serial);
     if (found == entries_.end()) return;
@@ -76,6 +77,13 @@ void Outbox::add(std::uint64_t serial, Segment segment, bool resent) {
 void Outbox::add_metrics(std::uint64_t serial, std::vector<tuner::ReportedMetric> metrics) {
     Segment segment;
     segment.findings.metrics = std::move(metrics);
+    segment.end.offset = {-1, -1};
+    add(serial, std::move(segment));
+}
+
+void Outbox::add_tags(std::uint64_t serial, std::vector<tuner::ReportedTag> tags) {
+    Segment segment;
+    segment.findings.tags = std::move(tags);
     segment.end.offset = {-1, -1};
     add(serial, std::move(segment));
 }
@@ -102,7 +110,8 @@ void Outbox::drop(std::uint64_t serial) {
 }
 
 Outbox::Part Outbox::collect(std::uint64_t serial, Entry& entry, std::size_t values_max) {
-    Part part{serial, 0, 0, entry.id, {entry.id.run_id, entry.id.attempt, {}, {}}, {}, entry.files};
+    Part part{serial, 0,          0, entry.id, {entry.id.run_id, entry.id.attempt, {}, {}, {}},
+              {},     entry.files};
     ProgressRecord progress{entry.acknowledged, {}};
     // What an earlier agent sent goes alone, as it went then.
     const std::size_t segments_max =
@@ -115,6 +124,7 @@ Outbox::Part Outbox::collect(std::uint64_t serial, Entry& entry, std::size_t val
                                    found.metrics.end());
         part.report.params.insert(part.report.params.end(), found.params.begin(),
                                   found.params.end());
+        part.report.tags.insert(part.report.tags.end(), found.tags.begin(), found.tags.end());
         part.values += values_of(segment);
         ++part.segments;
         if (segment.end.offset[0] >= 0)

@@ -54,6 +54,7 @@ public:
     void add(std::uint64_t serial, Segment segment, bool resent = false);
     /// Metrics of another source (system metrics): no position in the output.
     void add_metrics(std::uint64_t serial, std::vector<tuner::ReportedMetric> metrics);
+    void add_tags(std::uint64_t serial, std::vector<tuner::ReportedTag> tags);
     [[nodiscard]] bool has_room(std::uint64_t serial);
     /// Sent when all metrics of the attempt have been acknowledged.
     void finish(std::uint64_t serial, tuner::FinishRequest request);

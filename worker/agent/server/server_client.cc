@@ -41,7 +41,7 @@ Result<std::unique_ptr<ServerClient>> ServerClient::create(const std::string& se
                                                            tuner::RegisterRequest registration,
                                                            int free_slots, LinkEvents events) {
     Clients clients;
-    for (auto* client : {&clients.lease, &clients.heartbeat, &clients.goodbye}) {
+    for (auto* client : {&clients.lease, &clients.heartbeat, &clients.change, &clients.goodbye}) {
         TUNE_TRY(made, connect_to(server_url));
         *client = std::move(made);
     }
@@ -63,6 +63,7 @@ ServerClient::~ServerClient() {
 void ServerClient::start() {
     lease_thread_ = std::thread([this] { lease_loop(); });
     heartbeat_thread_ = std::thread([this] { heartbeat_loop(); });
+    change_thread_ = std::thread([this] { change_loop(); });
 }
 
 void ServerClient::set_running(std::vector<tuner::AttemptId> running) {
@@ -79,6 +80,33 @@ void ServerClient::free_slot() {
 void ServerClient::take_slot() {
     const std::lock_guard lock(mutex_);
     --free_slots_;
+}
+
+void ServerClient::set_gpus(std::vector<std::string> gpus, int fewer_slots) {
+    const std::lock_guard lock(mutex_);
+    registration_.gpus = std::move(gpus);
+    std::erase_if(registration_.devices, [this](const tuner::GpuFacts& device) {
+        const std::vector<std::string>& left = registration_.gpus;
+        return std::find(left.begin(), left.end(), device.uuid) == left.end();
+    });
+    registration_.slots = std::max(0, registration_.slots - fewer_slots);
+    free_slots_ -= fewer_slots;
+    has_changed_ = true;
+    changed_.notify_all();
+}
+
+/// Both other threads may hang in a long-poll while the server has to hear at once what this
+/// machine has not any more.
+void ServerClient::change_loop() {
+    while (true) {
+        {
+            std::unique_lock lock(mutex_);
+            changed_.wait(lock, [this] { return stopping_ || (has_changed_ && registered_); });
+            if (stopping_) return;
+            has_changed_ = false;
+        }
+        if (!register_once(*clients_.change)) register_again();
+    }
 }
 
 void ServerClient::stop_leasing() {
@@ -114,8 +142,9 @@ void ServerClient::stop(bool say_goodbye) {
     }
     clients_.lease->cancel();
     clients_.heartbeat->cancel();
-    if (lease_thread_.joinable()) lease_thread_.join();
-    if (heartbeat_thread_.joinable()) heartbeat_thread_.join();
+    clients_.change->cancel();
+    for (std::thread* thread : {&lease_thread_, &heartbeat_thread_, &change_thread_})
+        if (thread->joinable()) thread->join();
     if (!say_goodbye || !was_registered) return;
     goodbye.slots = 0;
     // A server that is gone already cannot hold a lease for us either.
@@ -161,8 +190,11 @@ void ServerClient::lease_loop() {
 }
 
 void ServerClient::ask_for_leases(int free_slots) {
-    const tuner::LeaseRequest request{random_hex(16), free_slots, kLeaseWait_ms,
-                                      trials_take_tokens()};
+    const tuner::LeaseRequest request{.request_id = random_hex(16),
+                                      .free_slots = free_slots,
+                                      .wait_ms = kLeaseWait_ms,
+                                      .port = events_.gang_port ? events_.gang_port() : 0,
+                                      .wants_tokens = trials_take_tokens()};
     const Json body = tuner::to_json(request);
     const std::string where = path("lease");
     while (true) {
@@ -189,6 +221,11 @@ void ServerClient::ask_for_leases(int free_slots) {
             const std::lock_guard lock(mutex_);
             free_slots_ -= static_cast<int>(reply->leases.size());
         }
+        const bool has_gang =
+            std::any_of(reply->leases.begin(), reply->leases.end(),
+                        [](const tuner::Lease& lease) { return lease.gang.has_value(); });
+        // Before the next lease is asked for, which must not name it again.
+        if (has_gang && events_.gang_port_given) events_.gang_port_given(request.port);
         events_.leased(std::move(reply->leases));
         return;
     }
@@ -205,24 +242,25 @@ void ServerClient::heartbeat_loop() {
         if (registered)
             heartbeat_once();
         else
-            register_once();
+            register_once(*clients_.heartbeat);
     }
 }
 
-bool ServerClient::register_once() {
+bool ServerClient::register_once(tracker::Client& client) {
     Json body;
     {
         const std::lock_guard lock(mutex_);
         body = tuner::to_json(registration_);
     }
-    Result<Json> answer = clients_.heartbeat->post(kRegisterPath, body, kRegisterTimeout_ms);
+    Result<Json> answer = client.post(kRegisterPath, body, kRegisterTimeout_ms);
     Result<tuner::RegisterReply> reply = answer ? tuner::from_json<tuner::RegisterReply>(*answer)
                                                 : Result<tuner::RegisterReply>(answer.error());
+    const bool is_news_of_change = &client == clients_.change.get();
     if (!reply) {
-        failed(reply.error(), heartbeat_backoff_);
+        if (!is_news_of_change) failed(reply.error(), heartbeat_backoff_);
         return false;
     }
-    heartbeat_backoff_.reset();
+    if (!is_news_of_change) heartbeat_backoff_.reset();
     events_.contact("");
     events_.registered(*reply);
     const std::lock_guard lock(mutex_);

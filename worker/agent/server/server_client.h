@@ -1,6 +1,7 @@
 #pragma once
 // The agent's conversation with the server: registration, leases, heartbeats. Two threads, each in
-// a long-poll of its own, so that a directive is here as soon as the server has it.
+// a long-poll of its own, so that a directive is here as soon as the server has it, and one that
+// sleeps until what this machine has changes.
 
 #include <condition_variable>
 #include <cstdint>
@@ -27,6 +28,10 @@ struct LinkEvents {
     std::function<void(const tuner::HeartbeatReply&)> heartbeat;
     /// A call was answered (empty) or failed for this reason.
     std::function<void(const std::string& error)> contact;
+    /// Before a lease is asked for: LeaseRequest::port.
+    std::function<int()> gang_port = {};
+    /// An attempt of several processes was leased with this port.
+    std::function<void(int)> gang_port_given = {};
 };
 
 /// All methods from any thread.
@@ -49,6 +54,8 @@ public:
     void free_slot();
     /// Takes a slot for an adopted attempt.
     void take_slot();
+    /// Registers anew with these GPUs and so many slots fewer.
+    void set_gpus(std::vector<std::string> gpus, int fewer_slots);
     /// Asks for no more leases; a lease that is being asked for is abandoned.
     void stop_leasing();
     /// Somebody's call was answered with "unknown agent": registers anew.
@@ -63,14 +70,16 @@ private:
     struct Clients {
         std::unique_ptr<tracker::Client> lease;
         std::unique_ptr<tracker::Client> heartbeat;
+        std::unique_ptr<tracker::Client> change;
         std::unique_ptr<tracker::Client> goodbye;
     };
     ServerClient(Clients clients, tuner::RegisterRequest registration, int free_slots,
                  LinkEvents events);
     void lease_loop();
     void heartbeat_loop();
+    void change_loop();
     void ask_for_leases(int free_slots);
-    bool register_once();
+    bool register_once(tracker::Client& client);
     void heartbeat_once();
     bool brings_news(const tuner::HeartbeatReply& reply);
     void failed(const Error& error, Backoff& backoff);
@@ -81,6 +90,7 @@ private:
     const Clients clients_;
     std::thread lease_thread_;
     std::thread heartbeat_thread_;
+    std::thread change_thread_;
     Backoff lease_backoff_;                   // of the lease thread
     Backoff heartbeat_backoff_;               // of the heartbeat thread
     std::set<std::string> known_directives_;  // of the heartbeat thread
@@ -92,6 +102,7 @@ private:
     int free_slots_;
     std::int64_t heartbeat_ms_ = tuner::kHeartbeat_ms;
     bool registered_ = false;
+    bool has_changed_ = false;  // what this agent has, since it registered
     bool leasing_ = true;
     bool server_draining_ = false;
     bool stopping_ = false;

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -52,6 +53,7 @@ std::vector<std::string> arguments_of(const LaunchSpec& spec) {
                                           std::to_string(spec.timeout_ms),
                                           join_cores(spec.cores),
                                           spec.working_dir.empty() ? "-" : spec.working_dir,
+                                          spec.cgroup.empty() ? "-" : spec.cgroup,
                                           "--"};
     arguments.insert(arguments.end(), spec.command.begin(), spec.command.end());
     return arguments;
@@ -66,16 +68,25 @@ std::vector<char*> pointers_to(const std::vector<std::string>& strings) {
 }
 
 /// What a supervisor starts with: own session, default signals, the three that it reads blocked,
-/// no descriptor of ours but its image.
+/// no descriptor of ours but its image and those it is to keep, which follow the image.
 class SpawnSettings {
 public:
-    explicit SpawnSettings(int image_fd) {
+    SpawnSettings(int image_fd, const std::vector<int>& inherited) {
         posix_spawn_file_actions_init(&actions_);
         posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
         posix_spawn_file_actions_addopen(&actions_, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
         posix_spawn_file_actions_addopen(&actions_, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+        // By way of numbers above all others, so that none is overwritten before it was copied.
+        const auto count = static_cast<int>(inherited.size());
+        int above = std::max(image_fd, kImageFd + count);
+        for (const int fd : inherited) above = std::max(above, fd);
+        for (int i = 0; i < count; ++i)
+            posix_spawn_file_actions_adddup2(&actions_, inherited[static_cast<std::size_t>(i)],
+                                             above + 1 + i);
         posix_spawn_file_actions_adddup2(&actions_, image_fd, kImageFd);
-        posix_spawn_file_actions_addclosefrom_np(&actions_, kImageFd + 1);
+        for (int i = 0; i < count; ++i)
+            posix_spawn_file_actions_adddup2(&actions_, above + 1 + i, kImageFd + 1 + i);
+        posix_spawn_file_actions_addclosefrom_np(&actions_, kImageFd + 1 + count);
         posix_spawnattr_init(&attributes_);
         posix_spawnattr_setflags(
             &attributes_, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
@@ -169,7 +180,7 @@ Result<Launcher> Launcher::create() {
 }
 
 Result<Process> Launcher::start(const LaunchSpec& spec) const {
-    const SpawnSettings settings(image_.get());
+    const SpawnSettings settings(image_.get(), spec.inherited);
     const std::vector<std::string> arguments = arguments_of(spec);
     const std::vector<char*> argv = pointers_to(arguments);
     const std::vector<char*> envp = pointers_to(spec.environment);

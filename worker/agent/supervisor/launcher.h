@@ -20,8 +20,11 @@ struct LaunchSpec {
     std::int64_t timeout_ms = 0;
     std::vector<int> cores;   // empty: all
     std::string working_dir;  // empty: the agent's own
+    std::string cgroup;       // folder of the trial's cgroup; empty: none
     std::vector<std::string> command;
     std::vector<std::string> environment;  // "NAME=value"
+    /// Descriptors of this process that the supervisor, and not the trial, keeps until it ends.
+    std::vector<int> inherited = {};
 };
 
 /// A process by number and descriptor; the descriptor is what is waited for and signalled, so a

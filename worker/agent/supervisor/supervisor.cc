@@ -4,6 +4,8 @@
 // it is the subreaper of the trial's whole tree: a process that leaves the group, or is forked
 // twice to escape, becomes its child. So "the tree is gone" is exact: there is no child left.
 //
+// Several processes of one attempt have a leader between them and the supervisor (ranks.h).
+//
 // One thread, one ppoll loop, no allocation after the start except in the tree scan. The contract
 // with the agent is supervisor.h.
 
@@ -27,13 +29,16 @@
 #include <cstring>
 #include <ctime>
 
+#include "worker/agent/supervisor/ranks.h"
+
 namespace {
 
 using namespace tune::worker;
 
 constexpr std::int64_t kNever = INT64_MAX;
 constexpr int kFirstArgument = 1;
-constexpr int kArgumentsBeforeCommand = 9;  // program, seven of the contract, "--"
+constexpr int kImageDescriptor = 3;          // this program's own image, as the agent hands it over
+constexpr int kArgumentsBeforeCommand = 10;  // program, eight of the contract, "--"
 
 struct Settings {
     const char* directory;
@@ -43,6 +48,7 @@ struct Settings {
     std::int64_t timeout_ms;
     const char* cores;
     const char* working_dir;
+    const char* cgroup;
     char** command;
 };
 
@@ -63,7 +69,11 @@ struct Supervisor {
     int directory = -1;
     int wake = -1;
     int signals = -1;
-    Output outputs[2] = {{kStdoutFile}, {kStderrFile}};
+    Output* outputs = nullptr;  // stdout, stderr, then one of each further process
+    int output_count = 2;
+    pollfd* polls = nullptr;  // signals, then the outputs
+    Ranks ranks = {};
+    RankReport* report = nullptr;  // of the leader of several processes
     pid_t trial = -1;
     bool trial_gone = false;
     int status = 0;
@@ -79,6 +89,8 @@ struct Supervisor {
     bool swept = false;      // processes outlived the main one and were ended
     StartStep failed_step = StartStep::kNone;
     int failed_errno = 0;
+    std::int64_t memory_peak = 0;  // bytes, by the cgroup
+    std::int64_t oom_kills = -1;   // in the cgroup; -1: it has none
 };
 
 // Shared with the vforked child, which runs in this memory until it execs.
@@ -158,34 +170,52 @@ void pin_to_cores(const char* cores) {
     child_failed(StartStep::kExec);
 }
 
-void start_trial(Supervisor& self) {
-    int out[2];
-    int err[2];
-    if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) {
-        self.failed_step = StartStep::kSystem;
-        self.failed_errno = errno;
-        self.trial_gone = true;
-        return;
+/// A pipe for each output. False: the system has no more; errno says why.
+bool make_pipes(Supervisor& self, int* write_ends) {
+    for (int i = 0; i < self.output_count; ++i) {
+        int ends[2];
+        if (pipe2(ends, O_CLOEXEC) != 0) return false;
+        self.outputs[i].pipe = ends[0];
+        write_ends[i] = ends[1];
     }
+    return true;
+}
+
+void start_failed(Supervisor& self, int error) {
+    self.failed_step = StartStep::kSystem;
+    self.failed_errno = error;
+    self.trial_gone = true;
+}
+
+void start_trial(Supervisor& self) {
+    auto* write_ends =
+        static_cast<int*>(calloc(static_cast<std::size_t>(self.output_count), sizeof(int)));
+    if (write_ends == nullptr || !make_pipes(self, write_ends)) return start_failed(self, errno);
     self.started_ms = monotonic_ms();
-    self.trial = vfork();
-    if (self.trial == 0) become_trial(self.settings, out[1], err[1]);
+    if (self.ranks.count > 0) {
+        self.trial = fork();
+        if (self.trial == 0)
+            lead_ranks(self.ranks,
+                       {self.settings.command, self.settings.working_dir, self.settings.cores,
+                        self.settings.grace_ms, write_ends},
+                       *self.report);
+    } else {
+        self.trial = vfork();
+        if (self.trial == 0) become_trial(self.settings, write_ends[0], write_ends[1]);
+    }
     if (self.trial < 0) {
-        self.failed_step = StartStep::kSystem;
-        self.failed_errno = errno;
-        self.trial_gone = true;
+        start_failed(self, errno);
     } else if (g_child_step != 0) {
         self.failed_step = static_cast<StartStep>(g_child_step);
         self.failed_errno = g_child_errno;
     }
-    close(out[1]);
-    close(err[1]);
-    self.outputs[0].pipe = out[0];
-    self.outputs[1].pipe = err[0];
-    for (const Output& output : self.outputs) fcntl(output.pipe, F_SETFL, O_NONBLOCK);
-    if (self.settings.timeout_ms > 0) {
-        self.timeout_at_ms = self.started_ms + self.settings.timeout_ms;
+    for (int i = 0; i < self.output_count; ++i) {
+        close(write_ends[i]);
+        fcntl(self.outputs[i].pipe, F_SETFL, O_NONBLOCK);
     }
+    free(write_ends);
+    if (self.settings.timeout_ms > 0)
+        self.timeout_at_ms = self.started_ms + self.settings.timeout_ms;
 }
 
 /// Gives the middle of a large file back to the file system. False: it cannot do that.
@@ -376,9 +406,9 @@ void take_deadlines(Supervisor& self) {
 void supervise(Supervisor& self) {
     bool gone = reap(self);  // a command that could not be started is dead already
     while (!gone) {
-        pollfd polls[3] = {{self.signals, POLLIN, 0},
-                           {self.outputs[0].pipe, POLLIN, 0},
-                           {self.outputs[1].pipe, POLLIN, 0}};
+        self.polls[0] = {self.signals, POLLIN, 0};
+        for (int i = 0; i < self.output_count; ++i)
+            self.polls[i + 1] = {self.outputs[i].pipe, POLLIN, 0};
         const std::int64_t at =
             self.timeout_at_ms < self.kill_at_ms ? self.timeout_at_ms : self.kill_at_ms;
         timespec wait = {};
@@ -387,13 +417,16 @@ void supervise(Supervisor& self) {
             wait.tv_sec = left > 0 ? left / 1000 : 0;
             wait.tv_nsec = left > 0 ? (left % 1000 + 1) * 1'000'000 - 1 : 0;
         }
-        if (ppoll(polls, 3, at == kNever ? nullptr : &wait, nullptr) < 0 && errno != EINTR) break;
-        for (int i = 0; i < 2; ++i)
-            if (polls[i + 1].revents != 0) pump(self, self.outputs[i], false);
-        if ((polls[0].revents & POLLIN) != 0) gone = take_signal(self);
+        const auto poll_count = static_cast<nfds_t>(self.output_count) + 1;
+        if (ppoll(self.polls, poll_count, at == kNever ? nullptr : &wait, nullptr) < 0 &&
+            errno != EINTR)
+            break;
+        for (int i = 0; i < self.output_count; ++i)
+            if (self.polls[i + 1].revents != 0) pump(self, self.outputs[i], false);
+        if ((self.polls[0].revents & POLLIN) != 0) gone = take_signal(self);
         take_deadlines(self);
     }
-    for (Output& output : self.outputs) pump(self, output, true);
+    for (int i = 0; i < self.output_count; ++i) pump(self, self.outputs[i], true);
 }
 
 std::int64_t usage_ms(const rusage& usage) {
@@ -404,6 +437,12 @@ std::int64_t usage_ms(const rusage& usage) {
 bool write_exit_record(Supervisor& self) {
     rusage usage;
     getrusage(RUSAGE_CHILDREN, &usage);
+    const RankReport report = self.report == nullptr ? RankReport() : *self.report;
+    if (report.failed_step != 0) {
+        self.failed_step = static_cast<StartStep>(report.failed_step);
+        self.failed_errno = report.failed_errno;
+    }
+    for (int i = 2; i < self.output_count; ++i) self.outputs[1].lost += self.outputs[i].lost;
     const bool started = self.failed_step == StartStep::kNone;
     const bool exited = started && WIFEXITED(self.status);
     const bool signalled = started && WIFSIGNALED(self.status);
@@ -412,14 +451,18 @@ bool write_exit_record(Supervisor& self) {
         text, sizeof text,
         "{\"exit_code\":%d,\"signal\":%d,\"failed_step\":%d,\"failed_errno\":%d,\"stopped\":%s,"
         "\"timed_out\":%s,\"killed\":%s,\"swept\":%s,\"max_rss_kb\":%ld,\"cpu_ms\":%lld,"
-        "\"wall_ms\":%lld,\"end_ms\":%lld,\"stdout_lost\":%lld,\"stderr_lost\":%lld}\n",
+        "\"wall_ms\":%lld,\"end_ms\":%lld,\"stdout_lost\":%lld,\"stderr_lost\":%lld,"
+        "\"failed_rank\":%d,\"peak_kb\":%lld,\"memory_peak\":%lld,\"oom_kills\":%lld}\n",
         exited ? WEXITSTATUS(self.status) : -1, signalled ? WTERMSIG(self.status) : 0,
         static_cast<int>(self.failed_step), self.failed_errno, self.stopped ? "true" : "false",
         self.timed_out ? "true" : "false", self.killed ? "true" : "false",
         self.swept ? "true" : "false", usage.ru_maxrss, static_cast<long long>(usage_ms(usage)),
         static_cast<long long>(self.ended_ms - self.started_ms),
         static_cast<long long>(clock_ms(CLOCK_REALTIME)),
-        static_cast<long long>(self.outputs[0].lost), static_cast<long long>(self.outputs[1].lost));
+        static_cast<long long>(self.outputs[0].lost), static_cast<long long>(self.outputs[1].lost),
+        report.failed_rank,
+        static_cast<long long>(self.report == nullptr ? usage.ru_maxrss : report.peak_kb),
+        static_cast<long long>(self.memory_peak), static_cast<long long>(self.oom_kills));
     const int file =
         openat(self.directory, "exit.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (file < 0) return false;
@@ -428,9 +471,91 @@ bool write_exit_record(Supervisor& self) {
     return written && renameat(self.directory, "exit.tmp", self.directory, kExitFile) == 0;
 }
 
+bool has_cgroup(const Supervisor& self) {
+    return strcmp(self.settings.cgroup, "-") != 0;
+}
+
+/// Opens a file of the trial's cgroup; `name` may lead out of it.
+int open_cgroup_file(const Supervisor& self, const char* name, int flags) {
+    char path[4096];
+    const int length = snprintf(path, sizeof path, "%s/%s", self.settings.cgroup, name);
+    if (length < 0 || length >= static_cast<int>(sizeof path)) return -1;
+    return open(path, flags | O_CLOEXEC);
+}
+
+bool write_cgroup_file(const Supervisor& self, const char* name, const char* text) {
+    const int file = open_cgroup_file(self, name, O_WRONLY);
+    if (file < 0) return false;
+    const bool written = write(file, text, strlen(text)) > 0;
+    const int error = errno;
+    close(file);
+    errno = error;
+    return written;
+}
+
+/// The number after `word` in a file of the cgroup, or at its beginning if that is empty; -1: none.
+std::int64_t read_cgroup_number(const Supervisor& self, const char* name, const char* word) {
+    char text[1024];
+    const int file = open_cgroup_file(self, name, O_RDONLY);
+    if (file < 0) return -1;
+    const ssize_t count = read(file, text, sizeof text - 1);
+    close(file);
+    if (count <= 0) return -1;
+    text[count] = '\0';
+    const char* at = strstr(text, word);
+    return at == nullptr ? -1 : strtoll(at + strlen(word), nullptr, 10);
+}
+
+/// What is started from now on is in the trial's cgroup. A trial without the limits it was promised
+/// is not started.
+bool enter_cgroup(Supervisor& self) {
+    if (!has_cgroup(self) || write_cgroup_file(self, "cgroup.procs", "0")) return true;
+    self.failed_step = StartStep::kCgroup;
+    self.failed_errno = errno;
+    self.trial_gone = true;
+    return false;
+}
+
+void leave_cgroup(Supervisor& self) {
+    if (!has_cgroup(self)) return;
+    char leaf[64];
+    snprintf(leaf, sizeof leaf, "../%s/cgroup.procs", kSupervisorsCgroup);
+    if (!write_cgroup_file(self, leaf, "0")) self.settings.cgroup = "-";
+}
+
+/// After the tree is gone: what it used.
+void end_cgroup(Supervisor& self) {
+    if (!has_cgroup(self)) return;
+    self.memory_peak = read_cgroup_number(self, "memory.peak", "");
+    self.oom_kills = read_cgroup_number(self, "memory.events", "oom_kill ");
+    rmdir(self.settings.cgroup);
+}
+
+/// The agent's locks stay with this process; the trial must not take them further.
+void keep_from_trial(int first) {
+    for (int fd = first; fcntl(fd, F_SETFD, FD_CLOEXEC) == 0; ++fd) {
+    }
+}
+
+/// What an attempt of several processes needs beside that of one. False: no memory for it.
+bool prepare_outputs(Supervisor& self) {
+    self.ranks = read_ranks(self.directory);
+    if (self.ranks.count < 0) return false;
+    if (self.ranks.count > 1) self.output_count = self.ranks.count + 1;
+    const auto count = static_cast<std::size_t>(self.output_count);
+    self.outputs = static_cast<Output*>(calloc(count, sizeof(Output)));
+    self.polls = static_cast<pollfd*>(calloc(count + 1, sizeof(pollfd)));
+    if (self.outputs == nullptr || self.polls == nullptr) return false;
+    for (int i = 0; i < self.output_count; ++i)
+        self.outputs[i] = {i == 0 ? kStdoutFile : i == 1 ? kStderrFile : self.ranks.outputs[i - 1]};
+    if (self.ranks.count == 0) return true;
+    return (self.report = new_rank_report()) != nullptr;
+}
+
 bool prepare(Supervisor& self) {
     self.directory = open(self.settings.directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (self.directory < 0 || !take_ownership(self.directory)) return false;
+    if (!prepare_outputs(self)) return false;
     prctl(PR_SET_NAME, "tune-supervisor");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     // Read and write: the write end then never fails for want of a reader.
@@ -448,7 +573,8 @@ bool prepare(Supervisor& self) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    close(3);  // this program's own image, which the agent hands over as descriptor 3
+    close(kImageDescriptor);
+    keep_from_trial(kImageDescriptor + 1);
     if (argc <= kArgumentsBeforeCommand) {
         fputs("tune-supervisor is started by the tune agent; it cannot be used alone.\n", stderr);
         return 2;
@@ -462,10 +588,13 @@ int main(int argc, char** argv) {
                      strtoll(argument[4], nullptr, 10),
                      argument[5],
                      argument[6],
+                     argument[7],
                      argv + kArgumentsBeforeCommand};
     if (!prepare(self)) return 1;
-    start_trial(self);
+    if (enter_cgroup(self)) start_trial(self);
+    leave_cgroup(self);
     supervise(self);
+    end_cgroup(self);
     if (self.ended_ms == 0) self.ended_ms = self.started_ms;
     return write_exit_record(self) ? 0 : 1;
 }

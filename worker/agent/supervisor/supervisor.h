@@ -2,12 +2,17 @@
 // What the agent and the per-trial supervisor `tune-supervisor` agree on: arguments, the files of
 // an attempt's folder and their meaning. No code, so that both sides share exactly one definition.
 //
-//   tune-supervisor DIRECTORY WAKE_FIFO SERIAL GRACE_MS TIMEOUT_MS CORES WORKING_DIR -- COMMAND...
+//   tune-supervisor DIRECTORY WAKE_FIFO SERIAL GRACE_MS TIMEOUT_MS CORES WORKING_DIR CGROUP
+//       -- COMMAND...
 //
 // Started by the agent as leader of its own session, with the trial's environment, and with
-// SIGTERM, SIGQUIT and SIGCHLD blocked. It outlives the agent; a later agent finds it by the
-// folder. CORES is a list such as "0,1,4" or "-" for all, WORKING_DIR a path or "-" for the current
-// one.
+// SIGTERM, SIGQUIT and SIGCHLD blocked. Its image is descriptor 3; those that follow are locks that
+// it holds until it ends. It outlives the agent; a later agent finds it by the folder. CORES is a
+// list such as "0,1,4" or "-" for all, WORKING_DIR a path or "-" for the current one.
+//
+// CGROUP is the folder of the cgroup in which the trial runs, or "-". The supervisor is never
+// killed with the trial for want of memory: it stays in kSupervisorsCgroup beside it. It removes
+// the trial's at the end.
 //
 // Signals to it: SIGTERM ends the trial (SIGTERM to its group, the grace time, then SIGKILL to all
 // that is left of its tree); SIGQUIT kills the tree at once. It exits only when the tree is gone.
@@ -27,8 +32,16 @@ inline constexpr const char* kOwnerAgent = "agent";
 inline constexpr const char* kStdoutFile = "stdout.log";
 inline constexpr const char* kStderrFile = "stderr.log";
 
+/// An attempt of several processes on this machine has this file. For each of them: the name of the
+/// file that its output goes to (of the first one empty: it has kStdoutFile and kStderrFile), the
+/// variables that it has beside the common ones, and an empty string, each ended by a NUL.
+inline constexpr const char* kRanksFile = "ranks";
+
 /// How it ended, one JSON object; appears whole, by rename. See ExitRecord.
 inline constexpr const char* kExitFile = "exit.json";
+
+/// Beside the cgroups of trials, where supervisors are.
+inline constexpr const char* kSupervisorsCgroup = "supervisors";
 
 /// Of each output the first kLogHeadBytes and at least the last kLogTailBytes stay on the disk.
 /// What lies between is given back to the file system in steps of kLogPunchBytes: the file keeps
@@ -46,6 +59,6 @@ inline constexpr std::int64_t kLeftoverGrace_ms = 5'000;
 inline constexpr int kWakeRecordBytes = 8;
 
 /// Where the trial's image could not be started.
-enum class StartStep { kNone = 0, kWorkingDir = 1, kExec = 2, kSystem = 3 };
+enum class StartStep { kNone = 0, kWorkingDir = 1, kExec = 2, kSystem = 3, kCgroup = 4 };
 
 }  // namespace tune::worker

@@ -1,11 +1,21 @@
+// A checkpoint is whole or it is not used: its metadata hold a digest of its tensors, and a damaged
+// one gives way to the one before it.
+
 #include "worker/train/checkpoint/checkpoint.h"
 
+#include <algorithm>
+#include <cstdio>
 #include <nlohmann/json.hpp>
+#include <span>
 
+#include "base/system/file.h"
 #include "base/version.h"
+#include "loader/format/hash.h"
 
 namespace tune::train {
 namespace {
+
+constexpr std::size_t kFileBytesMax = std::size_t{1} << 40;
 
 Result<Json> json_of(const Safetensors& file, const char* key) {
     const auto found = file.metadata().find(key);
@@ -21,11 +31,37 @@ Result<Json> json_of(const Safetensors& file, const char* key) {
 
 using Check = Result<void> (*)(const TrainConfig& config, const Json& other);
 
+/// Of names and bytes of all tensors, in the order of the names.
+std::string digest_of(const std::vector<TensorBytes>& tensors) {
+    std::vector<const TensorBytes*> sorted;
+    for (const TensorBytes& each : tensors) sorted.push_back(&each);
+    std::sort(sorted.begin(), sorted.end(),
+              [](const TensorBytes* a, const TensorBytes* b) { return a->name < b->name; });
+    std::string digests;
+    for (const TensorBytes* each : sorted)
+        digests += each->name + " " + std::to_string(loader::xxh3_64(each->data)) + "\n";
+    return std::to_string(loader::xxh3_64(std::as_bytes(std::span(digests))));
+}
+
+/// Errors: kDataLoss.
+Result<void> check_whole(const std::filesystem::path& path) {
+    TUNE_TRY(file, Safetensors::read(path.string()));
+    TUNE_TRY(state, json_of(file, "tune.state"));
+    TUNE_TRY_VOID(Progress::from_json(state));
+    const auto digest = file.metadata().find("tune.xxh3_64");
+    if (digest != file.metadata().end() && digest->second != digest_of(file.tensors()))
+        return Error{Code::kDataLoss, "its tensors are not those that were written", path.string()};
+    return {};
+}
+
 /// The record of a file whose training passes `check`.
 Result<Record> read_checked(const TrainConfig& config, const Safetensors& file, Check check) {
     TUNE_TRY(config_json, json_of(file, "tune.config"));
     TUNE_TRY(inputs_json, json_of(file, "tune.inputs"));
     TUNE_TRY(state_json, json_of(file, "tune.state"));
+    const auto digest = file.metadata().find("tune.xxh3_64");
+    if (digest != file.metadata().end() && digest->second != digest_of(file.tensors()))
+        return Error{Code::kDataLoss, "the checkpoint's tensors are not those that were written"};
     TUNE_TRY_VOID(check(config, config_json));
     auto inputs = Inputs::from_json(inputs_json);
     if (!inputs) return Error{Code::kDataLoss, inputs.error().message};
@@ -34,6 +70,28 @@ Result<Record> read_checked(const TrainConfig& config, const Safetensors& file, 
 }
 
 }  // namespace
+
+std::string usable_checkpoint(const CheckpointDirectory& directory, bool talks) {
+    std::error_code ignored;
+    const std::string last = directory.last().string();
+    const std::string previous = directory.previous().string();
+    if (!std::filesystem::exists(last, ignored)) return {};
+    const Result<void> whole = check_whole(last);
+    if (whole || !std::filesystem::exists(previous, ignored) || !check_whole(previous)) return last;
+    if (talks)
+        std::fprintf(stderr, "warning: %s; goes on from the checkpoint before it, %s\n",
+                     whole.error().text().c_str(), previous.c_str());
+    return previous;
+}
+
+Result<Safetensors> read_on_all_ranks(Collective& collective, const std::filesystem::path& path) {
+    if (collective.size() == 1) return Safetensors::read(path);
+    TUNE_TRY(bytes, collective.from_first(
+                        [&]() -> Result<std::string> { return read_file(path, kFileBytesMax); }));
+    auto file = Safetensors::parse(std::move(bytes));
+    if (!file) return Error{file.error().code, file.error().message, path};
+    return file;
+}
 
 Result<Record> read_record(const TrainConfig& config, const Safetensors& file) {
     return read_checked(config, file, check_same_training);
@@ -50,22 +108,40 @@ Result<Record> read_parent(const TrainConfig& config, const Safetensors& file) {
 
 std::string last_checkpoint(const TrainConfig& config, const Record& record,
                             const Learner& learner) {
-    return write_safetensors(learner.state(), {{"format", "pt"},
-                                               {"tune.version", kVersion},
-                                               {"tune.config", to_text(result_deciding(config))},
-                                               {"tune.inputs", to_text(record.inputs.to_json())},
-                                               {"tune.state", to_text(record.progress.to_json())}});
+    std::vector<TensorBytes> tensors = learner.state();
+    const std::string digest = digest_of(tensors);
+    return write_safetensors(std::move(tensors),
+                             {{"format", "pt"},
+                              {"tune.version", kVersion},
+                              {"tune.xxh3_64", digest},
+                              {"tune.config", to_text(result_deciding(config))},
+                              {"tune.inputs", to_text(record.inputs.to_json())},
+                              {"tune.state", to_text(record.progress.to_json())}});
 }
 
 std::string best_checkpoint(const Record& record, const Learner& learner) {
     Json metrics = Json::object();
     for (const NamedValue& metric : record.progress.last_metrics)
         metrics[metric.name] = json_number(metric.value);
-    return write_safetensors(learner.weights(), {{"format", "pt"},
-                                                 {"tune.version", kVersion},
-                                                 {"tune.python", learner.python_source()},
-                                                 {"tune.inputs", to_text(record.inputs.to_json())},
-                                                 {"tune.metrics", to_text(metrics)}});
+    std::map<std::string, std::string> metadata = {
+        {"format", "pt"},
+        {"tune.version", kVersion},
+        {"tune.python", learner.python_source()},
+        {"tune.inputs", to_text(record.inputs.to_json())},
+        {"tune.metrics", to_text(metrics)}};
+    if (!learner.python_definitions().empty())
+        metadata["tune.python.definitions"] = learner.python_definitions();
+    return write_safetensors(learner.weights(), metadata);
+}
+
+Result<void> leave_model(const TrainConfig& config, const CheckpointDirectory& directory,
+                         const Record& record, const Learner& learner) {
+    if (config.restore == Restore::kNothing) return {};
+    std::error_code ignored;
+    if (config.restore == Restore::kLast || !std::filesystem::exists(directory.best(), ignored))
+        return write_file_atomic(directory.model(), best_checkpoint(record, learner));
+    TUNE_TRY(bytes, read_file(directory.best(), kFileBytesMax));
+    return write_file_atomic(directory.model(), bytes);
 }
 
 }  // namespace tune::train

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "worker/train/rules/freezing.h"
+
 namespace tune::train {
 namespace {
 
@@ -69,21 +71,98 @@ Result<void> set_parameter(TrainConfig& config, std::string_view name, std::stri
     return parameter->set(config, value);
 }
 
+namespace {
+
+Result<void> check_transfer(const TrainConfig& config) {
+    if (config.init_from.starts_with("models:"))
+        return invalid_parameter(
+            "init-from: '" + config.init_from +
+            "' is a model of the registry, and the trainer has no network: fetch it first "
+            "(mlflow artifacts download --artifact-uri " +
+            config.init_from + "), and give the file or folder");
+    if (config.new_head && config.init_from.empty())
+        return invalid_parameter("new-head is for --init-from: without it every layer is new");
+    TUNE_TRY_VOID(check_pattern("freeze", config.freeze));
+    TUNE_TRY_VOID(parse_unfreezing(config.unfreeze));
+    return {};
+}
+
+Result<void> check_model(const TrainConfig& config) {
+    const bool attends = config.model == ModelKind::kTransformer || config.model == ModelKind::kGpt;
+    if (attends && config.width % config.heads != 0)
+        return invalid_parameter("heads: " + std::to_string(config.heads) +
+                                 " does not divide the width " + std::to_string(config.width));
+    const bool is_module = config.model == ModelKind::kTorchScript;
+    if (is_module && config.module.empty())
+        return invalid_parameter(
+            "model torchscript needs --module FILE, which torch.jit.script wrote");
+    if (!is_module && !config.module.empty())
+        return invalid_parameter("module is for --model=torchscript only");
+    if (config.model == ModelKind::kGpt && config.input == InputKind::kNumbers)
+        return invalid_parameter("model gpt reads tokens: --input=numbers is for other models");
+    return {};
+}
+
+Result<void> check_optimisation(const TrainConfig& config) {
+    if (config.warmup_steps > 0 && config.warmup_epochs > 0)
+        return invalid_parameter("give warmup-steps or warmup-epochs, not both");
+    if (config.schedule == LrSchedule::kOneCycle &&
+        (config.warmup_steps > 0 || config.warmup_epochs > 0))
+        return invalid_parameter("schedule one-cycle begins with its own warm-up: give no other");
+    if (config.nesterov && config.momentum == 0.0)
+        return invalid_parameter("nesterov needs a momentum above 0");
+    if (config.lr_scaling == LrScaling::kAdamSde && config.optimizer != OptimizerKind::kAdamW)
+        return invalid_parameter("lr-scaling adam_sde is for --optimizer=adamw");
+    if (config.accumulate > config.batch_size)
+        return invalid_parameter("accumulate: a batch of " + std::to_string(config.batch_size) +
+                                 " samples cannot be cut into " +
+                                 std::to_string(config.accumulate) + " parts");
+    if (config.find_batch_size != FindBatchSize::kOff && config.base_batch_size == 0)
+        return invalid_parameter(
+            "find-batch-size changes the batch size: give --base-batch-size, the one that "
+            "lr is meant for");
+    return check_transfer(config);
+}
+
+Result<void> check_task(const TrainConfig& config) {
+    const bool language = is_language(config);
+    if (config.model == ModelKind::kGpt && !language)
+        return invalid_parameter("model gpt predicts the next token: its task is language");
+    if (language && config.model != ModelKind::kGpt && config.model != ModelKind::kTorchScript)
+        return invalid_parameter(
+            "task language needs --model=gpt, or a module of yours that gives "
+            "scores [batch, places, vocabulary]");
+    const std::string loss = find_parameter("loss")->get(config);
+    const bool values = config.loss == LossKind::kMse || config.loss == LossKind::kMae ||
+                        config.loss == LossKind::kHuber;
+    const bool classes = config.task == TaskKind::kClassification;
+    if ((language && config.loss != LossKind::kAuto && config.loss != LossKind::kCrossEntropy) ||
+        (classes && values))
+        return invalid_parameter("loss: " + loss + " is not for this task");
+    if (config.task == TaskKind::kRegression && config.loss == LossKind::kCrossEntropy)
+        return invalid_parameter(
+            "loss: cross-entropy is for classes and tokens, not for regression");
+    return {};
+}
+
+}  // namespace
+
+bool is_language(const TrainConfig& config) {
+    if (config.task == TaskKind::kAuto) return config.model == ModelKind::kGpt;
+    return config.task == TaskKind::kLanguage;
+}
+
 Result<void> validate(const TrainConfig& config) {
-    const auto wrong = [](std::string message) {
-        return Error{Code::kInvalidParameterValue, std::move(message)};
-    };
     if (config.data.empty())
-        return wrong(
+        return invalid_parameter(
             "no data: give --data DIR, a directory with the splits train and val "
             "(tune-data convert makes one)");
     if (config.train_split == config.val_split)
-        return wrong("train-split and val-split are both '" + config.train_split +
-                     "'; validation on the training data measures nothing");
-    if (config.warmup_steps > 0 && config.warmup_epochs > 0)
-        return wrong("give warmup-steps or warmup-epochs, not both");
-    if (config.nesterov && config.momentum == 0.0)
-        return wrong("nesterov needs a momentum above 0");
+        return invalid_parameter("train-split and val-split are both '" + config.train_split +
+                                 "'; validation on the training data measures nothing");
+    TUNE_TRY_VOID(check_model(config));
+    TUNE_TRY_VOID(check_optimisation(config));
+    TUNE_TRY_VOID(check_task(config));
     TUNE_TRY_VOID(parse_shape(config.shape));
     TUNE_TRY_VOID(early_stopping_rule(config));
     return {};
@@ -92,7 +171,7 @@ Result<void> validate(const TrainConfig& config) {
 Result<std::optional<EarlyStoppingRule>> early_stopping_rule(const TrainConfig& config) {
     const bool wanted = !config.early_stopping.empty() || config.patience.has_value() ||
                         config.stopping_threshold.has_value() ||
-                        config.divergence_threshold.has_value();
+                        config.divergence_threshold.has_value() || config.baseline.has_value();
     if (!wanted) return std::optional<EarlyStoppingRule>();
     TUNE_TRY(rule, parse_early_stopping(config.early_stopping.empty() ? "val_loss:min"
                                                                       : config.early_stopping));
@@ -100,13 +179,36 @@ Result<std::optional<EarlyStoppingRule>> early_stopping_rule(const TrainConfig& 
     rule.patience = config.patience.value_or(rule.patience);
     rule.stopping_threshold = config.stopping_threshold;
     rule.divergence_threshold = config.divergence_threshold;
+    rule.compat = config.compat;
+    rule.baseline = config.baseline;
+    rule.start_from_epoch = config.start_from_epoch;
+    if (rule.compat == Compat::kKeras) {
+        if (rule.stopping_threshold || rule.divergence_threshold)
+            return invalid_parameter(
+                "compat keras has no thresholds: stopping-threshold and "
+                "divergence-threshold are Lightning's");
+        rule.patience = config.patience.value_or(0);
+    }
     return std::optional<EarlyStoppingRule>(rule);
+}
+
+double batch_ratio(const TrainConfig& config) {
+    const std::int64_t base =
+        config.base_batch_size > 0 ? config.base_batch_size : config.batch_size;
+    return static_cast<double>(config.batch_size) / static_cast<double>(base);
+}
+
+AdamSettings adam_settings(const TrainConfig& config) {
+    const AdamSettings settings{.beta1 = config.beta1, .beta2 = config.beta2, .eps = config.eps};
+    const double k = batch_ratio(config);
+    return config.lr_scaling == LrScaling::kAdamSde && k != 1.0 ? scaled_adam(settings, k)
+                                                                : settings;
 }
 
 LearningRate learning_rate(const TrainConfig& config, std::int64_t steps_per_epoch) {
     const std::int64_t base =
         config.base_batch_size > 0 ? config.base_batch_size : config.batch_size;
-    const double k = static_cast<double>(config.batch_size) / static_cast<double>(base);
+    const double k = batch_ratio(config);
     // Warm-up covers the same number of samples whatever the batch size is.
     const double warmup = config.warmup_steps > 0
                               ? static_cast<double>(config.warmup_steps) / k
@@ -115,7 +217,10 @@ LearningRate learning_rate(const TrainConfig& config, std::int64_t steps_per_epo
             .effective = scaled_lr(config.lr, config.lr_scaling, config.batch_size, base),
             .schedule = config.schedule,
             .warmup_steps = std::llround(warmup),
-            .total_steps = config.epochs * steps_per_epoch};
+            .total_steps = config.epochs * steps_per_epoch,
+            .floor = config.lr_floor,
+            .step_steps = std::max<std::int64_t>(config.step_epochs * steps_per_epoch, 1),
+            .step_factor = config.step_factor};
 }
 
 Json result_deciding(const TrainConfig& config) {
@@ -133,8 +238,10 @@ std::string differences_of(const TrainConfig& config, const Json& record, Reach 
     for (const Parameter& parameter : parameters()) {
         if (parameter.reach < least) continue;
         const std::string now = parameter.get(config);
-        const std::string then =
-            record.is_object() ? record.value(parameter.name, std::string()) : std::string();
+        // A parameter that did not exist then did what its default does now.
+        const std::string then = record.is_object()
+                                     ? record.value(parameter.name, parameter.get(TrainConfig{}))
+                                     : std::string();
         if (now == then) continue;
         differences += differences.empty() ? "" : ", ";
         differences += parameter.name + " was '" + then + "' and is '" + now + "'";
@@ -174,7 +281,8 @@ Result<std::vector<std::int64_t>> parse_shape(std::string_view text) {
         if (c >= '0' && c <= '9') {
             digits += c;
         } else if (c == ',' || c == 'x') {
-            if (digits.empty() || digits.size() > 7 || shape.size() == 8) return wrong();
+            if (digits.empty() || digits.size() > 7 || shape.size() == 8)
+                return wrong();
             shape.push_back(std::stoll(digits));
             if (shape.back() < 1 || shape.back() > 1'000'000) return wrong();
             digits.clear();

@@ -17,9 +17,23 @@
 
 namespace tune::train {
 
-enum class ModelKind { kMlp, kCnn };
+enum class ModelKind {
+#define TUNE_MODEL(kind, name, make, help) kind,
+#include "worker/train/models/models.inc"
+#undef TUNE_MODEL
+};
+enum class TaskKind { kAuto, kClassification, kRegression, kLanguage };
+enum class LossKind { kAuto, kCrossEntropy, kMse, kMae, kHuber, kBce };
+enum class InputKind { kAuto, kNumbers, kTokens };
+enum class Restore { kNothing, kLast, kBest };
+enum class FindBatchSize { kOff, kMemory, kThroughput };
+/// The first layers of a resnet: 7x7 and pooling, or 3x3 for small images.
+enum class Stem { kImagenet, kSmall };
 enum class OptimizerKind { kAdamW, kSgd };
 enum class Normalize { kStandard, kNone };
+enum class DeviceKind { kCpu, kCuda, kAuto };
+/// What matrix products and convolutions are computed in; weights are float32 in each.
+enum class Precision { kFloat32, kBfloat16, kFloat16 };
 
 /// The parameters of one training run. The defaults are those that `--help` shows.
 struct TrainConfig {
@@ -31,6 +45,8 @@ struct TrainConfig {
     std::string features = {};  ///< comma-separated columns; empty: every numeric one
     std::string shape = {};     ///< of one sample, e.g. "8,8"; empty: as stored
     std::int64_t classes = 0;   ///< 0: counted in the train split
+    InputKind input = InputKind::kAuto;
+    std::int64_t vocabulary = 0;  ///< of tokens; 0: counted in the train split
     Normalize normalize = Normalize::kStandard;
     std::int64_t loader_threads = 0;  ///< 0: decode in the training thread
 
@@ -39,6 +55,16 @@ struct TrainConfig {
     std::int64_t width = 128;
     std::int64_t depth = 2;
     double dropout = 0.0;
+    std::int64_t heads = 4;  ///< of attention
+    Stem stem = Stem::kImagenet;
+    std::string module = {};  ///< a TorchScript file
+
+    // Task
+    TaskKind task = TaskKind::kAuto;
+    LossKind loss = LossKind::kAuto;
+    double label_smoothing = 0.0;  ///< of cross entropy
+    double huber_delta = 1.0;      ///< in deviations of the label
+    std::string metrics = {};      ///< comma-separated; empty: those of the task
 
     // Optimisation
     std::int64_t epochs = 20;
@@ -47,6 +73,9 @@ struct TrainConfig {
     LrScaling lr_scaling = LrScaling::kSqrt;
     double lr = 1e-3;  ///< at base_batch_size
     LrSchedule schedule = LrSchedule::kConstant;
+    double lr_floor = 0.0;          ///< part of the rate at which cosine and linear end
+    std::int64_t step_epochs = 30;  ///< of schedule step
+    double step_factor = 0.1;
     double warmup_epochs = 0.0;
     std::int64_t warmup_steps = 0;  ///< at base_batch_size; at most one of the two
     OptimizerKind optimizer = OptimizerKind::kAdamW;
@@ -56,6 +85,12 @@ struct TrainConfig {
     double beta1 = 0.9;                       ///< AdamW only
     double beta2 = 0.999;                     ///< AdamW only
     double eps = 1e-8;                        ///< AdamW only
+    double clip_norm = 0.0;                   ///< of all gradients together; 0: none
+    double clip_value = 0.0;                  ///< of each number of a gradient; 0: none
+    std::int64_t accumulate = 1;              ///< parts into which a batch is cut
+    FindBatchSize find_batch_size = FindBatchSize::kOff;
+    bool channels_last = false;
+    bool deterministic = false;
     std::int64_t seed = 0;
 
     // Stopping
@@ -65,6 +100,17 @@ struct TrainConfig {
     std::optional<double> stopping_threshold = {};
     std::optional<double> divergence_threshold = {};
     std::int64_t val_every = 1;  ///< epochs
+    Compat compat = Compat::kLightning;
+    std::optional<double> baseline = {};
+    std::int64_t start_from_epoch = 0;
+    Restore restore = Restore::kNothing;
+
+    // Transfer learning
+    std::string init_from = {};  ///< a file of weights, or a folder that holds one
+    bool new_head = false;
+    std::string freeze = {};    ///< a regular expression for names of parameters
+    std::string unfreeze = {};  ///< EPOCH:REGEX,...
+    double lr_decay = 1.0;      ///< of the rate, from each layer to the one before it
 
     // Running
     std::string checkpoint_dir = {};    ///< empty: no checkpoints
@@ -72,7 +118,12 @@ struct TrainConfig {
     std::int64_t until_epoch = 0;       ///< where to end before `epochs`; 0: there
     std::int64_t checkpoint_every = 0;  ///< steps; 0: at the end of each epoch only
     std::int64_t log_every = 50;        ///< steps; 0: metrics of epochs only
+    std::int64_t noise_every = 0;       ///< steps between measurements of the noise; 0: none
+    std::string statistics_cache = {};  ///< a folder, or "none"; empty: the user's
     std::int64_t threads = 1;
+    DeviceKind device = DeviceKind::kAuto;
+    Precision precision = Precision::kFloat32;
+    double rank_timeout = 600.0;  ///< seconds; see CollectiveOptions
 };
 
 /// How far another value of a parameter reaches, each further than the one before.
@@ -110,6 +161,9 @@ struct Parameter {
 [[nodiscard]] Result<void> set_from_yaml(TrainConfig& config, const std::string& text,
                                          const std::string& origin);
 
+/// Whether the next token is to be predicted, and not a label.
+[[nodiscard]] bool is_language(const TrainConfig& config);
+
 /// What no single field can tell, e.g. that `data` is given. Errors: kInvalidParameterValue.
 [[nodiscard]] Result<void> validate(const TrainConfig& config);
 
@@ -117,6 +171,12 @@ struct Parameter {
 /// kInvalidParameterValue for a metric or mode that does not exist.
 [[nodiscard]] Result<std::optional<EarlyStoppingRule>> early_stopping_rule(
     const TrainConfig& config);
+
+/// The batch size over the one that the rate is meant for.
+[[nodiscard]] double batch_ratio(const TrainConfig& config);
+
+/// AdamW's settings after lr_scaling.
+[[nodiscard]] AdamSettings adam_settings(const TrainConfig& config);
 
 /// The rule for the learning rate, for epochs of `steps_per_epoch` optimizer steps.
 [[nodiscard]] LearningRate learning_rate(const TrainConfig& config, std::int64_t steps_per_epoch);

@@ -168,6 +168,11 @@ void add_data(Builder& b) {
            "shape of one sample (default: as stored)");
     b.integer("classes", &TrainConfig::classes, 0, 1'000'000, kNetwork,
               "number of classes; 0: counted in the train split");
+    b.choice("input", &TrainConfig::input, {"auto", "numbers", "tokens"}, kNetwork,
+             "what the features are; auto: tokens for gpt, and for a transformer that reads one "
+             "column of lists of integers");
+    b.integer("vocabulary", &TrainConfig::vocabulary, 0, 100'000'000, kNetwork,
+              "number of tokens; 0: counted in the train split");
     b.choice("normalize", &TrainConfig::normalize, {"standard", "none"}, kNetwork,
              "standard: each column to mean 0 and deviation 1, measured on the train split");
     b.integer("loader-threads", &TrainConfig::loader_threads, 0, 256, kOnlyHow,
@@ -176,13 +181,44 @@ void add_data(Builder& b) {
 
 void add_model(Builder& b) {
     b.group("Model");
-    b.choice("model", &TrainConfig::model, {"mlp", "cnn"}, kNetwork,
-             "mlp: depth hidden layers of width units; cnn: depth 3x3 convolutions, the first of "
-             "width channels, doubled and pooled while the image allows");
+    std::string models;
+#define TUNE_MODEL(kind, name, make, help) \
+    if (*(help) != '\0') models += std::string(models.empty() ? "" : "; ") + (name) + ": " + (help);
+#include "worker/train/models/models.inc"
+#undef TUNE_MODEL
+    b.choice("model", &TrainConfig::model,
+             {
+#define TUNE_MODEL(kind, name, make, help) name,
+#include "worker/train/models/models.inc"
+#undef TUNE_MODEL
+             },
+             kNetwork, models);
+    b.text("module", &TrainConfig::module, "FILE", kNetwork,
+           "the module to train, of torch.jit.script(...).save, for model torchscript");
     b.integer("width", &TrainConfig::width, 1, 1'000'000, kNetwork, "units or channels");
     b.integer("depth", &TrainConfig::depth, 0, 1000, kNetwork, "hidden layers");
+    b.integer("heads", &TrainConfig::heads, 1, 1000, kNetwork, "of attention; divide the width");
+    b.choice("stem", &TrainConfig::stem, {"imagenet", "small"}, kNetwork,
+             "first layers of a resnet; small: 3x3 without pooling, for images of about 32 pixels");
     b.real("dropout", &TrainConfig::dropout, {0.0, 1.0}, kResult,
            "fraction of the hidden units that is dropped in a training step");
+}
+
+void add_task(Builder& b) {
+    b.group("Task");
+    b.choice("task", &TrainConfig::task, {"auto", "classification", "regression", "language"},
+             kNetwork, "auto: language for gpt, else what the type of the label says");
+    b.choice("loss", &TrainConfig::loss, {"auto", "cross-entropy", "mse", "mae", "huber", "bce"},
+             kNetwork,
+             "auto: cross-entropy for classes and tokens, mse for values; bce: labels are "
+             "probabilities, or 0 and 1");
+    b.real("label-smoothing", &TrainConfig::label_smoothing, {0.0, 1.0}, kResult,
+           "of cross-entropy: this much goes to all classes alike");
+    b.real("huber-delta", &TrainConfig::huber_delta, {0.0, kNoLimit, true}, kResult,
+           "where huber turns from squares to absolute values, in deviations of the label");
+    b.text("metrics", &TrainConfig::metrics, "NAME,...", kOnlyHow,
+           "of validation, besides val_loss: accuracy, top5, perplexity, mae, rmse "
+           "(default: accuracy, perplexity or mae, as the task is)");
 }
 
 void add_optimisation(Builder& b) {
@@ -194,13 +230,23 @@ void add_optimisation(Builder& b) {
     b.alias("batch");
     b.integer("base-batch-size", &TrainConfig::base_batch_size, 0, 1'000'000, kResult,
               "the batch size that lr is meant for; 0: batch-size");
-    b.choice("lr-scaling", &TrainConfig::lr_scaling, {"sqrt", "linear", "none"}, kResult,
-             "with k = batch-size / base-batch-size: lr * sqrt(k), lr * k or lr");
+    b.choice("lr-scaling", &TrainConfig::lr_scaling, {"sqrt", "linear", "none", "adam_sde"},
+             kResult,
+             "with k = batch-size / base-batch-size: lr * sqrt(k), lr * k or lr; adam_sde: sqrt, "
+             "and betas and eps of adamw follow");
     b.real("lr", &TrainConfig::lr, {0.0, kNoLimit, true}, kResult,
            "learning rate at base-batch-size");
     b.alias("learning-rate");
-    b.choice("schedule", &TrainConfig::schedule, {"constant", "cosine"}, kResult,
-             "of the learning rate after warm-up; cosine falls to 0 at the last step");
+    b.choice("schedule", &TrainConfig::schedule,
+             {"constant", "cosine", "linear", "step", "one-cycle"}, kResult,
+             "of the learning rate after warm-up; cosine and linear fall to lr-floor at the last "
+             "step, step by step-factor each step-epochs; one-cycle is torch's OneCycleLR");
+    b.real("lr-floor", &TrainConfig::lr_floor, {0.0, 1.0}, kResult,
+           "part of the learning rate at which cosine and linear end");
+    b.integer("step-epochs", &TrainConfig::step_epochs, 1, 1'000'000, kResult,
+              "epochs between drops of schedule step");
+    b.real("step-factor", &TrainConfig::step_factor, {0.0, kNoLimit, true}, kResult,
+           "what a drop multiplies the learning rate by");
     b.real("warmup-epochs", &TrainConfig::warmup_epochs, {0.0, 1e6}, kResult,
            "linear warm-up of the learning rate, in epochs (fractions too)");
     b.integer("warmup-steps", &TrainConfig::warmup_steps, 0, 1'000'000'000, kResult,
@@ -213,6 +259,22 @@ void add_optimisation(Builder& b) {
     b.real("beta1", &TrainConfig::beta1, {0.0, 1.0}, kResult, "of adamw");
     b.real("beta2", &TrainConfig::beta2, {0.0, 1.0}, kResult, "of adamw");
     b.real("eps", &TrainConfig::eps, {0.0, kNoLimit}, kResult, "of adamw");
+    b.real("clip-norm", &TrainConfig::clip_norm, {0.0, kNoLimit}, kResult,
+           "gradients longer than this, all together, are scaled down to it; 0: none are");
+    b.real("clip-value", &TrainConfig::clip_value, {0.0, kNoLimit}, kResult,
+           "each number of a gradient stays within this of 0; 0: any");
+    b.integer(
+        "accumulate", &TrainConfig::accumulate, 1, 1'000'000, kResult,
+        "parts of a batch that are computed one after the other, in less memory; doubled when "
+        "memory runs out");
+    b.choice("find-batch-size", &TrainConfig::find_batch_size, {"off", "memory", "throughput"},
+             kResult,
+             "before training, take the largest batch that fits, or the fastest; batch-size is the "
+             "first one tried");
+    b.flag("channels-last", &TrainConfig::channels_last,
+           "weights of convolutions lie with the channels last, which many kernels prefer");
+    b.flag("deterministic", &TrainConfig::deterministic,
+           "refuse kernels that may give other bits from run to run");
     b.integer("seed", &TrainConfig::seed, 0, kSeedMax, kResult,
               "of weights, order and dropout (default: the low 62 bits of TUNE_SEED, else 0)");
 }
@@ -229,8 +291,34 @@ void add_stopping(Builder& b) {
            "stop when the metric is better than this");
     b.real("divergence-threshold", &TrainConfig::divergence_threshold, {-kNoLimit, kNoLimit},
            kOnlyHow, "stop when the metric is worse than this");
+    b.choice(
+        "compat", &TrainConfig::compat, {"lightning", "keras"}, kResult,
+        "whose rules: keras waits 0 validations by default, never stops in the first epoch and "
+        "has no thresholds");
+    b.real("baseline", &TrainConfig::baseline, {-kNoLimit, kNoLimit}, kResult,
+           "an improvement that is not better than this does not end the waiting");
+    b.integer("start-from-epoch", &TrainConfig::start_from_epoch, 0, 1'000'000, kResult,
+              "the first epoch, counted from 0, whose validation is looked at");
+    b.choice("restore", &TrainConfig::restore, {"nothing", "last", "best"}, kOnlyHow,
+             "the epoch whose weights are left as model.safetensors in checkpoint-dir at the end");
     b.integer("val-every", &TrainConfig::val_every, 1, 1'000'000, kResult,
               "epochs between validations; the last epoch always has one");
+}
+
+void add_transfer(Builder& b) {
+    b.group("Transfer learning");
+    b.text("init-from", &TrainConfig::init_from, "FILE", kResult,
+           "weights to start from: safetensors, TorchScript, or a folder with model.safetensors or "
+           "best.safetensors; tensors are matched by name");
+    b.flag("new-head", &TrainConfig::new_head,
+           "leave the last layer as it was drawn, though the file has one that fits");
+    b.text("freeze", &TrainConfig::freeze, "REGEX", kResult,
+           "parameters whose names match are not trained; a frozen BatchNorm keeps its statistics");
+    b.text("unfreeze", &TrainConfig::unfreeze, "EPOCH:REGEX,...", kResult,
+           "from the beginning of that epoch, counted from 0, train these too");
+    b.real("lr-decay", &TrainConfig::lr_decay, {0.0, 1.0 + 1e-9, true}, kResult,
+           "factor of the learning rate from each layer to the one before it (0.9: the layers near "
+           "the input move slower)");
 }
 
 void add_running(Builder& b) {
@@ -248,16 +336,30 @@ void add_running(Builder& b) {
               "steps between checkpoints within an epoch; each epoch ends with one");
     b.integer("log-every", &TrainConfig::log_every, 0, 1'000'000'000, kOnlyHow,
               "steps between lines with train_loss_step; 0: epochs only");
+    b.integer("noise-every", &TrainConfig::noise_every, 0, 1'000'000'000, kResult,
+              "steps between measurements of the gradient noise scale, for which a batch is cut in "
+              "two; 0: none");
+    b.text("statistics-cache", &TrainConfig::statistics_cache, "DIR", kOnlyHow,
+           "where means, deviations and numbers of classes are kept for the next run on the same "
+           "data; none: nowhere (default: tune/statistics in XDG_CACHE_HOME, else in ~/.cache)");
     b.integer("threads", &TrainConfig::threads, 1, 1024, kOnlyHow,
               "number of LibTorch threads (default: OMP_NUM_THREADS, else 1)");
+    b.choice("precision", &TrainConfig::precision, {"float32", "bf16", "fp16"}, kResult,
+             "of matrix products and convolutions; fp16 with a scale that adapts itself");
+    b.choice("device", &TrainConfig::device, {"cpu", "cuda", "auto"}, kOnlyHow,
+             "auto: a GPU where there is one. No GPU has run this version yet");
+    b.real("rank-timeout", &TrainConfig::rank_timeout, {0.0, 1e6, true}, kOnlyHow,
+           "seconds that a rank waits for the others, where several train one model");
 }
 
 std::vector<Parameter> build() {
     Builder builder;
     add_data(builder);
     add_model(builder);
+    add_task(builder);
     add_optimisation(builder);
     add_stopping(builder);
+    add_transfer(builder);
     add_running(builder);
     return std::move(builder.table);
 }

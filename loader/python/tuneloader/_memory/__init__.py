@@ -1,0 +1,1 @@
+"""Data that a program holds in memory, as data sets of files."""

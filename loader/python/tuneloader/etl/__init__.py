@@ -1,0 +1,1 @@
+"""Writing data sets of Petastorm."""

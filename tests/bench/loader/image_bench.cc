@@ -1,0 +1,164 @@
+// Images: 512 JPEG files of 500 x 375 pixels in MDS, read by the loader as pixels of the same size,
+// beside libjpeg-turbo's own calls on the same files; and as parts of 224 x 224 for training.
+
+#include <cstddef>
+#include <cstdio>
+// After cstdio.
+#include <jpeglib.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/id.h"
+#include "loader/dataset.h"
+#include "loader/format/mds/writer.h"
+
+namespace tune::loader {
+namespace {
+
+constexpr int kWidth = 500;
+constexpr int kHeight = 375;
+constexpr int kFiles = 512;
+
+double best_seconds_of(const std::function<void()>& work) {
+    double best = 1e9;
+    for (int i = 0; i < 3; ++i) {
+        const auto start = std::chrono::steady_clock::now();
+        work();
+        best = std::min(
+            best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    }
+    return best;
+}
+
+void print_figure(const std::string& name, double value, double ratio) {
+    const Json figure = {{"name", name}, {"value", value}, {"unit", "images/s"}, {"ratio", ratio}};
+    std::printf("%s\n", figure.dump().c_str());
+    std::fflush(stdout);
+}
+
+std::string encoded(int number) {
+    std::vector<std::uint8_t> pixels(std::size_t{kWidth} * kHeight * 3);
+    for (int y = 0; y < kHeight; ++y)
+        for (int x = 0; x < kWidth; ++x)
+            for (int c = 0; c < 3; ++c)
+                pixels[static_cast<std::size_t>((y * kWidth + x) * 3 + c)] =
+                    static_cast<std::uint8_t>(
+                        127 + 80 * std::sin((x + 3 * number) / 9.0 + c) * std::cos(y / 13.0) +
+                        (x * 7919 + y * 104729 + number) % 41);
+    jpeg_compress_struct info = {};
+    jpeg_error_mgr errors = {};
+    info.err = jpeg_std_error(&errors);
+    jpeg_create_compress(&info);
+    unsigned char* bytes = nullptr;
+    unsigned long size = 0;
+    jpeg_mem_dest(&info, &bytes, &size);
+    info.image_width = kWidth;
+    info.image_height = kHeight;
+    info.input_components = 3;
+    info.in_color_space = JCS_RGB;
+    jpeg_set_defaults(&info);
+    jpeg_set_quality(&info, 90, TRUE);
+    jpeg_start_compress(&info, TRUE);
+    while (info.next_scanline < info.image_height) {
+        JSAMPROW row = pixels.data() + std::size_t{info.next_scanline} * kWidth * 3;
+        jpeg_write_scanlines(&info, &row, 1);
+    }
+    jpeg_finish_compress(&info);
+    std::string file(reinterpret_cast<char*>(bytes), size);
+    jpeg_destroy_compress(&info);
+    std::free(bytes);
+    return file;
+}
+
+void decode(const std::string& file, std::vector<std::uint8_t>& pixels) {
+    jpeg_decompress_struct info = {};
+    jpeg_error_mgr errors = {};
+    info.err = jpeg_std_error(&errors);
+    jpeg_create_decompress(&info);
+    jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(file.data()), file.size());
+    jpeg_read_header(&info, TRUE);
+    jpeg_start_decompress(&info);
+    pixels.resize(std::size_t{info.output_width} * info.output_height * 3);
+    while (info.output_scanline < info.output_height) {
+        JSAMPROW row = pixels.data() + std::size_t{info.output_scanline} * info.output_width * 3;
+        jpeg_read_scanlines(&info, &row, 1);
+    }
+    jpeg_finish_decompress(&info);
+    jpeg_destroy_decompress(&info);
+}
+
+double library_rate(const std::vector<std::string>& files, int threads) {
+    const double seconds = best_seconds_of([&] {
+        std::atomic<std::size_t> next = 0;
+        std::vector<std::thread> decoders;
+        for (int i = 0; i < threads; ++i)
+            decoders.emplace_back([&] {
+                std::vector<std::uint8_t> pixels;
+                for (std::size_t file = next++; file < files.size(); file = next++)
+                    decode(files[file], pixels);
+            });
+        for (std::thread& decoder : decoders) decoder.join();
+    });
+    return static_cast<double>(files.size()) / seconds;
+}
+
+double loader_rate(const std::filesystem::path& directory, int threads, const ImageOptions& image) {
+    DatasetOptions options;
+    options.directory = directory;
+    options.batch_size = 32;
+    options.shuffle = true;
+    options.threads = threads;
+    options.column_options = {{.name = "image", .image = image}};
+    const auto dataset = Dataset::open(options).value();
+    Batch batch;
+    const double seconds = best_seconds_of([&] {
+        while (dataset->next(batch).value()) {
+        }
+    });
+    std::fprintf(stderr, "%s\n", bottleneck(dataset->stage_figures()).c_str());
+    return kFiles / seconds;
+}
+
+int run() {
+    const std::filesystem::path directory =
+        std::filesystem::temp_directory_path() / ("tune-image-bench-" + random_hex(4));
+    std::vector<std::string> files;
+    MdsWriter writer =
+        MdsWriter::open({.directory = directory, .columns = {{"image", "jpeg"}}}).value();
+    for (int i = 0; i < kFiles; ++i) {
+        files.push_back(encoded(i));
+        writer.write(std::vector<Value>{std::as_bytes(std::span(files.back()))}).value();
+    }
+    static_cast<void>(writer.finish().value());
+    for (const int threads : {1, 2}) {
+        const std::string with =
+            ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+        const double library = library_rate(files, threads);
+        print_figure("libjpeg-turbo's own decode" + with, library, 1.0);
+        const double whole = loader_rate(directory, threads, {.height = kHeight, .width = kWidth});
+        print_figure("loader, whole images" + with, whole, whole / library);
+        ImageOptions part{.height = 224, .width = 224};
+        part.fit = ImageOptions::Fit::kRandomResizedCrop;
+        part.flip = 0.5;
+        const double parts = loader_rate(directory, threads, part);
+        print_figure("loader, random parts of 224 x 224" + with, parts, parts / library);
+    }
+    std::filesystem::remove_all(directory);
+    return 0;
+}
+
+}  // namespace
+}  // namespace tune::loader
+
+int main() {
+    return tune::loader::run();
+}

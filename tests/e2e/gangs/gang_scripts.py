@@ -1,0 +1,94 @@
+"""Commands of trials on several processes, for the tests in this folder. None of them knows of tune but by what a
+trial of one process would know too: a line on stdout, and SIGTERM."""
+
+# Torch's DDP as its tutorial has it, with data that differ from rank to rank.
+DDP = """
+import json, os
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+assert size == int(os.environ["WORLD_SIZE"]) and rank == int(os.environ["RANK"])
+lr = json.loads(os.environ["TUNE_PARAMS"])["lr"]
+torch.manual_seed(0)
+model = DistributedDataParallel(torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+torch.manual_seed(100 + rank)
+for step in range(5):
+    x = torch.randn(8, 4)
+    loss = ((model(x) - x.sum(1, keepdim=True)) ** 2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    mean = loss.detach().clone()
+    dist.all_reduce(mean)
+    print("tune: " + json.dumps({"loss": mean.item() / size, "step": step}), flush=True)
+weights = model.module.weight.detach().flatten()
+all_weights = [torch.empty_like(weights) for _ in range(size)]
+dist.all_gather(all_weights, weights)
+assert all(torch.equal(one, weights) for one in all_weights)
+print("ranks", size, "weights", weights.tolist(), flush=True)
+dist.destroy_process_group()
+"""
+
+# Runs until SIGTERM, then all ranks leave after the same step: each says whether it was asked, and the greatest answer
+# counts. The last step of each rank goes to a file.
+STOPS_TOGETHER = """
+import os, pathlib, signal, time
+import torch
+import torch.distributed as dist
+
+asked = False
+def ask(*_):
+    global asked
+    asked = True
+signal.signal(signal.SIGTERM, ask)
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+folder = pathlib.Path(os.environ["FOLDER"])
+step = 0
+while True:
+    step += 1
+    print('tune: {"loss": %d, "step": %d}' % (step, step), flush=True)
+    time.sleep(0.01 * (rank + 1))
+    flag = torch.tensor([1 if asked else 0])
+    dist.all_reduce(flag, op=dist.ReduceOp.MAX)
+    if step == 5:
+        (folder / f"runs-{rank}").touch()
+    if flag.item():
+        break
+(folder / f"last-{rank}").write_text(str(step))
+dist.destroy_process_group()
+"""
+
+# Says who it is and waits for the test where a gate is set; no library, so that it starts at once. A further attempt
+# ends by itself.
+WAITS = """
+import json, os, pathlib, time
+folder = pathlib.Path(os.environ["FOLDER"])
+rank, attempt = os.environ["RANK"], os.environ["TUNE_ATTEMPT"]
+names = [name for name in os.environ if name.startswith(("RANK", "WORLD", "LOCAL_", "MASTER_", "GROUP_", "ROLE_",
+    "TORCHELASTIC_", "TF_CONFIG", "OMPI_", "PMI_", "HOROVOD_", "CUDA_VISIBLE", "OMP_NUM"))]
+(folder / f"env-{attempt}-{rank}.json").write_text(json.dumps({name: os.environ[name] for name in names}))
+(folder / f"new-{attempt}-{rank}").write_text(str(os.getpid()))
+os.replace(folder / f"new-{attempt}-{rank}", folder / f"pid-{attempt}-{rank}")
+print('tune: {"loss": %d}' % (10 + int(rank)), flush=True)
+while attempt == "1" and (folder / "gate").exists():
+    time.sleep(0.02)
+"""
+
+# Some steps; a further attempt does them again. Each process leaves its id.
+STEPS = """
+import json, os, pathlib, time
+folder = pathlib.Path(os.environ["FOLDER"])
+name = "-".join(os.environ[key] for key in ("TUNE_TRIAL", "TUNE_ATTEMPT", "RANK"))
+(folder / ("ran-" + name)).write_text(str(os.getpid()))
+x = json.loads(os.environ["TUNE_PARAMS"])["x"]
+for step in range(10):
+    print("tune: " + json.dumps({"loss": (x - 0.3) ** 2 + 1 / (step + 1), "step": step}), flush=True)
+    time.sleep(0.05)
+"""

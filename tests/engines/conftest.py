@@ -1,0 +1,90 @@
+"""Fixtures of the engines' tests: a real server, and our packages from where they lie."""
+
+import importlib.util
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CLIENTS = ROOT / "clients" / "python"
+BIN_DIR = pathlib.Path(os.environ.get("TUNE_BIN_DIR", ROOT / "build" / "release" / "bin"))
+sys.path.insert(0, str(CLIENTS))
+# Before a client is imported, and for the processes that engines start.
+os.environ["TUNE_BIN_DIR"] = str(BIN_DIR)
+os.environ["PYTHONPATH"] = os.pathsep.join([str(CLIENTS), str(pathlib.Path(__file__).parent)])
+os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+for name in ("TUNE_SERVER", "MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID"):
+    os.environ.pop(name, None)
+
+long = pytest.mark.skipif(not os.environ.get("TUNE_ENGINES_LONG"), reason="takes minutes: TUNE_ENGINES_LONG=1 runs it")
+TIMEOUT_S = 120  # only ever waited for by a test that fails
+
+
+@pytest.fixture(scope="session")
+def url(tmp_path_factory):
+    """The address of a server that all tests share."""
+    folder = tmp_path_factory.mktemp("server")
+    process = subprocess.Popen([BIN_DIR / "tune", "server", "--port", "0", "--data", folder / "data"], stdout=subprocess.PIPE,
+                               text=True, start_new_session=True)
+    found = re.search(r"https?://\S+", process.stdout.readline())
+    assert found, "the server did not start"
+    yield found.group(0)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0
+
+
+def wait_for(condition, what):
+    """Until `condition()` is true, of other processes; its value."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"never came: {what}"
+        time.sleep(0.02)
+    return value
+
+
+def processes_with(words):
+    """The ids of processes with these words in their command line, this one aside."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if words in command:
+                found.append(int(entry.name))
+    return found
+
+
+def is_alive(pid):
+    try:
+        return "\nState:\tZ" not in pathlib.Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+@pytest.fixture(scope="session")
+def absent_cuda(tmp_path_factory):
+    """Lets ranks import torch: that of PyPI is linked with CUDA's libraries. Stand-ins lie where every process looks. False without torch."""
+    if importlib.util.find_spec("torch") is None:
+        yield False
+        return
+    folder = tmp_path_factory.mktemp("absent-cuda")
+    script = f"import absent_cuda; absent_cuda.prepare({str(folder)!r}); import torch"
+    found = subprocess.run([sys.executable, "-c", script], cwd=ROOT / "tests" / "contract" / "frameworks", capture_output=True, text=True,
+                           timeout=280, check=False, env={**os.environ, "PYTHONPATH": "."})
+    assert found.returncode == 0, found.stderr
+    before = os.environ.get("LD_LIBRARY_PATH")
+    os.environ["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, (str(folder), before)))
+    yield True
+    if before is None:
+        del os.environ["LD_LIBRARY_PATH"]
+    else:
+        os.environ["LD_LIBRARY_PATH"] = before

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# The environment of tests/engines: Spark and Ray on top of the packages of all other tests, which it finds in .venv. Java is Debian's.
+# Safe to run again: what is there stays. Says the path of its Python last.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+environment=build/engines-venv
+stamp=$environment/.installed-$(sha256sum tests/engines/requirements.txt | cut -c1-16)
+
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+if ! command -v java >/dev/null; then
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >/dev/null
+fi
+if [ ! -e "$stamp" ]; then
+    rm -rf "$environment"
+    .venv/bin/python -m venv "$environment"
+    # By a .pth file, so that pip sees what is installed there and the file's own packages come first.
+    "$PWD/.venv/bin/python" -c 'import site; print(site.getsitepackages()[0])' \
+        >"$("$environment/bin/python" -c 'import site; print(site.getsitepackages()[0])')/tune_tests.pth"
+    "$environment/bin/python" -m pip install --quiet --disable-pip-version-check -r tests/engines/requirements.txt
+    touch "$stamp"
+fi
+echo "$PWD/$environment/bin/python"

@@ -1,0 +1,292 @@
+"""tune_ray on a real Ray cluster of several nodes on this machine, and ray.tune's trainables as our trials."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import BIN_DIR, CLIENTS, is_alive, processes_with, wait_for
+
+ray = pytest.importorskip("ray")
+
+import tune_client as client  # noqa: E402
+import tune_ray  # noqa: E402
+from tune_ray import tune  # noqa: E402
+from tune_ray.tune.schedulers import ASHAScheduler, MedianStoppingRule  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A head without places, and two nodes of one core. Nodes have nothing of ours on their path: what they run is sent to them."""
+    monkey = pytest.MonkeyPatch()
+    monkey.delenv("PYTHONPATH")
+    monkey.delenv("TUNE_BIN_DIR")
+    from ray.cluster_utils import Cluster
+
+    os.environ["RAY_DISABLE_MEMORY_MONITOR"] = os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": 100 << 20, "include_dashboard": False})
+    nodes = [made.add_node(num_cpus=1, object_store_memory=100 << 20) for _ in range(2)]
+    ray.init(address=made.address, log_to_driver=False)
+    monkey.setenv("TUNE_BIN_DIR", str(BIN_DIR))
+    made.nodes_of_test = nodes
+    yield made
+    ray.shutdown()
+    made.shutdown()
+    monkey.undo()
+
+
+@pytest.fixture
+def no_cluster(monkeypatch):
+    """Trials run in processes of this machine."""
+    monkeypatch.setattr("tune_ray.tune._tuner._has_ray", lambda: False)
+
+
+def train(config):
+    """Of ray.tune's documentation: a training that reports, checkpoints and resumes."""
+    start = 0
+    checkpoint = tune.get_checkpoint()
+    if checkpoint:
+        with checkpoint.as_directory() as folder:
+            start = json.loads(pathlib.Path(folder, "state.json").read_text())["step"] + 1
+    for step in range(start, config["steps"]):
+        if step == 2 and config.get("kill") and not os.path.exists(config["kill"]):
+            pathlib.Path(config["kill"]).touch()
+            if config.get("raise"):
+                raise RuntimeError("the node is gone")
+            os.kill(os.getpid(), signal.SIGKILL)
+        import tempfile
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "state.json").write_text(json.dumps({"step": step}))
+            tune.report({"loss": config["lr"] + 1 / (step + 1), "step": step, "began_at": start},
+                        checkpoint=tune.Checkpoint.from_directory(folder))
+
+
+def fit(url, tmp_path, space, trainable=train, name=None, **more):
+    run = {"storage_path": str(tmp_path), "server": url, "name": name, **more.pop("run", {})}
+    config = {"metric": "loss", "mode": "min", **more}
+    return tune.Tuner(trainable, param_space=space, tune_config=tune.TuneConfig(**config), run_config=tune.RunConfig(**run)).fit()
+
+
+def test_a_tuner_runs_a_trainable_that_reports_and_checkpoints(url, tmp_path, no_cluster):
+    grid = fit(url, tmp_path, {"lr": tune.loguniform(1e-4, 1e-1), "steps": 3, "net": {"width": tune.choice([8, 16])}}, num_samples=4,
+               max_concurrent_trials=2, run={"checkpoint_config": tune.CheckpointConfig(num_to_keep=2)}, name="reports")
+    assert len(grid) == 4 and grid.num_errors == 0 and grid.num_terminated == 4
+    best = grid.get_best_result()
+    assert best.metrics["loss"] == min(result.metrics["loss"] for result in grid) == pytest.approx(best.config["lr"] + 1 / 3)
+    assert best.config["steps"] == 3 and best.config["net"]["width"] in (8, 16) and best.metrics["training_iteration"] == 3
+    assert [row["step"] for row in best.history] == [0, 1, 2] and len(best.metrics_dataframe) == 3
+    assert json.loads(pathlib.Path(best.checkpoint.path, "state.json").read_text()) == {"step": 2}
+    assert sorted(os.listdir(best.path)) == ["checkpoint_000002", "checkpoint_000003"]
+    assert set(grid.get_dataframe().columns) >= {"loss", "config/lr", "config/steps"}
+    study = client.load_study("reports", url)
+    assert study.info()["state"] == "completed" and study.best_value == best.metrics["loss"]
+    run = study._connection.call(f"/api/2.0/mlflow/runs/get?run_id={best.run_id}")["run"]
+    assert {metric["key"]: metric["value"] for metric in run["data"]["metrics"]}["began_at"] == 0
+
+
+def test_a_killed_worker_resumes_from_the_checkpoint(url, tmp_path, no_cluster):
+    grid = fit(url, tmp_path, {"lr": 0.1, "steps": 4, "kill": str(tmp_path / "killed")}, num_samples=1)
+    [result] = grid
+    assert result.error is None and [row["step"] for row in result.history] == [2, 3] and result.metrics["began_at"] == 2
+    assert result.metrics["training_iteration"] == 4
+
+
+def test_failures_are_tried_again_as_often_as_said(url, tmp_path, no_cluster):
+    space = {"lr": 0.1, "steps": 4, "kill": str(tmp_path / "failed"), "raise": True}
+    [result] = fit(url, tmp_path, space, run={"failure_config": tune.FailureConfig(max_failures=1)})
+    assert result.error is None and result.metrics["began_at"] == 2
+    os.unlink(tmp_path / "failed")
+    grid = fit(url, tmp_path, space)
+    assert grid.num_errors == 1 and "the node is gone" in str(grid.errors[0])
+
+
+def test_grids_and_samples(url, tmp_path, no_cluster):
+    def trainable(config):
+        return {"loss": config["a"] * 10 + config["c"](1)}
+
+    grid = fit(url, tmp_path, {"a": tune.grid_search([1, 2]), "b": tune.grid_search(["x", "y"]), "u": tune.uniform(0, 1),
+                               "c": tune.choice([abs])}, trainable, num_samples=2, max_concurrent_trials=2)
+    seen = sorted((result.config["a"], result.config["b"]) for result in grid)
+    assert seen == sorted([(a, b) for a in (1, 2) for b in "xy"] * 2)
+    assert len({result.config["u"] for result in grid}) == 8 and grid.get_best_result().config["a"] == 1
+
+
+def test_schedulers_stop_trainings(url, tmp_path, no_cluster):
+    def trainable(config):
+        for step in range(100):
+            tune.report({"loss": config["x"]})
+
+    grid = fit(url, tmp_path, {"x": tune.uniform(0, 1)}, trainable, num_samples=10, max_concurrent_trials=1,
+               scheduler=ASHAScheduler(max_t=9, grace_period=1, reduction_factor=3), name="asha")
+    counts = [len(result.history) for result in grid]
+    assert max(counts) == 9 and min(counts) < 9
+    study = client.load_study("asha", url)
+    assert study.info()["pruner"]["type"] == "asha" and study.info()["counts"]["pruned"] >= 1
+    fit(url, tmp_path, {"x": tune.uniform(0, 1)}, trainable, scheduler=MedianStoppingRule(), run={"stop": {"training_iteration": 4}}, name="median")
+    assert client.load_study("median", url).info()["pruner"]["type"] == "median"
+
+
+class Stepped(tune.Trainable):
+    def setup(self, config):
+        self.total = 0
+
+    def step(self):
+        self.total += self.config["add"]
+        return {"loss": -self.total, "done": self.iteration == 3}
+
+    def save_checkpoint(self, checkpoint_dir):
+        pathlib.Path(checkpoint_dir, "total").write_text(str(self.total))
+
+    def load_checkpoint(self, checkpoint):
+        self.total = int(pathlib.Path(checkpoint, "total").read_text())
+
+
+def test_a_trainable_class_steps(url, tmp_path, no_cluster):
+    [result] = fit(url, tmp_path, {"add": tune.randint(2, 3)}, Stepped)
+    assert result.metrics["loss"] == -8 and len(result.history) == 4
+    assert pathlib.Path(result.checkpoint.path, "total").read_text() == "8"
+
+
+def test_a_function_with_parameters_and_a_context(url, tmp_path, no_cluster):
+    def trainable(config, data):
+        context = tune.get_context()
+        return {"loss": len(data), "name": context.get_trial_name(), "dir": context.get_trial_dir()}
+
+    made = tune.with_resources(tune.with_parameters(trainable, data=[1, 2, 3]), {"cpu": 1})
+    [result] = fit(url, tmp_path, {}, made)
+    assert result.metrics["loss"] == 3 and result.metrics["name"] == "trainable_00000" and result.metrics["dir"] == result.path
+
+
+SCRIPT = """
+import json, os, pathlib, sys, time
+from tune_ray import tune
+
+FOLDER = pathlib.Path(sys.argv[2])
+
+def train(config):
+    checkpoint = tune.get_checkpoint()
+    start = int(pathlib.Path(checkpoint.path, "n").read_text()) + 1 if checkpoint else 0
+    for n in range(start, 4):
+        import tempfile
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "n").write_text(str(n))
+            tune.report({"loss": config["x"], "start": start}, checkpoint=tune.Checkpoint(folder))
+        (FOLDER / f"at-{n}-{os.getpid()}").touch()
+        while n == 1 and not (FOLDER / "go").exists():
+            time.sleep(0.02)
+
+if __name__ == "__main__":
+    if tune.Tuner.can_restore(FOLDER / "restored"):
+        tuner = tune.Tuner.restore(FOLDER / "restored", train)
+    else:
+        tuner = tune.Tuner(train, param_space={"x": tune.uniform(0, 1)},
+                           tune_config=tune.TuneConfig(metric="loss", mode="min", num_samples=3, max_concurrent_trials=1),
+                           run_config=tune.RunConfig(name="restored", storage_path=str(FOLDER), server=sys.argv[1]))
+    grid = tuner.fit()
+    print(json.dumps([[result.metrics.get("start"), result.metrics["training_iteration"]] for result in grid]))
+"""
+
+
+def test_a_tuner_whose_driver_is_killed_is_restored(url, tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, tmp_path / "script.py", url, tmp_path]
+    environment = {**os.environ, "PYTHONPATH": str(CLIENTS)}
+    environment.pop("RAY_ADDRESS", None)
+    first = subprocess.Popen(command, env=environment)
+    wait_for(lambda: list(tmp_path.glob("at-1-*")), "the middle of the first trial")
+    first.kill()
+    first.wait()
+    wait_for(lambda: not any(is_alive(int(path.name.split("-")[2])) for path in tmp_path.glob("at-1-*")), "the worker's end")
+    (tmp_path / "go").touch()
+    second = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    assert second.returncode == 0, second.stderr
+    assert json.loads(second.stdout) == [[2, 4], [0, 4], [0, 4]]
+
+
+def test_what_has_no_counterpart_is_refused(url, tmp_path, no_cluster):
+    with pytest.raises(client.TuneError, match="sample_from"):
+        tune.sample_from(lambda spec: 1)
+    with pytest.raises(client.TuneError, match="scheduler dict is not supported"):
+        fit(url, tmp_path, {"x": tune.uniform(0, 1)}, scheduler={})
+    with pytest.raises(client.TuneError, match="search_alg"):
+        fit(url, tmp_path, {"x": tune.uniform(0, 1)}, search_alg=3)
+    with pytest.raises(RuntimeError, match="no trial runs here"):
+        tune.report({"loss": 1})
+    with pytest.raises(client.TuneError, match="no Tuner left its state"):
+        tune.Tuner.restore(tmp_path)
+
+
+def test_objects_of_ray_tune_are_taken(url, tmp_path, no_cluster):
+    theirs = pytest.importorskip("ray.tune")
+    from ray.tune.schedulers import ASHAScheduler as TheirASHA
+
+    from tune_ray.tune._config import pruner_of
+    from tune_ray.tune._space import Space
+
+    space = {"a": theirs.uniform(0, 1), "b": theirs.loguniform(1e-4, 1), "c": theirs.randint(2, 9), "d": theirs.choice(["x", "y"]),
+             "e": theirs.quniform(0, 1, 0.25), "f": theirs.lograndint(1, 100), "g": theirs.grid_search([1, 2]), "h": theirs.randn(1, 2)}
+    assert Space(space).declared == {"a": {"float": [0, 1]}, "b": {"float": [1e-4, 1], "log": True}, "c": {"int": [2, 8]},
+                                     "d": {"choice": ["x", "y"]}, "e": {"float": [0, 1], "step": 0.25},
+                                     "f": {"int": [1, 99], "log": True}, "g": {"choice": [1, 2]}, "h": {"normal": [1, 2]}}
+    assert pruner_of(TheirASHA(max_t=27, grace_period=3, reduction_factor=3)) == ({"type": "asha", "min": 3, "max": 27, "eta": 3}, 27)
+
+
+COMMAND = """
+import json, os, pathlib, sys, time
+folder = pathlib.Path(sys.argv[1])
+(folder / f"trial-{os.getpid()}").write_text(os.environ["TUNE_TRIAL"])
+while (folder / "hold").exists():
+    time.sleep(0.05)
+print("tune: " + json.dumps({"loss": json.loads(os.environ["TUNE_PARAMS"])["x"]}), flush=True)
+"""
+
+
+def started(tmp_path):
+    return {int(path.name[6:]): path.read_text() for path in tmp_path.glob("trial-*")}
+
+
+def test_trials_run_as_actors(cluster, url, tmp_path):
+    def trainable(config):
+        return {"loss": config["x"], "node": ray.get_runtime_context().get_node_id(), "pid": os.getpid()}
+
+    grid = fit(url, tmp_path, {"x": tune.uniform(0, 1)}, trainable, num_samples=6)
+    assert grid.num_errors == 0 and len({result.metrics["pid"] for result in grid}) == 2
+    assert len({result.metrics["node"] for result in grid}) == 2, "one on each node"
+    import hyperopt
+
+    trials = client.TuneTrials(parallelism=2, engine="ray", server=url)
+    best = hyperopt.fmin(lambda x: x ** 2, hyperopt.hp.uniform("x", -1, 1), algo=hyperopt.rand.suggest, max_evals=4, trials=trials,
+                         verbose=False)
+    assert set(best) == {"x"} and trials.count_successful_trials() == 4
+
+
+def test_agents_run_a_study_and_survive_a_node(cluster, url, tmp_path):
+    (tmp_path / "hold").touch()
+    (tmp_path / "trial.py").write_text(COMMAND)
+    study = client.create_study("ray-agents", space={"x": {"float": [0, 1]}}, metric="loss", trials=6, server=url, sampler="random",
+                                command=[sys.executable, str(tmp_path / "trial.py"), str(tmp_path)])
+    with tune_ray.run_agents(url, study="ray-agents", slots=2, strategy="SPREAD") as agents:
+        wait_for(lambda: len(started(tmp_path)) >= 2, "a trial on each node")
+        before = started(tmp_path)
+        cluster.remove_node(cluster.nodes_of_test.pop(), allow_graceful=False)
+        wait_for(lambda: not all(map(is_alive, before)), "the end of the trial whose node is gone")
+        cluster.nodes_of_test.append(cluster.add_node(num_cpus=1, object_store_memory=100 << 20))
+        (tmp_path / "hold").unlink()
+        assert agents.wait(150)
+    info = study.info()
+    assert info["counts"]["complete"] == 6 == info["trials"]
+    wait_for(lambda: not processes_with("agent --server " + url), "the agents' end")
+    assert not any(map(is_alive, started(tmp_path)))
+
+
+def test_too_few_places_are_said_at_once(cluster, url):
+    with pytest.raises(client.TuneError, match="9 slots of 1 CPU were asked for, and the cluster's . nodes have room for 2"):
+        tune_ray.run_agents(url, slots=9)
+    with pytest.raises(client.TuneError, match="GPU"):
+        tune_ray.run_agents(url, slots=1, gpus=1)
+    with pytest.raises(ValueError, match="slots and cpus"):
+        tune_ray.run_agents(url, slots=0)

@@ -1,0 +1,73 @@
+#include "worker/launch/fleet.h"
+
+#include <gtest/gtest.h>
+
+namespace tune::launch {
+namespace {
+
+AgentSettings settings_with(int agents, int slots, int nodes = 1) {
+    AgentSettings settings;
+    settings.agents = agents;
+    settings.slots = slots;
+    settings.nodes = nodes;
+    return settings;
+}
+
+AgentJob waiting(const std::string& reason, int agents = 1) {
+    return {.state = AgentJob::State::kPending, .reason = reason, .agents = agents};
+}
+
+TEST(AgentsWanted, AreEnoughForTheTrialsAndNoMore) {
+    EXPECT_EQ(agents_wanted(0, settings_with(8, 2)), 0) << "idle: down to nothing";
+    EXPECT_EQ(agents_wanted(-3, settings_with(8, 2)), 0);
+    EXPECT_EQ(agents_wanted(1, settings_with(8, 2)), 1);
+    EXPECT_EQ(agents_wanted(5, settings_with(8, 2)), 3);
+    EXPECT_EQ(agents_wanted(1'000'000'000, settings_with(8, 2)), 8);
+}
+
+TEST(AgentsWanted, AreWholeGangs) {
+    EXPECT_EQ(agents_wanted(1, settings_with(8, 1, 3)), 3);
+    EXPECT_EQ(agents_wanted(4, settings_with(8, 1, 3)), 6);
+    EXPECT_EQ(agents_wanted(100, settings_with(8, 1, 3)), 6) << "a third gang would be 9 agents";
+}
+
+TEST(AgentsWanted, CountSlotsByGpusElseCores) {
+    AgentSettings settings = settings_with(8, 0);
+    EXPECT_EQ(slots_of(settings), 1);
+    settings.cpus = 16;
+    EXPECT_EQ(slots_of(settings), 16);
+    settings.gpus = 4;
+    EXPECT_EQ(slots_of(settings), 4);
+}
+
+TEST(JobsText, SaysWhatWaitsAndWhyTheMostFrequentFirst) {
+    EXPECT_EQ(jobs_text({}), "");
+    EXPECT_EQ(jobs_text({{.state = AgentJob::State::kRunning}}), "1 agent running");
+    EXPECT_EQ(jobs_text({waiting("partition gpu is full", 12)}),
+              "12 agents pending: partition gpu is full");
+    EXPECT_EQ(jobs_text({{.state = AgentJob::State::kRunning, .agents = 2},
+                         waiting("down"),
+                         waiting("full"),
+                         waiting("full"),
+                         {.state = AgentJob::State::kFailed}}),
+              "2 agents running, 3 pending: full; down");
+}
+
+TEST(GroupName, IsWhatEveryEngineTakesAndTheSameEachTime) {
+    const std::string name = group_name("ResNet 50 (lr)!", "/data");
+    EXPECT_EQ(name.substr(0, name.size() - 8), "tune-resnet-50-lr-");
+    EXPECT_EQ(name, group_name("ResNet 50 (lr)!", "/data"));
+    EXPECT_NE(name, group_name("ResNet 50 (lr)!", "/other"));
+    EXPECT_LE(group_name(std::string(200, 'x'), "/").size(), 44u);
+    EXPECT_EQ(group_name("学习", "/").substr(0, 12), "tune-agents-");
+}
+
+TEST(LoopbackUrl, IsWhatOnlyThisMachineReaches) {
+    EXPECT_TRUE(is_loopback_url("http://127.0.0.1:5000"));
+    EXPECT_TRUE(is_loopback_url("https://localhost:5000/x"));
+    EXPECT_TRUE(is_loopback_url("http://[::1]:5000"));
+    EXPECT_FALSE(is_loopback_url("https://tune.example:5000"));
+}
+
+}  // namespace
+}  // namespace tune::launch

@@ -1,0 +1,182 @@
+// The pure rules: batch size, gradient noise scale, freezing.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "worker/train/rules/batch_size.h"
+#include "worker/train/rules/freezing.h"
+#include "worker/train/rules/noise_scale.h"
+
+namespace tune::train {
+namespace {
+
+TEST(MemoryModel, IsALineWithAMargin) {
+    const MemoryModel model = MemoryModel::through(8, 1080.0, 16, 1160.0);
+    EXPECT_DOUBLE_EQ(model.per_sample, 10.0);
+    EXPECT_DOUBLE_EQ(model.fixed, 1000.0);
+    EXPECT_EQ(model.largest_batch(5000.0, 0.08), 360) << "(4600 - 1000) / 10";
+    EXPECT_EQ(model.largest_batch(4700.0, 0.08), 328) << "332.4 as a multiple of 8";
+    EXPECT_EQ(model.largest_batch(1150.0, 0.08), 5);
+    EXPECT_EQ(model.largest_batch(1000.0, 0.08), 0);
+}
+
+/// A machine with so much memory and so many samples a second; counts what it is asked.
+struct Machine {
+    double limit = 1e12;
+    double fixed = 1000.0;
+    double per_sample = 10.0;
+    double fastest = 64.0;  ///< larger batches gain nothing
+    std::vector<std::int64_t> tried = {};
+
+    Result<Probe> operator()(std::int64_t batch) {
+        tried.push_back(batch);
+        const double peak = fixed + per_sample * static_cast<double>(batch);
+        return Probe{.batch = batch,
+                     .fits = peak <= limit,
+                     .samples_per_s = std::min(static_cast<double>(batch), fastest),
+                     .peak_bytes = peak};
+    }
+};
+
+TEST(FindBatchSize, StopsWhereSpeedStopsRising) {
+    Machine machine;
+    const auto best = find_batch_size({}, std::ref(machine));
+    ASSERT_TRUE(best);
+    EXPECT_EQ(best->batch, 64);
+    EXPECT_EQ(machine.tried, (std::vector<std::int64_t>{8, 16, 32, 64, 128}));
+}
+
+TEST(FindBatchSize, FillsMemoryByTheModel) {
+    Machine machine{.limit = 6000.0};  // 500 samples
+    const auto best =
+        find_batch_size({.memory_limit = 6000.0, .stops_when_slower = false}, std::ref(machine));
+    ASSERT_TRUE(best);
+    EXPECT_EQ(best->batch, 448) << "(6000 * 0.92 - 1000) / 10 = 452";
+    EXPECT_EQ(machine.tried.back(), 448);
+    EXPECT_EQ(machine.tried.size(), 8u) << "8 to 512, and the one that is predicted";
+}
+
+TEST(FindBatchSize, WithoutALimitTriesTheMiddle) {
+    Machine machine{.limit = 6000.0};
+    const auto best = find_batch_size({.stops_when_slower = false}, std::ref(machine));
+    ASSERT_TRUE(best);
+    EXPECT_EQ(best->batch, 384);
+}
+
+TEST(FindBatchSize, GoesDownFromAFirstSizeThatIsTooLarge) {
+    Machine machine{.limit = 1055.0};  // 5 samples
+    const auto best = find_batch_size({.first = 64, .stops_when_slower = false}, std::ref(machine));
+    ASSERT_TRUE(best);
+    EXPECT_EQ(best->batch, 4);
+    Machine tiny{.limit = 1005.0};
+    const auto none = find_batch_size({}, std::ref(tiny));
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().code, Code::kResourceExhausted);
+    EXPECT_EQ(tiny.tried, (std::vector<std::int64_t>{8, 4, 2, 1}));
+}
+
+TEST(FindBatchSize, TriesTheLargestAndNoMore) {
+    Machine machine{.fastest = 1e9};
+    const auto best = find_batch_size({.largest = 100}, std::ref(machine));
+    ASSERT_TRUE(best);
+    EXPECT_EQ(best->batch, 100);
+    const auto failed = find_batch_size({}, [](std::int64_t) -> Result<Probe> {
+        return Error{Code::kInternalError, "no device"};
+    });
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().message, "no device");
+}
+
+/// Gradients of known noise: mean 1 in each of 100 numbers, variance 50 a sample, so tr(Sigma) is
+/// 5,000 and |G|^2 is 100.
+TEST(NoiseScale, FindsTheNoiseOfKnownGradients) {
+    std::mt19937_64 random(3);
+    std::normal_distribution<double> normal;
+    NoiseScale noise;
+    double sum = 0;
+    constexpr int kSteps = 2000;
+    for (int step = 0; step < kSteps; ++step) {
+        NoiseSample sample{.small_batch = 16, .big_batch = 32};
+        std::vector<double> halves[2];
+        for (auto& half : halves) {
+            for (int i = 0; i < 100; ++i)
+                half.push_back(1.0 + normal(random) * std::sqrt(50.0 / 16.0));
+            for (const double g : half) sample.small_square += g * g / 2.0;
+        }
+        for (std::size_t i = 0; i < 100; ++i)
+            sample.big_square += std::pow((halves[0][i] + halves[1][i]) / 2.0, 2);
+        noise.add(sample);
+        if (step >= 100) sum += *noise.value() / (kSteps - 100);
+    }
+    EXPECT_NEAR(sum, 50.0, 2.5);
+}
+
+TEST(NoiseScale, GoesOnFromItsState) {
+    NoiseScale whole;
+    NoiseScale first;
+    EXPECT_FALSE(whole.value());
+    for (int i = 1; i < 5; ++i) {
+        const NoiseSample sample{1.0 + i, 0.9 + 0.8 * i, 8, 16};
+        whole.add(sample);
+        if (i < 3) first.add(sample);
+    }
+    NoiseScale second;
+    second.load_state(first.state());
+    for (int i = 3; i < 5; ++i) second.add({1.0 + i, 0.9 + 0.8 * i, 8, 16});
+    EXPECT_EQ(second.value(), whole.value());
+    ASSERT_TRUE(whole.value());
+}
+
+TEST(NoiseScale, Advises) {
+    EXPECT_EQ(noise_advice(1000, 100),
+              "gradient noise scale 1000 samples, batch 100 is 0.1 times that: twice the batch "
+              "takes nearly half the steps");
+    EXPECT_NE(noise_advice(100, 100).find("saves steps and costs samples"), std::string::npos);
+    EXPECT_NE(noise_advice(10, 100).find("a smaller batch"), std::string::npos);
+}
+
+TEST(Freezing, FollowsPatternsAndEpochs) {
+    const Freezing freezing{"^(conv1|layer)", *parse_unfreezing("3:^layer4,6:.")};
+    EXPECT_EQ(freezing.first_epoch("fc.weight"), 0);
+    EXPECT_EQ(freezing.first_epoch("layer4.0.conv1.weight"), 3);
+    EXPECT_EQ(freezing.first_epoch("conv1.weight"), 6);
+    EXPECT_EQ((Freezing{"conv", {}}.first_epoch("conv1.weight")), kNever);
+    EXPECT_EQ((Freezing{}.first_epoch("conv1.weight")), 0);
+}
+
+TEST(Freezing, SaysWhatIsWrong) {
+    for (const char* text : {"layer4", ":layer4", "-1:x", "3:", "3x:a", "1:a,"}) {
+        const auto parsed = parse_unfreezing(text);
+        if (std::string(text) == "1:a,") {
+            EXPECT_TRUE(parsed) << "a comma at the end is no entry";
+            continue;
+        }
+        ASSERT_FALSE(parsed) << text;
+        EXPECT_NE(parsed.error().message.find("is not EPOCH:REGEX"), std::string::npos);
+    }
+    EXPECT_FALSE(parse_unfreezing("1:["));
+    EXPECT_FALSE(check_pattern("freeze", "(a"));
+    EXPECT_TRUE(check_pattern("freeze", ""));
+}
+
+TEST(Freezing, LayersOfNames) {
+    const std::vector<std::string> names = {"conv1.weight",
+                                            "bn1.weight",
+                                            "bn1.bias",
+                                            "layer1.0.conv1.weight",
+                                            "layer1.0.bn1.weight",
+                                            "layer1.1.conv1.weight",
+                                            "fc.weight",
+                                            "fc.bias"};
+    EXPECT_EQ(layers_of(names), (std::vector<std::size_t>{0, 1, 1, 2, 2, 3, 4, 4}));
+    EXPECT_EQ(layers_of({"0.weight", "0.bias", "3.weight"}), (std::vector<std::size_t>{0, 0, 1}));
+    EXPECT_EQ(layers_of({"encoder.layers.0.norm1.weight", "encoder.layers.1.norm1.weight"}),
+              (std::vector<std::size_t>{0, 1}));
+    EXPECT_EQ(layer_factors({"0.weight", "0.bias", "3.weight"}, 0.5),
+              (std::vector<double>{0.5, 0.5, 1.0}));
+}
+
+}  // namespace
+}  // namespace tune::train

@@ -1,0 +1,95 @@
+#pragma once
+// The inside of the agent: its parts and the loop that connects them. Used by agent*.cc only.
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/system/unique_fd.h"
+#include "worker/agent/agent.h"
+#include "worker/agent/attempts/attempts.h"
+#include "worker/agent/attempts/checkpoint_cleaner.h"
+#include "worker/agent/devices/cgroups.h"
+#include "worker/agent/devices/gpu_watch.h"
+#include "worker/agent/devices/gpus.h"
+#include "worker/agent/time_limit.h"
+
+namespace tune::worker {
+
+class Agent::Impl {
+public:
+    AgentOptions options;
+    std::string id;
+    UniqueFd folder_lock;
+    std::function<void(const AgentStatus&)> on_status;
+
+    Result<void> build();
+    Result<void> build_devices(std::vector<int> cores);
+    Result<void> build_cgroups();
+    [[nodiscard]] std::vector<tuner::GpuFacts> described_gpus() const;
+    Result<void> start();
+    void stop(StopMode mode);
+    bool wait(int deliver_ms);
+    AgentStatus status() const;
+
+private:
+    [[nodiscard]] LinkEvents link_events();
+    [[nodiscard]] OutboxEvents outbox_events();
+    void contact(const std::string& error);
+    void apply_stop(StopMode mode);
+    void exclude(const std::string& uuid, const std::string& reason);
+    void exclude_gpu(const std::string& uuid, const std::string& fault);
+    void exclude_machine(const std::string& reason);
+    void note_foreign_use(const std::string& uuid, int processes, std::int64_t bytes);
+    void arm_away_timer();
+    void check_away();
+    void arm_idle_timer(bool is_idle);
+    void arm_limit_timer();
+    void check_limit();
+    void publish();
+    void shut_down(bool detach, bool goodbye);
+
+    std::unique_ptr<Loop> loop_;
+    std::optional<Launcher> launcher_;
+    OwnGpus gpus_;
+    std::optional<Devices> devices_;
+    std::unique_ptr<GpuWatch> gpu_watch_;  // null: no GPU
+    bool slots_follow_gpus_ = false;
+    std::optional<Cgroups> cgroups_;
+    EnvironmentCapture environment_;
+    GangPorts gang_ports_;
+    std::unique_ptr<ServerClient> server_client_;
+    std::optional<CheckpointCleaner> cleaner_;
+    std::unique_ptr<Outbox> outbox_;
+    std::unique_ptr<LogUpload> upload_;
+    std::unique_ptr<Attempts> attempts_;  // loop thread only, once it runs
+    std::thread thread_;
+    Loop::TimerId away_timer_ = Loop::kNoTimer;          // loop thread
+    Loop::TimerId idle_timer_ = Loop::kNoTimer;          // loop thread
+    Loop::TimerId limit_timer_ = Loop::kNoTimer;         // loop thread
+    TimeLimit limit_;                                    // loop thread, once it runs
+    std::string stop_reason_ = "the agent was stopped";  // loop thread
+    std::optional<StopMode> applied_stop_;               // loop thread
+    std::atomic<std::int64_t> last_contact_ms_{0};       // of Loop::now_ms
+    std::atomic<std::int64_t> lease_ttl_ms_{tuner::kLeaseTtl_ms};
+    std::atomic<bool> connected_{false};
+
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    AgentStatus status_;            // guarded by mutex_
+    std::optional<StopMode> stop_;  // guarded by mutex_
+    bool idle_ = false;             // guarded by mutex_: a stop was applied and nothing is left
+    bool trees_gone_ = false;       // guarded by mutex_: a stop was applied, no process is left
+    bool started_ = false;          // guarded by mutex_
+    bool ended_ = false;            // guarded by mutex_
+    bool delivered_ = true;         // guarded by mutex_; valid once ended_
+};
+
+}  // namespace tune::worker

@@ -1,0 +1,26 @@
+#pragma once
+// What the processes of an attempt of several find in their environments, beside what all trials
+// find there: who they are and where they meet, in the words of torchrun, TensorFlow, Open MPI,
+// PMI and Horovod. Pure.
+
+#include <string>
+#include <vector>
+
+#include "tuner/protocol.h"
+
+namespace tune::worker {
+
+/// "NAME=value" of each variable of the process `local_rank` on this machine.
+/// torchrun's are those of torch/distributed/elastic/agent/server/local_elastic_agent.py; the
+/// meeting place (MASTER_ADDR, MASTER_PORT) is for the process with rank 0 to open, so
+/// TORCHELASTIC_USE_AGENT_STORE is False. TF_CONFIG is there where each process has a port of its
+/// own: up to kGangPorts - 1 a machine. REQUIRES: lease.gang.
+[[nodiscard]] std::vector<std::string> rank_environment(const tuner::Lease& lease, int local_rank);
+
+/// Where the output of the process goes: "" of the first on its machine, else "rank-<rank>.log".
+[[nodiscard]] std::string rank_log(const tuner::Gang& gang, int local_rank);
+
+/// The content of kRanksFile (worker/agent/supervisor/supervisor.h). REQUIRES: lease.gang.
+[[nodiscard]] std::string ranks_file(const tuner::Lease& lease);
+
+}  // namespace tune::worker

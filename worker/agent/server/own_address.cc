@@ -1,0 +1,55 @@
+#include "worker/agent/server/own_address.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <memory>
+
+#include "base/system/unique_fd.h"
+
+namespace tune::worker {
+namespace {
+
+/// "https://host:port/..." -> {"host", "port"}; brackets of an IPv6 address are taken off.
+std::pair<std::string, std::string> host_and_port(const std::string& url) {
+    const std::size_t scheme = url.find("://");
+    const std::size_t begin = scheme == std::string::npos ? 0 : scheme + 3;
+    std::string authority = url.substr(begin, url.find('/', begin) - begin);
+    if (const std::size_t at = authority.rfind('@'); at != std::string::npos)
+        authority.erase(0, at + 1);
+    std::string port = url.starts_with("https:") ? "443" : "80";
+    const std::size_t colon = authority.rfind(':');
+    if (colon != std::string::npos && authority.find(']', colon) == std::string::npos) {
+        port = authority.substr(colon + 1);
+        authority.resize(colon);
+    }
+    if (authority.starts_with('[') && authority.ends_with(']'))
+        authority = authority.substr(1, authority.size() - 2);
+    return {authority, port};
+}
+
+}  // namespace
+
+std::string address_towards(const std::string& server_url) {
+    const auto [host, port] = host_and_port(server_url);
+    addrinfo hints = {};
+    hints.ai_socktype = SOCK_DGRAM;
+    addrinfo* found = nullptr;
+    if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return {};
+    const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
+    for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
+        const UniqueFd probe(socket(at->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+        // Of a datagram socket this only chooses the way.
+        if (!probe || connect(probe.get(), at->ai_addr, at->ai_addrlen) != 0) continue;
+        sockaddr_storage own = {};
+        socklen_t length = sizeof own;
+        char text[NI_MAXHOST] = {};
+        if (getsockname(probe.get(), reinterpret_cast<sockaddr*>(&own), &length) == 0 &&
+            getnameinfo(reinterpret_cast<sockaddr*>(&own), length, text, sizeof text, nullptr, 0,
+                        NI_NUMERICHOST) == 0)
+            return text;
+    }
+    return {};
+}
+
+}  // namespace tune::worker

@@ -1,0 +1,13 @@
+#pragma once
+// Where other machines reach this one.
+
+#include <string>
+
+namespace tune::worker {
+
+/// The address of this machine on the way to the server, e.g. "10.0.0.7": whoever reaches the
+/// server most likely reaches it. Empty where the server's name does not lead anywhere. Sends
+/// nothing; may wait for a name server.
+[[nodiscard]] std::string address_towards(const std::string& server_url);
+
+}  // namespace tune::worker

@@ -1,0 +1,61 @@
+// Finds and loads libtune_train_cuda.so. It pulls in libtorch_cuda.so, whose kernels register
+// themselves, and with it gigabytes of libraries: a run on the CPU never gets here.
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include "worker/train/device/library.h"
+
+namespace tune::train {
+namespace {
+
+/// Beside the program, or in lib/tune beside its folder, as the packages have it.
+std::vector<std::filesystem::path> places() {
+    std::error_code ignored;
+    const auto bin = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+    return {bin / "libtune_train_cuda.so", bin / "../lib/tune/libtune_train_cuda.so"};
+}
+
+OpenedDevice absent(std::string error) {
+    return {.library_version = kDeviceLibraryVersion,
+            .device = nullptr,
+            .error = std::move(error),
+            .is_absent = true};
+}
+
+OpenedDevice open_cuda(std::int64_t index) {
+    // Looked for first: without the driver nothing else matters, and nothing else is loaded.
+    if (void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL); driver == nullptr)
+        return absent("this machine has no NVIDIA driver (libcuda.so.1)");
+    std::error_code ignored;
+    std::string tried;
+    for (const auto& path : places()) {
+        if (!std::filesystem::exists(path, ignored)) {
+            tried += (tried.empty() ? "" : " and ") + path.string();
+            continue;
+        }
+        // Never closed: LibTorch's registrations stay until the process ends.
+        void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+        if (library == nullptr) return {.error = dlerror()};
+        auto open = reinterpret_cast<OpenCudaDevice>(dlsym(library, kOpenCudaDevice));
+        if (open == nullptr) return {.error = dlerror()};
+        OpenedDevice opened = open(static_cast<int>(index));
+        if (opened.library_version != kDeviceLibraryVersion)
+            return {.error = path.string() + " is of another build than this program"};
+        return opened;
+    }
+    return absent("this build has no GPU library; looked for " + tried);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> open_device(DeviceKind kind, std::int64_t local_rank) {
+    if (kind == DeviceKind::kCpu) return cpu_device();
+    OpenedDevice opened = open_cuda(local_rank);
+    if (opened.device) return std::move(opened.device);
+    if (kind == DeviceKind::kAuto && opened.is_absent) return cpu_device();
+    return invalid_parameter("device cuda: " + opened.error + "; give --device cpu");
+}
+
+}  // namespace tune::train

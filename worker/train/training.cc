@@ -1,0 +1,329 @@
+// The order within a step: gradients of all parts, unscaled; norms for the noise; clipping; update.
+// Nothing before the update changes a parameter, so a step that fails can be done again.
+
+#include "worker/train/training.h"
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/mul.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "worker/train/rules/freezing.h"
+#include "worker/train/step/clipping.h"
+
+namespace tune::train {
+namespace {
+
+/// Gradients are handed over, not accumulated into .grad: no zeroing, no copy.
+class OwnBackward final : public BackwardPass {
+public:
+    explicit OwnBackward(std::vector<at::Tensor> leaves) : leaves_(std::move(leaves)) {}
+
+    Result<std::vector<at::Tensor>> backward(const at::Tensor& loss) override {
+        std::vector<at::Tensor> gradients = own(loss);
+        for (std::size_t i = 0; i < gradients.size(); ++i) {
+            if (!sums_.empty()) gradients[i] = at::add(gradients[i], sums_[i]);
+            if (gradients[i].strides() != leaves_[i].strides())
+                gradients[i] = leaves_[i].is_contiguous()
+                                   ? gradients[i].contiguous()
+                                   : gradients[i].contiguous(at::MemoryFormat::ChannelsLast);
+        }
+        sums_.clear();
+        is_begun_ = false;
+        return gradients;
+    }
+
+    void accumulate(const at::Tensor& loss) override {
+        std::vector<at::Tensor> gradients = own(loss);
+        for (std::size_t i = 0; i < sums_.size(); ++i)
+            gradients[i] = at::add(gradients[i], sums_[i]);
+        sums_ = std::move(gradients);
+    }
+
+    void set_leaves(const std::vector<at::Tensor>& leaves) override {
+        leaves_ = leaves;
+        sums_.clear();
+    }
+
+    void measure_parts(bool wanted) override {
+        measures_ = wanted;
+        // A step that failed half way left its parts behind.
+        sums_.clear();
+        is_begun_ = false;
+    }
+    [[nodiscard]] std::vector<at::Tensor> part_squares() const override { return squares_; }
+
+private:
+    std::vector<at::Tensor> own(const at::Tensor& loss) {
+        std::vector<at::Tensor> gradients = torch::autograd::grad({loss}, leaves_);
+        if (!is_begun_) squares_.clear();
+        is_begun_ = true;
+        if (measures_) squares_.push_back(squared_norm(gradients));
+        return gradients;
+    }
+
+    bool measures_ = false;
+    bool is_begun_ = false;  ///< a part of this step was computed
+    std::vector<at::Tensor> squares_;
+    std::vector<at::Tensor> leaves_;
+    std::vector<at::Tensor> sums_;  ///< of the parts of a step so far
+};
+
+/// Steps before one is captured: libraries choose their algorithms in the first ones.
+constexpr int kWarmUpSteps = 5;
+
+/// Layers hold the same tensors as the lists: only where these lie changes.
+void move_to(Model& model, const Device& device) {
+    const at::Device where = device.torch_device();
+    if (where.is_cpu()) return;
+    for (const auto* tensors : {&model.parameters(), &model.buffers()})
+        for (const NamedTensor& each : *tensors) {
+            at::Tensor moved = each.tensor.detach().to(where);
+            if (device.prefers_channels_last() && moved.dim() == 4)
+                moved = moved.contiguous(at::MemoryFormat::ChannelsLast);
+            each.tensor.set_data(moved);
+        }
+}
+
+/// Before anything takes over the order in memory.
+void lay_channels_last(const Model& model) {
+    for (const NamedTensor& each : model.parameters())
+        if (each.tensor.dim() == 4)
+            at::Tensor(each.tensor)
+                .set_data(each.tensor.detach().contiguous(at::MemoryFormat::ChannelsLast));
+}
+
+template <class T>
+at::Tensor view_of(const CacheLineVector<T>& values, std::vector<std::int64_t> shape,
+                   at::ScalarType type) {
+    return at::from_blob(const_cast<T*>(values.data()), shape, type);
+}
+
+}  // namespace
+
+BatchTensors BatchTensors::slice(std::int64_t first, std::int64_t count) const {
+    return {x.narrow(0, first, count), target.narrow(0, first, count), count};
+}
+
+Result<std::unique_ptr<Training>> Training::make(const TrainConfig& config, const Inputs& inputs,
+                                                 Device* device) {
+    TUNE_TRY(model, make_model(config, inputs));
+    if (config.channels_last) lay_channels_last(*model);
+    if (device != nullptr) move_to(*model, *device);
+    return std::unique_ptr<Training>(new Training(config, inputs, std::move(model), device));
+}
+
+Training::Training(const TrainConfig& config, const Inputs& inputs, std::unique_ptr<Model> model,
+                   Device* device)
+    : config_(config),
+      inputs_(inputs),
+      model_(std::move(model)),
+      task_(make_task(config, inputs)),
+      optimizer_(make_optimizer(config, model_->parameters())),
+      device_(device) {
+    const at::Device where = device == nullptr ? at::Device(at::kCPU) : device->torch_device();
+    if (config.precision == Precision::kFloat16) scaler_.emplace(where);
+    if (!where.is_cpu()) engine_ = device->step_engine(kWarmUpSteps);
+    for (const NamedTensor& parameter : model_->parameters()) leaves_.push_back(parameter.tensor);
+    backward_ = std::make_unique<OwnBackward>(leaves_);
+}
+
+void Training::set_backward(std::unique_ptr<BackwardPass> backward) {
+    backward_ = std::move(backward);
+    engine_.reset();  // what other ranks do cannot be captured here
+}
+
+BatchTensors Training::placed(const BatchTensors& batch) const {
+    if (device_ == nullptr) return batch;
+    return {device_->upload(batch.x), device_->upload(batch.target), batch.rows};
+}
+
+BatchTensors Training::view(const Samples& samples) const {
+    const std::int64_t rows = samples.count;
+    const std::int64_t row = inputs_.row_elements();
+    BatchTensors batch{.x = {}, .target = {}, .rows = rows};
+    if (inputs_.is_tokens())
+        batch.x = view_of(samples.tokens, {rows, row}, at::kLong);
+    else if (inputs_.keeps_bytes)
+        batch.x = view_of(samples.bytes, {rows, row}, at::kByte);
+    else
+        batch.x = view_of(samples.features, {rows, row}, at::kFloat);
+    if (inputs_.is_language()) {
+        batch.target = batch.x.narrow(1, 1, row - 1);
+        batch.x = batch.x.narrow(1, 0, row - 1);
+    } else if (inputs_.is_classification()) {
+        batch.target = view_of(samples.classes, {rows}, at::kLong);
+    } else {
+        batch.target = view_of(samples.values, {rows, 1}, at::kFloat);
+    }
+    return batch;
+}
+
+at::Tensor Training::output(const BatchTensors& batch, const Pass& pass) const {
+    std::optional<Autocast> autocast;
+    if (config_.precision != Precision::kFloat32)
+        autocast.emplace(batch.x.device().type(), config_.precision);
+    if (batch.x.scalar_type() != at::kByte) return model_->forward(batch.x, pass).to(at::kFloat);
+    // The arithmetic of read_samples(), where the bytes are.
+    const InputColumn& column = inputs_.columns.front();
+    const at::Tensor x = batch.x.to(at::kFloat)
+                             .sub_(static_cast<float>(column.mean))
+                             .mul_(static_cast<float>(column.scale));
+    return model_->forward(x, pass).to(at::kFloat);
+}
+
+at::Tensor Training::loss(const BatchTensors& batch, const Pass& pass) const {
+    return task_->loss(output(batch, pass), batch.target);
+}
+
+Result<at::Tensor> Training::gradients_of(const BatchTensors& batch, const Pass& pass,
+                                          double weight, std::vector<at::Tensor>& gradients) {
+    const at::Tensor mean = loss(batch, pass);
+    const at::Tensor weighted = weight == 1.0 ? mean : at::mul(mean, weight);
+    TUNE_TRY(computed, backward_->backward(scaler_ ? scaler_->scaled(weighted) : weighted));
+    if (scaler_) scaler_->unscale(computed);
+    gradients = std::move(computed);
+    return mean.detach();
+}
+
+/// Each part counts by its rows.
+Result<at::Tensor> Training::summed_gradients_of(const BatchTensors& batch, const Pass& pass,
+                                                 const StepOptions& options, std::int64_t parts,
+                                                 std::vector<at::Tensor>& gradients) {
+    part_rows_.clear();
+    backward_->measure_parts(options.measures_noise);
+    const std::int64_t rows_of_part = (batch.rows + parts - 1) / parts;
+    at::Tensor mean;
+    for (std::int64_t first = 0; first < batch.rows; first += rows_of_part) {
+        const std::int64_t rows = std::min(rows_of_part, batch.rows - first);
+        Pass own_pass = pass;
+        own_pass.first_row += first * pass.row_stride;
+        part_rows_.push_back(rows);
+        const at::Tensor own = at::mul(loss(batch.slice(first, rows), own_pass),
+                                       static_cast<double>(rows) / static_cast<double>(batch.rows));
+        mean = first == 0 ? own.detach() : at::add(mean, own.detach());
+        const at::Tensor weighted = options.weight == 1.0 ? own : at::mul(own, options.weight);
+        const at::Tensor scaled = scaler_ ? scaler_->scaled(weighted) : weighted;
+        if (first + rows < batch.rows) {
+            backward_->accumulate(scaled);
+            continue;
+        }
+        TUNE_TRY(computed, backward_->backward(scaled));
+        gradients = std::move(computed);
+    }
+    if (scaler_) scaler_->unscale(gradients);
+    return mean;
+}
+
+/// The parts' losses were weighted by their rows, and scaled for float16, which their norms show.
+void Training::keep_noise(const std::vector<at::Tensor>& gradients, const StepOptions& options,
+                          std::int64_t rows) {
+    std::vector<at::Tensor> squares = backward_->part_squares();
+    backward_->measure_parts(false);
+    if (squares.size() < 2 || squares.size() != part_rows_.size() || scaler_ ||
+        options.weight != 1.0)
+        return;
+    NoiseTensors noise{.parts = {}, .part_rows = part_rows_, .whole = squared_norm(gradients)};
+    for (std::size_t i = 0; i < squares.size(); ++i) {
+        const double weight = static_cast<double>(rows) / static_cast<double>(part_rows_[i]);
+        noise.parts.push_back(at::mul(squares[i], weight * weight));
+    }
+    noise_ = std::move(noise);
+}
+
+std::optional<NoiseTensors> Training::take_noise() {
+    return std::exchange(noise_, std::nullopt);
+}
+
+bool Training::begin_epoch(std::int64_t epoch, std::int64_t steps_per_epoch) {
+    if (config_.freeze.empty() && config_.lr_decay == 1.0) return false;
+    const Freezing freezing{config_.freeze, parse_unfreezing(config_.unfreeze).value()};
+    std::vector<std::string> names;
+    for (const NamedTensor& each : model_->parameters()) names.push_back(each.name);
+    const std::vector<double> factors = layer_factors(names, config_.lr_decay);
+    // Parameters that move alike are one group, in the order of the layers.
+    std::vector<ParameterGroup> groups;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        const std::int64_t first = freezing.first_epoch(names[i]);
+        if (first == kNever || first > epoch) continue;
+        const std::int64_t first_step = first * steps_per_epoch;
+        const bool same = !groups.empty() && groups.back().lr_factor == factors[i] &&
+                          groups.back().first_step == first_step;
+        if (!same) groups.push_back({.lr_factor = factors[i], .first_step = first_step});
+        groups.back().members.push_back(i);
+    }
+    std::size_t count = 0;
+    for (const ParameterGroup& group : groups) count += group.members.size();
+    const bool changes = count != leaves_.size() || !groups_are_set_;
+    if (changes) set_groups(std::move(groups));
+    return changes;
+}
+
+void Training::set_groups(std::vector<ParameterGroup> groups) {
+    groups_are_set_ = true;
+    leaves_.clear();
+    for (const NamedTensor& each : model_->parameters()) each.tensor.set_requires_grad(false);
+    for (const ParameterGroup& group : groups)
+        for (const std::size_t member : group.members) {
+            const at::Tensor& tensor = model_->parameters()[member].tensor;
+            tensor.set_requires_grad(true);
+            leaves_.push_back(tensor);
+        }
+    if (!leaves_.empty()) backward_->set_leaves(leaves_);
+    if (engine_) engine_->forget();
+    optimizer_->set_groups(std::move(groups));
+}
+
+/// The same for a batch of the shape that is captured. Only gradients are: the update takes its
+/// rate from the host, and is one kernel or two.
+Result<at::Tensor> Training::captured_gradients_of(const BatchTensors& batch, const Pass& pass,
+                                                   std::vector<at::Tensor>& gradients) {
+    static_batch_.x.copy_(batch.x);
+    static_batch_.target.copy_(batch.target);
+    Result<void> done;
+    engine_->run([&] {
+        auto mean = gradients_of(static_batch_, pass, 1.0, static_gradients_);
+        if (!mean) done = mean.error();
+        if (mean) static_loss_ = *mean;
+    });
+    if (!done) return done.error();
+    gradients = static_gradients_;
+    return static_loss_.clone();  // the next step writes there again
+}
+
+Result<at::Tensor> Training::step(const BatchTensors& batch, const Pass& pass,
+                                  const StepOptions& options) {
+    const BatchTensors here = placed(batch);
+    const std::int64_t parts =
+        std::min(std::max<std::int64_t>(options.parts, options.measures_noise ? 2 : 1), here.rows);
+    std::vector<at::Tensor> gradients;
+    Result<at::Tensor> mean = at::Tensor();
+    if (parts > 1) {
+        mean = summed_gradients_of(here, pass, options, parts, gradients);
+    } else {
+        if (engine_ && !static_batch_.x.defined())
+            static_batch_ = {at::empty_like(here.x), at::empty_like(here.target), here.rows};
+        const bool captured = engine_ && here.x.sizes() == static_batch_.x.sizes();
+        mean = captured ? captured_gradients_of(here, pass, gradients)
+                        : gradients_of(here, pass, options.weight, gradients);
+    }
+    if (!mean) return mean;
+    if (options.measures_noise) keep_noise(gradients, options, here.rows);
+    if (config_.clip_value > 0.0) gradients = clipped_by_value(gradients, config_.clip_value);
+    if (config_.clip_norm > 0.0) gradients = clipped_by_norm(gradients, config_.clip_norm);
+    optimizer_->prepare(pass.step, options.lr);
+    optimizer_->apply(gradients, scaler_ ? scaler_->found_infinite() : at::Tensor());
+    if (scaler_) scaler_->update();
+    return mean;
+}
+
+std::vector<NamedTensor> Training::scaler_state() const {
+    if (!scaler_) return {};
+    return {{"scaler.scale", scaler_->scale()}, {"scaler.good_steps", scaler_->good_steps()}};
+}
+
+}  // namespace tune::train
