@@ -100,10 +100,15 @@ def options_of_scripts():
     return {option for path in files for option in re.findall(r"(?<![\w-])--[a-z][\w-]*", path.read_text())}
 
 
+OTHER_PROGRAMS = ("mlflow", "sbatch", "systemd-run")
+
+
 def unknown_options(pages, known):
     wrong = []
     for page in pages:
         for line, code in page.inline_code():
+            if code.split()[:1] and code.split()[0] in OTHER_PROGRAMS:
+                continue
             for option in re.findall(r"(?:^|\s)(--[a-z][\w-]*)", code):
                 if option not in known:
                     wrong.append(f"{page.path}:{line}: {option} is an option of no program")

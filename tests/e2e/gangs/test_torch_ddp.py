@@ -30,7 +30,7 @@ def test_one_machine(tmp_path, torch_works):
                 "--", PYTHON, "ddp.py", cwd=tmp_path, timeout=400, env={**os.environ, **torch_works})
     assert done.returncode == OK, done.stdout + done.stderr
     trials = tune_json("show", "s", cwd=tmp_path)["trials"]
-    assert [trial["state"] for trial in trials] == ["complete"] * 2
+    assert [trial["state"] for trial in trials] == ["complete"] * 2, done.stdout + done.stderr
 
 
 @pytest.fixture

@@ -78,6 +78,7 @@ TEST_F(AgentGpu, ATrialKeepsItsGpuWhenTheAgentDies) {
     agent_->stop(StopMode::kDetach);
     EXPECT_TRUE(agent_->wait());
     agent_.reset();
+    server_.forget_agent();  // what this one asked for last is nobody's any more
     AgentOptions other = gpu_options();
     other.state_dir = state_.path() / "other";
     const auto stranger = Agent::create(other).value();

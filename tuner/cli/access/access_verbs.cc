@@ -1,5 +1,5 @@
-// The verbs about credentials and accounts. One struct holds what a group of verbs takes, since only
-// one verb of a program runs; a table says for each which words it wants.
+// The verbs about credentials and accounts. One struct holds what a group of verbs takes, since one
+// verb of a program runs; a table says for each which words it wants.
 
 #include "tuner/cli/access/access_verbs.h"
 

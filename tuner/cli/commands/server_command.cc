@@ -172,6 +172,12 @@ int run_server(const ServerCommand& options) {
         static_cast<void>(fail(listening.error(), options.json));
         return kExitFailed;
     }
+    // Before the line that says it is ready: who waits for that line has then seen these.
+    if (guard == tracker::Guard::kOff)
+        log_warning(
+            "there is no authentication: whoever reaches this address, also other users of this "
+            "machine, can start studies, and their commands run as the users of the agents");
+    if (*identity) warn_of_end(**identity);
     const std::string& made_up = (*server)->made_up_password();
     Json started = {
         {"url", (*server)->url()}, {"page", (*server)->page_url()}, {"data", options.data}};
@@ -185,11 +191,6 @@ int run_server(const ServerCommand& options) {
     if (!options.json && !made_up.empty())
         print("first start with users: the password of 'admin' is " + made_up +
               " (shown this once)\n");
-    if (guard == tracker::Guard::kOff)
-        log_warning(
-            "there is no authentication: whoever reaches this address, also other users of this "
-            "machine, can start studies, and their commands run as the users of the agents");
-    if (*identity) warn_of_end(**identity);
     serve(interrupts, identity->get());
     (*server)->stop();
     return kExitOk;

@@ -92,7 +92,10 @@ void Studies::Impl::register_agent(RegisterRequest request, Done<RegisterReply> 
             reply.lost.push_back(attempt);
     }
     let_go(locked, request);
-    if (request.slots <= 0) drop_lease_poll(locked, request.agent_id);
+    // An agent that was started again hears nothing of what its predecessor waited for.
+    const Agent* const before = agents_.find(request.agent_id);
+    const bool is_started_again = before != nullptr && before->facts.pid != request.pid;
+    if (request.slots <= 0 || is_started_again) drop_lease_poll(locked, request.agent_id);
     const std::string id = request.agent_id;
     if (agents_.add(std::move(request), monotonic_ms())) note_obstacles();
     Agent& agent = *agents_.find(id);

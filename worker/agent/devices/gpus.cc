@@ -1,3 +1,6 @@
+// Which GPUs are this agent's: the driver's list, cut down to what CUDA_VISIBLE_DEVICES shows, then
+// to the names that the user gave, then to those that no other agent of this machine has locked.
+
 #include "worker/agent/devices/gpus.h"
 
 #include <algorithm>

@@ -225,7 +225,7 @@ Result<CheckResult> check_models(const CheckContext& context) {
 }
 
 Result<CheckResult> check_data_wait(const CheckContext& context) {
-    using Clock = std::chrono::steady_clock;
+    using Steady = std::chrono::steady_clock;
     constexpr std::int64_t kBatch = 64;
     TUNE_TRY_VOID(write_example_data(context.folder + "/data", 20'000));
     std::unique_ptr<Device> device;
@@ -243,20 +243,20 @@ Result<CheckResult> check_data_wait(const CheckContext& context) {
     options.threads = 1;
     TUNE_TRY(data, loader::Dataset::open(std::move(options)));
     loader::Batch batch;
-    Clock::duration waited{};
-    Clock::time_point begin = Clock::now();
+    Steady::duration waited{};
+    Steady::time_point begin = Steady::now();
     std::int64_t steps = 0;
     while (true) {
-        const Clock::time_point asked = Clock::now();
+        const Steady::time_point asked = Steady::now();
         TUNE_TRY(more, data->next(batch));
-        if (steps > 0) waited += Clock::now() - asked;  // the first one opens files
+        if (steps > 0) waited += Steady::now() - asked;  // the first one opens files
         if (!more) break;
-        if (steps == 0) begin = Clock::now();
+        if (steps == 0) begin = Steady::now();
         TUNE_TRY_VOID(read_samples(example.inputs, batch, example.samples));
         TUNE_TRY_VOID(learner->train(example.samples, steps, 1e-3));
         ++steps;
     }
-    const std::chrono::duration<double> taken = Clock::now() - begin;
+    const std::chrono::duration<double> taken = Steady::now() - begin;
     const double part = std::chrono::duration<double>(waited).count() / taken.count();
     return check_ok("of " + std::to_string(steps) + " steps' time waited for the loader",
                     100.0 * part, "%");

@@ -87,12 +87,12 @@ ProbeAnswer measure_steps(TrainConfig config, const Inputs& inputs, std::int64_t
         return {.state = learner.error().code == Code::kResourceExhausted ? kProbeOutOfMemory
                                                                           : kProbeFailed};
     const Samples samples = made_up_samples(inputs, batch);
-    using Clock = std::chrono::steady_clock;
-    Clock::time_point begin;
+    using Steady = std::chrono::steady_clock;
+    Steady::time_point begin;
     int steps = 0;
     double elapsed_s = 0.0;
     for (int i = 0; i < kProbeWarmUpSteps + kProbeStepsMax && elapsed_s < kProbeSecondsMax; ++i) {
-        if (i == kProbeWarmUpSteps) begin = Clock::now();
+        if (i == kProbeWarmUpSteps) begin = Steady::now();
         const auto loss = (*learner)->train(samples, i, 0.0);
         if (!loss)
             return {.state = loss.error().code == Code::kResourceExhausted ? kProbeOutOfMemory
@@ -100,7 +100,7 @@ ProbeAnswer measure_steps(TrainConfig config, const Inputs& inputs, std::int64_t
         if ((*learner)->parts() != config.accumulate) return {.state = kProbeOutOfMemory};
         if (i < kProbeWarmUpSteps) continue;
         ++steps;
-        elapsed_s = std::chrono::duration<double>(Clock::now() - begin).count();
+        elapsed_s = std::chrono::duration<double>(Steady::now() - begin).count();
     }
     Evaluation sums;
     if (!(*learner)->evaluate(samples, sums)) return {.state = kProbeOutOfMemory};
