@@ -221,6 +221,8 @@ private:
                   std::vector<tracker::Command> commands, Done<void> done);
     [[nodiscard]] bool is_held(const Study& study) const;
     [[nodiscard]] bool is_attended(const Study& study) const;
+    /// The runs of studies that run are RUNNING while a server is there, else SCHEDULED.
+    void show_interrupted(LockedBatch& locked, bool is_interrupted);
 
     // studies_failures.cc
     /// Whether the study gives way to the wanted one (CreateOptions::replace).

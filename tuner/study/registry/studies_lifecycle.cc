@@ -357,6 +357,19 @@ void Studies::Impl::take_in(tracker::PutDocument document, tracker::DeleteDocume
 
 // --- who works on it -----------------------------------------------------------------------------
 
+void Studies::Impl::show_interrupted(LockedBatch& locked, bool is_interrupted) {
+    const tracker::RunStatus shown =
+        is_interrupted ? tracker::RunStatus::kScheduled : tracker::RunStatus::kRunning;
+    for (const auto& [name, study] : studies_) {
+        if (study->state() != StudyState::kRunning) continue;
+        const auto run = store_.get_run_info(study->identity().run_id);
+        if (!run || run->status == shown) continue;
+        std::vector<tracker::Command> commands;
+        commands.push_back(tracker::UpdateRun{.run_id = run->run_id, .status = shown});
+        locked.write(std::move(commands), {});
+    }
+}
+
 /// Whether a running trial is in the hands of somebody who is there.
 bool Studies::Impl::is_held(const Study& study) const {
     return std::any_of(study.running().begin(), study.running().end(), [&](std::uint64_t number) {
