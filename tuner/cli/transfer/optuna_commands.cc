@@ -102,7 +102,7 @@ Result<std::size_t> export_study(const ExportCommand& options) {
 }
 
 /// By this process, or by the server that holds the folder.
-Result<Json> import_anyhow(const ImportCommand& options) {
+Result<Json> import_optuna_anyhow(const ImportCommand& options) {
     Interrupts interrupts;
     const WaitLine line("importing");
     bool is_interrupted = false;
@@ -154,7 +154,7 @@ int run_export_optuna(const ExportCommand& options) {
 }
 
 int run_import_optuna(const ImportCommand& options) {
-    const Result<Json> imported = import_anyhow(options);
+    const Result<Json> imported = import_optuna_anyhow(options);
     if (!imported) {
         const int code = fail(imported.error(), options.json);
         return imported.error().code == Code::kCancelled ? kExitInterrupted : code;
