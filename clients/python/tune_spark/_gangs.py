@@ -63,6 +63,7 @@ class _Task:
                  environment: Callable[[int, list[str]], Mapping[str, str]] | None, schema: str | None) -> None:
         self._training, self._count, self._world, self._use_gpu = training, count, world, use_gpu
         self._log, self._secret, self._environment, self._schema = log, secret, environment, schema
+        self._path = [os.path.abspath(each) for each in sys.path]
 
     def __call__(self, index: int, batches: Iterator[Any] | None = None) -> Iterable[bytes]:
         from pyspark import BarrierTaskContext
@@ -77,6 +78,8 @@ class _Task:
                 variables = {**variables, **self._environment(task, ports)}
             place = Place(world=self._world, first=task * self._count, count=self._count, node=task, address=hosts[0], port=told[0][0],
                           run_id=told[0][2][:16], gpus=self._gpus(context), more=variables)
+            # Where the driver imports from: a shared file system has it here, too.
+            sys.path.extend(folder for folder in self._path if folder not in sys.path)
             training = pickle.loads(self._training)
             with _Log(self._log, self._secret) as log:
                 gang = Gang(training, place, log.write)
