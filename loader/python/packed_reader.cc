@@ -1,3 +1,6 @@
+// As reader.cc: the GIL is released while data are waited for, in pieces of 50 ms between which
+// Python may handle a signal.
+
 #include "loader/python/packed_reader.h"
 
 #include <nanobind/stl/string.h>

@@ -17,7 +17,8 @@ constexpr std::int64_t kDtFloat = 1;
 constexpr std::int64_t kDtDouble = 2;
 constexpr std::int64_t kDtHalf = 19;
 constexpr std::int64_t kDtBfloat16 = 14;
-constexpr std::int64_t kDataClassScalar = 1;
+/// Of a value: ours, which every other reader passes over.
+constexpr std::uint32_t kExactValue = 77'001;
 constexpr std::int64_t kSessionStart = 1;
 
 /// The field numbers of a tensor's lists of numbers, and of its bytes.
@@ -137,6 +138,7 @@ bool parse_metadata(std::string_view bytes, Value& value) {
 }
 
 bool parse_value(std::string_view bytes, Value& value) {
+    std::optional<double> exact;
     FieldReader reader(bytes);
     for (Field field; reader.next(field);) {
         if (field.is(1, Kind::kBytes)) value.tag = field.content;
@@ -144,12 +146,14 @@ bool parse_value(std::string_view bytes, Value& value) {
             value.number = field.as_float();
             value.is_simple = true;
         }
+        if (field.is(kExactValue, Kind::kFixed64)) exact = field.as_double();
         if (field.is(4, Kind::kBytes)) value.kind = "images";
         if (field.is(5, Kind::kBytes)) value.kind = "histograms";
         if (field.is(6, Kind::kBytes)) value.kind = "audio";
         if (field.is(8, Kind::kBytes) && !parse_tensor(field.content, value.number)) return false;
         if (field.is(9, Kind::kBytes) && !parse_metadata(field.content, value)) return false;
     }
+    if (exact && value.is_simple) value.number = exact;
     return reader.is_good();
 }
 
@@ -179,13 +183,12 @@ Message event_at(double wall_time_s, std::int64_t step) {
     return event;
 }
 
-std::string metadata(std::string_view plugin, std::string_view content, std::int64_t data_class) {
+std::string metadata(std::string_view plugin, std::string_view content) {
     Message data;
     data.bytes(1, plugin);
     if (!content.empty()) data.bytes(2, content);
     Message message;
     message.bytes(1, data.text());
-    if (data_class != 0) message.integer(4, data_class);
     return message.text();
 }
 
@@ -217,15 +220,11 @@ std::string start_event(double wall_time_s, std::int64_t step) {
 }
 
 std::string scalar_event(double wall_time_s, std::int64_t step, std::span<const Scalar> scalars) {
-    static const std::string kMetadata = metadata("scalars", "", kDataClassScalar);
     Message summary;
     for (const Scalar& scalar : scalars) {
-        char raw[sizeof scalar.value];
-        std::memcpy(raw, &scalar.value, sizeof raw);
-        Message tensor;
-        tensor.integer(1, kDtDouble).bytes(2, "").bytes(kDoubles, {raw, sizeof raw});
         Message value;
-        value.bytes(1, scalar.tag).bytes(8, tensor.text()).bytes(9, kMetadata);
+        value.bytes(1, scalar.tag).real32(2, static_cast<float>(scalar.value));
+        value.real(kExactValue, scalar.value);
         summary.bytes(1, value.text());
     }
     return event_at(wall_time_s, step).bytes(5, summary.text()).text();
@@ -237,7 +236,7 @@ std::string plugin_event(double wall_time_s, std::string_view tag, std::string_v
     value.bytes(1, tag);
     // The plugin wants a value: an empty list of numbers, as hparams' own writer gives.
     value.bytes(8, Message().integer(1, kDtFloat).bytes(2, Message().bytes(2, "").text()).text());
-    value.bytes(9, metadata(plugin, content, 0));
+    value.bytes(9, metadata(plugin, content));
     return event_at(wall_time_s, 0).bytes(5, Message().bytes(1, value.text()).text()).text();
 }
 

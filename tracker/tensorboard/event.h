@@ -49,7 +49,8 @@ inline constexpr std::size_t kEventValuesMax = 1'000'000;
 [[nodiscard]] std::string version_event(double wall_time_s);
 /// A writer that begins anew: what earlier files have from `step` on is not shown.
 [[nodiscard]] std::string start_event(double wall_time_s, std::int64_t step);
-/// Scalars as 64-bit tensors of the plugin `scalars`, so that no digit is lost.
+/// Scalars as the 32-bit simple values that every version of TensorBoard shows (its fast loader
+/// passes over 64-bit ones); beside each lies the whole number, which parse_event() reads.
 [[nodiscard]] std::string scalar_event(double wall_time_s, std::int64_t step,
                                        std::span<const Scalar> scalars);
 /// A tag that is all metadata of a plugin.

@@ -1,3 +1,6 @@
+// A length is checked against the file before memory is taken for it, so that a file cannot ask for
+// more than it has. Reading goes by place: a file that grows meanwhile does no harm.
+
 #include "tracker/tensorboard/event_file.h"
 
 #include <fcntl.h>

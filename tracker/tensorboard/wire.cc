@@ -1,3 +1,6 @@
+// Numbers in base 128, and texts with their length: a message is read front to back in one pass,
+// and what does not fit within it ends the reading.
+
 #include "tracker/tensorboard/wire.h"
 
 #include <bit>
@@ -32,6 +35,14 @@ Message& Message::integer(std::uint32_t field, std::int64_t value) {
 
 Message& Message::real(std::uint32_t field, double value) {
     add_key(text_, field, kFixed64Bits);
+    char raw[sizeof value];
+    std::memcpy(raw, &value, sizeof value);
+    text_.append(raw, sizeof raw);
+    return *this;
+}
+
+Message& Message::real32(std::uint32_t field, float value) {
+    add_key(text_, field, kFixed32Bits);
     char raw[sizeof value];
     std::memcpy(raw, &value, sizeof value);
     text_.append(raw, sizeof raw);

@@ -12,6 +12,7 @@ class Message {
 public:
     Message& integer(std::uint32_t field, std::int64_t value);
     Message& real(std::uint32_t field, double value);
+    Message& real32(std::uint32_t field, float value);
     /// A text, bytes, or a message within this one.
     Message& bytes(std::uint32_t field, std::string_view value);
 

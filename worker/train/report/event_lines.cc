@@ -1,3 +1,6 @@
+// Events are made of the finished lines, on the thread that writes these: a step knows nothing of
+// it, and both always say the same.
+
 #include "worker/train/report/event_lines.h"
 
 #include <fcntl.h>

@@ -1,3 +1,6 @@
+// Kineto records what the calling thread does between two calls. Spans are LibTorch's own record
+// functions, so that operators lie within them.
+
 #include "worker/train/step/step_trace.h"
 
 #include <ATen/record_function.h>
