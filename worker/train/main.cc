@@ -43,6 +43,9 @@ on from there.
 Exit codes: 0 done, 11 stopped by a signal, 12 out of memory, 13 bad configuration, 1 anything else.
 )";
 
+/// Of a trial, whose lines become metrics of its run.
+constexpr double kFiguresEveryS = 10.0;
+
 std::atomic<bool> stop_requested = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
 
@@ -77,6 +80,9 @@ Result<void> set_from_environment(TrainConfig& config) {
     }
     config.checkpoint_dir = std::string(variable("TUNE_CHECKPOINT_DIR"));
     config.resume_from = std::string(variable("TUNE_RESUME_FROM"));
+    if (!variable("MLFLOW_RUN_ID").empty()) config.figures_every = kFiguresEveryS;
+    if (const auto folder = variable("TUNE_ARTIFACT_DIR"); !folder.empty())
+        config.profile_dir = std::string(folder) + "/profile";
     if (const auto step_to = variable("TUNE_STEP_TO"); !step_to.empty()) {
         for (const char* name : {"until-epoch", "epochs"}) {
             const Result<void> set = tune::train::set_parameter(config, name, step_to);
@@ -128,6 +134,8 @@ Result<TrainConfig> configure(const Flags& flags) {
     }
     for (const auto& [parameter, value] : flags.values)
         TUNE_TRY_VOID(parameter->set(config, value));
+    if (config.profile_dir.empty() && !config.checkpoint_dir.empty())
+        config.profile_dir = config.checkpoint_dir + "/profile";
     return config;
 }
 

@@ -269,6 +269,9 @@ Result<void> Attempts::prepare(Attempt& attempt, LaunchSpec& spec) {
     attempt.checkpoint_dir = checkpoint_dir;
     TUNE_TRY(resume_dir, find_parent(lease, checkpoint_dir));
     TUNE_TRY_VOID(attempt.files.create(attempt.record));
+    const std::filesystem::path artifacts = attempt.files.path(kArtifactFolder);
+    std::error_code failed;
+    std::filesystem::create_directory(artifacts, failed);
     attempt.output.emplace(attempt.files.directory(), std::move(lines), OutputPosition{});
     attempt.output->set_rules(std::move(rules));
     spec.directory = attempt.files.directory();
@@ -286,9 +289,10 @@ Result<void> Attempts::prepare(Attempt& attempt, LaunchSpec& spec) {
     }
     spec.command = lease.command;
     spec.environment = trial_environment(
-        environment_, {&lease, &attempt.assignment, settings_.server_url, checkpoint_dir.string(),
-                       resume_dir.string(), settings_.bin_dir,
-                       static_cast<int>(parts_.devices->cores().size()), settings_.slots});
+        environment_,
+        {&lease, &attempt.assignment, settings_.server_url, checkpoint_dir.string(),
+         resume_dir.string(), settings_.bin_dir, static_cast<int>(parts_.devices->cores().size()),
+         settings_.slots, artifacts.string()});
     return {};
 }
 
