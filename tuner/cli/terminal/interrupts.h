@@ -34,7 +34,7 @@ private:
     bool has_hangup_ = false;
 };
 
-/// From now on writing to a pipe that nobody reads fails; by default it ends the program, so that an
+/// From now on writing to a pipe that nobody reads fails. By default it ends the program, and an
 /// agent whose log lost its reader would leave its trials alone. Trials do not inherit it.
 void outlive_log_readers();
 
