@@ -351,6 +351,8 @@ private:
     };
     void preempt(LockedBatch& locked);
     void preempt_for(LockedBatch& locked, Study& study);
+    void make_places(LockedBatch& locked, Study& study, const TrialNeeds& needs,
+                     std::size_t wanted);
     [[nodiscard]] std::optional<Room> room_to_be(const Agent& agent, const Study& study,
                                                  const Claim& claim);
     [[nodiscard]] std::optional<std::vector<TrialRef>> victims_on(const Agent& agent,

@@ -160,7 +160,7 @@ TEST_F(Scheduling, UsersShareHoweverManyStudiesTheyHave) {
     ASSERT_THAT(view.users, SizeIs(2));
     EXPECT_EQ(view.users[0].user, "ann");
     EXPECT_DOUBLE_EQ(view.users[0].share, 0.5);
-    EXPECT_THAT(why("a3"), HasSubstr("comes first: it holds"));
+    EXPECT_THAT(why("a1"), HasSubstr("study 'a2' comes first: it holds 13 % of the machines"));
 }
 
 TEST_F(Scheduling, SharesAreThereAfterARestart) {

@@ -11,6 +11,7 @@ namespace tune::tuner {
 namespace {
 
 std::string gpus_text(std::int64_t micros) {
+    if (micros % kGpuMicros == 0) return std::to_string(micros / kGpuMicros);
     return number_text(static_cast<double>(micros) / static_cast<double>(kGpuMicros));
 }
 

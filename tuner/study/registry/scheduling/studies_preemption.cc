@@ -41,6 +41,20 @@ void Studies::Impl::preempt(LockedBatch& locked) {
 void Studies::Impl::preempt_for(LockedBatch& locked, Study& study) {
     const TrialNeeds needs = study.needs();
     const std::size_t wanted = study.startable(now_ms(), kPreemptingMax);
+    // Who waits its turn does so no longer where places can be made.
+    std::optional<Hold> waited;
+    for (auto hold = holds_.all().begin(); hold != holds_.all().end(); ++hold)
+        if (hold->study == &study && !hold->is_preempting) {
+            waited = *hold;
+            holds_.drop(hold);
+            break;
+        }
+    make_places(locked, study, needs, wanted);
+    if (waited && holds_.count_of(study) == 0) holds_.add(std::move(*waited));
+}
+
+void Studies::Impl::make_places(LockedBatch& locked, Study& study, const TrialNeeds& needs,
+                                std::size_t wanted) {
     for (std::size_t count = holds_.count_of(study); count < wanted; ++count) {
         std::optional<Claim> claim;
         for (const Shape& shape : needs.shapes)
