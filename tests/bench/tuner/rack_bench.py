@@ -74,7 +74,7 @@ class Rack:
         self.placed = collections.defaultdict(list)
         self.held = collections.Counter()
         self.parts = collections.defaultdict(list)
-        self.ended = collections.defaultdict(float)
+        self.ended = collections.Counter()
         self.late_waits, self.late_since = [], None
         self.trials = 0
 
@@ -98,9 +98,9 @@ class Rack:
         key = (lease["run_id"], lease["attempt"])
         nodes = len(lease["gang"]["nodes"]) if lease.get("gang") else 1
         self.ended[key] += 1
-        if self.ended.pop(key) < nodes:
-            self.ended[key] = self.ended.get(key, 0) + 1
+        if self.ended[key] < nodes:
             return
+        del self.ended[key]
         self.parts.pop(key, None)
         kind = lease["study"].split("-")[0]
         self.held[lease["study"]] -= {"single": 1, "eight": 8}.get(kind, 64)
@@ -187,17 +187,16 @@ async def simulate(port, agents, seconds, memory_mb):
     rack = Rack(port, agents)
     fleet = [Agent(rack, number) for number in range(agents)]
     before = memory_mb()
-    begun = time.monotonic()
-    await asyncio.gather(*(agent.register() for agent in fleet))
-    figure(f"{agents} agents register", time.monotonic() - begun, "s")
-    tasks = [asyncio.create_task(work) for agent in fleet for work in (agent.lease_forever(), agent.beat_forever())]
     calls = Connection(port)
-    await asyncio.sleep(3)
     gangs = max(agents // 100, 1)
     await calls.post("studies", study("gang-64", {"gpus": 8, "nnodes": 8}, parallel=gangs))
     await calls.post("studies", study("eight-8", {"gpus": 8}, parallel=gangs * 5))
     for name in SINGLES:
         await calls.post("studies", study(name, {"gpus": 1}))
+    begun = time.monotonic()
+    await asyncio.gather(*(agent.register() for agent in fleet))
+    figure(f"{agents} agents register", time.monotonic() - begun, "s")
+    tasks = [asyncio.create_task(work) for agent in fleet for work in (agent.lease_forever(), agent.beat_forever())]
     late_at = time.monotonic() + seconds / 4
     end = time.monotonic() + seconds
     shares = []

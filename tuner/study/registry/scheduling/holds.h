@@ -70,7 +70,8 @@ public:
         if (found->second.empty()) by_agent_.erase(found);
     }
     List::iterator drop(List::iterator hold) {
-        while (!hold->agents.empty()) let_go(*hold, *hold->agents.begin());
+        const std::set<std::string> agents = hold->agents;
+        for (const std::string& id : agents) let_go(*hold, id);
         return holds_.erase(hold);
     }
 
