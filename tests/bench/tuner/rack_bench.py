@@ -3,8 +3,9 @@
 
     tests/bench/tuner/rack_bench.py [--agents 2000] [--seconds 240] [--bin build/release/bin]
 
-An agent registers, keeps a heartbeat and a lease poll open while it has free GPUs, as `tune agent` does, and ends what it
-was given after a drawn time; no processes run. At once there are: four studies of single-GPU trials without an end, one
+An agent registers, keeps a lease poll open while it has free GPUs, sends a heartbeat every 15 s and ends what it was
+given after a drawn time; no processes run. Each has one connection of its own and they share 40 for the rest, because a
+server takes 2,048 connections: `tune agent` has more than one, so that a rack of real ones needs that limit raised. At once there are: four studies of single-GPU trials without an end, one
 of trials of 8 GPUs, one of gangs of 64 GPUs (8 agents), and later one more of such gangs, which finds every GPU taken.
 Printed: from the moment the last of a trial's GPUs is free to its lease at the last of its agents; how evenly the four
 studies share; how long the late gangs wait; memory of the server.
@@ -70,7 +71,9 @@ class Rack:
 
     def __init__(self, port, agents):
         self.port, self.count, self.is_over = port, agents, False
-        self.room = asyncio.Semaphore(64)  # requests that are no polls
+        self.calls = asyncio.LifoQueue()  # connections for requests that are no polls
+        for _ in range(40):
+            self.calls.put_nowait(Connection(port))
         self.placed = collections.defaultdict(list)
         self.held = collections.Counter()
         self.parts = collections.defaultdict(list)
@@ -111,15 +114,18 @@ class Rack:
 class Agent:
     def __init__(self, rack, number):
         self.rack, self.id = rack, f"agent-{number:05}"
-        self.polls, self.beats, self.calls = (Connection(rack.port) for _ in range(3))
+        self.polls = Connection(rack.port)
         self.running = {}
         self.free = GPUS
         self.free_since = self.polled_at = 0.0
         self.wake = asyncio.Event()
 
     async def call(self, path, body):
-        async with self.rack.room:
-            return await self.calls.post(path, body)
+        connection = await self.rack.calls.get()
+        try:
+            return await connection.post(path, body)
+        finally:
+            self.rack.calls.put_nowait(connection)
 
     async def register(self):
         gpus = [f"GPU-{i}" for i in range(GPUS)]
@@ -165,9 +171,11 @@ class Agent:
         self.wake.set()
 
     async def beat_forever(self):
+        await asyncio.sleep(random.uniform(0, 15))
         while not self.rack.is_over:
             running = [{"run_id": run, "attempt": attempt} for run, attempt in self.running.items()]
-            await self.beats.post(f"agents/{self.id}/heartbeat", {"wait_ms": 10_000, "running": running})
+            await self.call(f"agents/{self.id}/heartbeat", {"wait_ms": 0, "running": running})
+            await asyncio.sleep(15)
 
 
 def study(name, resources, **budget):
@@ -229,7 +237,7 @@ async def simulate(port, agents, seconds, memory_mb):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--agents", type=int, default=2000)
+    parser.add_argument("--agents", type=int, default=2000, help="at most 2000")
     parser.add_argument("--seconds", type=float, default=240)
     parser.add_argument("--bin", default=os.environ.get("TUNE_BIN_DIR", ROOT / "build" / "release" / "bin"))
     options = parser.parse_args()
