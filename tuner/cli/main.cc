@@ -28,6 +28,7 @@
 #include "tuner/cli/maintenance/maintenance_verbs.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/resource_flags.h"
+#include "tuner/cli/scheduling/scheduling_verbs.h"
 #include "tuner/cli/source_flags.h"
 #include "tuner/cli/terminal/output.h"
 #include "tuner/cli/terminal/terminal.h"
@@ -65,6 +66,7 @@ struct ParsedArguments {
     AccessArguments access;
     MaintenanceArguments maintenance;
     AgentsArguments agents;
+    SchedulingArguments scheduling;
     ImportCommand import;
     ExportCommand export_;
     AlertCommand alert;
@@ -497,6 +499,7 @@ int run(int argc, char** argv) {
     rename.add_option("new-name", parsed.study.new_name, "the new name")->required();
     add_study_verb(app, parsed, "rm", "remove a study, with its runs",
                    [&] { return run_rm(parsed.study); });
+    add_scheduling_verbs(app, parsed.scheduling, parsed.verb);
     add_trial_verbs(app, parsed.trial, parsed.verb);
     add_view_verbs(app, parsed.view, parsed.verb);
     add_texts(app, parsed);

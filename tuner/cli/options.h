@@ -68,6 +68,7 @@ struct StudyFlags {
     std::vector<double> target = {};
     std::optional<std::uint64_t> no_progress = {};          ///< trials
     std::optional<std::uint64_t> stop_after_failures = {};  ///< 0: never
+    std::optional<int> priority = {};
     std::optional<std::string> warm_start = {};             ///< a study, or a file
     std::optional<std::uint64_t> seed = {};
     std::optional<std::string> sampler = {};

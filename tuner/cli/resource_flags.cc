@@ -1,5 +1,8 @@
 #include "tuner/cli/resource_flags.h"
 
+#include "tuner/cli/source_flags.h"
+#include "tuner/config/study_config.h"
+
 namespace tune::cli {
 
 void add_resource_flags(CLI::App& app, StudyFlags& flags) {
@@ -18,6 +21,10 @@ void add_resource_flags(CLI::App& app, StudyFlags& flags) {
                    "first trials used");
     app.add_option("--label", flags.labels, "only agents that have this label; repeatable")
         ->allow_extra_args(false);
+    app.add_option("--priority", flags.priority,
+                   "studies with a higher one come first, and take places from lower ones "
+                   "(default: 0)")
+        ->check(within(-tuner::kPriorityMax, tuner::kPriorityMax));
 }
 
 namespace {

@@ -119,6 +119,7 @@ Result<void> lay_over(const StudyFlags& flags, Json& json) {
     if (flags.target.size() > 1) json["budget"]["target"] = flags.target;
     if (flags.no_progress) json["budget"]["no_progress"]["trials"] = *flags.no_progress;
     lay_resources_over(flags, json);
+    if (flags.priority) json["priority"] = *flags.priority;
     if (flags.stop_after_failures) json["stop_after_failures"] = *flags.stop_after_failures;
     if (flags.warm_start) json["warm_start"]["from"] = *flags.warm_start;
     if (json.contains("warm_start")) TUNE_TRY_VOID(read_warm_start_file(json["warm_start"]));

@@ -117,6 +117,24 @@ std::optional<Part> part_in(const Room& room, const TrialNeeds& needs, int nproc
     return part;
 }
 
+std::optional<int> lacking_in(const Room& room, const TrialNeeds& needs, int nproc) {
+    if (part_in(room, needs, nproc)) return 0;
+    Room empty = room;
+    empty.slots = room.slots_all;
+    empty.cores = room.cores_all;
+    empty.memory_bytes = room.memory_all;
+    for (GpuRoom& gpu : empty.gpus)
+        gpu = {.uuid = gpu.uuid, .bytes = gpu.bytes, .free_bytes = gpu.bytes};
+    const std::optional<Part> part = part_in(empty, needs, nproc);
+    if (!part) return std::nullopt;
+    const auto free_gpus = std::count_if(room.gpus.begin(), room.gpus.end(),
+                                         [](const GpuRoom& gpu) { return gpu.holders == 0; });
+    const int lacking =
+        std::max(part->slots - room.slots, 0) + std::max(part->cores - room.cores, 0) +
+        std::max(static_cast<int>(part->gpus.size()) - static_cast<int>(free_gpus), 0);
+    return std::max(lacking, 1);
+}
+
 void take(Room& room, const Part& part) {
     change(room, part, 1);
 }

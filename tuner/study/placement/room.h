@@ -81,6 +81,10 @@ struct Room {
 /// What `nproc` processes of the trial would take of this room now; nothing: it does not fit.
 [[nodiscard]] std::optional<Part> part_in(const Room& room, const TrialNeeds& needs, int nproc);
 
+/// How much would have to become free before so many processes fit: places, GPUs and cores
+/// together, 0 if they fit now; nothing: they never do.
+[[nodiscard]] std::optional<int> lacking_in(const Room& room, const TrialNeeds& needs, int nproc);
+
 /// REQUIRES: the part fits, or was taken. GPUs that the room does not have are ignored.
 void take(Room& room, const Part& part);
 void give_back(Room& room, const Part& part);

@@ -37,6 +37,15 @@ void Studies::replay(const std::string& study, Done<ReplayReport> done) const {
 void Studies::change(const std::string& study, Change change, Done<void> done) {
     impl_->change(study, change, std::move(done));
 }
+void Studies::set_priority(const std::string& study, int priority, Done<void> done) {
+    impl_->set_priority(study, priority, std::move(done));
+}
+void Studies::set_quota(Quota quota, Done<void> done) {
+    impl_->set_quota(std::move(quota), std::move(done));
+}
+void Studies::remove_quota(const std::string& user, Done<void> done) {
+    impl_->remove_quota(user, std::move(done));
+}
 void Studies::rename(const std::string& study, const std::string& new_name, Done<void> done) {
     impl_->rename(study, new_name, std::move(done));
 }

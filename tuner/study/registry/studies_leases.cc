@@ -119,16 +119,40 @@ bool Studies::Impl::may_lease(Study& study) {
     return !study.config().command.empty() && study.may_start(now_ms());
 }
 
-/// Of the studies that may start a trial there, the one that has the fewest running, so that
-/// studies share the agents.
+/// The first of the studies that may start a trial there. Where another one that comes before it
+/// finds no room, agents are kept for that first.
 Study* Studies::Impl::next_study(const Agent& agent) {
-    Study* next = nullptr;
+    const Choice choice = choose_study(agent);
+    const bool is_passed = choice.fitting != nullptr && choice.first != nullptr &&
+                           choice.first != choice.fitting && holds_.waiting() == nullptr;
+    if (!is_passed) return choice.fitting;
+    hold_for(*choice.first);
+    return choose_study(agent).fitting;
+}
+
+Studies::Impl::Choice Studies::Impl::choose_study(const Agent& agent) {
+    Choice choice;
+    Standing first;
+    Standing fitting;
     for (const auto& [name, study] : studies_) {
-        if (!may_lease(*study) || is_held_for_another(agent, *study)) continue;
-        if (!Agents::fit(agent, study->needs())) continue;
-        if (next == nullptr || study->running().size() < next->running().size()) next = study.get();
+        if (!may_place(*study)) continue;
+        const Standing standing = standing_of(*study);
+        const bool may_be_first = choice.first == nullptr || comes_before(standing, first);
+        const bool may_fit = choice.fitting == nullptr || comes_before(standing, fitting);
+        if (!may_fit) continue;  // then it is not the first of all either
+        const std::optional<Part> part = fit(agent, *study);
+        const std::optional<Usage> used =
+            part ? std::optional(usage_of(*part, agent.room)) : std::nullopt;
+        if (used ? !is_within_quota(*study, *used) : !quota_reason(*study).empty()) continue;
+        if (may_be_first && !hold_rests_.contains(study.get())) {
+            choice.first = study.get();
+            first = standing;
+        }
+        if (!used) continue;
+        choice.fitting = study.get();
+        fitting = standing;
     }
-    return next;
+    return choice;
 }
 
 void Studies::Impl::note_obstacle(Study& study) {
@@ -179,7 +203,7 @@ void Studies::Impl::continue_grant(LockedBatch& locked, const std::shared_ptr<Gr
         const Agent* const agent = agents_.find(agent_id);
         // What it registered and what it holds count, whatever it asks for.
         if (agent == nullptr || agent->room.slots <= 0) break;
-        hold_too(*agent);
+        consider_for_hold(*agent);
         Study* study = next_study(*agent);
         if (study == nullptr) break;
         reuse_known(locked, *study);
@@ -192,8 +216,9 @@ void Studies::Impl::continue_grant(LockedBatch& locked, const std::shared_ptr<Gr
             };
             return want(locked, *study, {.wanted = {}, .request_id = {}, .settled = go_on});
         }
-        std::vector<Member> members = {
-            make_member(*agent, granting->poll.request, *Agents::fit(*agent, study->needs()))};
+        const std::optional<Part> part = fit(*agent, *study);
+        if (!part) continue;  // what is known by now of its needs has changed
+        std::vector<Member> members = {make_member(*agent, granting->poll.request, *part)};
         Trial& trial = study->start({.holder = {.agent_id = agent_id,
                                                 .request_id = granting->poll.request.request_id,
                                                 .ttl_ms = options_.lease_ttl_ms,
@@ -201,6 +226,7 @@ void Studies::Impl::continue_grant(LockedBatch& locked, const std::shared_ptr<Gr
                                      .worker = agent->facts.host,
                                      .ask_request = {},
                                      .now_ms = now_ms()});
+        release_hold(*study, {agent_id});
         agents_.follow(*study, trial);
         granting->started.push_back({{study, &trial}, trial.attempt});
     }
@@ -299,24 +325,24 @@ void Studies::Impl::sort_lease_line() {
 
 /// Whether some study could start a trial of its own on one agent or several.
 bool Studies::Impl::has_work() {
-    return std::any_of(studies_.begin(), studies_.end(), [this](const auto& entry) {
-        return entry.second->obstacle().empty() && may_lease(*entry.second);
-    });
+    return std::any_of(studies_.begin(), studies_.end(),
+                       [this](const auto& entry) { return may_place(*entry.second); });
 }
 
 /// Looks at one agent of each group of those that have the same left. Whoever finds nothing waits
 /// again, behind those that are looked at now.
 void Studies::Impl::wake_leases(LockedBatch& locked) {
+    drop_idle_holds();
+    if (write_error_ || !has_work()) return;
     std::size_t left = lease_polls_.size();
     for (bool is_given = true; is_given && left > 0;) {
         is_given = false;
-        if (write_error_ || !has_work()) return;
         sort_lease_line();
         for (const std::string& agent_id : lease_line_.fronts()) {
-            if (left == 0 || write_error_ || !has_work()) return;
+            if (left == 0 || write_error_ || !has_work()) break;
             const Agent* const agent = agents_.find(agent_id);
             if (agent == nullptr || !lease_polls_.contains(agent_id)) continue;
-            hold_too(*agent);
+            consider_for_hold(*agent);
             if (next_study(*agent) == nullptr) continue;
             --left;
             is_given = true;
