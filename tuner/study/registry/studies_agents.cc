@@ -249,11 +249,33 @@ void Studies::Impl::report_metrics(const std::string& agent_id, ReportRequest re
         // Who has rank 0 reports for all.
         if (member != &ref.trial->progress->holder.members.front()) continue;
         ++join->left;
-        locked.write(report_commands(report, now_ms()),
-                     [refuse, arrive](LockedBatch& later, const Result<void>& result) {
-                         if (!result) refuse(result.error());
-                         arrive(later);
-                     });
+        const auto end = [this, join, index, agent_id, refuse, arrive,
+                          id = AttemptId{report.run_id, report.attempt},
+                          finish = report.finish](LockedBatch& later) {
+            if (!finish) return arrive(later);
+            // A call of its own: this one holds the lock.
+            later.after([=, this] {
+                this->finish(agent_id, id, *finish, [=, this](const Result<FinishReply>& reply) {
+                    LockedBatch answered(*this);
+                    if (!reply) refuse(reply.error());
+                    ReportResult& result = join->reply.results[index];
+                    result.finished = reply.has_value();
+                    if (reply) result.checkpoints = reply->checkpoints;
+                    arrive(answered);
+                });
+            });
+        };
+        std::vector<tracker::Command> commands = report_commands(report, now_ms());
+        if (commands.empty()) {
+            end(locked);
+            continue;
+        }
+        locked.write(std::move(commands), [refuse, arrive, end](LockedBatch& later,
+                                                                const Result<void>& result) {
+            if (result) return end(later);
+            refuse(result.error());
+            arrive(later);
+        });
     }
     arrive(locked);
 }
