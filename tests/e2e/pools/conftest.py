@@ -10,7 +10,9 @@ class PoolFarm(Farm):
     """A farm whose studies run in pools."""
 
     def create_pool(self, name, trials, size=4, **more):
-        return self.create(name, [PYTHON, "-c", POOL], trials=trials, resources={"pool": size},
+        program = self.folder / "pool.py"
+        program.write_text(POOL)
+        return self.create(name, [PYTHON, str(program)], trials=trials, resources={"pool": size},
                            env={"FOLDER": str(self.folder)}, **more)
 
     def put(self, name, number):

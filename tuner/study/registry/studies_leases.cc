@@ -181,7 +181,7 @@ void Studies::Impl::continue_grant(LockedBatch& locked, const std::shared_ptr<Gr
     while (!draining_ && !write_error_ && granting->poll.request.free_slots > 0) {
         const Agent* const agent = agents_.find(agent_id);
         // What it registered and what it holds count, whatever it asks for.
-        if (agent == nullptr || agent->room.slots <= 0) break;
+        if (agent == nullptr || agent->room.slots_all <= 0) break;
         hold_too(*agent);
         Study* study = next_study(*agent);
         if (study == nullptr) break;
