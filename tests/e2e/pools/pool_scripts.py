@@ -23,9 +23,9 @@ def train(number, attempt, x, folder, report, asked):
         (state.parent / "new").write_text(str(step + 1))
         os.replace(state.parent / "new", state)
         time.sleep(0.01)
-        if number_in("killer") == number and step == 2:
+        if number_in("killer") == number and step >= 2:
             os.kill(os.getpid(), signal.SIGSEGV)
-        if number_in("exits") == number and step == 2:
+        if number_in("exits") == number and step >= 2:
             os._exit(7)
         while step == 4 and (gate := number_in("gate")) is not None and number >= gate:
             if number_in("deaf") != number and asked():

@@ -41,7 +41,7 @@ def test_many_at_once_and_no_more(farm):
     agent, = farm.get("tune/queue")["agents"]
     assert agent["free_slots"] == 0
     assert len({lease["pool"] for lease in agent["leases"]}) == 2
-    assert len(farm.pools()) == 2
+    wait_for(lambda: len(farm.pools()) == 2, "two processes")
     (farm.folder / "gate").unlink()
     assert [trial["state"] for trial in farm.wait_for_end("s")] == ["complete"] * 20
 
