@@ -40,6 +40,12 @@ def url(tmp_path_factory):
     assert process.wait(60) == 0
 
 
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    """What a script writes where it stands, as MLflow's client without an address does."""
+    monkeypatch.chdir(tmp_path)
+
+
 def wait_for(condition, what):
     """Until `condition()` is true, of other processes; its value."""
     deadline = time.monotonic() + TIMEOUT_S

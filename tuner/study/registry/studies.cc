@@ -182,6 +182,7 @@ Result<void> Studies::Impl::load_progress(Study& study, Trial& trial) {
 void Studies::Impl::warm_up() {
     LockedBatch locked(*this);
     serves_ = true;
+    show_interrupted(locked, false);
     for (const auto& [name, study] : studies_)
         if (study->state() == StudyState::kRunning && !draining_) look(locked, *study);
 }

@@ -201,6 +201,10 @@ public:
     /// client has deleted. Errors: kResourceDoesNotExist naming those that can be restored;
     /// kResourceAlreadyExists when the name is taken by now; kDataLoss when its run is gone.
     void restore(const std::string& study, Done<void> done);
+    /// Takes in a study whose trials and runs are in the store: from now on it is one of these. Its
+    /// document is written together with the deletion of a `note`. Errors: kResourceAlreadyExists;
+    /// kDataLoss for documents that are none; those of the store, and it is not taken in then.
+    void take_in(tracker::PutDocument study, tracker::DeleteDocument note, Done<void> done);
 
     /// Calls `read` under the lock. Errors: kResourceDoesNotExist naming the study.
     Result<void> read(std::string_view study, const std::function<void(const Study&)>& read) const;

@@ -46,6 +46,9 @@ void Studies::erase(const std::string& study, Done<void> done) {
 void Studies::restore(const std::string& study, Done<void> done) {
     impl_->restore(study, std::move(done));
 }
+void Studies::take_in(tracker::PutDocument study, tracker::DeleteDocument note, Done<void> done) {
+    impl_->take_in(std::move(study), std::move(note), std::move(done));
+}
 Result<void> Studies::read(std::string_view study,
                            const std::function<void(const Study&)>& read) const {
     return impl_->read(study, read);

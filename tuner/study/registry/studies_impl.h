@@ -111,6 +111,7 @@ public:
     void erase(const std::string& name, Done<void> done);
     std::optional<std::int64_t> experiment_of(const std::string& name, bool or_erased) const;
     void restore(const std::string& name, Done<void> done);
+    void take_in(tracker::PutDocument document, tracker::DeleteDocument note, Done<void> done);
     void wait(const std::string& name, std::int64_t version, std::int64_t wait_ms, Done<void> done);
     void ask(AskRequest request, Done<std::vector<AskedTrial>> done);
     void report(ClientReport report, Done<std::optional<Action>> done);
@@ -216,8 +217,13 @@ private:
     void erase_study(LockedBatch& locked, Study& study, Written written);
     void change_runs(LockedBatch& locked, const Study& study, bool deletes);
     void restore_erased(const std::string& name, Done<void> done);
+    /// Reads a study that is in the store and shows it once `commands` are written.
+    void bring_in(LockedBatch& locked, const tracker::Document& document,
+                  std::vector<tracker::Command> commands, Done<void> done);
     [[nodiscard]] bool is_held(const Study& study) const;
     [[nodiscard]] bool is_attended(const Study& study) const;
+    /// The runs of studies that run are RUNNING while a server is there, else SCHEDULED.
+    void show_interrupted(LockedBatch& locked, bool is_interrupted);
 
     // studies_failures.cc
     /// Whether the study gives way to the wanted one (CreateOptions::replace).
