@@ -91,11 +91,12 @@ void Studies::Impl::register_agent(RegisterRequest request, Done<RegisterReply> 
         else
             reply.lost.push_back(attempt);
     }
-    let_go(locked, request);
-    // An agent that was started again hears nothing of what its predecessor waited for.
+    // An agent that was started again hears nothing of what its predecessor waited for, nor
+    // does that get what is let go here.
     const Agent* const before = agents_.find(request.agent_id);
     const bool is_started_again = before != nullptr && before->facts.pid != request.pid;
     if (request.slots <= 0 || is_started_again) drop_lease_poll(locked, request.agent_id);
+    let_go(locked, request);
     const std::string id = request.agent_id;
     if (agents_.add(std::move(request), monotonic_ms())) note_obstacles();
     Agent& agent = *agents_.find(id);
