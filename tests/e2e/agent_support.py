@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN_DIR = pathlib.Path(os.environ.get("TUNE_BIN_DIR", ROOT / "build" / "release" / "bin"))
 TUNE = str(BIN_DIR / "tune")
 PYTHON = str(ROOT / ".venv" / "bin" / "python")
-TIMEOUT_S = 60  # only ever waited for by a test that fails
+TIMEOUT_S = 240  # only ever waited for by a test that fails
 
 # A trial in plain Python: some steps, a checkpoint after each, so that a further attempt resumes where the last one
 # stood. Its loss depends on its parameter and the step alone. Where a gate is set (Farm.gate), trials from its number

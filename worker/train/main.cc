@@ -173,7 +173,8 @@ CLI::App* add_pool(CLI::App& app, tune::train::PoolOptions& options, std::string
         "{\"op\":\"run\",\"trial\":\"7\",\"attempt\":1,\"parameters\":{\"data\":\"digits\",\"lr\":"
         "0.01}}\n"
         "  {\"op\":\"prune\",\"trial\":\"7\",\"attempt\":1}\n"
-        "docs/trainer.md has all of them. Parameters of train (--data=digits) hold for all trials.\n"
+        "docs/trainer.md has all of them. Parameters of train (--data=digits) hold for all "
+        "trials.\n"
         "The pool ends with its input; on SIGTERM trials write\n"
         "checkpoints. Exit codes: 0 done, 11 stopped by a signal.");
     pool->allow_extras();

@@ -87,7 +87,7 @@ struct Room {
     std::int64_t memory_bytes = 0;
     std::int64_t memory_all = 0;  ///< 0: unknown
     std::vector<GpuRoom> gpus = {};
-    std::vector<std::string> labels = {};  ///< ascending
+    std::vector<std::string> labels = {};        ///< ascending
     std::map<std::string, PoolRoom> pools = {};  ///< by Part::pool
 };
 

@@ -271,12 +271,12 @@ void Studies::Impl::report_metrics(const std::string& agent_id, ReportRequest re
             end(locked);
             continue;
         }
-        locked.write(std::move(commands), [refuse, arrive, end](LockedBatch& later,
-                                                                const Result<void>& result) {
-            if (result) return end(later);
-            refuse(result.error());
-            arrive(later);
-        });
+        locked.write(std::move(commands),
+                     [refuse, arrive, end](LockedBatch& later, const Result<void>& result) {
+                         if (result) return end(later);
+                         refuse(result.error());
+                         arrive(later);
+                     });
     }
     arrive(locked);
 }

@@ -14,8 +14,8 @@
 #include "base/system/file.h"
 #include "worker/agent/attempts/attempt.h"
 #include "worker/agent/attempts/attempts.h"
-#include "worker/agent/pools/pools.h"
 #include "worker/agent/devices/gpu_metrics.h"
+#include "worker/agent/pools/pools.h"
 
 namespace tune::worker {
 namespace {

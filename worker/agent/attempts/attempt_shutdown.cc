@@ -223,8 +223,7 @@ void Attempts::follow_rule(const LogHit& hit, const tuner::Lease& lease,
         std::string(tuner::kLogActions.at(static_cast<std::size_t>(hit.action)).second) +
         ") matched: " + hit.line;
     request.timed_out = false;
-    const std::string because =
-        "the log of " + short_name(lease) + " says: " + hit.line;
+    const std::string because = "the log of " + short_name(lease) + " says: " + hit.line;
     if (hit.action == tuner::LogAction::kExcludeHost) parts_.exclude("", because);
     if (hit.action != tuner::LogAction::kExcludeDevice) return;
     // A line that names a GPU is about that one.

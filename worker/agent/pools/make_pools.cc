@@ -15,11 +15,9 @@ std::unique_ptr<Pools> Attempts::make_pools() {
     };
     hooks.refuse = [this](const tuner::Lease& lease, tuner::Outcome outcome,
                           const std::string& reason) { refuse(lease, outcome, reason); };
-    hooks.follow_rule = [this](const LogHit& hit, const tuner::Lease& lease,
-                               const std::vector<std::string>& gpus,
-                               tuner::FinishRequest& request) {
-        follow_rule(hit, lease, gpus, request);
-    };
+    hooks.follow_rule =
+        [this](const LogHit& hit, const tuner::Lease& lease, const std::vector<std::string>& gpus,
+               tuner::FinishRequest& request) { follow_rule(hit, lease, gpus, request); };
     hooks.ended = [this](const tuner::Lease& lease, const tuner::FinishRequest& request) {
         if (request.outcome == tuner::Outcome::kDone) durations_.add(lease.study, request.wall_ms);
     };

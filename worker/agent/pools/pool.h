@@ -12,8 +12,8 @@ struct Pools::Pool {
     explicit Pool(AttemptFiles folder) : files(std::move(folder)) {}
 
     std::uint64_t serial = 0;
-    AttemptFiles files;   // its folder; files of a supervisor
-    tuner::Lease first;   // that it was opened for: command, limits, name
+    AttemptFiles files;  // its folder; files of a supervisor
+    tuner::Lease first;  // that it was opened for: command, limits, name
     Assignment assignment;
     Process supervisor;
     std::vector<Process> survivors;  // of a supervisor that was killed

@@ -36,8 +36,7 @@ Result<PoolEvent::Kind> kind_of(const std::string& name) {
     if (name == "log") return Kind::kLog;
     if (name == "ended") return Kind::kEnded;
     if (name == "refused") return Kind::kRefused;
-    return no_event("\"event\": '" + name +
-                    "' is not started, metrics, log, ended or refused");
+    return no_event("\"event\": '" + name + "' is not started, metrics, log, ended or refused");
 }
 
 }  // namespace

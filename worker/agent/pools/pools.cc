@@ -143,8 +143,8 @@ void Pools::end_leftovers() {
                                       ? find_process(owner->pid, owner->start_time)
                                       : Result<Process>(Error{Code::kResourceDoesNotExist, ""});
         if (!process) {
-            for (const Process& left : find_processes_with(std::string(kPoolVariable) + "=" +
-                                                           folder.filename().string()))
+            for (const Process& left :
+                 find_processes_with(std::string(kPoolVariable) + "=" + folder.filename().string()))
                 signal_process(left, SIGKILL);
             files.remove();
             continue;
@@ -191,14 +191,13 @@ void Pools::open(tuner::Lease lease, Assignment taken) {
         pool.files.remove();
         parts_.devices->release(pool.assignment);
         const bool is_users = process.error().code == Code::kInvalidParameterValue;
-        return hooks_.refuse(lease,
-                             is_users ? tuner::Outcome::kBadConfig : tuner::Outcome::kLost,
+        return hooks_.refuse(lease, is_users ? tuner::Outcome::kBadConfig : tuner::Outcome::kLost,
                              process.error().message);
     }
     pool.supervisor = std::move(*process);
     pools_.emplace(serial, std::move(made));
-    const Result<void> watched = parts_.loop->watch(pool.supervisor.pidfd.get(),
-                                                    [this, serial] { on_gone(serial); });
+    const Result<void> watched =
+        parts_.loop->watch(pool.supervisor.pidfd.get(), [this, serial] { on_gone(serial); });
     if (!watched) end_pool(pool, Intent::kShutdown, watched.error().message, SIGTERM);
     ask_environment(pool, lease);
     add(pool, std::move(lease));
@@ -285,9 +284,9 @@ void Pools::add(Pool& pool, tuner::Lease lease) {
     Result<MetricLines> lines = MetricLines::create(lease.scrape, lease.metric);
     auto folders = hooks_.folders(lease);
     const std::string name = lease.run_id + "-" + std::to_string(lease.attempt);
-    auto made = std::make_unique<Trial>(
-        lines ? std::move(*lines) : std::move(*MetricLines::create({}, "")),
-        AttemptFiles(settings_.state_dir / kTrialsFolder / name));
+    auto made =
+        std::make_unique<Trial>(lines ? std::move(*lines) : std::move(*MetricLines::create({}, "")),
+                                AttemptFiles(settings_.state_dir / kTrialsFolder / name));
     Trial& trial = *made;
     trial.serial = serial;
     trial.pool = pool.serial;
@@ -427,8 +426,8 @@ void Pools::take_event(Pool& pool, const PoolEvent& event, std::int64_t now) {
     exit.wall_ms = parts_.loop->now_ms() - trial->since_ms;
     tuner::FinishRequest request = judge(pool, *trial, exit, event.message);
     if (request.outcome == tuner::Outcome::kDone && trial->lines.malformed_count() > 0)
-        request.reason = "metrics could not be read: " +
-                         last_line(trial->lines.malformed_example(), 400);
+        request.reason =
+            "metrics could not be read: " + last_line(trial->lines.malformed_example(), 400);
     conclude(pool, *trial, std::move(request));
 }
 
@@ -438,8 +437,8 @@ void Pools::begin(Trial& trial) {
     trial.since_ms = parts_.loop->now_ms();
     if (Pool* pool = find_pool(trial.pool)) pool->has_begun_any = true;
     if (trial.lease.timeout_ms <= 0) return;
-    trial.timeout_timer = parts_.loop->at(
-        trial.since_ms + trial.lease.timeout_ms, [this, serial = trial.serial] {
+    trial.timeout_timer =
+        parts_.loop->at(trial.since_ms + trial.lease.timeout_ms, [this, serial = trial.serial] {
             Trial* due = find_trial(serial);
             if (due == nullptr || !due->is_in_pool) return;
             due->has_timed_out = true;
@@ -464,9 +463,8 @@ void Pools::take_log(Trial& trial, const PoolEvent& event, std::int64_t now) {
     std::error_code error;
     if (!trial.has_log) std::filesystem::create_directories(trial.files.directory(), error);
     trial.has_log = true;
-    const UniqueFd file(
-        ::open(trial.files.path(event.is_error ? kStderrFile : kStdoutFile).c_str(),
-               O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    const UniqueFd file(::open(trial.files.path(event.is_error ? kStderrFile : kStdoutFile).c_str(),
+                               O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
     // Text that cannot be stored (full disk) has no other place to go.
     if (!file || write(file.get(), text.data(), text.size()) < 0) return;
     schedule_upload(trial);
@@ -481,8 +479,8 @@ void Pools::schedule_upload(Trial& trial) {
             if (due == nullptr || !due->is_in_pool) return;
             due->upload_timer = Loop::kNoTimer;
             due->uploaded_bytes = due->log_bytes;
-            parts_.upload->submit({serial, due->files, due->id(), due->lease.experiment_id, "",
-                                   false, false});
+            parts_.upload->submit(
+                {serial, due->files, due->id(), due->lease.experiment_id, "", false, false});
         });
 }
 

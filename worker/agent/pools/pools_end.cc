@@ -61,17 +61,17 @@ void Pools::await_end(Trial& trial) {
     Pool* pool = find_pool(trial.pool);
     if (pool == nullptr || trial.grace_timer != Loop::kNoTimer) return;
     send(*pool, end_line(trial.intent.intent == Intent::kPrune ? "prune" : "stop", trial.id()));
-    trial.grace_timer = parts_.loop->at(
-        parts_.loop->now_ms() + std::max<std::int64_t>(0, trial.lease.grace_ms),
-        [this, serial = trial.serial] {
-            Trial* deaf = find_trial(serial);
-            Pool* theirs = deaf == nullptr ? nullptr : find_pool(deaf->pool);
-            if (theirs == nullptr || !deaf->is_in_pool) return;
-            end_pool(*theirs, Intent::kCheckpointStop,
-                     "its pool was ended, because " + short_name(deaf->lease) +
-                         " in it did not end within its grace time",
-                     SIGTERM);
-        });
+    trial.grace_timer =
+        parts_.loop->at(parts_.loop->now_ms() + std::max<std::int64_t>(0, trial.lease.grace_ms),
+                        [this, serial = trial.serial] {
+                            Trial* deaf = find_trial(serial);
+                            Pool* theirs = deaf == nullptr ? nullptr : find_pool(deaf->pool);
+                            if (theirs == nullptr || !deaf->is_in_pool) return;
+                            end_pool(*theirs, Intent::kCheckpointStop,
+                                     "its pool was ended, because " + short_name(deaf->lease) +
+                                         " in it did not end within its grace time",
+                                     SIGTERM);
+                        });
 }
 
 // ---- Ending a process ----------------------------------------------------------------------
@@ -114,12 +114,13 @@ void Pools::on_idle(Pool& pool) {
     if (!pool.trials.empty() || !pool.is_open) return;
     if (is_draining_) return retire(pool);
     parts_.loop->cancel(pool.idle_timer);
-    pool.idle_timer = parts_.loop->at(parts_.loop->now_ms() + kIdle_ms, [this, serial = pool.serial] {
-        Pool* idle = find_pool(serial);
-        if (idle == nullptr || !idle->trials.empty()) return;
-        retire(*idle);
-        hooks_.publish();
-    });
+    pool.idle_timer =
+        parts_.loop->at(parts_.loop->now_ms() + kIdle_ms, [this, serial = pool.serial] {
+            Pool* idle = find_pool(serial);
+            if (idle == nullptr || !idle->trials.empty()) return;
+            retire(*idle);
+            hooks_.publish();
+        });
 }
 
 /// Lets a process without trials end by itself.
@@ -283,8 +284,8 @@ void Pools::conclude(Pool& pool, Trial& trial, tuner::FinishRequest request) {
                                    request.outcome != tuner::Outcome::kPruned &&
                                    request.outcome != tuner::Outcome::kCancelled;
         trial.logs_done = false;
-        parts_.upload->submit({serial, trial.files, trial.id(), trial.lease.experiment_id, "", true,
-                               may_run_again});
+        parts_.upload->submit(
+            {serial, trial.files, trial.id(), trial.lease.experiment_id, "", true, may_run_again});
     }
     parts_.outbox->finish(serial, std::move(request));
 }

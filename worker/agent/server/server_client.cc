@@ -190,7 +190,8 @@ void ServerClient::lease_loop() {
                        (registered_ && !server_draining_ && (free_slots_ > 0 || pool_room_ > 0));
             });
             if (stopping_ || !leasing_) return;
-            // The server knows what is taken; 0 would keep a slot empty that becomes free meanwhile.
+            // The server knows what is taken; 0 would keep a slot empty that becomes free
+            // meanwhile.
             free_slots = std::max(free_slots_, 1);
         }
         ask_for_leases(free_slots);

@@ -46,16 +46,17 @@ std::string join_cores(const std::vector<int>& cores) {
 }
 
 std::vector<std::string> arguments_of(const LaunchSpec& spec) {
-    std::vector<std::string> arguments = {"tune-supervisor",
-                                          spec.directory,
-                                          spec.wake_fifo,
-                                          std::to_string(spec.serial),
-                                          std::to_string(spec.grace_ms),
-                                          std::to_string(spec.timeout_ms),
-                                          join_cores(spec.cores),
-                                          spec.working_dir.empty() ? "-" : spec.working_dir,
-                                          spec.cgroup.empty() ? "-" : spec.cgroup,
-                                          spec.with_agent ? kWithAgent + std::to_string(getpid()) : "--"};
+    std::vector<std::string> arguments = {
+        "tune-supervisor",
+        spec.directory,
+        spec.wake_fifo,
+        std::to_string(spec.serial),
+        std::to_string(spec.grace_ms),
+        std::to_string(spec.timeout_ms),
+        join_cores(spec.cores),
+        spec.working_dir.empty() ? "-" : spec.working_dir,
+        spec.cgroup.empty() ? "-" : spec.cgroup,
+        spec.with_agent ? kWithAgent + std::to_string(getpid()) : "--"};
     arguments.insert(arguments.end(), spec.command.begin(), spec.command.end());
     return arguments;
 }

@@ -13,7 +13,8 @@ namespace tune::train {
 struct PoolOptions {
     int parallel = 0;  ///< trials at once; 0: as many as this process may use processors
     DeviceKind device = DeviceKind::kAuto;
-    /// Of each trial, unless it says otherwise: parameters of `tune-trainer train` and their values.
+    /// Of each trial, unless it says otherwise: parameters of `tune-trainer train` and their
+    /// values.
     std::vector<std::pair<std::string, std::string>> parameters = {};
     /// Trials give their parameters out as metrics and end: to measure what is around them.
     bool only_reports = false;
