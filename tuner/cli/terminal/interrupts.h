@@ -34,4 +34,8 @@ private:
     bool has_hangup_ = false;
 };
 
+/// From now on writing to a pipe that nobody reads fails; by default it ends the program, so that an
+/// agent whose log lost its reader would leave its trials alone. Trials do not inherit it.
+void outlive_log_readers();
+
 }  // namespace tune::cli
