@@ -45,6 +45,7 @@ Json lease_json(const LeaseView& lease) {
                  {"memory_bytes", lease.part.memory_bytes},
                  {"devices", std::move(devices)},
                  {"ending", lease.is_ending}};
+    if (!lease.part.pool.empty()) json["pool"] = lease.part.pool;
     if (lease.expires_in_ms) json["expires_in_ms"] = *lease.expires_in_ms;
     return json;
 }

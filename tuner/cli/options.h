@@ -76,6 +76,7 @@ struct StudyFlags {
     std::vector<std::string> scrape = {};
     // What each process of a trial has to itself, and how many processes a trial is.
     std::optional<int> nproc = {};
+    std::optional<int> pool = {};
     std::optional<int> nnodes = {};
     std::optional<int> processes = {};
     std::optional<int> cpus = {};

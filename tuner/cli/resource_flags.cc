@@ -12,6 +12,8 @@ void add_resource_flags(CLI::App& app, StudyFlags& flags) {
     app.add_option("--processes", flags.processes,
                    "run each trial as this many processes, on one machine where one has room, else "
                    "on a few");
+    app.add_option("--pool", flags.pool,
+                   "the command is a pool: run this many trials at once in one process");
     app.add_option("--cpus", flags.cpus, "cores of each process (default: shared)");
     app.add_option("--gpus", flags.gpus, "GPUs of each process");
     app.add_option("--memory", flags.memory,

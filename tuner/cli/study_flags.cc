@@ -87,6 +87,7 @@ void lay_resources_over(const StudyFlags& flags, Json& json) {
     };
     lay("nproc", flags.nproc);
     lay("nnodes", flags.nnodes);
+    lay("pool", flags.pool);
     lay("processes", flags.processes);
     lay("cpus", flags.cpus);
     lay("gpus", flags.gpus);

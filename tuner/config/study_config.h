@@ -110,6 +110,7 @@ struct ResourcesConfig {
     int nproc = 1;                      // processes on each machine
     int nnodes = 1;                     // machines
     int processes = 0;                  // > 0: instead, in equal parts on few machines
+    int pool = 0;  // > 0: the command is a pool; one process with all of this runs so many trials
 
     [[nodiscard]] bool operator==(const ResourcesConfig&) const = default;
 };

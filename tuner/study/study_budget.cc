@@ -16,7 +16,8 @@ BudgetWatch& Study::watch() {
     if (watch_) return *watch_;
     BudgetConfig budget = config_.budget;
     budget.gpus_per_trial = gpus_of_process(config_) * processes_of(config_.resources);
-    watch_.emplace(std::move(budget), objectives_of(config_).goals);
+    watch_.emplace(std::move(budget), objectives_of(config_).goals,
+                   std::max(config_.resources.pool, 1));
     std::vector<const Trial*> ended;
     for (const Trial& trial : trials_) {
         if (is_excused(trial)) continue;

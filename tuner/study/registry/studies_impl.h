@@ -184,6 +184,7 @@ private:
         LeasePoll poll;
         std::vector<std::pair<TrialRef, int>> started;  ///< with the attempt
         std::int64_t since_ms = 0;                      ///< monotonic
+        int places_taken = 0;
     };
 
     // studies.cc

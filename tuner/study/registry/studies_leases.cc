@@ -15,6 +15,8 @@ namespace {
 
 /// How long a poll that has a trial already waits for the suggestion of another.
 constexpr std::int64_t kGatherMax_ms = 200;
+/// Trials of one answer; the agent asks again at once.
+constexpr std::size_t kGrantMax = 256;
 
 /// What the command of population based training needs to know.
 void add_origin(const Study& study, const Trial& trial, Lease& lease) {
@@ -60,6 +62,8 @@ Lease Studies::Impl::make_lease(const Study& study, const Trial& trial,
     lease.gpus_per_trial = static_cast<double>(member.part.gpus.size());
     lease.devices = member.part.gpus;
     lease.memory_bytes = member.part.memory_bytes;
+    if (!member.part.pool.empty())
+        lease.pool = PoolPlace{.name = member.part.pool, .size = member.part.pool_size};
     const Holder& holder = trial.progress->holder;
     if (!holder.is_gang() && member.part.nproc == 1) return lease;
     Gang gang{.nproc = member.part.nproc,
@@ -198,16 +202,21 @@ void Studies::Impl::grant(LockedBatch& locked, LeasePoll poll) {
 
 void Studies::Impl::continue_grant(LockedBatch& locked, const std::shared_ptr<Granting>& granting) {
     const std::string& agent_id = granting->poll.agent_id;
-    const auto places = static_cast<std::size_t>(std::max(granting->poll.request.free_slots, 0));
-    while (!draining_ && !write_error_ && granting->started.size() < places) {
+    while (!draining_ && !write_error_ && granting->poll.request.free_slots > 0) {
         const Agent* const agent = agents_.find(agent_id);
         // What it registered and what it holds count, whatever it asks for.
-        if (agent == nullptr || agent->room.slots <= 0) break;
+        if (agent == nullptr || agent->room.slots_all <= 0) break;
         consider_for_hold(*agent);
         Study* study = next_study(*agent);
         if (study == nullptr) break;
         reuse_known(locked, *study);
         if (!study->may_start(now_ms())) continue;
+        std::optional<Part> part = fit(*agent, *study);
+        if (!part) continue;  // what is known by now of its needs has changed
+        // Of those in one process only the first one takes a place.
+        const bool joins = agent->room.pools.contains(part->pool);
+        if (!joins && granting->places_taken >= granting->poll.request.free_slots) break;
+        if (granting->started.size() >= kGrantMax) break;
         if (study->queued().empty()) {
             const bool is_late = monotonic_ms() - granting->since_ms > kGatherMax_ms;
             if (is_late && !granting->started.empty()) break;
@@ -216,9 +225,9 @@ void Studies::Impl::continue_grant(LockedBatch& locked, const std::shared_ptr<Gr
             };
             return want(locked, *study, {.wanted = {}, .request_id = {}, .settled = go_on});
         }
-        const std::optional<Part> part = fit(*agent, *study);
-        if (!part) continue;  // what is known by now of its needs has changed
-        std::vector<Member> members = {make_member(*agent, granting->poll.request, *part)};
+        if (!joins) ++granting->places_taken;
+        std::vector<Member> members = {
+            make_member(*agent, granting->poll.request, *std::move(part))};
         Trial& trial = study->start({.holder = {.agent_id = agent_id,
                                                 .request_id = granting->poll.request.request_id,
                                                 .ttl_ms = options_.lease_ttl_ms,

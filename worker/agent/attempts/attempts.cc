@@ -21,6 +21,7 @@
 #include "worker/agent/attempts/attempt.h"
 #include "worker/agent/attempts/environment.h"
 #include "worker/agent/devices/machine_locks.h"
+#include "worker/agent/pools/pools.h"
 
 namespace tune::worker {
 namespace {
@@ -55,7 +56,8 @@ Attempts::Attempts(AttemptSettings settings, AttemptParts parts, std::function<v
       boot_id_(current_boot_id()),
       wake_path_(settings_.state_dir / "wake"),
       has_gpu_each_(settings_.slots > 0 &&
-                    parts_.devices->gpus().size() >= static_cast<std::size_t>(settings_.slots)) {}
+                    parts_.devices->gpus().size() >= static_cast<std::size_t>(settings_.slots)),
+      pools_(make_pools()) {}
 
 Attempts::~Attempts() = default;
 
@@ -89,11 +91,16 @@ AttemptCounts Attempts::counts() const {
     AttemptCounts counts{0, 0, started_, finished_};
     for (const auto& [serial, attempt] : attempts_)
         ++(attempt->alive ? counts.running : counts.unreported);
+    pools_->add_counts(counts);
     return counts;
 }
 
+bool Attempts::is_idle() const {
+    return attempts_.empty() && waiting_.empty() && pools_->is_idle();
+}
+
 std::int64_t Attempts::longest_grace_ms() const {
-    std::int64_t longest = 0;
+    std::int64_t longest = pools_->longest_grace_ms();
     for (const auto& [serial, attempt] : attempts_)
         if (attempt->alive) longest = std::max(longest, attempt->record.lease.grace_ms);
     return longest;
@@ -105,11 +112,13 @@ std::vector<tuner::AttemptId> Attempts::held() const {
         if (!attempt->finish_done && attempt->intent.intent != Intent::kLost)
             ids.push_back(attempt->record.id());
     for (const tuner::Lease& lease : waiting_) ids.push_back({lease.run_id, lease.attempt});
+    pools_->add_held(ids);
     return ids;
 }
 
 void Attempts::publish() {
     parts_.server_client->set_running(held());
+    parts_.server_client->set_pool_room(pools_->room());
     changed_();
 }
 
@@ -117,7 +126,8 @@ void Attempts::publish() {
 
 void Attempts::start(std::vector<tuner::Lease> leases) {
     for (tuner::Lease& lease : leases) {
-        if (find(tuner::AttemptId{lease.run_id, lease.attempt}) != nullptr) {
+        const tuner::AttemptId id{lease.run_id, lease.attempt};
+        if (find(id) != nullptr || pools_->has(id)) {
             parts_.server_client->free_slot();  // a repeated answer
             continue;
         }
@@ -127,6 +137,9 @@ void Attempts::start(std::vector<tuner::Lease> leases) {
 }
 
 void Attempts::begin(tuner::Lease lease) {
+    if (lease.pool && pools_->join(lease)) return parts_.server_client->free_slot();
+    pools_->end_idle();
+    if (lease.pool && pools_->has_leftovers()) return waiting_.push_back(std::move(lease));
     double gpus = lease.gpus_per_trial;
     // Nothing asked for, and a GPU for each slot: then each trial gets one of its own.
     if (gpus <= 0 && has_gpu_each_) gpus = 1;
@@ -315,6 +328,7 @@ Result<int> Attempts::take_ports(tuner::Lease& lease) {
 }
 
 void Attempts::launch(tuner::Lease lease, Assignment assignment) {
+    if (lease.pool) return pools_->open(std::move(lease), std::move(assignment));
     const Result<int> ports = take_ports(lease);
     if (!ports) {
         parts_.devices->release(assignment);
@@ -379,7 +393,7 @@ void Attempts::on_wake() {
         std::vector<std::uint64_t> all;
         for (const auto& [serial, attempt] : attempts_) all.push_back(serial);
         for (const std::uint64_t serial : all) pump(serial);
-        return;
+        return pools_->wake_all();
     }
     std::sort(records, records + woken);
     const auto* end = std::unique(records, records + woken);
@@ -388,7 +402,8 @@ void Attempts::on_wake() {
 
 void Attempts::pump(std::uint64_t serial) {
     Attempt* attempt = find(serial);
-    if (attempt == nullptr || !attempt->output || attempt->output_done) return;
+    if (attempt == nullptr) return pools_->on_wake(serial);
+    if (!attempt->output || attempt->output_done) return;
     const std::int64_t now = parts_.loop->wall_ms();
     for (int i = 0; i < kChunksAtOnce; ++i) {
         if (!parts_.outbox->has_room(serial)) return;  // on_room goes on

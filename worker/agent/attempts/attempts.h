@@ -32,6 +32,8 @@
 
 namespace tune::worker {
 
+class Pools;
+
 /// What attempts are run with; constant.
 struct AttemptSettings {
     std::string server_url;
@@ -96,6 +98,8 @@ public:
     void on_gpu_fault(const std::string& uuid, const std::string& fault);
     /// Something may have become free otherwise than by the end of an attempt.
     void on_devices_changed();
+    /// No more leases come.
+    void drain();
 
     // What the outbox and the upload report; a serial that is gone is ignored.
     void on_finished(std::uint64_t serial);
@@ -105,7 +109,7 @@ public:
 
     [[nodiscard]] AttemptCounts counts() const;
     /// Nothing runs, waits or has to be reported.
-    [[nodiscard]] bool is_idle() const { return attempts_.empty() && waiting_.empty(); }
+    [[nodiscard]] bool is_idle() const;
     /// Of the attempts that run; 0: none.
     [[nodiscard]] std::int64_t longest_grace_ms() const;
     /// See TrialDurations.
@@ -123,6 +127,9 @@ private:
     void launch(tuner::Lease lease, Assignment assignment);
     [[nodiscard]] Result<LogRules> rules_of(const Attempt& attempt) const;
     void follow_rule(const Attempt& attempt, tuner::FinishRequest& request);
+    void follow_rule(const LogHit& hit, const tuner::Lease& lease,
+                     const std::vector<std::string>& gpus, tuner::FinishRequest& request);
+    [[nodiscard]] std::unique_ptr<Pools> make_pools();
     [[nodiscard]] CgroupLimits limits_of(const tuner::Lease& lease) const;
     [[nodiscard]] Result<int> take_ports(tuner::Lease& lease);
     /// What reads the output: of several machines only the first one's counts.
@@ -188,6 +195,7 @@ private:
     TrialDurations durations_;
     std::int64_t started_ = 0;
     std::int64_t finished_ = 0;
+    const std::unique_ptr<Pools> pools_;  // last: it uses the rest
 };
 
 }  // namespace tune::worker

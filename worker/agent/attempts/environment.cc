@@ -96,6 +96,13 @@ void add_identity(const EnvironmentSpec& spec, Variables& variables) {
 }  // namespace
 
 int threads_of(const EnvironmentSpec& spec) {
+    if (spec.lease->pool) {
+        tuner::Lease process = *spec.lease;
+        process.pool.reset();
+        EnvironmentSpec whole = spec;
+        whole.lease = &process;
+        return std::max(1, threads_of(whole) / std::max(1, spec.lease->pool->size));
+    }
     const int nproc = spec.lease->gang ? std::max(1, spec.lease->gang->nproc) : 1;
     const int own = static_cast<int>(spec.assignment->cores.size());
     if (own > 0) return std::max(1, own / nproc);
