@@ -11,7 +11,7 @@
 namespace tune::loader {
 namespace {
 
-constexpr std::int64_t kLengthMax = std::int64_t{1} << 24;
+constexpr std::int64_t kPackedLengthMax = std::int64_t{1} << 24;
 constexpr std::int64_t kBatchTokensMax = std::int64_t{1} << 31;
 constexpr std::int64_t kWindowMax = std::int64_t{1} << 20;
 
@@ -36,7 +36,7 @@ Result<void> check_options(const TokenPackOptions& options) {
         return invalid_parameter(std::string("packing: ") + name + " must lie in 1.." +
                                  std::to_string(max) + ", it is " + std::to_string(value));
     };
-    TUNE_TRY_VOID(check("length", options.length, kLengthMax));
+    TUNE_TRY_VOID(check("length", options.length, kPackedLengthMax));
     TUNE_TRY_VOID(check("batch_size", options.batch_size, kBatchTokensMax / options.length));
     TUNE_TRY_VOID(check("window", options.window, kWindowMax));
     if (options.column.empty()) return invalid_parameter("packing: name the column of tokens");

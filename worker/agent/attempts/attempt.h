@@ -42,5 +42,12 @@ struct Attempts::Attempt {
 
 /// "trial 3 of study 's'", for messages.
 [[nodiscard]] std::string short_name(const tuner::Lease& lease);
+/// Names an attempt within this agent; at random, so that an earlier agent's are others.
+[[nodiscard]] std::uint64_t new_serial();
+
+// How the output of single trials and of those of a pool is read and uploaded.
+constexpr int kFirstUpload_ms = 1'000;
+constexpr int kChunksAtOnce = 16;              ///< read before other events have their turn
+constexpr std::size_t kTailBytes = 64u << 10;  ///< of an output: where its end is looked for
 
 }  // namespace tune::worker

@@ -19,7 +19,6 @@
 namespace tune::worker {
 namespace {
 
-constexpr std::size_t kTailBytes = 64u << 10;
 constexpr const char* kKeptFolder = "kept";
 
 tuner::Outcome outcome_of(Intent intent) {

@@ -26,11 +26,9 @@
 namespace tune::worker {
 namespace {
 
-constexpr int kFirstUpload_ms = 1'000;
 /// A log without its middle is sent whole each time, so less often: at most this much a
 /// millisecond.
 constexpr std::int64_t kUploadBytesPerMs = 4'000;
-constexpr int kChunksAtOnce = 16;
 /// System metrics are differences: their base is read this part of a period after the start.
 constexpr int kBasePart = 10;
 /// A slot whose trial could not be started for want of the machine's means rests this long.
@@ -38,11 +36,11 @@ constexpr int kStartFailureRest_ms = 1'000;
 /// Where it cannot be heard that a core became free, it is looked for again after this time.
 constexpr int kCoreRest_ms = 200;
 
+}  // namespace
+
 std::uint64_t new_serial() {
     return std::strtoull(random_hex(8).c_str(), nullptr, 16);
 }
-
-}  // namespace
 
 std::string short_name(const tuner::Lease& lease) {
     return "trial " + std::to_string(lease.number) + " of study '" + lease.study + "'";

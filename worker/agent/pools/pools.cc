@@ -25,24 +25,18 @@ namespace tune::worker {
 namespace {
 
 constexpr std::size_t kChunkBytes = 256u << 10;
-constexpr int kChunksAtOnce = 16;
 /// A line may hold the text of a log.
-constexpr std::size_t kLineBytesMax = 1u << 20;
+constexpr std::size_t kPoolLineBytesMax = 1u << 20;
 /// More of a trial's log is left out.
 constexpr std::int64_t kTrialLogBytesMax = kLogTailBytes;
 constexpr int kPipeBytes = 1 << 20;
 /// A pool that has no room for lines now is offered them again after this time.
 constexpr int kFlushAgain_ms = 10;
-constexpr int kFirstUpload_ms = 1'000;
 
 constexpr const char* kPoolsFolder = "pools";
 constexpr const char* kTrialsFolder = "pool-trials";
 /// By this variable processes of a pool are found whose supervisor was killed.
 constexpr const char* kPoolVariable = "TUNE_POOL";
-
-std::uint64_t new_serial() {
-    return std::strtoull(random_hex(8).c_str(), nullptr, 16);
-}
 
 std::string key_of(const tuner::AttemptId& id) {
     return id.run_id + "/" + std::to_string(id.attempt);
@@ -374,7 +368,7 @@ bool Pools::read_chunk(Pool& pool, std::int64_t now) {
         const std::size_t end = bytes.find('\n');
         if (end == std::string_view::npos) {
             pool.partial.append(bytes);
-            if (pool.partial.size() > kLineBytesMax) pool.partial.clear();
+            if (pool.partial.size() > kPoolLineBytesMax) pool.partial.clear();
             break;
         }
         if (pool.partial.empty()) {

@@ -19,7 +19,6 @@
 namespace tune::worker {
 namespace {
 
-constexpr std::size_t kTailBytes = 64u << 10;
 /// A process without trials stays so long: the next ones need no start.
 constexpr int kIdle_ms = 3'000;
 constexpr int kRetireMax_ms = 10'000;
