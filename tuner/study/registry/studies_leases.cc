@@ -16,7 +16,7 @@ namespace {
 /// How long a poll that has a trial already waits for the suggestion of another.
 constexpr std::int64_t kGatherMax_ms = 200;
 /// Trials of one answer; the agent asks again at once.
-constexpr std::size_t kGrantMax = 256;
+constexpr std::size_t kGrantMax = kAgentSlotsMax;
 
 /// What the command of population based training needs to know.
 void add_origin(const Study& study, const Trial& trial, Lease& lease) {
