@@ -90,7 +90,8 @@ def test_a_deaf_trial_takes_its_pool_with_it_and_loses_no_other(farm):
 
 
 def test_a_trial_that_ends_its_process_fails_alone(farm):
-    """It is found out in two lost attempts, runs alone and fails; its neighbours complete."""
+    """It is found out in two lost attempts, runs alone and fails; its neighbours complete. A step comes twice where the
+    process ended between a neighbour's report and its checkpoint."""
     for name, words in (("killer", "SIGSEGV"), ("exits", "exit code 7")):
         farm.put(name, 5)
         if not farm.agents:
@@ -102,7 +103,8 @@ def test_a_trial_that_ends_its_process_fails_alone(farm):
         assert trials[5]["attempt"] == 3, "two beside others, one alone"
         for trial in trials:
             if trial["number"] != 5:
-                assert [step for step, _ in farm.history(trial["run_id"])] == list(range(12))
+                steps = [step for step, _ in farm.history(trial["run_id"])]
+                assert sorted(set(steps)) == list(range(12))
         (farm.folder / name).unlink()
         for path in farm.folder.glob("starts-*"):
             path.unlink()
