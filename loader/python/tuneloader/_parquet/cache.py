@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -49,20 +50,21 @@ def _handler_class() -> Any:
             """Bytes of copies that are being made."""
             self._turns: dict[str, threading.Lock] = {}
 
-        def _copy_of(self, path: str) -> str:
+        def _open(self, path: str) -> Any:
             info = self._source.get_file_info(path)
             version = f"{self._source.type_name}:{path}:{info.size}:{info.mtime_ns}"
             copy = os.path.join(self._location, hashlib.sha256(version.encode()).hexdigest())
             with self._lock:
                 turn = self._turns.setdefault(copy, threading.Lock())
             with turn:  # one thread fetches it, the others wait for that
-                if os.path.exists(copy):
+                try:
                     os.utime(copy)
-                else:
-                    self._fetch(path, copy, info.size or 0)
-            return copy
+                    return arrow().OSFile(copy)
+                except FileNotFoundError:  # not there yet, or removed for the room of another since
+                    return self._fetch(path, copy, info.size or 0)
 
-        def _fetch(self, path: str, copy: str, size: int) -> None:
+        def _fetch(self, path: str, copy: str, size: int) -> Any:
+            """The copy, open: from then on nobody who makes room can take it away."""
             with self._lock:
                 self._coming[copy] = size
                 self._make_room(sum(self._coming.values()))
@@ -72,7 +74,9 @@ def _handler_class() -> Any:
                     with self._source.open_input_stream(path) as stream:
                         shutil.copyfileobj(stream, part, 1 << 20)
                     part.flush()
+                    opened = arrow().OSFile(part.name)
                     os.replace(part.name, copy)
+                    return opened
                 except BaseException:
                     os.unlink(part.name)
                     raise
@@ -83,19 +87,24 @@ def _handler_class() -> Any:
         def _make_room(self, wanted: int) -> None:
             if self._size_limit is None:
                 return
-            kept = [entry for entry in os.scandir(self._location) if entry.is_file() and not entry.name.endswith(".part")]
-            kept.sort(key=lambda entry: entry.stat().st_mtime)
-            total = sum(entry.stat().st_size for entry in kept) + wanted
+            kept = []
+            for entry in os.scandir(self._location):
+                with contextlib.suppress(FileNotFoundError):  # other processes make room, too
+                    if entry.is_file() and not entry.name.endswith(".part"):
+                        kept.append((entry.stat(), entry.path))
+            kept.sort(key=lambda entry: entry[0].st_mtime)
+            total = sum(stat.st_size for stat, _ in kept) + wanted
             while kept and total > self._size_limit:
-                oldest = kept.pop(0)
-                total -= oldest.stat().st_size
-                os.unlink(oldest.path)  # a reader that has it open keeps it
+                oldest, path = kept.pop(0)
+                total -= oldest.st_size
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)  # a reader that has it open keeps it
 
         def open_input_file(self, path: str) -> Any:
-            return arrow().OSFile(self._copy_of(path))
+            return self._open(path)
 
         def open_input_stream(self, path: str) -> Any:
-            return arrow().OSFile(self._copy_of(path))
+            return self._open(path)
 
         def get_file_info(self, paths: list[str]) -> Any:
             return self._source.get_file_info(paths)
