@@ -123,8 +123,8 @@ struct Workers {
     std::unique_ptr<AgentFleet> fleet = {};
 
     [[nodiscard]] bool are_elsewhere() const { return !local && !fleet; }
-    Result<void> start() const {
-        if (fleet) fleet->start();
+    Result<void> start(const Json& study) const {
+        if (fleet) fleet->start(demand_of(study));
         return local ? local->start() : Result<void>();
     }
     void stop(worker::StopMode mode) const {
@@ -434,7 +434,7 @@ Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
                 std::fprintf(stderr, "%s failed before any succeeded and %s not count\n",
                              counted(excused, "trial").c_str(), excused == 1 ? "does" : "do");
         }
-        TUNE_TRY_VOID(workers.start());
+        TUNE_TRY_VOID(workers.start(study));
         interrupted = session.follow(workers);
         given_up = session.given_up();
     }

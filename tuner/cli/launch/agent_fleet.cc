@@ -186,7 +186,8 @@ AgentFleet::~AgentFleet() {
     if (thread_.joinable()) thread_.join();
 }
 
-void AgentFleet::start() {
+void AgentFleet::start(FleetDemand demand) {
+    demand_ = demand;
     thread_ = std::thread([this] { run(); });
 }
 

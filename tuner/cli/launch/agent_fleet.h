@@ -55,7 +55,9 @@ public:
     AgentFleet(const AgentFleet&) = delete;
     AgentFleet& operator=(const AgentFleet&) = delete;
 
-    void start();
+    /// Looks after them from now on. The first look knows the demand: agents of an earlier launcher
+    /// are found by it, and ended where nothing is to be done.
+    void start(FleetDemand demand);
     void set_demand(FleetDemand demand);
     /// Ends all agents, from then on; a second call may be more urgent.
     void stop(launch::StopKind kind);
