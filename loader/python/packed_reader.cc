@@ -1,12 +1,9 @@
-// As reader.cc: the GIL is released while data are waited for, in pieces of 50 ms between which
-// Python may handle a signal.
+// Packed batches as Python's objects.
 
 #include "loader/python/packed_reader.h"
 
 #include <nanobind/stl/string.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -20,8 +17,6 @@ namespace tune::loader::python {
 namespace {
 
 namespace nb = nanobind;
-
-constexpr std::chrono::milliseconds kSignalPause(50);
 
 std::optional<std::int64_t> optional_integer(const nb::dict& dict, const char* name) {
     const nb::object value = dict[name];
@@ -54,54 +49,22 @@ TokenPackOptions packing_of(const nb::dict& dict) {
 }  // namespace
 
 PackedReader::PackedReader(const nb::dict& options, const nb::dict& packing)
-    : options_(options_of(options)), packing_(packing_of(packing)), format_(format_of(options)) {
-    open();
-}
-
-PackedReader::~PackedReader() {
-    close();
-}
-
-void PackedReader::open() {
-    std::optional<Result<std::unique_ptr<PackedDataset>>> opened;
-    {
-        const nb::gil_scoped_release release;
-        opened.emplace(PackedDataset::open(options_, packing_));
-    }
-    data_ = value_or_raise(*std::move(opened));
-    process_ = getpid();
-}
-
-PackedDataset& PackedReader::data() {
-    if (is_closed_) raise(invalid_parameter("the data set was closed"));
-    if (process_ != getpid()) {
-        // As in Reader: the parent's object is left alone.
-        const PackedState state = data_->state();
-        static_cast<void>(data_.release());
-        is_busy_.clear();
-        open();
-        check(data_->load_state(state));
-    }
-    return *data_;
-}
+    : format_(format_of(options)), held_([known = options_of(options), how = packing_of(packing)] {
+          return PackedDataset::open(known, how);
+      }) {}
 
 nb::object PackedReader::next() {
     PackedDataset& packed = data();
-    const Turn turn(is_busy_);
+    const Turn turn = held_.turn();
     PackedBatch batch;
-    while (true) {
-        std::optional<Result<PackedDataset::Step>> step;
-        {
-            const nb::gil_scoped_release release;
-            step.emplace(packed.next_within(batch, kSignalPause));
-        }
-        switch (value_or_raise(*std::move(step))) {
-            case PackedDataset::Step::kBatch: return packed_dict(std::move(batch), format_);
-            case PackedDataset::Step::kEndOfEpoch: return nb::none();
-            case PackedDataset::Step::kWaiting: break;
-        }
-        if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    }
+    using Step = PackedDataset::Step;
+    const Result<Step> step = wait_for([&]() -> std::optional<Result<Step>> {
+        Result<Step> made = packed.next_within(batch, kSignalPause);
+        if (made && *made == Step::kWaiting) return {};
+        return made;
+    });
+    if (value_or_raise(step) == Step::kEndOfEpoch) return nb::none();
+    return packed_dict(std::move(batch), format_);
 }
 
 nb::object PackedReader::state() {
@@ -110,26 +73,16 @@ nb::object PackedReader::state() {
 
 void PackedReader::load_state(const nb::dict& state) {
     PackedDataset& packed = data();
-    const Turn turn(is_busy_);
+    const Turn turn = held_.turn();
     const auto text = nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(state));
     check(packed.load_state(value_or_raise(PackedState::from_json(Json::parse(text)))));
 }
 
 void PackedReader::start_epoch(std::int64_t epoch) {
     PackedDataset& packed = data();
-    const Turn turn(is_busy_);
+    const Turn turn = held_.turn();
     if (epoch < 0) raise(invalid_parameter("epochs count from 0"));
     packed.start_epoch(epoch);
-}
-
-void PackedReader::close() {
-    is_closed_ = true;
-    if (process_ != getpid()) {
-        static_cast<void>(data_.release());
-        return;
-    }
-    const nb::gil_scoped_release release;  // its threads end first
-    data_.reset();
 }
 
 void define_packed_reader(nb::module_& module) {

@@ -1,13 +1,10 @@
-// The GIL is released while a batch is waited for or decoded. The wait is cut into pieces of 50 ms,
-// between which Python may handle a signal, so that Ctrl-C works while the disk or network stalls.
+// A Dataset's answers as Python's objects.
 
 #include "loader/python/reader.h"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -21,80 +18,31 @@ namespace {
 
 namespace nb = nanobind;
 
-constexpr std::chrono::milliseconds kSignalPause(50);
-
 }  // namespace
 
-Turn::Turn(std::atomic_flag& is_busy) : is_busy_(is_busy) {
-    if (!is_busy_.test_and_set(std::memory_order_acquire)) return;
-    PyErr_SetString(PyExc_RuntimeError,
-                    "this data set is being read by another thread; open one for each thread");
-    throw nb::python_error();
-}
-
 Reader::Reader(const nb::dict& options)
-    : options_(options_of(options)), format_(format_of(options)) {
-    open();
-}
-
-Reader::~Reader() {
-    close();
-}
-
-void Reader::open() {
-    std::optional<Result<std::unique_ptr<Dataset>>> opened;
-    {
-        const nb::gil_scoped_release release;
-        opened.emplace(Dataset::open(options_));
-    }
-    dataset_ = value_or_raise(*std::move(opened));
-    process_ = getpid();
-    encodings_.clear();
-    for (const ColumnInfo& column : dataset_->columns())
+    : format_(format_of(options)),
+      held_([known = options_of(options)] { return Dataset::open(known); }) {
+    for (const ColumnInfo& column : dataset().columns())
         encodings_.push_back(value_or_raise(encoding_of(column)));
-}
-
-Dataset& Reader::dataset() {
-    if (is_closed_) raise(invalid_parameter("the data set was closed"));
-    if (process_ != getpid()) {
-        // The parent's threads do not exist here and its locks may be held for ever: its object is
-        // left alone. What it says of its position is only written by calls like this one.
-        const DatasetState state = dataset_->state();
-        static_cast<void>(dataset_.release());
-        is_busy_.clear();
-        open();
-        check(dataset_->load_state(state));
-    }
-    return *dataset_;
 }
 
 nb::object Reader::next() {
     Dataset& data = dataset();
-    const Turn turn(is_busy_);
+    const Turn turn = held_.turn();
     Batch batch;
-    while (true) {
-        std::optional<Result<bool>> more;
-        {
-            const nb::gil_scoped_release release;
-            if (data.wait_next(kSignalPause)) more.emplace(data.next(batch));
-        }
-        if (more) {
-            if (!value_or_raise(*std::move(more))) return nb::none();
-            return batch_dict(std::move(batch), encodings_, format_);
-        }
-        if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    }
+    const Result<bool> more = wait_for([&]() -> std::optional<Result<bool>> {
+        if (!data.wait_next(kSignalPause)) return {};
+        return data.next(batch);
+    });
+    if (!value_or_raise(more)) return nb::none();
+    return batch_dict(std::move(batch), encodings_, format_);
 }
 
 Batch Reader::read(const std::vector<std::int64_t>& ids) {
     const Dataset& data = dataset();
     Batch batch;
-    std::optional<Result<void>> done;
-    {
-        const nb::gil_scoped_release release;
-        done.emplace(data.read(ids, batch));
-    }
-    check(*done);
+    check(without_gil([&] { return data.read(ids, batch); }));
     return batch;
 }
 
@@ -116,13 +64,11 @@ nb::object Reader::batch(std::vector<std::int64_t> ids) {
 
 nb::object Reader::remaining_ids(std::int64_t worker, std::int64_t workers) {
     Dataset& data = dataset();
-    std::optional<Result<std::vector<std::int64_t>>> ids;
-    {
-        const nb::gil_scoped_release release;
-        ids.emplace(data.remaining_ids(worker, workers));
-        if (*ids) data.expect_reads(**ids);
-    }
-    return ids_array(value_or_raise(*std::move(ids)));
+    return ids_array(value_or_raise(without_gil([&] {
+        Result<std::vector<std::int64_t>> ids = data.remaining_ids(worker, workers);
+        if (ids) data.expect_reads(*ids);
+        return ids;
+    })));
 }
 
 nb::dict figures_of(const Dataset& dataset) {
@@ -154,14 +100,14 @@ nb::dict Reader::state() {
 }
 
 void Reader::load_state(const nb::dict& state) {
-    const Turn turn(is_busy_);
+    const Turn turn = held_.turn();
     const auto text = nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(state));
     const DatasetState wanted = value_or_raise(DatasetState::from_json(Json::parse(text)));
     check(dataset().load_state(wanted));
 }
 
 void Reader::start_epoch(std::int64_t epoch) {
-    const Turn turn(is_busy_);
+    const Turn turn = held_.turn();
     if (epoch < 0) raise(invalid_parameter("epochs count from 0"));
     dataset().start_epoch(epoch);
 }
@@ -181,16 +127,6 @@ nb::list columns_of(const Dataset& dataset) {
         list.append(nb::make_tuple(column.name, column.encoding, dtype, shape, stored));
     }
     return list;
-}
-
-void Reader::close() {
-    is_closed_ = true;
-    if (process_ != getpid()) {
-        static_cast<void>(dataset_.release());
-        return;
-    }
-    const nb::gil_scoped_release release;  // its threads end first
-    dataset_.reset();
 }
 
 void define_reader(nb::module_& module) {

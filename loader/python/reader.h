@@ -2,43 +2,25 @@
 // tuneloader._core.Reader: a Dataset seen from Python.
 
 #include <nanobind/nanobind.h>
-#include <sys/types.h>
 
-#include <atomic>
-#include <memory>
 #include <vector>
 
 #include "loader/dataset.h"
 #include "loader/python/arrays.h"
+#include "loader/python/held.h"
 
 namespace tune::loader::python {
-
-/// Keeps a second Python thread out while one is inside: RuntimeError.
-class Turn {
-public:
-    explicit Turn(std::atomic_flag& is_busy);
-    ~Turn() { is_busy_.clear(std::memory_order_release); }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-
-private:
-    std::atomic_flag& is_busy_;
-};
 
 /// (name, encoding, dtype or None, shape or None, stored type) of each column.
 [[nodiscard]] nanobind::list columns_of(const Dataset& dataset);
 [[nodiscard]] nanobind::dict figures_of(const Dataset& dataset);
 
-/// One Python thread at a time; a second one is refused with a RuntimeError. After fork() the child
-/// has none of the parent's threads: the first call there opens the data set anew, at the place
-/// where the parent stood.
+/// One Python thread at a time; a second one is refused with a RuntimeError. It survives fork(), as
+/// Held says.
 class Reader {
 public:
     /// `options`: a dict made by tuneloader, every key of it known.
     explicit Reader(const nanobind::dict& options);
-    ~Reader();
-    Reader(const Reader&) = delete;
-    Reader& operator=(const Reader&) = delete;
 
     /// The next batch, or None at the end of an epoch. Ctrl-C ends the wait for a batch.
     [[nodiscard]] nanobind::object next();
@@ -58,20 +40,15 @@ public:
     [[nodiscard]] std::int64_t batches_per_epoch() { return dataset().batches_per_epoch(); }
     [[nodiscard]] nanobind::list columns() { return columns_of(dataset()); }
 
-    void close();
+    void close() { held_.close(); }
 
 private:
-    [[nodiscard]] Dataset& dataset();
-    void open();
+    [[nodiscard]] Dataset& dataset() { return held_.data(); }
     [[nodiscard]] Batch read(const std::vector<std::int64_t>& ids);
 
-    DatasetOptions options_;
     BatchFormat format_;
-    std::unique_ptr<Dataset> dataset_;
+    Held<Dataset> held_;
     std::vector<Encoding> encodings_;
-    pid_t process_ = 0;
-    bool is_closed_ = false;
-    std::atomic_flag is_busy_;
 };
 
 void define_reader(nanobind::module_& module);

@@ -20,6 +20,7 @@
 
 #include "loader/format/mds/writer.h"
 #include "loader/python/errors.h"
+#include "loader/python/held.h"
 
 namespace tune::loader::python {
 namespace {
@@ -209,12 +210,7 @@ public:
     }
 
     void finish() {
-        std::optional<Result<Index>> index;
-        {
-            const nb::gil_scoped_release release;
-            index.emplace(writer_.finish());
-        }
-        value_or_raise(*std::move(index));
+        value_or_raise(without_gil([this] { return writer_.finish(); }));
     }
 
     [[nodiscard]] std::vector<std::string> column_names() const { return writer_.column_names(); }
