@@ -47,7 +47,6 @@ struct Attempts::Attempt {
 
 // How the output of single trials and of those of a pool is read and uploaded.
 constexpr int kFirstUpload_ms = 1'000;
-constexpr int kChunksAtOnce = 16;              ///< read before other events have their turn
-constexpr std::size_t kTailBytes = 64u << 10;  ///< of an output: where its end is looked for
+constexpr int kChunksAtOnce = 16;  ///< read before other events have their turn
 
 }  // namespace tune::worker

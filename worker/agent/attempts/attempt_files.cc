@@ -8,11 +8,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -236,6 +239,14 @@ void AttemptFiles::remove() const {
     if (rmdir(directory_.c_str()) == 0 || errno == ENOENT) return;
     std::error_code ignored;
     std::filesystem::remove_all(directory_, ignored);
+}
+
+std::string tail_of(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary | std::ios::ate);
+    if (!file) return {};
+    const auto size = static_cast<std::size_t>(file.tellg());
+    file.seekg(static_cast<std::streamoff>(size - std::min(size, kTailBytes)));
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 std::string current_boot_id() {

@@ -139,6 +139,11 @@ private:
     std::filesystem::path directory_;
 };
 
+constexpr std::size_t kTailBytes = 64u << 10;  ///< of an output: where its end is looked for
+
+/// The last kTailBytes of a file; nothing where it cannot be read.
+[[nodiscard]] std::string tail_of(const std::filesystem::path& path);
+
 /// This boot of the machine; empty where the system does not say.
 [[nodiscard]] std::string current_boot_id();
 

@@ -4,8 +4,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -154,13 +152,7 @@ std::string Attempts::last_words(const Attempt& attempt) {
     const int rank = attempt.exit ? attempt.exit->failed_rank : -1;
     const auto& gang = attempt.record.lease.gang;
     if (rank <= 0 || !gang) return attempt.output->tail(1, kTailBytes);
-    const std::filesystem::path path = attempt.files.path(rank_log(*gang, rank).c_str());
-    std::error_code error;
-    const auto size = std::filesystem::file_size(path, error);
-    if (error) return {};
-    std::ifstream log(path, std::ios::binary);
-    log.seekg(static_cast<std::streamoff>(size - std::min<std::uintmax_t>(size, kTailBytes)));
-    return {std::istreambuf_iterator<char>(log), std::istreambuf_iterator<char>()};
+    return tail_of(attempt.files.path(rank_log(*gang, rank).c_str()));
 }
 
 void Attempts::conclude(Attempt& attempt) {

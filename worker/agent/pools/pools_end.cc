@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <system_error>
 
@@ -22,14 +20,6 @@ namespace {
 /// A process without trials stays so long: the next ones need no start.
 constexpr int kIdle_ms = 3'000;
 constexpr int kRetireMax_ms = 10'000;
-
-std::string tail_of(const std::filesystem::path& path) {
-    std::ifstream file(path, std::ios::binary | std::ios::ate);
-    if (!file) return {};
-    const auto size = static_cast<std::size_t>(file.tellg());
-    file.seekg(static_cast<std::streamoff>(size - std::min(size, kTailBytes)));
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 }  // namespace
 
