@@ -25,6 +25,13 @@ void add_key(std::string& text, std::uint32_t field, std::uint64_t type) {
     add_varint(text, (std::uint64_t{field} << 3) | type);
 }
 
+template <class Real>
+void add_raw(std::string& text, Real value) {
+    char raw[sizeof value];
+    std::memcpy(raw, &value, sizeof value);
+    text.append(raw, sizeof raw);
+}
+
 }  // namespace
 
 Message& Message::integer(std::uint32_t field, std::int64_t value) {
@@ -35,17 +42,13 @@ Message& Message::integer(std::uint32_t field, std::int64_t value) {
 
 Message& Message::real(std::uint32_t field, double value) {
     add_key(text_, field, kFixed64Bits);
-    char raw[sizeof value];
-    std::memcpy(raw, &value, sizeof value);
-    text_.append(raw, sizeof raw);
+    add_raw(text_, value);
     return *this;
 }
 
 Message& Message::real32(std::uint32_t field, float value) {
     add_key(text_, field, kFixed32Bits);
-    char raw[sizeof value];
-    std::memcpy(raw, &value, sizeof value);
-    text_.append(raw, sizeof raw);
+    add_raw(text_, value);
     return *this;
 }
 

@@ -112,11 +112,10 @@ Result<Json> gc_body(const GcCommand& options) {
 }
 
 /// A report that draws the line and ends the work at Ctrl-C.
-tracker::Report reporter(ProgressLine& line, Interrupts& interrupts, bool& is_interrupted) {
+tracker::Report reporter(ProgressLine& line, Interrupts& interrupts) {
     return [&](const tracker::Progress& progress) {
         line.show(progress.phase, progress.done, progress.total);
-        is_interrupted = is_interrupted || interrupts.wait(0) == Interrupts::Event::kSignal;
-        return !is_interrupted;
+        return !interrupts.has_signal();
     };
 }
 
@@ -188,12 +187,8 @@ int run_gc(const GcCommand& options) {
 int run_backup(const BackupCommand& options) {
     Interrupts interrupts;
     ProgressLine line;
-    bool is_interrupted = false;
-    const tracker::Report progress = reporter(line, interrupts, is_interrupted);
-    const auto is_cancelled = [&] {
-        is_interrupted = is_interrupted || interrupts.wait(0) == Interrupts::Event::kSignal;
-        return is_interrupted;
-    };
+    const tracker::Report progress = reporter(line, interrupts);
+    const auto is_cancelled = [&interrupts] { return interrupts.has_signal(); };
     const Result<tracker::BackupReport> report =
         options.server
             ? fetch_backup(options, line, is_cancelled, progress)
@@ -205,21 +200,20 @@ int run_backup(const BackupCommand& options) {
                bytes_text(static_cast<double>(report->size_bytes)) + ", " +
                counted(static_cast<std::int64_t>(report->artifact_count), "artifact") +
                ", SHA-256 " + report->sha256 + "\n";
-    return finish(report, is_interrupted, options.json, text);
+    return finish(report, interrupts.signal() != 0, options.json, text);
 }
 
 int run_restore(const RestoreCommand& options) {
     Interrupts interrupts;
     ProgressLine line;
-    bool is_interrupted = false;
     const Result<tracker::BackupReport> report = tracker::restore_backup(
-        options.file, options.data, options.force, reporter(line, interrupts, is_interrupted));
+        options.file, options.data, options.force, reporter(line, interrupts));
     line.clear();
     std::string text;
     if (report)
         text = "restored " + options.data + " from " + options.file + " with " +
                counted(static_cast<std::int64_t>(report->artifact_count), "artifact") + "\n";
-    return finish(report, is_interrupted, options.json, text);
+    return finish(report, interrupts.signal() != 0, options.json, text);
 }
 
 }  // namespace tune::cli

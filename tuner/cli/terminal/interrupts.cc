@@ -84,6 +84,10 @@ Interrupts::Event Interrupts::wait(int timeout_ms) {
     return has_news ? Event::kNews : Event::kTimeout;
 }
 
+bool Interrupts::has_signal() {
+    return signal_ != 0 || wait(0) == Event::kSignal;
+}
+
 void Interrupts::wake() {
     put(kNewsByte);
 }

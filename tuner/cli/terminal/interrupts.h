@@ -22,6 +22,8 @@ public:
     /// Waits until SIGINT, SIGTERM or SIGHUP has come (each is reported once), wake() was called,
     /// or the time is over (-1: never). One thread waits.
     [[nodiscard]] Event wait(int timeout_ms);
+    /// Whether a signal has come; for work that asks from time to time. Does not wait.
+    [[nodiscard]] bool has_signal();
     /// The signal of the last kSignal event; 0: there was none.
     [[nodiscard]] int signal() const { return signal_; }
 

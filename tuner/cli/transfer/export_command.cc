@@ -22,17 +22,13 @@ Result<tracker::TransferReport> export_to(const ExportCommand& options) {
     TUNE_TRY(mode, artifact_mode(options.artifacts));
     TransferBar bar("exporting", is_terminal(STDERR_FILENO), options.quiet);
     Interrupts interrupts;
-    bool is_interrupted = false;
     tracker::ExportOptions exporting;
     exporting.data = options.data;
     exporting.target = options.target;
     exporting.artifacts = mode;
     exporting.local_uris = options.local_uris;
     exporting.on_progress = [&](const tracker::TransferProgress& progress) { bar.show(progress); };
-    exporting.is_cancelled = [&] {
-        is_interrupted = is_interrupted || interrupts.wait(0) == Interrupts::Event::kSignal;
-        return is_interrupted;
-    };
+    exporting.is_cancelled = [&interrupts] { return interrupts.has_signal(); };
     return tracker::export_all(exporting);
 }
 

@@ -41,11 +41,7 @@ Result<tracker::TransferReport> import_here(const ImportCommand& options, tracke
 /// By this process, or by the server that holds the folder: {report, text, is_whole}.
 Result<Json> import_anyhow(const ImportCommand& options) {
     Interrupts interrupts;
-    bool is_interrupted = false;
-    const auto is_cancelled = [&] {
-        is_interrupted = is_interrupted || interrupts.wait(0) == Interrupts::Event::kSignal;
-        return is_interrupted;
-    };
+    const auto is_cancelled = [&interrupts] { return interrupts.has_signal(); };
     TransferBar bar("importing", is_terminal(STDERR_FILENO), options.quiet);
     // First: a source that is none makes no folder.
     TUNE_TRY(source, open_import_source(options));

@@ -78,7 +78,8 @@ Result<std::string> run_request(const ImportCommand& options, tracker::Store& st
                                 const tracker::Report& report) {
     bool is_over = false;
     if (options.optuna) {
-        TUNE_TRY(imported, import_optuna_into(options, store, &studies, [&] {
+        TUNE_TRY(study, read_optuna_study(options));
+        TUNE_TRY(imported, import_optuna_into(study, store, &studies, [&] {
                      is_over = is_over || !report({.phase = "importing trials"});
                      return is_over;
                  }));

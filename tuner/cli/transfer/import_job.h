@@ -17,6 +17,7 @@
 #include "tracker/transfer/importer.h"
 #include "tracker/transfer/source/source.h"
 #include "tuner/cli/transfer/transfer_commands.h"
+#include "tuner/interop/optuna/optuna_study.h"
 #include "tuner/study/registry/studies.h"
 
 namespace tune::cli {
@@ -38,10 +39,14 @@ struct ImportWatch {
                                                           const tracker::ArtifactStore& artifacts,
                                                           const ImportWatch& watch);
 
-/// A study of Optuna's into the store; `studies` as for store_imported. Gives {study, trials,
-/// notes}. Errors: those of read_optuna_db, from_optuna and store_imported. Blocks.
-[[nodiscard]] Result<Json> import_optuna_into(const ImportCommand& options, tracker::Store& store,
-                                              tuner::Studies* studies,
+/// The study of Optuna's that `options` names, under the name that it gets here. Errors: those of
+/// read_optuna_db and from_optuna.
+[[nodiscard]] Result<tuner::ImportedStudy> read_optuna_study(const ImportCommand& options);
+
+/// That study into the store; `studies` as for store_imported. Gives {study, trials, notes}.
+/// Errors: those of store_imported. Blocks.
+[[nodiscard]] Result<Json> import_optuna_into(const tuner::ImportedStudy& study,
+                                              tracker::Store& store, tuner::Studies* studies,
                                               const std::function<bool()>& is_cancelled);
 
 /// POST tune/imports {request}: starts the import that <data>/imports/REQUEST.json describes, which

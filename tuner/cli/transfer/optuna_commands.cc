@@ -105,13 +105,9 @@ Result<std::size_t> export_study(const ExportCommand& options) {
 Result<Json> import_optuna_anyhow(const ImportCommand& options) {
     Interrupts interrupts;
     const WaitLine line("importing");
-    bool is_interrupted = false;
-    const auto is_cancelled = [&] {
-        is_interrupted = is_interrupted || interrupts.wait(0) == Interrupts::Event::kSignal;
-        return is_interrupted;
-    };
+    const auto is_cancelled = [&interrupts] { return interrupts.has_signal(); };
     // First: a file that holds no study makes no folder.
-    TUNE_TRY_VOID(tuner::read_optuna_db(options.source, options.study));
+    TUNE_TRY(study, read_optuna_study(options));
     const auto store = tracker::Store::open({.directory = options.data});
     if (!store) {
         TUNE_TRY(url, holder_for_import(store.error(), options.data));
@@ -121,23 +117,26 @@ Result<Json> import_optuna_anyhow(const ImportCommand& options) {
         return import_by_server(by_server, url, is_cancelled);
     }
     TUNE_TRY_VOID(tuner::undo_imports(**store));
-    Result<Json> imported = import_optuna_into(options, **store, nullptr, is_cancelled);
+    Result<Json> imported = import_optuna_into(study, **store, nullptr, is_cancelled);
     (*store)->stop();
     return imported;
 }
 
 }  // namespace
 
-Result<Json> import_optuna_into(const ImportCommand& options, tracker::Store& store,
+Result<tuner::ImportedStudy> read_optuna_study(const ImportCommand& options) {
+    TUNE_TRY(read, tuner::read_optuna_db(options.source, options.study));
+    TUNE_TRY(study, tuner::from_optuna(std::move(read)));
+    if (!options.as.empty()) study.config.study = options.as;
+    return study;
+}
+
+Result<Json> import_optuna_into(const tuner::ImportedStudy& study, tracker::Store& store,
                                 tuner::Studies* studies,
                                 const std::function<bool()>& is_cancelled) {
-    TUNE_TRY(read, tuner::read_optuna_db(options.source, options.study));
-    TUNE_TRY(imported, tuner::from_optuna(std::move(read)));
-    if (!options.as.empty()) imported.config.study = options.as;
-    TUNE_TRY_VOID(tuner::store_imported(store, imported, is_cancelled, studies));
-    return Json{{"study", imported.config.study},
-                {"trials", imported.trials.size()},
-                {"notes", imported.notes}};
+    TUNE_TRY_VOID(tuner::store_imported(store, study, is_cancelled, studies));
+    return Json{
+        {"study", study.config.study}, {"trials", study.trials.size()}, {"notes", study.notes}};
 }
 
 int run_export_optuna(const ExportCommand& options) {
