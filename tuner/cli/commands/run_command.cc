@@ -101,7 +101,8 @@ Result<std::unique_ptr<worker::Agent>> make_agent(const RunCommand& options,
     if (options.no_agent) return std::unique_ptr<worker::Agent>();
     auto agent = worker::Agent::create({.server_url = url,
                                         .state_dir = agent_folder(options, config.study),
-                                        .slots = config.budget.parallel.value_or(0)});
+                                        .slots = config.budget.parallel.value_or(0),
+                                        .stores_checkpoints = false});
     if (!agent && agent.error().code == Code::kResourceAlreadyExists)
         return Error{Code::kResourceConflict,
                      "another `tune run` of study '" + config.study + "' is at work in " +

@@ -31,6 +31,11 @@ struct Attempts::Attempt {
     Loop::TimerId gpu_timer = Loop::kNoTimer;
     bool gpus_read = true;  // what its GPUs say after its end is known, or nobody can say it
 
+    Loop::TimerId save_timer = Loop::kNoTimer;      // of the next checkpoint, or the last one's end
+    bool has_stored = false;                        // a checkpoint beyond this machine
+    bool has_warned = false;                        // that one could not be
+    std::optional<tuner::FinishRequest> held = {};  // its end, which waits for the last checkpoint
+
     bool environment_known = true;  // and handed over, or nobody asks
 
     bool alive = true;         // processes may exist

@@ -87,8 +87,10 @@ Attempts::Attempt* Attempts::find(const tuner::AttemptId& id) {
 
 AttemptCounts Attempts::counts() const {
     AttemptCounts counts{0, 0, started_, finished_};
-    for (const auto& [serial, attempt] : attempts_)
+    for (const auto& [serial, attempt] : attempts_) {
         ++(attempt->alive ? counts.running : counts.unreported);
+        counts.storing += attempt->held ? 1 : 0;
+    }
     return counts;
 }
 
@@ -105,6 +107,8 @@ std::vector<tuner::AttemptId> Attempts::held() const {
         if (!attempt->finish_done && attempt->intent.intent != Intent::kLost)
             ids.push_back(attempt->record.id());
     for (const tuner::Lease& lease : waiting_) ids.push_back({lease.run_id, lease.attempt});
+    for (const auto& [serial, fetching] : fetching_)
+        ids.push_back({fetching.lease.run_id, fetching.lease.attempt});
     return ids;
 }
 
@@ -121,7 +125,7 @@ void Attempts::start(std::vector<tuner::Lease> leases) {
             parts_.server_client->free_slot();  // a repeated answer
             continue;
         }
-        begin(std::move(lease));
+        if (!fetch_if_needed(lease)) begin(std::move(lease));
     }
     publish();
 }
@@ -229,7 +233,9 @@ Result<std::filesystem::path> Attempts::find_parent(const tuner::Lease& lease,
         Code::kInvalidParameterValue,
         "there is no checkpoint in '" + directory.string() +
             "', which this trial continues: the command must write one to TUNE_CHECKPOINT_DIR, and "
-            "agents on several machines need a shared folder (--state)"};
+            "agents on several machines need a store (checkpoints: in the study) or a shared "
+            "folder "
+            "(--checkpoints)"};
 }
 
 Result<std::filesystem::path> Attempts::make_checkpoint_dir(const tuner::Lease& lease) {
@@ -240,6 +246,7 @@ Result<std::filesystem::path> Attempts::make_checkpoint_dir(const tuner::Lease& 
     if (error)
         return Error{Code::kInternalError, "cannot create the checkpoint folder '" +
                                                directory.string() + "': " + error.message()};
+    TUNE_TRY_VOID(note_folder(lease));
     return directory;
 }
 
@@ -347,6 +354,8 @@ void Attempts::launch(tuner::Lease lease, Assignment assignment) {
     ++started_;
     Attempt& running = insert(std::move(attempt));
     parts_.outbox->open(running.record.serial, running.files, running.record.id(), {});
+    if (auto notes = notes_.extract(running.record.lease.run_id); !notes.empty())
+        for (const std::string& note : notes.mapped()) running.files.note(note);
     capture_environment(running);
     watch(running);
     read_first(running);
@@ -362,6 +371,7 @@ void Attempts::watch(Attempt& attempt) {
         end(attempt, Intent::kShutdown, watched.error().message, SIGTERM);
     }
     schedule_system_metrics(attempt);
+    schedule_save(attempt);
 }
 
 // ---- While it runs -------------------------------------------------------------------------
