@@ -5,6 +5,8 @@ find_package(nlohmann_json 3.11 REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(JPEG REQUIRED)  # libjpeg-turbo: images are cropped and reduced while they are decoded
+find_package(PNG REQUIRED)
 find_package(CURL REQUIRED)             # headers only: loaded when a webhook or an https:// address needs it
 if(TUNE_ONLY_LOADER)
   return()

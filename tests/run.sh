@@ -171,7 +171,7 @@ run_suites() {
     local suite waiting=() computing=() file good bad
     for suite in "${suites[@]}"; do
         case "$suite" in
-            e2e | contract | differential | launch | engines) waiting+=("$suite") ;;
+            e2e | contract | differential | engines) waiting+=("$suite") ;;
             *) computing+=("$suite") ;;
         esac
     done

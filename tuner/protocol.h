@@ -129,6 +129,14 @@ struct Gang {
     friend bool operator==(const Gang&, const Gang&) = default;
 };
 
+/// The process in which an attempt of a pooled study runs, beside others of the study.
+struct PoolPlace {
+    std::string name = {};  ///< of the process on its agent; attempts with the same one share it
+    int size = 1;           ///< attempts in it at once
+
+    friend bool operator==(const PoolPlace&, const PoolPlace&) = default;
+};
+
 /// Everything an agent needs to run one attempt.
 struct Lease {
     std::string study = {};
@@ -160,6 +168,8 @@ struct Lease {
     std::vector<GrantedGpu> devices = {};
     std::int64_t memory_bytes = 0;  ///< of the machine's memory, for all its processes; 0: any
     std::optional<Gang> gang = {};  ///< an attempt of several processes
+    /// `command` is a pool (docs/pools.md), and the attempt one of its trials.
+    std::optional<PoolPlace> pool = {};
     /// The attempt's credential, for MLFLOW_TRACKING_TOKEN: the server knows its hash only. Empty:
     /// none was made, since the agent or the study has a login of its own.
     std::string token = {};
@@ -242,36 +252,6 @@ struct ReportedTag {
     friend bool operator==(const ReportedTag&, const ReportedTag&) = default;
 };
 
-/// POST agents/{id}/report: metrics read from the output of trials, and what they ran in.
-struct AttemptReport {
-    std::string run_id = {};
-    int attempt = 0;
-    std::vector<ReportedMetric> metrics = {};
-    std::vector<ReportedParam> params = {};
-    std::vector<ReportedTag> tags = {};
-
-    friend bool operator==(const AttemptReport&, const AttemptReport&) = default;
-};
-struct ReportRequest {
-    std::vector<AttemptReport> reports = {};
-
-    friend bool operator==(const ReportRequest&, const ReportRequest&) = default;
-};
-struct ReportResult {
-    std::string run_id = {};
-    int attempt = 0;
-    bool ok = true;
-    std::string error_code = {};  ///< RESOURCE_CONFLICT for a stale attempt; empty when ok
-    std::string message = {};
-
-    friend bool operator==(const ReportResult&, const ReportResult&) = default;
-};
-struct ReportReply {
-    std::vector<ReportResult> results = {};  ///< one for each report, in order
-
-    friend bool operator==(const ReportReply&, const ReportReply&) = default;
-};
-
 /// How an attempt ended. Exit codes: 0 done, 10 pruned, 11 preempted, 12 oom, 13 bad_config, other
 /// failed; `lost` is a fault of the machine or the agent, never of the user's code.
 enum class Outcome { kDone, kPruned, kPreempted, kOom, kBadConfig, kFailed, kLost, kCancelled };
@@ -312,6 +292,42 @@ struct FinishReply {
     std::optional<NeededCheckpoints> checkpoints = {};  ///< population based training only
 
     friend bool operator==(const FinishReply&, const FinishReply&) = default;
+};
+
+/// POST agents/{id}/report: metrics read from the output of trials, what they ran in, and how they
+/// ended.
+struct AttemptReport {
+    std::string run_id = {};
+    int attempt = 0;
+    std::vector<ReportedMetric> metrics = {};
+    std::vector<ReportedParam> params = {};
+    std::vector<ReportedTag> tags = {};
+    /// As a call of finish after this report.
+    std::optional<FinishRequest> finish = {};
+
+    friend bool operator==(const AttemptReport&, const AttemptReport&) = default;
+};
+struct ReportRequest {
+    std::vector<AttemptReport> reports = {};
+
+    friend bool operator==(const ReportRequest&, const ReportRequest&) = default;
+};
+struct ReportResult {
+    std::string run_id = {};
+    int attempt = 0;
+    bool ok = true;
+    std::string error_code = {};  ///< RESOURCE_CONFLICT for a stale attempt; empty when ok
+    std::string message = {};
+    bool finished = false;  ///< the report's finish was taken; `ok` is false where it failed
+    /// FinishReply::checkpoints of it.
+    std::optional<NeededCheckpoints> checkpoints = {};
+
+    friend bool operator==(const ReportResult&, const ReportResult&) = default;
+};
+struct ReportReply {
+    std::vector<ReportResult> results = {};  ///< one for each report, in order
+
+    friend bool operator==(const ReportReply&, const ReportReply&) = default;
 };
 
 [[nodiscard]] std::string_view action_name(Action action);

@@ -131,6 +131,12 @@ void visit_fields(const Gang*, Visit visit) {
 }
 
 template <class Visit>
+void visit_fields(const PoolPlace*, Visit visit) {
+    visit(Field{"name", &PoolPlace::name, kRequired});
+    visit(Field{"size", &PoolPlace::size});
+}
+
+template <class Visit>
 void visit_fields(const Lease*, Visit visit) {
     visit(Field{"study", &Lease::study, kRequired});
     visit(Field{"number", &Lease::number});
@@ -158,6 +164,7 @@ void visit_fields(const Lease*, Visit visit) {
     visit(Field{"devices", &Lease::devices, kOptional, is_set<&Lease::devices>});
     visit(Field{"memory_bytes", &Lease::memory_bytes, kOptional, is_set<&Lease::memory_bytes>});
     visit(Field{"gang", &Lease::gang});
+    visit(Field{"pool", &Lease::pool});
     visit(Field{"token", &Lease::token, kOptional, is_set<&Lease::token>});
 }
 
@@ -218,36 +225,6 @@ void visit_fields(const ReportedTag*, Visit visit) {
 }
 
 template <class Visit>
-void visit_fields(const AttemptReport*, Visit visit) {
-    visit(Field{"run_id", &AttemptReport::run_id, kRequired});
-    visit(Field{"attempt", &AttemptReport::attempt});
-    visit(Field{"metrics", &AttemptReport::metrics});
-    visit(Field{"params", &AttemptReport::params});
-    visit(Field{"tags", &AttemptReport::tags, kOptional,
-                [](const AttemptReport& report) { return !report.tags.empty(); }});
-}
-
-template <class Visit>
-void visit_fields(const ReportRequest*, Visit visit) {
-    visit(Field{"reports", &ReportRequest::reports});
-}
-
-template <class Visit>
-void visit_fields(const ReportResult*, Visit visit) {
-    const auto has_failed = [](const ReportResult& result) { return !result.ok; };
-    visit(Field{"run_id", &ReportResult::run_id, kRequired});
-    visit(Field{"attempt", &ReportResult::attempt});
-    visit(Field{"ok", &ReportResult::ok});
-    visit(Field{"error_code", &ReportResult::error_code, kOptional, has_failed});
-    visit(Field{"message", &ReportResult::message, kOptional, has_failed});
-}
-
-template <class Visit>
-void visit_fields(const ReportReply*, Visit visit) {
-    visit(Field{"results", &ReportReply::results});
-}
-
-template <class Visit>
 void visit_fields(const FinishRequest*, Visit visit) {
     visit(Field{"request_id", &FinishRequest::request_id});
     visit(Field{"outcome", &FinishRequest::outcome, kRequired});
@@ -276,6 +253,39 @@ void visit_fields(const NeededCheckpoints*, Visit visit) {
 template <class Visit>
 void visit_fields(const FinishReply*, Visit visit) {
     visit(Field{"checkpoints", &FinishReply::checkpoints});
+}
+
+template <class Visit>
+void visit_fields(const AttemptReport*, Visit visit) {
+    visit(Field{"run_id", &AttemptReport::run_id, kRequired});
+    visit(Field{"attempt", &AttemptReport::attempt});
+    visit(Field{"metrics", &AttemptReport::metrics});
+    visit(Field{"params", &AttemptReport::params});
+    visit(Field{"tags", &AttemptReport::tags, kOptional,
+                [](const AttemptReport& report) { return !report.tags.empty(); }});
+    visit(Field{"finish", &AttemptReport::finish});
+}
+
+template <class Visit>
+void visit_fields(const ReportRequest*, Visit visit) {
+    visit(Field{"reports", &ReportRequest::reports});
+}
+
+template <class Visit>
+void visit_fields(const ReportResult*, Visit visit) {
+    const auto has_failed = [](const ReportResult& result) { return !result.ok; };
+    visit(Field{"run_id", &ReportResult::run_id, kRequired});
+    visit(Field{"attempt", &ReportResult::attempt});
+    visit(Field{"ok", &ReportResult::ok});
+    visit(Field{"error_code", &ReportResult::error_code, kOptional, has_failed});
+    visit(Field{"message", &ReportResult::message, kOptional, has_failed});
+    visit(Field{"finished", &ReportResult::finished, kOptional, is_set<&ReportResult::finished>});
+    visit(Field{"checkpoints", &ReportResult::checkpoints});
+}
+
+template <class Visit>
+void visit_fields(const ReportReply*, Visit visit) {
+    visit(Field{"results", &ReportReply::results});
 }
 
 }  // namespace

@@ -278,6 +278,22 @@ nb::dict sample_dict(const Batch& batch, std::size_t row, const std::vector<Enco
     return dict;
 }
 
+nb::dict packed_dict(PackedBatch batch, const BatchFormat& format) {
+    static_assert(sizeof(PackedPiece) == 5 * sizeof(std::int64_t));
+    auto* held = new PackedBatch(std::move(batch));
+    const nb::capsule owner(held,
+                            [](void* kept) noexcept { delete static_cast<PackedBatch*>(kept); });
+    const std::vector<std::size_t> shape = {static_cast<std::size_t>(held->count),
+                                            static_cast<std::size_t>(held->length)};
+    nb::dict dict;
+    dict["tokens"] = array(format.arrays, held->tokens.data(), shape, Dtype::kInt64, owner);
+    dict["segment_ids"] = array(format.arrays, held->segments.data(), shape, Dtype::kInt32, owner);
+    dict["positions"] = array(format.arrays, held->positions.data(), shape, Dtype::kInt32, owner);
+    dict["pieces"] = array(ArrayKind::kNumpy, held->pieces.data(), {held->pieces.size(), 5},
+                           Dtype::kInt64, owner);
+    return dict;
+}
+
 nb::object ids_array(std::vector<std::int64_t> ids) {
     auto* held = new std::vector<std::int64_t>(std::move(ids));
     const nb::capsule owner(

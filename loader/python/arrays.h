@@ -8,6 +8,7 @@
 
 #include "loader/dataset.h"
 #include "loader/format/mds/encoding.h"
+#include "loader/packing/packed_dataset.h"
 
 namespace tune::loader::python {
 
@@ -33,6 +34,10 @@ struct BatchFormat {
 /// batch's memory, which is given back when the last of them goes. REQUIRES: the GIL.
 [[nodiscard]] nanobind::dict batch_dict(Batch batch, const std::vector<Encoding>& encodings,
                                         const BatchFormat& format);
+
+/// {"tokens", "segment_ids", "positions"} as arrays [sequences, length], int64, int32 and int32,
+/// and "pieces", a numpy array [pieces, 5]. They share the batch's memory. REQUIRES: the GIL.
+[[nodiscard]] nanobind::dict packed_dict(PackedBatch batch, const BatchFormat& format);
 
 /// Sample `row` of the batch as mosaicml-streaming gives it, in memory of its own. Images, JSON,
 /// decimals and pickles are given as bytes. REQUIRES: the GIL.

@@ -6,6 +6,7 @@
 #include "loader/format/mds/encoding.h"
 #include "loader/format/mds/index.h"
 #include "loader/python/errors.h"
+#include "loader/python/packed_reader.h"
 #include "loader/python/reader.h"
 #include "loader/python/writer.h"
 #include "loader/rows/table_library.h"
@@ -15,6 +16,7 @@ NB_MODULE(_core, module) {
     use_table_library();
     python::define_errors(module);
     python::define_reader(module);
+    python::define_packed_reader(module);
     python::define_writer(module);
     module.def(
         "parse_bytes",

@@ -23,24 +23,14 @@ namespace nb = nanobind;
 
 constexpr std::chrono::milliseconds kSignalPause(50);
 
-/// Keeps a second thread out while one is inside.
-class Turn {
-public:
-    explicit Turn(std::atomic_flag& is_busy) : is_busy_(is_busy) {
-        if (!is_busy_.test_and_set(std::memory_order_acquire)) return;
-        PyErr_SetString(PyExc_RuntimeError,
-                        "this data set is being read by another thread; open one for each thread");
-        throw nb::python_error();
-    }
-    ~Turn() { is_busy_.clear(std::memory_order_release); }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-
-private:
-    std::atomic_flag& is_busy_;
-};
-
 }  // namespace
+
+Turn::Turn(std::atomic_flag& is_busy) : is_busy_(is_busy) {
+    if (!is_busy_.test_and_set(std::memory_order_acquire)) return;
+    PyErr_SetString(PyExc_RuntimeError,
+                    "this data set is being read by another thread; open one for each thread");
+    throw nb::python_error();
+}
 
 Reader::Reader(const nb::dict& options)
     : options_(options_of(options)), format_(format_of(options)) {
@@ -135,8 +125,8 @@ nb::object Reader::remaining_ids(std::int64_t worker, std::int64_t workers) {
     return ids_array(value_or_raise(*std::move(ids)));
 }
 
-nb::dict Reader::stage_figures() {
-    const StageFigures figures = dataset().stage_figures();
+nb::dict figures_of(const Dataset& dataset) {
+    const StageFigures figures = dataset.stage_figures();
     nb::dict dict;
     dict["samples"] = figures.samples;
     dict["elapsed_s"] = figures.elapsed_s;
@@ -176,9 +166,9 @@ void Reader::start_epoch(std::int64_t epoch) {
     dataset().start_epoch(epoch);
 }
 
-nb::list Reader::columns() {
+nb::list columns_of(const Dataset& dataset) {
     nb::list list;
-    for (const ColumnInfo& column : dataset().columns()) {
+    for (const ColumnInfo& column : dataset.columns()) {
         nb::object dtype = nb::none();
         nb::object shape = nb::none();
         if (column.fixed) {

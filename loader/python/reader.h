@@ -13,6 +13,22 @@
 
 namespace tune::loader::python {
 
+/// Keeps a second Python thread out while one is inside: RuntimeError.
+class Turn {
+public:
+    explicit Turn(std::atomic_flag& is_busy);
+    ~Turn() { is_busy_.clear(std::memory_order_release); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+private:
+    std::atomic_flag& is_busy_;
+};
+
+/// (name, encoding, dtype or None, shape or None, stored type) of each column.
+[[nodiscard]] nanobind::list columns_of(const Dataset& dataset);
+[[nodiscard]] nanobind::dict figures_of(const Dataset& dataset);
+
 /// One Python thread at a time; a second one is refused with a RuntimeError. After fork() the child
 /// has none of the parent's threads: the first call there opens the data set anew, at the place
 /// where the parent stood.
@@ -32,7 +48,7 @@ public:
     [[nodiscard]] nanobind::object remaining_ids(std::int64_t worker, std::int64_t workers);
 
     [[nodiscard]] nanobind::dict state();
-    [[nodiscard]] nanobind::dict stage_figures();
+    [[nodiscard]] nanobind::dict stage_figures() { return figures_of(dataset()); }
     void load_state(const nanobind::dict& state);
     void start_epoch(std::int64_t epoch);
 
@@ -40,8 +56,7 @@ public:
     [[nodiscard]] std::int64_t sample_count() { return dataset().sample_count(); }
     [[nodiscard]] std::int64_t epoch_size() { return dataset().epoch_size(); }
     [[nodiscard]] std::int64_t batches_per_epoch() { return dataset().batches_per_epoch(); }
-    /// (name, encoding, dtype or None, shape or None) of each column.
-    [[nodiscard]] nanobind::list columns();
+    [[nodiscard]] nanobind::list columns() { return columns_of(dataset()); }
 
     void close();
 

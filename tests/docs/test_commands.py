@@ -29,6 +29,7 @@ NOT_RUN = {
     "README.md": {
         "./examples/quickstart.sh": "tests/examples runs it; tests/run.sh is what runs this",
         "podman build": "tests/package builds and installs the packages",
+        "tune agents ls --on slurm": "tests/engines/slurm and tests/e2e/gangs run such agents and scripts",
     },
     "examples/digits/README.md": {
         "tune run examples/digits/study.yaml": "tests/examples runs the same as the quickstart",

@@ -2,10 +2,11 @@
 
 import os
 import signal
+import subprocess
 
 import pytest
 
-from agent_support import PYTHON, TRIAL, Farm, lives, outcome, wait_for
+from agent_support import PYTHON, TRIAL, TUNE, Farm, lives, outcome, wait_for
 
 COMMAND = [PYTHON, "-c", TRIAL]
 TRIALS = 8
@@ -26,6 +27,18 @@ def undisturbed(tmp_path_factory):
 def farm(tmp_path):
     with Farm(tmp_path) as made:
         yield made
+
+
+def test_an_agent_outlives_the_reader_of_its_log(farm):
+    """As an agent whose engine was killed: it still stops its trials when it is told to."""
+    farm.create("s", COMMAND, TRIALS, env=farm.gate(1))
+    agent = subprocess.Popen([TUNE, "agent", "--server", farm.url, "--state", str(farm.folder / "piped"), "--slots", "1", "--no-gpus"],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    wait_for(lambda: farm.starts(1), "trial 1 runs")
+    agent.stdout.close()
+    agent.send_signal(signal.SIGTERM)
+    assert agent.wait(60) == 0
+    assert not any((farm.folder / "piped" / "attempts").iterdir())
 
 
 def in_the_middle(farm):

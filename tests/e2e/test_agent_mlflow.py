@@ -79,3 +79,18 @@ def test_logs_are_artifacts_of_the_run(farm):
 
     wait_for(lambda: names() == ["logs/stderr.log", "logs/stdout.log"], "both logs")
     assert farm.artifact(trial, "logs/stderr.log") == "oops\n"
+
+
+def test_files_that_a_trial_leaves_are_artifacts_of_the_run(farm):
+    script = ("import os, pathlib\n"
+              "folder = pathlib.Path(os.environ['TUNE_ARTIFACT_DIR'])\n"
+              "(folder / 'deep').mkdir()\n"
+              "(folder / 'deep' / 'a b.txt').write_text('left')\n"
+              "(folder / 'link').symlink_to('/etc/passwd')\n"
+              "print('tune: {\"loss\": 1}')\n")
+    farm.create("s", [PYTHON, "-c", script], 1)
+    farm.start_agent(slots=1)
+    trial = farm.wait_for_end("s")[0]
+    assert trial["state"] == "complete", trial
+    assert wait_for(lambda: farm.artifact(trial, "deep/a%20b.txt"), "the artifact") == "left"
+    assert farm.artifact(trial, "link") is None

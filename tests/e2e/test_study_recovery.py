@@ -1,6 +1,8 @@
 """Interrupts, kill -9 of everything, two servers, full and foreign folders."""
 
+import contextlib
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -25,6 +27,17 @@ def params_of(trials):
     return [trial["params"] for trial in trials]
 
 
+def parent_status(folder):
+    """The status of the study's own run, as any client of the store reads it."""
+    done = tune("export", "exported", cwd=folder)
+    assert done.returncode == OK, done.stderr
+    with contextlib.closing(sqlite3.connect(folder / "exported" / "mlflow.db")) as db:
+        (status,), = db.execute("SELECT status FROM runs WHERE run_uuid NOT IN "
+                                "(SELECT run_uuid FROM tags WHERE key = 'mlflow.parentRunId')")
+    shutil.rmtree(folder / "exported")
+    return status
+
+
 def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(tmp_path):
     # From the fourth on they wait for a file that comes after the interrupt.
     script = "until [ $TUNE_TRIAL -lt 3 ] || [ -e go ]; do sleep 0.05; done; echo 'tune: {\"loss\": {x}}'"
@@ -38,11 +51,13 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(tmp_path):
     trials = trials_of(tmp_path)
     assert 3 <= len(trials) < 8
     assert not any(t["state"] == "running" for t in trials), "running ones wait again"
+    assert parent_status(tmp_path) == "SCHEDULED", "MLflow's clients see that nobody works on it"
     (tmp_path / "go").touch()
     again = tune(*arguments, cwd=tmp_path)
     assert again.returncode == OK, again.stderr
     trials = trials_of(tmp_path)
     assert len(trials) == 8 and {t["state"] for t in trials} == {"complete"}
+    assert parent_status(tmp_path) == "FINISHED"
 
 
 def test_the_second_ctrl_c_ends_a_script_that_ignores_sigterm(tmp_path):

@@ -20,8 +20,7 @@ os.environ["TUNE_BIN_DIR"] = str(BIN_DIR)
 os.environ["PYTHONPATH"] = os.pathsep.join([str(CLIENTS), str(pathlib.Path(__file__).parent)])
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
-for name in ("TUNE_SERVER", "MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID"):
-    os.environ.pop(name, None)
+OWN_VARIABLES = ("TUNE_SERVER", "MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID")
 
 long = pytest.mark.skipif(not os.environ.get("TUNE_ENGINES_LONG"), reason="takes minutes: TUNE_ENGINES_LONG=1 runs it")
 TIMEOUT_S = 120  # only ever waited for by a test that fails
@@ -38,6 +37,16 @@ def url(tmp_path_factory):
     yield found.group(0)
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 0
+
+
+@pytest.fixture(autouse=True)
+def own_place(tmp_path, monkeypatch):
+    """Not at import: the workers' processes import this file, too, and a trial runs in them then."""
+    monkeypatch.chdir(tmp_path)  # what a script writes where it stands, as MLflow's client without an address does
+    for name in OWN_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(name, "")  # so that what a test leaves behind is taken back
+        monkeypatch.delenv(name)
 
 
 def wait_for(condition, what):

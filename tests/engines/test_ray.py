@@ -251,6 +251,9 @@ def started(tmp_path):
 
 def test_trials_run_as_actors(cluster, url, tmp_path):
     def trainable(config):
+        (tmp_path / f"ran-{os.getpid()}").touch()
+        while len(list(tmp_path.glob("ran-*"))) < 2:  # until the other actor runs one, too
+            time.sleep(0.02)
         return {"loss": config["x"], "node": ray.get_runtime_context().get_node_id(), "pid": os.getpid()}
 
     grid = fit(url, tmp_path, {"x": tune.uniform(0, 1)}, trainable, num_samples=6)

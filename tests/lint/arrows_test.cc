@@ -36,8 +36,11 @@ const std::map<std::string, std::set<std::string>> kArrows = {
       "tracker/store"}},
     {"tracker/alerts", {"base", "tracker/api", "tracker/search", "tracker/store"}},
     {"tracker/client", {"base", "tracker/curl"}},
+    // Files of events, which training writes and the transfer reads.
+    {"tracker/tensorboard", {"base"}},
     {"tracker/transfer",
-     {"base", "tracker/store", "tracker/sqlite", "tracker/artifacts", "tracker/client"}},
+     {"base", "tracker/store", "tracker/sqlite", "tracker/artifacts", "tracker/client",
+      "tracker/tensorboard"}},
     // The SQL of MLflow's own schema, which is no business of our store's.
     {"tracker/transfer/mlflow_db",
      {"base", "tracker/sqlite", "tracker/transfer", "tracker/store/types.h",
@@ -72,7 +75,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"worker/agent", {"base", "tracker/client", "tuner/protocol.h", "tuner/log_rule.h"}},
     // The rows that engines declare their settings with, as samplers do.
     {"worker/launch", {"base", "tracker/client", "tuner/options", "tuner/space"}},
-    {"worker/train", {"base", "loader"}},
+    {"worker/train", {"base", "loader", "tracker/tensorboard"}},
     {"web", {"base"}},
 };
 

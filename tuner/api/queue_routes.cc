@@ -1,7 +1,9 @@
-// Agents, devices, leases and the queue over REST.
+// Agents, devices, leases, the queue and quotas over REST.
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "tracker/api/http/handlers.h"
 #include "tuner/api/routes.h"
 
 namespace tune::tuner {
@@ -43,6 +45,7 @@ Json lease_json(const LeaseView& lease) {
                  {"memory_bytes", lease.part.memory_bytes},
                  {"devices", std::move(devices)},
                  {"ending", lease.is_ending}};
+    if (!lease.part.pool.empty()) json["pool"] = lease.part.pool;
     if (lease.expires_in_ms) json["expires_in_ms"] = *lease.expires_in_ms;
     return json;
 }
@@ -68,6 +71,13 @@ Json agent_json(const AgentView& agent) {
     return json;
 }
 
+Json usage_json(const Usage& held) {
+    return {{"slots", held.slots},
+            {"cpus", held.cores},
+            {"memory_bytes", held.memory_bytes},
+            {"gpus", static_cast<double>(held.gpu_micros) / static_cast<double>(kGpuMicros)}};
+}
+
 Json study_json(const QueuedStudyView& study) {
     const TrialNeeds& needs = study.needs;
     Json shapes = Json::array();
@@ -76,6 +86,10 @@ Json study_json(const QueuedStudyView& study) {
     Json json = {{"study", study.study},
                  {"queued", study.queued},
                  {"running", study.running},
+                 {"user", study.user},
+                 {"priority", study.priority},
+                 {"share", study.share},
+                 {"held", usage_json(study.held)},
                  {"needs",
                   {{"cpus", needs.cpus},
                    {"memory_bytes", needs.memory_bytes},
@@ -87,6 +101,22 @@ Json study_json(const QueuedStudyView& study) {
     return json;
 }
 
+Json user_json(const UserView& user) {
+    Json json = {{"user", user.user}, {"share", user.share}, {"held", usage_json(user.held)}};
+    if (!user.quota) return json;
+    const auto limit = [](const auto& value) { return value ? Json(*value) : Json(); };
+    json["quota"] = {{"slots", limit(user.quota->slots)},
+                     {"gpus", limit(user.quota->gpus)},
+                     {"priority", limit(user.quota->priority)}};
+    return json;
+}
+
+Json users_json(const QueueView& view) {
+    Json users = Json::array();
+    for (const UserView& user : view.users) users.push_back(user_json(user));
+    return users;
+}
+
 Json queue_json(const QueueView& view) {
     Json agents = Json::array();
     for (const AgentView& agent : view.agents) agents.push_back(agent_json(agent));
@@ -94,7 +124,80 @@ Json queue_json(const QueueView& view) {
     for (const QueuedStudyView& study : view.studies) studies.push_back(study_json(study));
     return {{"agents", std::move(agents)},
             {"agents_left_out", view.agents_left_out},
-            {"studies", std::move(studies)}};
+            {"studies", std::move(studies)},
+            {"users", users_json(view)}};
+}
+
+/// Nothing where the field is left out or null. Errors: kInvalidParameterValue.
+template <class Number>
+Result<std::optional<Number>> limit_of(const Json& body, const char* name) {
+    const auto field = body.find(name);
+    if (field == body.end() || field->is_null()) return std::optional<Number>();
+    const bool is_whole = field->is_number_integer() &&
+                          field->get<std::int64_t>() <= std::numeric_limits<int>::max() &&
+                          field->get<std::int64_t>() >= std::numeric_limits<int>::min();
+    if (!is_whole)
+        return Error{Code::kInvalidParameterValue,
+                     "field '" + std::string(name) + "' must be a whole number, or null"};
+    return std::optional<Number>(field->get<Number>());
+}
+
+Result<Quota> read_quota(const Request& request) {
+    TUNE_TRY(body, parse_json(request.body));
+    if (!body.is_object())
+        return Error{Code::kInvalidParameterValue, "the body must be a JSON object"};
+    for (const auto& [key, value] : body.items())
+        if (key != "user" && key != "slots" && key != "gpus" && key != "priority")
+            return Error{Code::kInvalidParameterValue,
+                         "unknown key '" + key + "'; known: user, slots, gpus, priority"};
+    const auto user = body.find("user");
+    if (user == body.end() || !user->is_string())
+        return Error{Code::kInvalidParameterValue,
+                     "field 'user' must be the name of a user, or '*' for all others"};
+    Quota quota{.user = user->get<std::string>()};
+    TUNE_TRY(slots, limit_of<std::int64_t>(body, "slots"));
+    TUNE_TRY(gpus, limit_of<std::int64_t>(body, "gpus"));
+    TUNE_TRY(priority, limit_of<int>(body, "priority"));
+    quota.slots = slots;
+    quota.gpus = gpus;
+    quota.priority = priority;
+    return quota;
+}
+
+tracker::Response quotas_response(Studies& studies) {
+    return json_response({{"users", users_json(studies.queue(0))}});
+}
+
+Done<void> answer_with_quotas(Studies& studies, const Responder& respond) {
+    return [&studies, respond](const Result<void>& changed) {
+        respond(changed ? quotas_response(studies) : tracker::error_response(changed.error()));
+    };
+}
+
+void add_quota_routes(tracker::Router& router, Studies& studies) {
+    router.add_api(2, {Method::kGet,
+                       {tracker::Access::kRead, tracker::Subject::kServer},
+                       "/tune/quotas",
+                       tracker::Body::kNone,
+                       "what users hold and may hold",
+                       [&studies](const std::shared_ptr<Request>&, const Responder& respond) {
+                           respond(quotas_response(studies));
+                       }});
+    router.add_api(2,
+                   {Method::kPost, tracker::Access::kAdmin, "/tune/quotas", tracker::Body::kJson,
+                    "sets what a user may hold",
+                    [&studies](const std::shared_ptr<Request>& request, const Responder& respond) {
+                        const Result<Quota> quota = read_quota(*request);
+                        if (!quota) return respond(tracker::error_response(quota.error()));
+                        studies.set_quota(*quota, answer_with_quotas(studies, respond));
+                    }});
+    router.add_api(
+        2, {Method::kDelete, tracker::Access::kAdmin, "/tune/quotas/{user}", tracker::Body::kNone,
+            "removes a user's quota",
+            [&studies](const std::shared_ptr<Request>& request, const Responder& respond) {
+                studies.remove_quota(request->parameter("user"),
+                                     answer_with_quotas(studies, respond));
+            }});
 }
 
 }  // namespace
@@ -108,6 +211,7 @@ void add_queue_routes(tracker::Router& router, Studies& studies) {
                        [&studies](const std::shared_ptr<Request>&, const Responder& respond) {
                            respond(json_response(queue_json(studies.queue(kAgentsShown))));
                        }});
+    add_quota_routes(router, studies);
 }
 
 }  // namespace tune::tuner

@@ -17,6 +17,8 @@
 //   GET  tune/studies/{name}/trials/{number}
 //   GET  tune/studies/{name}/importance
 //   GET  tune/queue                          agents, devices, leases, and why trials wait
+//   POST tune/studies/{name}/priority        {priority}
+//   GET  tune/quotas, POST tune/quotas {user, slots, gpus, priority}, DELETE tune/quotas/{user}
 //   POST tune/agents/...                     tuner/protocol.h
 //
 // Errors: Studies' own, as MLflow's error body.

@@ -52,9 +52,10 @@ void keep_what_is_left_out(const Studies& studies, Json& body) {
     static_cast<void>(studies.read(name->get<std::string>(), [&](const Study& study) {
         const Json whole = to_json(study.config());
         if (!body.contains("command"))  // a client's; `tune run` says all of them
-            keep(whole, {"command", "scrape", "log_rules", "timeout", "env", "working_dir",
-                         "resources"});
-        keep(whole, {"budget", "sampler", "pruner", "retry", "stop_after_failures", "grace"});
+            keep(whole,
+                 {"command", "scrape", "log_rules", "timeout", "env", "working_dir", "resources"});
+        keep(whole, {"budget", "sampler", "pruner", "retry", "priority", "stop_after_failures",
+                     "grace", "checkpoints"});
     }));
 }
 
@@ -100,6 +101,8 @@ void create_study(Studies& studies, const Request& request, const Responder& res
     if (!body) return respond(error_response(body.error()));
     body->options.only_new = request.is_new;
     body->options.owner_id = tracker::owner_of(request.principal);
+    if (const auto* const user = tracker::user_of(request.principal))
+        body->options.user = user->username;
     studies.create(
         std::move(body->config), body->options,
         [&studies, respond](const Result<Studies::Created>& created) {
@@ -218,6 +221,24 @@ void rename_study(Studies& studies, const Request& request, const Responder& res
                    });
 }
 
+void prioritize_study(Studies& studies, const Request& request, const Responder& respond) {
+    const Result<Json> body = parse_json(request.body);
+    if (!body) return respond(error_response(body.error()));
+    const auto priority = body->is_object() ? body->find("priority") : body->end();
+    const bool is_given = priority != body->end() && priority->is_number_integer() &&
+                          priority->get<std::int64_t>() >= -kPriorityMax &&
+                          priority->get<std::int64_t>() <= kPriorityMax;
+    if (!is_given)
+        return respond(error_response({Code::kInvalidParameterValue,
+                                       "field 'priority' must be a whole number in -1000..1000"}));
+    const std::string& name = request.parameter("name");
+    studies.set_priority(name, priority->get<int>(),
+                         [&studies, name, respond](const Result<void>& changed) {
+                             if (!changed) return respond(error_response(changed.error()));
+                             respond(study_response(studies, name));
+                         });
+}
+
 void restore_study(Studies& studies, const Request& request, const Responder& respond) {
     const std::string& name = request.parameter("name");
     studies.restore(name, [&studies, name, respond](const Result<void>& restored) {
@@ -240,6 +261,8 @@ void add_lifecycle_routes(tracker::Router& router, Studies& studies) {
                 [&studies, call](const std::shared_ptr<Request>& request,
                                  const Responder& respond) { call(studies, *request, respond); }});
     };
+    add(Method::kPost, Permission::kEdit, "/priority", "gives a study another priority",
+        prioritize_study);
     add(Method::kDelete, Permission::kManage, "", "removes a study, with its runs", erase_study);
     add(Method::kPost, Permission::kEdit, "/rename", "gives a study another name", rename_study);
     add(Method::kPost, Permission::kManage, "/restore", "brings back a study", restore_study);

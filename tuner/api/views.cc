@@ -114,6 +114,8 @@ Json study_json(const Study& study) {
                  {"budget", to_json(config.budget)},
                  {"resources", to_json(config.resources)},
                  {"command", config.command},
+                 {"priority", study.priority()},
+                 {"user", study.user()},
                  {"created_ms", identity.created_ms},
                  {"started_ms", time_json(study.started_ms())},
                  {"counts", std::move(counts)},

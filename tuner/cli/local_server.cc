@@ -101,8 +101,8 @@ Result<std::unique_ptr<LocalServer>> LocalServer::open(LocalServerOptions option
     local->maintenance_ = std::make_unique<tracker::Maintenance>(*local->store_, *local->artifacts_,
                                                                  data, local->clock_);
     tracker::add_maintenance_routes(local->router_, *local->maintenance_, *local->artifacts_);
-    add_import_route(local->router_, *local->maintenance_, *local->store_, *local->artifacts_,
-                     data);
+    add_import_route(local->router_, *local->maintenance_, *local->store_, *local->studies_,
+                     *local->artifacts_, data);
     tracker::add_openapi_routes(local->router_,
                                 {tracker::tracking_openapi(), tuner::tuning_openapi()});
     return local;

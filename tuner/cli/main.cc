@@ -28,6 +28,7 @@
 #include "tuner/cli/maintenance/maintenance_verbs.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/resource_flags.h"
+#include "tuner/cli/scheduling/scheduling_verbs.h"
 #include "tuner/cli/source_flags.h"
 #include "tuner/cli/terminal/output.h"
 #include "tuner/cli/terminal/terminal.h"
@@ -65,6 +66,7 @@ struct ParsedArguments {
     AccessArguments access;
     MaintenanceArguments maintenance;
     AgentsArguments agents;
+    SchedulingArguments scheduling;
     ImportCommand import;
     ExportCommand export_;
     AlertCommand alert;
@@ -258,11 +260,13 @@ void add_agent(CLI::App& app, ParsedArguments& parsed) {
 }
 
 void add_import(CLI::App& app, ParsedArguments& parsed) {
-    CLI::App& verb = *app.add_subcommand("import", "import data from MLflow or Optuna");
+    CLI::App& verb =
+        *app.add_subcommand("import", "import data from MLflow, Optuna or TensorBoard");
     ImportCommand& import = parsed.import;
     verb.add_option(
             "source", import.source,
-            "an mlflow.db, a folder mlruns, http[s]://HOST:PORT, or an SQLite file of Optuna")
+            "an mlflow.db, a folder mlruns, http[s]://HOST:PORT, an SQLite file of Optuna, or a "
+            "folder of TensorBoard's event files")
         ->required();
     verb.add_option("--data", import.data, "folder with the database and the artifacts")
         ->capture_default_str();
@@ -283,9 +287,10 @@ void add_import(CLI::App& app, ParsedArguments& parsed) {
 
 void add_export(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb = *app.add_subcommand(
-        "export", "export everything as an mlflow.db, or one study as an Optuna file");
+        "export",
+        "export everything as an mlflow.db, or one study as an Optuna file or for TensorBoard");
     ExportCommand& exporting = parsed.export_;
-    verb.add_option("target", exporting.target, "FILE.db, or a folder for mlflow.db")->required();
+    verb.add_option("target", exporting.target, "FILE.db, or a folder")->required();
     verb.add_option("--data", exporting.data, "folder with the database and the artifacts")
         ->capture_default_str();
     verb.add_option("--artifacts", exporting.artifacts,
@@ -293,6 +298,11 @@ void add_export(CLI::App& app, ParsedArguments& parsed) {
         ->capture_default_str();
     verb.add_option("--optuna", exporting.optuna,
                     "export only this study, as an SQLite file that optuna.load_study opens");
+    verb.add_option(
+            "--tensorboard", exporting.tensorboard,
+            "export only this run, or study with its trials, as event files of TensorBoard: "
+            "a folder a run")
+        ->excludes("--optuna");
     verb.add_option("--server", exporting.server,
                     "with --optuna: address of the server that has the study");
     verb.add_flag(
@@ -489,6 +499,7 @@ int run(int argc, char** argv) {
     rename.add_option("new-name", parsed.study.new_name, "the new name")->required();
     add_study_verb(app, parsed, "rm", "remove a study, with its runs",
                    [&] { return run_rm(parsed.study); });
+    add_scheduling_verbs(app, parsed.scheduling, parsed.verb);
     add_trial_verbs(app, parsed.trial, parsed.verb);
     add_view_verbs(app, parsed.view, parsed.verb);
     add_texts(app, parsed);

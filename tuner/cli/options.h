@@ -68,6 +68,7 @@ struct StudyFlags {
     std::vector<double> target = {};
     std::optional<std::uint64_t> no_progress = {};          ///< trials
     std::optional<std::uint64_t> stop_after_failures = {};  ///< 0: never
+    std::optional<int> priority = {};
     std::optional<std::string> warm_start = {};             ///< a study, or a file
     std::optional<std::uint64_t> seed = {};
     std::optional<std::string> sampler = {};
@@ -75,6 +76,7 @@ struct StudyFlags {
     std::vector<std::string> scrape = {};
     // What each process of a trial has to itself, and how many processes a trial is.
     std::optional<int> nproc = {};
+    std::optional<int> pool = {};
     std::optional<int> nnodes = {};
     std::optional<int> processes = {};
     std::optional<int> cpus = {};

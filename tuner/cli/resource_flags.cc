@@ -1,5 +1,8 @@
 #include "tuner/cli/resource_flags.h"
 
+#include "tuner/cli/source_flags.h"
+#include "tuner/config/study_config.h"
+
 namespace tune::cli {
 
 void add_resource_flags(CLI::App& app, StudyFlags& flags) {
@@ -9,6 +12,8 @@ void add_resource_flags(CLI::App& app, StudyFlags& flags) {
     app.add_option("--processes", flags.processes,
                    "run each trial as this many processes, on one machine where one has room, else "
                    "on a few");
+    app.add_option("--pool", flags.pool,
+                   "the command is a pool: run this many trials at once in one process");
     app.add_option("--cpus", flags.cpus, "cores of each process (default: shared)");
     app.add_option("--gpus", flags.gpus, "GPUs of each process");
     app.add_option("--memory", flags.memory,
@@ -26,6 +31,10 @@ void add_resource_flags(CLI::App& app, StudyFlags& flags) {
     app.add_option("--checkpoint-keep", flags.checkpoint_keep, "store the last so many sets");
     app.add_option("--checkpoint-after", flags.checkpoint_after,
                    "'remove' or 'keep' them once the trial has ended for good");
+    app.add_option("--priority", flags.priority,
+                   "studies with a higher one come first, and take places from lower ones "
+                   "(default: 0)")
+        ->check(within(-tuner::kPriorityMax, tuner::kPriorityMax));
 }
 
 namespace {

@@ -87,6 +87,7 @@ void lay_resources_over(const StudyFlags& flags, Json& json) {
     };
     lay("nproc", flags.nproc);
     lay("nnodes", flags.nnodes);
+    lay("pool", flags.pool);
     lay("processes", flags.processes);
     lay("cpus", flags.cpus);
     lay("gpus", flags.gpus);
@@ -130,6 +131,7 @@ Result<void> lay_over(const StudyFlags& flags, Json& json) {
     if (flags.no_progress) json["budget"]["no_progress"]["trials"] = *flags.no_progress;
     lay_resources_over(flags, json);
     lay_checkpoints_over(flags, json);
+    if (flags.priority) json["priority"] = *flags.priority;
     if (flags.stop_after_failures) json["stop_after_failures"] = *flags.stop_after_failures;
     if (flags.warm_start) json["warm_start"]["from"] = *flags.warm_start;
     if (json.contains("warm_start")) TUNE_TRY_VOID(read_warm_start_file(json["warm_start"]));

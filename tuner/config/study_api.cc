@@ -76,7 +76,6 @@ std::string study_api_description() {
            schema("StudyBudget", budget_options()) + schema("CostBudget", cost_options()) +
            schema("NoProgressBudget", no_progress_options()) +
            schema("StudyResources", resources_options()) +
-           schema("StudyCheckpoints", checkpoint_options()) +
            schema("WarmStart", warm_start_options()) +
            schema("EarlierTrial", earlier_trial_options());
 }

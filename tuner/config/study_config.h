@@ -111,6 +111,7 @@ struct ResourcesConfig {
     int nproc = 1;                      // processes on each machine
     int nnodes = 1;                     // machines
     int processes = 0;                  // > 0: instead, in equal parts on few machines
+    int pool = 0;  // > 0: the command is a pool; one process with all of this runs so many trials
 
     [[nodiscard]] bool operator==(const ResourcesConfig&) const = default;
 };
@@ -161,6 +162,9 @@ struct WarmStartConfig {
 /// More than one, for a single trial may have met a passing fault.
 inline constexpr std::uint64_t kStopAfterFailures = 3;
 
+/// A study's priority lies within -kPriorityMax..kPriorityMax.
+inline constexpr int kPriorityMax = 1000;
+
 struct StudyConfig {
     std::string study;                 // empty: the caller names it
     std::vector<std::string> command;  // argv with placeholders; empty: trials are asked over REST
@@ -173,6 +177,8 @@ struct StudyConfig {
     BudgetConfig budget;
     ResourcesConfig resources = {};
     RetryConfig retry;
+    /// Higher ones come first, and take places from lower ones; nothing: 0.
+    std::optional<int> priority = {};
     /// So many failures alike in a row stop the study while no trial has succeeded; 0: none do.
     std::uint64_t stop_after_failures = kStopAfterFailures;
     std::vector<ScrapeConfig> scrape;

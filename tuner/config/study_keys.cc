@@ -105,6 +105,15 @@ Result<void> read_stop_after_failures(const Node& node, StudyConfig& config) {
     return {};
 }
 
+Result<void> read_priority(const Node& node, StudyConfig& config) {
+    if (node.type != Node::Type::kInt || node.integer < -kPriorityMax ||
+        node.integer > kPriorityMax)
+        return error_at(node.place, "priority",
+                        "expected a whole number in -1000..1000, found " + describe(node));
+    config.priority = static_cast<int>(node.integer);
+    return {};
+}
+
 Result<void> read_grace(const Node& node, StudyConfig& config) {
     TUNE_TRY(grace_ms, duration_of(node, "grace"));
     config.grace_ms = grace_ms;
@@ -271,6 +280,13 @@ constexpr Section kSections[] = {
      R"({"$ref": "#/definitions/resources"})", read_resources,
      [](C config, Json& json) {
          if (config.resources != ResourcesConfig()) json["resources"] = to_json(config.resources);
+     }},
+    {"priority",
+     "trials of studies with a higher one come first, and take the places of lower ones at their "
+     "checkpoints; 0 if left out",
+     R"({"type": "integer", "minimum": -1000, "maximum": 1000})", read_priority,
+     [](C config, Json& json) {
+         if (config.priority) json["priority"] = *config.priority;
      }},
     {"retry", "when a failed trial is tried again", R"({"$ref": "#/definitions/retry"})",
      read_retry, write_retry},

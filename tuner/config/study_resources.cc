@@ -16,6 +16,7 @@ constexpr std::size_t kLabelsMax = 32;
 constexpr std::size_t kLabelBytesMax = 100;
 constexpr int kGpusMax = 1024;
 constexpr int kCpusMax = 4096;
+constexpr int kPoolMax = 1024;
 
 constexpr std::string_view kBytesSchema =
     R"({"anyOf": [{"type": "integer", "minimum": 1}, {"const": "auto"},
@@ -143,8 +144,21 @@ OptionTable resources_rows() {
             "instead of nproc and nnodes: so many processes, in equal parts on as few machines "
             "as have room")
         .brief();
+    table
+        .integer("pool", &ResourcesConfig::pool, 0, kPoolMax,
+                 "the command is a pool (docs/pools.md): one process that has all of this runs so "
+                 "many trials at once; 0: each trial is a process")
+        .brief();
     table.check([](const Fields& fields, ResourcesConfig& resources) -> Result<void> {
         const bool is_shaped = resources.nproc > 1 || resources.nnodes > 1;
+        if (resources.pool > 0 && (is_shaped || resources.processes > 0))
+            return error_at(fields.node().place, fields.path(),
+                            "the trials of a pool are threads of one process: give either pool, or "
+                            "nproc, nnodes or processes");
+        if (resources.pool > 0 && (resources.learns_memory || resources.learns_gpu_memory))
+            return error_at(fields.node().place, fields.path(),
+                            "what a trial of a pool uses cannot be told from its neighbours': say "
+                            "how much memory the pool gets instead of auto");
         if (resources.processes > 0 && is_shaped)
             return error_at(fields.node().place, fields.path(),
                             "give either processes, or nproc and nnodes");

@@ -1,5 +1,6 @@
 // The canonical JSON of a study, and the last check before it runs.
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tuner/config/command_template.h"
@@ -12,6 +13,24 @@ namespace {
 
 Error invalid_study(std::string_view path, std::string_view message) {
     return error_at({}, path, message);
+}
+
+/// One process runs many trials, so its command cannot have what is of one.
+Result<void> check_pool_command(const StudyConfig& config) {
+    const std::vector<std::string>& command = config.command;
+    const std::vector<std::string> of_trial = {"{trial}", "{attempt}", "{run_id}", "{seed}"};
+    for (const std::string& word : command) {
+        const bool names_trial = std::any_of(
+            of_trial.begin(), of_trial.end(),
+            [&](const std::string& name) { return word.find(name) != std::string::npos; });
+        if (names_trial || passes_parameters({word}, config.space))
+            return invalid_study("command",
+                                 "'" + word +
+                                     "' is of one trial, and with resources.pool one process runs "
+                                     "many: a pool reads trials and their parameters line by line "
+                                     "(docs/pools.md). Take it out of the command");
+    }
+    return {};
 }
 
 }  // namespace
@@ -38,6 +57,7 @@ Result<void> check_study(const StudyConfig& config, bool needs_command) {
                              "-- python train.py {args}");
     TUNE_TRY_VOID(check_metrics(config));
     TUNE_TRY_VOID(check_command(config.command, config.space));
+    if (config.resources.pool > 0) TUNE_TRY_VOID(check_pool_command(config));
     if (config.budget.trials && (*config.budget.trials == 0 || *config.budget.trials > kTrialsMax))
         return invalid_study("budget.trials",
                              "expected 1 to " + std::to_string(kTrialsMax) + " trials");

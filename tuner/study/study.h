@@ -55,7 +55,8 @@ struct StudyIdentity {
     std::int64_t experiment_id = 0;
     std::uint64_t seed = 0;
     std::int64_t created_ms = 0;
-    std::string user = {};  ///< `mlflow.user` of its runs; empty: unknown
+    std::string user = {};   ///< `mlflow.user` of its runs; empty: unknown
+    std::string owner = {};  ///< the user of the server who made it; empty: `user`
 };
 
 struct TrialStart {
@@ -94,6 +95,13 @@ public:
     [[nodiscard]] const StudyIdentity& identity() const { return identity_; }
     [[nodiscard]] const std::string& name() const { return identity_.name; }
     [[nodiscard]] const StudyConfig& config() const { return config_; }
+    /// On whose account its trials run: shares and quotas are counted by this.
+    [[nodiscard]] const std::string& user() const {
+        return identity_.owner.empty() ? identity_.user : identity_.owner;
+    }
+    /// As it was asked for; what the user's quota allows may be less.
+    [[nodiscard]] int priority() const { return config_.priority.value_or(0); }
+    void set_priority(int priority) { config_.priority = priority; }
     [[nodiscard]] StudyState state() const { return state_; }
     /// Why it is in this state, when that needs saying; one sentence or empty.
     [[nodiscard]] const std::string& note() const { return note_; }
@@ -157,6 +165,9 @@ public:
     /// point left. Where suggestions are made elsewhere, also true when only the model could tell
     /// that no point is left.
     [[nodiscard]] bool may_start(std::int64_t now_ms);
+    /// How many trials could start now, one after the other, at most `most`: those that wait, and
+    /// those that can be suggested. Where only the model or the costs of others could tell, one.
+    [[nodiscard]] std::size_t startable(std::int64_t now_ms, std::size_t most);
 
     /// Ends trials that are next and whose points a complete trial has had (duplicates: reuse),
     /// with the known values and without running them. What comes next then has to run. At most

@@ -16,7 +16,8 @@ BudgetWatch& Study::watch() {
     if (watch_) return *watch_;
     BudgetConfig budget = config_.budget;
     budget.gpus_per_trial = gpus_of_process(config_) * processes_of(config_.resources);
-    watch_.emplace(std::move(budget), objectives_of(config_).goals);
+    watch_.emplace(std::move(budget), objectives_of(config_).goals,
+                   std::max(config_.resources.pool, 1));
     std::vector<const Trial*> ended;
     for (const Trial& trial : trials_) {
         if (is_excused(trial)) continue;
@@ -69,6 +70,24 @@ bool Study::lacks_room(std::int64_t now_ms) {
     for (const std::uint64_t number : running_)
         expected += budget.expected_cost(trials_[number], now_ms);
     return !budget.has_room(expected);
+}
+
+std::size_t Study::startable(std::int64_t now_ms, std::size_t most) {
+    if (!may_start(now_ms)) return 0;
+    const BudgetConfig& budget = config_.budget;
+    if (budget.parallel)
+        most = std::min(most, static_cast<std::size_t>(*budget.parallel) - running_.size());
+    if (budget.cost) return std::min<std::size_t>(most, 1);
+    std::size_t count = queued_.size();
+    if (can_be_exhausted(config_.space, config_.sampler)) {
+        count = std::max<std::size_t>(count, 1);
+    } else if (budget.trials) {
+        const std::size_t made = trials_.size() - excused_count_;
+        count += *budget.trials > made ? *budget.trials - made : 0;
+    } else {
+        count = most;
+    }
+    return std::min(count, most);
 }
 
 std::optional<std::string> Study::exceeds_budget(const Trial& trial) {

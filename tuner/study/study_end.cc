@@ -43,7 +43,8 @@ double BudgetWatch::per_second() const {
     if (!budget_.cost) return 0;
     switch (budget_.cost->of) {
         case CostBudget::Of::kSeconds: return 1;
-        case CostBudget::Of::kGpuSeconds: return budget_.gpus_per_trial;
+        case CostBudget::Of::kGpuSeconds:
+            return static_cast<double>(budget_.gpus_per_trial) / trials_per_process_;
         case CostBudget::Of::kMetric: return 0;
     }
     return 0;

@@ -37,9 +37,12 @@ enum class StudyEnd {
 /// the study's own count.
 class BudgetWatch {
 public:
-    /// `goals`: of the objectives, in their order.
-    BudgetWatch(BudgetConfig budget, std::vector<Goal> goals)
-        : budget_(std::move(budget)), goals_(std::move(goals)) {}
+    /// `goals`: of the objectives, in their order. `trials_per_process` of a pool pay for its GPUs
+    /// together.
+    BudgetWatch(BudgetConfig budget, std::vector<Goal> goals, int trials_per_process = 1)
+        : budget_(std::move(budget)),
+          goals_(std::move(goals)),
+          trials_per_process_(trials_per_process) {}
 
     struct Over {
         StudyEnd why = StudyEnd::kNone;
@@ -88,6 +91,7 @@ private:
 
     BudgetConfig budget_;
     std::vector<Goal> goals_;
+    int trials_per_process_;
     double paid_ = 0;
     std::uint64_t paid_trials_ = 0;  ///< ended trials that cost something
     double paid_by_ended_ = 0;

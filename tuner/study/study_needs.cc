@@ -5,6 +5,13 @@
 #include "tuner/study/study.h"
 
 namespace tune::tuner {
+namespace {
+
+/// A trial whose attempts were lost so often runs without neighbours: it may be what ended their
+/// pools.
+constexpr int kLostBesideOthers = 2;
+
+}  // namespace
 
 TrialNeeds Study::needs() const {
     const ResourcesConfig& resources = config_.resources;
@@ -16,6 +23,13 @@ TrialNeeds Study::needs() const {
     needs.is_learned = resources.learns_memory || resources.learns_gpu_memory;
     if (resources.learns_memory) needs.memory_bytes = memory_.estimate().value_or(0);
     if (resources.learns_gpu_memory) needs.gpu_bytes = gpu_memory_.estimate().value_or(0);
+    if (resources.pool > 0) {
+        const Trial* next = queued_.empty() ? nullptr : &trials_[*queued_.begin()];
+        const bool is_alone = next != nullptr && next->lost_attempts >= kLostBesideOthers;
+        needs.pool = is_alone ? 1 : resources.pool;
+        needs.pool_of = std::to_string(identity_.experiment_id);
+        if (is_alone) needs.pool_of += "-" + std::to_string(next->number);
+    }
     if (resources.processes > 0)
         needs.shapes = equal_shapes(resources.processes);
     else

@@ -359,6 +359,7 @@ void Agent::Impl::apply_stop(StopMode mode) {
     applied_stop_ = mode;
     if (mode == StopMode::kStop || mode == StopMode::kKill)
         attempts_->end_all(Intent::kShutdown, stop_reason_, mode == StopMode::kKill);
+    if (mode == StopMode::kDrain) attempts_->drain();
     publish();
 }
 

@@ -43,6 +43,9 @@ on from there.
 Exit codes: 0 done, 11 stopped by a signal, 12 out of memory, 13 bad configuration, 1 anything else.
 )";
 
+/// Of a trial, whose lines become metrics of its run.
+constexpr double kFiguresEveryS = 10.0;
+
 std::atomic<bool> stop_requested = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
 
@@ -77,6 +80,9 @@ Result<void> set_from_environment(TrainConfig& config) {
     }
     config.checkpoint_dir = std::string(variable("TUNE_CHECKPOINT_DIR"));
     config.resume_from = std::string(variable("TUNE_RESUME_FROM"));
+    if (!variable("MLFLOW_RUN_ID").empty()) config.figures_every = kFiguresEveryS;
+    if (const auto folder = variable("TUNE_ARTIFACT_DIR"); !folder.empty())
+        config.profile_dir = std::string(folder) + "/profile";
     if (const auto step_to = variable("TUNE_STEP_TO"); !step_to.empty()) {
         for (const char* name : {"until-epoch", "epochs"}) {
             const Result<void> set = tune::train::set_parameter(config, name, step_to);
@@ -128,6 +134,8 @@ Result<TrainConfig> configure(const Flags& flags) {
     }
     for (const auto& [parameter, value] : flags.values)
         TUNE_TRY_VOID(parameter->set(config, value));
+    if (config.profile_dir.empty() && !config.checkpoint_dir.empty())
+        config.profile_dir = config.checkpoint_dir + "/profile";
     return config;
 }
 
@@ -173,9 +181,16 @@ CLI::App* add_pool(CLI::App& app, tune::train::PoolOptions& options, std::string
         "{\"op\":\"run\",\"trial\":\"7\",\"attempt\":1,\"parameters\":{\"data\":\"digits\",\"lr\":"
         "0.01}}\n"
         "  {\"op\":\"prune\",\"trial\":\"7\",\"attempt\":1}\n"
-        "docs/trainer.md has all of them. The pool ends with its input; on SIGTERM trials write\n"
+        "docs/trainer.md has all of them. Parameters of train (--data=digits) hold for all "
+        "trials.\n"
+        "The pool ends with its input; on SIGTERM trials write\n"
         "checkpoints. Exit codes: 0 done, 11 stopped by a signal.");
-    pool->add_option("--parallel", options.parallel, "trials at once; 0: one a processor")
+    pool->allow_extras();
+    pool->add_flag("--only-reports", options.only_reports,
+                   "trials give their parameters out as metrics and end: to measure the rest");
+    pool->add_option("--parallel", options.parallel,
+                     "trials at once; 0: as many as the agent sends (TUNE_POOL_SIZE), or one a "
+                     "processor")
         ->type_name("INT")
         ->check(CLI::Range(0, 1024))
         ->default_str("0");
@@ -183,6 +198,25 @@ CLI::App* add_pool(CLI::App& app, tune::train::PoolOptions& options, std::string
     pool->add_option("--socket", options.socket, "listen there for one client, not at stdin")
         ->type_name("PATH");
     return pool;
+}
+
+/// Parameters of train that all trials of a pool have, and how many of them there are at once.
+Result<void> read_defaults(const std::vector<std::string>& arguments,
+                           tune::train::PoolOptions& options) {
+    TrainConfig scratch;
+    for (const std::string& argument : arguments) {
+        const std::size_t equals = argument.find('=');
+        if (!argument.starts_with("--") || equals == std::string::npos)
+            return unknown_argument(argument);
+        options.parameters.emplace_back(argument.substr(2, equals - 2),
+                                        argument.substr(equals + 1));
+        const auto& [name, value] = options.parameters.back();
+        TUNE_TRY_VOID(tune::train::set_parameter(scratch, name, value));
+    }
+    const char* size = std::getenv("TUNE_POOL_SIZE");  // NOLINT(concurrency-mt-unsafe)
+    if (options.parallel == 0 && size != nullptr)
+        options.parallel = std::clamp(std::atoi(size), 0, 1024);
+    return {};
 }
 
 int parse_and_run(int argc, char** argv) {
@@ -227,6 +261,8 @@ int parse_and_run(int argc, char** argv) {
             if (const auto set = tune::train::set_parameter(scratch, "device", shared_device); !set)
                 return report(set.error());
         pool_options.device = scratch.device;
+        if (const Result<void> read = read_defaults(pool->remaining(), pool_options); !read)
+            return report(read.error());
         handle_signals();
         return tune::train::serve_pool(pool_options, stop_requested);
     }

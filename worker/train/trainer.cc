@@ -20,104 +20,25 @@
 #include "base/system/file.h"
 #include "base/text/counted.h"
 #include "loader/dataset.h"
-#include "worker/train/checkpoint/checkpoint.h"
-#include "worker/train/collective/collective.h"
-#include "worker/train/collective/shared_batches.h"
-#include "worker/train/device/device.h"
-#include "worker/train/inputs.h"
 #include "worker/train/inputs_cache.h"
-#include "worker/train/learner.h"
-#include "worker/train/recorder.h"
+#include "worker/train/report/event_lines.h"
 #include "worker/train/step/batch_probe.h"
+#include "worker/train/trainer_impl.h"
 
 namespace tune::train {
-namespace {
 
 using loader::Batch;
 using loader::DatasetOptions;
+
+namespace {
 
 /// Samples of one validation batch, at least: nothing is learnt from them, so larger is cheaper.
 constexpr std::int64_t kValBatchMin = 256;
 
 /// Steps that a device may be ahead of us: waiting for each one's loss would leave it idle.
 constexpr std::size_t kLossesWaitingMax = 64;
-class Trainer {
-public:
-    Trainer(TrainConfig config, Collective& collective, Device& device, LineSink lines,
-            const std::atomic<bool>& stop)
-        : asked_(config),
-          config_(std::move(config)),
-          collective_(collective),
-          device_(device),
-          lines_(std::move(lines)),
-          stop_(stop) {}
 
-    /// Nothing on stderr.
-    void be_quiet() { talks_ = false; }
-    /// Everything that can be wrong before the first step.
-    Result<void> open();
-    Result<Outcome> run();
-
-private:
-    Result<std::optional<Safetensors>> open_checkpoints();
-    [[nodiscard]] Result<Safetensors> open_parent() const;
-    Result<void> open_record(const std::optional<Safetensors>& resumed,
-                             const std::optional<Safetensors>& parent);
-    Result<void> open_own(const std::optional<Safetensors>& resumed,
-                          const std::optional<Safetensors>& parent);
-    Result<void> choose_batch_size();
-    Result<void> open_data();
-    Result<SharedBatches> open_split(DatasetOptions options) const;
-    Result<void> open_rules();
-    Result<void> restore(const Safetensors& file);
-    Result<void> continue_from(const Safetensors& parent);
-
-    [[nodiscard]] std::int64_t last_epoch() const;
-    [[nodiscard]] bool finished() const;
-    /// Whether this rank was asked to stop.
-    [[nodiscard]] bool asked_to_stop() const { return stop_.load() || recorder_->reader_gone(); }
-    /// Whether any was. A collective.
-    Result<bool> interrupted() { return collective_.any(asked_to_stop()); }
-    [[nodiscard]] bool validation_is_due() const;
-    Result<bool> train_epoch();
-    Result<bool> step(const Batch& batch, const Share& share);
-    Result<double> take_losses();
-    void report_step(double loss, double lr);
-    Result<void> look_at_step();
-    Result<bool> validate(Evaluation& sums);
-    void end_epoch(const std::optional<Evaluation>& evaluation);
-    [[nodiscard]] std::vector<NamedValue> metrics_of(
-        const std::optional<Evaluation>& evaluation) const;
-    [[nodiscard]] StopReason check_stop(std::optional<double> watched);
-    void save(bool with_best);
-    void line(std::span<const NamedValue> values, std::int64_t step);
-    void report_start();
-    void say_what_trains() const;
-    [[nodiscard]] Outcome outcome(bool preempted);
-
-    const TrainConfig asked_;  ///< what checkpoints record
-    TrainConfig config_;       ///< with the batch size that was found
-    Collective& collective_;
-    Device& device_;
-    const LineSink lines_;
-    bool talks_ = collective_.is_first();  ///< on stderr
-    const std::atomic<bool>& stop_;
-
-    std::optional<CheckpointDirectory> directory_;
-    Record record_;
-    Progress& progress_ = record_.progress;
-    SharedBatches train_data_;
-    SharedBatches val_data_;
-    std::unique_ptr<Learner> learner_;
-    std::vector<const Metric*> metrics_;
-    LearningRate learning_rate_;
-    EarlyStoppingRule watched_;  ///< the metric whose best is kept, early stopping or not
-    std::optional<EarlyStopping> early_stopping_;
-    NoiseScale noise_;
-    Samples samples_;
-    std::vector<std::int64_t> rows_waiting_;  ///< of steps whose losses a device still holds
-    std::unique_ptr<Recorder> recorder_;
-};
+}  // namespace
 
 Result<void> Trainer::open() {
     TUNE_TRY(resumed, open_checkpoints());
@@ -133,6 +54,7 @@ Result<void> Trainer::open() {
     TUNE_TRY(learner, Learner::make(config_, record_.inputs, &collective_, &device_));
     learner_ = std::move(learner);
     TUNE_TRY_VOID(collective_.agree(open_own(resumed, parent)));
+    TUNE_TRY_VOID(collective_.agree(open_reports(resumed.has_value())));
     recorder_ = std::make_unique<Recorder>(lines_, directory_ ? &*directory_ : nullptr);
     // From here on the parent's files are not needed.
     if (parent) save(false);
@@ -256,6 +178,19 @@ Result<void> Trainer::open_rules() {
                                                    watched_.metric + "'; this run has " + known};
 }
 
+/// What rank 0 says besides its lines.
+Result<void> Trainer::open_reports(bool goes_on) {
+    if (!collective_.is_first()) return {};
+    if (!config_.tensorboard.empty()) {
+        TUNE_TRY(sink, with_events(lines_, config_.tensorboard, goes_on));
+        lines_ = std::move(sink);
+    }
+    if (config_.profile.empty()) return {};
+    TUNE_TRY(steps, parse_steps(config_.profile));
+    trace_.emplace(steps, config_.profile_dir.empty() ? "." : config_.profile_dir, device_);
+    return {};
+}
+
 Result<void> Trainer::restore(const Safetensors& file) {
     TUNE_TRY_VOID(learner_->load_state(file));
     TUNE_TRY_VOID(train_data_.load_state(progress_.loader));
@@ -297,6 +232,8 @@ bool Trainer::validation_is_due() const {
 
 Result<Outcome> Trainer::run() {
     report_start();
+    figures_.emplace(collective_.is_first() ? config_.figures_every : 0.0, collective_.size(),
+                     LoaderFigures::Clock::now());
     // Run again after its end: the last metrics are given once more, in case they were lost.
     if (finished() && !progress_.last_metrics.empty())
         line(progress_.last_metrics, progress_.epoch_reported);
@@ -325,9 +262,11 @@ Result<bool> Trainer::train_epoch() {
     TUNE_TRY_VOID(
         learner_->begin_epoch(progress_.epoch, train_data_.dataset().batches_per_epoch()));
     while (progress_.finite) {
-        TUNE_TRY(more, train_data_.next(batch, share));
+        if (trace_) tell_trace(trace_->after_step(progress_.step));
+        TUNE_TRY(more, next_batch(batch, share));
         if (!more) break;
         TUNE_TRY(stop, step(batch, share));
+        if (figures_->is_due(LoaderFigures::Clock::now())) report_loader();
         if (stop ||
             (config_.checkpoint_every > 0 && progress_.step % config_.checkpoint_every == 0)) {
             TUNE_TRY_VOID(take_losses());
@@ -340,8 +279,29 @@ Result<bool> Trainer::train_epoch() {
     return true;
 }
 
+Result<bool> Trainer::next_batch(Batch& batch, Share& share) {
+    const Span span("data wait");
+    return train_data_.next(batch, share);
+}
+
+void Trainer::report_loader() {
+    const auto values =
+        figures_->take(train_data_.dataset().stage_figures(), LoaderFigures::Clock::now());
+    if (!values.empty()) line(values, progress_.step);
+}
+
+void Trainer::tell_trace(const Result<std::optional<std::filesystem::path>>& written) const {
+    if (!talks_) return;
+    if (!written)
+        std::fprintf(stderr, "warning: %s\n", written.error().text().c_str());
+    else if (*written)
+        std::fprintf(stderr, "profile: steps are in %s; open it at ui.perfetto.dev\n",
+                     (*written)->c_str());
+}
+
 /// True: a rank was asked to stop.
 Result<bool> Trainer::step(const Batch& batch, const Share& share) {
+    const Span span("step");
     TUNE_TRY_VOID(read_samples(record_.inputs, batch, samples_));
     samples_.share = share;
     samples_.count = std::max<std::int64_t>(share.rows, 1);  // without repeats
@@ -499,6 +459,7 @@ void Trainer::end_epoch(const std::optional<Evaluation>& evaluation) {
 
 void Trainer::save(bool with_best) {
     if (!directory_) return;
+    const Span span("checkpoint");
     progress_.loader = train_data_.dataset().state();
     Recorder::Checkpoint checkpoint{.last = last_checkpoint(asked_, record_, *learner_),
                                     .best = {}};
@@ -544,6 +505,8 @@ void Trainer::say_what_trains() const {
 
 /// Called once, at the end: what is on its way to the disk arrives first.
 Outcome Trainer::outcome(bool preempted) {
+    if (trace_) tell_trace(trace_->finish());
+    if (figures_->is_on()) report_loader();
     recorder_->drain();
     if (const auto error = recorder_->take_checkpoint_error(); error && talks_)
         std::fprintf(stderr, "warning: %s\n", error->text().c_str());
@@ -553,6 +516,9 @@ Outcome Trainer::outcome(bool preempted) {
     }
     if (const auto noise = noise_.value(); noise && !preempted && talks_)
         std::fprintf(stderr, "%s\n", noise_advice(*noise, config_.batch_size).c_str());
+    if (const auto figures = train_data_.dataset().stage_figures();
+        figures.samples > 0 && !preempted && talks_)
+        std::fprintf(stderr, "%s\n", loader::bottleneck(figures).c_str());
     return {.preempted = preempted,
             .stop_reason = progress_.stop_reason,
             .epochs = progress_.epoch,
@@ -561,8 +527,6 @@ Outcome Trainer::outcome(bool preempted) {
             .best = progress_.best,
             .best_epoch = progress_.best_epoch};
 }
-
-}  // namespace
 
 Result<Outcome> train_beside_others(const TrainConfig& config, Device& device, LineSink lines,
                                     const std::atomic<bool>& stop) {

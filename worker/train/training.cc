@@ -14,6 +14,7 @@
 
 #include "worker/train/rules/freezing.h"
 #include "worker/train/step/clipping.h"
+#include "worker/train/step/step_trace.h"
 
 namespace tune::train {
 namespace {
@@ -59,6 +60,7 @@ public:
 
 private:
     std::vector<at::Tensor> own(const at::Tensor& loss) {
+        const Span span("backward");
         std::vector<at::Tensor> gradients = torch::autograd::grad({loss}, leaves_);
         if (!is_begun_) squares_.clear();
         is_begun_ = true;
@@ -177,6 +179,7 @@ at::Tensor Training::output(const BatchTensors& batch, const Pass& pass) const {
 }
 
 at::Tensor Training::loss(const BatchTensors& batch, const Pass& pass) const {
+    const Span span("forward");
     return task_->loss(output(batch, pass), batch.target);
 }
 
@@ -315,6 +318,7 @@ Result<at::Tensor> Training::step(const BatchTensors& batch, const Pass& pass,
     if (options.measures_noise) keep_noise(gradients, options, here.rows);
     if (config_.clip_value > 0.0) gradients = clipped_by_value(gradients, config_.clip_value);
     if (config_.clip_norm > 0.0) gradients = clipped_by_norm(gradients, config_.clip_norm);
+    const Span span("update");
     optimizer_->prepare(pass.step, options.lr);
     optimizer_->apply(gradients, scaler_ ? scaler_->found_infinite() : at::Tensor());
     if (scaler_) scaler_->update();

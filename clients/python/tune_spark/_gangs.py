@@ -13,12 +13,14 @@ import tempfile
 import threading
 from typing import Any, Callable, Iterable, Iterator, Mapping
 
+from tune_client._errors import say
 from tune_client._gang import Gang, Place, RankError, Training, held_port
 from tune_client._workers import pickled
 from tune_spark._session import Job, send_packages, setting
 
 _CHUNK_BYTES = 1 << 18  # of a value on its way back; Connect's batches have 4 MiB
 _DONE, _FAILED = b"D", b"F"
+_ATTEMPTS_MAX = 4  # as spark.stage.maxConsecutiveAttempts
 
 
 class SparkGang:
@@ -35,12 +37,17 @@ class SparkGang:
         with _Lines() as lines:
             task = _Task(pickled(training, "the function"), self._processes // self._tasks, self._processes, self._use_gpu,
                          lines.addresses(self._spark), lines.secret, self._environment, frame.schema.json() if frame is not None else None)
-            job = Job(self._spark, task, self._tasks, is_barrier=True, what="tune-gang", frame=frame)
-            try:
-                job.wait()
-            except BaseException:  # Ctrl-C
-                job.stop()
-                raise
+            for attempt in range(_ATTEMPTS_MAX):
+                job = Job(self._spark, task, self._tasks, is_barrier=True, what="tune-gang", frame=frame)
+                try:
+                    job.wait()
+                except BaseException:  # Ctrl-C
+                    job.stop()
+                    raise
+                # Some releases of Spark run a barrier stage again themselves when an executor is lost, some give it up.
+                if job.fault is None or "ExecutorLostFailure" not in str(job.fault) or attempt + 1 == _ATTEMPTS_MAX:
+                    break
+                say("an executor was lost; the training begins anew")
         if job.fault is not None:
             raise RuntimeError(f"the training's stage of Spark failed: {job.fault}") from job.fault
         return self._values(job.rows)
@@ -63,6 +70,7 @@ class _Task:
                  environment: Callable[[int, list[str]], Mapping[str, str]] | None, schema: str | None) -> None:
         self._training, self._count, self._world, self._use_gpu = training, count, world, use_gpu
         self._log, self._secret, self._environment, self._schema = log, secret, environment, schema
+        self._path = [os.path.abspath(each) for each in sys.path]
 
     def __call__(self, index: int, batches: Iterator[Any] | None = None) -> Iterable[bytes]:
         from pyspark import BarrierTaskContext
@@ -77,6 +85,8 @@ class _Task:
                 variables = {**variables, **self._environment(task, ports)}
             place = Place(world=self._world, first=task * self._count, count=self._count, node=task, address=hosts[0], port=told[0][0],
                           run_id=told[0][2][:16], gpus=self._gpus(context), more=variables)
+            # Where the driver imports from: a shared file system has it here, too.
+            sys.path.extend(folder for folder in self._path if folder not in sys.path)
             training = pickle.loads(self._training)
             with _Log(self._log, self._secret) as log:
                 gang = Gang(training, place, log.write)

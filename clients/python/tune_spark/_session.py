@@ -134,14 +134,24 @@ class Job:
         self._is_stopped = True
         while not self._ended.is_set():  # a job that is just being submitted has no tag to be found by
             with contextlib.suppress(Exception):
-                self._spark.interruptTag(self._tag)
+                self._interrupt()
             timeout_s -= 0.5
             if self._ended.wait(0.5) or timeout_s < 0:
                 return
 
+    def _interrupt(self) -> None:
+        # A classic session keeps the tags that it gave by thread: another one cannot interrupt them. Its context knows them all.
+        if is_connect(self._spark):
+            self._spark.interruptTag(self._tag)
+        else:
+            self._spark.sparkContext.cancelJobsWithTag(self._tag)
+
     def _work(self) -> None:
         try:
-            self._spark.addTag(self._tag)
+            if is_connect(self._spark):
+                self._spark.addTag(self._tag)
+            else:
+                self._spark.sparkContext.addJobTag(self._tag)
             rows = self._frame().collect()
             self.rows = [bytes(row.data) for row in rows]
         except BaseException as fault:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ._mosaic.loader import StreamingDataLoader
     from ._mosaic.local import LocalDataset
     from ._mosaic.streaming import StreamingDataset
+    from ._packed import PackedDataset
     from ._stream import Stream
     from ._writer import MDSWriter
     from .errors import NoDataAvailableError
@@ -47,6 +48,7 @@ __all__ = [
     "LocalDataset",
     "MDSWriter",
     "NoDataAvailableError",
+    "PackedDataset",
     "Pad",
     "Stream",
     "StreamingDataLoader",
@@ -67,6 +69,7 @@ _LATER = {
     "LocalDataset": "_mosaic.local",
     "MDSWriter": "_writer",
     "NoDataAvailableError": "errors",
+    "PackedDataset": "_packed",
     "Pad": "transforms",
     "Stream": "_stream",
     "StreamingDataLoader": "_mosaic.loader",

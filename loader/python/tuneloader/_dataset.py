@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from ._core import Reader
 from ._stream import _is_local, _path
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .transforms import Image, Pad
 
 Batch = dict[str, Any]
+_Opened = TypeVar("_Opened")
 
 
 class Column(NamedTuple):
@@ -220,7 +221,10 @@ class Dataset:
             verify_hashes=verify_hashes,
             decompressed_bytes_max=decompressed_limit,
         )
-        self._reader = _opened(options)
+        self._reader = self._open(options)
+
+    def _open(self, options: dict[str, Any]) -> Reader:
+        return _opened(lambda: Reader(options))
 
     @classmethod
     def from_numpy(cls, arrays: Mapping[str, Any], **options: Any) -> Dataset:
@@ -318,16 +322,16 @@ def _place(
     return cur_shard, shard_count
 
 
-def _opened(options: dict[str, Any]) -> Reader:
+def _opened(make: Callable[[], _Opened]) -> _Opened:
     """The reader. Where Arrow was not found beside this module, that of the pyarrow which Python finds is loaded."""
     try:
-        return Reader(options)
+        return make()
     except NotImplementedError as error:
         from ._arrow_libraries import load_arrow
 
         if not load_arrow(str(error)):
             raise
-    return Reader(options)
+    return make()
 
 
 def _alternatives(filters: Sequence[Any]) -> list[list[tuple[str, str, list[Any]]]]:

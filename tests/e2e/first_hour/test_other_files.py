@@ -96,11 +96,29 @@ def test_the_server_imports_only_what_lies_in_its_folder(tmp_path):
         assert job["kind"] == "import" and "error" in job
 
 
-def test_a_study_of_optuna_needs_the_folder_to_itself(tmp_path):
-    fill(f"sqlite:///{tmp_path}/study.db")
+def test_a_study_of_optuna_goes_through_the_server_that_holds_the_folder(tmp_path):
+    fill(f"sqlite:///{tmp_path}/study.db", trials=2)
     with server(tmp_path) as (_, url):
-        refused = tune("import", "study.db", cwd=tmp_path)
-        assert refused.returncode == USAGE and url in refused.stderr and "Stop it" in refused.stderr
+        done = tune("import", "study.db", cwd=tmp_path)
+        assert done.returncode == OK and "Imported 2 trials as the study theirs\n" in done.stdout, done.stderr
+        twice = tune("import", "study.db", cwd=tmp_path)
+        assert twice.returncode != OK and "there is a study 'theirs' already" in twice.stderr and "--as" in twice.stderr
+        again = tune_json("import", "study.db", "--as", "again", cwd=tmp_path)
+        assert again["study"] == "again" and again["trials"] == 2
+        for name in ("theirs", "again"):
+            shown = tune_json("show", name, "--server", url, cwd=tmp_path)
+            assert [trial["state"] for trial in shown["trials"]] == ["complete"] * 2
+            assert call(url, f"/api/2.0/tune/studies/{name}")[1]["state"] == "paused"
+        # It is one of the server's: it can be asked for its next trial.
+        assert call(url, "/api/2.0/tune/studies/again/resume", {})[0] == 200
+        status, answer = call(url, "/api/2.0/tune/studies/again/ask", {})
+        assert status == 200 and answer["trials"][0]["number"] == 2
+        runs = mlflow.MlflowClient(tracking_uri=url).search_runs(
+            [mlflow.MlflowClient(tracking_uri=url).get_experiment_by_name("again").experiment_id])
+        assert len(runs) == 4, "the study, two trials of Optuna and one of ours"
+        assert not any((tmp_path / "tune-data" / "imports").iterdir())
+    with server(tmp_path) as (_, url):  # and after a restart
+        assert {study["name"] for study in call(url, "/api/2.0/tune/studies")[1]["studies"]} == {"theirs", "again"}
 
 
 def test_a_source_that_is_none_makes_no_folder(tmp_path):

@@ -113,6 +113,7 @@ TEST_F(AccessTest, WhatChangesWhatRunsIsTheOwners) {
                                      "POST " + tune + "studies/{name}/resume",
                                      "POST " + tune + "studies/{name}/stop",
                                      "POST " + tune + "studies/{name}/rename",
+                                     "POST " + tune + "studies/{name}/priority",
                                      "POST " + tune + "studies/{name}/restore",
                                      "DELETE " + tune + "studies/{name}",
                                      "POST " + tune + "users/current/tokens",
@@ -159,6 +160,7 @@ TEST_F(AccessTest, WhatChangesWhatRunsIsTheOwners) {
                   "POST " + tune + "imports", "GET " + tune + "backups/{name}",
                   "DELETE " + tune + "backups/{name}", "POST " + tune + "tokens",
                   "GET " + tune + "tokens", "DELETE " + tune + "tokens/{token_id}",
+                  "POST " + tune + "quotas", "DELETE " + tune + "quotas/{user}",
                   "POST " + users + "create", "PATCH " + users + "update-admin",
                   "DELETE " + users + "delete"}));
     EXPECT_EQ(found[Access::kOpen],

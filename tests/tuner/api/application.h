@@ -38,7 +38,8 @@ protected:
         add_tuning_routes(router_, {world_.studies(), store});
         tracker::add_tracking_routes(router_, {store, *artifacts_, hub_}, {});
         tracker::add_maintenance_routes(router_, *maintenance_, *artifacts_);
-        cli::add_import_route(router_, *maintenance_, store, *artifacts_, folder_);
+        cli::add_import_route(router_, *maintenance_, store, world_.studies(), *artifacts_,
+                              folder_);
         tracker::add_webhook_routes(router_, store, *webhooks_);
         tracker::add_alert_routes(router_, store, *alerts_);
         tracker::add_metrics_route(router_, store, {});

@@ -31,6 +31,8 @@ public:
                                              const VisitLine& visit) const;
     /// Changes when the file has.
     [[nodiscard]] std::string stamp(const std::string& path) const;
+    /// A regular file.
+    [[nodiscard]] Result<UniqueFd> open_file(const std::string& path) const;
 
     [[nodiscard]] const std::filesystem::path& root() const { return root_path_; }
     /// Links and special files met so far.
@@ -39,7 +41,6 @@ public:
 private:
     FileTree(UniqueFd root, std::filesystem::path path)
         : root_(std::move(root)), root_path_(std::move(path)) {}
-    [[nodiscard]] Result<UniqueFd> open_file(const std::string& path) const;
     [[nodiscard]] Result<void> collect(const std::string& folder, const std::string& prefix,
                                        int depth, std::vector<std::string>& paths);
 

@@ -2,6 +2,7 @@
 
 #include <system_error>
 
+#include "tracker/transfer/events/events_source.h"
 #include "tracker/transfer/mlflow_db/mlflow_db_source.h"
 #include "tracker/transfer/source/mlruns_source.h"
 #include "tracker/transfer/source/remote_source.h"
@@ -35,11 +36,13 @@ Result<std::unique_ptr<Source>> open_source(const SourceOptions& options) {
     if (!local) return open_remote(name);
     const fs::path& path = *local;
     std::error_code missing;
+    if (fs::is_directory(path, missing) && is_event_folder(path)) return open_events(path);
     if (fs::is_directory(path, missing)) return open_mlruns({path, options.artifact_roots});
     if (fs::exists(path, missing)) return open_mlflow_db({path, options.artifact_roots});
-    return Error{Code::kInvalidParameterValue, "there is no '" + name +
-                                                   "'; name an mlflow.db, a folder mlruns, or the "
-                                                   "http:// or https:// address of a server"};
+    return Error{Code::kInvalidParameterValue,
+                 "there is no '" + name +
+                     "'; name an mlflow.db, a folder mlruns, one of "
+                     "TensorBoard's event files, or the http:// or https:// address of a server"};
 }
 
 }  // namespace tune::tracker

@@ -165,6 +165,7 @@ void follow(worker::Agent& agent, Interrupts& interrupts) {
 /// kills them.
 int run_agent(const AgentCommand& command) {
     Interrupts interrupts;
+    outlive_log_readers();
     if (const char* file = std::getenv("TUNE_TOKEN_FILE"); file != nullptr && *file != '\0')
         if (const Result<std::string> token = tracker::read_token_file(file); !token)
             return fail(token.error());

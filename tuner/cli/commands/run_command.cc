@@ -94,6 +94,12 @@ fs::path agent_folder(const RunCommand& options, const std::string& study) {
     return fs::path(options.data) / "agents" / percent_encode(study, false);
 }
 
+/// Places of the agent in here; 0: as many as the machine has cores or GPUs. A pool takes one.
+int slots_of(const tuner::StudyConfig& config) {
+    const int at_once = std::max(config.resources.pool, 1);
+    return (config.budget.parallel.value_or(0) + at_once - 1) / at_once;
+}
+
 /// Not started yet. Nothing with --no-agent.
 Result<std::unique_ptr<worker::Agent>> make_agent(const RunCommand& options,
                                                   const tuner::StudyConfig& config,
@@ -101,7 +107,7 @@ Result<std::unique_ptr<worker::Agent>> make_agent(const RunCommand& options,
     if (options.no_agent) return std::unique_ptr<worker::Agent>();
     auto agent = worker::Agent::create({.server_url = url,
                                         .state_dir = agent_folder(options, config.study),
-                                        .slots = config.budget.parallel.value_or(0),
+                                        .slots = slots_of(config),
                                         .stores_checkpoints = false});
     if (!agent && agent.error().code == Code::kResourceAlreadyExists)
         return Error{Code::kResourceConflict,

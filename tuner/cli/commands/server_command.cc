@@ -150,6 +150,7 @@ void serve(Interrupts& interrupts, tracker::TlsIdentity* identity) {
 int run_server(const ServerCommand& options) {
     Interrupts interrupts(options.tls.certificate.empty() ? Interrupts::Hangup::kEnds
                                                           : Interrupts::Hangup::kIsApart);
+    outlive_log_readers();
     Result<LocalServerOptions> local_options = server_options(options);
     if (!local_options) return fail(local_options.error(), options.json);
     const Result<std::shared_ptr<tracker::TlsIdentity>> identity = identity_of(options.tls);

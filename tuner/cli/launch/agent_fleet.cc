@@ -51,6 +51,7 @@ struct MachineShare {
     int machines = 1;
     int cpus = 0;
     int gpus = 0;
+    int trials = 1;  // that run at once in what is a process
 };
 
 MachineShare share_of(const tuner::StudyConfig& config) {
@@ -59,7 +60,8 @@ MachineShare share_of(const tuner::StudyConfig& config) {
     return {.machines = std::max(1, resources.nnodes),
             .cpus = std::max(config.budget.cpus_per_trial, resources.cpus * resources.nproc),
             .gpus = std::max(config.budget.gpus_per_trial,
-                             has_whole_gpus ? resources.gpus * resources.nproc : resources.gpus)};
+                             has_whole_gpus ? resources.gpus * resources.nproc : resources.gpus),
+            .trials = std::max(1, resources.pool)};
 }
 
 /// What trials ask for and the agents never have.
@@ -85,7 +87,7 @@ int slots_for(const MachineShare& share, const launch::AgentSettings& agents) {
     int slots = launch::slots_of(agents);
     if (share.gpus > 0) slots = std::min(slots, agents.gpus / share.gpus);
     if (share.cpus > 0 && agents.cpus > 0) slots = std::min(slots, agents.cpus / share.cpus);
-    return std::max(1, slots);
+    return std::max(1, slots) * share.trials;
 }
 
 }  // namespace

@@ -49,6 +49,10 @@ Interrupts::Interrupts(Hangup hangup) {
     sigaction(SIGHUP, &action, nullptr);
 }
 
+void outlive_log_readers() {
+    std::signal(SIGPIPE, SIG_IGN);
+}
+
 Interrupts::~Interrupts() {
     for (const int number : kSignals) std::signal(number, SIG_DFL);
     for (int& end : g_pipe) {

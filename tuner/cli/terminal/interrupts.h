@@ -34,4 +34,8 @@ private:
     bool has_hangup_ = false;
 };
 
+/// From now on writing to a pipe that nobody reads fails. By default it ends the program, and an
+/// agent whose log lost its reader would leave its trials alone. Trials do not inherit it.
+void outlive_log_readers();
+
 }  // namespace tune::cli

@@ -1,9 +1,11 @@
-// tune export: a data folder as an mlflow.db.
+// tune export: a data folder as an mlflow.db, a run or study for TensorBoard.
 
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
+#include "base/text/counted.h"
+#include "tracker/transfer/events/export_events.h"
 #include "tracker/transfer/exporter.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/terminal/interrupts.h"
@@ -34,10 +36,24 @@ Result<tracker::TransferReport> export_to(const ExportCommand& options) {
     return tracker::export_all(exporting);
 }
 
+int run_export_events(const ExportCommand& options) {
+    const Result<tracker::ExportedEvents> done = tracker::export_events(
+        {.data = options.data, .target = options.target, .run = options.tensorboard});
+    if (!done) return fail(done.error(), options.json);
+    if (options.json)
+        print_json({{"runs", done->runs}, {"points", done->points}, {"folder", options.target}});
+    else
+        print("Exported " + counted(done->runs, "run") + " with " + counted(done->points, "point") +
+              " to " + options.target + "\nLook at them: tensorboard --logdir " + options.target +
+              "\n");
+    return kExitOk;
+}
+
 }  // namespace
 
 int run_export(const ExportCommand& options) {
     if (!options.optuna.empty()) return run_export_optuna(options);
+    if (!options.tensorboard.empty()) return run_export_events(options);
     const Result<tracker::TransferReport> report = export_to(options);
     if (!report) {
         const int code = fail(report.error(), options.json);

@@ -57,11 +57,8 @@ Result<Json> import_anyhow(const ImportCommand& options) {
                     {"text", report_text(report, "Imported", options.source, options.data)},
                     {"is_whole", report.is_whole()}};
     }
-    if (store.error().code != Code::kResourceConflict) return store.error();
-    const std::optional<std::string> url = url_of_holder(options.data);
-    if (!url || !check_server(*url, kNamedServer_ms))
-        return say_holder(store.error(), options.data);
-    return import_by_server(options, *url, is_cancelled);
+    TUNE_TRY(url, holder_for_import(store.error(), options.data));
+    return import_by_server(options, url, is_cancelled);
 }
 
 /// What to do with a journal file of Optuna's, which holds several studies in a form of its own.

@@ -46,6 +46,9 @@ Result<void> write_request(const ImportCommand& options, const fs::path& file) {
     fs::create_directories(file.parent_path(), error);
     Json request = {{"source", absolute_source(options.source)},
                     {"artifacts", options.artifacts},
+                    {"optuna", options.optuna},
+                    {"study", options.study},
+                    {"as", options.as},
                     {"artifact_roots", Json::array()}};
     for (const std::string& root : options.artifact_roots)
         request["artifact_roots"].push_back(fs::absolute(root, error).string());
@@ -61,17 +64,26 @@ Result<ImportCommand> take_request(const fs::path& data, const std::string& name
     ImportCommand options;
     options.source = text_of(request, "source");
     options.artifacts = text_of(request, "artifacts");
+    options.optuna = request.value("optuna", false);
+    options.study = text_of(request, "study");
+    options.as = text_of(request, "as");
     options.data = data.string();
     for (const Json& root : request.value("artifact_roots", Json::array()))
         if (root.is_string()) options.artifact_roots.push_back(root.get<std::string>());
     return options;
 }
 
-Result<std::string> run_request(const fs::path& data, const std::string& name,
-                                tracker::Store& store, const tracker::ArtifactStore& artifacts,
+Result<std::string> run_request(const ImportCommand& options, tracker::Store& store,
+                                tuner::Studies& studies, const tracker::ArtifactStore& artifacts,
                                 const tracker::Report& report) {
-    TUNE_TRY(options, take_request(data, name));
     bool is_over = false;
+    if (options.optuna) {
+        TUNE_TRY(imported, import_optuna_into(options, store, &studies, [&] {
+                     is_over = is_over || !report({.phase = "importing trials"});
+                     return is_over;
+                 }));
+        return to_text(imported);
+    }
     ImportWatch watch;
     watch.on_progress = [&](const TransferProgress& progress) {
         const bool is_moving = progress.phase == TransferProgress::Phase::kMoving;
@@ -110,10 +122,17 @@ Result<tracker::TransferReport> import_into(const ImportCommand& options, tracke
     return tracker::import_all(source, store, artifacts, importing);
 }
 
+Result<std::string> holder_for_import(const Error& error, const std::string& data) {
+    if (error.code != Code::kResourceConflict) return error;
+    const std::optional<std::string> url = url_of_holder(data);
+    if (!url || !check_server(*url, kNamedServer_ms)) return say_holder(error, data);
+    return *url;
+}
+
 void add_import_route(tracker::Router& router, tracker::Maintenance& maintenance,
-                      tracker::Store& store, const tracker::ArtifactStore& artifacts,
-                      const fs::path& data) {
-    const auto start = [&maintenance, &store, &artifacts, data](
+                      tracker::Store& store, tuner::Studies& studies,
+                      const tracker::ArtifactStore& artifacts, const fs::path& data) {
+    const auto start = [&maintenance, &store, &studies, &artifacts, data](
                            const std::shared_ptr<tracker::Request>& request,
                            const tracker::Responder& respond) {
         const Result<Json> body = parse_json(request->body);
@@ -123,8 +142,11 @@ void add_import_route(tracker::Router& router, tracker::Maintenance& maintenance
                 {Code::kInvalidParameterValue,
                  "'request' must be the name of a file of `tune import` in <data>/imports."}));
         const auto state = maintenance.jobs().start(
-            "import", [&store, &artifacts, data, name](const tracker::Report& report) {
-                return run_request(data, name, store, artifacts, report);
+            "import",
+            [&store, &studies, &artifacts, data,
+             name](const tracker::Report& report) -> Result<std::string> {
+                TUNE_TRY(options, take_request(data, name));
+                return run_request(options, store, studies, artifacts, report);
             });
         respond(state ? tracker::json_response({{"job",
                                                  {{"version", state->version},

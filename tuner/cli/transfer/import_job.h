@@ -17,6 +17,7 @@
 #include "tracker/transfer/importer.h"
 #include "tracker/transfer/source/source.h"
 #include "tuner/cli/transfer/transfer_commands.h"
+#include "tuner/study/registry/studies.h"
 
 namespace tune::cli {
 
@@ -37,11 +38,22 @@ struct ImportWatch {
                                                           const tracker::ArtifactStore& artifacts,
                                                           const ImportWatch& watch);
 
+/// A study of Optuna's into the store; `studies` as for store_imported. Gives {study, trials,
+/// notes}. Errors: those of read_optuna_db, from_optuna and store_imported. Blocks.
+[[nodiscard]] Result<Json> import_optuna_into(const ImportCommand& options, tracker::Store& store,
+                                              tuner::Studies* studies,
+                                              const std::function<bool()>& is_cancelled);
+
 /// POST tune/imports {request}: starts the import that <data>/imports/REQUEST.json describes, which
-/// is deleted. The job's result: {report, text, is_whole}. All outlive the router's use.
+/// is deleted. The job's result: {report, text, is_whole}, or that of import_optuna_into. All
+/// outlive the router's use.
 void add_import_route(tracker::Router& router, tracker::Maintenance& maintenance,
-                      tracker::Store& store, const tracker::ArtifactStore& artifacts,
-                      const std::filesystem::path& data);
+                      tracker::Store& store, tuner::Studies& studies,
+                      const tracker::ArtifactStore& artifacts, const std::filesystem::path& data);
+
+/// The server that holds `options.data`, after Store::open failed with `error`; any other error as
+/// it is. Errors: that of say_holder where no server answers.
+[[nodiscard]] Result<std::string> holder_for_import(const Error& error, const std::string& data);
 
 /// The result of the job at the server at `url`, which holds `options.data`. Errors: those of the
 /// job; kCancelled when it goes on without being followed. Blocks.

@@ -15,6 +15,7 @@
 #include "tuner/cli/terminal/study_text.h"
 #include "tuner/cli/terminal/terminal.h"
 #include "tuner/cli/terminal/wait_line.h"
+#include "tuner/cli/transfer/import_job.h"
 #include "tuner/cli/transfer/transfer_commands.h"
 #include "tuner/interop/optuna/optuna_study.h"
 #include "tuner/interop/optuna/optuna_writes.h"
@@ -100,34 +101,44 @@ Result<std::size_t> export_study(const ExportCommand& options) {
     return made.trials.size();
 }
 
-struct Imported {
-    std::string study;
-    std::size_t trials = 0;
-    std::vector<std::string> notes;
-};
-
-Result<Imported> import_study(const ImportCommand& options) {
+/// By this process, or by the server that holds the folder.
+Result<Json> import_optuna_anyhow(const ImportCommand& options) {
     Interrupts interrupts;
     const WaitLine line("importing");
-    TUNE_TRY(read, tuner::read_optuna_db(options.source, options.study));
-    TUNE_TRY(imported, tuner::from_optuna(std::move(read)));
-    if (!options.as.empty()) imported.config.study = options.as;
-    Result<std::unique_ptr<tracker::Store>> store =
-        tracker::Store::open({.directory = options.data});
-    if (!store) return say_holder(std::move(store).error(), options.data);
     bool is_interrupted = false;
     const auto is_cancelled = [&] {
         is_interrupted = is_interrupted || interrupts.wait(0) == Interrupts::Event::kSignal;
         return is_interrupted;
     };
+    // First: a file that holds no study makes no folder.
+    TUNE_TRY_VOID(tuner::read_optuna_db(options.source, options.study));
+    const auto store = tracker::Store::open({.directory = options.data});
+    if (!store) {
+        TUNE_TRY(url, holder_for_import(store.error(), options.data));
+        ImportCommand by_server = options;
+        by_server.optuna = true;
+        by_server.quiet = true;  // this function's line is there already
+        return import_by_server(by_server, url, is_cancelled);
+    }
     TUNE_TRY_VOID(tuner::undo_imports(**store));
-    const Result<void> written = tuner::store_imported(**store, imported, is_cancelled);
+    Result<Json> imported = import_optuna_into(options, **store, nullptr, is_cancelled);
     (*store)->stop();
-    if (!written) return written.error();
-    return Imported{imported.config.study, imported.trials.size(), imported.notes};
+    return imported;
 }
 
 }  // namespace
+
+Result<Json> import_optuna_into(const ImportCommand& options, tracker::Store& store,
+                                tuner::Studies* studies,
+                                const std::function<bool()>& is_cancelled) {
+    TUNE_TRY(read, tuner::read_optuna_db(options.source, options.study));
+    TUNE_TRY(imported, tuner::from_optuna(std::move(read)));
+    if (!options.as.empty()) imported.config.study = options.as;
+    TUNE_TRY_VOID(tuner::store_imported(store, imported, is_cancelled, studies));
+    return Json{{"study", imported.config.study},
+                {"trials", imported.trials.size()},
+                {"notes", imported.notes}};
+}
 
 int run_export_optuna(const ExportCommand& options) {
     const Result<std::size_t> trials = export_study(options);
@@ -143,20 +154,21 @@ int run_export_optuna(const ExportCommand& options) {
 }
 
 int run_import_optuna(const ImportCommand& options) {
-    const Result<Imported> imported = import_study(options);
+    const Result<Json> imported = import_optuna_anyhow(options);
     if (!imported) {
         const int code = fail(imported.error(), options.json);
         return imported.error().code == Code::kCancelled ? kExitInterrupted : code;
     }
     if (options.json) {
-        print_json(
-            {{"study", imported->study}, {"trials", imported->trials}, {"notes", imported->notes}});
+        print_json(*imported);
         return kExitOk;
     }
-    std::string text = "Imported " + counted(static_cast<std::int64_t>(imported->trials), "trial") +
-                       " as the study " + printable(imported->study) + "\n";
-    for (const std::string& sentence : imported->notes) text += "  " + printable(sentence) + "\n";
-    print(text + "Continue it: tune resume " + shell_word(imported->study) + " --data " +
+    const std::string study = text_of(*imported, "study");
+    std::string text = "Imported " + counted((*imported)["trials"].get<std::int64_t>(), "trial") +
+                       " as the study " + printable(study) + "\n";
+    for (const Json& sentence : (*imported)["notes"])
+        text += "  " + printable(sentence.get<std::string>()) + "\n";
+    print(text + "Continue it: tune resume " + shell_word(study) + " --data " +
           shell_word(options.data) + "\n");
     return kExitOk;
 }

@@ -25,8 +25,9 @@ struct ExportCommand {
     std::string target = {};  ///< FILE.db or a folder
     std::string data = "./tune-data";
     std::string artifacts = "copy";
-    bool local_uris = false;  ///< artifact addresses as paths instead of mlflow-artifacts:/
-    std::string optuna = {};  ///< a study, which becomes a SQLite file of Optuna's
+    bool local_uris = false;       ///< artifact addresses as paths instead of mlflow-artifacts:/
+    std::string optuna = {};       ///< a study, which becomes a SQLite file of Optuna's
+    std::string tensorboard = {};  ///< a run or study, which becomes files of events
     std::optional<std::string> server = {};  ///< of that study
     bool quiet = false;
     bool json = false;

@@ -5,6 +5,7 @@
 #include "tuner/interop/optuna/optuna_writes.h"
 
 #include <algorithm>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -199,7 +200,7 @@ Result<void> undo(tracker::Store& store, const std::string& id, const Json& note
 
 /// Everything between the note and the study's own document.
 Result<void> store_trials(tracker::Store& store, const ImportedStudy& imported, Study& study,
-                          const std::function<bool()>& is_cancelled) {
+                          const std::function<bool()>& is_cancelled, Studies* studies) {
     std::vector<Trial> trials;
     std::vector<const ImportedTrial*> sources;
     for (const ImportedTrial& from : imported.trials) {
@@ -227,17 +228,28 @@ Result<void> store_trials(tracker::Store& store, const ImportedStudy& imported, 
     }
     study.set_state(StudyState::kPaused, "imported from Optuna; resume it to continue");
     std::vector<Command> last_batch = create_study_commands(study);
+    auto document = std::get<tracker::PutDocument>(std::move(last_batch.back()));
+    last_batch.pop_back();
     add_tags(last_batch, study.identity().run_id, imported.tags);
     batches.add(std::move(last_batch));
     if (!study.best_trials().empty()) batches.add(best_trial_command(study, now_ms));
-    batches.add(tracker::DeleteDocument{kImportCollection, study.identity().id});
-    return batches.send();
+    const tracker::DeleteDocument note{kImportCollection, study.identity().id};
+    if (studies == nullptr) {
+        batches.add(std::move(document));
+        batches.add(note);
+        return batches.send();
+    }
+    TUNE_TRY_VOID(batches.send());
+    std::promise<Result<void>> taken;
+    studies->take_in(std::move(document), note,
+                     [&taken](Result<void> result) { taken.set_value(std::move(result)); });
+    return taken.get_future().get();
 }
 
 }  // namespace
 
 Result<void> store_imported(tracker::Store& store, const ImportedStudy& imported,
-                            const std::function<bool()>& is_cancelled) {
+                            const std::function<bool()>& is_cancelled, Studies* studies) {
     StudyConfig config = imported.config;
     TUNE_TRY_VOID(check_study(config, false));
     TUNE_TRY_VOID(check_free(store, config.study));
@@ -262,7 +274,7 @@ Result<void> store_imported(tracker::Store& store, const ImportedStudy& imported
         TUNE_TRY(experiment, experiment_for(store, identity.name));
         identity.experiment_id = experiment;
         Study study(identity, std::move(config));
-        return store_trials(store, imported, study, is_cancelled);
+        return store_trials(store, imported, study, is_cancelled, studies);
     };
     Result<void> written = write();
     if (!written) TUNE_TRY_VOID(undo(store, identity.id, note));

@@ -51,6 +51,7 @@ Command study_document_command(const Study& study) {
                      {"state", study_state_name(study.state())},
                      {"config", to_json(study.config())}};
     if (!identity.user.empty()) document["user"] = identity.user;
+    if (!identity.owner.empty()) document["owner"] = identity.owner;
     if (!study.note().empty()) document["note"] = study.note();
     if (study.end() != StudyEnd::kNone) document["ended_by"] = study_end_name(study.end());
     if (!study.excused().empty()) document["excused"] = to_json(study.excused());
@@ -144,6 +145,7 @@ Study read_study(const Json& document) {
     identity.seed = document.at("seed").get<std::uint64_t>();
     identity.created_ms = document.at("created_ms").get<std::int64_t>();
     identity.user = document.value("user", "");
+    identity.owner = document.value("owner", "");
     const Result<StudyState> state = study_state_from_name(document.at("state").get<std::string>());
     if (!state) throw std::runtime_error(state.error().message);
     Study study(std::move(identity), *config);

@@ -67,6 +67,22 @@ void change(Room& room, const Part& part, int sign) {
         }
 }
 
+/// Of the processes of these trials the first one that has room, so that others run empty.
+const Part* open_pool(const Room& room, const TrialNeeds& needs) {
+    const std::string prefix = needs.pool_of + ".";
+    for (auto at = room.pools.lower_bound(prefix);
+         at != room.pools.end() && at->first.starts_with(prefix); ++at)
+        if (at->second.trials < at->second.part.pool_size) return &at->second.part;
+    return nullptr;
+}
+
+std::string new_pool_name(const Room& room, const TrialNeeds& needs) {
+    for (int i = 1;; ++i) {
+        std::string name = needs.pool_of + "." + std::to_string(i);
+        if (!room.pools.contains(name)) return name;
+    }
+}
+
 }  // namespace
 
 std::vector<Shape> equal_shapes(int processes) {
@@ -93,6 +109,8 @@ Room room_of(const RegisterRequest& facts) {
 }
 
 std::optional<Part> part_in(const Room& room, const TrialNeeds& needs, int nproc) {
+    if (needs.pool > 0)
+        if (const Part* open = open_pool(room, needs)) return *open;
     Part part{.nproc = nproc,
               // More processes than the agent has places take all of them.
               .slots = std::clamp(room.slots_all, 1, std::max(nproc, 1)),
@@ -114,14 +132,46 @@ std::optional<Part> part_in(const Room& room, const TrialNeeds& needs, int nproc
     const bool is_found =
         is_part ? find_bytes(room, wanted, needs.gpu_bytes, part) : find_whole(room, wanted, part);
     if (!is_found) return std::nullopt;
+    if (needs.pool > 0) {
+        part.pool = new_pool_name(room, needs);
+        part.pool_size = needs.pool;
+    }
     return part;
 }
 
+std::optional<int> lacking_in(const Room& room, const TrialNeeds& needs, int nproc) {
+    if (part_in(room, needs, nproc)) return 0;
+    Room empty = room;
+    empty.slots = room.slots_all;
+    empty.cores = room.cores_all;
+    empty.memory_bytes = room.memory_all;
+    for (GpuRoom& gpu : empty.gpus)
+        gpu = {.uuid = gpu.uuid, .bytes = gpu.bytes, .free_bytes = gpu.bytes};
+    const std::optional<Part> part = part_in(empty, needs, nproc);
+    if (!part) return std::nullopt;
+    const auto free_gpus = std::count_if(room.gpus.begin(), room.gpus.end(),
+                                         [](const GpuRoom& gpu) { return gpu.holders == 0; });
+    const int lacking =
+        std::max(part->slots - room.slots, 0) + std::max(part->cores - room.cores, 0) +
+        std::max(static_cast<int>(part->gpus.size()) - static_cast<int>(free_gpus), 0);
+    return std::max(lacking, 1);
+}
+
 void take(Room& room, const Part& part) {
+    if (!part.pool.empty()) {
+        PoolRoom& pool = room.pools[part.pool];
+        if (++pool.trials > 1) return;
+        pool.part = part;
+    }
     change(room, part, 1);
 }
 
 void give_back(Room& room, const Part& part) {
+    if (!part.pool.empty()) {
+        const auto pool = room.pools.find(part.pool);
+        if (pool == room.pools.end() || --pool->second.trials > 0) return;
+        room.pools.erase(pool);
+    }
     change(room, part, -1);
 }
 
@@ -137,6 +187,8 @@ std::string room_text(const Room& room) {
     std::sort(gpus.begin(), gpus.end());
     for (const std::string& gpu : gpus) text += gpu;
     for (const std::string& label : room.labels) text += "," + label;
+    for (const auto& [name, pool] : room.pools)
+        if (pool.trials < pool.part.pool_size) text += ";" + name;
     return text;
 }
 

@@ -6,9 +6,12 @@
 // whole meanwhile, nor the other way round. The GPUs of one trial are different ones. Bytes go to
 // the GPU with the least left that has room (best fit), which keeps others free for those who need
 // them whole.
+//
+// Trials of one pool share a part: the first one takes it, the last one gives it back.
 
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +36,10 @@ struct TrialNeeds {
     std::int64_t gpu_bytes = 0;  ///< of each GPU; 0: whole GPUs
     /// Both amounts of memory are estimates: where nothing is as large, all there is will do.
     bool is_learned = false;
+    /// > 0: it runs in a process with so many trials, which has all of this; those of `pool_of`
+    /// share such.
+    int pool = 0;
+    std::string pool_of = {};
     std::vector<std::string> labels = {};   ///< of the agent, ascending
     std::vector<Shape> shapes = {Shape()};  ///< the first that can be had is taken
 
@@ -50,6 +57,9 @@ struct Part {
     int cores = 0;
     std::int64_t memory_bytes = 0;
     std::vector<GrantedGpu> gpus = {};
+    /// The process that has it, with `pool_size` trials at once; empty: one of the trial's own.
+    std::string pool = {};
+    int pool_size = 0;
 
     friend bool operator==(const Part&, const Part&) = default;
 };
@@ -62,6 +72,12 @@ struct GpuRoom {
     bool is_whole = false;        ///< one trial has all of it
 };
 
+/// A process of several trials.
+struct PoolRoom {
+    Part part = {};
+    int trials = 0;  ///< in it
+};
+
 /// What an agent has, and what of it is left.
 struct Room {
     int slots = 0;
@@ -71,7 +87,8 @@ struct Room {
     std::int64_t memory_bytes = 0;
     std::int64_t memory_all = 0;  ///< 0: unknown
     std::vector<GpuRoom> gpus = {};
-    std::vector<std::string> labels = {};  ///< ascending
+    std::vector<std::string> labels = {};        ///< ascending
+    std::map<std::string, PoolRoom> pools = {};  ///< by Part::pool
 };
 
 /// All that an agent has. Memory is rounded down to 1/64 of its size, so that machines of one make
@@ -80,6 +97,10 @@ struct Room {
 
 /// What `nproc` processes of the trial would take of this room now; nothing: it does not fit.
 [[nodiscard]] std::optional<Part> part_in(const Room& room, const TrialNeeds& needs, int nproc);
+
+/// How much would have to become free before so many processes fit: places, GPUs and cores
+/// together, 0 if they fit now; nothing: they never do.
+[[nodiscard]] std::optional<int> lacking_in(const Room& room, const TrialNeeds& needs, int nproc);
 
 /// REQUIRES: the part fits, or was taken. GPUs that the room does not have are ignored.
 void take(Room& room, const Part& part);

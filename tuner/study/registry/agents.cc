@@ -68,13 +68,15 @@ bool Agents::add(RegisterRequest facts, std::int64_t now_ms) {
         agent.place = by_silence_.insert(by_silence_.end(), facts.agent_id);
     else
         is_gone_kind = remove_kind(agent.facts);
+    if (!is_new) capacity_ -= capacity_of(room_of(agent.facts));
     agent.facts = std::move(facts);
     agent.room = room_of(agent.facts);
+    capacity_ += capacity_of(agent.room);
     if (const auto* const held = held_by(agent.facts.agent_id))
         for (const auto& [run_id, ref] : *held)
-            for (const Share& share : shares_.at(ref.trial))
+            for (const Share& share : shares_.at(ref.trial).all)
                 if (share.agent_id == agent.facts.agent_id) take(agent.room, share.part);
-    changed_.insert(agent.facts.agent_id);
+    note_room(agent.facts.agent_id);
     heard(agent, now_ms);
     return is_new_kind || is_gone_kind;
 }
@@ -114,6 +116,8 @@ bool Agents::forget_silent(std::int64_t now_ms) {
     while (next_forgotten_ms() <= now_ms) {
         const auto silent = agents_.find(by_silence_.front());
         is_kind_gone = remove_kind(silent->second.facts) || is_kind_gone;
+        capacity_ -= capacity_of(room_of(silent->second.facts));
+        ungrouped_.insert(silent->first);
         agents_.erase(silent);
         by_silence_.pop_front();
     }
@@ -123,7 +127,7 @@ bool Agents::forget_silent(std::int64_t now_ms) {
 void Agents::begin_share(TrialRef ref, const Share& share) {
     held_[share.agent_id].emplace(ref.trial->run_id, ref);
     if (Agent* const agent = find(share.agent_id)) take(agent->room, share.part);
-    changed_.insert(share.agent_id);
+    note_room(share.agent_id);
 }
 
 void Agents::end_share(const TrialRef& ref, const Share& share) {
@@ -131,7 +135,7 @@ void Agents::end_share(const TrialRef& ref, const Share& share) {
     held->second.erase(ref.trial->run_id);
     if (held->second.empty()) held_.erase(held);
     if (Agent* const agent = find(share.agent_id)) give_back(agent->room, share.part);
-    changed_.insert(share.agent_id);
+    note_room(share.agent_id);
 }
 
 void Agents::follow(Study& study, Trial& trial) {
@@ -140,15 +144,69 @@ void Agents::follow(Study& study, Trial& trial) {
         for (const Member& member : trial.progress->holder.members)
             if (!member.has_ended) now.push_back({member.agent_id, member.part});
     const auto known = shares_.find(&trial);
-    if (known != shares_.end() && known->second == now) return;
+    if (known != shares_.end() && known->second.all == now) return;
     const TrialRef ref{&study, &trial};
     if (known != shares_.end()) {
-        for (const Share& share : known->second) end_share(ref, share);
+        for (const Share& share : known->second.all) end_share(ref, share);
+        count(study, known->second.used, false);
         shares_.erase(known);
     }
     if (now.empty()) return;
     for (const Share& share : now) begin_share(ref, share);
-    shares_.emplace(&trial, std::move(now));
+    const Usage used = used_by(now);
+    count(study, used, true);
+    shares_.emplace(&trial, Shares{std::move(now), used});
+}
+
+Usage Agents::used_by(const std::vector<Share>& shares) {
+    Usage used;
+    for (const Share& share : shares) {
+        const Agent* const agent = find(share.agent_id);
+        used += usage_of(share.part, agent == nullptr ? Room() : agent->room);
+    }
+    return used;
+}
+
+void Agents::count(const Study& study, const Usage& used, bool is_taken) {
+    for (Usage* const sum : {&held_of_[&study], &held_by_user_[study.user()]})
+        if (is_taken)
+            *sum += used;
+        else
+            *sum -= used;
+    // Neither list outlives what it lists.
+    if (held_of_[&study] == Usage()) held_of_.erase(&study);
+    if (held_by_user_[study.user()] == Usage()) held_by_user_.erase(study.user());
+}
+
+Usage Agents::held_of(const Study& study) const {
+    const auto found = held_of_.find(&study);
+    return found == held_of_.end() ? Usage() : found->second;
+}
+
+Usage Agents::held_by_user(const std::string& user) const {
+    const auto found = held_by_user_.find(user);
+    return found == held_by_user_.end() ? Usage() : found->second;
+}
+
+void Agents::note_room(const std::string& id) {
+    changed_.insert(id);
+    ungrouped_.insert(id);
+}
+
+const Agents::Groups& Agents::groups() {
+    for (const std::string& id : std::exchange(ungrouped_, {})) {
+        if (const auto before = group_of_.extract(id)) {
+            const auto group = groups_.find(before.mapped());
+            group->second.erase(id);
+            if (group->second.empty()) groups_.erase(group);
+        }
+        const Agent* const agent = find(id);
+        if (agent == nullptr || agent->facts.slots <= 0) continue;
+        std::string text = room_text(agent->room);
+        groups_[text].insert(id);
+        group_of_.emplace(id, std::move(text));
+    }
+    return groups_;
 }
 
 std::map<std::string, TrialRef>* Agents::held_by(const std::string& id) {
@@ -163,15 +221,6 @@ void Agents::each(const std::function<void(const Agent&)>& look) const {
 }
 
 // --- what fits -----------------------------------------------------------------------------------
-
-std::optional<Part> Agents::fit(const Agent& agent, const TrialNeeds& needs) {
-    const Shape& first = needs.shapes.front();  // those on one machine come first
-    return first.nodes == 1 ? part_in(agent.room, needs, first.nproc) : std::nullopt;
-}
-
-bool Agents::could_fit(const Agent& agent, const TrialNeeds& needs, int nproc) {
-    return part_in(room_of(agent.facts), needs, nproc).has_value();
-}
 
 std::size_t Agents::count_serving(const TrialNeeds& needs, int nproc) const {
     std::size_t count = 0;

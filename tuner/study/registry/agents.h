@@ -18,6 +18,7 @@
 
 #include "tuner/protocol.h"
 #include "tuner/study/placement/room.h"
+#include "tuner/study/placement/usage.h"
 #include "tuner/study/study.h"
 
 namespace tune::tuner {
@@ -68,11 +69,6 @@ public:
     /// The running trials that an agent holds, known or not; nullptr: none.
     [[nodiscard]] std::map<std::string, TrialRef>* held_by(const std::string& id);
 
-    /// What a trial with these needs would take of the agent alone, beside what the agent holds;
-    /// nothing: it cannot start there now.
-    [[nodiscard]] static std::optional<Part> fit(const Agent& agent, const TrialNeeds& needs);
-    /// Whether so many processes of it would fit there if the agent had nothing else to do.
-    [[nodiscard]] static bool could_fit(const Agent& agent, const TrialNeeds& needs, int nproc);
     /// The first shape for which there are agents, if they had nothing else to do; nothing: there
     /// are none. O(kinds of agents).
     [[nodiscard]] std::optional<Shape> possible_shape(const TrialNeeds& needs) const;
@@ -80,6 +76,17 @@ public:
     [[nodiscard]] std::string obstacle(const TrialNeeds& needs) const;
     /// Agents of which something was taken or given back since the last call.
     [[nodiscard]] std::set<std::string> take_changed() { return std::exchange(changed_, {}); }
+
+    /// All that the registered agents have.
+    [[nodiscard]] const Usage& capacity() const { return capacity_; }
+    /// What the running trials of a study hold of agents; of all studies of a user.
+    [[nodiscard]] Usage held_of(const Study& study) const;
+    [[nodiscard]] Usage held_by_user(const std::string& user) const;
+
+    /// Agents with the same left, by room_text: what fits one fits all of them.
+    using Groups = std::map<std::string, std::set<std::string>>;
+    /// All agents with places. Cost: O(changes since the last call * log agents).
+    [[nodiscard]] const Groups& groups();
     /// Calls `look` for each agent, in the order of their ids: for views.
     void each(const std::function<void(const Agent&)>& look) const;
 
@@ -96,20 +103,33 @@ private:
 
         friend bool operator==(const Share&, const Share&) = default;
     };
+    struct Shares {
+        std::vector<Share> all;
+        Usage used;  ///< as it was counted when they began, so that the same is taken away
+    };
     [[nodiscard]] static Kind kind_of(const RegisterRequest& facts);
     bool add_kind(const RegisterRequest& facts);
     bool remove_kind(const RegisterRequest& facts);
     [[nodiscard]] std::size_t count_serving(const TrialNeeds& needs, int nproc) const;
     void begin_share(TrialRef ref, const Share& share);
     void end_share(const TrialRef& ref, const Share& share);
+    [[nodiscard]] Usage used_by(const std::vector<Share>& shares);
+    void count(const Study& study, const Usage& used, bool is_taken);
+    void note_room(const std::string& id);
 
     std::unordered_map<std::string, Agent> agents_;  // by id
     std::list<std::string> by_silence_;              // ids, the longest silent first
     std::map<Kind, Alike> kinds_;
     /// By agent, also of agents that have not registered since the server started.
     std::unordered_map<std::string, std::map<std::string, TrialRef>> held_;
-    std::unordered_map<const Trial*, std::vector<Share>> shares_;
+    std::unordered_map<const Trial*, Shares> shares_;
     std::set<std::string> changed_;
+    Usage capacity_;
+    std::unordered_map<const Study*, Usage> held_of_;
+    std::unordered_map<std::string, Usage> held_by_user_;
+    Groups groups_;
+    std::unordered_map<std::string, std::string> group_of_;  // the text, by agent
+    std::set<std::string> ungrouped_;                        // changed since groups()
 };
 
 }  // namespace tune::tuner

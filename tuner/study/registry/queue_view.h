@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "tuner/study/placement/room.h"
+#include "tuner/study/placement/usage.h"
+#include "tuner/study/registry/scheduling/quotas.h"
 
 namespace tune::tuner {
 
@@ -31,7 +33,7 @@ struct AgentView {
     Room room = {};
     std::vector<GpuFacts> gpus = {};  ///< as the agent described them
     bool is_waiting = false;          ///< for a trial, in a long-poll
-    std::string held_for = {};        ///< the study that keeps it for a trial on several agents
+    std::string held_for = {};        ///< the study for whose trial it is kept
     std::vector<LeaseView> leases = {};
 };
 
@@ -41,13 +43,26 @@ struct QueuedStudyView {
     std::size_t queued = 0;  ///< trials that wait to be run, those that nobody asked for not
     std::size_t running = 0;
     TrialNeeds needs = {};
+    std::string user = {};
+    int priority = 0;  ///< as it counts
+    double share = 0;  ///< dominant share of what all agents have, 0..1
+    Usage held = {};
     /// Why it starts no trial now, as a sentence without a full stop; empty: it does.
     std::string waits_for = {};
+};
+
+/// A user who has a study that is not over, or a quota.
+struct UserView {
+    std::string user = {};
+    double share = 0;
+    Usage held = {};
+    std::optional<Quota> quota = {};  ///< the user's own
 };
 
 struct QueueView {
     std::vector<AgentView> agents = {};  ///< by id
     std::vector<QueuedStudyView> studies = {};
+    std::vector<UserView> users = {};  ///< by name; "*" stands for whoever has no quota of his own
     std::size_t agents_left_out = 0;
 };
 

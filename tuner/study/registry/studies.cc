@@ -92,6 +92,8 @@ Result<void> Studies::Impl::load() {
         log_error(no_such_study(aside->first).message);
     }
     credentials_.forget_silence();
+    TUNE_TRY(quotas, store_.list_documents(kQuotaCollection));
+    for (const tracker::Document& document : quotas) quotas_.load(document);
     note_obstacles();
     seen_position_ = store_.last_position();
     opened_ms_ = now_ms();
@@ -182,6 +184,7 @@ Result<void> Studies::Impl::load_progress(Study& study, Trial& trial) {
 void Studies::Impl::warm_up() {
     LockedBatch locked(*this);
     serves_ = true;
+    show_interrupted(locked, false);
     for (const auto& [name, study] : studies_)
         if (study->state() == StudyState::kRunning && !draining_) look(locked, *study);
 }
@@ -317,7 +320,8 @@ void Studies::Impl::create_in_experiment(Wanted wanted, std::int64_t experiment_
                            .experiment_id = experiment_id,
                            .seed = config.sampler.seed ? *config.sampler.seed : draw_seed(),
                            .created_ms = now_ms(),
-                           .user = user_name()};
+                           .user = user_name(),
+                           .owner = wanted.options.user};
     const StudyConfig as_wanted = config;
     config.sampler.seed = identity.seed;
     auto made = std::make_unique<Study>(std::move(identity), std::move(config));

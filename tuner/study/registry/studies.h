@@ -32,6 +32,7 @@
 #include "tuner/sampler/pbt/pbt_options.h"
 #include "tuner/study/journal/replay.h"
 #include "tuner/study/registry/queue_view.h"
+#include "tuner/study/registry/scheduling/quotas.h"
 #include "tuner/study/study.h"
 
 namespace tune::tuner {
@@ -172,6 +173,9 @@ public:
         /// make one.
         bool only_new = false;
         std::int64_t owner_id = 0;  ///< the user who will manage a new experiment; 0: nobody
+        /// The same user's name, on whose account a new study's trials run; empty: whose server
+        /// it is.
+        std::string user = {};
     };
     void create(StudyConfig config, Done<Created> done) {
         create(std::move(config), CreateOptions(), std::move(done));
@@ -188,6 +192,11 @@ public:
     /// kResourceConflict for pausing or stopping a completed study.
     void change(const std::string& study, Change change, Done<void> done);
 
+    /// Gives a study another priority, also a running one: the next trial that is placed follows
+    /// it. Errors: kResourceDoesNotExist; kInvalidParameterValue outside
+    /// -kPriorityMax..kPriorityMax.
+    void set_priority(const std::string& study, int priority, Done<void> done);
+
     /// Gives the study another name, and its experiment where that has the study's. Errors:
     /// kResourceDoesNotExist; kInvalidParameterValue for a name that none can have;
     /// kResourceAlreadyExists; kResourceConflict while trials run, whose holders know it by its
@@ -201,6 +210,10 @@ public:
     /// client has deleted. Errors: kResourceDoesNotExist naming those that can be restored;
     /// kResourceAlreadyExists when the name is taken by now; kDataLoss when its run is gone.
     void restore(const std::string& study, Done<void> done);
+    /// Takes in a study whose trials and runs are in the store: from now on it is one of these. Its
+    /// document is written together with the deletion of a `note`. Errors: kResourceAlreadyExists;
+    /// kDataLoss for documents that are none; those of the store, and it is not taken in then.
+    void take_in(tracker::PutDocument study, tracker::DeleteDocument note, Done<void> done);
 
     /// Calls `read` under the lock. Errors: kResourceDoesNotExist naming the study.
     Result<void> read(std::string_view study, const std::function<void(const Study&)>& read) const;
@@ -252,6 +265,15 @@ public:
 
     /// What runs where and what waits, with at most so many agents. Cost: O(agents).
     [[nodiscard]] QueueView queue(std::size_t agents_max);
+
+    // --- quotas (tuner/study/registry/scheduling/quotas.h) ---
+
+    /// Sets all limits of a user, or of everybody who has none of his own. Trials that run stay.
+    /// Errors: kInvalidParameterValue for a name that is empty or longer than 250 bytes, a limit
+    /// below 0; kResourceExhausted when there are too many.
+    void set_quota(Quota quota, Done<void> done);
+    /// Errors: kResourceDoesNotExist.
+    void remove_quota(const std::string& user, Done<void> done);
 
     /// The credentials of attempts that agents lease; as long as this.
     [[nodiscard]] const AttemptCredentials& credentials() const;

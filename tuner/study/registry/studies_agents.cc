@@ -91,11 +91,12 @@ void Studies::Impl::register_agent(RegisterRequest request, Done<RegisterReply> 
         else
             reply.lost.push_back(attempt);
     }
-    let_go(locked, request);
-    // An agent that was started again hears nothing of what its predecessor waited for.
+    // An agent that was started again hears nothing of what its predecessor waited for, nor
+    // does that get what is let go here.
     const Agent* const before = agents_.find(request.agent_id);
     const bool is_started_again = before != nullptr && before->facts.pid != request.pid;
     if (request.slots <= 0 || is_started_again) drop_lease_poll(locked, request.agent_id);
+    let_go(locked, request);
     const std::string id = request.agent_id;
     if (agents_.add(std::move(request), monotonic_ms())) note_obstacles();
     Agent& agent = *agents_.find(id);
@@ -249,9 +250,31 @@ void Studies::Impl::report_metrics(const std::string& agent_id, ReportRequest re
         // Who has rank 0 reports for all.
         if (member != &ref.trial->progress->holder.members.front()) continue;
         ++join->left;
-        locked.write(report_commands(report, now_ms()),
-                     [refuse, arrive](LockedBatch& later, const Result<void>& result) {
-                         if (!result) refuse(result.error());
+        const auto end = [this, join, index, agent_id, refuse, arrive,
+                          id = AttemptId{report.run_id, report.attempt},
+                          finish = report.finish](LockedBatch& later) {
+            if (!finish) return arrive(later);
+            // A call of its own: this one holds the lock.
+            later.after([=, this] {
+                this->finish(agent_id, id, *finish, [=, this](const Result<FinishReply>& reply) {
+                    LockedBatch answered(*this);
+                    if (!reply) refuse(reply.error());
+                    ReportResult& result = join->reply.results[index];
+                    result.finished = reply.has_value();
+                    if (reply) result.checkpoints = reply->checkpoints;
+                    arrive(answered);
+                });
+            });
+        };
+        std::vector<tracker::Command> commands = report_commands(report, now_ms());
+        if (commands.empty()) {
+            end(locked);
+            continue;
+        }
+        locked.write(std::move(commands),
+                     [refuse, arrive, end](LockedBatch& later, const Result<void>& result) {
+                         if (result) return end(later);
+                         refuse(result.error());
                          arrive(later);
                      });
     }

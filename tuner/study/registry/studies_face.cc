@@ -37,6 +37,15 @@ void Studies::replay(const std::string& study, Done<ReplayReport> done) const {
 void Studies::change(const std::string& study, Change change, Done<void> done) {
     impl_->change(study, change, std::move(done));
 }
+void Studies::set_priority(const std::string& study, int priority, Done<void> done) {
+    impl_->set_priority(study, priority, std::move(done));
+}
+void Studies::set_quota(Quota quota, Done<void> done) {
+    impl_->set_quota(std::move(quota), std::move(done));
+}
+void Studies::remove_quota(const std::string& user, Done<void> done) {
+    impl_->remove_quota(user, std::move(done));
+}
 void Studies::rename(const std::string& study, const std::string& new_name, Done<void> done) {
     impl_->rename(study, new_name, std::move(done));
 }
@@ -45,6 +54,9 @@ void Studies::erase(const std::string& study, Done<void> done) {
 }
 void Studies::restore(const std::string& study, Done<void> done) {
     impl_->restore(study, std::move(done));
+}
+void Studies::take_in(tracker::PutDocument study, tracker::DeleteDocument note, Done<void> done) {
+    impl_->take_in(std::move(study), std::move(note), std::move(done));
 }
 Result<void> Studies::read(std::string_view study,
                            const std::function<void(const Study&)>& read) const {

@@ -3,9 +3,7 @@
 // processes of the last agent are gone, so that nothing of it meets the next attempt.
 //
 // A trial on several agents needs them free at one moment, which may never come by itself where
-// smaller trials of other studies take each place as it becomes free. So the study whose turn it is
-// holds agents: they get no other trials until there are enough of them, or the time is over.
-// One study holds at a time, so that no two wait for each other.
+// smaller trials of other studies take each place as it becomes free: studies_holds.cc.
 
 #include <algorithm>
 #include <map>
@@ -88,54 +86,6 @@ void Studies::Impl::lose_part(LockedBatch& locked, const TrialRef& ref, Member& 
     write_trial(locked, *ref.study, *ref.trial, nullptr, {});
 }
 
-// --- holds ---------------------------------------------------------------------------------------
-
-bool Studies::Impl::is_held_for_another(const Agent& agent, const Study& study) const {
-    return hold_ && hold_->study != &study && hold_->agents.contains(agent.facts.agent_id);
-}
-
-/// The agent is kept for the study that holds others, while it needs more.
-void Studies::Impl::hold_too(const Agent& agent) {
-    if (!hold_ || hold_->agents.size() >= static_cast<std::size_t>(hold_->shape.nodes)) return;
-    if (Agents::could_fit(agent, hold_->study->needs(), hold_->shape.nproc))
-        hold_->agents.insert(agent.facts.agent_id);
-}
-
-void Studies::Impl::hold_for(Study& study, const TrialNeeds& needs) {
-    if (hold_ || hold_rests_.contains(&study)) return;
-    std::optional<Shape> shape = agents_.possible_shape(needs);
-    if (!shape || shape->nodes == 1) return;
-    hold_ = Hold{&study, *shape, {}, monotonic_ms() + kHold_ms};
-    for (const std::string& front : lease_line_.fronts())
-        for (const std::string& id :
-             lease_line_.group_of(front, static_cast<std::size_t>(shape->nodes)))
-            if (const Agent* const agent = agents_.find(id)) hold_too(*agent);
-    wake_ticker(hold_->until_ms);
-}
-
-void Studies::Impl::end_hold() {
-    if (!hold_) return;
-    hold_rests_[hold_->study] = monotonic_ms() + kHold_ms;
-    hold_.reset();
-}
-
-/// A hold that is over gives its agents back, and its study waits a while before it holds again.
-void Studies::Impl::expire_holds(LockedBatch& locked) {
-    const std::int64_t now = monotonic_ms();
-    const bool is_over =
-        hold_ && (now >= hold_->until_ms || !may_lease(*hold_->study) || draining_);
-    if (is_over) end_hold();
-    const std::size_t rested =
-        std::erase_if(hold_rests_, [now](const auto& rest) { return rest.second <= now; });
-    if (is_over || rested > 0) wake_leases(locked);
-}
-
-std::int64_t Studies::Impl::next_hold_ms() const {
-    std::int64_t next = hold_ ? hold_->until_ms : Timers::kNever_ms;
-    for (const auto& [study, until_ms] : hold_rests_) next = std::min(next, until_ms);
-    return next;
-}
-
 // --- placing -------------------------------------------------------------------------------------
 
 /// Agents that wait for a lease and have room for a part each, if there are enough: those of one
@@ -149,11 +99,11 @@ std::vector<std::string> Studies::Impl::choose_agents(const Study& study, const 
         const Agent* const first = agents_.find(front);
         if (first == nullptr || !part_in(first->room, needs, shape.nproc)) continue;
         const std::string topology = topology_of(first->room);
-        // A few of a group may be held for another study, which holds one for each of its nodes.
-        const std::size_t most = wanted + (hold_ ? hold_->agents.size() : 0);
+        // Some of a group may be kept for other trials.
+        const std::size_t most = wanted + holds_.agents_kept();
         for (const std::string& id : lease_line_.group_of(front, most)) {
             const Agent* const agent = agents_.find(id);
-            if (agent == nullptr || is_held_for_another(*agent, study)) continue;
+            if (agent == nullptr || !part_beside_holds(*agent, study, needs, shape.nproc)) continue;
             all.push_back(id);
             if (!topology.empty()) by_topology[topology].push_back(id);
         }
@@ -168,28 +118,37 @@ std::vector<std::string> Studies::Impl::choose_agents(const Study& study, const 
     return all;
 }
 
-/// Gives out what trials on several agents can have now, and holds agents for the first that
-/// cannot.
+/// Gives out what trials on several agents can have now, in the order of their studies, and keeps
+/// agents for the first that cannot. Then places are made for higher priorities.
 void Studies::Impl::place_gangs(LockedBatch& locked) {
     if (draining_ || write_error_ || is_placing_) return;
+    const bool has_gangs = std::any_of(studies_.begin(), studies_.end(), [](const auto& entry) {
+        const ResourcesConfig& resources = entry.second->config().resources;
+        return resources.nnodes > 1 || resources.processes > 1;
+    });
     is_placing_ = true;
-    sort_lease_line();
-    for (const auto& [name, study] : studies_)
-        while (may_lease(*study) && place_gang(locked, *study)) {
+    if (has_gangs) sort_lease_line();
+    for (bool is_placed = has_gangs; is_placed;) {
+        is_placed = false;
+        for (Study* study : in_order()) {
+            is_placed = place_gang(locked, *study);
+            if (is_placed) break;  // what it holds now may change the order
         }
+    }
     is_placing_ = false;
+    preempt(locked);
 }
 
 /// True: a trial was started, and another may be.
 bool Studies::Impl::place_gang(LockedBatch& locked, Study& study) {
     const TrialNeeds needs = study.needs();
-    if (!needs.is_gang() || !study.obstacle().empty()) return false;
+    if (!needs.is_gang()) return false;
     reuse_known(locked, study);
     if (!study.may_start(now_ms())) return false;
     for (const Shape& shape : needs.shapes) {
         if (shape.nodes == 1) continue;
         const std::vector<std::string> ids = choose_agents(study, needs, shape);
-        if (ids.empty()) continue;
+        if (ids.empty() || !is_within_quota(study, usage_on(ids, study, needs, shape))) continue;
         if (study.queued().empty()) {
             if (!gangs_wanted_.insert(&study).second) return false;
             want(locked, study,
@@ -204,13 +163,24 @@ bool Studies::Impl::place_gang(LockedBatch& locked, Study& study) {
         start_gang(locked, study, needs, shape, ids);
         return true;
     }
-    hold_for(study, needs);
+    if (quota_reason(study).empty() && study_before(study) == nullptr) hold_for(study);
     return false;
+}
+
+/// What the trial would hold of these agents.
+Usage Studies::Impl::usage_on(const std::vector<std::string>& ids, const Study& study,
+                              const TrialNeeds& needs, const Shape& shape) {
+    Usage usage;
+    for (const std::string& id : ids) {
+        const Agent& agent = *agents_.find(id);
+        if (const auto part = part_beside_holds(agent, study, needs, shape.nproc))
+            usage += usage_of(*part, agent.room);
+    }
+    return usage;
 }
 
 void Studies::Impl::start_gang(LockedBatch& locked, Study& study, const TrialNeeds& needs,
                                const Shape& shape, const std::vector<std::string>& ids) {
-    if (hold_ && hold_->study == &study) hold_.reset();
     std::vector<LeasePoll> polls;
     std::vector<Member> members;
     bool is_local = true;
@@ -218,8 +188,8 @@ void Studies::Impl::start_gang(LockedBatch& locked, Study& study, const TrialNee
     for (const std::string& id : ids) {
         const Agent& agent = *agents_.find(id);
         polls.push_back(unpark(id));
-        members.push_back(
-            make_member(agent, polls.back().request, *part_in(agent.room, needs, shape.nproc)));
+        members.push_back(make_member(agent, polls.back().request,
+                                      *part_beside_holds(agent, study, needs, shape.nproc)));
         is_local = is_local && agent.facts.host == members.front().host;
         hosts += (hosts.empty() ? "" : ", ") + agent.facts.host;
     }
@@ -233,6 +203,7 @@ void Studies::Impl::start_gang(LockedBatch& locked, Study& study, const TrialNee
                                 .worker = std::move(hosts),
                                 .ask_request = {},
                                 .now_ms = now_ms()});
+    release_hold(study, ids);
     agents_.follow(study, trial);
     give_gang(locked, {&study, &trial}, std::move(polls));
 }

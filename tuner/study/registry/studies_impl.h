@@ -2,6 +2,8 @@
 // Inside of Studies, shared by its .cc files: studies.cc (opening, studies), studies_trials.cc
 // (ask, report, tell), studies_suggestions.cc (models), studies_agents.cc (the agent protocol),
 // studies_leases.cc (which agent gets which trial), studies_gangs.cc (trials on several agents),
+// studies_order.cc (whose turn it is, quotas), studies_holds.cc (agents kept for a trial),
+// studies_preemption.cc (priorities),
 // studies_ticker.cc (tick and commits),
 // studies_writes.cc (the way to the store).
 //
@@ -34,6 +36,7 @@
 #include "tuner/study/journal/journal.h"
 #include "tuner/study/registry/agents.h"
 #include "tuner/study/registry/attempt_credentials.h"
+#include "tuner/study/registry/scheduling/holds.h"
 #include "tuner/study/registry/lease_line.h"
 #include "tuner/study/registry/renewals.h"
 #include "tuner/study/registry/studies.h"
@@ -50,8 +53,8 @@ namespace tune::tuner {
 /// When the lease of a trial ends that is not in its holder's hands yet; monotonic.
 inline constexpr std::int64_t kNotHandedOut_ms = std::numeric_limits<std::int64_t>::max();
 
-/// How long agents are kept for a trial on several of them, and how long its study rests when they
-/// were kept in vain.
+/// How long agents that have room are kept for a trial, and how long its study rests when they were
+/// kept in vain.
 inline constexpr std::int64_t kHold_ms = 30'000;
 
 /// Two: a study whose model takes seconds leaves one to the others.
@@ -107,10 +110,14 @@ public:
     void create(StudyConfig config, CreateOptions options, Done<Created> done);
     void replay(const std::string& name, Done<ReplayReport> done);
     void change(const std::string& name, Change change, Done<void> done);
+    void set_priority(const std::string& name, int priority, Done<void> done);
+    void set_quota(Quota quota, Done<void> done);
+    void remove_quota(const std::string& user, Done<void> done);
     void rename(const std::string& name, const std::string& new_name, Done<void> done);
     void erase(const std::string& name, Done<void> done);
     std::optional<std::int64_t> experiment_of(const std::string& name, bool or_erased) const;
     void restore(const std::string& name, Done<void> done);
+    void take_in(tracker::PutDocument document, tracker::DeleteDocument note, Done<void> done);
     void wait(const std::string& name, std::int64_t version, std::int64_t wait_ms, Done<void> done);
     void ask(AskRequest request, Done<std::vector<AskedTrial>> done);
     void report(ClientReport report, Done<std::optional<Action>> done);
@@ -177,6 +184,7 @@ private:
         LeasePoll poll;
         std::vector<std::pair<TrialRef, int>> started;  ///< with the attempt
         std::int64_t since_ms = 0;                      ///< monotonic
+        int places_taken = 0;
     };
 
     // studies.cc
@@ -215,8 +223,13 @@ private:
     void erase_study(LockedBatch& locked, Study& study, Written written);
     void change_runs(LockedBatch& locked, const Study& study, bool deletes);
     void restore_erased(const std::string& name, Done<void> done);
+    /// Reads a study that is in the store and shows it once `commands` are written.
+    void bring_in(LockedBatch& locked, const tracker::Document& document,
+                  std::vector<tracker::Command> commands, Done<void> done);
     [[nodiscard]] bool is_held(const Study& study) const;
     [[nodiscard]] bool is_attended(const Study& study) const;
+    /// The runs of studies that run are RUNNING while a server is there, else SCHEDULED.
+    void show_interrupted(LockedBatch& locked, bool is_interrupted);
 
     // studies_failures.cc
     /// Whether the study gives way to the wanted one (CreateOptions::replace).
@@ -276,6 +289,11 @@ private:
     [[nodiscard]] Lease make_lease(const Study& study, const Trial& trial,
                                    const Member& member) const;
     Study* next_study(const Agent& agent);
+    struct Choice {
+        Study* first = nullptr;    ///< of all that may start a trial and do not rest
+        Study* fitting = nullptr;  ///< of those that may start one there
+    };
+    [[nodiscard]] Choice choose_study(const Agent& agent);
     [[nodiscard]] bool has_work();
     [[nodiscard]] bool may_lease(Study& study);
     void grant(LockedBatch& locked, LeasePoll poll);
@@ -297,14 +315,67 @@ private:
     void note_obstacle(Study& study);
     void let_go(LockedBatch& locked, const RegisterRequest& request);
 
-    // studies_gangs.cc
-    /// Agents that are kept for one trial on several of them.
-    struct Hold {
-        Study* study = nullptr;
-        Shape shape;
-        std::set<std::string> agents;
-        std::int64_t until_ms = 0;  ///< monotonic
+    // studies_order.cc
+    /// What decides whose turn it is; the name last, so that no two are equal.
+    struct Standing {
+        int priority = 0;
+        double user_share = 0;
+        double share = 0;
+        std::size_t running = 0;
+        const std::string* name = nullptr;
     };
+    [[nodiscard]] int priority_of(const Study& study) const;
+    [[nodiscard]] Standing standing_of(const Study& study) const;
+    [[nodiscard]] static bool comes_before(const Standing& a, const Standing& b);
+    [[nodiscard]] bool may_place(Study& study);
+    [[nodiscard]] std::vector<Study*> in_order();
+    [[nodiscard]] Study* study_before(const Study& study);
+    [[nodiscard]] bool is_within_quota(const Study& study, const Usage& more) const;
+    [[nodiscard]] std::string quota_reason(const Study& study) const;
+
+    // studies_holds.cc
+    [[nodiscard]] std::optional<Part> part_beside_holds(const Agent& agent, const Study& study,
+                                                        const TrialNeeds& needs, int nproc) const;
+    [[nodiscard]] std::optional<Part> fit(const Agent& agent, const Study& study) const;
+    [[nodiscard]] bool is_reachable(const Agent& agent) const;
+    [[nodiscard]] bool is_kept_before(const std::string& agent_id, const Study& study) const;
+    [[nodiscard]] std::set<std::string> nearest_agents(const Study& study, const TrialNeeds& needs,
+                                                       const Shape& shape);
+    void hold_for(Study& study);
+    void consider_for_hold(const Agent& agent);
+    void release_hold(const Study& study, const std::vector<std::string>& ids);
+    [[nodiscard]] bool is_ready(const Hold& hold);
+    void drop_idle_holds();
+    void expire_holds(LockedBatch& locked);
+    [[nodiscard]] std::int64_t next_hold_ms() const;
+
+    // studies_preemption.cc
+    /// Agents for one trial, and the trials that have to end there first.
+    struct Claim {
+        Shape shape;
+        std::set<std::string> agents = {};
+        std::vector<TrialRef> victims = {};
+    };
+    void preempt(LockedBatch& locked);
+    void preempt_for(LockedBatch& locked, Study& study);
+    void make_places(LockedBatch& locked, Study& study, const TrialNeeds& needs,
+                     std::size_t wanted);
+    [[nodiscard]] std::optional<Room> room_to_be(const Agent& agent, const Study& study,
+                                                 const Claim& claim);
+    [[nodiscard]] std::optional<std::vector<TrialRef>> victims_on(const Agent& agent,
+                                                                  const Study& study,
+                                                                  const TrialNeeds& needs,
+                                                                  int nproc, const Claim& claim);
+    [[nodiscard]] std::vector<std::string> preemptible_agents(const Study& study);
+    void claim_free_room(Claim& claim, const Study& study, const TrialNeeds& needs);
+    [[nodiscard]] std::optional<Claim> find_claim(const Study& study, const TrialNeeds& needs,
+                                                  const Shape& shape, std::size_t before);
+    [[nodiscard]] static std::optional<Part> part_of_empty(const Agent& agent,
+                                                           const TrialNeeds& needs, int nproc);
+
+    // studies_gangs.cc
+    [[nodiscard]] Usage usage_on(const std::vector<std::string>& ids, const Study& study,
+                                 const TrialNeeds& needs, const Shape& shape);
     [[nodiscard]] static Member make_member(const Agent& agent, const LeaseRequest& request,
                                             Part part);
     /// nullptr: the attempt is not the current one, or the agent has no part of it (any more).
@@ -315,12 +386,6 @@ private:
     void settle_trial(const TrialRef& ref, const FinishRequest& finish);
     void lose_part(LockedBatch& locked, const TrialRef& ref, Member& member,
                    const std::string& reason);
-    [[nodiscard]] bool is_held_for_another(const Agent& agent, const Study& study) const;
-    void hold_too(const Agent& agent);
-    void hold_for(Study& study, const TrialNeeds& needs);
-    void end_hold();
-    void expire_holds(LockedBatch& locked);
-    [[nodiscard]] std::int64_t next_hold_ms() const;
     [[nodiscard]] std::vector<std::string> choose_agents(const Study& study,
                                                          const TrialNeeds& needs,
                                                          const Shape& shape);
@@ -333,6 +398,9 @@ private:
     // studies_queue.cc
     [[nodiscard]] AgentView view_of(const Agent& agent);
     [[nodiscard]] std::string why_waiting(Study& study);
+    [[nodiscard]] std::string why_kept(const Hold& hold) const;
+    [[nodiscard]] std::string why_after(const Study& study, const Study& other) const;
+    void add_users(QueueView& view) const;
 
     // studies_agents.cc
     void direct(LockedBatch& locked, Study& study, Trial& trial, Action action, std::string reason);
@@ -406,7 +474,8 @@ private:
     Agents agents_;
     std::unordered_map<std::string, LeasePoll> lease_polls_;  // by agent: there is nothing for them
     LeaseLine lease_line_;                                    // the same agents
-    std::optional<Hold> hold_;
+    Holds holds_;
+    Quotas quotas_;
     std::map<Study*, std::int64_t>
         hold_rests_;                 // who held in vain, until when it does not; monotonic
     std::set<Study*> gangs_wanted_;  // a point is being suggested for a trial on several agents

@@ -15,6 +15,8 @@ namespace {
 
 /// How long a poll that has a trial already waits for the suggestion of another.
 constexpr std::int64_t kGatherMax_ms = 200;
+/// Trials of one answer; the agent asks again at once.
+constexpr std::size_t kGrantMax = kAgentSlotsMax;
 
 /// What the command of population based training needs to know.
 void add_origin(const Study& study, const Trial& trial, Lease& lease) {
@@ -64,6 +66,8 @@ Lease Studies::Impl::make_lease(const Study& study, const Trial& trial,
     lease.gpus_per_trial = static_cast<double>(member.part.gpus.size());
     lease.devices = member.part.gpus;
     lease.memory_bytes = member.part.memory_bytes;
+    if (!member.part.pool.empty())
+        lease.pool = PoolPlace{.name = member.part.pool, .size = member.part.pool_size};
     const Holder& holder = trial.progress->holder;
     if (!holder.is_gang() && member.part.nproc == 1) return lease;
     Gang gang{.nproc = member.part.nproc,
@@ -123,16 +127,40 @@ bool Studies::Impl::may_lease(Study& study) {
     return !study.config().command.empty() && study.may_start(now_ms());
 }
 
-/// Of the studies that may start a trial there, the one that has the fewest running, so that
-/// studies share the agents.
+/// The first of the studies that may start a trial there. Where another one that comes before it
+/// finds no room, agents are kept for that first.
 Study* Studies::Impl::next_study(const Agent& agent) {
-    Study* next = nullptr;
+    const Choice choice = choose_study(agent);
+    const bool is_passed = choice.fitting != nullptr && choice.first != nullptr &&
+                           choice.first != choice.fitting && holds_.waiting() == nullptr;
+    if (!is_passed) return choice.fitting;
+    hold_for(*choice.first);
+    return choose_study(agent).fitting;
+}
+
+Studies::Impl::Choice Studies::Impl::choose_study(const Agent& agent) {
+    Choice choice;
+    Standing first;
+    Standing fitting;
     for (const auto& [name, study] : studies_) {
-        if (!may_lease(*study) || is_held_for_another(agent, *study)) continue;
-        if (!Agents::fit(agent, study->needs())) continue;
-        if (next == nullptr || study->running().size() < next->running().size()) next = study.get();
+        if (!may_place(*study)) continue;
+        const Standing standing = standing_of(*study);
+        const bool may_be_first = choice.first == nullptr || comes_before(standing, first);
+        const bool may_fit = choice.fitting == nullptr || comes_before(standing, fitting);
+        if (!may_fit) continue;  // then it is not the first of all either
+        const std::optional<Part> part = fit(agent, *study);
+        const std::optional<Usage> used =
+            part ? std::optional(usage_of(*part, agent.room)) : std::nullopt;
+        if (used ? !is_within_quota(*study, *used) : !quota_reason(*study).empty()) continue;
+        if (may_be_first && !hold_rests_.contains(study.get())) {
+            choice.first = study.get();
+            first = standing;
+        }
+        if (!used) continue;
+        choice.fitting = study.get();
+        fitting = standing;
     }
-    return next;
+    return choice;
 }
 
 void Studies::Impl::note_obstacle(Study& study) {
@@ -178,16 +206,21 @@ void Studies::Impl::grant(LockedBatch& locked, LeasePoll poll) {
 
 void Studies::Impl::continue_grant(LockedBatch& locked, const std::shared_ptr<Granting>& granting) {
     const std::string& agent_id = granting->poll.agent_id;
-    const auto places = static_cast<std::size_t>(std::max(granting->poll.request.free_slots, 0));
-    while (!draining_ && !write_error_ && granting->started.size() < places) {
+    while (!draining_ && !write_error_ && granting->poll.request.free_slots > 0) {
         const Agent* const agent = agents_.find(agent_id);
         // What it registered and what it holds count, whatever it asks for.
-        if (agent == nullptr || agent->room.slots <= 0) break;
-        hold_too(*agent);
+        if (agent == nullptr || agent->room.slots_all <= 0) break;
+        consider_for_hold(*agent);
         Study* study = next_study(*agent);
         if (study == nullptr) break;
         reuse_known(locked, *study);
         if (!study->may_start(now_ms())) continue;
+        std::optional<Part> part = fit(*agent, *study);
+        if (!part) continue;  // what is known by now of its needs has changed
+        // Of those in one process only the first one takes a place.
+        const bool joins = agent->room.pools.contains(part->pool);
+        if (!joins && granting->places_taken >= granting->poll.request.free_slots) break;
+        if (granting->started.size() >= kGrantMax) break;
         if (study->queued().empty()) {
             const bool is_late = monotonic_ms() - granting->since_ms > kGatherMax_ms;
             if (is_late && !granting->started.empty()) break;
@@ -196,8 +229,9 @@ void Studies::Impl::continue_grant(LockedBatch& locked, const std::shared_ptr<Gr
             };
             return want(locked, *study, {.wanted = {}, .request_id = {}, .settled = go_on});
         }
+        if (!joins) ++granting->places_taken;
         std::vector<Member> members = {
-            make_member(*agent, granting->poll.request, *Agents::fit(*agent, study->needs()))};
+            make_member(*agent, granting->poll.request, *std::move(part))};
         Trial& trial = study->start({.holder = {.agent_id = agent_id,
                                                 .request_id = granting->poll.request.request_id,
                                                 .ttl_ms = options_.lease_ttl_ms,
@@ -205,6 +239,7 @@ void Studies::Impl::continue_grant(LockedBatch& locked, const std::shared_ptr<Gr
                                      .worker = agent->facts.host,
                                      .ask_request = {},
                                      .now_ms = now_ms()});
+        release_hold(*study, {agent_id});
         agents_.follow(*study, trial);
         granting->started.push_back({{study, &trial}, trial.attempt});
     }
@@ -303,24 +338,24 @@ void Studies::Impl::sort_lease_line() {
 
 /// Whether some study could start a trial of its own on one agent or several.
 bool Studies::Impl::has_work() {
-    return std::any_of(studies_.begin(), studies_.end(), [this](const auto& entry) {
-        return entry.second->obstacle().empty() && may_lease(*entry.second);
-    });
+    return std::any_of(studies_.begin(), studies_.end(),
+                       [this](const auto& entry) { return may_place(*entry.second); });
 }
 
 /// Looks at one agent of each group of those that have the same left. Whoever finds nothing waits
 /// again, behind those that are looked at now.
 void Studies::Impl::wake_leases(LockedBatch& locked) {
+    drop_idle_holds();
+    if (write_error_ || !has_work()) return;
     std::size_t left = lease_polls_.size();
     for (bool is_given = true; is_given && left > 0;) {
         is_given = false;
-        if (write_error_ || !has_work()) return;
         sort_lease_line();
         for (const std::string& agent_id : lease_line_.fronts()) {
-            if (left == 0 || write_error_ || !has_work()) return;
+            if (left == 0 || write_error_ || !has_work()) break;
             const Agent* const agent = agents_.find(agent_id);
             if (agent == nullptr || !lease_polls_.contains(agent_id)) continue;
-            hold_too(*agent);
+            consider_for_hold(*agent);
             if (next_study(*agent) == nullptr) continue;
             --left;
             is_given = true;

@@ -315,26 +315,60 @@ void Studies::Impl::restore_erased(const std::string& name, Done<void> done) {
         for (const auto& old : refused_)
             if (old->identity().id == erased->id)
                 for (const Trial& trial : old->trials()) by_run_.erase(trial.run_id);
-        const Result<void> loaded = load_study({kStudyCollection, name, erased->study_text});
-        if (!loaded) return locked.after([done, error = loaded.error()] { done(error); });
-        Study& study = *find_study(name);
-        study.set_experiment_deleted(false);
-        note_obstacle(study);
-        locked.write(std::move(commands),
-                     [this, &study, done](LockedBatch& later, const Result<void>& result) {
-                         if (!result) {
-                             auto node = studies_.extract(study.name());
-                             refused_.push_back(std::move(node.mapped()));
-                             return later.after([done, error = result.error()] { done(error); });
-                         }
-                         notify(later, study, nullptr);
-                         later.after([done] { done({}); });
-                     });
-        change_runs(locked, study, false);
+        bring_in(locked, {kStudyCollection, name, erased->study_text}, std::move(commands), done);
+        if (Study* const study = find_study(name)) {
+            study->set_experiment_deleted(false);
+            change_runs(locked, *study, false);
+        }
     }
 }
 
+void Studies::Impl::bring_in(LockedBatch& locked, const tracker::Document& document,
+                             std::vector<tracker::Command> commands, Done<void> done) {
+    const Result<void> loaded = load_study(document);
+    if (!loaded) return locked.after([done, error = loaded.error()] { done(error); });
+    Study& study = *find_study(document.key);
+    note_obstacle(study);
+    locked.write(std::move(commands),
+                 [this, &study, done](LockedBatch& later, const Result<void>& result) {
+                     if (!result) {
+                         auto node = studies_.extract(study.name());
+                         refused_.push_back(std::move(node.mapped()));
+                         return later.after([done, error = result.error()] { done(error); });
+                     }
+                     notify(later, study, nullptr);
+                     later.after([done] { done({}); });
+                 });
+}
+
+void Studies::Impl::take_in(tracker::PutDocument document, tracker::DeleteDocument note,
+                            Done<void> done) {
+    LockedBatch locked(*this);
+    if (find_study(document.key) != nullptr)
+        return locked.after([done, name = document.key] {
+            done(Error{Code::kResourceAlreadyExists, "there is a study '" + name + "' already"});
+        });
+    const tracker::Document read{document.collection, document.key, document.json_text};
+    std::vector<tracker::Command> commands;
+    commands.push_back(std::move(document));
+    commands.push_back(std::move(note));
+    bring_in(locked, read, std::move(commands), std::move(done));
+}
+
 // --- who works on it -----------------------------------------------------------------------------
+
+void Studies::Impl::show_interrupted(LockedBatch& locked, bool is_interrupted) {
+    const tracker::RunStatus shown =
+        is_interrupted ? tracker::RunStatus::kScheduled : tracker::RunStatus::kRunning;
+    for (const auto& [name, study] : studies_) {
+        if (study->state() != StudyState::kRunning) continue;
+        const auto run = store_.get_run_info(study->identity().run_id);
+        if (!run || run->status == shown) continue;
+        std::vector<tracker::Command> commands;
+        commands.push_back(tracker::UpdateRun{.run_id = run->run_id, .status = shown});
+        locked.write(std::move(commands), {});
+    }
+}
 
 /// Whether a running trial is in the hands of somebody who is there.
 bool Studies::Impl::is_held(const Study& study) const {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tuner/options/duration.h"
 #include "tuner/study/registry/studies_impl.h"
 
 namespace tune::tuner {
@@ -25,9 +24,27 @@ QueueView Studies::Impl::queue(std::size_t agents_max) {
                                 .queued = study->queued().size(),
                                 .running = study->running().size(),
                                 .needs = study->needs(),
+                                .user = study->user(),
+                                .priority = priority_of(*study),
+                                .share = standing_of(*study).share,
+                                .held = agents_.held_of(*study),
                                 .waits_for = why_waiting(*study)});
     }
+    add_users(view);
     return view;
+}
+
+void Studies::Impl::add_users(QueueView& view) const {
+    std::map<std::string, std::optional<Quota>> users;
+    for (const QueuedStudyView& study : view.studies) users.emplace(study.user, std::nullopt);
+    for (const Quota& quota : quotas_.all()) users[quota.user] = quota;
+    for (auto& [user, quota] : users) {
+        const Usage held = agents_.held_by_user(user);
+        view.users.push_back({.user = user,
+                              .share = dominant_share(held, agents_.capacity()),
+                              .held = held,
+                              .quota = std::move(quota)});
+    }
 }
 
 AgentView Studies::Impl::view_of(const Agent& agent) {
@@ -39,7 +56,7 @@ AgentView Studies::Impl::view_of(const Agent& agent) {
                    .room = agent.room,
                    .gpus = agent.facts.devices,
                    .is_waiting = lease_polls_.contains(id)};
-    if (hold_ && hold_->agents.contains(id)) view.held_for = hold_->study->name();
+    if (!holds_.on(id).empty()) view.held_for = holds_.on(id).front()->study->name();
     const auto* const held = agents_.held_by(id);
     if (held == nullptr) return view;
     for (const auto& [run_id, ref] : *held) {
@@ -64,6 +81,38 @@ AgentView Studies::Impl::view_of(const Agent& agent) {
     return view;
 }
 
+std::string Studies::Impl::why_kept(const Hold& hold) const {
+    const std::size_t kept = hold.agents.size();
+    const std::string agents = std::to_string(kept) + (kept == 1 ? " is" : " are") + " kept for it";
+    const int nodes = hold.shape.nodes;
+    const std::string wanted =
+        nodes == 1 ? "no agent has room for a trial; "
+                   : "a trial runs on " + std::to_string(nodes) + " agents at once; ";
+    if (!hold.is_preempting) return wanted + agents + " and get nothing else that delays it";
+    return wanted + agents + ", where " + std::to_string(hold.preempted) +
+           (hold.preempted == 1 ? " trial" : " trials") +
+           " of lower priority were asked to end at their checkpoints";
+}
+
+std::string Studies::Impl::why_after(const Study& study, const Study& other) const {
+    const Standing own = standing_of(study);
+    const Standing before = standing_of(other);
+    const std::string name = "study '" + other.name() + "' comes first: ";
+    const auto percent = [](double share) {
+        return std::to_string(static_cast<int>(share * 100 + 0.5)) + " %";
+    };
+    if (own.priority != before.priority)
+        return name + "its priority is " + std::to_string(before.priority) + ", not " +
+               std::to_string(own.priority);
+    if (before.user_share < own.user_share)
+        return name + "user '" + other.user() + "' holds " + percent(before.user_share) +
+               " of the machines, user '" + study.user() + "' " + percent(own.user_share);
+    if (before.share < own.share)
+        return name + "it holds " + percent(before.share) + " of the machines, this one " +
+               percent(own.share);
+    return {};
+}
+
 /// The first reason that there is.
 std::string Studies::Impl::why_waiting(Study& study) {
     if (study.config().command.empty()) return "its clients ask for trials themselves";
@@ -79,16 +128,15 @@ std::string Studies::Impl::why_waiting(Study& study) {
         return "it runs as many trials at a time as it may (" + std::to_string(*parallel) + ")";
     if (!may_lease(study)) return "its budget starts no more trials";
     if (!study.obstacle().empty()) return study.obstacle();
-    if (hold_ && hold_->study == &study)
-        return "a trial runs on " + std::to_string(hold_->shape.nodes) + " agents at once; " +
-               std::to_string(hold_->agents.size()) + " are kept for it, for " +
-               duration_text(std::max<std::int64_t>(hold_->until_ms - monotonic_ms(), 0) / 1000 *
-                             1000) +
-               " more";
+    if (const std::string quota = quota_reason(study); !quota.empty()) return quota;
+    for (const Hold& hold : holds_.all())
+        if (hold.study == &study) return why_kept(hold);
     if (study.is_suggesting() && study.queued().empty()) return "a point is being suggested";
-    if (hold_)
-        return "no agent has room for a trial, or it is kept for study '" + hold_->study->name() +
-               "'";
+    if (const Study* const other = study_before(study))
+        if (const std::string why = why_after(study, *other); !why.empty()) return why;
+    if (!holds_.empty())
+        return "no agent has room for a trial, or it is kept for study '" +
+               holds_.all().front().study->name() + "'";
     return "no agent has room for a trial now";
 }
 

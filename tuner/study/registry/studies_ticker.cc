@@ -265,7 +265,7 @@ void Studies::Impl::run_ticker() {
 
 void Studies::Impl::drain() {
     LockedBatch locked(*this);
-    draining_ = true;
+    if (!std::exchange(draining_, true)) show_interrupted(locked, true);
     give_up_suggestions(locked);
     expire_polls(locked);
 }

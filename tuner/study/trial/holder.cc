@@ -23,6 +23,7 @@ Json part_to_json(const Part& part) {
     Json json = {{"nproc", part.nproc}, {"slots", part.slots}};
     if (part.cores > 0) json["cores"] = part.cores;
     if (part.memory_bytes > 0) json["memory_bytes"] = part.memory_bytes;
+    if (!part.pool.empty()) json["pool"] = {part.pool, part.pool_size};
     for (const GrantedGpu& gpu : part.gpus) json["gpus"].push_back({gpu.uuid, gpu.bytes});
     return json;
 }
@@ -32,6 +33,10 @@ Part part_from_json(const Json& json) {
               .slots = json.value("slots", 1),
               .cores = json.value("cores", 0),
               .memory_bytes = json.value("memory_bytes", std::int64_t{0})};
+    if (json.contains("pool")) {
+        part.pool = json["pool"].at(0).get<std::string>();
+        part.pool_size = json["pool"].at(1).get<int>();
+    }
     if (json.contains("gpus"))
         for (const Json& gpu : json["gpus"])
             part.gpus.push_back({gpu.at(0).get<std::string>(), gpu.at(1).get<std::int64_t>()});

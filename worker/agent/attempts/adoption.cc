@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "worker/agent/attempts/attempt.h"
 #include "worker/agent/attempts/attempts.h"
+#include "worker/agent/pools/pools.h"
 
 namespace tune::worker {
 namespace {
@@ -20,6 +21,7 @@ constexpr std::size_t kRuleTailBytes = 256u << 10;
 }  // namespace
 
 void Attempts::adopt_all() {
+    pools_->end_leftovers();
     int running = 0;
     int ended = 0;
     std::error_code error;
@@ -104,6 +106,7 @@ Attempts::Adoption Attempts::adopt(const std::filesystem::path& directory) {
         pump(serial);
         return Adoption::kRunning;
     }
+    watch_checkpoint(serial, lease, attempt.checkpoint_dir, attempt.files);
     attempt.exit = attempt.files.read_exit();
     if (attempt.exit || !same_boot)
         on_tree_gone(attempt);

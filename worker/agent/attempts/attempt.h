@@ -31,11 +31,6 @@ struct Attempts::Attempt {
     Loop::TimerId gpu_timer = Loop::kNoTimer;
     bool gpus_read = true;  // what its GPUs say after its end is known, or nobody can say it
 
-    Loop::TimerId save_timer = Loop::kNoTimer;      // of the next checkpoint, or the last one's end
-    bool has_stored = false;                        // a checkpoint beyond this machine
-    bool has_warned = false;                        // that one could not be
-    std::optional<tuner::FinishRequest> held = {};  // its end, which waits for the last checkpoint
-
     bool environment_known = true;  // and handed over, or nobody asks
 
     bool alive = true;         // processes may exist
@@ -47,5 +42,12 @@ struct Attempts::Attempt {
 
 /// "trial 3 of study 's'", for messages.
 [[nodiscard]] std::string short_name(const tuner::Lease& lease);
+/// Names an attempt within this agent; at random, so that an earlier agent's are others.
+[[nodiscard]] std::uint64_t new_serial();
+
+// How the output of single trials and of those of a pool is read and uploaded.
+constexpr int kFirstUpload_ms = 1'000;
+constexpr int kChunksAtOnce = 16;              ///< read before other events have their turn
+constexpr std::size_t kTailBytes = 64u << 10;  ///< of an output: where its end is looked for
 
 }  // namespace tune::worker

@@ -90,7 +90,7 @@ void Attempts::on_fetched(std::uint64_t serial, const CheckpointResult& result) 
         return publish();
     }
     if (result.error) log_warning(result.error->message);
-    notes_[lease.run_id] = result.notes;
+    if (!lease.pool) notes_[lease.run_id] = result.notes;
     // Its parent's record says that what is here now is what is stored.
     begin(std::move(lease));
     publish();
@@ -128,81 +128,93 @@ Result<void> Attempts::note_folder(const tuner::Lease& lease) {
 
 // ---- While it runs -------------------------------------------------------------------------
 
-CheckpointJob Attempts::checkpoint_job(const Attempt& attempt) const {
-    const tuner::Lease& lease = attempt.record.lease;
-    return {.serial = attempt.record.serial,
-            .at = {store_of(lease), lease.run_id},
-            .token = lease.token,
-            .order = {.folder = attempt.checkpoint_dir,
-                      .staging = staging_folder(settings_.checkpoint_state,
-                                                "save-" + attempt.record.lease.run_id + "-" +
-                                                    std::to_string(lease.attempt)),
-                      .attempt = lease.attempt,
-                      .keep = lease.checkpoints.keep}};
+void Attempts::watch_checkpoint(std::uint64_t serial, const tuner::Lease& lease,
+                                const std::filesystem::path& folder, const AttemptFiles& files) {
+    const std::string store = store_of(lease);
+    // Of several machines the first has the rank that writes checkpoints.
+    if (folder.empty() || store.empty() || (lease.gang && lease.gang->node > 0)) return;
+    const std::string name = "save-" + lease.run_id + "-" + std::to_string(lease.attempt);
+    Stored stored{.job = {.serial = serial,
+                          .at = {store, lease.run_id},
+                          .token = lease.token,
+                          .order = {.folder = folder,
+                                    .staging = staging_folder(settings_.checkpoint_state, name),
+                                    .attempt = lease.attempt,
+                                    .keep = lease.checkpoints.keep}},
+                  .files = files,
+                  .name = short_name(lease),
+                  .is_continued = lease.is_continued,
+                  .is_kept = lease.checkpoints.keeps_after_end,
+                  .every_ms = std::max<std::int64_t>(1, lease.checkpoints.every_ms)};
+    stored_.insert_or_assign(serial, std::move(stored));
+    schedule_save(serial);
 }
 
-/// Of several machines the first has the rank that writes checkpoints.
-bool Attempts::is_stored(const Attempt& attempt) const {
-    const tuner::Lease& lease = attempt.record.lease;
-    return !attempt.checkpoint_dir.empty() && !store_of(lease).empty() &&
-           (!lease.gang || lease.gang->node == 0);
-}
-
-void Attempts::schedule_save(Attempt& attempt) {
-    if (!is_stored(attempt)) return;
-    const std::uint64_t serial = attempt.record.serial;
-    const std::int64_t every_ms =
-        std::max<std::int64_t>(1, attempt.record.lease.checkpoints.every_ms);
-    attempt.save_timer = parts_.loop->at(parts_.loop->now_ms() + every_ms, [this, serial] {
-        Attempt* due = find(serial);
-        if (due == nullptr || !due->alive) return;
-        parts_.transfer->submit(checkpoint_job(*due));
-        schedule_save(*due);
+void Attempts::schedule_save(std::uint64_t serial) {
+    Stored& stored = stored_.at(serial);
+    stored.timer = parts_.loop->at(parts_.loop->now_ms() + stored.every_ms, [this, serial] {
+        const auto due = stored_.find(serial);
+        if (due == stored_.end()) return;
+        parts_.transfer->submit(due->second.job);
+        schedule_save(serial);
     });
+}
+
+void Attempts::stop_saving(std::uint64_t serial) {
+    const auto stored = stored_.find(serial);
+    if (stored != stored_.end()) parts_.loop->cancel(stored->second.timer);
 }
 
 // ---- Its end -------------------------------------------------------------------------------
 
-/// False: its end need not wait.
-bool Attempts::hold_for_checkpoint(Attempt& attempt, tuner::FinishRequest& request) {
-    if (!is_stored(attempt)) return false;
-    const tuner::Lease& lease = attempt.record.lease;
+void Attempts::report_with_checkpoint(std::uint64_t serial, tuner::FinishRequest request,
+                                      std::function<void(tuner::FinishRequest)> report) {
+    stop_saving(serial);
+    const auto found = stored_.find(serial);
+    if (found == stored_.end()) return report(std::move(request));
+    Stored& stored = found->second;
     const bool is_saved = may_run_again(request.outcome) ||
-                          (request.outcome == tuner::Outcome::kDone && lease.is_continued) ||
-                          lease.checkpoints.keeps_after_end;
-    if (is_saved ? !is_filled(attempt.checkpoint_dir) : !attempt.has_stored && lease.attempt <= 1)
-        return false;
-    CheckpointJob job = checkpoint_job(attempt);
-    job.kind = is_saved ? CheckpointJob::Kind::kSaveFinally : CheckpointJob::Kind::kClear;
-    attempt.held = std::move(request);
-    const std::uint64_t serial = attempt.record.serial;
+                          (request.outcome == tuner::Outcome::kDone && stored.is_continued) ||
+                          stored.is_kept;
+    const bool has_work = is_saved ? is_filled(stored.job.order.folder)
+                                   : stored.has_stored || stored.job.order.attempt > 1;
+    if (!has_work) {
+        forget_checkpoint(serial);
+        return report(std::move(request));
+    }
+    stored.job.kind = is_saved ? CheckpointJob::Kind::kSaveFinally : CheckpointJob::Kind::kClear;
+    stored.held = std::move(request);
+    stored.report = std::move(report);
     const std::int64_t deadline_ms =
         is_hurried_ ? std::min<std::int64_t>(kHurriedDeadline_ms, settings_.checkpoint_deadline_ms)
                     : settings_.checkpoint_deadline_ms;
-    attempt.save_timer = parts_.loop->at(parts_.loop->now_ms() + deadline_ms, [this, serial] {
+    stored.timer = parts_.loop->at(parts_.loop->now_ms() + deadline_ms, [this, serial] {
         parts_.transfer->give_up(serial);
         release_end(serial, Error{Code::kDeadlineExceeded, "there was no more time for it"});
     });
-    parts_.transfer->submit(std::move(job));
-    return true;
+    parts_.transfer->submit(stored.job);
+}
+
+void Attempts::forget_checkpoint(std::uint64_t serial) {
+    stop_saving(serial);
+    if (stored_.erase(serial) > 0) parts_.transfer->forget(serial);
 }
 
 void Attempts::release_end(std::uint64_t serial, const std::optional<Error>& error) {
-    Attempt* attempt = find(serial);
-    if (attempt == nullptr || !attempt->held) return;
-    parts_.loop->cancel(attempt->save_timer);
+    const auto found = stored_.find(serial);
+    if (found == stored_.end() || !found->second.held) return;
+    Stored stored = std::move(found->second);
+    forget_checkpoint(serial);
+    parts_.loop->cancel(stored.timer);
     if (error) {
         const std::string text =
             "the last checkpoint was not stored, so another machine goes on "
             "from an earlier one: " +
             error->message;
-        attempt->files.note(text);
-        log_warning(short_name(attempt->record.lease) + ": " + text);
+        stored.files.note(text);
+        log_warning(stored.name + ": " + text);
     }
-    tuner::FinishRequest request = std::move(*attempt->held);
-    attempt->held.reset();
-    report_end(*attempt, std::move(request));
-    forget_if_done(serial);
+    stored.report(std::move(*stored.held));
     publish();
 }
 
@@ -215,14 +227,15 @@ void Attempts::on_checkpoint(const CheckpointJob& job, const CheckpointResult& r
                         " could not be removed: " + result.error->message);
         return release_end(job.serial, is_clear ? std::nullopt : result.error);
     }
-    Attempt* attempt = find(job.serial);
-    if (attempt == nullptr) return;
-    if (result.saved && result.saved->is_new) attempt->has_stored = true;
-    const bool is_news = result.error && !std::exchange(attempt->has_warned, true);
+    const auto found = stored_.find(job.serial);
+    if (found == stored_.end()) return;
+    Stored& stored = found->second;
+    if (result.saved && result.saved->is_new) stored.has_stored = true;
+    const bool is_news = result.error && !std::exchange(stored.has_warned, true);
     if (!is_news) return;
     const std::string text = "a checkpoint was not stored: " + result.error->message;
-    attempt->files.note(text);
-    log_warning(short_name(attempt->record.lease) + ": " + text);
+    stored.files.note(text);
+    log_warning(stored.name + ": " + text);
 }
 
 }  // namespace tune::worker

@@ -30,6 +30,8 @@ namespace tune::worker {
 inline constexpr const char* kAgentLogFile = "agent.log";
 /// What its code differs by from the commit in its run's tags; absent if it does not.
 inline constexpr const char* kDiffFile = "git.diff";
+/// The folder whose files become artifacts of the run when the attempt has ended.
+inline constexpr const char* kArtifactFolder = "artifacts";
 
 /// Everything about an attempt that is decided before it starts.
 struct AttemptRecord {

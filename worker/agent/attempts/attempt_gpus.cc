@@ -15,6 +15,7 @@
 #include "worker/agent/attempts/attempt.h"
 #include "worker/agent/attempts/attempts.h"
 #include "worker/agent/devices/gpu_metrics.h"
+#include "worker/agent/pools/pools.h"
 
 namespace tune::worker {
 namespace {
@@ -125,6 +126,7 @@ void Attempts::on_gpu_fault(const std::string& uuid, const std::string& fault) {
         attempt->gpu_fault = uuid + ": " + fault;
         end(*attempt, Intent::kGpuFault, attempt->gpu_fault, SIGTERM);
     }
+    pools_->on_gpu_fault(uuid, fault);
     publish();
 }
 

@@ -14,11 +14,11 @@
 #include "worker/agent/attempts/attempts.h"
 #include "worker/agent/attempts/exit_class.h"
 #include "worker/agent/attempts/rank_environment.h"
+#include "worker/agent/pools/pools.h"
 
 namespace tune::worker {
 namespace {
 
-constexpr std::size_t kTailBytes = 64u << 10;
 constexpr const char* kKeptFolder = "kept";
 
 tuner::Outcome outcome_of(Intent intent) {
@@ -52,6 +52,7 @@ void Attempts::obey(const tuner::Directive& directive) {
     const tuner::AttemptId id{directive.run_id, directive.attempt};
     const Intent intent = intent_of(directive.action);
     if (Attempt* attempt = find(id)) return end(*attempt, intent, directive.reason, SIGTERM);
+    if (pools_->obey(id, intent, directive.reason)) return;
     if (const std::optional<tuner::Lease> lease = take_unstarted(id)) {
         refuse(*lease, outcome_of(intent), directive.reason);
         publish();
@@ -61,12 +62,14 @@ void Attempts::obey(const tuner::Directive& directive) {
 void Attempts::lose(const tuner::AttemptId& id) {
     while (take_unstarted(id)) parts_.server_client->free_slot();
     if (Attempt* attempt = find(id)) on_stale(attempt->record.serial);
+    static_cast<void>(pools_->obey(id, Intent::kLost, "the server gave up the attempt"));
     publish();
 }
 
 void Attempts::on_stale(std::uint64_t serial) {
     Attempt* attempt = find(serial);
-    if (attempt == nullptr || !attempt->alive) return;
+    if (attempt == nullptr) return pools_->on_stale(serial);
+    if (!attempt->alive) return;
     end(*attempt, Intent::kLost, "the server gave up the attempt", SIGTERM);
     publish();
 }
@@ -81,6 +84,12 @@ void Attempts::end_all(Intent intent, const std::string& reason, bool at_once) {
     }
     for (const auto& [serial, attempt] : attempts_)
         end(*attempt, intent, reason, at_once ? SIGQUIT : SIGTERM);
+    pools_->end_all(intent, reason, at_once);
+    publish();
+}
+
+void Attempts::drain() {
+    pools_->drain();
     publish();
 }
 
@@ -118,7 +127,7 @@ void Attempts::on_tree_gone(Attempt& attempt) {
     attempt.alive = false;
     parts_.loop->cancel(attempt.system_timer);
     parts_.loop->cancel(attempt.upload_timer);
-    parts_.loop->cancel(attempt.save_timer);
+    stop_saving(attempt.record.serial);
     attempt.assignment.locks.clear();  // so that a lock its supervisor held can be had again
     if (parts_.cgroups != nullptr) parts_.cgroups->remove(attempt.files.directory().filename());
     parts_.devices->release(attempt.assignment);
@@ -187,8 +196,14 @@ void Attempts::conclude(Attempt& attempt) {
     if (attempt.intent.intent == Intent::kLost) {
         parts_.outbox->drop(serial);
         attempt.finish_done = attempt.logs_done = true;
-    } else if (!hold_for_checkpoint(attempt, request)) {
-        report_end(attempt, std::move(request));
+        forget_checkpoint(serial);
+    } else {
+        report_with_checkpoint(serial, std::move(request),
+                               [this, serial](tuner::FinishRequest judged) {
+                                   if (Attempt* ended = find(serial))
+                                       report_end(*ended, std::move(judged));
+                                   forget_if_done(serial);
+                               });
     }
     forget_if_done(serial);
 }
@@ -201,23 +216,25 @@ void Attempts::report_end(Attempt& attempt, tuner::FinishRequest request) {
 /// What its output says about a failure that is its own by all that is known otherwise.
 void Attempts::follow_rule(const Attempt& attempt, tuner::FinishRequest& request) {
     if (request.outcome != tuner::Outcome::kFailed || !attempt.output->rules()) return;
-    const std::optional<LogHit>& hit = attempt.output->rules()->hit();
-    if (!hit) return;
-    const bool is_final = hit->action == tuner::LogAction::kNoRetry;
+    if (const std::optional<LogHit>& hit = attempt.output->rules()->hit())
+        follow_rule(*hit, attempt.record.lease, attempt.assignment.gpus, request);
+}
+
+void Attempts::follow_rule(const LogHit& hit, const tuner::Lease& lease,
+                           const std::vector<std::string>& gpus, tuner::FinishRequest& request) {
+    const bool is_final = hit.action == tuner::LogAction::kNoRetry;
     request.outcome = is_final ? tuner::Outcome::kBadConfig : tuner::Outcome::kLost;
     request.reason =
         "a log rule (" +
-        std::string(tuner::kLogActions.at(static_cast<std::size_t>(hit->action)).second) +
-        ") matched: " + hit->line;
+        std::string(tuner::kLogActions.at(static_cast<std::size_t>(hit.action)).second) +
+        ") matched: " + hit.line;
     request.timed_out = false;
-    const std::string because =
-        "the log of " + short_name(attempt.record.lease) + " says: " + hit->line;
-    if (hit->action == tuner::LogAction::kExcludeHost) parts_.exclude("", because);
-    if (hit->action != tuner::LogAction::kExcludeDevice) return;
+    const std::string because = "the log of " + short_name(lease) + " says: " + hit.line;
+    if (hit.action == tuner::LogAction::kExcludeHost) parts_.exclude("", because);
+    if (hit.action != tuner::LogAction::kExcludeDevice) return;
     // A line that names a GPU is about that one.
-    const std::vector<std::string>& gpus = attempt.assignment.gpus;
     const auto is_named = [&](const std::string& uuid) {
-        return hit->line.find(uuid) != std::string::npos;
+        return hit.line.find(uuid) != std::string::npos;
     };
     const bool is_any_named = std::any_of(gpus.begin(), gpus.end(), is_named);
     for (const std::string& uuid : gpus)
@@ -262,19 +279,21 @@ void Attempts::send_logs(Attempt& attempt, const tuner::FinishRequest& request) 
 
 void Attempts::on_finished(std::uint64_t serial) {
     Attempt* attempt = find(serial);
-    if (attempt == nullptr) return;
+    if (attempt == nullptr) return pools_->on_finished(serial);
     attempt->finish_done = true;
     forget_if_done(serial);
     publish();
 }
 
 void Attempts::on_room(std::uint64_t serial) {
+    if (find(serial) == nullptr) return pools_->on_room(serial);
     pump(serial);
 }
 
 void Attempts::on_uploaded(std::uint64_t serial, bool final, bool uploaded) {
     Attempt* attempt = find(serial);
-    if (attempt == nullptr || !final) return;
+    if (attempt == nullptr) return pools_->on_uploaded(serial, final);
+    if (!final) return;
     attempt->logs_done = true;
     attempt->keep_folder = !uploaded;
     forget_if_done(serial);
@@ -295,7 +314,6 @@ void Attempts::forget_if_done(std::uint64_t serial) {
         files.remove();
     }
     parts_.upload->forget(serial);
-    parts_.transfer->forget(serial);
     attempts_.erase(serial);
 }
 

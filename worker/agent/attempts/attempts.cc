@@ -21,15 +21,14 @@
 #include "worker/agent/attempts/attempt.h"
 #include "worker/agent/attempts/environment.h"
 #include "worker/agent/devices/machine_locks.h"
+#include "worker/agent/pools/pools.h"
 
 namespace tune::worker {
 namespace {
 
-constexpr int kFirstUpload_ms = 1'000;
 /// A log without its middle is sent whole each time, so less often: at most this much a
 /// millisecond.
 constexpr std::int64_t kUploadBytesPerMs = 4'000;
-constexpr int kChunksAtOnce = 16;
 /// System metrics are differences: their base is read this part of a period after the start.
 constexpr int kBasePart = 10;
 /// A slot whose trial could not be started for want of the machine's means rests this long.
@@ -37,11 +36,11 @@ constexpr int kStartFailureRest_ms = 1'000;
 /// Where it cannot be heard that a core became free, it is looked for again after this time.
 constexpr int kCoreRest_ms = 200;
 
+}  // namespace
+
 std::uint64_t new_serial() {
     return std::strtoull(random_hex(8).c_str(), nullptr, 16);
 }
-
-}  // namespace
 
 std::string short_name(const tuner::Lease& lease) {
     return "trial " + std::to_string(lease.number) + " of study '" + lease.study + "'";
@@ -55,7 +54,8 @@ Attempts::Attempts(AttemptSettings settings, AttemptParts parts, std::function<v
       boot_id_(current_boot_id()),
       wake_path_(settings_.state_dir / "wake"),
       has_gpu_each_(settings_.slots > 0 &&
-                    parts_.devices->gpus().size() >= static_cast<std::size_t>(settings_.slots)) {}
+                    parts_.devices->gpus().size() >= static_cast<std::size_t>(settings_.slots)),
+      pools_(make_pools()) {}
 
 Attempts::~Attempts() = default;
 
@@ -87,15 +87,19 @@ Attempts::Attempt* Attempts::find(const tuner::AttemptId& id) {
 
 AttemptCounts Attempts::counts() const {
     AttemptCounts counts{0, 0, started_, finished_};
-    for (const auto& [serial, attempt] : attempts_) {
+    for (const auto& [serial, attempt] : attempts_)
         ++(attempt->alive ? counts.running : counts.unreported);
-        counts.storing += attempt->held ? 1 : 0;
-    }
+    for (const auto& [serial, stored] : stored_) counts.storing += stored.held ? 1 : 0;
+    pools_->add_counts(counts);
     return counts;
 }
 
+bool Attempts::is_idle() const {
+    return attempts_.empty() && waiting_.empty() && fetching_.empty() && pools_->is_idle();
+}
+
 std::int64_t Attempts::longest_grace_ms() const {
-    std::int64_t longest = 0;
+    std::int64_t longest = pools_->longest_grace_ms();
     for (const auto& [serial, attempt] : attempts_)
         if (attempt->alive) longest = std::max(longest, attempt->record.lease.grace_ms);
     return longest;
@@ -109,11 +113,13 @@ std::vector<tuner::AttemptId> Attempts::held() const {
     for (const tuner::Lease& lease : waiting_) ids.push_back({lease.run_id, lease.attempt});
     for (const auto& [serial, fetching] : fetching_)
         ids.push_back({fetching.lease.run_id, fetching.lease.attempt});
+    pools_->add_held(ids);
     return ids;
 }
 
 void Attempts::publish() {
     parts_.server_client->set_running(held());
+    parts_.server_client->set_pool_room(pools_->room());
     changed_();
 }
 
@@ -121,7 +127,8 @@ void Attempts::publish() {
 
 void Attempts::start(std::vector<tuner::Lease> leases) {
     for (tuner::Lease& lease : leases) {
-        if (find(tuner::AttemptId{lease.run_id, lease.attempt}) != nullptr) {
+        const tuner::AttemptId id{lease.run_id, lease.attempt};
+        if (find(id) != nullptr || pools_->has(id)) {
             parts_.server_client->free_slot();  // a repeated answer
             continue;
         }
@@ -131,6 +138,9 @@ void Attempts::start(std::vector<tuner::Lease> leases) {
 }
 
 void Attempts::begin(tuner::Lease lease) {
+    if (lease.pool && pools_->join(lease)) return parts_.server_client->free_slot();
+    pools_->end_idle();
+    if (lease.pool && pools_->has_leftovers()) return waiting_.push_back(std::move(lease));
     double gpus = lease.gpus_per_trial;
     // Nothing asked for, and a GPU for each slot: then each trial gets one of its own.
     if (gpus <= 0 && has_gpu_each_) gpus = 1;
@@ -276,6 +286,9 @@ Result<void> Attempts::prepare(Attempt& attempt, LaunchSpec& spec) {
     attempt.checkpoint_dir = checkpoint_dir;
     TUNE_TRY(resume_dir, find_parent(lease, checkpoint_dir));
     TUNE_TRY_VOID(attempt.files.create(attempt.record));
+    const std::filesystem::path artifacts = attempt.files.path(kArtifactFolder);
+    std::error_code failed;
+    std::filesystem::create_directory(artifacts, failed);
     attempt.output.emplace(attempt.files.directory(), std::move(lines), OutputPosition{});
     attempt.output->set_rules(std::move(rules));
     spec.directory = attempt.files.directory();
@@ -293,9 +306,10 @@ Result<void> Attempts::prepare(Attempt& attempt, LaunchSpec& spec) {
     }
     spec.command = lease.command;
     spec.environment = trial_environment(
-        environment_, {&lease, &attempt.assignment, settings_.server_url, checkpoint_dir.string(),
-                       resume_dir.string(), settings_.bin_dir,
-                       static_cast<int>(parts_.devices->cores().size()), settings_.slots});
+        environment_,
+        {&lease, &attempt.assignment, settings_.server_url, checkpoint_dir.string(),
+         resume_dir.string(), settings_.bin_dir, static_cast<int>(parts_.devices->cores().size()),
+         settings_.slots, artifacts.string()});
     return {};
 }
 
@@ -318,6 +332,7 @@ Result<int> Attempts::take_ports(tuner::Lease& lease) {
 }
 
 void Attempts::launch(tuner::Lease lease, Assignment assignment) {
+    if (lease.pool) return pools_->open(std::move(lease), std::move(assignment));
     const Result<int> ports = take_ports(lease);
     if (!ports) {
         parts_.devices->release(assignment);
@@ -371,7 +386,7 @@ void Attempts::watch(Attempt& attempt) {
         end(attempt, Intent::kShutdown, watched.error().message, SIGTERM);
     }
     schedule_system_metrics(attempt);
-    schedule_save(attempt);
+    watch_checkpoint(serial, attempt.record.lease, attempt.checkpoint_dir, attempt.files);
 }
 
 // ---- While it runs -------------------------------------------------------------------------
@@ -385,7 +400,7 @@ void Attempts::on_wake() {
         std::vector<std::uint64_t> all;
         for (const auto& [serial, attempt] : attempts_) all.push_back(serial);
         for (const std::uint64_t serial : all) pump(serial);
-        return;
+        return pools_->wake_all();
     }
     std::sort(records, records + woken);
     const auto* end = std::unique(records, records + woken);
@@ -394,7 +409,8 @@ void Attempts::on_wake() {
 
 void Attempts::pump(std::uint64_t serial) {
     Attempt* attempt = find(serial);
-    if (attempt == nullptr || !attempt->output || attempt->output_done) return;
+    if (attempt == nullptr) return pools_->on_wake(serial);
+    if (!attempt->output || attempt->output_done) return;
     const std::int64_t now = parts_.loop->wall_ms();
     for (int i = 0; i < kChunksAtOnce; ++i) {
         if (!parts_.outbox->has_room(serial)) return;  // on_room goes on

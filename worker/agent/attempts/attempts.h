@@ -34,6 +34,8 @@
 
 namespace tune::worker {
 
+class Pools;
+
 /// What attempts are run with; constant.
 struct AttemptSettings {
     std::string server_url;
@@ -103,6 +105,8 @@ public:
     void on_gpu_fault(const std::string& uuid, const std::string& fault);
     /// Something may have become free otherwise than by the end of an attempt.
     void on_devices_changed();
+    /// No more leases come.
+    void drain();
 
     // What the outbox and the upload report; a serial that is gone is ignored.
     void on_finished(std::uint64_t serial);
@@ -113,9 +117,7 @@ public:
 
     [[nodiscard]] AttemptCounts counts() const;
     /// Nothing runs, waits or has to be reported.
-    [[nodiscard]] bool is_idle() const {
-        return attempts_.empty() && waiting_.empty() && fetching_.empty();
-    }
+    [[nodiscard]] bool is_idle() const;
     /// Of the attempts that run; 0: none.
     [[nodiscard]] std::int64_t longest_grace_ms() const;
     /// See TrialDurations.
@@ -133,6 +135,21 @@ private:
         Loop::TimerId timer = Loop::kNoTimer;
     };
 
+    /// An attempt, of a process or in a pool, whose checkpoints are stored.
+    struct Stored {
+        CheckpointJob job;
+        AttemptFiles files;
+        std::string name;  // for messages
+        bool is_continued = false;
+        bool is_kept = false;
+        std::int64_t every_ms = 0;
+        Loop::TimerId timer = Loop::kNoTimer;           // of the next one, or for the last one
+        bool has_stored = false;                        // something
+        bool has_warned = false;                        // that it could not
+        std::optional<tuner::FinishRequest> held = {};  // waits for the last one
+        std::function<void(tuner::FinishRequest)> report = {};
+    };
+
     void begin(tuner::Lease lease);
     /// Where the attempt's checkpoints are stored; empty: nowhere.
     [[nodiscard]] std::string store_of(const tuner::Lease& lease) const;
@@ -141,10 +158,15 @@ private:
     /// Of those that have not been started.
     [[nodiscard]] std::optional<tuner::Lease> take_unstarted(const tuner::AttemptId& id);
     [[nodiscard]] Result<void> note_folder(const tuner::Lease& lease);
-    [[nodiscard]] CheckpointJob checkpoint_job(const Attempt& attempt) const;
-    [[nodiscard]] bool is_stored(const Attempt& attempt) const;
-    void schedule_save(Attempt& attempt);
-    [[nodiscard]] bool hold_for_checkpoint(Attempt& attempt, tuner::FinishRequest& request);
+    /// Stores the folder now and then, until the end is reported.
+    void watch_checkpoint(std::uint64_t serial, const tuner::Lease& lease,
+                          const std::filesystem::path& folder, const AttemptFiles& files);
+    void schedule_save(std::uint64_t serial);
+    void stop_saving(std::uint64_t serial);
+    /// Calls `report` at once, or when the last checkpoint is stored, or the sets are removed.
+    void report_with_checkpoint(std::uint64_t serial, tuner::FinishRequest request,
+                                std::function<void(tuner::FinishRequest)> report);
+    void forget_checkpoint(std::uint64_t serial);
     void release_end(std::uint64_t serial, const std::optional<Error>& error);
     void report_end(Attempt& attempt, tuner::FinishRequest request);
     void start_waiting();
@@ -152,6 +174,9 @@ private:
     void launch(tuner::Lease lease, Assignment assignment);
     [[nodiscard]] Result<LogRules> rules_of(const Attempt& attempt) const;
     void follow_rule(const Attempt& attempt, tuner::FinishRequest& request);
+    void follow_rule(const LogHit& hit, const tuner::Lease& lease,
+                     const std::vector<std::string>& gpus, tuner::FinishRequest& request);
+    [[nodiscard]] std::unique_ptr<Pools> make_pools();
     [[nodiscard]] CgroupLimits limits_of(const tuner::Lease& lease) const;
     [[nodiscard]] Result<int> take_ports(tuner::Lease& lease);
     /// What reads the output: of several machines only the first one's counts.
@@ -215,11 +240,13 @@ private:
     std::deque<tuner::Lease> waiting_;                       // for devices
     std::map<std::uint64_t, Fetching> fetching_;             // by the number of its job
     std::map<std::string, std::vector<std::string>> notes_;  // of fetched ones, by run
+    std::map<std::uint64_t, Stored> stored_;                 // by the attempt's serial
     bool is_hurried_ = false;                                // all were killed
     UniqueFd core_news_;                                     // another agent lets go of a core
     TrialDurations durations_;
     std::int64_t started_ = 0;
     std::int64_t finished_ = 0;
+    const std::unique_ptr<Pools> pools_;  // last: it uses the rest
 };
 
 }  // namespace tune::worker

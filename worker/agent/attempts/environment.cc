@@ -79,6 +79,7 @@ void add_identity(const EnvironmentSpec& spec, Variables& variables) {
     variables["TUNE_ATTEMPT"] = std::to_string(lease.attempt);
     variables["TUNE_SEED"] = std::to_string(lease.seed);
     variables["TUNE_CHECKPOINT_DIR"] = spec.checkpoint_dir;
+    if (!spec.artifact_dir.empty()) variables["TUNE_ARTIFACT_DIR"] = spec.artifact_dir;
     if (!spec.resume_dir.empty()) variables["TUNE_RESUME_FROM"] = spec.resume_dir;
     if (lease.memory_bytes > 0) variables["TUNE_MEMORY_BYTES"] = std::to_string(lease.memory_bytes);
     if (!lease.devices.empty() && lease.devices.front().bytes > 0)
@@ -95,6 +96,13 @@ void add_identity(const EnvironmentSpec& spec, Variables& variables) {
 }  // namespace
 
 int threads_of(const EnvironmentSpec& spec) {
+    if (spec.lease->pool) {
+        tuner::Lease process = *spec.lease;
+        process.pool.reset();
+        EnvironmentSpec whole = spec;
+        whole.lease = &process;
+        return std::max(1, threads_of(whole) / std::max(1, spec.lease->pool->size));
+    }
     const int nproc = spec.lease->gang ? std::max(1, spec.lease->gang->nproc) : 1;
     const int own = static_cast<int>(spec.assignment->cores.size());
     if (own > 0) return std::max(1, own / nproc);

@@ -56,33 +56,6 @@ std::size_t bare_word(std::string_view text) {
     return 0;
 }
 
-/// JSON with the bare words of Python's json.dumps (NaN, Infinity, -Infinity) and of format strings
-/// (nan, inf, -inf) put in quotes; strings stay as they are.
-std::string quote_bare_words(std::string_view text) {
-    std::string out;
-    out.reserve(text.size() + 8);
-    bool in_string = false;
-    for (std::size_t i = 0; i < text.size();) {
-        const char c = text[i];
-        if (in_string || c == '"') {
-            if (c == '\\' && in_string && i + 1 < text.size()) out += text[i++];
-            if (c == '"') in_string = !in_string;
-            out += text[i++];
-            continue;
-        }
-        const std::size_t word = bare_word(text.substr(i));
-        if (word == 0) {
-            out += text[i++];
-        } else {
-            out += '"';
-            out += text.substr(i, word);
-            out += '"';
-            i += word;
-        }
-    }
-    return out;
-}
-
 /// True for a number, true/false, and the words for numbers that are not finite.
 bool read_value(const Json& value, double& out) {
     if (value.is_number() || value.is_boolean()) {
@@ -111,6 +84,31 @@ std::string_view last_state(std::string_view line) {
 }
 
 }  // namespace
+
+std::string quote_bare_words(std::string_view text) {
+    std::string out;
+    out.reserve(text.size() + 8);
+    bool in_string = false;
+    for (std::size_t i = 0; i < text.size();) {
+        const char c = text[i];
+        if (in_string || c == '"') {
+            if (c == '\\' && in_string && i + 1 < text.size()) out += text[i++];
+            if (c == '"') in_string = !in_string;
+            out += text[i++];
+            continue;
+        }
+        const std::size_t word = bare_word(text.substr(i));
+        if (word == 0) {
+            out += text[i++];
+        } else {
+            out += '"';
+            out += text.substr(i, word);
+            out += '"';
+            i += word;
+        }
+    }
+    return out;
+}
 
 bool read_number(std::string_view text, double& value) {
     while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);

@@ -81,6 +81,10 @@ private:
     std::string malformed_example_;
 };
 
+/// JSON with the bare words of Python's json.dumps (NaN, Infinity, -Infinity) and of format strings
+/// (nan, inf, -inf) put in quotes; strings stay as they are.
+[[nodiscard]] std::string quote_bare_words(std::string_view text);
+
 /// Reads a number as programs print it: decimal or scientific, nan, inf, infinity in any case, with
 /// a sign. False if the whole of `text` is not one.
 [[nodiscard]] bool read_number(std::string_view text, double& value);

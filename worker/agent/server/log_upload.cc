@@ -37,6 +37,18 @@ std::vector<std::string> log_names(const std::filesystem::path& folder) {
     return names;
 }
 
+/// The regular files beneath `folder`, by their paths in it; no link is followed.
+std::vector<std::string> artifact_names(const std::filesystem::path& folder) {
+    std::vector<std::string> names;
+    std::error_code error;
+    std::filesystem::recursive_directory_iterator at(folder, error);
+    for (; !error && at != std::filesystem::recursive_directory_iterator(); at.increment(error))
+        if (at->is_regular_file(error) && !at->is_symlink(error))
+            names.push_back(at->path().lexically_relative(folder).string());
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
 bool copy_range(int from, int to, off_t begin, off_t end) {
     while (begin < end) {
         const ssize_t count = sendfile(to, from, &begin, static_cast<std::size_t>(end - begin));
@@ -161,6 +173,32 @@ Result<void> LogUpload::upload_diff(tracker::Client& client, const LogJob& job) 
                            kCallTimeout_ms);
 }
 
+/// What the attempt left as artifacts, at its end. One that the server refuses costs the others
+/// nothing.
+Result<void> LogUpload::upload_artifacts(tracker::Client& client, const LogJob& job) {
+    if (!job.final) return {};
+    const std::filesystem::path folder = job.files.path(kArtifactFolder);
+    std::vector<std::string> names = artifact_names(folder);
+    if (names.empty()) return {};
+    if (names.size() > kArtifactsMax) {
+        log_warning("run " + job.id.run_id + " left " + std::to_string(names.size()) +
+                    " files as artifacts; the first " + std::to_string(kArtifactsMax) +
+                    " are uploaded");
+        names.resize(kArtifactsMax);
+    }
+    TUNE_TRY(root, experiment_root(client, job.experiment_id));
+    const std::string place = root + "/" + job.id.run_id + "/artifacts/";
+    for (const std::string& name : names) {
+        const Result<void> put = client.put_file(kArtifactsPath + percent_encode(place + name),
+                                                 folder / name, UINT64_MAX, kCallTimeout_ms);
+        if (put) continue;
+        if (is_passing(put.error()) || put.error().code == Code::kCancelled) return put;
+        log_warning("the artifact '" + name + "' of run " + job.id.run_id +
+                    " was not uploaded: " + put.error().text());
+    }
+    return {};
+}
+
 Result<void> LogUpload::upload(tracker::Client& client, const LogJob& job) {
     TUNE_TRY_VOID(upload_diff(client, job));
     std::shared_ptr<Sent> sent;  // of this thread alone while the run is busy
@@ -182,7 +220,7 @@ Result<void> LogUpload::upload(tracker::Client& client, const LogJob& job) {
         TUNE_TRY_VOID(client.put_file(kArtifactsPath + percent_encode(folder + attempt + name),
                                       whole, UINT64_MAX, kCallTimeout_ms));
     }
-    return {};
+    return upload_artifacts(client, job);
 }
 
 /// What is new in the log follows what the server has. It goes whole at first, since another

@@ -58,6 +58,7 @@ private:
 
     Result<void> upload(tracker::Client& client, const LogJob& job);
     Result<void> upload_diff(tracker::Client& client, const LogJob& job);
+    Result<void> upload_artifacts(tracker::Client& client, const LogJob& job);
     Result<void> upload_live(tracker::Client& client, const std::string& address,
                              const std::filesystem::path& file, std::uint64_t& sent);
     Result<std::string> experiment_root(tracker::Client& client, const std::string& experiment_id);
@@ -68,6 +69,9 @@ private:
     std::map<std::string, std::string> roots_;  // guarded by mutex_: experiment id -> its folder
     std::map<std::uint64_t, std::shared_ptr<Sent>> sent_;  // guarded by mutex_: by serial
 };
+
+/// Files that an attempt may leave as artifacts; what it has beyond is not sent.
+inline constexpr std::size_t kArtifactsMax = 1000;
 
 /// Longer logs may lack their middle.
 inline constexpr std::int64_t kCompleteLogBytesMax = kLogHeadBytes + kLogTailBytes + kLogPunchBytes;

@@ -130,6 +130,7 @@ Outbox::Part Outbox::collect(std::uint64_t serial, Entry& entry, std::size_t val
         if (segment.end.offset[0] >= 0)
             progress.sent.push_back({segment.end.offset, segment.timestamp_ms});
     }
+    if (part.segments == entry.waiting.size()) part.report.finish = entry.finish;
     if (entry.resent == 0 && !progress.sent.empty()) part.progress = std::move(progress);
     entry.busy = true;
     return part;
@@ -305,6 +306,14 @@ void Outbox::settle(const Part& part, const tuner::ReportResult& result) {
     if (progress) {
         const Result<void> noted = part.files.write_progress(*progress);
         if (!noted) log_warning(noted.error().text());
+    }
+    if (result.finished) {
+        if (result.checkpoints) events_.checkpoints(*result.checkpoints);
+        {
+            const std::lock_guard lock(mutex_);
+            entries_.erase(part.serial);
+        }
+        return events_.finished(part.serial);
     }
     {
         // Only now another thread may send for it: the notes stay in order.

@@ -83,7 +83,7 @@ private:
         std::size_t segments = 0;
         std::size_t values = 0;  // metrics and params
         tuner::AttemptId id;
-        tuner::AttemptReport report;
+        tuner::AttemptReport report;  // with the end, if nothing else of the attempt waits
         std::optional<ProgressRecord> progress;  // to be noted before it is sent
         AttemptFiles files;
     };

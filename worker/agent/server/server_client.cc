@@ -77,6 +77,13 @@ void ServerClient::free_slot() {
     changed_.notify_all();
 }
 
+void ServerClient::set_pool_room(int attempts) {
+    const std::lock_guard lock(mutex_);
+    if (pool_room_ == attempts) return;
+    pool_room_ = attempts;
+    changed_.notify_all();
+}
+
 void ServerClient::take_slot() {
     const std::lock_guard lock(mutex_);
     --free_slots_;
@@ -180,10 +187,12 @@ void ServerClient::lease_loop() {
             std::unique_lock lock(mutex_);
             changed_.wait(lock, [this] {
                 return stopping_ || !leasing_ ||
-                       (registered_ && !server_draining_ && free_slots_ > 0);
+                       (registered_ && !server_draining_ && (free_slots_ > 0 || pool_room_ > 0));
             });
             if (stopping_ || !leasing_) return;
-            free_slots = free_slots_;
+            // The server knows what is taken; 0 would keep a slot empty that becomes free
+            // meanwhile.
+            free_slots = std::max(free_slots_, 1);
         }
         ask_for_leases(free_slots);
     }

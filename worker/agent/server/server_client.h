@@ -52,6 +52,9 @@ public:
     void set_running(std::vector<tuner::AttemptId> running);
     /// Gives a slot back that a lease took (each lease takes one) or that take_slot took.
     void free_slot();
+    /// So many more attempts fit into processes that run already: leases are asked for also while
+    /// no slot is free.
+    void set_pool_room(int attempts);
     /// Takes a slot for an adopted attempt.
     void take_slot();
     /// Registers anew with these GPUs and so many slots fewer.
@@ -100,6 +103,7 @@ private:
     // Guarded by mutex_:
     tuner::RegisterRequest registration_;
     int free_slots_;
+    int pool_room_ = 0;
     std::int64_t heartbeat_ms_ = tuner::kHeartbeat_ms;
     bool registered_ = false;
     bool has_changed_ = false;  // what this agent has, since it registered

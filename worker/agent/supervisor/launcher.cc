@@ -20,6 +20,7 @@
 #include <cstring>
 
 #include "base/system/file.h"
+#include "worker/agent/supervisor/supervisor.h"
 
 extern "C" {
 extern const char supervisor_image_begin[];
@@ -45,16 +46,17 @@ std::string join_cores(const std::vector<int>& cores) {
 }
 
 std::vector<std::string> arguments_of(const LaunchSpec& spec) {
-    std::vector<std::string> arguments = {"tune-supervisor",
-                                          spec.directory,
-                                          spec.wake_fifo,
-                                          std::to_string(spec.serial),
-                                          std::to_string(spec.grace_ms),
-                                          std::to_string(spec.timeout_ms),
-                                          join_cores(spec.cores),
-                                          spec.working_dir.empty() ? "-" : spec.working_dir,
-                                          spec.cgroup.empty() ? "-" : spec.cgroup,
-                                          "--"};
+    std::vector<std::string> arguments = {
+        "tune-supervisor",
+        spec.directory,
+        spec.wake_fifo,
+        std::to_string(spec.serial),
+        std::to_string(spec.grace_ms),
+        std::to_string(spec.timeout_ms),
+        join_cores(spec.cores),
+        spec.working_dir.empty() ? "-" : spec.working_dir,
+        spec.cgroup.empty() ? "-" : spec.cgroup,
+        spec.with_agent ? kWithAgent + std::to_string(getpid()) : "--"};
     arguments.insert(arguments.end(), spec.command.begin(), spec.command.end());
     return arguments;
 }
@@ -71,9 +73,12 @@ std::vector<char*> pointers_to(const std::vector<std::string>& strings) {
 /// no descriptor of ours but its image and those it is to keep, which follow the image.
 class SpawnSettings {
 public:
-    SpawnSettings(int image_fd, const std::vector<int>& inherited) {
+    SpawnSettings(int image_fd, const std::vector<int>& inherited, int input) {
         posix_spawn_file_actions_init(&actions_);
-        posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        if (input >= 0)
+            posix_spawn_file_actions_adddup2(&actions_, input, STDIN_FILENO);
+        else
+            posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
         posix_spawn_file_actions_addopen(&actions_, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
         posix_spawn_file_actions_addopen(&actions_, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
         // By way of numbers above all others, so that none is overwritten before it was copied.
@@ -180,7 +185,7 @@ Result<Launcher> Launcher::create() {
 }
 
 Result<Process> Launcher::start(const LaunchSpec& spec) const {
-    const SpawnSettings settings(image_.get(), spec.inherited);
+    const SpawnSettings settings(image_.get(), spec.inherited, spec.input);
     const std::vector<std::string> arguments = arguments_of(spec);
     const std::vector<char*> argv = pointers_to(arguments);
     const std::vector<char*> envp = pointers_to(spec.environment);
@@ -223,7 +228,9 @@ void reap_process(const Process& process) {
     waitid(P_PIDFD, static_cast<id_t>(process.pidfd.get()), &info, WEXITED | WNOHANG);
 }
 
-std::vector<Process> find_marked_processes(const std::string& run_id, int attempt) {
+namespace {
+
+std::vector<Process> find_processes(const std::vector<std::string>& assignments) {
     std::vector<Process> found;
     DIR* proc = opendir("/proc");
     if (proc == nullptr) return found;
@@ -233,13 +240,23 @@ std::vector<Process> find_marked_processes(const std::string& run_id, int attemp
         UniqueFd pidfd = open_pidfd(pid);
         if (!pidfd) continue;
         const std::string environment = environment_of(pid);
-        if (!has_variable(environment, "MLFLOW_RUN_ID=" + run_id) ||
-            !has_variable(environment, "TUNE_ATTEMPT=" + std::to_string(attempt)))
-            continue;
-        found.push_back({pid, std::move(pidfd)});
+        const bool is_one = std::all_of(
+            assignments.begin(), assignments.end(),
+            [&](const std::string& assignment) { return has_variable(environment, assignment); });
+        if (is_one) found.push_back({pid, std::move(pidfd)});
     }
     closedir(proc);
     return found;
+}
+
+}  // namespace
+
+std::vector<Process> find_processes_with(const std::string& assignment) {
+    return find_processes({assignment});
+}
+
+std::vector<Process> find_marked_processes(const std::string& run_id, int attempt) {
+    return find_processes({"MLFLOW_RUN_ID=" + run_id, "TUNE_ATTEMPT=" + std::to_string(attempt)});
 }
 
 }  // namespace tune::worker

@@ -25,6 +25,8 @@ struct LaunchSpec {
     std::vector<std::string> environment;  // "NAME=value"
     /// Descriptors of this process that the supervisor, and not the trial, keeps until it ends.
     std::vector<int> inherited = {};
+    int input = -1;           // the trial's standard input; -1: none
+    bool with_agent = false;  // it ends when the calling thread does
 };
 
 /// A process by number and descriptor; the descriptor is what is waited for and signalled, so a
@@ -60,8 +62,10 @@ void signal_process(const Process& process, int signal);
 /// Reaps the process if it is a child of this one; see pidfd_open(2) for when to call.
 void reap_process(const Process& process);
 
-/// All processes whose environment names this attempt (MLFLOW_RUN_ID and TUNE_ATTEMPT). Needed only
-/// when a supervisor was killed; a scan of /proc, about 20 us a process of the machine.
+/// All processes whose environment has this "NAME=value". Needed only when a supervisor was killed;
+/// a scan of /proc, about 20 us a process of the machine.
+[[nodiscard]] std::vector<Process> find_processes_with(const std::string& assignment);
+/// Those of an attempt (MLFLOW_RUN_ID and TUNE_ATTEMPT).
 [[nodiscard]] std::vector<Process> find_marked_processes(const std::string& run_id, int attempt);
 
 }  // namespace tune::worker

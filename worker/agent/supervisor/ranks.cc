@@ -229,6 +229,13 @@ RankReport* new_rank_report() {
     return shared == MAP_FAILED ? nullptr : new (shared) RankReport();
 }
 
+bool follow_agent(const char* word) {
+    const std::size_t length = strlen(kWithAgent);
+    if (strncmp(word, kWithAgent, length) != 0) return true;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    return getppid() == static_cast<pid_t>(strtol(word + length, nullptr, 10));
+}
+
 void lead_ranks(const Ranks& ranks, const LeaderSettings& settings, RankReport& report) {
     setsid();
     // Should the supervisor be killed, the processes must not go on unseen: they die with us.

@@ -37,6 +37,10 @@ struct LeaderSettings {
 /// Reads kRanksFile in the folder; count 0 if there is none. Count below 0: it cannot be used.
 [[nodiscard]] Ranks read_ranks(int directory);
 
+/// `word` as it stands before the command: with kWithAgent this process gets SIGTERM when the
+/// thread that started it ends. False: that has happened already.
+[[nodiscard]] bool follow_agent(const char* word);
+
 /// In memory that a fork shares. nullptr: there is none left.
 [[nodiscard]] RankReport* new_rank_report();
 

@@ -590,7 +590,7 @@ int main(int argc, char** argv) {
                      argument[6],
                      argument[7],
                      argv + kArgumentsBeforeCommand};
-    if (!prepare(self)) return 1;
+    if (!prepare(self) || !follow_agent(argv[kArgumentsBeforeCommand - 1])) return 1;
     if (enter_cgroup(self)) start_trial(self);
     leave_cgroup(self);
     supervise(self);

@@ -10,6 +10,10 @@
 // it holds until it ends. It outlives the agent; a later agent finds it by the folder. CORES is a
 // list such as "0,1,4" or "-" for all, WORKING_DIR a path or "-" for the current one.
 //
+// With `--with-agent=PID` in place of `--` the supervisor ends the trial, as by SIGTERM, when the
+// thread of process PID that started it has ended: what the trial reads from its standard input
+// comes from there. The trial has the supervisor's standard input.
+//
 // CGROUP is the folder of the cgroup in which the trial runs, or "-". The supervisor is never
 // killed with the trial for want of memory: it stays in kSupervisorsCgroup beside it. It removes
 // the trial's at the end.
@@ -27,6 +31,9 @@ inline constexpr const char* kOwnerLink = "owner";
 
 /// The target an agent gives the link when it takes an attempt whose supervisor never came up.
 inline constexpr const char* kOwnerAgent = "agent";
+
+/// In place of "--", see above.
+inline constexpr const char* kWithAgent = "--with-agent=";
 
 /// Output of the trial; made with the first byte.
 inline constexpr const char* kStdoutFile = "stdout.log";

@@ -5,6 +5,7 @@
 #include "worker/train/config/config.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -165,7 +166,27 @@ Result<void> validate(const TrainConfig& config) {
     TUNE_TRY_VOID(check_task(config));
     TUNE_TRY_VOID(parse_shape(config.shape));
     TUNE_TRY_VOID(early_stopping_rule(config));
+    if (!config.profile.empty()) TUNE_TRY_VOID(parse_steps(config.profile));
     return {};
+}
+
+Result<StepRange> parse_steps(std::string_view text) {
+    // A trace of a step has some 100 kB.
+    constexpr std::int64_t kStepsMax = 1000;
+    const auto number = [](std::string_view part, std::int64_t& out) {
+        const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), out);
+        return error == std::errc() && end == part.data() + part.size();
+    };
+    const std::size_t dots = text.find("..");
+    const bool is_range = dots != std::string_view::npos;
+    StepRange range;
+    if (!number(text.substr(0, dots), range.first) ||
+        !number(is_range ? text.substr(dots + 2) : text, range.last) || range.first < 1 ||
+        range.last < range.first || range.last - range.first >= kStepsMax)
+        return invalid_parameter("profile: '" + std::string(text) +
+                                 "' is not FIRST..LAST, e.g. 10..20: steps from 1 on, at most " +
+                                 std::to_string(kStepsMax) + " of them");
+    return range;
 }
 
 Result<std::optional<EarlyStoppingRule>> early_stopping_rule(const TrainConfig& config) {
@@ -281,8 +302,7 @@ Result<std::vector<std::int64_t>> parse_shape(std::string_view text) {
         if (c >= '0' && c <= '9') {
             digits += c;
         } else if (c == ',' || c == 'x') {
-            if (digits.empty() || digits.size() > 7 || shape.size() == 8)
-                return wrong();
+            if (digits.empty() || digits.size() > 7 || shape.size() == 8) return wrong();
             shape.push_back(std::stoll(digits));
             if (shape.back() < 1 || shape.back() > 1'000'000) return wrong();
             digits.clear();

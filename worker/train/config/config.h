@@ -118,6 +118,10 @@ struct TrainConfig {
     std::int64_t until_epoch = 0;       ///< where to end before `epochs`; 0: there
     std::int64_t checkpoint_every = 0;  ///< steps; 0: at the end of each epoch only
     std::int64_t log_every = 50;        ///< steps; 0: metrics of epochs only
+    double figures_every = 0.0;         ///< seconds; 0: no metrics of speed and loader
+    std::string tensorboard = {};       ///< a folder for files of events; empty: none
+    std::string profile = {};           ///< steps to trace, "10..20"; empty: none
+    std::string profile_dir = {};       ///< where the trace goes; empty: here
     std::int64_t noise_every = 0;       ///< steps between measurements of the noise; 0: none
     std::string statistics_cache = {};  ///< a folder, or "none"; empty: the user's
     std::int64_t threads = 1;
@@ -194,6 +198,15 @@ struct Parameter {
 
 /// "8,8" -> {8, 8}; "8x8" too. Errors: kInvalidParameterValue.
 [[nodiscard]] Result<std::vector<std::int64_t>> parse_shape(std::string_view text);
+
+/// Optimizer steps as the lines count them: the first one is 1.
+struct StepRange {
+    std::int64_t first = 1;
+    std::int64_t last = 1;
+};
+
+/// "10..20", or "10" for one step. Errors: kInvalidParameterValue; also for more than 1,000 steps.
+[[nodiscard]] Result<StepRange> parse_steps(std::string_view text);
 
 /// Splits "a,b" into its non-empty parts, without blanks around them.
 [[nodiscard]] std::vector<std::string> split_list(std::string_view text);

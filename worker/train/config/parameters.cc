@@ -336,6 +336,16 @@ void add_running(Builder& b) {
               "steps between checkpoints within an epoch; each epoch ends with one");
     b.integer("log-every", &TrainConfig::log_every, 0, 1'000'000'000, kOnlyHow,
               "steps between lines with train_loss_step; 0: epochs only");
+    b.real("figures-every", &TrainConfig::figures_every, {0.0, 1e9}, kOnlyHow,
+           "seconds between lines with samples_per_second and where the loader's time went; 0: "
+           "none (default: 10 in a trial, else 0)");
+    b.text("tensorboard", &TrainConfig::tensorboard, "DIR", kOnlyHow,
+           "folder for TensorBoard's files of events, one a process");
+    b.text("profile", &TrainConfig::profile, "FIRST..LAST", kOnlyHow,
+           "write a trace of these optimizer steps, counted from 1, for Perfetto or Chrome");
+    b.text("profile-dir", &TrainConfig::profile_dir, "DIR", kOnlyHow,
+           "folder for the trace (default: profile in TUNE_ARTIFACT_DIR, whose files become "
+           "artifacts of the run, else in checkpoint-dir, else here)");
     b.integer("noise-every", &TrainConfig::noise_every, 0, 1'000'000'000, kResult,
               "steps between measurements of the gradient noise scale, for which a batch is cut in "
               "two; 0: none");

@@ -3,6 +3,7 @@
 
 #include "worker/train/pool/protocol.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -24,6 +25,22 @@ std::string text_of(const Json& value) {
     return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
+/// As the environment of a process has it (TUNE_SEED, ...).
+void read_origin(const Json& json, TrialRequest& request) {
+    const auto take = [&](const char* key, const char* parameter) {
+        const auto found = json.find(key);
+        if (found != json.end() && !found->is_structured() && !found->is_null())
+            request.origin.emplace(parameter, text_of(*found));
+    };
+    if (json.contains("seed") && json["seed"].is_number_unsigned())
+        request.origin.emplace(
+            "seed", std::to_string(json["seed"].get<std::uint64_t>() & (~std::uint64_t{0} >> 2)));
+    take("checkpoint_dir", "checkpoint-dir");
+    take("resume_from", "resume-from");
+    take("step_to", "until-epoch");
+    take("step_to", "epochs");
+}
+
 Result<TrialRequest> request_of(const Json& json) {
     TrialRequest request;
     TUNE_TRY(id, attempt_of(json));
@@ -35,13 +52,17 @@ Result<TrialRequest> request_of(const Json& json) {
         request.values = to_text(json["report"]);
         return request;
     }
+    read_origin(json, request);
     if (!json.contains("parameters") || !json["parameters"].is_object())
         return invalid_parameter("\"parameters\" must be an object of names and values");
     for (const auto& [name, value] : json["parameters"].items()) {
         if (value.is_structured() || value.is_null())
             return invalid_parameter("parameter '" + name + "' must be a text or a number");
-        request.parameters.emplace(name, text_of(value));
+        std::string parameter = name;
+        std::replace(parameter.begin(), parameter.end(), '_', '-');
+        request.parameters.emplace(std::move(parameter), text_of(value));
     }
+    request.values = to_text(json["parameters"]);
     return request;
 }
 

@@ -31,6 +31,9 @@ struct TrialRequest {
     TrialKind kind = TrialKind::kTrain;
     /// --NAME=VALUE of `tune-trainer train`, by name.
     std::map<std::string, std::string> parameters = {};
+    /// The same of what the agent says beside the parameters: seed, folders, the last epoch. What
+    /// the command or the parameters say wins.
+    std::map<std::string, std::string> origin = {};
     /// Of kReport, as JSON.
     std::string values = {};
 };

@@ -48,15 +48,26 @@ TrialEnd end_of(const Result<Outcome>& outcome) {
     return end;
 }
 
-TrialEnd run_trial(const TrialRequest& request, Device& device, const Pool::Emit& emit,
-                   const std::atomic<bool>& stop) {
-    if (request.kind == TrialKind::kReport) {
+Result<TrainConfig> config_of(const TrialRequest& request, const PoolOptions& options) {
+    TrainConfig config;
+    for (const auto& [name, value] : request.origin)
+        TUNE_TRY_VOID(set_parameter(config, name, value));
+    for (const auto& [name, value] : options.parameters)
+        TUNE_TRY_VOID(set_parameter(config, name, value));
+    for (const auto& [name, value] : request.parameters)
+        TUNE_TRY_VOID(set_parameter(config, name, value));
+    return config;
+}
+
+TrialEnd run_trial(const TrialRequest& request, const PoolOptions& options, Device& device,
+                   const Pool::Emit& emit, const std::atomic<bool>& stop) {
+    if (request.kind == TrialKind::kReport || options.only_reports) {
         emit(metrics_line(request.id, request.values));
         return {};
     }
-    TrainConfig config;
-    for (const auto& [name, value] : request.parameters)
-        if (auto set = set_parameter(config, name, value); !set) return end_of(set.error());
+    const Result<TrainConfig> made = config_of(request, options);
+    if (!made) return end_of(made.error());
+    const TrainConfig& config = *made;
     device.use_own_stream();
     const Result<Outcome> outcome = train_beside_others(
         config, device,
@@ -192,7 +203,7 @@ int serve_pool(const PoolOptions& options, const std::atomic<bool>& stop) {
     Pool pool(
         threads,
         [&](const TrialRequest& request, const Pool::Emit& out, const std::atomic<bool>& end) {
-            return run_trial(request, **device, out, end);
+            return run_trial(request, options, **device, out, end);
         },
         emit);
     const auto interrupted_now = [&] { return stop.load() || reader_gone.load(); };

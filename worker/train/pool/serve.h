@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "worker/train/config/config.h"
 
@@ -11,6 +13,11 @@ namespace tune::train {
 struct PoolOptions {
     int parallel = 0;  ///< trials at once; 0: as many as this process may use processors
     DeviceKind device = DeviceKind::kAuto;
+    /// Of each trial, unless it says otherwise: parameters of `tune-trainer train` and their
+    /// values.
+    std::vector<std::pair<std::string, std::string>> parameters = {};
+    /// Trials give their parameters out as metrics and end: to measure what is around them.
+    bool only_reports = false;
     std::string socket = {};  ///< path to listen at for one client; empty: stdin and stdout
 };
 

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tuner/study/trial/holder.h"
 #include "tuner/study/trial/peak_memory.h"
 

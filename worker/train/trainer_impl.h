@@ -1,0 +1,108 @@
+#pragma once
+// The class behind train(), for trainer.cc alone.
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "worker/train/checkpoint/checkpoint.h"
+#include "worker/train/collective/collective.h"
+#include "worker/train/collective/shared_batches.h"
+#include "worker/train/device/device.h"
+#include "worker/train/inputs.h"
+#include "worker/train/learner.h"
+#include "worker/train/recorder.h"
+#include "worker/train/report/loader_figures.h"
+#include "worker/train/step/step_trace.h"
+#include "worker/train/trainer.h"
+
+namespace tune::train {
+
+class Trainer {
+public:
+    Trainer(TrainConfig config, Collective& collective, Device& device, LineSink lines,
+            const std::atomic<bool>& stop)
+        : asked_(config),
+          config_(std::move(config)),
+          collective_(collective),
+          device_(device),
+          lines_(std::move(lines)),
+          stop_(stop) {}
+
+    /// Nothing on stderr.
+    void be_quiet() { talks_ = false; }
+    /// Everything that can be wrong before the first step.
+    Result<void> open();
+    Result<Outcome> run();
+
+private:
+    Result<std::optional<Safetensors>> open_checkpoints();
+    [[nodiscard]] Result<Safetensors> open_parent() const;
+    Result<void> open_record(const std::optional<Safetensors>& resumed,
+                             const std::optional<Safetensors>& parent);
+    Result<void> open_own(const std::optional<Safetensors>& resumed,
+                          const std::optional<Safetensors>& parent);
+    Result<void> choose_batch_size();
+    Result<void> open_data();
+    Result<SharedBatches> open_split(loader::DatasetOptions options) const;
+    Result<void> open_rules();
+    Result<void> open_reports(bool goes_on);
+    Result<void> restore(const Safetensors& file);
+    Result<void> continue_from(const Safetensors& parent);
+
+    [[nodiscard]] std::int64_t last_epoch() const;
+    [[nodiscard]] bool finished() const;
+    /// Whether this rank was asked to stop.
+    [[nodiscard]] bool asked_to_stop() const { return stop_.load() || recorder_->reader_gone(); }
+    /// Whether any was. A collective.
+    Result<bool> interrupted() { return collective_.any(asked_to_stop()); }
+    [[nodiscard]] bool validation_is_due() const;
+    Result<bool> train_epoch();
+    Result<bool> next_batch(loader::Batch& batch, Share& share);
+    Result<bool> step(const loader::Batch& batch, const Share& share);
+    Result<double> take_losses();
+    void report_loader();
+    void tell_trace(const Result<std::optional<std::filesystem::path>>& written) const;
+    void report_step(double loss, double lr);
+    Result<void> look_at_step();
+    Result<bool> validate(Evaluation& sums);
+    void end_epoch(const std::optional<Evaluation>& evaluation);
+    [[nodiscard]] std::vector<NamedValue> metrics_of(
+        const std::optional<Evaluation>& evaluation) const;
+    [[nodiscard]] StopReason check_stop(std::optional<double> watched);
+    void save(bool with_best);
+    void line(std::span<const NamedValue> values, std::int64_t step);
+    void report_start();
+    void say_what_trains() const;
+    [[nodiscard]] Outcome outcome(bool preempted);
+
+    const TrainConfig asked_;  ///< what checkpoints record
+    TrainConfig config_;       ///< with the batch size that was found
+    Collective& collective_;
+    Device& device_;
+    LineSink lines_;
+    bool talks_ = collective_.is_first();  ///< on stderr
+    const std::atomic<bool>& stop_;
+
+    std::optional<CheckpointDirectory> directory_;
+    Record record_;
+    Progress& progress_ = record_.progress;
+    SharedBatches train_data_;
+    SharedBatches val_data_;
+    std::unique_ptr<Learner> learner_;
+    std::vector<const Metric*> metrics_;
+    LearningRate learning_rate_;
+    EarlyStoppingRule watched_;  ///< the metric whose best is kept, early stopping or not
+    std::optional<EarlyStopping> early_stopping_;
+    NoiseScale noise_;
+    Samples samples_;
+    std::vector<std::int64_t> rows_waiting_;  ///< of steps whose losses a device still holds
+    std::unique_ptr<Recorder> recorder_;
+    std::optional<LoaderFigures> figures_;
+    std::optional<StepTrace> trace_;
+};
+
+}  // namespace tune::train
