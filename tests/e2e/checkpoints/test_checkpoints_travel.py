@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import pickle
 import signal
 import sys
 
@@ -43,7 +44,6 @@ while state["step"] < %d:
     print("tune: " + json.dumps({"loss": state["weight"], "step": state["step"]}), flush=True)
 print("did", json.dumps(state["seen"]))
 """ % STEPS
-STUDY = {"checkpoints": {"every": "100ms"}, "trials": 1}
 
 
 def manifests(farm, trial, path="checkpoints"):
@@ -60,7 +60,6 @@ def stored_files(farm, trial):
 
 def stored_step(farm, trial):
     """The step in the last stored checkpoint; -1: there is none."""
-    import pickle
     names = manifests(farm, trial)
     if not names:
         return -1
@@ -71,6 +70,16 @@ def stored_step(farm, trial):
             if path.exists():
                 return pickle.loads(path.read_bytes())["step"]
     return -1
+
+
+def shared_step(root):
+    """The same in a shared folder, whose files may go while one looks."""
+    try:
+        manifest = max(root.glob("*/manifest-*"))
+        (file,) = json.loads(manifest.read_text())["files"]
+        return pickle.loads((manifest.parent / "files" / file["sha256"]).read_bytes())["step"]
+    except (FileNotFoundError, ValueError):
+        return -1
 
 
 def kill_machine(farm, name):
@@ -91,8 +100,9 @@ def only_trial(farm, name="s"):
 
 
 def did(farm, trial):
-    text = farm.artifact(trial, "logs/stdout.log")
-    return json.loads(text.rpartition("did ")[2])
+    """Which attempt did which step; the log comes a moment after the end."""
+    text = wait_for(lambda: (farm.artifact(trial, "logs/stdout.log") or "").rpartition("did ")[2], "the whole log")
+    return json.loads(text)
 
 
 @pytest.mark.parametrize("store", ["artifacts", "shared folder"])
@@ -109,8 +119,7 @@ def test_a_machine_is_gone_and_another_goes_on(tmp_path, store):
             assert len(manifests(farm, trial)) <= 2 and len(list((stored_files(farm, trial) / "files").iterdir())) <= 2
         else:
             held = lambda: [p for p in (tmp_path / "shared").glob("*/files/*") if p.read_bytes()]
-            import pickle
-            wait_for(lambda: any(pickle.loads(p.read_bytes())["step"] == 17 for p in held()
+                    wait_for(lambda: any(pickle.loads(p.read_bytes())["step"] == 17 for p in held()
                                  if len(p.name) == 64), "the checkpoint of step 17")
             wait_for(lambda: [p for p in (tmp_path / "shared").glob("*/manifest-*")], "its manifest")
         kill_machine(farm, "one")

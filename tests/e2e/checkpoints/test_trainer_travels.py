@@ -1,17 +1,12 @@
 """The trainer goes on at the exact sample on another machine, and a population continues members of other machines."""
 
-import json
-import os
-import pathlib
 import signal
 import sys
-
-import pytest
 
 from agent_support import Farm, wait_for
 from test_checkpoints_travel import kill_machine, manifests, only_trial
 from test_population import MEMBER, check_lineages, check_sums
-from trainer_support import TRAINER, parse_lines, train, write_digits
+from trainer_support import TRAINER, train, write_digits
 
 PARAMETERS = dict(model="mlp", dropout=0.3, epochs=120, batch_size=32, checkpoint_every=7, log_every=5, seed=4, threads=1)
 

@@ -1,3 +1,6 @@
+// Two places under one face. Neither shows a file before all of it is there: the server keeps an
+// upload aside until it is whole, and a folder gets it under another name first.
+
 #include "worker/agent/checkpoints/checkpoint_store.h"
 
 #include <fcntl.h>

@@ -1,3 +1,7 @@
+// Each thread takes the first job whose runs nobody works on, so jobs of one run never overlap and a
+// late save cannot follow the last one. A job's client is known while it runs: who gives the job up
+// cancels it, whatever it waits for.
+
 #include "worker/agent/checkpoints/checkpoint_transfer.h"
 
 #include <algorithm>
@@ -19,6 +23,11 @@ std::vector<std::string> runs_of(const CheckpointJob& job) {
     if (job.kind != Kind::kFetch) runs.push_back(job.at.run_id);
     for (const FetchTarget& target : job.targets) runs.push_back(target.at.run_id);
     return runs;
+}
+
+/// Of a run that the server does not know, or with a server that knows no runs, nothing is stored.
+bool has_nothing(const Error& error) {
+    return error.code == Code::kResourceDoesNotExist || error.code == Code::kEndpointNotFound;
 }
 
 bool is_filled(const fs::path& folder) {
@@ -167,7 +176,10 @@ Result<void> CheckpointTransfer::run_once(const CheckpointJob& job, Active& acti
 Result<void> CheckpointTransfer::fetch(const FetchTarget& target, const CheckpointJob& job,
                                        Active& active, CheckpointResult& result) {
     std::unique_ptr<tracker::Client> client;
-    TUNE_TRY(store, open(target.at, job.token, active, client));
+    Result<std::unique_ptr<CheckpointStore>> opened = open(target.at, job.token, active, client);
+    if (!opened && has_nothing(opened.error())) return {};
+    if (!opened) return opened.error();
+    const std::unique_ptr<CheckpointStore> store = std::move(*opened);
     const auto bring = [&]() -> Result<void> {
         TUNE_TRY(number, latest(*store));
         // What this machine has of the same attempt is at least as new: it was stored from here.
