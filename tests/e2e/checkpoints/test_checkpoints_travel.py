@@ -118,10 +118,7 @@ def test_a_machine_is_gone_and_another_goes_on(tmp_path, store):
             wait_for(lambda: stored_step(farm, trial) == 17, "the checkpoint of step 17")
             assert len(manifests(farm, trial)) <= 2 and len(list((stored_files(farm, trial) / "files").iterdir())) <= 2
         else:
-            held = lambda: [p for p in (tmp_path / "shared").glob("*/files/*") if p.read_bytes()]
-                    wait_for(lambda: any(pickle.loads(p.read_bytes())["step"] == 17 for p in held()
-                                 if len(p.name) == 64), "the checkpoint of step 17")
-            wait_for(lambda: [p for p in (tmp_path / "shared").glob("*/manifest-*")], "its manifest")
+            wait_for(lambda: shared_step(tmp_path / "shared") == 17, "the checkpoint of step 17")
         kill_machine(farm, "one")
         farm.gate(None)
         farm.start_agent("two", slots=1)

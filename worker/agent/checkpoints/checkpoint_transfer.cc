@@ -1,6 +1,6 @@
-// Each thread takes the first job whose runs nobody works on, so jobs of one run never overlap and a
-// late save cannot follow the last one. A job's client is known while it runs: who gives the job up
-// cancels it, whatever it waits for.
+// Each thread takes the first job whose runs nobody works on, so jobs of one run never overlap and
+// a late save cannot follow the last one. A job's client is known while it runs: who gives the job
+// up cancels it, whatever it waits for.
 
 #include "worker/agent/checkpoints/checkpoint_transfer.h"
 
