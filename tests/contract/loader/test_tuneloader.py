@@ -227,8 +227,11 @@ def test_ctrl_c_ends_the_wait_for_a_batch(numbers):
     result = run_python(
         STALLED
         + textwrap.dedent("""
-            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+            # Whoever started the tests may have it ignored or blocked, as a shell does for its jobs in the background.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             try:
+                threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
                 next(iter(dataset))
             except KeyboardInterrupt:
                 end("interrupted")
