@@ -210,6 +210,10 @@ private:
         if (read_message(value, json)) out = std::move(value);
     }
     template <HasFields T>
+    void read_into(T& out, const Json& json, const char*) {
+        read_message(out, json);
+    }
+    template <HasFields T>
     bool read_message(T& out, const Json& json) {
         FieldReader reader(json);
         visit_fields(&out, [&](const auto& field) { reader.read(out, field); });

@@ -22,6 +22,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "tuner/checkpoint_policy.h"
 #include "tuner/log_rule.h"
 
 namespace tune::tuner {
@@ -153,6 +154,9 @@ struct Lease {
              ///< places it under its own state directory unless it is absolute
     std::string resume_from = {};  ///< the `checkpoint_dir` of the trial whose checkpoint this one
                                    ///< starts from; empty: from nothing
+    std::string resume_run_id = {};  ///< the run of that trial
+    CheckpointPolicy checkpoints = {};
+    bool is_continued = false;  ///< other trials may start from its checkpoint
     std::int64_t grace_ms = kStopGrace_ms;
     std::int64_t timeout_ms = 0;  ///< of the attempt; 0: none
     std::string metric = {};      ///< the objective's name

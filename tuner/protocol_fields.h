@@ -104,6 +104,14 @@ void visit_fields(const LogRule*, Visit visit) {
 }
 
 template <class Visit>
+void visit_fields(const CheckpointPolicy*, Visit visit) {
+    visit(Field{"store", &CheckpointPolicy::store});
+    visit(Field{"every_ms", &CheckpointPolicy::every_ms});
+    visit(Field{"keep", &CheckpointPolicy::keep});
+    visit(Field{"keeps_after_end", &CheckpointPolicy::keeps_after_end});
+}
+
+template <class Visit>
 void visit_fields(const GrantedGpu*, Visit visit) {
     visit(Field{"uuid", &GrantedGpu::uuid, kRequired});
     visit(Field{"bytes", &GrantedGpu::bytes});
@@ -142,6 +150,9 @@ void visit_fields(const Lease*, Visit visit) {
     visit(Field{"working_dir", &Lease::working_dir});
     visit(Field{"checkpoint_dir", &Lease::checkpoint_dir});
     visit(Field{"resume_from", &Lease::resume_from});
+    visit(Field{"resume_run_id", &Lease::resume_run_id, kOptional, is_set<&Lease::resume_run_id>});
+    visit(Field{"checkpoints", &Lease::checkpoints, kOptional, is_set<&Lease::checkpoints>});
+    visit(Field{"is_continued", &Lease::is_continued, kOptional, is_set<&Lease::is_continued>});
     visit(Field{"grace_ms", &Lease::grace_ms});
     visit(Field{"timeout_ms", &Lease::timeout_ms});
     visit(Field{"metric", &Lease::metric});

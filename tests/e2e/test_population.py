@@ -78,7 +78,7 @@ def check_sums(trials):
 
 
 def checkpoints_left(folder):
-    return {int(path.name) for path in folder.glob("**/checkpoints/*/*")}
+    return {int(path.name) for path in folder.glob("**/checkpoints/*/*") if path.name.isdecimal()}
 
 
 def final_checkpoints(trials):

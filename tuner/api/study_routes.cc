@@ -54,8 +54,8 @@ void keep_what_is_left_out(const Studies& studies, Json& body) {
         if (!body.contains("command"))  // a client's; `tune run` says all of them
             keep(whole,
                  {"command", "scrape", "log_rules", "timeout", "env", "working_dir", "resources"});
-        keep(whole,
-             {"budget", "sampler", "pruner", "retry", "priority", "stop_after_failures", "grace"});
+        keep(whole, {"budget", "sampler", "pruner", "retry", "priority", "stop_after_failures",
+                     "grace", "checkpoints"});
     }));
 }
 

@@ -84,6 +84,11 @@ struct StudyFlags {
     std::optional<std::string> memory = {};
     std::optional<std::string> gpu_memory = {};
     std::vector<std::string> labels = {};
+    // Where checkpoints are kept besides the agents' disks.
+    std::optional<std::string> checkpoint_store = {};
+    std::optional<std::string> checkpoint_every = {};
+    std::optional<int> checkpoint_keep = {};
+    std::optional<std::string> checkpoint_after = {};
 };
 
 /// Where agents are started, if not here (tuner/cli/launch).

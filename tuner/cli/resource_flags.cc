@@ -23,6 +23,14 @@ void add_resource_flags(CLI::App& app, StudyFlags& flags) {
                    "first trials used");
     app.add_option("--label", flags.labels, "only agents that have this label; repeatable")
         ->allow_extra_args(false);
+    app.add_option("--checkpoint-store", flags.checkpoint_store,
+                   "where checkpoints are kept besides the agents' disks: artifacts, local, or a "
+                   "folder that all agents see, as file:///FOLDER");
+    app.add_option("--checkpoint-every", flags.checkpoint_every,
+                   "store them so often while a trial runs, e.g. 5m");
+    app.add_option("--checkpoint-keep", flags.checkpoint_keep, "store the last so many sets");
+    app.add_option("--checkpoint-after", flags.checkpoint_after,
+                   "'remove' or 'keep' them once the trial has ended for good");
     app.add_option("--priority", flags.priority,
                    "studies with a higher one come first, and take places from lower ones "
                    "(default: 0)")

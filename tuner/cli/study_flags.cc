@@ -99,6 +99,16 @@ void lay_resources_over(const StudyFlags& flags, Json& json) {
     if (flags.gpus) json["budget"].erase("gpus_per_trial");
 }
 
+void lay_checkpoints_over(const StudyFlags& flags, Json& json) {
+    const auto lay = [&json](const char* key, const auto& value) {
+        if (value) json["checkpoints"][key] = *value;
+    };
+    lay("store", flags.checkpoint_store);
+    lay("every", flags.checkpoint_every);
+    lay("keep", flags.checkpoint_keep);
+    lay("after", flags.checkpoint_after);
+}
+
 /// Flags that change a section are laid over its JSON, so that the reader of study.yaml checks
 /// them.
 Result<void> lay_over(const StudyFlags& flags, Json& json) {
@@ -120,6 +130,7 @@ Result<void> lay_over(const StudyFlags& flags, Json& json) {
     if (flags.target.size() > 1) json["budget"]["target"] = flags.target;
     if (flags.no_progress) json["budget"]["no_progress"]["trials"] = *flags.no_progress;
     lay_resources_over(flags, json);
+    lay_checkpoints_over(flags, json);
     if (flags.priority) json["priority"] = *flags.priority;
     if (flags.stop_after_failures) json["stop_after_failures"] = *flags.stop_after_failures;
     if (flags.warm_start) json["warm_start"]["from"] = *flags.warm_start;

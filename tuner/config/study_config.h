@@ -14,6 +14,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "tuner/checkpoint_policy.h"
 #include "tuner/log_rule.h"
 #include "tuner/options/duration.h"
 #include "tuner/pruner/pruner_config.h"
@@ -182,6 +183,7 @@ struct StudyConfig {
     std::uint64_t stop_after_failures = kStopAfterFailures;
     std::vector<ScrapeConfig> scrape;
     std::vector<LogRule> log_rules = {};
+    CheckpointPolicy checkpoints = {};
     std::int64_t grace_ms = 30'000;          // between SIGTERM and SIGKILL
     std::optional<std::int64_t> timeout_ms;  // longest time of one attempt
     std::map<std::string, std::string> env;
@@ -216,6 +218,7 @@ struct StudySource {
 [[nodiscard]] Json to_json(const std::vector<ConstraintConfig>& constraints);
 [[nodiscard]] Json to_json(const BudgetConfig& budget);
 [[nodiscard]] Json to_json(const ResourcesConfig& resources);
+[[nodiscard]] Json to_json(const CheckpointPolicy& policy);
 [[nodiscard]] Json to_json(const WarmStartConfig& warm_start);
 
 /// Cores and GPUs of each process: those of `resources`, or of the budget, which had them before.

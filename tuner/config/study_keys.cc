@@ -302,6 +302,12 @@ constexpr Section kSections[] = {
     {"log_rules", "what lines of output say about a failure",
      R"({"type": "array", "items": {"$ref": "#/definitions/log_rule"}, "maxItems": 100})",
      read_log_rules, write_log_rules},
+    {"checkpoints", "where trials' checkpoints are kept, so that another machine can go on",
+     R"({"$ref": "#/definitions/checkpoints"})", read_checkpoints,
+     [](C config, Json& json) {
+         if (config.checkpoints != CheckpointPolicy())
+             json["checkpoints"] = to_json(config.checkpoints);
+     }},
     {"grace", "time between SIGTERM and SIGKILL", R"({"$ref": "#/definitions/duration"})",
      read_grace, [](C config, Json& json) { json["grace"] = duration_text(config.grace_ms); }},
     {"timeout", "longest time of one attempt", R"({"$ref": "#/definitions/duration"})",

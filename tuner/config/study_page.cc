@@ -118,6 +118,7 @@ std::string study_options_page() {
            section_text("resources", resources_options()) + section_text("retry", retry_options()) +
            section_text("scrape", scrape_options()) +
            section_text("log_rules", log_rule_options()) +
+           section_text("checkpoints", checkpoint_options()) +
            section_text("warm_start", warm_start_options()) +
            section_text("warm_start.trials", earlier_trial_options());
 }

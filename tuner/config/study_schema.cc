@@ -169,6 +169,7 @@ void add_sections(OrderedJson& definitions) {
     definitions["retry"] = object_of(retry_options());
     definitions["scrape"] = object_of(scrape_options());
     definitions["log_rule"] = object_of(log_rule_options());
+    definitions["checkpoints"] = object_of(checkpoint_options());
     definitions["scrape_one"] = {
         {"anyOf",
          OrderedJson::array({parsed(R"({"type": "string", "minLength": 1, "maxLength": 1000})"),

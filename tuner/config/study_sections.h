@@ -23,6 +23,7 @@ namespace tune::tuner {
 [[nodiscard]] const OptionTable& retry_options();          // of RetryConfig
 [[nodiscard]] const OptionTable& scrape_options();         // of ScrapeConfig
 [[nodiscard]] const OptionTable& log_rule_options();       // of LogRule
+[[nodiscard]] const OptionTable& checkpoint_options();     // of CheckpointPolicy
 [[nodiscard]] const OptionTable& warm_start_options();     // of WarmStartConfig
 [[nodiscard]] const OptionTable& earlier_trial_options();  // of EarlierTrial
 
@@ -34,6 +35,7 @@ namespace tune::tuner {
 [[nodiscard]] Result<void> read_retry(const Node& node, StudyConfig& config);
 [[nodiscard]] Result<void> read_scrape(const Node& node, StudyConfig& config);
 [[nodiscard]] Result<void> read_log_rules(const Node& node, StudyConfig& config);
+[[nodiscard]] Result<void> read_checkpoints(const Node& node, StudyConfig& config);
 
 /// One number, or a list with one for each objective.
 [[nodiscard]] Result<std::vector<double>> read_numbers(const Node& node, const std::string& path);

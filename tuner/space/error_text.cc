@@ -9,7 +9,7 @@ namespace tune::tuner {
 namespace {
 
 constexpr std::size_t kShownMax = 60;
-constexpr std::size_t kListedMax = 24;
+constexpr std::size_t kListedMax = 30;
 
 /// Edits (insert, delete, replace, swap of neighbours) that turn `a` into `b`, case ignored.
 std::size_t edit_distance(std::string_view a, std::string_view b) {

@@ -26,6 +26,7 @@
 #include "base/system/file.h"
 #include "base/version.h"
 #include "worker/agent/agent_impl.h"
+#include "worker/agent/checkpoints/folder_record.h"
 #include "worker/agent/server/own_address.h"
 
 namespace tune::worker {
@@ -120,7 +121,19 @@ Result<void> Agent::Impl::build() {
     TUNE_TRY(server_client, ServerClient::create(options.server_url, std::move(registration),
                                                  options.slots, link_events()));
     server_client_ = std::move(server_client);
-    cleaner_.emplace(options.checkpoint_root);
+    TUNE_TRY_VOID(build_senders());
+    build_attempts();
+    status_.slots = options.slots;
+    return {};
+}
+
+Result<void> Agent::Impl::build_senders() {
+    cleaner_.emplace(options.checkpoint_root, [this](const std::string& key) {
+        const FolderRecord record = read_folder_record(checkpoint_state, key);
+        remove_folder_record(checkpoint_state, key);
+        if (!record.at.store.empty())
+            transfer_->submit({.kind = CheckpointJob::Kind::kClear, .at = record.at});
+    });
     TUNE_TRY(outbox, Outbox::create(options.server_url, id,
                                     std::clamp(options.slots, 1, kSendersMax), outbox_events()));
     outbox_ = std::move(outbox);
@@ -129,24 +142,33 @@ Result<void> Agent::Impl::build() {
                  loop_->post([=, this] { attempts_->on_uploaded(serial, final, uploaded); });
              }));
     upload_ = std::move(upload);
+    TUNE_TRY(transfer,
+             CheckpointTransfer::create(options.server_url, [this](const CheckpointJob& job,
+                                                                   const CheckpointResult& result) {
+                 loop_->post([this, job, result] { attempts_->on_checkpoint(job, result); });
+             }));
+    transfer_ = std::move(transfer);
+    return {};
+}
+
+void Agent::Impl::build_attempts() {
     attempts_ = std::make_unique<Attempts>(
         AttemptSettings{options.server_url, options.state_dir, options.checkpoint_root,
-                        options.bin_dir.string(), options.slots, options.system_metrics,
-                        std::max(100, options.system_metrics_period_ms),
+                        checkpoint_state, options.bin_dir.string(), options.slots,
+                        options.system_metrics, std::max(100, options.system_metrics_period_ms),
                         options.log_upload_period_ms, options.trial_memory_bytes,
-                        options.trial_processes, options.log_rules, gpus_.devices,
+                        options.trial_processes, options.stores_checkpoints,
+                        options.checkpoint_deadline_ms, options.log_rules, gpus_.devices,
                         gpus_.nvml == nullptr ? "" : gpus_.nvml->driver_version()},
         AttemptParts{loop_.get(), &*launcher_, &*devices_, gpu_watch_.get(),
                      cgroups_ ? &*cgroups_ : nullptr,
                      options.capture_environment ? &environment_ : nullptr, &gang_ports_,
-                     server_client_.get(), outbox_.get(), upload_.get(),
+                     server_client_.get(), outbox_.get(), upload_.get(), transfer_.get(),
                      [this](const std::string& uuid, const std::string& reason) {
                          // Later: an attempt is being looked at just now.
                          loop_->post([=, this] { exclude(uuid, reason); });
                      }},
         [this] { publish(); });
-    status_.slots = options.slots;
-    return {};
 }
 
 LinkEvents Agent::Impl::link_events() {
@@ -249,6 +271,7 @@ void Agent::Impl::publish() {
         status_.finished = counts.finished;
         status_.draining = applied_stop_.has_value() || server_client_->draining();
         status_.stopping = stop_.has_value();
+        storing_ = counts.storing > 0;
         trees_gone_ = applied_stop_ && (counts.running == 0 || applied_stop_ == StopMode::kDetach);
         idle_ = trees_gone_ && (counts.unreported == 0 || applied_stop_ == StopMode::kDetach);
         status = status_;
@@ -315,6 +338,7 @@ Result<void> Agent::Impl::start() {
     cleaner_->start();
     outbox_->start();
     upload_->start();
+    transfer_->start();
     server_client_->start();
     return {};
 }
@@ -343,9 +367,7 @@ bool Agent::Impl::wait(int deliver_ms) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return ended_ || (stop_ && (!started_ || trees_gone_)); });
     if (ended_) return delivered_;
-    const bool delivered =
-        !started_ || changed_.wait_for(lock, std::chrono::milliseconds(deliver_ms),
-                                       [this] { return ended_ || idle_; });
+    const bool delivered = !started_ || wait_delivered(lock, deliver_ms);
     if (ended_) return delivered_;
     ended_ = true;
     delivered_ = delivered;
@@ -358,11 +380,23 @@ bool Agent::Impl::wait(int deliver_ms) {
     return delivered;
 }
 
+/// Checkpoints may be large: while the last ones are being stored, the limit does not count.
+bool Agent::Impl::wait_delivered(std::unique_lock<std::mutex>& lock, int deliver_ms) {
+    const std::chrono::milliseconds limit(deliver_ms);
+    const auto is_done = [this] { return ended_ || idle_; };
+    changed_.wait_for(lock, limit, [&] { return is_done() || storing_; });
+    if (is_done() || !storing_) return is_done();
+    changed_.wait_for(lock, std::chrono::milliseconds(options.checkpoint_deadline_ms),
+                      [&] { return is_done() || !storing_; });
+    return changed_.wait_for(lock, limit, is_done);
+}
+
 void Agent::Impl::shut_down(bool detach, bool goodbye) {
     server_client_->stop(goodbye && !detach);
     outbox_->stop();
     cleaner_->stop();
     upload_->stop();
+    transfer_->stop();
     if (gpu_watch_ != nullptr) gpu_watch_->stop();
     environment_.stop();
     loop_->quit();
@@ -387,6 +421,10 @@ Result<std::unique_ptr<Agent>> Agent::create(AgentOptions options) {
     auto impl = std::make_unique<Impl>();
     options.state_dir = std::filesystem::absolute(options.state_dir);
     while (options.server_url.ends_with('/')) options.server_url.pop_back();
+    // Who names a folder may have given it a file system of its own, shared with other agents.
+    impl->checkpoint_state = options.checkpoint_root.empty()
+                                 ? options.state_dir / "checkpoint-state"
+                                 : std::filesystem::absolute(options.checkpoint_root) / ".state";
     if (options.checkpoint_root.empty())
         options.checkpoint_root = options.state_dir / "checkpoints";
     options.checkpoint_root = std::filesystem::absolute(options.checkpoint_root);

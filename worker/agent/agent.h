@@ -67,6 +67,11 @@ struct AgentOptions {
     std::filesystem::path bin_dir = {};
     /// Root of the trials' TUNE_CHECKPOINT_DIR. Empty: `state_dir`/checkpoints.
     std::filesystem::path checkpoint_root = {};
+    /// What a study's `checkpoints: {store: auto}` means here: the run's artifacts, or nothing but
+    /// this machine.
+    bool stores_checkpoints = true;
+    /// How long the end of an attempt waits until its last checkpoint is stored.
+    int checkpoint_deadline_ms = 120'000;
     /// Tell the runs which code, command, versions, devices and data they were made with.
     bool capture_environment = true;
     /// Log MLflow's system/... metrics for trials that live longer than one period.

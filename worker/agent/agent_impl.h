@@ -16,6 +16,7 @@
 #include "worker/agent/agent.h"
 #include "worker/agent/attempts/attempts.h"
 #include "worker/agent/attempts/checkpoint_cleaner.h"
+#include "worker/agent/checkpoints/checkpoint_transfer.h"
 #include "worker/agent/devices/cgroups.h"
 #include "worker/agent/devices/gpu_watch.h"
 #include "worker/agent/devices/gpus.h"
@@ -28,11 +29,14 @@ public:
     AgentOptions options;
     std::string id;
     UniqueFd folder_lock;
+    std::filesystem::path checkpoint_state;
     std::function<void(const AgentStatus&)> on_status;
 
     Result<void> build();
     Result<void> build_devices(std::vector<int> cores);
     Result<void> build_cgroups();
+    Result<void> build_senders();
+    void build_attempts();
     [[nodiscard]] std::vector<tuner::GpuFacts> described_gpus() const;
     Result<void> start();
     void stop(StopMode mode);
@@ -54,6 +58,7 @@ private:
     void arm_limit_timer();
     void check_limit();
     void publish();
+    bool wait_delivered(std::unique_lock<std::mutex>& lock, int deliver_ms);
     void shut_down(bool detach, bool goodbye);
 
     std::unique_ptr<Loop> loop_;
@@ -69,6 +74,7 @@ private:
     std::optional<CheckpointCleaner> cleaner_;
     std::unique_ptr<Outbox> outbox_;
     std::unique_ptr<LogUpload> upload_;
+    std::unique_ptr<CheckpointTransfer> transfer_;
     std::unique_ptr<Attempts> attempts_;  // loop thread only, once it runs
     std::thread thread_;
     Loop::TimerId away_timer_ = Loop::kNoTimer;          // loop thread
@@ -86,6 +92,7 @@ private:
     AgentStatus status_;            // guarded by mutex_
     std::optional<StopMode> stop_;  // guarded by mutex_
     bool idle_ = false;             // guarded by mutex_: a stop was applied and nothing is left
+    bool storing_ = false;          // guarded by mutex_: ends wait for their last checkpoint
     bool trees_gone_ = false;       // guarded by mutex_: a stop was applied, no process is left
     bool started_ = false;          // guarded by mutex_
     bool ended_ = false;            // guarded by mutex_

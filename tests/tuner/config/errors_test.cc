@@ -275,7 +275,7 @@ TEST(Errors, Settings) {
         {"smapler: tpe",
          "line 1, column 1: unknown key 'smapler'; did you mean 'sampler'? Known: version, study, "
          "command, metric, constraints, space, forbid, derive, initial, sampler, pruner, budget, "
-         "resources, priority, retry, stop_after_failures, scrape, log_rules, "
+         "resources, priority, retry, stop_after_failures, scrape, log_rules, checkpoints, "
          "grace, timeout, env, "
          "working_dir, engine, warm_start"},
         {"version: 2",
@@ -404,7 +404,7 @@ TEST(Errors, Yaml) {
          "metric, constraints, space, forbid, derive, initial, sampler, pruner, budget, resources, "
          "priority, retry, "
          "stop_after_failures, "
-         "scrape, log_rules, grace, "
+         "scrape, log_rules, checkpoints, grace, "
          "timeout, env, "
          "working_dir, engine, warm_start, found the list [\"a\"]"},
     });
@@ -421,7 +421,7 @@ TEST(Errors, Json) {
              "study, "
              "command, metric, constraints, space, forbid, derive, initial, sampler, pruner, "
              "budget, resources, priority, retry, stop_after_failures, "
-             "scrape, log_rules, grace, timeout, env, "
+             "scrape, log_rules, checkpoints, grace, timeout, env, "
              "working_dir, engine, warm_start"},
             {"{\"budget\": {\"trials\": 0,\n\"parallel\": 1}}",
              "line 1, column 23: budget.trials: expected an integer from 1 to 10000000, found the "

@@ -87,7 +87,8 @@ TEST(Schema, HasTheKeysOfEverySamplerAndPruner) {
 }
 
 TEST(Schema, HasTheKeysOfSections) {
-    for (const char* section : {"metric", "budget", "resources", "retry", "scrape", "warm_start"})
+    for (const char* section :
+         {"metric", "budget", "resources", "retry", "scrape", "checkpoints", "warm_start"})
         EXPECT_EQ(properties_of(definition(section)),
                   known_to_reader(with_unknown(section, Json::object())))
             << section;
@@ -181,10 +182,10 @@ TEST(Options, IntegersAreRefusedJustOutsideTheirRange) {
 
 /// Every closed object of the schema is held against a reader above.
 TEST(Schema, NothingIsLeftOut) {
-    const Words held = {
-        "cost",  "no_progress", "earlier_trial", "constraint", "warm_start", "float",
-        "int",   "choice",      "ordinal",       "const",      "prior",      "metric",
-        "budget", "resources",  "retry",         "scrape",     "log_rule"};
+    const Words held = {"cost",   "no_progress", "earlier_trial", "constraint", "warm_start",
+                        "float",  "int",         "choice",        "ordinal",    "const",
+                        "prior",  "metric",      "budget",        "resources",  "retry",
+                        "scrape", "log_rule",    "checkpoints"};
     for (const auto& [name, value] : schema()["definitions"].items()) {
         if (!value.contains("properties")) continue;
         EXPECT_EQ(value.value("additionalProperties", Json(true)), Json(false)) << name;

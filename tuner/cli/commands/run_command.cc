@@ -107,7 +107,8 @@ Result<std::unique_ptr<worker::Agent>> make_agent(const RunCommand& options,
     if (options.no_agent) return std::unique_ptr<worker::Agent>();
     auto agent = worker::Agent::create({.server_url = url,
                                         .state_dir = agent_folder(options, config.study),
-                                        .slots = slots_of(config)});
+                                        .slots = slots_of(config),
+                                        .stores_checkpoints = false});
     if (!agent && agent.error().code == Code::kResourceAlreadyExists)
         return Error{Code::kResourceConflict,
                      "another `tune run` of study '" + config.study + "' is at work in " +

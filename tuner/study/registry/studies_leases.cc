@@ -27,6 +27,8 @@ void add_origin(const Study& study, const Trial& trial, Lease& lease) {
     if (!trial.origin->parent) return;
     lease.env.push_back({"TUNE_PARENT", std::to_string(*trial.origin->parent)});
     lease.resume_from = trial_key(study.identity(), *trial.origin->parent);
+    if (const Trial* parent = study.find(*trial.origin->parent))
+        lease.resume_run_id = parent->run_id;
 }
 
 }  // namespace
@@ -51,6 +53,8 @@ Lease Studies::Impl::make_lease(const Study& study, const Trial& trial,
     for (const auto& [name, value] : config.env) lease.env.push_back({name, value});
     lease.working_dir = config.working_dir;
     lease.checkpoint_dir = trial_key(study.identity(), trial.number);
+    lease.checkpoints = config.checkpoints;
+    lease.is_continued = trial.origin.has_value();
     add_origin(study, trial, lease);
     lease.grace_ms = config.grace_ms;
     lease.timeout_ms = config.timeout_ms.value_or(0);

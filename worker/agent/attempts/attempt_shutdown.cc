@@ -51,22 +51,14 @@ void Attempts::obey(const tuner::Directive& directive) {
     const Intent intent = intent_of(directive.action);
     if (Attempt* attempt = find(id)) return end(*attempt, intent, directive.reason, SIGTERM);
     if (pools_->obey(id, intent, directive.reason)) return;
-    for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
-        if (at->run_id != id.run_id || at->attempt != id.attempt) continue;
-        const tuner::Lease lease = std::move(*at);
-        waiting_.erase(at);
-        refuse(lease, outcome_of(intent), directive.reason);
-        return publish();
+    if (const std::optional<tuner::Lease> lease = take_unstarted(id)) {
+        refuse(*lease, outcome_of(intent), directive.reason);
+        publish();
     }
 }
 
 void Attempts::lose(const tuner::AttemptId& id) {
-    const auto same = [&](const tuner::Lease& lease) {
-        return lease.run_id == id.run_id && lease.attempt == id.attempt;
-    };
-    const auto gone = std::remove_if(waiting_.begin(), waiting_.end(), same);
-    for (auto at = gone; at != waiting_.end(); ++at) parts_.server_client->free_slot();
-    waiting_.erase(gone, waiting_.end());
+    while (take_unstarted(id)) parts_.server_client->free_slot();
     if (Attempt* attempt = find(id)) on_stale(attempt->record.serial);
     static_cast<void>(pools_->obey(id, Intent::kLost, "the server gave up the attempt"));
     publish();
@@ -81,9 +73,13 @@ void Attempts::on_stale(std::uint64_t serial) {
 }
 
 void Attempts::end_all(Intent intent, const std::string& reason, bool at_once) {
-    std::deque<tuner::Lease> waiting;
-    waiting.swap(waiting_);
-    for (const tuner::Lease& lease : waiting) refuse(lease, tuner::Outcome::kPreempted, reason);
+    is_hurried_ = is_hurried_ || at_once;
+    while (!waiting_.empty() || !fetching_.empty()) {
+        const tuner::Lease& next =
+            waiting_.empty() ? fetching_.begin()->second.lease : waiting_.front();
+        if (const auto lease = take_unstarted({next.run_id, next.attempt}))
+            refuse(*lease, tuner::Outcome::kPreempted, reason);
+    }
     for (const auto& [serial, attempt] : attempts_)
         end(*attempt, intent, reason, at_once ? SIGQUIT : SIGTERM);
     pools_->end_all(intent, reason, at_once);
@@ -129,6 +125,7 @@ void Attempts::on_tree_gone(Attempt& attempt) {
     attempt.alive = false;
     parts_.loop->cancel(attempt.system_timer);
     parts_.loop->cancel(attempt.upload_timer);
+    stop_saving(attempt.record.serial);
     attempt.assignment.locks.clear();  // so that a lock its supervisor held can be had again
     if (parts_.cgroups != nullptr) parts_.cgroups->remove(attempt.files.directory().filename());
     parts_.devices->release(attempt.assignment);
@@ -191,11 +188,21 @@ void Attempts::conclude(Attempt& attempt) {
     if (attempt.intent.intent == Intent::kLost) {
         parts_.outbox->drop(serial);
         attempt.finish_done = attempt.logs_done = true;
+        forget_checkpoint(serial);
     } else {
-        send_logs(attempt, request);
-        parts_.outbox->finish(serial, std::move(request));
+        report_with_checkpoint(serial, std::move(request),
+                               [this, serial](tuner::FinishRequest judged) {
+                                   if (Attempt* ended = find(serial))
+                                       report_end(*ended, std::move(judged));
+                                   forget_if_done(serial);
+                               });
     }
     forget_if_done(serial);
+}
+
+void Attempts::report_end(Attempt& attempt, tuner::FinishRequest request) {
+    send_logs(attempt, request);
+    parts_.outbox->finish(attempt.record.serial, std::move(request));
 }
 
 /// What its output says about a failure that is its own by all that is known otherwise.

@@ -89,12 +89,13 @@ AttemptCounts Attempts::counts() const {
     AttemptCounts counts{0, 0, started_, finished_};
     for (const auto& [serial, attempt] : attempts_)
         ++(attempt->alive ? counts.running : counts.unreported);
+    for (const auto& [serial, stored] : stored_) counts.storing += stored.held ? 1 : 0;
     pools_->add_counts(counts);
     return counts;
 }
 
 bool Attempts::is_idle() const {
-    return attempts_.empty() && waiting_.empty() && pools_->is_idle();
+    return attempts_.empty() && waiting_.empty() && fetching_.empty() && pools_->is_idle();
 }
 
 std::int64_t Attempts::longest_grace_ms() const {
@@ -110,6 +111,8 @@ std::vector<tuner::AttemptId> Attempts::held() const {
         if (!attempt->finish_done && attempt->intent.intent != Intent::kLost)
             ids.push_back(attempt->record.id());
     for (const tuner::Lease& lease : waiting_) ids.push_back({lease.run_id, lease.attempt});
+    for (const auto& [serial, fetching] : fetching_)
+        ids.push_back({fetching.lease.run_id, fetching.lease.attempt});
     pools_->add_held(ids);
     return ids;
 }
@@ -129,7 +132,7 @@ void Attempts::start(std::vector<tuner::Lease> leases) {
             parts_.server_client->free_slot();  // a repeated answer
             continue;
         }
-        begin(std::move(lease));
+        if (!fetch_if_needed(lease)) begin(std::move(lease));
     }
     publish();
 }
@@ -240,7 +243,9 @@ Result<std::filesystem::path> Attempts::find_parent(const tuner::Lease& lease,
         Code::kInvalidParameterValue,
         "there is no checkpoint in '" + directory.string() +
             "', which this trial continues: the command must write one to TUNE_CHECKPOINT_DIR, and "
-            "agents on several machines need a shared folder (--state)"};
+            "agents on several machines need a store (checkpoints: in the study) or a shared "
+            "folder "
+            "(--checkpoints)"};
 }
 
 Result<std::filesystem::path> Attempts::make_checkpoint_dir(const tuner::Lease& lease) {
@@ -251,6 +256,7 @@ Result<std::filesystem::path> Attempts::make_checkpoint_dir(const tuner::Lease& 
     if (error)
         return Error{Code::kInternalError, "cannot create the checkpoint folder '" +
                                                directory.string() + "': " + error.message()};
+    TUNE_TRY_VOID(note_folder(lease));
     return directory;
 }
 
@@ -363,6 +369,8 @@ void Attempts::launch(tuner::Lease lease, Assignment assignment) {
     ++started_;
     Attempt& running = insert(std::move(attempt));
     parts_.outbox->open(running.record.serial, running.files, running.record.id(), {});
+    if (auto notes = notes_.extract(running.record.lease.run_id); !notes.empty())
+        for (const std::string& note : notes.mapped()) running.files.note(note);
     capture_environment(running);
     watch(running);
     read_first(running);
@@ -378,6 +386,7 @@ void Attempts::watch(Attempt& attempt) {
         end(attempt, Intent::kShutdown, watched.error().message, SIGTERM);
     }
     schedule_system_metrics(attempt);
+    watch_checkpoint(serial, attempt.record.lease, attempt.checkpoint_dir, attempt.files);
 }
 
 // ---- While it runs -------------------------------------------------------------------------

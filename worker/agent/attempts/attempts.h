@@ -2,8 +2,9 @@
 // The life of each attempt on this machine, from its lease to its end being acknowledged. All of it
 // runs on the agent's loop; nothing here waits for the network.
 //
-//   leased -> (waiting for devices) -> running -> tree gone -> output read to its end
-//          -> end sent (outbox), logs sent (upload) -> forgotten
+//   leased -> (checkpoint fetched) -> (waiting for devices) -> running -> tree gone
+//          -> output read to its end -> (checkpoint stored) -> end sent (outbox), logs sent
+//          (upload) -> forgotten
 
 #include <cstdint>
 #include <deque>
@@ -17,6 +18,7 @@
 
 #include "worker/agent/attempts/attempt_files.h"
 #include "worker/agent/attempts/gang_ports.h"
+#include "worker/agent/checkpoints/checkpoint_transfer.h"
 #include "worker/agent/devices/cgroups.h"
 #include "worker/agent/devices/devices.h"
 #include "worker/agent/devices/gpu_watch.h"
@@ -39,6 +41,7 @@ struct AttemptSettings {
     std::string server_url;
     std::filesystem::path state_dir;  // absolute
     std::filesystem::path checkpoint_root;
+    std::filesystem::path checkpoint_state;  // of folder_record.h
     std::string bin_dir;
     int slots = 1;
     bool system_metrics = true;
@@ -46,6 +49,8 @@ struct AttemptSettings {
     int log_upload_period_ms = 3'000;
     std::int64_t trial_memory_bytes = 0;  // limits in the attempt's cgroup; 0: none
     std::int64_t trial_processes = 0;
+    bool stores_checkpoints = true;  // where the study leaves it open
+    int checkpoint_deadline_ms = 120'000;
     std::vector<tuner::LogRule> log_rules = {};  // after those of the studies
     std::vector<GpuFacts> gpus = {};             // what is known of the agent's
     std::string driver_version = {};
@@ -63,6 +68,7 @@ struct AttemptParts {
     ServerClient* server_client = nullptr;
     Outbox* outbox = nullptr;
     LogUpload* upload = nullptr;
+    CheckpointTransfer* transfer = nullptr;
     /// A GPU is not to be used any more, or, with an empty UUID, this machine.
     std::function<void(const std::string& uuid, const std::string& reason)> exclude = {};
 };
@@ -72,6 +78,7 @@ struct AttemptCounts {
     int unreported = 0;  // gone, but the server or the artifacts do not have all of it yet
     std::int64_t started = 0;
     std::int64_t finished = 0;
+    int storing = 0;  // of the unreported: their last checkpoint is being stored
 };
 
 /// Loop thread only.
@@ -106,6 +113,7 @@ public:
     void on_stale(std::uint64_t serial);
     void on_room(std::uint64_t serial);
     void on_uploaded(std::uint64_t serial, bool final, bool uploaded);
+    void on_checkpoint(const CheckpointJob& job, const CheckpointResult& result);
 
     [[nodiscard]] AttemptCounts counts() const;
     /// Nothing runs, waits or has to be reported.
@@ -121,7 +129,46 @@ private:
     struct Attempt;
     enum class Adoption { kRunning, kEnded, kNothing };
 
+    /// A lease whose checkpoint is on its way to this machine.
+    struct Fetching {
+        tuner::Lease lease;
+        Loop::TimerId timer = Loop::kNoTimer;
+    };
+
+    /// An attempt, of a process or in a pool, whose checkpoints are stored.
+    struct Stored {
+        CheckpointJob job;
+        AttemptFiles files;
+        std::string name;  // for messages
+        bool is_continued = false;
+        bool is_kept = false;
+        std::int64_t every_ms = 0;
+        Loop::TimerId timer = Loop::kNoTimer;           // of the next one, or for the last one
+        bool has_stored = false;                        // something
+        bool has_warned = false;                        // that it could not
+        std::optional<tuner::FinishRequest> held = {};  // waits for the last one
+        std::function<void(tuner::FinishRequest)> report = {};
+    };
+
     void begin(tuner::Lease lease);
+    /// Where the attempt's checkpoints are stored; empty: nowhere.
+    [[nodiscard]] std::string store_of(const tuner::Lease& lease) const;
+    [[nodiscard]] bool fetch_if_needed(tuner::Lease& lease);
+    void on_fetched(std::uint64_t serial, const CheckpointResult& result);
+    /// Of those that have not been started.
+    [[nodiscard]] std::optional<tuner::Lease> take_unstarted(const tuner::AttemptId& id);
+    [[nodiscard]] Result<void> note_folder(const tuner::Lease& lease);
+    /// Stores the folder now and then, until the end is reported.
+    void watch_checkpoint(std::uint64_t serial, const tuner::Lease& lease,
+                          const std::filesystem::path& folder, const AttemptFiles& files);
+    void schedule_save(std::uint64_t serial);
+    void stop_saving(std::uint64_t serial);
+    /// Calls `report` at once, or when the last checkpoint is stored, or the sets are removed.
+    void report_with_checkpoint(std::uint64_t serial, tuner::FinishRequest request,
+                                std::function<void(tuner::FinishRequest)> report);
+    void forget_checkpoint(std::uint64_t serial);
+    void release_end(std::uint64_t serial, const std::optional<Error>& error);
+    void report_end(Attempt& attempt, tuner::FinishRequest request);
     void start_waiting();
     void await_core();
     void launch(tuner::Lease lease, Assignment assignment);
@@ -190,8 +237,12 @@ private:
     const bool has_gpu_each_;  // of the slots, at the start
     UniqueFd wake_;
     std::map<std::uint64_t, std::unique_ptr<Attempt>> attempts_;
-    std::deque<tuner::Lease> waiting_;  // for devices
-    UniqueFd core_news_;                // another agent lets go of a core
+    std::deque<tuner::Lease> waiting_;                       // for devices
+    std::map<std::uint64_t, Fetching> fetching_;             // by the number of its job
+    std::map<std::string, std::vector<std::string>> notes_;  // of fetched ones, by run
+    std::map<std::uint64_t, Stored> stored_;                 // by the attempt's serial
+    bool is_hurried_ = false;                                // all were killed
+    UniqueFd core_news_;                                     // another agent lets go of a core
     TrialDurations durations_;
     std::int64_t started_ = 0;
     std::int64_t finished_ = 0;

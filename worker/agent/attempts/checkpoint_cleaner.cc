@@ -99,6 +99,8 @@ void CheckpointCleaner::clean(const tuner::NeededCheckpoints& needed) {
     }
     for (const std::filesystem::path& folder : needless) {
         std::filesystem::remove_all(folder, error);
+        if (!error && removed_)
+            removed_((std::filesystem::path(needed.folder) / folder.filename()).string());
         if (!error || std::exchange(warned_, true)) continue;
         log_warning("the checkpoint '" + folder.string() +
                     "', which no trial will continue, cannot be removed: " + error.message());

@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -18,8 +19,11 @@ namespace tune::worker {
 /// the server names again.
 class CheckpointCleaner {
 public:
-    /// `root`: that of AttemptSettings::checkpoint_root.
-    explicit CheckpointCleaner(std::filesystem::path root) : root_(std::move(root)) {}
+    /// `root`: that of AttemptSettings::checkpoint_root. `removed` is called on its thread with the
+    /// key (tuner::Lease::checkpoint_dir) of each folder that is gone.
+    explicit CheckpointCleaner(std::filesystem::path root,
+                               std::function<void(const std::string& key)> removed = {})
+        : root_(std::move(root)), removed_(std::move(removed)) {}
     ~CheckpointCleaner();
     CheckpointCleaner(const CheckpointCleaner&) = delete;
     CheckpointCleaner& operator=(const CheckpointCleaner&) = delete;
@@ -35,6 +39,7 @@ private:
     void clean(const tuner::NeededCheckpoints& needed);
 
     const std::filesystem::path root_;
+    const std::function<void(const std::string& key)> removed_;
     std::thread thread_;
     bool warned_ = false;  // of the thread
 

@@ -21,6 +21,17 @@ std::unique_ptr<Pools> Attempts::make_pools() {
     hooks.ended = [this](const tuner::Lease& lease, const tuner::FinishRequest& request) {
         if (request.outcome == tuner::Outcome::kDone) durations_.add(lease.study, request.wall_ms);
     };
+    hooks.begun = [this](std::uint64_t serial, const tuner::Lease& lease,
+                         const std::filesystem::path& folder, const AttemptFiles& files) {
+        watch_checkpoint(serial, lease, folder, files);
+    };
+    hooks.report = [this](std::uint64_t serial, tuner::FinishRequest request, bool reports) {
+        if (!reports) return forget_checkpoint(serial);
+        report_with_checkpoint(serial, std::move(request),
+                               [this, serial](tuner::FinishRequest end) {
+                                   parts_.outbox->finish(serial, std::move(end));
+                               });
+    };
     hooks.freed = [this] {
         start_waiting();
         publish();

@@ -302,6 +302,7 @@ void Pools::add(Pool& pool, tuner::Lease lease) {
     }
     if (!pool.tags.empty()) parts_.outbox->add_tags(serial, pool.tags);
     trial.checkpoint_dir = folders->first;
+    hooks_.begun(serial, trial.lease, trial.checkpoint_dir, trial.files);
     send(pool, run_line(trial.lease, folders->first.string(), folders->second.string()));
 }
 

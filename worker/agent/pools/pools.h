@@ -35,6 +35,12 @@ struct PoolHooks {
                        tuner::FinishRequest&)>
         follow_rule;
     std::function<void(const tuner::Lease&, const tuner::FinishRequest&)> ended;
+    /// Its folder is stored from now on (Attempts::watch_checkpoint).
+    std::function<void(std::uint64_t serial, const tuner::Lease&,
+                       const std::filesystem::path& folder, const AttemptFiles&)>
+        begun;
+    /// Attempts::report_with_checkpoint; false for `reports`: nobody is told of the end.
+    std::function<void(std::uint64_t serial, tuner::FinishRequest, bool reports)> report;
     /// Something has become free.
     std::function<void()> freed;
     std::function<void()> publish;

@@ -266,6 +266,7 @@ void Pools::conclude(Pool& pool, Trial& trial, tuner::FinishRequest request) {
     if (trial.intent.intent == Intent::kLost) {
         parts_.outbox->drop(serial);
         trial.finish_done = true;
+        hooks_.report(serial, {}, false);
         return forget_if_done(serial);
     }
     if (trial.has_log) {
@@ -276,7 +277,7 @@ void Pools::conclude(Pool& pool, Trial& trial, tuner::FinishRequest request) {
         parts_.upload->submit(
             {serial, trial.files, trial.id(), trial.lease.experiment_id, "", true, may_run_again});
     }
-    parts_.outbox->finish(serial, std::move(request));
+    hooks_.report(serial, std::move(request), true);
 }
 
 void Pools::on_finished(std::uint64_t serial) {

@@ -19,29 +19,13 @@
 #include "base/log.h"
 #include "base/system/unique_fd.h"
 #include "base/text/percent.h"
+#include "worker/agent/server/artifact_folder.h"
 #include "worker/agent/server/backoff.h"
 
 namespace tune::worker {
 namespace {
 
 constexpr int kCallTimeout_ms = 30'000;
-constexpr const char* kArtifactsPath = "/api/2.0/mlflow-artifacts/artifacts/";
-constexpr std::string_view kProxyScheme = "mlflow-artifacts:";
-
-/// "mlflow-artifacts:/1" or "mlflow-artifacts://host:port/1" -> "1".
-Result<std::string> proxied_folder(std::string location) {
-    if (!location.starts_with(kProxyScheme))
-        return Error{Code::kInvalidParameterValue,
-                     "the experiment keeps its artifacts at '" + location +
-                         "', which the server does not serve; logs stay on this machine"};
-    location.erase(0, kProxyScheme.size());
-    if (location.starts_with("//")) {
-        const std::size_t slash = location.find('/', 2);
-        location = slash == std::string::npos ? "" : location.substr(slash);
-    }
-    while (location.starts_with('/')) location.erase(0, 1);
-    return location;
-}
 
 /// The logs in an attempt's folder: of one process three at most, else one more for each.
 std::vector<std::string> log_names(const std::filesystem::path& folder) {
@@ -173,7 +157,7 @@ Result<std::string> LogUpload::experiment_root(tracker::Client& client,
     if (!location.is_string())
         return Error{Code::kDataLoss,
                      "the server named no artifact location for experiment " + experiment_id};
-    TUNE_TRY(folder, proxied_folder(location.get<std::string>()));
+    TUNE_TRY(folder, proxied_folder(location.get<std::string>(), "logs"));
     const std::lock_guard lock(mutex_);
     roots_[experiment_id] = folder;
     return folder;

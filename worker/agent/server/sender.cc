@@ -28,6 +28,18 @@ Result<std::unique_ptr<tracker::Client>> connect_to(const std::string& server_ur
     return tracker::create_client(std::move(options));
 }
 
+Result<std::unique_ptr<tracker::Client>> connect_as(const std::string& server_url,
+                                                    const std::string& token) {
+    if (token.empty()) return connect_to(server_url);
+    tracker::ClientOptions options;
+    options.url = server_url;
+    options.retries = 0;
+    options.user_agent = "tune-agent";
+    TUNE_TRY_VOID(tracker::read_mlflow_environment(options));  // for its certificates
+    options.authorization = "Bearer " + token;
+    return tracker::Client::create(std::move(options));
+}
+
 bool trials_take_tokens() {
     for (const char* name : {"MLFLOW_TRACKING_AUTH", "MLFLOW_TRACKING_AWS_SIGV4"})
         if (const char* const value = std::getenv(name); value != nullptr && *value != '\0')

@@ -20,6 +20,9 @@ namespace tune::worker {
 /// A connection of the agent's. It tries each call once: the loops that use it repeat, with the
 /// state of the moment. Errors: those of tracker::create_client.
 [[nodiscard]] Result<std::unique_ptr<tracker::Client>> connect_to(const std::string& server_url);
+/// The same with the credential of an attempt, if it has one.
+[[nodiscard]] Result<std::unique_ptr<tracker::Client>> connect_as(const std::string& server_url,
+                                                                  const std::string& token);
 
 /// Whether this agent's trials can be given credentials of their own. Not where the environment (or
 /// ~/.mlflow/credentials) has a login for the server: a proxy in front may ask for it, from the
