@@ -364,6 +364,12 @@ TEST_F(RoutesTest, RefuseWhatTheArtifactStoreCannotDo) {
             .get<std::string>();
     EXPECT_THAT(api_.get("artifacts/list?run_id=" + api_.create_run(other)).message(),
                 HasSubstr("open them where they are"));
+    const Answer made = api_.post("experiments/create",
+                                  {{"name", "local"}, {"artifact_location", "file:///etc"}});
+    const Answer local = api_.get("artifacts/list?run_id=" +
+                                  api_.create_run(made.json["experiment_id"].get<std::string>()));
+    EXPECT_EQ(local.status, 400) << "no folder of the server is read";
+    EXPECT_THAT(local.message(), HasSubstr("/etc"));
 }
 
 TEST_F(RoutesTest, RefuseEveryFormOfTraversal) {
