@@ -16,6 +16,7 @@ if not list((MODULE / "tuneloader").glob("_core*.so")):
 sys.path.insert(0, str(MODULE))
 
 import numpy as np  # noqa: E402
+from documents import LENGTH, documents  # noqa: E402
 
 import tuneloader  # noqa: E402
 
@@ -69,18 +70,18 @@ def import_seconds():
 
 
 def write_documents(directory):
-    draw = np.random.default_rng(0)
-    lengths = np.minimum(draw.lognormal(6, 1, 20_000).astype(int) + 1, 8192)
+    tokens = 0
     with tuneloader.MDSWriter(out=directory, columns={"tokens": "ndarray:uint16"}) as writer:
-        for length in lengths:
-            writer.write({"tokens": draw.integers(0, 50_000, length, np.uint16)})
-    return int(lengths.sum())
+        for document in documents():
+            writer.write({"tokens": document})
+            tokens += len(document)
+    return tokens
 
 
 def pack(directory):
     tokens = write_documents(directory)
     for packing in ("concat", "best_fit"):
-        data = tuneloader.PackedDataset(directory, column="tokens", length=2048, batch_size=8, packing=packing, shuffle=True)
+        data = tuneloader.PackedDataset(directory, column="tokens", length=LENGTH, batch_size=8, packing=packing, shuffle=True)
         given = []
 
         def read(data=data, given=given):
