@@ -74,6 +74,7 @@ Result<JobRunner::State> Maintenance::start_collection(GarbageChoice choice, boo
                                return to_json_text(sum);
                            }
                            TUNE_TRY(sum, collect_garbage(store_, artifacts_, choice, report));
+                           if (after_collection_) TUNE_TRY_VOID(after_collection_());
                            return to_json_text(sum);
                        });
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +40,12 @@ public:
 
     /// Errors: those of JobRunner::start. Those of collect_garbage become the job's.
     [[nodiscard]] Result<JobRunner::State> start_collection(GarbageChoice choice, bool is_dry_run);
+    /// What else goes once a collection has removed runs for good; called on the job's thread at
+    /// the end of each that is no dry run. REQUIRES: before the first collection; what it calls
+    /// lives until stop().
+    void set_after_collection(std::function<Result<void>()> call) {
+        after_collection_ = std::move(call);
+    }
     /// Writes <data>/backups/tune-<time>.backup.
     [[nodiscard]] Result<JobRunner::State> start_backup(bool with_artifacts);
     [[nodiscard]] JobRunner& jobs() { return jobs_; }
@@ -62,6 +69,7 @@ private:
     const ArtifactStore& artifacts_;
     std::filesystem::path data_;
     const Clock& clock_;
+    std::function<Result<void>()> after_collection_;
     JobRunner jobs_;
 };
 

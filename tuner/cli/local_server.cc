@@ -30,6 +30,7 @@
 #include "tuner/api/routes.h"
 #include "tuner/cli/transfer/import_job.h"
 #include "tuner/interop/optuna/optuna_writes.h"
+#include "tuner/study/journal/erased_studies.h"
 #include "web/assets.h"
 
 namespace tune::cli {
@@ -100,6 +101,10 @@ Result<std::unique_ptr<LocalServer>> LocalServer::open(LocalServerOptions option
     local->add_user_routes();
     local->maintenance_ = std::make_unique<tracker::Maintenance>(*local->store_, *local->artifacts_,
                                                                  data, local->clock_);
+    local->maintenance_->set_after_collection([store = local->store_.get()]() -> Result<void> {
+        TUNE_TRY_VOID(tuner::forget_purged_studies(*store));
+        return {};
+    });
     tracker::add_maintenance_routes(local->router_, *local->maintenance_, *local->artifacts_);
     add_import_route(local->router_, *local->maintenance_, *local->store_, *local->studies_,
                      *local->artifacts_, data);
@@ -121,7 +126,11 @@ Result<void> LocalServer::open_gate() {
                   has_users ? tracker::Guard::kClosed : options_.guard);
     passwords_.emplace();
     tracker::UserGateOptions options;
-    if (has_users) options.default_permission = options_.users->default_permission;
+    if (has_users) {
+        options.default_permission = options_.users->default_permission;
+        options.creators = options_.users->creators;
+        options.study_creators = options_.users->study_creators;
+    }
     options.experiment_of_study = [this](const std::string& name, bool or_erased) {
         return studies_->experiment_of(name, or_erased);
     };

@@ -352,8 +352,8 @@ void Studies::Impl::add_study(LockedBatch& locked, std::unique_ptr<Study> made,
                                                    LockedBatch& later, Result<void> result) {
         if (!result) {
             const auto found = studies_.find(study.name());
-            refused_.push_back(std::move(found->second));
-            studies_.erase(found);
+            const bool is_here = found != studies_.end() && found->second.get() == &study;
+            if (is_here) retire(std::move(studies_.extract(found).mapped()));
             return later.after([done, error = result.error()] { done(error); });
         }
         notify(later, study, nullptr);
@@ -454,8 +454,8 @@ void Studies::Impl::resume(LockedBatch& locked, Study& study, Wanted wanted) {
 /// on a reader thread.
 void Studies::Impl::prepare(LockedBatch& locked, Study& study) {
     if (!study.needs_history()) return;
-    auto job = [this, &study, trials = with_reports(study), version = study.pruner_version(),
-                metric = study.config().metric.name] {
+    auto job = [this, &study, hold = retired_.hold(), trials = with_reports(study),
+                version = study.pruner_version(), metric = study.config().metric.name] {
         for (const Snapshot& trial : trials) {
             const auto history = store_.metric_history(trial.run_id, metric);
             if (!history) continue;

@@ -14,7 +14,8 @@
 // kTemporarilyUnavailable (queue full, disk full) may or may not take effect; repeating it with the
 // same request id is always right. What memory holds beyond the disk is written again each second.
 //
-// Memory: about 400 bytes a trial plus its point; studies are never unloaded.
+// Memory: about 400 bytes a trial plus its point; a study is unloaded once it was removed and
+// nothing under way names it.
 
 #include <cstdint>
 #include <functional>
@@ -41,6 +42,11 @@ class AttemptCredentials;
 
 template <class T>
 using Done = std::function<void(Result<T>)>;
+
+/// Adds the record of a request's answer to the commands of its change. `study`: as it is after the
+/// change, read under the lock; nullptr where none is left. Empty: nothing is recorded.
+using Recording = std::function<std::vector<tracker::Command>(
+    const Study* study, std::vector<tracker::Command> commands)>;
 
 /// Told of every change after it is on disk, and of new intermediate values. Called with the lock
 /// of Studies held: read what is given, hand it on, never block or call back.
@@ -201,15 +207,16 @@ public:
     /// kResourceDoesNotExist; kInvalidParameterValue for a name that none can have;
     /// kResourceAlreadyExists; kResourceConflict while trials run, whose holders know it by its
     /// name.
-    void rename(const std::string& study, const std::string& new_name, Done<void> done);
+    void rename(const std::string& study, const std::string& new_name, Done<void> done,
+                const Recording& record = {});
     /// Removes the study; its name is free. Running trials are cancelled, and its runs are deleted
     /// as MLflow deletes runs: until `tune gc` takes them, restore() brings all back. Errors:
     /// kResourceDoesNotExist. Cost: a write a trial.
-    void erase(const std::string& study, Done<void> done);
+    void erase(const std::string& study, Done<void> done, const Recording& record = {});
     /// Brings back the study of this name that was erased last, or one whose experiment an MLflow
     /// client has deleted. Errors: kResourceDoesNotExist naming those that can be restored;
     /// kResourceAlreadyExists when the name is taken by now; kDataLoss when its run is gone.
-    void restore(const std::string& study, Done<void> done);
+    void restore(const std::string& study, Done<void> done, const Recording& record = {});
     /// Takes in a study whose trials and runs are in the store: from now on it is one of these. Its
     /// document is written together with the deletion of a `note`. Errors: kResourceAlreadyExists;
     /// kDataLoss for documents that are none; those of the store, and it is not taken in then.
@@ -273,14 +280,17 @@ public:
     /// below 0; kResourceExhausted when there are too many.
     void set_quota(Quota quota, Done<void> done);
     /// Errors: kResourceDoesNotExist.
-    void remove_quota(const std::string& user, Done<void> done);
+    void remove_quota(const std::string& user, Done<void> done, const Recording& record = {});
 
     /// The credentials of attempts that agents lease; as long as this.
     [[nodiscard]] const AttemptCredentials& credentials() const;
 
-    /// Expires leases and polls, ends studies whose time is over, writes again what failed. The
-    /// ticker calls it when something is due.
+    /// Expires leases and polls, ends studies whose time is over, writes again what failed, frees
+    /// studies that were removed. The ticker calls it when something is due.
     void tick();
+
+    /// Studies in memory that were removed or refused and that something under way still names.
+    [[nodiscard]] std::size_t retired_count() const;
 
 private:
     class Impl;

@@ -56,7 +56,9 @@ std::int64_t poll_wait_ms(std::int64_t asked_ms) {
 
 TrialRef Studies::Impl::find_run(std::string_view run_id) const {
     const auto found = by_run_.find(run_id);
-    return found == by_run_.end() ? TrialRef{} : found->second;
+    if (found == by_run_.end()) return {};
+    retired_.touch(*found->second.study);
+    return found->second;
 }
 
 bool Studies::Impl::is_current(const TrialRef& ref, const std::string& agent_id,
@@ -331,6 +333,8 @@ void Studies::Impl::settle(const std::string& agent_id, const AttemptId& attempt
                            FinishRequest request, Done<FinishReply> done) {
     LockedBatch locked(*this);
     const TrialRef ref = find_run(attempt.run_id);
+    if (ref.trial == nullptr)  // its study was removed meanwhile
+        return locked.after([done, attempt] { done(stale_attempt(attempt)); });
     const bool is_repeat = !request.request_id.empty() &&
                            ref.trial->finish_request == request.request_id &&
                            ref.trial->finish_attempt == attempt.attempt;

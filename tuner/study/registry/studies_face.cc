@@ -43,17 +43,18 @@ void Studies::set_priority(const std::string& study, int priority, Done<void> do
 void Studies::set_quota(Quota quota, Done<void> done) {
     impl_->set_quota(std::move(quota), std::move(done));
 }
-void Studies::remove_quota(const std::string& user, Done<void> done) {
-    impl_->remove_quota(user, std::move(done));
+void Studies::remove_quota(const std::string& user, Done<void> done, const Recording& record) {
+    impl_->remove_quota(user, std::move(done), record);
 }
-void Studies::rename(const std::string& study, const std::string& new_name, Done<void> done) {
-    impl_->rename(study, new_name, std::move(done));
+void Studies::rename(const std::string& study, const std::string& new_name, Done<void> done,
+                     const Recording& record) {
+    impl_->rename(study, new_name, std::move(done), record);
 }
-void Studies::erase(const std::string& study, Done<void> done) {
-    impl_->erase(study, std::move(done));
+void Studies::erase(const std::string& study, Done<void> done, const Recording& record) {
+    impl_->erase(study, std::move(done), record);
 }
-void Studies::restore(const std::string& study, Done<void> done) {
-    impl_->restore(study, std::move(done));
+void Studies::restore(const std::string& study, Done<void> done, const Recording& record) {
+    impl_->restore(study, std::move(done), record);
 }
 void Studies::take_in(tracker::PutDocument study, tracker::DeleteDocument note, Done<void> done) {
     impl_->take_in(std::move(study), std::move(note), std::move(done));
@@ -114,6 +115,9 @@ const AttemptCredentials& Studies::credentials() const {
 }
 void Studies::tick() {
     impl_->tick();
+}
+std::size_t Studies::retired_count() const {
+    return impl_->retired_count();
 }
 
 }  // namespace tune::tuner

@@ -41,7 +41,7 @@ void Studies::Impl::replace(LockedBatch& locked, Study& study, Wanted wanted) {
     for (const std::string& difference : study.differences(wanted.config))
         wanted.replaced += (wanted.replaced.empty() ? "" : "; ") + difference;
     auto shared = std::make_shared<Wanted>(std::move(wanted));
-    erase_study(locked, study, [this, shared](LockedBatch& later, const Result<void>& result) {
+    erase_study(locked, study, {}, [this, shared](LockedBatch& later, const Result<void>& result) {
         if (!result) return later.after([shared, error = result.error()] { shared->done(error); });
         if (store_.post_read([this, shared] { find_experiment(std::move(*shared)); })) return;
         later.after([shared] {

@@ -36,9 +36,10 @@
 #include "tuner/study/journal/journal.h"
 #include "tuner/study/registry/agents.h"
 #include "tuner/study/registry/attempt_credentials.h"
-#include "tuner/study/registry/scheduling/holds.h"
 #include "tuner/study/registry/lease_line.h"
 #include "tuner/study/registry/renewals.h"
+#include "tuner/study/registry/retired.h"
+#include "tuner/study/registry/scheduling/holds.h"
 #include "tuner/study/registry/studies.h"
 #include "tuner/study/registry/timers.h"
 #include "tuner/study/registry/work_pool.h"
@@ -112,11 +113,12 @@ public:
     void change(const std::string& name, Change change, Done<void> done);
     void set_priority(const std::string& name, int priority, Done<void> done);
     void set_quota(Quota quota, Done<void> done);
-    void remove_quota(const std::string& user, Done<void> done);
-    void rename(const std::string& name, const std::string& new_name, Done<void> done);
-    void erase(const std::string& name, Done<void> done);
+    void remove_quota(const std::string& user, Done<void> done, const Recording& record);
+    void rename(const std::string& name, const std::string& new_name, Done<void> done,
+                const Recording& record);
+    void erase(const std::string& name, Done<void> done, const Recording& record);
     std::optional<std::int64_t> experiment_of(const std::string& name, bool or_erased) const;
-    void restore(const std::string& name, Done<void> done);
+    void restore(const std::string& name, Done<void> done, const Recording& record);
     void take_in(tracker::PutDocument document, tracker::DeleteDocument note, Done<void> done);
     void wait(const std::string& name, std::int64_t version, std::int64_t wait_ms, Done<void> done);
     void ask(AskRequest request, Done<std::vector<AskedTrial>> done);
@@ -134,6 +136,7 @@ public:
                 Done<FinishReply> done);
     [[nodiscard]] QueueView queue(std::size_t agents_max);
     void tick();
+    [[nodiscard]] std::size_t retired_count() const;
     Result<void> read(std::string_view name, const std::function<void(const Study&)>& read) const;
     void read_all(const std::function<void(const Study&)>& read) const;
     [[nodiscard]] const AttemptCredentials& credentials() const { return credentials_; }
@@ -220,12 +223,17 @@ private:
     void rename_experiment(std::int64_t experiment_id, const std::string& name,
                            const std::string& new_name, const Done<void>& done);
     /// Takes the study out of memory and of the list, its document to those of erased studies.
-    void erase_study(LockedBatch& locked, Study& study, Written written);
+    void erase_study(LockedBatch& locked, Study& study, const Recording& record, Written written);
     void change_runs(LockedBatch& locked, const Study& study, bool deletes);
-    void restore_erased(const std::string& name, Done<void> done);
+    /// Frees removed studies that nothing names any more.
+    void free_retired(LockedBatch& locked);
+    void retire(std::unique_ptr<Study> study) { retired_.add(std::move(study)); }
+    [[nodiscard]] bool is_named(const Study& study) const;
+    void restore_erased(const std::string& name, Done<void> done, const Recording& record);
     /// Reads a study that is in the store and shows it once `commands` are written.
     void bring_in(LockedBatch& locked, const tracker::Document& document,
-                  std::vector<tracker::Command> commands, Done<void> done);
+                  std::vector<tracker::Command> commands, Done<void> done,
+                  const Recording& record = {});
     [[nodiscard]] bool is_held(const Study& study) const;
     [[nodiscard]] bool is_attended(const Study& study) const;
     /// The runs of studies that run are RUNNING while a server is there, else SCHEDULED.
@@ -467,8 +475,9 @@ private:
     /// Why it cannot be read, by name; settled when the server starts. Its documents stay as they
     /// are, and neither the other studies nor the tracker wait for it.
     std::map<std::string, std::string, std::less<>> unreadable_;
-    // Never reached the disk, or erased since; writes still name them.
-    std::vector<std::unique_ptr<Study>> refused_;
+    std::int64_t retired_looked_ms_ = 0;  // monotonic
+    mutable Retired
+        retired_;  // never reached the disk, or erased since; what is under way names them
     std::unordered_map<std::string_view, TrialRef> by_run_;  // keys lie in the trials
     AttemptCredentials credentials_;
     Agents agents_;

@@ -2,19 +2,19 @@
 // deleted by an MLflow client; and whether somebody still works on it.
 //
 // An erased study lies in a collection of its own, under its id, so that its name is free; its
-// trials' documents stay where they are. Its Study stays in memory until the server ends: writes
-// that are under way name it, and agents that finish its attempts hear that these are over.
+// trials' documents stay where they are. Its Study stays in memory (Retired) while writes that are
+// under way name it.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "tuner/study/journal/erased_studies.h"
 #include "tuner/study/registry/studies_impl.h"
 
 namespace tune::tuner {
 namespace {
 
-constexpr const char* kErasedCollection = "tune.studies.erased";
 /// Runs that one write changes: a transaction stays small.
 constexpr std::size_t kRunsAtOnce = 1000;
 
@@ -119,7 +119,8 @@ void Studies::Impl::take_experiment(LockedBatch& locked, const tracker::Experime
 
 // --- rename --------------------------------------------------------------------------------------
 
-void Studies::Impl::rename(const std::string& name, const std::string& new_name, Done<void> done) {
+void Studies::Impl::rename(const std::string& name, const std::string& new_name, Done<void> done,
+                           const Recording& record) {
     LockedBatch locked(*this);
     const auto refuse = [&](const Error& error) { locked.after([done, error] { done(error); }); };
     Study* study = find_study(name);
@@ -148,6 +149,7 @@ void Studies::Impl::rename(const std::string& name, const std::string& new_name,
     commands.insert(commands.begin(), tracker::DeleteDocument{kStudyCollection, name});
     commands.push_back(
         tracker::UpdateRun{.run_id = study->identity().run_id, .run_name = new_name});
+    if (record) commands = record(study, std::move(commands));
     locked.write(std::move(commands), [this, study, name, new_name, move, done](
                                           LockedBatch& later, const Result<void>& result) {
         if (!result) {
@@ -211,7 +213,8 @@ void Studies::Impl::change_runs(LockedBatch& locked, const Study& study, bool de
     }
 }
 
-void Studies::Impl::erase_study(LockedBatch& locked, Study& study, Written written) {
+void Studies::Impl::erase_study(LockedBatch& locked, Study& study, const Recording& record,
+                                Written written) {
     std::set<std::string> agents;
     for (const std::uint64_t number : study.running())
         for (const Member& member : study.find(number)->progress->holder.members)
@@ -230,6 +233,7 @@ void Studies::Impl::erase_study(LockedBatch& locked, Study& study, Written writt
     std::vector<tracker::Command> moved;
     moved.push_back(tracker::DeleteDocument{kStudyCollection, study.name()});
     moved.push_back(tracker::PutDocument{kErasedCollection, study.identity().id, to_text(erased)});
+    if (record) moved = record(nullptr, std::move(moved));
     locked.write(std::move(moved), std::move(written));
     change_runs(locked, study, true);
 
@@ -243,8 +247,47 @@ void Studies::Impl::erase_study(LockedBatch& locked, Study& study, Written writt
     for (std::uint64_t number = 0; number < study.trials().size(); ++number)
         if (std::exchange(study.find(number)->sync.unsynced, false)) --unsynced_trials_;
     auto node = studies_.extract(study.name());
-    refused_.push_back(std::move(node.mapped()));
+    retire(std::move(node.mapped()));
     for (const std::string& agent_id : agents) wake_heartbeat(locked, agent_id);
+}
+
+/// Whether something that is no task names the study: one that waits for a suggestion, an answer
+/// or a place.
+bool Studies::Impl::is_named(const Study& study) const {
+    const auto line = std::find_if(lines_.begin(), lines_.end(),
+                                   [&](const auto& one) { return one.first == &study; });
+    if (line != lines_.end() && (line->second.is_served || !line->second.waiting.empty()))
+        return true;
+    for (const auto& [key, asking] : asking_)
+        if (key.first == &study) return true;
+    for (const auto& [agent_id, granting] : granting_)
+        for (const auto& [ref, attempt] : granting->started)
+            if (ref.study == &study) return true;
+    for (const StudyPoll& poll : study_polls_)
+        if (poll.study == &study) return true;
+    return holds_.count_of(study) > 0 || !(agents_.held_of(study) == Usage());
+}
+
+void Studies::Impl::free_retired(LockedBatch& locked) {
+    if (retired_.size() == 0) return;
+    const auto freed = std::make_shared<std::vector<std::unique_ptr<Study>>>(
+        retired_.take_free([this](const Study& study) { return is_named(study); }));
+    for (const auto& study : *freed) {
+        for (const Trial& trial : study->trials()) {
+            const auto found = by_run_.find(trial.run_id);
+            if (found != by_run_.end() && found->second.study == study.get()) by_run_.erase(found);
+        }
+        lines_.erase(study.get());
+        hold_rests_.erase(study.get());
+        gangs_wanted_.erase(study.get());
+        unsynced_studies_.erase(study.get());
+    }
+    locked.after([freed] { freed->clear(); });  // a large one takes a while
+}
+
+std::size_t Studies::Impl::retired_count() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return retired_.size();
 }
 
 std::optional<std::int64_t> Studies::Impl::experiment_of(const std::string& name,
@@ -258,21 +301,26 @@ std::optional<std::int64_t> Studies::Impl::experiment_of(const std::string& name
     return found;
 }
 
-void Studies::Impl::erase(const std::string& name, Done<void> done) {
+void Studies::Impl::erase(const std::string& name, Done<void> done, const Recording& record) {
     LockedBatch locked(*this);
     Study* study = find_study(name);
     if (study == nullptr) return locked.after([done, error = no_such_study(name)] { done(error); });
-    erase_study(locked, *study, [done](LockedBatch& later, Result<void> result) {
+    erase_study(locked, *study, record, [done](LockedBatch& later, Result<void> result) {
         later.after([done, result = std::move(result)] { done(result); });
     });
 }
 
-void Studies::Impl::restore(const std::string& name, Done<void> done) {
+void Studies::Impl::restore(const std::string& name, Done<void> done, const Recording& record) {
     LockedBatch locked(*this);
     Study* study = find_study(name);
     if (study != nullptr && study->is_experiment_deleted()) {
         std::vector<tracker::Command> commands;
         commands.push_back(tracker::RestoreExperiment{study->identity().experiment_id});
+        if (record) {  // the observer of the commit says so later
+            study->set_experiment_deleted(false);
+            commands = record(study, std::move(commands));
+            study->set_experiment_deleted(true);
+        }
         return locked.write(
             std::move(commands), [this, done](LockedBatch& later, Result<void> result) {
                 if (!result) return later.after([done, error = result.error()] { done(error); });
@@ -285,14 +333,15 @@ void Studies::Impl::restore(const std::string& name, Done<void> done) {
                        "there is a study '" + name + "', so none of this name can be restored; " +
                            "`tune rename " + name + " NEW` frees the name"});
         });
-    if (!store_.post_read([this, name, done] { restore_erased(name, done); }))
+    if (!store_.post_read([this, name, done, record] { restore_erased(name, done, record); }))
         locked.after([done] {
             done(Error{Code::kRequestLimitExceeded, "the server is busy; try again"});
         });
 }
 
 /// On a reader thread.
-void Studies::Impl::restore_erased(const std::string& name, Done<void> done) {
+void Studies::Impl::restore_erased(const std::string& name, Done<void> done,
+                                   const Recording& record) {
     const Result<Erased> erased = find_erased(store_, name);
     if (!erased) return done(erased.error());
     const auto experiment = store_.get_experiment(erased->experiment_id);
@@ -312,28 +361,34 @@ void Studies::Impl::restore_erased(const std::string& name, Done<void> done) {
                 done(Error{Code::kResourceAlreadyExists, "there is a study '" + name + "' again"});
             });
         // Agents find the old ones of this process, which are gone.
-        for (const auto& old : refused_)
-            if (old->identity().id == erased->id)
-                for (const Trial& trial : old->trials()) by_run_.erase(trial.run_id);
-        bring_in(locked, {kStudyCollection, name, erased->study_text}, std::move(commands), done);
-        if (Study* const study = find_study(name)) {
-            study->set_experiment_deleted(false);
-            change_runs(locked, *study, false);
-        }
+        retired_.each([&](const Study& old) {
+            if (old.identity().id != erased->id) return;
+            for (const Trial& trial : old.trials()) by_run_.erase(trial.run_id);
+        });
+        const auto with_experiment = [this, &name, &record](const Study* study,
+                                                            std::vector<tracker::Command> all) {
+            find_study(name)->set_experiment_deleted(false);
+            return record ? record(study, std::move(all)) : all;
+        };
+        bring_in(locked, {kStudyCollection, name, erased->study_text}, std::move(commands), done,
+                 with_experiment);
+        if (Study* const study = find_study(name)) change_runs(locked, *study, false);
     }
 }
 
 void Studies::Impl::bring_in(LockedBatch& locked, const tracker::Document& document,
-                             std::vector<tracker::Command> commands, Done<void> done) {
+                             std::vector<tracker::Command> commands, Done<void> done,
+                             const Recording& record) {
     const Result<void> loaded = load_study(document);
     if (!loaded) return locked.after([done, error = loaded.error()] { done(error); });
     Study& study = *find_study(document.key);
     note_obstacle(study);
+    if (record) commands = record(&study, std::move(commands));
     locked.write(std::move(commands),
                  [this, &study, done](LockedBatch& later, const Result<void>& result) {
                      if (!result) {
-                         auto node = studies_.extract(study.name());
-                         refused_.push_back(std::move(node.mapped()));
+                         if (!retired_.contains(study))
+                             retire(std::move(studies_.extract(study.name()).mapped()));
                          return later.after([done, error = result.error()] { done(error); });
                      }
                      notify(later, study, nullptr);

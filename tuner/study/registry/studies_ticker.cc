@@ -15,6 +15,8 @@ namespace {
 constexpr std::int64_t kNever_ms = std::numeric_limits<std::int64_t>::max();
 /// Longest sleep of the ticker: the machine's clocks may disagree about suspend.
 constexpr std::int64_t kTickMax_ms = 10'000;
+/// How often removed studies are looked at until they are freed.
+constexpr std::int64_t kRetiredLook_ms = 1000;
 /// Names of metrics kept for the sentence "reported only ...".
 constexpr std::size_t kOtherMetricsMax = 8;
 
@@ -145,6 +147,8 @@ void Studies::Impl::tick() {
         if (retries) write_unsynced(locked, *study);
     }
     expire_polls(locked);
+    free_retired(locked);
+    retired_looked_ms_ = monotonic_ms();
 }
 
 /// Renewals that have arrived count before anything is judged.
@@ -213,6 +217,7 @@ void Studies::Impl::write_unsynced(LockedBatch& locked, Study& study) {
 std::int64_t Studies::Impl::next_deadline_ms() const {
     std::int64_t next = kNever_ms;
     if (retry_at_ms_ != 0) next = retry_at_ms_;
+    if (retired_.size() > 0) next = std::min(next, retired_looked_ms_ + kRetiredLook_ms);
     next = std::min({next, lease_poll_ends_.next_ms(), heartbeat_poll_ends_.next_ms(),
                      lease_ends_.next_ms(), agents_.next_forgotten_ms(), next_hold_ms()});
     for (const StudyPoll& poll : study_polls_) next = std::min(next, poll.deadline_ms);

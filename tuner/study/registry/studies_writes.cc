@@ -45,10 +45,10 @@ void Studies::Impl::LockedBatch::submit() {
     all.reserve(writes_.size());
     for (Write& write : writes_) {
         auto written = std::make_shared<Written>(std::move(write.written));
-        auto complete = [this, &impl = impl_, submission,
+        auto complete = [this, &impl = impl_, submission, hold = impl_.retired_.hold(),
                          written](const Result<tracker::Outcome>& outcome) {
             Result<void> result = outcome ? Result<void>() : Result<void>(outcome.error());
-            auto tell = [&impl, written, result = std::move(result)] {
+            auto tell = [&impl, hold, written, result = std::move(result)] {
                 LockedBatch later(impl);
                 if (*written) (*written)(later, result);
             };
@@ -65,6 +65,7 @@ void Studies::Impl::LockedBatch::submit() {
 
 void Studies::Impl::write_trial(LockedBatch& locked, Study& study, Trial& trial,
                                 const FinishRequest* finish, Written written) {
+    retired_.touch(study);
     follow(study, trial);
     const bool creates = !trial.sync.run_requested && !trial.sync.detached;
     std::vector<tracker::Command> commands;
@@ -85,6 +86,10 @@ void Studies::Impl::trial_written(LockedBatch& locked, Study& study, Trial& tria
                                   Result<void> result, const Written& written) {
     TrialSync& sync = trial.sync;
     note_write(locked, result);
+    if (!result && retired_.contains(study)) {  // nobody misses it
+        if (written) written(locked, std::move(result));
+        return;
+    }
     if (result) {
         if (creates) sync.run_confirmed = true;
         if (std::exchange(sync.unsynced, false)) --unsynced_trials_;
@@ -134,10 +139,15 @@ void Studies::Impl::write_again_later() {
 }
 
 void Studies::Impl::write_study(LockedBatch& locked, Study& study, Written written) {
+    retired_.touch(study);
     locked.write(
         update_study_commands(study, now_ms()),
         [this, &study, written = std::move(written)](LockedBatch& later, Result<void> result) {
             note_write(later, result);
+            if (!result && retired_.contains(study)) {
+                if (written) written(later, std::move(result));
+                return;
+            }
             if (!result && is_permanent(result.error())) {
                 // The parent run is gone; the document is what counts.
                 std::vector<tracker::Command> document = update_study_commands(study, now_ms());

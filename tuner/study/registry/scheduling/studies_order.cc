@@ -111,7 +111,8 @@ void Studies::Impl::set_quota(Quota quota, Done<void> done) {
     });
 }
 
-void Studies::Impl::remove_quota(const std::string& user, Done<void> done) {
+void Studies::Impl::remove_quota(const std::string& user, Done<void> done,
+                                 const Recording& record) {
     LockedBatch locked(*this);
     if (!quotas_.has(user))
         return locked.after([done, user] {
@@ -120,6 +121,7 @@ void Studies::Impl::remove_quota(const std::string& user, Done<void> done) {
         });
     std::vector<tracker::Command> commands;
     commands.push_back(tracker::DeleteDocument{kQuotaCollection, user});
+    if (record) commands = record(nullptr, std::move(commands));
     locked.write(std::move(commands), [this, user, done](LockedBatch& later, Result<void> result) {
         if (result) {
             quotas_.remove(user);
