@@ -417,8 +417,9 @@ void AlertEngine::mark(std::unique_lock<std::mutex>& lock, const Alert& alert) {
                             {"experiment_id", std::to_string(alert.experiment_id)},
                             {"kind", alert_kind_name(alert.kind)},
                             {"message", alert.message}};
-        hub_.publish("experiment:" + std::to_string(alert.experiment_id), "alert", event);
-        hub_.publish("run:" + alert.run_id, "alert", event);
+        hub_.publish("experiment:" + std::to_string(alert.experiment_id), "alert", event,
+                     alert.experiment_id);
+        hub_.publish("run:" + alert.run_id, "alert", event, alert.experiment_id);
     }
     lock.lock();
     if (done && !is_known) ++stats_.given[static_cast<std::size_t>(alert.kind)];

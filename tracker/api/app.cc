@@ -17,7 +17,7 @@ void add_tracking_routes(Router& router, TrackingParts parts, const TrackingOpti
     add_model_version_routes(router, parts);
     add_artifact_routes(router, parts);
     add_multipart_routes(router, parts, options.static_prefix);
-    add_event_routes(router, parts.hub);
+    add_event_routes(router, parts);
     add_ui_routes(router, parts.store);
     add_web_routes(router, options);
 }

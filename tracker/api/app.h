@@ -67,7 +67,7 @@ void add_registered_model_routes(Router& router, Store& store);
 void add_model_version_routes(Router& router, TrackingParts parts);
 void add_artifact_routes(Router& router, TrackingParts parts);
 void add_server_routes(Router& router);
-void add_event_routes(Router& router, EventHub& hub);
+void add_event_routes(Router& router, TrackingParts parts);
 void add_web_routes(Router& router, const TrackingOptions& options);
 
 }  // namespace tune::tracker

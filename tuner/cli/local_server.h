@@ -35,6 +35,8 @@ namespace tune::cli {
 /// Users log in (`--auth basic`).
 struct UserOptions {
     tracker::Permission default_permission = tracker::Permission::kRead;
+    tracker::Creators creators = tracker::Creators::kEverybody;
+    tracker::Creators study_creators = tracker::Creators::kEverybody;
     /// Of the first admin, where there is none yet; empty: one is made up.
     std::string admin_password = {};
 };

@@ -161,6 +161,16 @@ void add_server(CLI::App& app, ParsedArguments& parsed) {
                     "with --auth basic: what users may do where nothing was granted")
         ->check(CLI::IsMember({"READ", "USE", "EDIT", "MANAGE", "NO_PERMISSIONS"}))
         ->capture_default_str();
+    const CLI::IsMember creators({"everybody", "granted", "admins"});
+    verb.add_option("--creators", server.creators,
+                    "with --auth basic: who may make experiments and registered models; granted: "
+                    "who has USE on the workspace")
+        ->check(creators)
+        ->capture_default_str();
+    verb.add_option("--study-creators", server.study_creators,
+                    "with --auth basic: who may post studies, whose commands run on the agents")
+        ->check(creators)
+        ->capture_default_str();
     verb.add_option("--admin-password-file", server.admin_password_file,
                     "with --auth basic: file with the first admin's password (or "
                     "TUNE_ADMIN_PASSWORD; default: one is made up and printed once)");

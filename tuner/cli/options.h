@@ -48,6 +48,8 @@ struct ServerCommand {
     int webhook_retries = 3;
     std::string auth = "token";  ///< or "basic" or "off"
     std::string default_permission = "READ";
+    std::string creators = "everybody";  ///< or "granted" or "admins"
+    std::string study_creators = "everybody";
     std::string admin_password_file = {};
     bool insecure_no_auth = false;
     bool insecure_no_tls = false;

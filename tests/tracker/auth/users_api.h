@@ -36,9 +36,10 @@ protected:
         "c57b7a10017300e95e7b91e097c479fa42c0eac0c046345c306b66e9f649b1af"
         "b214427e430cc4559ba4635b2af9868b9cad7a10cf8532d92fc1a68bb076720d";
 
-    explicit UsersTest(Permission default_permission = Permission::kRead)
+    explicit UsersTest(Permission default_permission = Permission::kRead,
+                       Creators creators = Creators::kEverybody)
         : gate_(inner_, *tokens_, *api_.store, pool_, clock_, "tune_user_test",
-                {.default_permission = default_permission}) {
+                {.default_permission = default_permission, .creators = creators}) {
         add_user_routes(api_.router, {.store = *api_.store,
                                       .gate = gate_,
                                       .pool = pool_,

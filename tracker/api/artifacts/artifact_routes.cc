@@ -250,8 +250,11 @@ void announce_artifact(EventHub& hub, std::string_view path) {
     const std::string run_id(path.substr(run_begin, run_end - run_begin));
     const std::string topic = "run:" + run_id;
     if (!hub.wanted(topic)) return;
+    std::int64_t experiment_id = kOfNoExperiment;
+    std::from_chars(path.data(), path.data() + run_begin - 1, experiment_id);
     hub.publish(topic, "artifacts",
-                {{"run_id", run_id}, {"path", path.substr(run_end + kFolder.size())}});
+                {{"run_id", run_id}, {"path", path.substr(run_end + kFolder.size())}},
+                experiment_id);
 }
 
 void add_artifact_routes(Router& router, TrackingParts parts) {

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -22,6 +24,13 @@
 namespace tune::tracker {
 
 class EventHub;
+
+/// Whether a reader may see what is of this experiment, as things are now. May read the store: it
+/// is called without a lock of the hub, mostly, and once per event.
+using EventFilter = std::function<bool(std::int64_t experiment_id)>;
+
+/// The experiment of events that are of none: readers with a filter never get them.
+inline constexpr std::int64_t kOfNoExperiment = std::numeric_limits<std::int64_t>::min();
 
 /// One reader's queue of server-sent-event frames ("id: 7\nevent: run\ndata: {...}\n\n"). Holds at
 /// most kEventQueueMax of them; one more replaces all by a single `resync` event, after which the
@@ -41,9 +50,11 @@ public:
     /// The waiting frames, oldest first; empties the queue.
     [[nodiscard]] std::vector<std::shared_ptr<const std::string>> take();
 
+    /// The reader's side of the hub.
+    struct Queue;
+
 private:
     friend class EventHub;
-    struct Queue;
     EventSubscription(EventHub& hub, std::shared_ptr<Queue> queue);
 
     EventHub& hub_;
@@ -68,16 +79,20 @@ public:
 
     /// Queues the event for all readers of `topic` and returns its id (ids grow by one). Events of
     /// a topic that nobody wants are dropped (0). The payload is serialised once, and only if
-    /// somebody wants it. `type` and `topic` hold no line breaks.
-    std::uint64_t publish(std::string_view topic, std::string_view type, const Json& data);
+    /// somebody wants it. `type` and `topic` hold no line breaks. Of `experiment_id` is all that
+    /// the event says; readers with a filter get it if they may see that.
+    std::uint64_t publish(std::string_view topic, std::string_view type, const Json& data,
+                          std::int64_t experiment_id = kOfNoExperiment);
 
     /// Whether publish() would keep an event of this topic. Ask before computing a payload.
     [[nodiscard]] bool wanted(std::string_view topic) const;
 
     /// A reader of `topics`. With `last_event_id` it first gets what it missed since; if that is
-    /// not in memory any more, one `resync`.
+    /// not in memory any more, one `resync`. With `filter` it gets the events that this lets
+    /// through, of those that it missed too; then the call may read the store.
     [[nodiscard]] std::shared_ptr<EventSubscription> subscribe(
-        const std::vector<std::string>& topics, std::optional<std::uint64_t> last_event_id);
+        const std::vector<std::string>& topics, std::optional<std::uint64_t> last_event_id,
+        EventFilter filter = {});
 
     /// Readers there are now.
     [[nodiscard]] std::size_t reader_count() const { return reader_count_.load(); }
@@ -89,6 +104,9 @@ private:
 
     void unsubscribe(const std::shared_ptr<EventSubscription::Queue>& queue);
     void forget_stale_topics();
+    [[nodiscard]] std::vector<std::shared_ptr<EventSubscription::Queue>> filtered_readers(
+        const std::string& topic) const;
+    [[nodiscard]] std::set<std::int64_t> experiments_since(std::uint64_t last) const;
     [[nodiscard]] bool can_resume(const std::vector<std::string>& topics, std::uint64_t last) const;
 
     const Clock& clock_;

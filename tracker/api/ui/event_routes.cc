@@ -2,7 +2,12 @@
 
 #include <charconv>
 
+#include <map>
+#include <mutex>
+
 #include "tracker/api/app.h"
+#include "tracker/api/http/handlers.h"
+#include "tracker/store/permissions/read_permissions.h"
 
 namespace tune::tracker {
 namespace {
@@ -49,24 +54,74 @@ std::optional<std::uint64_t> read_last_event_id(const Request& request) {
     return id;
 }
 
+/// What a user may read now. Remembered until a grant or a user changes.
+class ReadableNow {
+public:
+    ReadableNow(const Store& store, const Viewer& viewer) : store_(store), viewer_(viewer) {}
+
+    bool operator()(ExperimentId id) {
+        const std::lock_guard lock(mutex_);
+        const std::uint64_t epoch = store_.permission_epoch();
+        if (epoch != epoch_) known_.clear();
+        epoch_ = epoch;
+        if (const auto known = known_.find(id); known != known_.end()) return known->second;
+        const Result<bool> found = store_.snapshot(
+            [&](sqlite::Connection& connection) { return may_read(connection, id); });
+        if (!found) return false;
+        if (known_.size() >= kKnownMax) known_.clear();
+        known_.emplace(id, *found);
+        return *found;
+    }
+
+private:
+    static constexpr std::size_t kKnownMax = 10'000;
+
+    Result<bool> may_read(sqlite::Connection& connection, ExperimentId id) const {
+        if (viewer_.user_id != 0) {  // else an attempt
+            TUNE_TRY(user, find_user(connection, viewer_.user_id));
+            if (!user) return false;
+        }
+        TUNE_TRY(visible, visible_experiments(connection, viewer_, {id}));
+        return !visible.empty();
+    }
+
+    const Store& store_;
+    const Viewer viewer_;
+    std::mutex mutex_;
+    std::uint64_t epoch_ = 0;
+    std::map<ExperimentId, bool> known_;
+};
+
+void open_stream(const TrackingParts& parts, const Request& request, const Responder& respond) {
+    const Result<std::vector<std::string>> topics = read_topics(request);
+    if (!topics) return respond(error_response(topics.error()));
+    EventFilter filter;
+    if (request.viewer)
+        filter = [readable = std::make_shared<ReadableNow>(parts.store, *request.viewer)](
+                     std::int64_t experiment_id) { return (*readable)(experiment_id); };
+    Response response;
+    response.content_type = "text/event-stream";
+    response.headers.emplace_back("Cache-Control", "no-store");
+    response.headers.emplace_back("X-Accel-Buffering", "no");
+    response.special = EventStreamBody{
+        parts.hub.subscribe(*topics, read_last_event_id(request), std::move(filter))};
+    respond(std::move(response));
+}
+
 }  // namespace
 
-void add_event_routes(Router& router, EventHub& hub) {
+void add_event_routes(Router& router, TrackingParts parts) {
     router.add({Method::kGet,
                 {Access::kRead, Subject::kTopics},
                 "/api/ui/events",
                 Body::kNone,
                 "Server-sent events of ?topics=a,b; resumes after Last-Event-ID",
-                [&hub](const std::shared_ptr<Request>& request, const Responder& respond) {
-                    const Result<std::vector<std::string>> topics = read_topics(*request);
-                    if (!topics) return respond(error_response(topics.error()));
-                    Response response;
-                    response.content_type = "text/event-stream";
-                    response.headers.emplace_back("Cache-Control", "no-store");
-                    response.headers.emplace_back("X-Accel-Buffering", "no");
-                    response.special =
-                        EventStreamBody{hub.subscribe(*topics, read_last_event_id(*request))};
-                    respond(std::move(response));
+                [parts](const std::shared_ptr<Request>& request, const Responder& respond) {
+                    if (!request->viewer) return open_stream(parts, *request, respond);
+                    // What was missed may have to be looked up.
+                    const bool posted = parts.store.post_read(
+                        [parts, request, respond] { open_stream(parts, *request, respond); });
+                    if (!posted) respond(error_response(too_busy()));
                 }});
 }
 

@@ -35,6 +35,7 @@ Json points_of(const std::vector<Metric>& points) {
 
 void LiveTopic::merge_run(const std::string& run_id, ExperimentId experiment_id,
                           const Json& fields) {
+    runs_[run_id].experiment_id = experiment_id;
     Json& into = runs_[run_id].fields;
     if (into.is_null())
         into = {{"run_id", run_id}, {"experiment_id", std::to_string(experiment_id)}};
@@ -48,10 +49,12 @@ void LiveTopic::merge_run(const std::string& run_id, ExperimentId experiment_id,
 
 void LiveTopic::merge_metrics(const MetricsLogged& logged) {
     RunChanges& run = runs_[logged.run_id];
+    run.experiment_id = logged.experiment_id;
     if (is_run_) {
         if (run.points.size() + logged.metrics.size() > kPointsMax) {
             run.points.clear();
             lost_points_ = true;
+            lost_of_ = logged.experiment_id;
         } else {
             run.points.insert(run.points.end(), logged.metrics.begin(), logged.metrics.end());
         }
@@ -65,18 +68,20 @@ void LiveTopic::merge_metrics(const MetricsLogged& logged) {
 
 void LiveTopic::merge_params(const ParamsLogged& logged) {
     RunChanges& run = runs_[logged.run_id];
+    run.experiment_id = logged.experiment_id;
     for (const Param& param : logged.params) run.params[param.key] = param.value;
 }
 
 void LiveTopic::merge_experiment(const Experiment& experiment) {
     const std::string id = std::to_string(experiment.experiment_id);
-    experiments_[id] = {{"experiment_id", id},
-                        {"name", experiment.name},
-                        {"lifecycle_stage", lifecycle_name(experiment.lifecycle_stage)}};
+    experiments_[experiment.experiment_id] = {
+        {"experiment_id", id},
+        {"name", experiment.name},
+        {"lifecycle_stage", lifecycle_name(experiment.lifecycle_stage)}};
 }
 
 void LiveTopic::mark_active(ExperimentId experiment_id) {
-    active_experiments_[std::to_string(experiment_id)] = true;
+    active_experiments_.insert(experiment_id);
 }
 
 bool LiveTopic::is_empty() const {
@@ -85,18 +90,27 @@ bool LiveTopic::is_empty() const {
 
 void LiveTopic::flush(EventHub& hub, const std::string& name, std::int64_t now_ms) {
     std::size_t sent = 0;
+    ExperimentId of = 0;  // the experiment of what is sent
     const auto send = [&](std::string_view type, const Json& data) {
-        hub.publish(name, type, data);
+        hub.publish(name, type, data, of);
         ++sent;
     };
+    of = lost_of_;
     if (lost_points_) send("resync", Json::object());
     lost_points_ = false;
-    for (const auto& [id, fields] : experiments_) send("experiment", fields);
+    for (const auto& [id, fields] : experiments_) {
+        of = id;
+        send("experiment", fields);
+    }
     experiments_.clear();
-    for (const auto& [id, unused] : active_experiments_) send("activity", {{"experiment_id", id}});
+    for (const ExperimentId id : active_experiments_) {
+        of = id;
+        send("activity", {{"experiment_id", std::to_string(id)}});
+    }
     active_experiments_.clear();
     while (!runs_.empty() && sent < kFlushEventsMax) {
         const auto& [run_id, run] = *runs_.begin();
+        of = run.experiment_id;
         if (!run.fields.is_null()) send("run", run.fields);
         if (!run.latest.empty())
             send("metrics", {{"run_id", run_id}, {"latest", latest_of(run.latest)}});

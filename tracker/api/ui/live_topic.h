@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,7 @@ public:
 
 private:
     struct RunChanges {
+        ExperimentId experiment_id = 0;
         Json fields;
         std::map<std::string, Metric> latest;
         std::vector<Metric> points;
@@ -54,9 +56,10 @@ private:
     const bool is_run_;
     std::int64_t last_flush_ms_ = std::numeric_limits<std::int64_t>::min() / 2;
     std::map<std::string, RunChanges> runs_;
-    std::map<std::string, Json> experiments_;
-    std::map<std::string, bool> active_experiments_;
+    std::map<ExperimentId, Json> experiments_;
+    std::set<ExperimentId> active_experiments_;
     bool lost_points_ = false;
+    ExperimentId lost_of_ = 0;  // whose
 };
 
 }  // namespace tune::tracker

@@ -221,8 +221,8 @@ Result<Touches> grant(const Request& request, Permission least) {
     return one(Kind::kWorkspace, {}, least);
 }
 
-/// The lists of all experiments and all studies are the server's: their events name what not
-/// everybody may see.
+/// The lists of all experiments and all studies are everybody's: of their events each reader gets
+/// those that are of what may be read (tracker/api/ui/event_routes.cc).
 Touches topics(const Request& request, Permission least) {
     Touches named;
     for (const std::string_view list : request.query_values("topics"))
@@ -235,6 +235,7 @@ Touches topics(const Request& request, Permission least) {
         if (kind == "experiment") touch.kind = Kind::kExperiment;
         if (kind == "run") touch.kind = Kind::kRun;
         if (kind == "study") touch.kind = Kind::kStudy;
+        if (topic.id == "experiments" || topic.id == "studies") touch.kind = Kind::kList;
         touch.topic = topic.id;
         touches.push_back(std::move(touch));
     }

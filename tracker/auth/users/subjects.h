@@ -26,6 +26,7 @@ struct Touch {
         kMade,       ///< what there is not yet
         kSelf,       ///< `id` a user's name
         kWorkspace,
+        kList,  ///< of which each reader gets what may be read
         kServer,
     };
     Kind kind = Kind::kServer;

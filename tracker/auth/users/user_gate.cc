@@ -11,6 +11,7 @@
 #include "base/crypto/password.h"
 #include "base/id.h"
 #include "base/text/hex.h"
+#include "tracker/api/http/repeats.h"
 #include "tracker/auth/authorization.h"
 #include "tracker/store/permissions/read_permissions.h"
 #include "tracker/store/reads/read_experiments.h"
@@ -257,7 +258,13 @@ UserGate::Found<bool> UserGate::may(const Asker& asker, const Touch& touch, Requ
     using Kind = Touch::Kind;
     switch (touch.kind) {
         case Kind::kServer: return Result<bool>(false);
-        case Kind::kMade: return Result<bool>(!asker.is_attempt);
+        case Kind::kMade: return may_create(asker, options_.creators, effort);
+        case Kind::kMadeStudy: {
+            const Found<bool> may_post = may_create(asker, options_.study_creators, effort);
+            if (!may_post || !*may_post || !**may_post) return may_post;
+            return may_experiment(asker, touch, request, effort);
+        }
+        case Kind::kList: return Result<bool>(true);
         case Kind::kSelf:
             if (touch.id == asker.username) return Result<bool>(!asker.is_attempt);
             if (!touch.or_workspace) return Result<bool>(false);
@@ -280,6 +287,17 @@ UserGate::Found<bool> UserGate::may(const Asker& asker, const Touch& touch, Requ
     }
 }
 
+UserGate::Found<bool> UserGate::may_create(const Asker& asker, Creators creators,
+                                           Effort effort) const {
+    if (asker.is_attempt || creators == Creators::kAdmins) return Result<bool>(false);
+    if (creators == Creators::kEverybody) return Result<bool>(true);
+    const Found<Permission> given =
+        permission(asker.user_id, ResourceType::kWorkspace, std::string(kAnyResource), effort);
+    if (!given) return std::nullopt;
+    if (!*given) return given->error();
+    return Result<bool>(**given >= Permission::kUse);
+}
+
 UserGate::Found<bool> UserGate::may_experiment(const Asker& asker, const Touch& touch,
                                                Request& request, Effort effort) const {
     const Found<std::string> experiment = experiment_of(touch, effort);
@@ -289,6 +307,8 @@ UserGate::Found<bool> UserGate::may_experiment(const Asker& asker, const Touch& 
         // What is not there is as closed as what may not be seen: nobody learns which it is.
         // But for a name that is free: mlflow.set_experiment asks whether it is.
         if (touch.kind == Touch::Kind::kExperimentName) return Result<bool>(true);
+        // Of a study, for instance, that this very request has given another name.
+        if (is_repeat(store_, request)) return Result<bool>(true);
         if (touch.kind != Touch::Kind::kMadeStudy) return Result<bool>(false);
         request.is_new = true;
         return Result<bool>(!asker.is_attempt);

@@ -26,9 +26,20 @@ inline constexpr std::size_t kKnownPermissionsMax = 100'000;
 /// How long a session is taken for granted before it is looked up again: it may have expired.
 inline constexpr std::int64_t kSessionTrusted_ms = 60'000;
 
+/// Which users may make something that there is not yet.
+enum class Creators : std::uint8_t {
+    kEverybody,  ///< MLflow's rule
+    kGranted,    ///< who has USE or MANAGE on the workspace, by a role
+    kAdmins,
+};
+
 struct UserGateOptions {
     /// What a user may do with what no grant is about. MLflow's default.
     Permission default_permission = Permission::kRead;
+    /// Who may make experiments and registered models.
+    Creators creators = Creators::kEverybody;
+    /// Who may post studies, new ones and others: their commands run on the agents.
+    Creators study_creators = Creators::kEverybody;
     /// The experiment of a study, with `or_erased` also of the one of this name that was removed
     /// last; nothing without one. Called on threads that may wait.
     std::function<std::optional<ExperimentId>(const std::string& name, bool or_erased)>
@@ -93,6 +104,8 @@ private:
                                                            Request& request, Effort effort) const;
     [[nodiscard]] Found<bool> may(const Asker& asker, const Touch& touch, Request& request,
                                   Effort effort) const;
+    [[nodiscard]] Found<bool> may_create(const Asker& asker, Creators creators,
+                                         Effort effort) const;
     [[nodiscard]] Found<bool> may_experiment(const Asker& asker, const Touch& touch,
                                              Request& request, Effort effort) const;
     [[nodiscard]] Found<std::string> experiment_of(const Touch& touch, Effort effort) const;

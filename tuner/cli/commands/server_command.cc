@@ -83,9 +83,15 @@ Result<std::optional<UserOptions>> user_options(const ServerCommand& options) {
         return Error{Code::kInvalidParameterValue,
                      "--auth basic and --insecure-no-auth exclude each other; leave one out"};
     TUNE_TRY(password, admin_password(options));
+    const auto creators_of = [](const std::string& word) {
+        if (word == "admins") return tracker::Creators::kAdmins;
+        return word == "granted" ? tracker::Creators::kGranted : tracker::Creators::kEverybody;
+    };
     return std::optional(UserOptions{
         .default_permission =
             tracker::permission_of(options.default_permission).value_or(tracker::Permission::kNone),
+        .creators = creators_of(options.creators),
+        .study_creators = creators_of(options.study_creators),
         .admin_password = std::move(password)});
 }
 

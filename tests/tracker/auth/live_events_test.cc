@@ -1,0 +1,225 @@
+// Live events of users who may not see all: each gets exactly the events of what may be read at
+// that moment, whichever kind they are.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <set>
+
+#include "tests/tracker/auth/users_api.h"
+#include "tracker/api/artifacts/artifact_handlers.h"
+#include "tracker/api/ui/live_events.h"
+
+namespace tune::tracker {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class LiveUsersTest : public UsersTest {
+protected:
+    LiveUsersTest() : UsersTest(Permission::kNone) { api_.store->add_observer(&live_); }
+    ~LiveUsersTest() override { api_.store->stop(); }
+
+    /// A stream that `who` has opened, and what has come.
+    class Stream {
+    public:
+        Stream(LiveUsersTest& test, const std::string& who, const std::string& topics,
+               const std::string& last_event_id = "") {
+            Json fields = {{"topics", topics}};
+            if (!last_event_id.empty()) fields["last_event_id"] = last_event_id;
+            Answer answer = test.get(who, "/api/ui/events", fields);
+            EXPECT_EQ(answer.status, 200);
+            subscription_ = std::get<EventStreamBody>(answer.response.special).subscription;
+            subscription_->on_ready([this] {
+                const std::lock_guard lock(mutex_);
+                is_ready_ = true;
+                changed_.notify_all();
+            });
+        }
+        ~Stream() { subscription_->on_ready({}); }
+
+        /// All that has come once something with `words` has; a minute at most.
+        const std::string& until(const std::string& words) {
+            const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+            while (text_.find(words) == std::string::npos) {
+                {
+                    std::unique_lock lock(mutex_);
+                    if (!changed_.wait_until(lock, deadline, [this] { return is_ready_; })) {
+                        ADD_FAILURE() << "'" << words << "' did not come; what came: " << text_;
+                        return text_;
+                    }
+                    is_ready_ = false;
+                }
+                for (const auto& frame : subscription_->take()) text_ += *frame;
+            }
+            return text_;
+        }
+        /// All that has come by now.
+        const std::string& now() {
+            for (const auto& frame : subscription_->take()) text_ += *frame;
+            return text_;
+        }
+        [[nodiscard]] std::set<std::string> kinds() const {
+            std::set<std::string> kinds;
+            for (std::size_t at = text_.find("event: "); at != std::string::npos;
+                 at = text_.find("event: ", at + 1))
+                kinds.insert(text_.substr(at + 7, text_.find('\n', at) - at - 7));
+            return kinds;
+        }
+        [[nodiscard]] std::string last_id() const {
+            const std::size_t at = text_.rfind("id: ");
+            return text_.substr(at + 4, text_.find('\n', at) - at - 4);
+        }
+
+    private:
+        std::shared_ptr<EventSubscription> subscription_;
+        std::mutex mutex_;
+        std::condition_variable changed_;
+        bool is_ready_ = false;
+        std::string text_;
+    };
+
+    /// Everything that makes an event, of this experiment and run, with `mark` in all of it.
+    void make_every_event(const std::string& who, const std::string& experiment,
+                          const std::string& run, const std::string& mark) {
+        EXPECT_EQ(post(who, "runs/update", {{"run_id", run}, {"run_name", mark}}).status, 200);
+        for (const char* tag : {"kept", "gone"})
+            EXPECT_EQ(
+                post(who, "runs/set-tag", {{"run_id", run}, {"key", tag}, {"value", mark}}).status,
+                200);
+        EXPECT_EQ(post(who, "runs/delete-tag", {{"run_id", run}, {"key", "gone"}}).status, 200);
+        EXPECT_EQ(post(who, "runs/log-parameter",
+                       {{"run_id", run}, {"key", "p-" + mark}, {"value", mark}})
+                      .status,
+                  200);
+        EXPECT_EQ(post(who, "runs/log-metric",
+                       {{"run_id", run}, {"key", "m-" + mark}, {"value", 1}, {"timestamp", 1}})
+                      .status,
+                  200);
+        announce_artifact(api_.hub, experiment + "/" + run + "/artifacts/" + mark);
+        api_.hub.publish("experiment:" + experiment, "alert", {{"message", mark}},
+                         std::stoll(experiment));
+        EXPECT_EQ(post(who, "experiments/update",
+                       {{"experiment_id", experiment}, {"new_name", "e-" + mark}})
+                      .status,
+                  200);
+        EXPECT_FALSE(run_of(who, experiment).empty());
+    }
+
+    LiveEvents live_{api_.hub, api_.clock};
+};
+
+TEST_F(LiveUsersTest, OfEveryKindOfEventComesWhatMayBeRead) {
+    const std::string mine = experiment_of("bob", "mine");
+    const std::string theirs = experiment_of("eve", "hers");
+    const std::string my_run = run_of("bob", mine);
+    const std::string their_run = run_of("eve", theirs);
+    Stream bob(*this, "bob",
+               "experiments,studies,experiment:" + mine + ",run:" + my_run +
+                   ",experiment:" + theirs + ",run:" + their_run);
+    // Somebody wants each of the topics, so that each event is made.
+    Stream all(*this, "owner",
+               "experiments,experiment:" + mine + ",run:" + my_run + ",experiment:" + theirs +
+                   ",run:" + their_run);
+    make_every_event("eve", theirs, their_run, "secret");
+    EXPECT_THAT(all.until("e-secret"), HasSubstr("m-secret"));
+    make_every_event("bob", mine, my_run, "visible");
+    for (const char* words :
+         {"e-visible", "m-visible", "p-visible", "\"path\":\"visible\"", "\"message\":\"visible\""})
+        EXPECT_THAT(bob.until(words), Not(HasSubstr("secret"))) << words;
+    for (const std::string& id : {their_run, "\"" + theirs + "\""})
+        EXPECT_THAT(bob.until("e-visible"), Not(HasSubstr(id)));
+    for (const char* kind :
+         {"run", "metrics", "params", "experiment", "artifacts", "alert", "activity"})
+        EXPECT_THAT(bob.kinds(), Contains(kind));
+}
+
+TEST_F(LiveUsersTest, AGrantCountsFromThenOn) {
+    const std::string theirs = experiment_of("eve", "hers");
+    Stream bob(*this, "bob", "experiments");
+    const auto rename = [&](const char* name) {
+        EXPECT_EQ(post("eve", "experiments/update", {{"experiment_id", theirs}, {"new_name", name}})
+                      .status,
+                  200);
+    };
+    Stream eve(*this, "eve", "experiments");
+    rename("before");
+    eve.until("before");
+    grant("bob", "experiment", theirs, "READ");
+    rename("granted");
+    EXPECT_THAT(bob.until("granted"), Not(HasSubstr("before")));
+    EXPECT_EQ(post("owner", "users/permissions/revoke",
+                   {{"username", "bob"}, {"resource_type", "experiment"}, {"resource_id", theirs}})
+                  .status,
+              200);
+    rename("revoked");
+    eve.until("revoked");
+    const std::string mine = experiment_of("bob", "of-bob");
+    EXPECT_THAT(bob.until("of-bob"), Not(HasSubstr("revoked")));
+}
+
+TEST_F(LiveUsersTest, WhatWasMissedIsCutToo) {
+    const std::string theirs = experiment_of("eve", "hers");
+    std::string last;
+    {
+        Stream bob(*this, "bob", "experiments");
+        static_cast<void>(experiment_of("bob", "first"));
+        bob.until("first");
+        last = bob.last_id();
+    }
+    Stream eve(*this, "eve", "experiments");
+    EXPECT_EQ(post("eve", "experiments/update", {{"experiment_id", theirs}, {"new_name", "secret"}})
+                  .status,
+              200);
+    eve.until("secret");
+    static_cast<void>(experiment_of("bob", "second"));
+    Stream all(*this, "owner", "experiments");
+    Stream again(*this, "bob", "experiments", last);
+    EXPECT_THAT(again.until("second"), Not(HasSubstr("secret")));
+    EXPECT_THAT(again.kinds(), Not(Contains("resync")));
+}
+
+TEST_F(LiveUsersTest, AUserWhoIsDeletedHearsNothingMore) {
+    Stream bob(*this, "bob", "experiments");
+    const std::string mine = experiment_of("bob", "mine");
+    bob.until("mine");
+    EXPECT_EQ(call("owner", Method::kDelete, "users/delete", {{"username", "bob"}}).status, 200);
+    Stream all(*this, "owner", "experiments");
+    EXPECT_EQ(post("owner", "experiments/update", {{"experiment_id", mine}, {"new_name", "after"}})
+                  .status,
+              200);
+    all.until("after");
+    EXPECT_THAT(bob.now(), Not(HasSubstr("after")));
+}
+
+class GrantedCreatorsTest : public UsersTest {
+protected:
+    GrantedCreatorsTest() : UsersTest(Permission::kRead, Creators::kGranted) {}
+};
+
+TEST_F(GrantedCreatorsTest, OnlyWhoHasUseOfTheWorkspaceMakesThings) {
+    EXPECT_EQ(post("bob", "experiments/create", {{"name", "e"}}).status, 403);
+    EXPECT_EQ(post("bob", "registered-models/create", {{"name", "m"}}).status, 403);
+    const Answer role = post("owner", "roles/create", {{"workspace", "default"}, {"name", "team"}});
+    ASSERT_EQ(role.status, 200) << role.message();
+    const Json id = role.json["role"]["id"];
+    const Answer use = post("owner", "roles/permissions/add",
+                            {{"role_id", id},
+                             {"resource_type", "workspace"},
+                             {"resource_pattern", "*"},
+                             {"permission", "USE"}});
+    ASSERT_EQ(use.status, 200) << use.message();
+    const Answer given = post("owner", "roles/assign", {{"role_id", id}, {"username", "bob"}});
+    ASSERT_EQ(given.status, 200) << given.message();
+    EXPECT_EQ(post("bob", "experiments/create", {{"name", "e"}}).status, 200);
+    EXPECT_EQ(post("bob", "registered-models/create", {{"name", "m"}}).status, 200);
+    EXPECT_EQ(post("eve", "experiments/create", {{"name", "f"}}).status, 403);
+    EXPECT_EQ(post("ann", "experiments/create", {{"name", "g"}}).status, 200) << "an admin";
+}
+
+}  // namespace
+}  // namespace tune::tracker
