@@ -223,18 +223,41 @@ Result<PackedDataset::Step> PackedDataset::read_window(std::chrono::milliseconds
     ids_.assign(documents.sample_ids.begin(), documents.sample_ids.end());
     pending_.epoch = documents.epoch;
     window_begin_ = std::move(begin);
-    document_ = std::min(std::exchange(skip_documents_, 0), count);
-    offset_ = document_ < count ? std::exchange(skip_tokens_, 0) : 0;
     plan_.clear();
     planned_ = 0;
     sequence_ = 0;
-    if (options_.packing == Packing::kConcat) return Step::kBatch;
+    document_ = count;  // nothing of it is taken where the state is refused
+    if (options_.packing == Packing::kConcat) {
+        TUNE_TRY_VOID(skip_concat(count));
+        return Step::kBatch;
+    }
     std::vector<std::int64_t> sizes(documents.count);
     for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = begins_[i + 1] - begins_[i];
     plan_ = pack_best_fit(sizes, options_.length);
+    const std::int64_t sequences = plan_.empty() ? 0 : plan_.back().sequence + 1;
+    if (skip_sequences_ > sequences)
+        return invalid_parameter("the packing state lies beyond its window: " +
+                                 std::to_string(std::exchange(skip_sequences_, 0)) +
+                                 " sequences of " + std::to_string(sequences));
     sequence_ = std::exchange(skip_sequences_, 0);
     while (planned_ < plan_.size() && plan_[planned_].sequence < sequence_) ++planned_;
     return Step::kBatch;
+}
+
+/// Goes to where a state says that the documents of the window were taken to. Errors:
+/// kInvalidParameterValue when there is no such place.
+Result<void> PackedDataset::skip_concat(std::int64_t count) {
+    const std::int64_t documents = std::exchange(skip_documents_, 0);
+    const std::int64_t offset = std::exchange(skip_tokens_, 0);
+    const auto at = static_cast<std::size_t>(std::min(documents, count));
+    const std::int64_t tokens = documents < count ? begins_[at + 1] - begins_[at] : 0;
+    if (documents > count || offset > tokens)
+        return invalid_parameter("the packing state lies beyond its window: token " +
+                                 std::to_string(offset) + " of document " +
+                                 std::to_string(documents) + " of " + std::to_string(count));
+    document_ = documents;
+    offset_ = offset;
+    return {};
 }
 
 Result<void> PackedDataset::append_document(const Column& column, std::size_t row) {

@@ -95,7 +95,8 @@ public:
 
     /// After the last batch that was given out.
     [[nodiscard]] PackedState state() const { return state_; }
-    /// Errors: as Dataset::load_state; kInvalidParameterValue for a state of another packing.
+    /// Errors: as Dataset::load_state; kInvalidParameterValue for a state of another packing, and
+    /// by the next call for one that lies beyond the documents it names.
     [[nodiscard]] Result<void> load_state(const PackedState& state);
     void start_epoch(std::int64_t epoch);
 
@@ -106,6 +107,7 @@ private:
     PackedDataset(std::unique_ptr<Dataset> dataset, TokenPackOptions packing);
     Result<Step> read_window(std::chrono::milliseconds time);
     Result<void> append_document(const Column& column, std::size_t row);
+    Result<void> skip_concat(std::int64_t count);
     void add_piece(const PackedPiece& piece);
     void take_concat();
     void take_best_fit();
