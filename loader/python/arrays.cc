@@ -8,9 +8,12 @@
 #include <nanobind/ndarray.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "loader/python/errors.h"
@@ -56,8 +59,39 @@ nb::object made_by(void* data, const std::vector<std::size_t>& shape, nb::dlpack
                                                             nullptr, dtype));
 }
 
+template <class Wide, class Narrow>
+bool fit_into(const void* data, std::size_t count) {
+    const std::span<const Wide> values(static_cast<const Wide*>(data), count);
+    return std::all_of(values.begin(), values.end(), [](Wide value) {
+        return value >= static_cast<Wide>(std::numeric_limits<Narrow>::lowest()) &&
+               value <= static_cast<Wide>(std::numeric_limits<Narrow>::max());
+    });
+}
+
+/// jax makes 32 bits of 64 where it was not told to keep them, and of whole numbers that need more
+/// it keeps the lower half without a word: those are refused. Errors: OverflowError.
+void check_for_jax(const void* data, const std::vector<std::size_t>& shape,
+                   nb::dlpack::dtype dtype) {
+    const bool is_signed = dtype.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Int);
+    const bool is_unsigned = dtype.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::UInt);
+    if (dtype.bits != 64 || !(is_signed || is_unsigned)) return;
+    std::size_t count = 1;
+    for (const std::size_t extent : shape) count *= extent;
+    const bool fits = is_signed ? fit_into<std::int64_t, std::int32_t>(data, count)
+                                : fit_into<std::uint64_t, std::uint32_t>(data, count);
+    if (fits) return;
+    const nb::object config = nb::module_::import_("jax").attr("config");
+    if (nb::cast<bool>(config.attr("jax_enable_x64"))) return;
+    PyErr_SetString(PyExc_OverflowError,
+                    "a column holds whole numbers of more than 32 bits, of which jax keeps 32; "
+                    "jax.config.update(\"jax_enable_x64\", True) lets it keep them, or read the "
+                    "column with arrays=\"numpy\"");
+    throw nb::python_error();
+}
+
 nb::object array(ArrayKind kind, void* data, const std::vector<std::size_t>& shape,
                  nb::dlpack::dtype dtype, nb::handle owner) {
+    if (kind == ArrayKind::kJax) check_for_jax(data, shape, dtype);
     switch (kind) {
         case ArrayKind::kNumpy: return made_by<nb::numpy>(data, shape, dtype, owner);
         case ArrayKind::kTorch: return made_by<nb::pytorch>(data, shape, dtype, owner);
