@@ -21,11 +21,9 @@ void add_importance_routes(tracker::Router& router, TuningParts parts) {
          "how much each parameter matters so far",
          [parts, live](const std::shared_ptr<Request>& request, const Responder& respond) {
              const auto read = [parts, live, name = request->parameter("name"), respond] {
-                 Json answer;
-                 const Result<void> found = parts.studies.read(
-                     name, [&](const Study& study) { answer = live->read(study); });
-                 respond(found ? tracker::json_response(answer)
-                               : tracker::error_response(found.error()));
+                 const Result<Json> answer = live->read(parts.studies, name);
+                 respond(answer ? tracker::json_response(*answer)
+                                : tracker::error_response(answer.error()));
              };
              if (!parts.store.post_read(read))
                  respond(tracker::error_response(

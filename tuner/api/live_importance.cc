@@ -6,41 +6,65 @@
 
 namespace tune::tuner {
 
-LiveImportance::Entry& LiveImportance::entry_of(const Study& study) {
-    const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-        return entry.study_id == study.identity().id;
-    });
-    if (found != entries_.end() && found->importance.space() == study.config().space) {
+namespace {
+
+/// Trials that are copied, and that are looked at, under the lock of the studies at a time.
+constexpr std::size_t kCopiedMax = 1000;
+constexpr std::size_t kLookedAtMax = 20'000;
+
+}  // namespace
+
+LiveImportance::Entry& LiveImportance::entry_of(const std::string& study_id,
+                                                const StudyConfig& config) {
+    const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                    [&](const Entry& entry) { return entry.study_id == study_id; });
+    if (found != entries_.end() && found->importance.space() == config.space) {
         entries_.splice(entries_.begin(), entries_, found);
         return entries_.front();
     }
     if (found != entries_.end()) entries_.erase(found);  // its space was changed
     if (entries_.size() == kStudiesMax) entries_.pop_back();
-    entries_.push_front({.study_id = study.identity().id,
-                         .importance = PedAnova(study.config().space),
-                         .is_known = {}});
+    entries_.push_front(
+        {.study_id = study_id, .importance = PedAnova(config.space), .is_known = {}});
     return entries_.front();
 }
 
-void LiveImportance::take_ended(Entry& entry, const Study& study) {
+void LiveImportance::copy_ended(Entry& entry, const Study& study, std::size_t begin, Ends& ends) {
     const double sign = study.config().metric.goal == Goal::kMaximize ? -1 : 1;
-    entry.is_known.resize(study.trials().size(), false);
-    for (std::size_t i = entry.first_open; i < study.trials().size(); ++i) {
-        const Trial& trial = study.trials()[i];
+    const auto& trials = study.trials();
+    if (entry.is_known.empty()) begin = 0;  // made anew
+    entry.is_known.resize(trials.size(), false);
+    begin = std::max(begin, entry.first_open);
+    for (std::size_t i = begin; i < trials.size(); ++i) {
+        ends.is_all = ends.trials.size() < kCopiedMax && i - begin < kLookedAtMax;
+        ends.next = i;
+        if (!ends.is_all) break;
+        const Trial& trial = trials[i];
         if (entry.is_known[i] || !is_ended(trial.state)) continue;
         entry.is_known[i] = true;
         if (trial.state == TrialState::kComplete && trial.value &&
             trial.point.size() == study.config().space.size())
-            entry.importance.add(trial.point, sign * *trial.value);
+            ends.trials.push_back({trial.point, sign * *trial.value});
     }
     while (entry.first_open < entry.is_known.size() && entry.is_known[entry.first_open])
         ++entry.first_open;
 }
 
-Json LiveImportance::read(const Study& study) {
+Result<Json> LiveImportance::read(const Studies& studies, const std::string& name) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    Entry& entry = entry_of(study);
-    take_ended(entry, study);
+    Ends ends;
+    do {
+        const std::size_t begin = ends.next;
+        ends = {};
+        TUNE_TRY_VOID(studies.read(name, [&](const Study& study) {
+            ends.config = study.shared_config();
+            ends.study_id = study.identity().id;
+            copy_ended(entry_of(ends.study_id, *ends.config), study, begin, ends);
+        }));
+        Entry& entry = entry_of(ends.study_id, *ends.config);
+        for (const Ended& trial : ends.trials) entry.importance.add(trial.point, trial.loss);
+    } while (!ends.is_all);
+    const Entry& entry = entry_of(ends.study_id, *ends.config);
     const std::vector<double> values = entry.importance.importances();
     const std::vector<double> shares = shares_of(values);
     std::vector<std::size_t> order(values.size());
@@ -50,12 +74,12 @@ Json LiveImportance::read(const Study& study) {
     Json list = Json::array();
     for (const std::size_t i : order)
         list.push_back(
-            {{"name", study.config().space[i].name}, {"share", shares[i]}, {"value", values[i]}});
-    return {{"study", study.name()},
-            {"metric", study.config().metric.name},
-            {"method", "ped-anova"},
-            {"trials", entry.importance.count()},
-            {"importances", std::move(list)}};
+            {{"name", ends.config->space[i].name}, {"share", shares[i]}, {"value", values[i]}});
+    return Json{{"study", name},
+                {"metric", ends.config->metric.name},
+                {"method", "ped-anova"},
+                {"trials", entry.importance.count()},
+                {"importances", std::move(list)}};
 }
 
 }  // namespace tune::tuner

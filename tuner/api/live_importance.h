@@ -4,13 +4,14 @@
 
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 #include "tuner/importance/ped_anova.h"
-#include "tuner/study/study.h"
+#include "tuner/study/registry/studies.h"
 
 namespace tune::tuner {
 
@@ -21,8 +22,9 @@ public:
     static constexpr std::size_t kStudiesMax = 16;
 
     /// {study, metric, method, trials, importances: [{name, share, value}]}, the most important
-    /// first. To be called within Studies::read. Cost: O(trials) once, later O(new trials).
-    [[nodiscard]] Json read(const Study& study);
+    /// first. Errors: those of Studies::read. Cost: O(trials) once, later O(new trials), of which
+    /// the lock of the studies is held for copies of the new ones.
+    [[nodiscard]] Result<Json> read(const Studies& studies, const std::string& name);
 
 private:
     struct Entry {
@@ -31,8 +33,20 @@ private:
         std::vector<bool> is_known;  // by trial number
         std::size_t first_open = 0;  // all trials before it are known
     };
-    Entry& entry_of(const Study& study);
-    static void take_ended(Entry& entry, const Study& study);
+    struct Ended {
+        Point point;
+        double loss = 0;
+    };
+    /// Some of the trials that have ended since, copied.
+    struct Ends {
+        std::string study_id;
+        std::shared_ptr<const StudyConfig> config;
+        std::vector<Ended> trials;
+        std::size_t next = 0;  ///< where the others begin
+        bool is_all = true;
+    };
+    Entry& entry_of(const std::string& study_id, const StudyConfig& config);
+    static void copy_ended(Entry& entry, const Study& study, std::size_t begin, Ends& ends);
 
     std::mutex mutex_;
     std::list<Entry> entries_;  // guarded by mutex_; the last asked first

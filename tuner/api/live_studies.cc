@@ -70,19 +70,23 @@ void LiveStudies::run() {
 }
 
 void LiveStudies::publish(const std::string& name, const std::set<std::uint64_t>& trials) {
-    std::vector<Json> trial_events;
-    Json study_event;
+    StudyCopy copy;
+    std::vector<TrialCopy> changed;
     const Result<void> read = studies_->read(name, [&](const Study& study) {
-        study_event = study_json(study);
+        copy = copy_of(study);
         for (const std::uint64_t number : trials)
-            trial_events.push_back(
-                {{"study", name}, {"trial", trial_json(study, *study.find(number))}});
+            if (const Trial* const trial = study.find(number))  // of a study of this name before
+                changed.push_back(copy_of(study, *trial));
     });
     if (!read) return;
+    const Json study_event = study_json(copy);
+    const std::int64_t experiment_id = copy.identity.experiment_id;
     const std::string topic = topic_of(name);
-    for (const Json& event : trial_events) hub_.publish(topic, "trial", event);
-    hub_.publish(topic, "study", study_event);
-    hub_.publish(kAllStudies, "study", study_event);
+    for (const TrialCopy& trial : changed)
+        hub_.publish(topic, "trial", {{"study", name}, {"trial", trial_json(*copy.config, trial)}},
+                     experiment_id);
+    hub_.publish(topic, "study", study_event, experiment_id);
+    hub_.publish(kAllStudies, "study", study_event, experiment_id);
 }
 
 }  // namespace tune::tuner

@@ -1,6 +1,5 @@
-// Studies and trials as the JSON that every reader of them gets. It is written from the study
-// itself under its lock and nothing is kept, so an answer never differs from the state that it
-// shows.
+// Studies and trials as the JSON that every reader of them gets. Nothing is kept but the copy of
+// the configuration, which is made anew when that has changed, so an answer shows one state.
 
 #include "tuner/api/views.h"
 
@@ -26,11 +25,8 @@ Json values_json(double first, const std::vector<double>& more) {
 }
 
 /// What a trial of several objectives or with constraints has besides its value.
-void add_more_values(const Study& study, const Trial& trial, Json& json) {
-    const StudyConfig& config = study.config();
-    if (trial.progress && !config.more_metrics.empty())
-        if (const auto now = trial.progress->metrics.outcome().result)
-            json["values_now"] = values_json(now->value, now->more_values);
+void add_more_values(const StudyConfig& config, const TrialCopy& trial, Json& json) {
+    if (trial.now) json["values_now"] = values_json(trial.now->value, trial.now->more_values);
     if (trial.state != TrialState::kComplete) return;
     if (trial.value && !trial.more_values.empty())
         json["values"] = values_json(*trial.value, trial.more_values);
@@ -38,7 +34,7 @@ void add_more_values(const Study& study, const Trial& trial, Json& json) {
     for (std::size_t i = 0; i < config.constraints.size(); ++i)
         json["constraints"][config.constraints[i].metric.name] =
             json_number(trial.constraint_values[i]);
-    json["violation"] = json_number(violation_of(trial, config));
+    json["violation"] = json_number(violation_of(config.constraints, trial.constraint_values));
 }
 
 /// The state, as it is: one that nobody works on is not said to run.
@@ -49,36 +45,38 @@ std::string_view status_of(const Study& study) {
     return study.trials().empty() ? "waiting" : "interrupted";
 }
 
-Json best_json(const Study& study, const Trial* best) {
-    if (best == nullptr) return nullptr;
-    Json json = {{"number", best->number},
-                 {"value", value_json(best->value)},
-                 {"params", study.config().space.to_json(best->point)},
-                 {"run_id", best->run_id}};
-    add_more_values(study, *best, json);
-    if (!best->origin) return json;
-    add_origin(*best->origin, *steps_of(study, *best), json);
+StudyCopy::Best best_of(const Study& study, const Trial& best) {
+    StudyCopy::Best copy{copy_of(study, best), {}};
     // The schedule of its parameters is what population based training finds.
-    for (const Trial* trial : lineage_of(study, *best, kLineageShownMax)) {
-        const Steps steps = *steps_of(study, *trial);
-        json["lineage"].push_back({{"number", trial->number},
-                                   {"value", value_json(trial->value)},
-                                   {"params", study.config().space.to_json(trial->point)},
-                                   {"steps", {steps.from, steps.to}}});
-    }
+    for (const Trial* trial : lineage_of(study, best, kLineageShownMax))
+        copy.lineage.push_back(copy_of(study, *trial));
+    return copy;
+}
+
+Json best_json(const StudyConfig& config, const std::optional<StudyCopy::Best>& best) {
+    if (!best) return nullptr;
+    const TrialCopy& trial = best->trial;
+    Json json = {{"number", trial.number},
+                 {"value", value_json(trial.value)},
+                 {"params", config.space.to_json(trial.point)},
+                 {"run_id", trial.run_id}};
+    add_more_values(config, trial, json);
+    if (!trial.origin) return json;
+    add_origin(*trial.origin, *trial.steps, json);
+    for (const TrialCopy& one : best->lineage)
+        json["lineage"].push_back({{"number", one.number},
+                                   {"value", value_json(one.value)},
+                                   {"params", config.space.to_json(one.point)},
+                                   {"steps", {one.steps->from, one.steps->to}}});
     return json;
 }
 
-void add_front(const Study& study, Json& json) {
+void add_front(const StudyCopy& study, Json& json) {
     Json metrics = Json::array();
-    for (const MetricConfig& metric : metrics_of(study.config()))
-        metrics.push_back(to_json(metric));
+    for (const MetricConfig& metric : metrics_of(*study.config)) metrics.push_back(to_json(metric));
     json["metrics"] = std::move(metrics);
     Json front = Json::array();
-    for (const Trial* trial : study.best_trials()) {
-        if (front.size() == kFrontShownMax) break;
-        front.push_back(best_json(study, trial));
-    }
+    for (const StudyCopy::Best& best : study.front) front.push_back(best_json(*study.config, best));
     json["best_trials"] = std::move(front);
 }
 
@@ -91,22 +89,76 @@ void add_origin(const Origin& origin, const Steps& steps, Json& json) {
     json["steps"] = {steps.from, steps.to};
 }
 
-Json study_json(const Study& study) {
-    const StudyIdentity& identity = study.identity();
-    const StudyConfig& config = study.config();
+TrialCopy copy_of(const Study& study, const Trial& trial) {
+    TrialCopy copy{.number = trial.number,
+                   .state = trial.state,
+                   .attempt = trial.attempt,
+                   .run_id = trial.run_id,
+                   .point = trial.point,
+                   .value = trial.value,
+                   .more_values = trial.more_values,
+                   .constraint_values = trial.constraint_values,
+                   .reason = trial.reason,
+                   .start_ms = trial.start_ms,
+                   .end_ms = trial.end_ms,
+                   .ran_ms = trial.ran_ms,
+                   .attempt_start_ms = trial.attempt_start_ms,
+                   .worker = trial.worker,
+                   .cost = trial.cost,
+                   .reused_from = trial.reused_from,
+                   .origin = trial.origin,
+                   .steps = steps_of(study, trial),
+                   .now = {}};
+    if (!trial.progress) return copy;
+    if (!study.config().more_metrics.empty()) copy.now = trial.progress->metrics.outcome().result;
+    copy.last = trial.progress->metrics.first().last();
+    return copy;
+}
+
+StudyCopy copy_of(const Study& study) {
+    StudyCopy copy{.identity = study.identity(),
+                   .config = study.shared_config(),
+                   .state = study.state(),
+                   .status = status_of(study),
+                   .note = study.note(),
+                   .obstacle = {},
+                   .end = study.end(),
+                   .priority = study.priority(),
+                   .user = study.user(),
+                   .started_ms = study.started_ms(),
+                   .counts = study.counts(),
+                   .trials = study.trials().size(),
+                   .excused = study.excused_count(),
+                   .version = study.version(),
+                   .best = {},
+                   .front = {}};
+    if (study.running().empty()) copy.obstacle = study.obstacle();
+    if (copy.config->budget.cost) copy.paid = study.paid();
+    if (const Trial* const best = study.best()) copy.best = best_of(study, *best);
+    if (copy.config->more_metrics.empty()) return copy;
+    for (const Trial* trial : study.best_trials()) {
+        if (copy.front.size() == kFrontShownMax) break;
+        copy.front.push_back(best_of(study, *trial));
+    }
+    return copy;
+}
+
+Json study_json(const StudyCopy& study) {
+    const StudyIdentity& identity = study.identity;
+    const StudyConfig& config = *study.config;
     Json counts = Json::object();
     for (std::size_t i = 0; i < kTrialStateCount; ++i)
-        counts[std::string(trial_state_name(static_cast<TrialState>(i)))] = study.counts()[i];
+        counts[std::string(trial_state_name(static_cast<TrialState>(i)))] = study.counts[i];
     Json whole = to_json(config);
     Json json = {{"name", identity.name},
                  {"study_id", identity.id},
                  {"experiment_id", std::to_string(identity.experiment_id)},
                  {"run_id", identity.run_id},
-                 {"state", study_state_name(study.state())},
-                 {"status", status_of(study)},
-                 {"note", study.note()},
-                 {"ended_by", study.end() == StudyEnd::kNone ? Json(nullptr)
-                                                             : Json(study_end_name(study.end()))},
+                 {"state", study_state_name(study.state)},
+                 {"status", study.status},
+                 {"note", study.note},
+                 {"ended_by",
+                  study.end == StudyEnd::kNone ? Json(nullptr) : Json(study_end_name(study.end))},
                  {"metric", to_json(config.metric)},
                  {"space", config.space.to_json()},
                  {"sampler", to_json(config.sampler)},
@@ -114,18 +166,18 @@ Json study_json(const Study& study) {
                  {"budget", to_json(config.budget)},
                  {"resources", to_json(config.resources)},
                  {"command", config.command},
-                 {"priority", study.priority()},
-                 {"user", study.user()},
+                 {"priority", study.priority},
+                 {"user", study.user},
                  {"created_ms", identity.created_ms},
-                 {"started_ms", time_json(study.started_ms())},
+                 {"started_ms", time_json(study.started_ms)},
                  {"counts", std::move(counts)},
-                 {"trials", study.trials().size()},
-                 {"version", study.version()},
-                 {"best", best_json(study, study.best())}};
-    const bool is_waiting = study.state() == StudyState::kRunning && study.running().empty();
-    if (is_waiting && !study.obstacle().empty()) json["waits_for"] = study.obstacle();
-    if (config.budget.cost) json["cost"] = study.paid();
-    if (study.excused_count() > 0) json["excused"] = study.excused_count();
+                 {"trials", study.trials},
+                 {"version", study.version},
+                 {"best", best_json(config, study.best)}};
+    if (study.state == StudyState::kRunning && !study.obstacle.empty())
+        json["waits_for"] = study.obstacle;
+    if (config.budget.cost) json["cost"] = study.paid;
+    if (study.excused > 0) json["excused"] = study.excused;
     if (whole.contains("warm_start")) json["warm_start"] = std::move(whole["warm_start"]);
     if (std::string outlook = sampler_outlook(config); !outlook.empty())
         json["sampler_choice"] = std::move(outlook);
@@ -136,12 +188,12 @@ Json study_json(const Study& study) {
     return json;
 }
 
-Json trial_json(const Study& study, const Trial& trial) {
+Json trial_json(const StudyConfig& config, const TrialCopy& trial) {
     Json json = {{"number", trial.number},
                  {"state", trial_state_name(trial.state)},
                  {"attempt", trial.attempt},
                  {"run_id", trial.run_id},
-                 {"params", study.config().space.to_json(trial.point)},
+                 {"params", config.space.to_json(trial.point)},
                  {"value", value_json(trial.value)},
                  {"reason", trial.reason},
                  {"start_ms", time_json(trial.start_ms)},
@@ -149,13 +201,11 @@ Json trial_json(const Study& study, const Trial& trial) {
                  {"ran_ms", trial.ran_ms},
                  {"worker", trial.worker}};
     if (trial.state == TrialState::kRunning) json["attempt_start_ms"] = trial.attempt_start_ms;
-    if (study.config().budget.cost) json["cost"] = trial.cost;
+    if (config.budget.cost) json["cost"] = trial.cost;
     if (trial.reused_from) json["reused_from"] = *trial.reused_from;
-    if (trial.origin) add_origin(*trial.origin, *steps_of(study, trial), json);
-    add_more_values(study, trial, json);
-    if (!trial.progress) return json;
-    if (const auto last = trial.progress->metrics.first().last())
-        json["intermediate_last"] = {last->step, json_number(last->value)};
+    if (trial.origin) add_origin(*trial.origin, *trial.steps, json);
+    add_more_values(config, trial, json);
+    if (trial.last) json["intermediate_last"] = {trial.last->step, json_number(trial.last->value)};
     return json;
 }
 

@@ -101,7 +101,16 @@ public:
     }
     /// As it was asked for; what the user's quota allows may be less.
     [[nodiscard]] int priority() const { return config_.priority.value_or(0); }
-    void set_priority(int priority) { config_.priority = priority; }
+    void set_priority(int priority) {
+        config_.priority = priority;
+        shared_config_.reset();
+    }
+    /// The configuration as it is now, for who reads it later without the lock. Cost: a copy after
+    /// each change of it. REQUIRES: who calls it may also change the study.
+    [[nodiscard]] std::shared_ptr<const StudyConfig> shared_config() const {
+        if (!shared_config_) shared_config_ = std::make_shared<const StudyConfig>(config_);
+        return shared_config_;
+    }
     [[nodiscard]] StudyState state() const { return state_; }
     /// Why it is in this state, when that needs saying; one sentence or empty.
     [[nodiscard]] const std::string& note() const { return note_; }
@@ -241,7 +250,10 @@ public:
     /// not fit (then nothing changes). Cost: O(trials).
     Result<void> extend(StudyConfig config);
 
-    void rename(const std::string& name) { identity_.name = config_.study = name; }
+    void rename(const std::string& name) {
+        identity_.name = config_.study = name;
+        shared_config_.reset();
+    }
 
     /// Its experiment was deleted: nothing of it can be written, and no trial starts. Not kept in
     /// the journal: the store knows.
@@ -369,6 +381,7 @@ private:
 
     StudyIdentity identity_;
     StudyConfig config_;
+    mutable std::shared_ptr<const StudyConfig> shared_config_;  // nothing: not asked for since
     StudyState state_ = StudyState::kRunning;
     std::string note_;
     std::string obstacle_;

@@ -52,6 +52,7 @@ void Study::reconfigure(StudyConfig config) {
     // What it was born with was used at its birth.
     config.warm_start = std::move(config_.warm_start);
     config_ = std::move(config);
+    shared_config_.reset();
     if (!other_pruner) return;
     pruner_restarts_.clear();
     pruner_ = make_pruner(config_.pruner, config_.metric.goal, config_.study);

@@ -1,6 +1,7 @@
 // Who waits for whom: a durable value of an unrelated run, and a look at another study, without and
-// with a model that is asked for 1,000 points beside a replay; then many agents of which one in ten
-// works: heartbeats, and from a lease to its answer. Store and studies in one process, no HTTP.
+// with a model that is asked for 1,000 points beside a replay, and beside readers of a large study;
+// then many agents of which one in ten works: heartbeats, and from a lease to its answer. Store and
+// studies in one process, no HTTP.
 //   waiting_bench [AGENTS]     default 10000
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "base/check.h"
 #include "base/id.h"
 #include "tracker/store/store.h"
+#include "tuner/api/routes.h"
 #include "tuner/study/registry/studies.h"
 
 namespace {
@@ -29,6 +31,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kHistory = 600;
 constexpr int kAsked = 1000;
 constexpr int kMeasured = 2000;
+constexpr int kLarge = 10'000;  // trials of the study that others read
 
 double ms_since(Clock::time_point begin) {
     return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
@@ -125,6 +128,45 @@ void measure_model(tracker::Store& store, Studies& studies) {
     model.join();
 }
 
+/// The answer of a route; its length.
+std::size_t get(const tracker::Router& router, const std::string& path) {
+    auto request = std::make_shared<tracker::Request>();
+    const std::size_t query = path.find('?');
+    request->raw_path = request->path = "/api/2.0/tune/" + path.substr(0, query);
+    if (query != std::string::npos) request->query = {{"max_results", path.substr(query + 1)}};
+    request->principal = tracker::OwnerPrincipal{};
+    std::promise<tracker::Response> answer;
+    router.dispatch(
+        request, [&answer](tracker::Response response) { answer.set_value(std::move(response)); });
+    const tracker::Response response = answer.get_future().get();
+    TUNE_CHECK(response.status == 200, response.body);
+    return response.body.size();
+}
+
+/// One reader takes all trials of a large study and the list of studies, again and again.
+void measure_readers(tracker::Store& store, Studies& studies) {
+    create(studies, "large", "random");
+    for (int i = 0; i < kLarge; i += 1000) ask(studies, "large", 1000);
+    const std::string run_id = ask(studies, "other", 1).front().run_id;
+    tracker::Router router;
+    add_tuning_routes(router, {studies, store});
+    std::atomic<bool> goes_on = true;
+    std::vector<double> pages;
+    std::thread reader([&] {
+        while (goes_on) {
+            const auto begin = Clock::now();
+            get(router, "studies/large/trials?" + std::to_string(kLarge));
+            pages.push_back(ms_since(begin));
+            get(router, "studies");
+        }
+    });
+    const std::atomic<bool> stops = false;
+    measure(store, studies, run_id, "beside readers of 10,000 trials", stops);
+    goes_on = false;
+    reader.join();
+    print("all 10,000 trials of a study p50", percentile(pages, 0.5), 0);
+}
+
 void measure_agents(Studies& studies, int agents) {
     create(studies, "agents", "random");
     for (int i = 0; i < agents; ++i)
@@ -166,6 +208,7 @@ int main(int argc, char** argv) {
         auto store = tracker::Store::open({.directory = folder}).value();
         auto studies = Studies::open({.store = store.get()}).value();
         measure_model(*store, *studies);
+        measure_readers(*store, *studies);
         measure_agents(*studies, agents);
         studies->drain();
         store->stop();
