@@ -1,7 +1,7 @@
 // A call is repeated when the server was not reached or answered with a status that asks for it,
-// and never once a byte of the response went to the caller's sink. Whether a request is safe to
-// repeat is the caller's knowledge (ClientOptions::retries). Pauses grow with a random half, and
-// cancel() ends any of them.
+// and never once a byte of the response went to the caller's sink. Changes bear a key, one a call,
+// by which the server knows a repeat: the first may have been carried out and its answer lost.
+// Pauses grow with a random half, and cancel() ends any of them.
 
 #include "tracker/client/client.h"
 
@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "base/id.h"
 #include "tracker/client/connection.h"
 #include "tracker/client/curl_transport.h"
 
@@ -26,6 +27,8 @@ namespace {
 
 constexpr std::size_t kPieceBytes = 256 << 10;
 constexpr int kRetryAfterMax_ms = 30'000;
+/// Of a key: enough for no two calls to have the same.
+constexpr std::size_t kKeyBytes = 16;
 
 class MemoryBody final : public BodySource {
 public:
@@ -236,6 +239,10 @@ Result<Json> Client::State::call_json(std::string_view method, std::string_view 
     request.method = method;
     request.target = path;
     request.timeout_ms = timeout_ms;
+    // Without it only who never repeats: a record of each answer costs the server a little.
+    const bool may_repeat = options.retries > 0 && method != "GET";
+    const std::string key = may_repeat ? random_hex(kKeyBytes) : std::string();
+    request.idempotency_key = key;
     if (body) {
         request.content_type = "application/json";
         request.body = &source;

@@ -31,8 +31,9 @@ struct ClientOptions {
     /// For calls that give none. Counts from the call to the whole answer, of one attempt.
     int timeout_ms = 30'000;
     /// Further attempts after a connection failure or 408, 429, 502, 503, 504, with exponential
-    /// backoff and jitter (Retry-After is respected, at most 30 s). All routes of the server are
-    /// idempotent, POST included; calls that are not should use a client with 0.
+    /// backoff and jitter (Retry-After is respected, at most 30 s). Calls of JSON that may change
+    /// something bear one Idempotency-Key for all their attempts, so that our server carries them
+    /// out once; calls to others that are not idempotent should use a client with 0.
     int retries = 4;
     int backoff_first_ms = 100;
     int backoff_max_ms = 5'000;

@@ -114,6 +114,8 @@ error_code ClientConnection::State::send(const Outgoing& request, AttemptError& 
     head.append(url.authority).append("\r\nUser-Agent: ").append(options.user_agent);
     if (!request.authorization.empty())
         head.append("\r\nAuthorization: ").append(request.authorization);
+    if (!request.idempotency_key.empty())
+        head.append("\r\nIdempotency-Key: ").append(request.idempotency_key);
     head.append("\r\nAccept: */*\r\n");
     if (request.body) {
         head.append("Content-Type: ").append(request.content_type);

@@ -208,6 +208,8 @@ bool CurlTransport::set_up(CURL* easy, curl_slist*& headers, Exchange& exchange,
         lines.push_back("Content-Range: " + std::string(request.content_range));
     if (!request.authorization.empty())
         lines.push_back("Authorization: " + std::string(request.authorization));
+    if (!request.idempotency_key.empty())
+        lines.push_back("Idempotency-Key: " + std::string(request.idempotency_key));
     for (const std::string& line : lines) headers = curl_.slist_append(headers, line.c_str());
     const OptionSetter set{curl_, easy};
     return set(CURLOPT_URL, url.c_str()) && set(CURLOPT_PROTOCOLS_STR, "https") &&

@@ -57,9 +57,10 @@ struct AttemptError {
 struct Outgoing {
     std::string_view method;
     std::string_view target;
-    std::string_view content_type;   // empty: no body
-    std::string_view content_range;  // the header's value; empty: none
-    std::string_view authorization;  // the same
+    std::string_view content_type;     // empty: no body
+    std::string_view content_range;    // the header's value; empty: none
+    std::string_view authorization;    // the same
+    std::string_view idempotency_key;  // the same
     BodySource* body = nullptr;
     int timeout_ms = 0;
     /// The time-out counts anew for each piece of the body.

@@ -92,7 +92,7 @@ void add_tuning_routes(tracker::Router& router, TuningParts parts) {
     add_trial_routes(router, parts);
     add_importance_routes(router, parts);
     add_agent_routes(router, parts.studies);
-    add_queue_routes(router, parts.studies);
+    add_queue_routes(router, parts);
 }
 
 }  // namespace tune::tuner

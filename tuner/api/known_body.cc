@@ -1,6 +1,8 @@
 #include "tuner/api/known_body.h"
 
 #include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +40,16 @@ Result<tracker::Message> read_known_body(const tracker::Request& request,
                     known_words(key, std::vector<std::string>(known.begin(), known.end()))};
     }
     return message;
+}
+
+std::optional<std::int64_t> whole_within(const Json& value, std::int64_t least, std::int64_t most) {
+    if (!value.is_number_integer()) return std::nullopt;
+    const bool is_beyond = value.is_number_unsigned() &&
+                           value.get<std::uint64_t>() >
+                               static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    const std::int64_t number = is_beyond ? 0 : value.get<std::int64_t>();
+    if (is_beyond || number < least || number > most) return std::nullopt;
+    return number;
 }
 
 }  // namespace tune::tuner

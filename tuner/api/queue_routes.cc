@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tracker/api/http/handlers.h"
+#include "tracker/api/http/repeats.h"
+#include "tuner/api/known_body.h"
 #include "tuner/api/routes.h"
 
 namespace tune::tuner {
@@ -133,13 +135,12 @@ template <class Number>
 Result<std::optional<Number>> limit_of(const Json& body, const char* name) {
     const auto field = body.find(name);
     if (field == body.end() || field->is_null()) return std::optional<Number>();
-    const bool is_whole = field->is_number_integer() &&
-                          field->get<std::int64_t>() <= std::numeric_limits<int>::max() &&
-                          field->get<std::int64_t>() >= std::numeric_limits<int>::min();
-    if (!is_whole)
+    const auto number =
+        whole_within(*field, std::numeric_limits<int>::min(), std::numeric_limits<int>::max());
+    if (!number)
         return Error{Code::kInvalidParameterValue,
                      "field '" + std::string(name) + "' must be a whole number, or null"};
-    return std::optional<Number>(field->get<Number>());
+    return std::optional<Number>(static_cast<Number>(*number));
 }
 
 Result<Quota> read_quota(const Request& request) {
@@ -174,7 +175,23 @@ Done<void> answer_with_quotas(Studies& studies, const Responder& respond) {
     };
 }
 
-void add_quota_routes(tracker::Router& router, Studies& studies) {
+/// Removes a user's quota. The repeat of a request that did gets the list as it was after it.
+void remove_quota(Studies& studies, const Request& request, const tracker::AnswerRecord& record,
+                  const Responder& respond) {
+    const std::string user = request.parameter("user");
+    Json users = users_json(studies.queue(0));
+    for (Json& one : users)
+        if (one["user"] == user) one.erase("quota");
+    const auto recording = [record, text = to_text({{"users", std::move(users)}})](
+                               const Study*, std::vector<tracker::Command> commands) {
+        return record.with(std::move(commands), text);
+    };
+    studies.remove_quota(user, answer_with_quotas(studies, respond), recording);
+}
+
+void add_quota_routes(tracker::Router& router, TuningParts parts) {
+    Studies& studies = parts.studies;
+    const auto repeats = std::make_shared<tracker::Repeats>(parts.store);
     router.add_api(2, {Method::kGet,
                        {tracker::Access::kRead, tracker::Subject::kServer},
                        "/tune/quotas",
@@ -194,15 +211,19 @@ void add_quota_routes(tracker::Router& router, Studies& studies) {
     router.add_api(
         2, {Method::kDelete, tracker::Access::kAdmin, "/tune/quotas/{user}", tracker::Body::kNone,
             "removes a user's quota",
-            [&studies](const std::shared_ptr<Request>& request, const Responder& respond) {
-                studies.remove_quota(request->parameter("user"),
-                                     answer_with_quotas(studies, respond));
+            [&studies, repeats](const std::shared_ptr<Request>& request, const Responder& respond) {
+                repeats->once(request, respond,
+                              [&studies, request](const tracker::AnswerRecord& record,
+                                                  const Responder& once) {
+                                  remove_quota(studies, *request, record, once);
+                              });
             }});
 }
 
 }  // namespace
 
-void add_queue_routes(tracker::Router& router, Studies& studies) {
+void add_queue_routes(tracker::Router& router, TuningParts parts) {
+    Studies& studies = parts.studies;
     router.add_api(2, {Method::kGet,
                        {tracker::Access::kRead, tracker::Subject::kServer},
                        "/tune/queue",
@@ -211,7 +232,7 @@ void add_queue_routes(tracker::Router& router, Studies& studies) {
                        [&studies](const std::shared_ptr<Request>&, const Responder& respond) {
                            respond(json_response(queue_json(studies.queue(kAgentsShown))));
                        }});
-    add_quota_routes(router, studies);
+    add_quota_routes(router, parts);
 }
 
 }  // namespace tune::tuner

@@ -52,6 +52,6 @@ void add_study_routes(tracker::Router& router, TuningParts parts);
 void add_trial_routes(tracker::Router& router, TuningParts parts);
 void add_importance_routes(tracker::Router& router, TuningParts parts);
 void add_agent_routes(tracker::Router& router, Studies& studies);
-void add_queue_routes(tracker::Router& router, Studies& studies);
+void add_queue_routes(tracker::Router& router, TuningParts parts);
 
 }  // namespace tune::tuner

@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "tracker/api/http/handlers.h"
+#include "tracker/api/http/repeats.h"
+#include "tuner/api/known_body.h"
 #include "tuner/api/routes.h"
 #include "tuner/api/views.h"
 #include "tuner/config/study_config.h"
@@ -16,6 +18,7 @@
 namespace tune::tuner {
 namespace {
 
+using tracker::AnswerRecord;
 using tracker::error_response;
 using tracker::json_response;
 using tracker::Method;
@@ -27,11 +30,13 @@ using tracker::Response;
 /// `replaced`: how the study differed that this one has replaced, or empty.
 Response study_response(const Studies& studies, const std::string& name,
                         const std::string& replaced = {}) {
-    Json json;
+    StudyCopy copy;
     const Result<void> read =
-        studies.read(name, [&json](const Study& study) { json = study_json(study); });
-    if (read && !replaced.empty()) json["replaced"] = replaced;
-    return read ? json_response(json) : error_response(read.error());
+        studies.read(name, [&copy](const Study& study) { copy = copy_of(study); });
+    if (!read) return error_response(read.error());
+    Json json = study_json(copy);
+    if (!replaced.empty()) json["replaced"] = replaced;
+    return json_response(json);
 }
 
 /// The body is study.yaml as JSON, except that REST says `name` where the file says `study`.
@@ -49,14 +54,17 @@ void keep_what_is_left_out(const Studies& studies, Json& body) {
         for (const char* key : keys)
             if (!body.contains(key) && whole.contains(key)) body[key] = whole[key];
     };
-    static_cast<void>(studies.read(name->get<std::string>(), [&](const Study& study) {
-        const Json whole = to_json(study.config());
-        if (!body.contains("command"))  // a client's; `tune run` says all of them
-            keep(whole,
-                 {"command", "scrape", "log_rules", "timeout", "env", "working_dir", "resources"});
-        keep(whole, {"budget", "sampler", "pruner", "retry", "priority", "stop_after_failures",
-                     "grace", "checkpoints"});
+    std::shared_ptr<const StudyConfig> config;
+    static_cast<void>(studies.read(name->get<std::string>(), [&config](const Study& study) {
+        config = study.shared_config();
     }));
+    if (!config) return;
+    const Json whole = to_json(*config);
+    if (!body.contains("command"))  // a client's; `tune run` says all of them
+        keep(whole,
+             {"command", "scrape", "log_rules", "timeout", "env", "working_dir", "resources"});
+    keep(whole, {"budget", "sampler", "pruner", "retry", "priority", "stop_after_failures", "grace",
+                 "checkpoints"});
 }
 
 Result<StudyBody> read_study_body(const Studies& studies, const std::string& text) {
@@ -142,28 +150,42 @@ void get_study(Studies& studies, const Request& request, const Responder& respon
     });
 }
 
-Response all_studies(const Studies& studies) {
+/// The studies of these names, or all; one at a time, so that many of them keep nobody waiting.
+/// Those that are gone meanwhile are left out.
+template <class Keep>
+Json studies_json(const Studies& studies, const Keep& keep) {
+    std::vector<std::string> names;
+    studies.read_all([&](const Study& study) {
+        if (keep(study)) names.push_back(study.name());
+    });
     Json list = Json::array();
-    studies.read_all([&list](const Study& study) { list.push_back(study_json(study)); });
-    return json_response({{"studies", std::move(list)}});
+    for (const std::string& name : names) {
+        std::optional<StudyCopy> copy;
+        static_cast<void>(studies.read(name, [&](const Study& study) {
+            if (keep(study)) copy = copy_of(study);
+        }));
+        if (copy) list.push_back(study_json(*copy));
+    }
+    return list;
+}
+
+Response all_studies(const Studies& studies) {
+    return json_response({{"studies", studies_json(studies, [](const Study&) { return true; })}});
 }
 
 /// Those whose experiments who asks may read.
 Response readable_studies(const TuningParts& parts, const Request& request) {
-    std::vector<std::pair<std::int64_t, Json>> all;
     std::vector<std::int64_t> experiments;
-    parts.studies.read_all([&](const Study& study) {
-        experiments.push_back(study.identity().experiment_id);
-        all.emplace_back(experiments.back(), study_json(study));
-    });
+    parts.studies.read_all(
+        [&](const Study& study) { experiments.push_back(study.identity().experiment_id); });
     const auto readable =
         tracker::readable_experiments(parts.store, request, std::move(experiments));
     if (!readable) return error_response(readable.error());
-    Json list = Json::array();
-    for (auto& [experiment, json] : all)
-        if (std::find(readable->begin(), readable->end(), experiment) != readable->end())
-            list.push_back(std::move(json));
-    return json_response({{"studies", std::move(list)}});
+    const auto is_readable = [&readable](const Study& study) {
+        return std::find(readable->begin(), readable->end(), study.identity().experiment_id) !=
+               readable->end();
+    };
+    return json_response({{"studies", studies_json(parts.studies, is_readable)}});
 }
 
 void list_studies(const TuningParts& parts, const std::shared_ptr<Request>& request,
@@ -200,13 +222,40 @@ void change_study(Studies& studies, const std::string& name, Studies::Change cha
     });
 }
 
-void erase_study(Studies& studies, const Request& request, const Responder& respond) {
-    studies.erase(request.parameter("name"), [respond](const Result<void>& erased) {
+/// The answer of a change that may be asked for again: the study as the change left it, recorded
+/// with it.
+struct StudyAnswer {
+    std::shared_ptr<std::string> text = std::make_shared<std::string>();
+
+    [[nodiscard]] Recording recording(const AnswerRecord& record) const {
+        return [text = text, record](const Study* study, std::vector<tracker::Command> commands) {
+            *text = to_text(study_json(copy_of(*study)));
+            return record.with(std::move(commands), *text);
+        };
+    }
+    [[nodiscard]] Done<void> done(const Studies& studies, std::string name,
+                                  const Responder& respond) const {
+        return [&studies, text = text, name = std::move(name), respond](const Result<void>& done) {
+            if (!done) return respond(error_response(done.error()));
+            if (text->empty()) return respond(study_response(studies, name));  // nothing changed
+            respond(tracker::json_text_response(*text));
+        };
+    }
+};
+
+void erase_study(Studies& studies, const Request& request, const AnswerRecord& record,
+                 const Responder& respond) {
+    const auto recording = [record](const Study*, std::vector<tracker::Command> commands) {
+        return record.with(std::move(commands), "{}");
+    };
+    const auto done = [respond](const Result<void>& erased) {
         respond(erased ? json_response(Json::object()) : error_response(erased.error()));
-    });
+    };
+    studies.erase(request.parameter("name"), done, recording);
 }
 
-void rename_study(Studies& studies, const Request& request, const Responder& respond) {
+void rename_study(Studies& studies, const Request& request, const AnswerRecord& record,
+                  const Responder& respond) {
     const Result<Json> body = parse_json(request.body);
     if (!body) return respond(error_response(body.error()));
     const auto name = body->is_object() ? body->find("name") : body->end();
@@ -214,52 +263,57 @@ void rename_study(Studies& studies, const Request& request, const Responder& res
         return respond(error_response(
             {Code::kInvalidParameterValue, "field 'name' must be the study's new name"}));
     const std::string new_name = name->get<std::string>();
-    studies.rename(request.parameter("name"), new_name,
-                   [&studies, new_name, respond](const Result<void>& renamed) {
-                       if (!renamed) return respond(error_response(renamed.error()));
-                       respond(study_response(studies, new_name));
-                   });
+    const StudyAnswer answer;
+    studies.rename(request.parameter("name"), new_name, answer.done(studies, new_name, respond),
+                   answer.recording(record));
 }
 
-void prioritize_study(Studies& studies, const Request& request, const Responder& respond) {
+void prioritize_study(Studies& studies, const Request& request, const AnswerRecord&,
+                      const Responder& respond) {
     const Result<Json> body = parse_json(request.body);
     if (!body) return respond(error_response(body.error()));
     const auto priority = body->is_object() ? body->find("priority") : body->end();
-    const bool is_given = priority != body->end() && priority->is_number_integer() &&
-                          priority->get<std::int64_t>() >= -kPriorityMax &&
-                          priority->get<std::int64_t>() <= kPriorityMax;
-    if (!is_given)
+    const auto given = priority == body->end()
+                           ? std::optional<std::int64_t>()
+                           : whole_within(*priority, -kPriorityMax, kPriorityMax);
+    if (!given)
         return respond(error_response({Code::kInvalidParameterValue,
                                        "field 'priority' must be a whole number in -1000..1000"}));
     const std::string& name = request.parameter("name");
-    studies.set_priority(name, priority->get<int>(),
+    studies.set_priority(name, static_cast<int>(*given),
                          [&studies, name, respond](const Result<void>& changed) {
                              if (!changed) return respond(error_response(changed.error()));
                              respond(study_response(studies, name));
                          });
 }
 
-void restore_study(Studies& studies, const Request& request, const Responder& respond) {
+void restore_study(Studies& studies, const Request& request, const AnswerRecord& record,
+                   const Responder& respond) {
     const std::string& name = request.parameter("name");
-    studies.restore(name, [&studies, name, respond](const Result<void>& restored) {
-        if (!restored) return respond(error_response(restored.error()));
-        respond(study_response(studies, name));
-    });
+    const StudyAnswer answer;
+    studies.restore(name, answer.done(studies, name, respond), answer.recording(record));
 }
 
-void add_lifecycle_routes(tracker::Router& router, Studies& studies) {
-    using Call = void (*)(Studies&, const Request&, const Responder&);
+void add_lifecycle_routes(tracker::Router& router, TuningParts parts) {
+    using Call = void (*)(Studies&, const Request&, const AnswerRecord&, const Responder&);
+    Studies& studies = parts.studies;
+    const auto repeats = std::make_shared<tracker::Repeats>(parts.store);
     const auto add = [&](Method method, Permission least, const char* rest, const char* summary,
                          Call call) {
         const auto body = method == Method::kPost ? tracker::Body::kJson : tracker::Body::kNone;
-        router.add_api(
-            2, {method,
-                {tracker::Access::kRun, tracker::Subject::kStudy, least},
-                std::string("/tune/studies/{name}") + rest,
-                body,
-                summary,
-                [&studies, call](const std::shared_ptr<Request>& request,
-                                 const Responder& respond) { call(studies, *request, respond); }});
+        router.add_api(2, {method,
+                           {tracker::Access::kRun, tracker::Subject::kStudy, least},
+                           std::string("/tune/studies/{name}") + rest,
+                           body,
+                           summary,
+                           [&studies, repeats, call](const std::shared_ptr<Request>& request,
+                                                     const Responder& respond) {
+                               repeats->once(request, respond,
+                                             [&studies, request, call](const AnswerRecord& record,
+                                                                       const Responder& once) {
+                                                 call(studies, *request, record, once);
+                                             });
+                           }});
     };
     add(Method::kPost, Permission::kEdit, "/priority", "gives a study another priority",
         prioritize_study);
@@ -318,7 +372,7 @@ void add_study_routes(tracker::Router& router, TuningParts parts) {
                            response.content_type = "application/json";
                            respond(std::move(response));
                        }});
-    add_lifecycle_routes(router, studies);
+    add_lifecycle_routes(router, parts);
     struct Verb {
         const char* name;
         Studies::Change change;

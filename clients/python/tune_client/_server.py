@@ -11,6 +11,7 @@ import ssl
 import time
 import urllib.error
 import urllib.request
+import uuid
 from typing import Any
 
 from tune_client._errors import TuneError, say
@@ -38,11 +39,13 @@ class Server:
              timeout_s: float = _TIMEOUT_S, method: str | None = None) -> Any:
         """One REST call; the JSON of the answer. `path`: within /api/2.0/tune, or whole. `method`: POST with a body, else GET.
 
-        Raises TuneError.
+        What is tried again is carried out once: all tries of a call that changes something have the same Idempotency-Key. Raises TuneError.
         """
         data = None if body is None else json.dumps(body, default=_plain).encode()
         request = urllib.request.Request(self.url + _whole(path), data=data, headers=self.headers,
                                          method=method)
+        if request.get_method() != "GET":
+            request.add_header("Idempotency-Key", str(uuid.uuid4()))
         begin = time.monotonic()
         pause_s = 0.1
         is_silent = True

@@ -5,48 +5,16 @@
 
 #include <limits>
 
-#include "base/crypto/digest.h"
-#include "base/text/hex.h"
+#include "tracker/api/http/repeats.h"
 #include "tracker/store/permissions/read_permissions.h"
 
 namespace tune::tracker {
 namespace {
 
-/// What makes two requests the same: method, path, query and body.
-std::string fingerprint_of(const Request& request) {
-    Sha256 digest;
-    const auto add = [&digest](std::string_view part) {
-        digest.update(std::to_string(part.size()) + ":");
-        digest.update(part);
-    };
-    add(method_name(request.method));
-    add(request.path);
-    for (const auto& [name, value] : request.query) {
-        add(name);
-        add(value);
-    }
-    add(request.body);
-    return hex_encode(digest.finish());
-}
-
-/// The key of a request, or nothing. Errors: kInvalidParameterValue when it is not 1 to
-/// kAnswerKeyBytesMax visible ASCII characters.
-Result<std::string> key_of(const Request& request) {
-    const std::string_view given = request.header(kIdempotencyKey);
-    if (given.data() == nullptr) return std::string();  // not sent; an empty one is an error
-    std::string key(given);
-    bool is_valid = !key.empty() && key.size() <= kAnswerKeyBytesMax;
-    for (const char c : key) is_valid = is_valid && c > ' ' && c < '\x7f';
-    if (is_valid) return key;
-    return Error{Code::kInvalidParameterValue,
-                 "An Idempotency-Key is 1 to " + std::to_string(kAnswerKeyBytesMax) +
-                     " visible ASCII characters without spaces, e.g. a UUID."};
-}
-
 /// The command that is made once per key.
 Command with_key(std::string key, const Request& request, Command command,
                  const RenderOutcome& render) {
-    KeyedCommand keyed{std::move(key), fingerprint_of(request), {}, render};
+    KeyedCommand keyed{std::move(key), request_fingerprint(request), {}, render};
     keyed.command.push_back(std::move(command));
     return Operation(std::move(keyed));
 }
@@ -54,9 +22,8 @@ Command with_key(std::string key, const Request& request, Command command,
 Response answer_to_write(const Outcome& outcome, const RenderOutcome& render) {
     const auto* recorded = std::get_if<RecordedAnswer>(&outcome);
     if (recorded == nullptr) return json_text_response(render ? render(outcome) : "{}");
-    Response response = json_text_response(recorded->text);
-    if (recorded->is_repeat) response.headers.emplace_back("Idempotent-Replayed", "true");
-    return response;
+    return recorded->is_repeat ? repeated_response(recorded->text)
+                               : json_text_response(recorded->text);
 }
 
 }  // namespace
@@ -86,7 +53,7 @@ Handler write_handler(Store& store, ParseCommand parse, RenderOutcome render) {
     return [&store, parse = std::move(parse), render = std::move(render)](
                const std::shared_ptr<Request>& request, const Responder& respond) {
         const auto work = [&store, &parse, &render, request, respond] {
-            Result<std::string> key = key_of(*request);
+            Result<std::string> key = idempotency_key(*request);
             if (!key) return respond(error_response(key.error()));
             Result<Command> command = parse(*request);
             if (!command) return respond(error_response(command.error()));

@@ -1,5 +1,6 @@
 // Keyed commands: a change and the record of its answer are one.
 
+#include "tracker/store/reads/read_answers.h"
 #include "tracker/store/writer/apply.h"
 
 namespace tune::tracker {
@@ -8,25 +9,12 @@ namespace {
 /// Old answers that one new one may push out: the table shrinks faster than it grows.
 constexpr std::int64_t kAnswersDroppedAtOnce = 16;
 
-struct KnownAnswer {
-    std::string fingerprint;
-    std::string text;
-};
-
 Result<void> check(const KeyedCommand& keyed) {
     TUNE_CHECK(keyed.command.size() == 1, "a keyed command holds one command");
     if (keyed.key.size() <= kAnswerKeyBytesMax) return {};
     return Error{Code::kInvalidParameterValue,
                  "The Idempotency-Key has " + std::to_string(keyed.key.size()) +
                      " characters; the limit is " + std::to_string(kAnswerKeyBytesMax) + "."};
-}
-
-Result<std::optional<KnownAnswer>> find_answer(WriteContext& context, std::string_view key) {
-    TUNE_TRY(select, context.connection.prepare("SELECT fingerprint, answer FROM recorded_answers "
-                                                "WHERE key = ? AND recorded_ms > ?"));
-    TUNE_TRY(has_row, select.with(key, context.clock.now_ms() - kAnswerKeptMs).step());
-    if (!has_row) return std::optional<KnownAnswer>();
-    return std::optional<KnownAnswer>({std::string(select.text(0)), std::string(select.text(1))});
 }
 
 /// Bytes of all answers ever recorded, up to the newest one that is still there.
@@ -68,13 +56,9 @@ Result<void> record(WriteContext& context, const KeyedCommand& keyed, const std:
 
 Result<Outcome> apply(WriteContext& context, KeyedCommand& keyed) {
     TUNE_TRY_VOID(check(keyed));
-    TUNE_TRY(known, find_answer(context, keyed.key));
-    if (known && known->fingerprint != keyed.fingerprint)
-        return Error{Code::kInvalidParameterValue,
-                     "The Idempotency-Key '" + keyed.key +
-                         "' was used for another request (another path or body). Use a new key for "
-                         "each request, and the same one only to repeat it."};
-    if (known) return Outcome(RecordedAnswer{std::move(known->text), true});
+    TUNE_TRY(known, find_answer(context.connection, keyed.key, context.clock.now_ms()));
+    TUNE_TRY(text, answer_for(keyed.key, keyed.fingerprint, std::move(known)));
+    if (text) return Outcome(RecordedAnswer{std::move(*text), true});
     TUNE_TRY(outcome, apply(context, keyed.command.front()));
     RecordedAnswer answer{keyed.render ? keyed.render(outcome) : "{}", false};
     TUNE_TRY_VOID(record(context, keyed, answer.text));
