@@ -13,10 +13,12 @@
 namespace tune::tracker {
 namespace {
 
+/// However old the answer is, as long as the store has it: its clock is not known here.
 Result<std::optional<std::string>> find_repeat(const Store& store, std::string_view key,
-                                               std::string_view fingerprint, const Clock& clock) {
+                                               std::string_view fingerprint) {
+    constexpr std::int64_t kAnyAge_ms = 0;
     TUNE_TRY(known, store.snapshot([&](sqlite::Connection& connection) {
-        return find_answer(connection, key, clock.now_ms());
+        return find_answer(connection, key, kAnyAge_ms);
     }));
     return answer_for(key, fingerprint, std::move(known));
 }
@@ -62,7 +64,7 @@ Response repeated_response(std::string text) {
 bool is_repeat(const Store& store, const Request& request) {
     const Result<std::string> key = idempotency_key(request);
     if (!key || key->empty()) return false;
-    const auto found = find_repeat(store, *key, request_fingerprint(request), SystemClock());
+    const auto found = find_repeat(store, *key, request_fingerprint(request));
     return found && *found;
 }
 
@@ -92,8 +94,7 @@ void Repeats::once(const std::shared_ptr<Request>& request, const Responder& res
         if (!is_first) return;
     }
     const auto make = [self = shared_from_this(), key = *key, fingerprint, work = std::move(work)] {
-        Result<std::optional<std::string>> known =
-            find_repeat(self->store_, key, fingerprint, self->clock_);
+        Result<std::optional<std::string>> known = find_repeat(self->store_, key, fingerprint);
         if (!known) return self->settle(key, error_response(known.error()));
         if (*known) return self->settle(key, repeated_response(std::move(**known)));
         work(AnswerRecord(key, fingerprint),

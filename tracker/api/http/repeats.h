@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/result.h"
 #include "tracker/api/http/http_types.h"
 #include "tracker/store/store.h"
@@ -69,7 +68,6 @@ private:
     void settle(const std::string& key, const Response& response);
 
     Store& store_;
-    SystemClock clock_;
     std::mutex mutex_;
     std::map<std::string, Running> running_;
 };
