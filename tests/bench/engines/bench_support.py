@@ -75,6 +75,17 @@ def ray_cluster():
         cluster.shutdown()
 
 
+@contextlib.contextmanager
+def importable_torch():
+    """Lets ranks import torch where it is linked with CUDA's libraries and none are installed: stand-ins lie where they look."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = f"import absent_cuda; absent_cuda.prepare({folder!r}); import torch"
+        subprocess.run([sys.executable, "-c", script], cwd=ROOT / "tests" / "contract" / "frameworks", check=True,
+                       env={**os.environ, "PYTHONPATH": "."})
+        os.environ["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, (folder, os.environ.get("LD_LIBRARY_PATH"))))
+        yield
+
+
 def agents_of(url):
     """The ids of this machine's agents of a server."""
     found = []

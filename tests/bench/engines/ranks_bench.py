@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from bench_support import run_benches, show, spark_session
+from bench_support import importable_torch, run_benches, show, spark_session
 
 CALLS = 5
 TRAINING = """
@@ -56,7 +56,7 @@ def bench_here(_):
     from tune_spark import TuneDistributor
 
     name = "2 ranks of DDP on this machine"
-    with spark_session(), tempfile.TemporaryDirectory() as folder:
+    with importable_torch(), spark_session(), tempfile.TemporaryDirectory() as folder:
         script = os.path.join(folder, "train.py")
         with open(script, "w") as file:
             file.write(TRAINING + "\n\ntrain()\n")
@@ -73,7 +73,7 @@ def bench_spark(_):
     from tune_spark import TuneDistributor
 
     name = "2 ranks of DDP on 2 executors of Spark"
-    with spark_session():
+    with importable_torch(), spark_session():
         show(name, median(lambda: TuneDistributor(2, False, False).run(train)))
         show(name, median(lambda: TorchDistributor(2, False, False).run(train)), "TorchDistributor")
 
