@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import pickle
+import re
 import signal
 import sys
 
@@ -101,8 +102,8 @@ def only_trial(farm, name="s"):
 
 def did(farm, trial):
     """Which attempt did which step; the log comes a moment after the end."""
-    text = wait_for(lambda: (farm.artifact(trial, "logs/stdout.log") or "").rpartition("did ")[2], "the whole log")
-    return json.loads(text)
+    line = wait_for(lambda: re.search("^did (.*)\n", farm.artifact(trial, "logs/stdout.log") or "", re.MULTILINE), "the whole log")
+    return json.loads(line[1])
 
 
 @pytest.mark.parametrize("store", ["artifacts", "shared folder"])
