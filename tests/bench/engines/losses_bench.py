@@ -21,25 +21,30 @@ from bench_support import ROOT, SLOTS, ray_cluster, run_benches, show, show_miss
 
 
 def disturbed(run, end_one, folder, trials):
-    """(seconds undisturbed, seconds with a loss); `run(note)`: trials each make a file in the folder `note`."""
+    """(seconds undisturbed, seconds with a loss), each after a first run; `run(note)`: trials each make a file in the folder `note`."""
     seconds = []
-    for is_lossy in (False, True):
-        note = pathlib.Path(folder) / f"lossy-{is_lossy}-{time.monotonic_ns()}"
+    for number in range(3):
+        note = pathlib.Path(folder) / f"run-{number}-{time.monotonic_ns()}"
         note.mkdir()
+        faults = []
 
-        def lose(note=note):
-            wait_for(lambda: len(list(note.iterdir())) > trials // 2, "half of the trials")
-            end_one()
+        def call(note=note, faults=faults):
+            try:
+                run(note)
+            except BaseException as fault:
+                faults.append(fault)
 
-        thread = threading.Thread(target=lose)
+        thread = threading.Thread(target=call)
         begin = time.monotonic()
-        if is_lossy:
-            thread.start()
-        run(note)
+        thread.start()
+        if number == 2:  # here and not in a thread: Ray starts nodes in the main thread only
+            wait_for(lambda note=note: len(list(note.iterdir())) > trials // 2, "half of the trials")
+            end_one()
+        thread.join()
+        if faults:
+            raise faults[0]
         seconds.append(time.monotonic() - begin)
-        if is_lossy:
-            thread.join()
-    return seconds
+    return seconds[1:]
 
 
 def show_loss(engine, what, trials, undisturbed, lossy, peer=None):
