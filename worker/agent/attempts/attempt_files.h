@@ -5,7 +5,7 @@
 //     attempt.json   the lease and what was given to it; written before the supervisor starts
 //     owner          made by the supervisor (supervisor.h); no owner: it never came up
 //     intent.json    why this agent ended it, if it did
-//     progress.json  how far its metrics were sent and acknowledged
+//     progress.json  how far its metrics were sent and acknowledged; the last line counts
 //     energy.json    the counters of its GPUs when it began
 //     stdout.log, stderr.log, agent.log, exit.json, git.diff
 //
@@ -134,6 +134,11 @@ public:
     void note(std::string_view text) const;
 
     void remove() const;
+
+    /// Empties the folder for another attempt, and keeps what can serve it: attempt.json, which the
+    /// next one's replaces, and empty files under the names that supervisor.h gives them. False: it
+    /// holds more than that, and is to be removed.
+    [[nodiscard]] bool clear() const;
 
 private:
     std::filesystem::path directory_;

@@ -340,6 +340,7 @@ void Pools::wake_all() {
 void Pools::pump(std::uint64_t serial) {
     Pool* pool = find_pool(serial);
     if (pool == nullptr) return;
+    const Outbox::Gathering gathering(*parts_.outbox);
     const std::int64_t now = parts_.loop->wall_ms();
     for (int i = 0; i < kChunksAtOnce; ++i) {
         for (const std::uint64_t trial : pool->trials)
