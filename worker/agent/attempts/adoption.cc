@@ -21,7 +21,7 @@ constexpr std::size_t kRuleTailBytes = 256u << 10;
 }  // namespace
 
 void Attempts::adopt_all() {
-    pools_->end_leftovers();
+    pools_->adopt_all();
     int running = 0;
     int ended = 0;
     std::error_code error;

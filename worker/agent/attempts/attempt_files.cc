@@ -31,7 +31,6 @@ namespace {
 
 constexpr const char* kAttemptFile = "attempt.json";
 constexpr const char* kIntentFile = "intent.json";
-constexpr const char* kProgressFile = "progress.json";
 constexpr std::size_t kRecordBytesMax = 16u << 20;
 /// Longer, and the file is written anew with its last line alone.
 constexpr off_t kProgressBytesMax = 256 << 10;

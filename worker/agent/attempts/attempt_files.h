@@ -28,6 +28,7 @@
 namespace tune::worker {
 
 inline constexpr const char* kAgentLogFile = "agent.log";
+inline constexpr const char* kProgressFile = "progress.json";
 /// What its code differs by from the commit in its run's tags; absent if it does not.
 inline constexpr const char* kDiffFile = "git.diff";
 /// The folder whose files become artifacts of the run when the attempt has ended.
