@@ -47,11 +47,6 @@ constexpr std::array<std::pair<Intent, const char*>, 9> kIntents = {{
     {Intent::kGpuFault, "gpu_fault"},
 }};
 
-Error system_error(const char* what, const std::filesystem::path& path) {
-    return Error{Code::kInternalError, std::string("cannot ") + what + " '" + path.string() +
-                                           "': " + std::strerror(errno)};
-}
-
 /// Readable by the owner only: a command line may hold what is nobody else's business.
 Result<void> write_new(const std::filesystem::path& path, std::string_view text) {
     const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
