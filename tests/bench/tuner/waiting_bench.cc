@@ -161,7 +161,7 @@ void measure_readers(tracker::Store& store, Studies& studies) {
         }
     });
     const std::atomic<bool> stops = false;
-    measure(store, studies, run_id, "beside readers of 10,000 trials", stops);
+    measure(store, studies, run_id, "beside readers of many trials", stops);
     goes_on = false;
     reader.join();
     print("all 10,000 trials of a study p50", percentile(pages, 0.5), 0);

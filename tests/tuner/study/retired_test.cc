@@ -11,7 +11,7 @@
 #include "tuner/study/journal/erased_studies.h"
 #include "tuner/study/journal/journal.h"
 #include "tuner/study/registry/attempt_credentials.h"
-#include "tuner/study/registry/retired.h"
+#include "tuner/study/retired.h"
 
 namespace tune::tuner {
 namespace {

@@ -38,11 +38,11 @@
 #include "tuner/study/registry/attempt_credentials.h"
 #include "tuner/study/registry/lease_line.h"
 #include "tuner/study/registry/renewals.h"
-#include "tuner/study/registry/retired.h"
 #include "tuner/study/registry/scheduling/holds.h"
 #include "tuner/study/registry/studies.h"
 #include "tuner/study/registry/timers.h"
 #include "tuner/study/registry/work_pool.h"
+#include "tuner/study/retired.h"
 
 namespace tune::tuner {
 

@@ -1,4 +1,4 @@
-#include "tuner/study/registry/retired.h"
+#include "tuner/study/retired.h"
 
 #include <algorithm>
 #include <utility>
