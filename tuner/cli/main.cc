@@ -176,8 +176,7 @@ void add_server(CLI::App& app, ParsedArguments& parsed) {
                     "additional web origins that may make changes")
         ->delimiter(',');
     verb.add_option("--connections", server.connections,
-                    "open connections in all (default: 16384, or what the hard limit of open "
-                    "files leaves)")
+                    "open connections in all (default: 16384, or what open files allow)")
         ->check(CLI::PositiveNumber);
     verb.add_option("--connections-per-client", server.connections_per_client,
                     "open connections of one client address, those of agents with a token apart; "

@@ -181,10 +181,13 @@ def main():
     of = f"{options.agents:,} agents, {working:,} of them working" + (
         f", {said['kills']} kill -9 of the server" if options.kills else "")
     figure(f"{of}: heartbeat p50", said["heartbeat_p50"], "ms", samples=said["heartbeats"])
-    figure(f"{of}: heartbeat p99", said["heartbeat_p99"], "ms", target=50)
+    # Who calls while the server is down or begins again waits for it: that is no figure of a server that runs.
+    aims = [{}, {}] if options.kills else [{"target": 50}, {"target": 100}]
+    figure(f"{of}: heartbeat p99", said["heartbeat_p99"], "ms", **aims[0])
     figure(f"{of}: end of a trial to the start of the next p50", said["lease_to_start_p50"], "ms",
            samples=said["leases"])
-    figure(f"{of}: end of a trial to the start of the next p99", said["lease_to_start_p99"], "ms", target=100)
+    figure(f"{of}: end of a trial to the start of the next p99", said["lease_to_start_p99"], "ms",
+           **aims[1])
     figure(f"{of}: answers of polls later than asked p99", said["late_p99"], "ms")
     figure(f"{of}: memory of the server, most", said["peak_mb"], "MB", target=1024)
     figure(f"{of}: memory of an agent that waits", said["idle_bytes"], "bytes")
@@ -192,7 +195,7 @@ def main():
     figure(f"{of}: all registered after the first start", said["ready_ms"], "ms")
     if options.kills:
         figure(f"{of}: until all are back, most", said["return_max"], "ms", samples=said["returns"])
-    figure(f"{of}: attempts lost or doubled", len(wrong), "", target=0)
+    figure(f"{of}: differences between the store and the agents", len(wrong), "", target=0)
     for sentence in wrong:
         sys.exit(f"wrong: {sentence}")
 

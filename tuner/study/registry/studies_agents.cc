@@ -21,6 +21,14 @@ bool was_told(const TrialRef& ref, const AttemptId& attempt, const std::string& 
     });
 }
 
+/// Whether this finish has been taken before: its answer was lost.
+bool is_repeated(const TrialRef& ref, const AttemptId& attempt, const std::string& request_id) {
+    if (ref.trial == nullptr || request_id.empty()) return false;
+    const bool was_last =
+        ref.trial->finish_request == request_id && ref.trial->finish_attempt == attempt.attempt;
+    return was_last || was_told(ref, attempt, request_id);
+}
+
 std::string token_of(const AttemptId& attempt) {
     return attempt.run_id + "/" + std::to_string(attempt.attempt);
 }
@@ -270,13 +278,19 @@ void Studies::Impl::report_metrics(const std::string& agent_id, ReportRequest re
             result.message = error.message;
         };
         Member* const member = current_member(ref, agent_id, report.attempt);
-        if (member == nullptr) {
+        // What was reported before it is on disk as well.
+        const bool is_repeat =
+            member == nullptr && report.finish &&
+            is_repeated(ref, {report.run_id, report.attempt}, report.finish->request_id);
+        if (member == nullptr && !is_repeat) {
             refuse(stale_attempt({report.run_id, report.attempt}));
             continue;
         }
-        renew_lease(ref, *member);
+        if (member != nullptr) renew_lease(ref, *member);
         // Who has rank 0 reports for all.
-        if (member != &ref.trial->progress->holder.members.front()) continue;
+        const bool is_front =
+            member == nullptr || member == &ref.trial->progress->holder.members.front();
+        if (!is_front) continue;
         ++join->left;
         const auto end = [this, join, index, agent_id, refuse, arrive,
                           id = AttemptId{report.run_id, report.attempt},
@@ -294,7 +308,8 @@ void Studies::Impl::report_metrics(const std::string& agent_id, ReportRequest re
                 });
             });
         };
-        std::vector<tracker::Command> commands = report_commands(report, now_ms());
+        std::vector<tracker::Command> commands;
+        if (!is_repeat) commands = report_commands(report, now_ms());
         if (commands.empty()) {
             end(locked);
             continue;
@@ -359,10 +374,7 @@ void Studies::Impl::settle(const std::string& agent_id, const AttemptId& attempt
                            FinishRequest request, Done<FinishReply> done) {
     LockedBatch locked(*this);
     const TrialRef ref = find_run(attempt.run_id);
-    const bool is_repeat = !request.request_id.empty() &&
-                           ref.trial->finish_request == request.request_id &&
-                           ref.trial->finish_attempt == attempt.attempt;
-    if (is_repeat || was_told(ref, attempt, request.request_id))
+    if (is_repeated(ref, attempt, request.request_id))
         return answer_finish(locked, ref, nullptr, std::move(done));
     Member* const member = current_member(ref, agent_id, attempt.attempt);
     if (member == nullptr) return locked.after([done, attempt] { done(stale_attempt(attempt)); });
