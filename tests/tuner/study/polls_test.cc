@@ -18,7 +18,7 @@ class PollsTest : public ::testing::Test {
 protected:
     PollsTest() {
         EXPECT_TRUE(world_.create(R"("budget": {"trials": 5})").has_value());
-        enrol();
+        EXPECT_TRUE(enrol().has_value());
     }
     /// `ack`: of the last answer that the agent got.
     Result<RegisterReply> enrol(const std::string& session = "s1", std::int64_t ack = 0,
@@ -193,16 +193,21 @@ TEST_F(PollsTest, AnInterruptThatIsFasterThanItsPollCounts) {
 }
 
 TEST_F(PollsTest, WhatIsDeclinedGoesToAnotherAtOnce) {
-    const PollReply first = poll(request(0, 1));
-    ASSERT_TRUE(enrol("s1", 0, {}, 1, "b").has_value());
-    world_.create(R"("budget": {"trials": 1})");
-    auto other = begin(request(0, 1), "b");
+    const AttemptId unwanted = token(poll(request(0, 1)).leases.at(0));
+    for (const std::string id : {"b", "c", "d"}) ASSERT_TRUE(enrol("s1", 0, {}, 1, id).has_value());
+    EXPECT_THAT(poll(request(0, 2), "b").leases, SizeIs(2));
+    EXPECT_THAT(poll(request(0, 2), "c").leases, SizeIs(2));
+    auto other = begin(request(0, 1), "d");
+    EXPECT_FALSE(other.is_there()) << "of 5 trials all run";
     PollRequest decline = request(1, 0);
-    decline.declined = {token(first.leases.at(0))};
+    decline.declined = {unwanted};
     auto waiting = begin(decline);
-    EXPECT_FALSE(waiting.is_there());
+    const auto given = other.get();
+    ASSERT_THAT(given->leases, SizeIs(1));
+    EXPECT_EQ(given->leases[0].run_id, unwanted.run_id);
+    EXPECT_EQ(given->leases[0].attempt, 2);
     EXPECT_EQ(world_.trial(0).lost_attempts, 0) << "nothing of it ran";
-    EXPECT_THAT(other.get()->leases, SizeIs(1));
+    EXPECT_FALSE(waiting.is_there());
 }
 
 TEST_F(PollsTest, ADirectiveDoesNotWaitForASuggestion) {

@@ -150,13 +150,20 @@ void FakeCoordinator::answer_waiting() {
         return waiting.is_answered && *waiting.is_answered;
     });
     const auto wants_some = [](const Waiting& waiting) { return waiting.free_slots > 0; };
-    while (!offered_.empty()) {
+    // As the real server: a poll may have counted a place whose attempt ended meanwhile.
+    const auto has_place = [this] {
+        return offered_.front().pool || registrations.empty() ||
+               std::count_if(leased_.begin(), leased_.end(), [](const tuner::Lease& lease) {
+                   return !lease.pool;
+               }) < registrations.back().slots;
+    };
+    while (!offered_.empty() && has_place()) {
         const auto next = std::find_if(waiting_leases_.begin(), waiting_leases_.end(), wants_some);
         if (next == waiting_leases_.end()) break;
         Waiting waiting = std::move(*next);
         waiting_leases_.erase(next);
         tuner::LeaseReply reply;
-        for (int i = 0; i < waiting.free_slots && !offered_.empty(); ++i) {
+        for (int i = 0; i < waiting.free_slots && !offered_.empty() && has_place(); ++i) {
             leased_.push_back(offered_.front());
             reply.leases.push_back(std::move(offered_.front()));
             offered_.pop_front();

@@ -316,7 +316,7 @@ private:
                         Result<LeaseReply> reply);
     void answer_poll(LockedBatch& locked, const std::shared_ptr<PollCall>& call,
                      HeartbeatReply news, std::vector<Lease> leases, std::string lease_error = {});
-    [[nodiscard]] int ended_since(const PollRequest& request) const;
+    [[nodiscard]] int take_ended(std::vector<AttemptId>& running) const;
     void drop_poll(LockedBatch& locked, const std::string& agent_id);
     void withdraw(PollCall& call);
     void label(const PollCall& call, std::vector<Lease>& leases);

@@ -62,19 +62,19 @@ void Studies::Impl::poll(const std::string& agent_id, PollRequest request, Done<
     drop_poll(locked, agent_id);
     take_ack(*agent, request);
     drop_heartbeat_poll(locked, agent_id);
-    const auto call = std::make_shared<PollCall>(PollCall{
-        .agent_id = agent_id,
-        .session = request.session,
-        .turn = request.turn,
-        .ack = request.ack,
-        .leases = {.request_id = label_of(request.session, request.ack + 1),
-                   .free_slots =
-                       std::clamp(request.free_slots, 0, kAgentSlotsMax) + ended_since(request),
-                   .wait_ms = request.wait_ms,
-                   .port = request.port,
-                   .wants_tokens = request.wants_tokens},
-        .deadline_ms = monotonic_ms() + poll_wait_ms(request.wait_ms),
-        .done = std::move(done)});
+    const int ended = take_ended(request.running);
+    const auto call = std::make_shared<PollCall>(
+        PollCall{.agent_id = agent_id,
+                 .session = request.session,
+                 .turn = request.turn,
+                 .ack = request.ack,
+                 .leases = {.request_id = label_of(request.session, request.ack + 1),
+                            .free_slots = std::clamp(request.free_slots, 0, kAgentSlotsMax) + ended,
+                            .wait_ms = request.wait_ms,
+                            .port = request.port,
+                            .wants_tokens = request.wants_tokens},
+                 .deadline_ms = monotonic_ms() + poll_wait_ms(request.wait_ms),
+                 .done = std::move(done)});
     poll_calls_[agent_id] = call;
     decline(locked, *agent, request.declined);
     bool is_news = false;
@@ -91,15 +91,14 @@ void Studies::Impl::poll(const std::string& agent_id, PollRequest request, Done<
         answer_poll(locked, call, {}, {});
 }
 
-/// How many attempts ended after the agent had written that it runs them: each leaves a place that
-/// it did not count.
-int Studies::Impl::ended_since(const PollRequest& request) const {
-    return static_cast<int>(
-        std::count_if(request.running.begin(), request.running.end(), [&](const AttemptId& id) {
-            const TrialRef ref = find_run(id.run_id);
-            return ref.trial != nullptr && ref.trial->finish_attempt == id.attempt &&
-                   !ref.trial->finish_request.empty();
-        }));
+/// Takes out the attempts that ended after the agent had written that it runs them, which is no
+/// news to it. Each leaves a place that it did not count.
+int Studies::Impl::take_ended(std::vector<AttemptId>& running) const {
+    return static_cast<int>(std::erase_if(running, [&](const AttemptId& id) {
+        const TrialRef ref = find_run(id.run_id);
+        return ref.trial != nullptr && ref.trial->finish_attempt == id.attempt &&
+               !ref.trial->finish_request.empty();
+    }));
 }
 
 /// An older poll of the agent belongs to a connection that is gone, or to its predecessor.
