@@ -92,9 +92,15 @@ TEST_F(PollsTest, AnAnswerThatWasLostComesAgainAsTheSameAttempts) {
     const PollReply again = poll(ask);
     ASSERT_THAT(again.leases, SizeIs(2));
     EXPECT_EQ(again.sequence, lost.sequence);
-    EXPECT_EQ(token(again.leases[0]), token(lost.leases[0]));
-    EXPECT_EQ(token(again.leases[1]), token(lost.leases[1]));
-    EXPECT_NE(again.leases[0].token, lost.leases[0].token) << "nobody has the first";
+    ASSERT_THAT(lost.leases, SizeIs(2));
+    std::map<std::string, std::string> tokens;
+    for (const Lease& lease : lost.leases) tokens[lease.run_id] = lease.token;
+    for (const Lease& lease : again.leases) {
+        ASSERT_TRUE(tokens.contains(lease.run_id));
+        EXPECT_EQ(lease.attempt, 1);
+        EXPECT_NE(lease.token, tokens[lease.run_id]) << "nobody has the first";
+    }
+    EXPECT_NE(again.leases[0].run_id, again.leases[1].run_id);
     EXPECT_EQ(world_.count(TrialState::kRunning), 2u);
     auto next = begin(request(1, 0, {token(again.leases[0]), token(again.leases[1])}));
     EXPECT_FALSE(next.is_there());
