@@ -20,8 +20,10 @@ inline constexpr std::size_t kJsonBodyBytesMax = 20u << 20;
 /// some kB.
 inline constexpr std::size_t kHeaderBytesMax = 16u << 10;
 
-/// Open connections. Each idle one costs about 20 kB; 2,048 keep the server below 60 MB.
-inline constexpr std::size_t kConnectionsMax = 2048;
+/// Open connections unless the server is told otherwise, and as far as its limit of open files
+/// allows. 10,000 agents hold one each, and their trials some more; one that waits in a long-poll
+/// costs about 8 kB with all that is known of its agent.
+inline constexpr std::size_t kConnectionsMax = 16'384;
 
 /// A connection that sends nothing for this long is closed. Longer than the client's keep-alive
 /// reuse, shorter than what a slow-loris attack needs.

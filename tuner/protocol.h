@@ -73,6 +73,10 @@ struct RegisterRequest {
     /// Attempts this agent still answers for: processes that run (re-adopted after a restart), and
     /// ended ones whose finish has not been acknowledged. The server ends this agent's others.
     std::vector<AttemptId> running = {};
+    /// Of an agent that polls: PollRequest::session and ack. What the server gave in an answer that
+    /// did not arrive stays the agent's, and comes with its next poll.
+    std::string session = {};
+    std::int64_t ack = 0;
 
     friend bool operator==(const RegisterRequest&, const RegisterRequest&) = default;
 };
@@ -230,6 +234,41 @@ struct HeartbeatReply {
     friend bool operator==(const HeartbeatReply&, const HeartbeatReply&) = default;
 };
 
+/// POST agents/{id}/poll: lease and heartbeat in one long-poll. It renews the leases of `running`
+/// and is answered when there are trials, directives or lost attempts, or when `wait_ms` is over.
+///
+/// Answers that say something are numbered within a session. What an answer said that the agent
+/// never got is said again: a poll whose `ack` is below the number of the last answer gets its
+/// leases once more, as the same attempts with new tokens, and its directives at once.
+struct PollRequest {
+    std::string session = {};  ///< random; another one each time the agent starts
+    std::int64_t turn = 0;     ///< 1, 2, 3 ...: every poll of the session, repeated ones too
+    std::int64_t ack = 0;      ///< PollReply::sequence of the last answer that arrived; 0: none
+    std::int64_t wait_ms = 0;
+    std::vector<AttemptId> running = {};
+    /// Trials wanted. Each attempt of the agent that ends while the poll waits, other than as
+    /// `lost`, counts as one more.
+    int free_slots = 0;
+    int port = 0;                          ///< as LeaseRequest::port
+    bool wants_tokens = false;             ///< as LeaseRequest::wants_tokens
+    std::vector<AttemptId> declined = {};  ///< leased, and not wanted any more: for other agents
+    /// No poll of its own: the one that waits, with this turn or an earlier one, is answered at
+    /// once, because the agent has something else to say by now.
+    bool interrupts = false;
+
+    friend bool operator==(const PollRequest&, const PollRequest&) = default;
+};
+struct PollReply {
+    std::int64_t sequence = 0;  ///< to acknowledge; the request's `ack` where nothing is to be
+    std::vector<Lease> leases = {};
+    std::vector<Directive> directives = {};  ///< repeated in each answer until the attempt ended
+    std::vector<AttemptId> lost = {};        ///< kill these: they are not this agent's any more
+    std::string lease_error = {};            ///< why no trial can be had now; ask again later
+    bool draining = false;                   ///< the server is stopping: ask for no more trials
+
+    friend bool operator==(const PollReply&, const PollReply&) = default;
+};
+
 struct ReportedMetric {
     std::string key = {};
     double value = 0;
@@ -340,8 +379,8 @@ concept IsOneOf = (std::same_as<T, Bodies> || ...);
 /// What travels as a JSON object of its own.
 template <class T>
 concept ProtocolBody = IsOneOf<T, AttemptId, RegisterRequest, RegisterReply, Lease, LeaseRequest,
-                               LeaseReply, HeartbeatRequest, HeartbeatReply, ReportRequest,
-                               ReportReply, FinishRequest, FinishReply>;
+                               LeaseReply, HeartbeatRequest, HeartbeatReply, PollRequest, PollReply,
+                               ReportRequest, ReportReply, FinishRequest, FinishReply>;
 
 template <ProtocolBody T>
 [[nodiscard]] Json to_json(const T& message);

@@ -80,6 +80,9 @@ void visit_fields(const RegisterRequest*, Visit visit) {
         Field{"address", &RegisterRequest::address, kOptional, is_set<&RegisterRequest::address>});
     visit(Field{"version", &RegisterRequest::version});
     visit(Field{"running", &RegisterRequest::running});
+    visit(
+        Field{"session", &RegisterRequest::session, kOptional, is_set<&RegisterRequest::session>});
+    visit(Field{"ack", &RegisterRequest::ack, kOptional, is_set<&RegisterRequest::ack>});
 }
 
 template <class Visit>
@@ -202,6 +205,33 @@ void visit_fields(const HeartbeatReply*, Visit visit) {
     visit(Field{"directives", &HeartbeatReply::directives});
     visit(Field{"lost", &HeartbeatReply::lost});
     visit(Field{"draining", &HeartbeatReply::draining});
+}
+
+template <class Visit>
+void visit_fields(const PollRequest*, Visit visit) {
+    visit(Field{"session", &PollRequest::session, kRequired});
+    visit(Field{"turn", &PollRequest::turn});
+    visit(Field{"ack", &PollRequest::ack});
+    visit(Field{"wait_ms", &PollRequest::wait_ms});
+    visit(Field{"running", &PollRequest::running});
+    visit(Field{"free_slots", &PollRequest::free_slots});
+    visit(Field{"port", &PollRequest::port, kOptional, is_set<&PollRequest::port>});
+    visit(Field{"wants_tokens", &PollRequest::wants_tokens, kOptional,
+                is_set<&PollRequest::wants_tokens>});
+    visit(Field{"declined", &PollRequest::declined, kOptional, is_set<&PollRequest::declined>});
+    visit(
+        Field{"interrupts", &PollRequest::interrupts, kOptional, is_set<&PollRequest::interrupts>});
+}
+
+template <class Visit>
+void visit_fields(const PollReply*, Visit visit) {
+    visit(Field{"sequence", &PollReply::sequence});
+    visit(Field{"leases", &PollReply::leases});
+    visit(Field{"directives", &PollReply::directives});
+    visit(Field{"lost", &PollReply::lost});
+    visit(
+        Field{"lease_error", &PollReply::lease_error, kOptional, is_set<&PollReply::lease_error>});
+    visit(Field{"draining", &PollReply::draining});
 }
 
 template <class Visit>

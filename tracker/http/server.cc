@@ -26,20 +26,35 @@ using boost::system::error_code;
 
 /// Connections beyond the limit that get a 429; more are closed without a response.
 constexpr std::size_t kRefusalsMax = 64;
-/// Descriptors that a server may need besides its connections: files, database, libraries.
-constexpr rlim_t kOtherDescriptors = 1024;
 constexpr int kPoolThreads = 2;
 constexpr int kHandshakeThreads = 2;
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
+/// Refused connections are logged no more often than this.
+constexpr std::int64_t kRefusalLog_ms = 60'000;
 
-/// A soft limit of 1,024 descriptors, the usual default, is less than kConnectionsMax.
-void raise_descriptor_limit(std::size_t connections_max) {
+/// How many connections there may be. Raises the soft limit of open files for them: 1,024, the
+/// usual default, is far less.
+Result<std::size_t> make_room(std::size_t wanted) {
     rlimit limit{};
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    const rlim_t wanted = std::min<rlim_t>(limit.rlim_max, connections_max + kOtherDescriptors);
-    if (limit.rlim_cur >= wanted) return;
-    limit.rlim_cur = wanted;
-    setrlimit(RLIMIT_NOFILE, &limit);
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted > 0 ? wanted : kConnectionsMax;
+    const rlim_t most = limit.rlim_max > 2 * kOtherDescriptors ? limit.rlim_max - kOtherDescriptors
+                                                               : limit.rlim_max / 2;
+    if (wanted > most)
+        return Error{Code::kInvalidParameterValue,
+                     std::to_string(wanted) + " connections need " +
+                         std::to_string(wanted + kOtherDescriptors) +
+                         " open files, and this process may have " +
+                         std::to_string(limit.rlim_max) +
+                         ". Raise that limit (ulimit -Hn, LimitNOFILE= of systemd), or give at "
+                         "most --connections " +
+                         std::to_string(most) + "."};
+    const auto connections = wanted > 0 ? wanted : std::min<std::size_t>(most, kConnectionsMax);
+    const rlim_t files = std::min<rlim_t>(limit.rlim_max, connections + kOtherDescriptors);
+    if (limit.rlim_cur < files) {
+        limit.rlim_cur = files;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    return connections;
 }
 
 /// A server that other machines can reach is asked for by this machine's name. A page that wants
@@ -100,6 +115,7 @@ struct Server::State {
     Result<void> listen();
     void accept();
     void on_accept(const error_code& ec, tcp::socket socket);
+    void log_refusal(const ConnectionTicket& ticket);
 
     std::shared_ptr<ServerContext> context;
     std::vector<std::shared_ptr<Worker>> workers;
@@ -108,6 +124,7 @@ struct Server::State {
     std::optional<tcp::acceptor> acceptor;
     std::optional<boost::asio::steady_timer> accept_timer;
     std::size_t next_worker = 0;
+    std::int64_t refusal_logged_ms = -kRefusalLog_ms;
     std::uint16_t port = 0;
     bool stopped = false;
 };
@@ -159,6 +176,7 @@ void Server::State::on_accept(const error_code& ec, tcp::socket socket) {
         return ticket->count() > options.connections_max + more ||
                ticket->count_of_address() > options.connections_per_client_max + more;
     };
+    if (is_beyond(0)) log_refusal(*ticket);
     if (HttpStatistics* const statistics = options.statistics.get()) {
         statistics->connection_opened();
         if (is_beyond(0)) statistics->connection_refused();
@@ -180,10 +198,26 @@ void Server::State::on_accept(const error_code& ec, tcp::socket socket) {
     accept();
 }
 
+void Server::State::log_refusal(const ConnectionTicket& ticket) {
+    const std::int64_t now_ms = Worker::now_ms();
+    if (now_ms - refusal_logged_ms < kRefusalLog_ms) return;
+    refusal_logged_ms = now_ms;
+    const ServerOptions& options = context->options;
+    if (ticket.count() > options.connections_max)
+        log_warning("connections are refused: there are " +
+                    std::to_string(options.connections_max) +
+                    ", the limit (--connections, and the limit of open files)");
+    else
+        log_warning("connections of " + ticket.address() + " are refused: it has " +
+                    std::to_string(options.connections_per_client_max) +
+                    " without a credential, its share (--connections-per-client)");
+}
+
 Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Result<std::unique_ptr<Server>> Server::listen(ServerOptions options, const Router& router) {
-    raise_descriptor_limit(options.connections_max);
+    TUNE_TRY(connections, make_room(options.connections_max));
+    options.connections_max = connections;
     auto state = std::make_unique<State>(with_own_name(std::move(options)), router);
     if (Result<void> listening = state->listen(); !listening) {
         state->stopped = true;

@@ -18,8 +18,13 @@ class HttpStatistics;
 class TlsIdentity;
 
 /// Open connections of one client address, so that one client cannot shut out all others. Behind a
-/// proxy all clients have one address: `tune server --connections-per-client`.
-inline constexpr std::size_t kConnectionsPerClientMax = kConnectionsMax / 4 * 3;
+/// proxy all clients have one address: `tune server --connections-per-client`. A connection on
+/// which an agent or an attempt has shown its credential does not count: thousands of agents may
+/// come from behind one address.
+inline constexpr std::size_t kConnectionsPerClientMax = 1536;
+
+/// Descriptors that a server may need besides its connections: files, database, libraries.
+inline constexpr std::size_t kOtherDescriptors = 1024;
 
 /// Bytes of JSON bodies held at one time by all connections together, as they are unfolded; one
 /// more is 429. Without it kConnectionsMax bodies of kJsonBodyBytesMax would be 32 GB.
@@ -57,8 +62,10 @@ struct ServerOptions {
     bool compress_for_loopback = false;
     /// Open connections of one client address; more are answered with 429.
     std::size_t connections_per_client_max = kConnectionsPerClientMax;
+    /// Open connections in all; more are answered with 429, then closed unanswered. 0:
+    /// kConnectionsMax, or fewer where the hard limit of open files leaves fewer.
+    std::size_t connections_max = 0;
     /// The limits, changed by tests only.
-    std::size_t connections_max = kConnectionsMax;
     std::size_t body_bytes_total_max = kBodyBytesTotalMax;
     std::size_t answer_bytes_total_max = kAnswerBytesTotalMax;
     std::size_t header_bytes_max = kHeaderBytesMax;
@@ -79,7 +86,8 @@ class Server {
 public:
     /// Takes the port; clients can connect from now on and wait until serve(). Errors:
     /// kInvalidState, in one sentence that says what to do, if the port is in use or may not be
-    /// used; kInvalidParameterValue for a host that cannot be resolved. `router` is complete and
+    /// used; kInvalidParameterValue for a host that cannot be resolved, or for more connections
+    /// than this process may open files. `router` is complete and
     /// outlives the server.
     [[nodiscard]] static Result<std::unique_ptr<Server>> listen(ServerOptions options,
                                                                 const Router& router);

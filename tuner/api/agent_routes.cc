@@ -75,6 +75,8 @@ void add_agent_routes(tracker::Router& router, Studies& studies) {
         [&studies](const RequestPtr& request, const Responder& respond) {
             register_agent(studies, *request, respond);
         });
+    add("/tune/agents/{id}/poll", "long-poll for trials and directives; renews leases",
+        handler<PollRequest, PollReply>(&Studies::poll, studies));
     add("/tune/agents/{id}/lease", "long-poll for trials to run",
         handler<LeaseRequest, LeaseReply>(&Studies::lease, studies));
     add("/tune/agents/{id}/heartbeat", "long-poll for directives; renews leases",

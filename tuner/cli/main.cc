@@ -185,8 +185,12 @@ void add_server(CLI::App& app, ParsedArguments& parsed) {
     verb.add_option("--allowed-origins", server.allowed_origins,
                     "additional web origins that may make changes")
         ->delimiter(',');
+    verb.add_option("--connections", server.connections,
+                    "open connections in all (default: 16384, or what open files allow)")
+        ->check(CLI::PositiveNumber);
     verb.add_option("--connections-per-client", server.connections_per_client,
-                    "open connections of one client address; behind a proxy all have its address")
+                    "open connections of one client address, those of agents with a token apart; "
+                    "behind a proxy all have its address")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
     verb.add_option("--static-prefix", server.static_prefix, "prefix of every path, e.g. /tracking")

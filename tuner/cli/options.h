@@ -33,6 +33,7 @@ struct ServerCommand {
     std::string host = "127.0.0.1";
     std::uint16_t port = 5000;
     std::string data = kDefaultData;
+    std::size_t connections = 0;  ///< 0: as many as open files allow, at most 16,384
     std::size_t connections_per_client = 1536;
     std::vector<std::string> allowed_hosts = {};
     std::vector<std::string> allowed_origins = {};
@@ -71,7 +72,7 @@ struct StudyFlags {
     std::optional<std::uint64_t> no_progress = {};          ///< trials
     std::optional<std::uint64_t> stop_after_failures = {};  ///< 0: never
     std::optional<int> priority = {};
-    std::optional<std::string> warm_start = {};             ///< a study, or a file
+    std::optional<std::string> warm_start = {};  ///< a study, or a file
     std::optional<std::uint64_t> seed = {};
     std::optional<std::string> sampler = {};
     std::optional<std::string> pruner = {};

@@ -181,10 +181,13 @@ LinkEvents Agent::Impl::link_events() {
     };
     events.leased = [this](std::vector<tuner::Lease> leases) {
         loop_->post([this, leases = std::move(leases)]() mutable {
+            std::vector<tuner::AttemptId> ids;
+            for (const tuner::Lease& lease : leases) ids.push_back({lease.run_id, lease.attempt});
             // Once stopping, what was leased meanwhile is left to the server: our farewell tells
             // it.
             if (!applied_stop_ || *applied_stop_ == StopMode::kDrain)
                 attempts_->start(std::move(leases));
+            server_client_->leases_taken(ids);
         });
     };
     events.heartbeat = [this](const tuner::HeartbeatReply& reply) {

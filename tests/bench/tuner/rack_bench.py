@@ -4,9 +4,9 @@
     tests/bench/tuner/rack_bench.py [--agents 2000] [--seconds 240] [--bin build/release/bin]
 
 An agent registers, keeps a lease poll open while it has free GPUs, sends a heartbeat every 15 s and ends what it was
-given after a drawn time; no processes run. Each has one connection of its own and they share 40 for the rest, because a
-server takes 2,048 connections: `tune agent` has more than one, so that a rack of real ones needs that limit raised. At once there are: four studies of single-GPU trials without an end, one
-of trials of 8 GPUs, one of gangs of 64 GPUs (8 agents), and later one more of such gangs, which finds every GPU taken.
+given after a drawn time; no processes run. Each has one connection of its own and they share 40 for the rest. At once
+there are: four studies of single-GPU trials without an end, one of trials of 8 GPUs, one of gangs of 64 GPUs (8
+agents), and later one more of such gangs, which finds every GPU taken.
 Printed: how long the first filling takes, when all GPUs are free at once and each needs a trial that has never been on a
 disk; then, for places that become free later, from the moment the last of a trial's GPUs is free to its lease at the
 last of its agents; how evenly the four studies share; how long the late gangs wait; memory and processor time of the
@@ -259,7 +259,7 @@ async def simulate(port, agents, seconds, memory_mb, processor_s):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--agents", type=int, default=2000, help="at most 2000")
+    parser.add_argument("--agents", type=int, default=2000)
     parser.add_argument("--seconds", type=float, default=240)
     parser.add_argument("--bin", default=os.environ.get("TUNE_BIN_DIR", ROOT / "build" / "release" / "bin"))
     options = parser.parse_args()

@@ -341,12 +341,36 @@ def test_one_client_leaves_connections_to_others(own_server):
         each.close()
 
 
+def test_agents_with_a_token_do_not_count_to_their_address(own_server):
+    server = own_server(more=["--connections-per-client", "20"])
+    if not server.credentials:
+        pytest.skip("the tracking part alone knows no agents")
+    call = api("GET", SEARCH, more=f"Authorization: {server.credentials['Authorization']}\r\n")
+    known = [connect_from("127.0.0.2", server.port) for _ in range(10)]
+    for _ in range(60):
+        known.append(connect_from("127.0.0.2", server.port))
+        known[-1].sendall(call)
+        assert known[-1].recv(12) == b"HTTP/1.1 200"
+    idle = [connect_from("127.0.0.2", server.port) for _ in range(10)]
+    assert connect_from("127.0.0.2", server.port).recv(12) == b"HTTP/1.1 429", "strangers still share"
+    for each in [*known, *idle]:
+        each.close()
+
+
+def test_more_connections_than_open_files_are_refused_in_a_sentence(own_server):
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard > 1 << 30:
+        pytest.skip("this machine allows any number of descriptors")
+    with pytest.raises(AssertionError, match=f"this process may have {hard}"):
+        own_server(more=["--connections", str(hard)])
+
+
 def test_two_thousand_idle_connections(own_server):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < 4500:
         pytest.skip("this machine allows too few descriptors")
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
-    server = own_server()
+    server = own_server(more=["--connections", "2048"])
     assert requests.get(f"{server.url}{SEARCH}").status_code == 200
     idle = [connect_from(f"127.0.0.{1 + i % 2}", server.port) for i in range(2000)]
     try:

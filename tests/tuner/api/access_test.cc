@@ -152,7 +152,8 @@ TEST_F(AccessTest, WhatChangesWhatRunsIsTheOwners) {
     EXPECT_EQ(found[Access::kAgent],
               (std::set<std::string>{
                   "POST " + tune + "agents/register", "POST " + tune + "agents/{id}/lease",
-                  "POST " + tune + "agents/{id}/heartbeat", "POST " + tune + "agents/{id}/report",
+                  "POST " + tune + "agents/{id}/poll", "POST " + tune + "agents/{id}/heartbeat",
+                  "POST " + tune + "agents/{id}/report",
                   "POST " + tune + "agents/{id}/attempts/{run_id}/{attempt}/finish"}));
     EXPECT_EQ(found[Access::kAdmin],
               (std::set<std::string>{

@@ -185,6 +185,7 @@ const std::map<std::string, char>& expected() {
         {"POST /api/2.0/tune/agents/{id}/attempts/{run_id}/{attempt}/finish", 'a'},
         {"POST /api/2.0/tune/agents/{id}/heartbeat", 'a'},
         {"POST /api/2.0/tune/agents/{id}/lease", 'a'},
+        {"POST /api/2.0/tune/agents/{id}/poll", 'a'},
         {"POST /api/2.0/tune/agents/{id}/report", 'a'},
         {"GET /api/2.0/tune/alerts", 'a'},
         {"POST /api/2.0/tune/alerts", 'a'},

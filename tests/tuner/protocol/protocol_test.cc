@@ -87,6 +87,28 @@ TEST(Protocol, RegistrationSurvivesTheWire) {
     EXPECT_EQ(to_json(through_json(reply)), to_json(reply));
 }
 
+TEST(Protocol, PollsSurviveTheWire) {
+    PollRequest request{.session = "s", .turn = 3, .ack = 2, .wait_ms = 5};
+    EXPECT_EQ(to_text(to_json(request)),
+              R"({"ack":2,"free_slots":0,"running":[],"session":"s","turn":3,"wait_ms":5})");
+    request.running = {{"r", 1}};
+    request.free_slots = 4;
+    request.port = 20'032;
+    request.wants_tokens = true;
+    request.declined = {{"q", 2}};
+    request.interrupts = true;
+    EXPECT_EQ(through_json(request), request);
+    const PollReply reply{.sequence = 7,
+                          .leases = {sample_lease()},
+                          .directives = {{"r", 1, Action::kPrune, "why"}},
+                          .lost = {{"s", 2}},
+                          .lease_error = "the disk is full",
+                          .draining = true};
+    EXPECT_EQ(through_json(reply), reply);
+    const RegisterRequest agent{.agent_id = "a", .session = "s", .ack = 9};
+    EXPECT_EQ(through_json(agent), agent);
+}
+
 TEST(Protocol, PlacesSurviveTheWire) {
     const RegisterRequest agent{.agent_id = "a",
                                 .gpus = {"GPU-1"},

@@ -159,6 +159,24 @@ TEST_F(AgentsTest, ARepeatedFinishIsAcknowledged) {
     ASSERT_TRUE(finish("b", two, Outcome::kDone, "end-3").has_value());
 }
 
+TEST_F(AgentsTest, ARepeatedReportOfAnEndIsAcknowledged) {
+    const Lease one = lease();
+    AttemptReport report{.run_id = one.run_id, .attempt = 1, .metrics = {{"loss", 0.5, 1, 1}}};
+    report.finish = FinishRequest{.request_id = "end"};
+    for (int i = 0; i < 2; ++i) {
+        Answer<ReportReply> answer;
+        world_.studies().report_metrics("a", {.reports = {report}}, answer.done());
+        const auto reply = answer.get();
+        EXPECT_TRUE(reply->results.at(0).ok) << reply->results[0].message;
+        EXPECT_TRUE(reply->results[0].finished) << "its first answer may have been lost";
+    }
+    report.finish->request_id = "another end";
+    Answer<ReportReply> answer;
+    world_.studies().report_metrics("a", {.reports = {report}}, answer.done());
+    EXPECT_EQ(answer.get()->results.at(0).error_code, "RESOURCE_CONFLICT");
+    EXPECT_EQ(world_.trial(0).state, TrialState::kComplete);
+}
+
 TEST_F(AgentsTest, AWaitingLeaseIsAnsweredWhenATrialComes) {
     EXPECT_THAT(world_.lease("a", 5)->leases, SizeIs(5));
     Answer<LeaseReply> waiting;

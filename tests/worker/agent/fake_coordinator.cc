@@ -104,6 +104,8 @@ void FakeCoordinator::add_routes() {
          [this](const Json& body, Responder respond) { on_lease(body, std::move(respond)); });
     json(std::string(kAgents) + "{id}/heartbeat",
          [this](const Json& body, Responder respond) { on_heartbeat(body, std::move(respond)); });
+    json(std::string(kAgents) + "{id}/poll",
+         [this](const Json& body, const Responder& respond) { on_poll(body, respond); });
     json(std::string(kAgents) + "{id}/report",
          [this](const Json& body, Responder respond) { respond(on_report(body)); });
     router_.add({Method::kPost,
@@ -144,11 +146,24 @@ void FakeCoordinator::offer(tuner::Lease lease) {
 }
 
 void FakeCoordinator::answer_waiting() {
-    while (!waiting_leases_.empty() && !offered_.empty()) {
-        Waiting waiting = std::move(waiting_leases_.front());
-        waiting_leases_.erase(waiting_leases_.begin());
+    std::erase_if(waiting_leases_, [](const Waiting& waiting) {
+        return waiting.is_answered && *waiting.is_answered;
+    });
+    const auto wants_some = [](const Waiting& waiting) { return waiting.free_slots > 0; };
+    // As the real server: a poll may have counted a place whose attempt ended meanwhile.
+    const auto has_place = [this] {
+        return offered_.front().pool || registrations.empty() ||
+               std::count_if(leased_.begin(), leased_.end(), [](const tuner::Lease& lease) {
+                   return !lease.pool;
+               }) < registrations.back().slots;
+    };
+    while (!offered_.empty() && has_place()) {
+        const auto next = std::find_if(waiting_leases_.begin(), waiting_leases_.end(), wants_some);
+        if (next == waiting_leases_.end()) break;
+        Waiting waiting = std::move(*next);
+        waiting_leases_.erase(next);
         tuner::LeaseReply reply;
-        for (int i = 0; i < waiting.free_slots && !offered_.empty(); ++i) {
+        for (int i = 0; i < waiting.free_slots && !offered_.empty() && has_place(); ++i) {
             leased_.push_back(offered_.front());
             reply.leases.push_back(std::move(offered_.front()));
             offered_.pop_front();
@@ -261,12 +276,61 @@ void FakeCoordinator::on_lease(const Json& body, Responder respond) {
         --empty_leases_left_;
         return respond(tracker::json_response(tuner::to_json(tuner::LeaseReply{})));
     }
-    // One poll at a time: an older one belongs to a connection that is gone.
-    for (const Waiting& waiting : waiting_leases_)
-        waiting.respond(tracker::json_response(tuner::to_json(tuner::LeaseReply{})));
+    wait_for_lease({request.request_id, request.free_slots, std::move(respond)});
+}
+
+/// One poll at a time: an older one belongs to a connection that is gone.
+void FakeCoordinator::wait_for_lease(Waiting waiting) {
+    for (const Waiting& older : waiting_leases_)
+        older.respond(tracker::json_response(tuner::to_json(tuner::LeaseReply{})));
     waiting_leases_.clear();
-    waiting_leases_.push_back({request.request_id, request.free_slots, std::move(respond)});
+    waiting_leases_.push_back(std::move(waiting));
     answer_waiting();
+}
+
+/// As a lease and a heartbeat of which the first answer ends both.
+void FakeCoordinator::on_poll(const Json& body, const Responder& respond) {
+    const tuner::PollRequest request = tuner::from_json<tuner::PollRequest>(body).value();
+    const std::lock_guard lock(mutex_);
+    if (!known_) return respond(unknown_agent());
+    if (request.interrupts) {
+        interrupted_turn_ = std::max(interrupted_turn_, request.turn);
+        interrupt_polls();
+        return respond(tracker::json_response(tuner::to_json(tuner::PollReply{})));
+    }
+    const auto is_answered = std::make_shared<bool>(false);
+    const auto answer = [is_answered, respond, ack = request.ack](const Response& part) {
+        if (std::exchange(*is_answered, true)) return;
+        if (part.status != 200) return respond(Response(part));
+        const Json said = parse_json(part.body).value();
+        tuner::PollReply reply{.sequence = ack};
+        if (said.contains("leases"))
+            reply.leases = tuner::from_json<tuner::LeaseReply>(said).value().leases;
+        if (!reply.leases.empty()) ++reply.sequence;
+        const auto beat = tuner::from_json<tuner::HeartbeatReply>(said).value();
+        reply.directives = beat.directives;
+        reply.lost = beat.lost;
+        respond(tracker::json_response(tuner::to_json(reply)));
+    };
+    const tuner::HeartbeatReply news = heartbeat_reply();
+    const std::string id = request.session + "/" + std::to_string(request.ack + 1);
+    const auto before = lease_answers_.find(id);
+    if (before != lease_answers_.end()) return answer(tracker::json_text_response(before->second));
+    const bool is_empty = request.free_slots > 0 && empty_leases_left_ > 0;
+    if (is_empty) --empty_leases_left_;
+    waiting_heartbeats_.clear();
+    waiting_heartbeats_.push_back(answer);
+    if (is_empty || request.turn <= interrupted_turn_) return interrupt_polls();
+    // Leases first: what is directed or lost is said in each answer.
+    wait_for_lease({id, request.free_slots, answer, is_answered});
+    if (!*is_answered && (!news.directives.empty() || !news.lost.empty()))
+        answer(tracker::json_response(tuner::to_json(news)));
+}
+
+void FakeCoordinator::interrupt_polls() {
+    for (const Responder& answer : waiting_heartbeats_)
+        answer(tracker::json_response(tuner::to_json(tuner::HeartbeatReply{})));
+    waiting_heartbeats_.clear();
 }
 
 void FakeCoordinator::on_heartbeat(const Json& body, Responder respond) {
@@ -319,8 +383,10 @@ Response FakeCoordinator::on_finish(const Request& request) {
             return tracker::json_response(tuner::to_json(finish_reply_));
     std::erase_if(leased_,
                   [&](const tuner::Lease& lease) { return lease.run_id == finish.run_id; });
+    if (finish.request.outcome != tuner::Outcome::kLost)
+        for (Waiting& waiting : waiting_leases_) ++waiting.free_slots;
     finishes_.push_back(std::move(finish));
-    changed_.notify_all();
+    answer_waiting();
     return tracker::json_response(tuner::to_json(finish_reply_));
 }
 

@@ -86,6 +86,7 @@ private:
         std::string request_id;
         int free_slots = 0;
         tracker::Responder respond;
+        std::shared_ptr<const bool> is_answered = {};  ///< of the poll whose part it is
     };
     struct Upload {
         std::string path;
@@ -98,10 +99,13 @@ private:
     void add_routes();
     void serve();
     void answer_waiting();
+    void interrupt_polls();
+    void wait_for_lease(Waiting waiting);
     void requeue_what_the_agent_lacks(const tuner::RegisterRequest& agent);
     tracker::Response on_register(const Json& body);
     void on_lease(const Json& body, tracker::Responder respond);
     void on_heartbeat(const Json& body, tracker::Responder respond);
+    void on_poll(const Json& body, const tracker::Responder& respond);
     tracker::Response on_report(const Json& body);
     tracker::Response on_finish(const tracker::Request& request);
     [[nodiscard]] tuner::HeartbeatReply heartbeat_reply() const;
@@ -118,6 +122,7 @@ private:
     std::map<std::string, std::string> lease_answers_;  // by request id
     std::vector<Waiting> waiting_leases_;
     std::vector<tracker::Responder> waiting_heartbeats_;
+    std::int64_t interrupted_turn_ = 0;
     std::vector<tuner::Directive> directives_;
     std::set<std::string> taken_;
     std::map<std::string, std::vector<tuner::ReportedMetric>> reported_;

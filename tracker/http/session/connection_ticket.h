@@ -26,9 +26,15 @@ public:
     ~ConnectionTicket() {
         if (context_->options.statistics) context_->options.statistics->connection_closed();
         const std::lock_guard lock(context_->mutex);
-        const auto found = context_->connections_of.find(address_);
-        if (--found->second == 0) context_->connections_of.erase(found);
+        give_up_share();
         if (--context_->connection_count == 0) context_->none_left.notify_all();
+    }
+
+    /// From now on it counts only in all, not to its address: it has shown a credential.
+    void leave_share() {
+        if (!has_share_) return;
+        const std::lock_guard lock(context_->mutex);
+        give_up_share();
     }
 
     /// The client's.
@@ -38,10 +44,18 @@ public:
     [[nodiscard]] std::size_t count_of_address() const { return count_of_address_; }
 
 private:
+    /// With the context's mutex held.
+    void give_up_share() {
+        if (!std::exchange(has_share_, false)) return;
+        const auto found = context_->connections_of.find(address_);
+        if (--found->second == 0) context_->connections_of.erase(found);
+    }
+
     const std::shared_ptr<ServerContext> context_;
     const std::string address_;
     std::size_t count_ = 0;
     std::size_t count_of_address_ = 0;
+    bool has_share_ = true;
 };
 
 }  // namespace tune::tracker

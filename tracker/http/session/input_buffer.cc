@@ -7,6 +7,7 @@ namespace tune::tracker {
 std::span<char> InputBuffer::room() {
     if (begin_ == end_) {
         begin_ = end_ = 0;
+        if (bytes_.empty()) bytes_.resize(kReadBytes);  // it was released
     } else if (begin_ > 0 && end_ == bytes_.size()) {
         std::copy(bytes_.begin() + static_cast<std::ptrdiff_t>(begin_),
                   bytes_.begin() + static_cast<std::ptrdiff_t>(end_), bytes_.begin());

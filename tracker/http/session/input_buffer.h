@@ -33,6 +33,10 @@ public:
     [[nodiscard]] std::size_t size() const { return bytes_.size(); }
     /// REQUIRES: `size` is not less than size().
     void grow(std::size_t size) { bytes_.resize(size); }
+    /// Holds no memory until the next room(), unless bytes are pending.
+    void release() {
+        if (begin_ == end_) std::vector<char>().swap(bytes_);
+    }
     /// Back to kReadBytes, or to what is pending.
     void shrink();
 

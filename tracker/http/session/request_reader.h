@@ -54,6 +54,10 @@ public:
     [[nodiscard]] std::int64_t deadline_ms() const { return deadline_ms_; }
     /// What the body holds of the server's memory; a job that unfolds it makes it grow.
     [[nodiscard]] const std::shared_ptr<MemoryShare>& body_share();
+    /// Frees the buffer while nothing is read: a long-poll waits with little.
+    void release_buffer() {
+        if (state_ == State::kStopped) input_.release();
+    }
     /// Gives back what the body and the buffer count in the server's budgets. Idempotent.
     void release_budget();
 

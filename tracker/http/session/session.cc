@@ -54,12 +54,13 @@ std::optional<Response> refuse_connection(const ConnectionTicket& ticket,
                                           const ServerOptions& options) {
     if (ticket.count() > options.connections_max)
         return try_later("The server has " + std::to_string(options.connections_max) +
-                         " open connections, which is its limit. Try again later, or reuse "
-                         "connections.");
+                         " open connections, which is its limit (--connections, and the limit of "
+                         "open files). Try again later, or reuse connections.");
     if (ticket.count_of_address() > options.connections_per_client_max)
         return try_later("Your address has " + std::to_string(options.connections_per_client_max) +
                          " open connections, which is the share of one client "
-                         "(--connections-per-client). Try again later, or reuse connections.");
+                         "(--connections-per-client) without an agent's token. Try again later, or "
+                         "reuse connections.");
     return {};
 }
 
@@ -69,6 +70,12 @@ Response too_slow(int timeout_ms) {
                                                      std::to_string(timeout_ms / 1000) + " s."});
     response.status = 408;
     return response;
+}
+
+/// Agents and what they run are no strangers: any number of them may have one address.
+bool is_of_agent(const Principal& principal) {
+    return current_attempt(principal) != nullptr ||
+           check_access(principal, Access::kAgent, Access::kOpen).has_value();
 }
 
 class Session final : public Connection,
@@ -135,6 +142,7 @@ void Session::start(std::optional<Response> refusal) {
 }
 
 void Session::tick(std::int64_t now_ms) {
+    if (state_ == State::kAnswering) reader_.release_buffer();
     const std::int64_t deadline_ms =
         state_ == State::kWriting ? writer_.deadline_ms() : reader_.deadline_ms();
     if (now_ms < deadline_ms) return;
@@ -168,6 +176,7 @@ void Session::on_request() {
     state_ = State::kAnswering;
     Admission& admission = reader_.admission();
     if (admission.refusal) return respond(std::move(*admission.refusal));
+    if (is_of_agent(request()->principal)) ticket_->leave_share();
     if (admission.sink) return admission.sink->finish(make_responder());
     if (request()->header("Content-Encoding") == "gzip") return decompress_then_dispatch();
     dispatch();

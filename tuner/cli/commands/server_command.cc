@@ -174,7 +174,8 @@ int run_server(const ServerCommand& options) {
                            .allowed_hosts = options.allowed_hosts,
                            .allowed_origins = options.allowed_origins,
                            .tls = *identity,
-                           .connections_per_client_max = options.connections_per_client});
+                           .connections_per_client_max = options.connections_per_client,
+                           .connections_max = options.connections});
     if (!listening) {
         static_cast<void>(fail(listening.error(), options.json));
         return kExitFailed;

@@ -43,6 +43,9 @@ struct Agent {
     RegisterRequest facts;
     std::set<std::string> reported_lost;  ///< tokens it was sent to kill and still names
     std::int64_t heard_ms = 0;            ///< monotonic
+    std::string session = {};             ///< of its polls (PollRequest); empty: none came yet
+    std::int64_t answered = 0;            ///< number of the last answer to them
+    std::int64_t interrupted = 0;         ///< polls up to this turn are answered at once
     std::list<std::string>::iterator place;
     Room room;  ///< what it has, less what the trials that it holds take
 };

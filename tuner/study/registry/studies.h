@@ -266,6 +266,7 @@ public:
     void lease(const std::string& agent_id, LeaseRequest request, Done<LeaseReply> done);
     void heartbeat(const std::string& agent_id, HeartbeatRequest request,
                    Done<HeartbeatReply> done);
+    void poll(const std::string& agent_id, PollRequest request, Done<PollReply> done);
     void report_metrics(const std::string& agent_id, ReportRequest request, Done<ReportReply> done);
     void finish(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
                 Done<FinishReply> done);

@@ -21,6 +21,14 @@ bool was_told(const TrialRef& ref, const AttemptId& attempt, const std::string& 
     });
 }
 
+/// Whether this finish has been taken before: its answer was lost.
+bool is_repeated(const TrialRef& ref, const AttemptId& attempt, const std::string& request_id) {
+    if (ref.trial == nullptr || request_id.empty()) return false;
+    const bool was_last =
+        ref.trial->finish_request == request_id && ref.trial->finish_attempt == attempt.attempt;
+    return was_last || was_told(ref, attempt, request_id);
+}
+
 std::string token_of(const AttemptId& attempt) {
     return attempt.run_id + "/" + std::to_string(attempt.attempt);
 }
@@ -98,6 +106,10 @@ void Studies::Impl::register_agent(RegisterRequest request, Done<RegisterReply> 
     const Agent* const before = agents_.find(request.agent_id);
     const bool is_started_again = before != nullptr && before->facts.pid != request.pid;
     if (request.slots <= 0 || is_started_again) drop_lease_poll(locked, request.agent_id);
+    const auto poll = poll_calls_.find(request.agent_id);
+    const bool is_predecessors =
+        poll != poll_calls_.end() && (is_started_again || poll->second->session != request.session);
+    if (request.slots <= 0 || is_predecessors) drop_poll(locked, request.agent_id);
     let_go(locked, request);
     const std::string id = request.agent_id;
     if (agents_.add(std::move(request), monotonic_ms())) note_obstacles();
@@ -107,10 +119,14 @@ void Studies::Impl::register_agent(RegisterRequest request, Done<RegisterReply> 
     locked.after([done, reply = std::move(reply)] { done(reply); });
 }
 
-/// Attempts that the agent holds and does not name are lost.
+/// Attempts that the agent holds and does not name are lost, but for those of an answer that did
+/// not arrive: its next poll brings them.
 void Studies::Impl::let_go(LockedBatch& locked, const RegisterRequest& request) {
     std::set<std::string> named;
     for (const AttemptId& attempt : request.running) named.insert(token_of(attempt));
+    if (!request.session.empty() && request.slots > 0)
+        for (const TrialRef& ref : undelivered(request.agent_id, request.session, request.ack))
+            named.insert(token_of({ref.trial->run_id, ref.trial->attempt}));
     std::vector<TrialRef> held;
     if (const auto* const known = agents_.held_by(request.agent_id))
         for (const auto& [run_id, ref] : *known) held.push_back(ref);
@@ -135,30 +151,48 @@ void Studies::Impl::heartbeat(const std::string& agent_id, HeartbeatRequest requ
     Agent* const agent = agents_.find(agent_id);
     if (agent == nullptr) return locked.after([done, agent_id] { done(unknown_agent(agent_id)); });
     agents_.heard(*agent, monotonic_ms());
+    bool is_news = false;
     HeartbeatPoll poll{.agent_id = agent_id,
-                       .lost = {},
+                       .lost = note_lost(*agent, request.running, is_news),
                        .deadline_ms = monotonic_ms() + poll_wait_ms(request.wait_ms),
                        .done = std::move(done)};
-    std::set<std::string> lost_tokens;
-    for (const AttemptId& attempt : request.running) {
-        const TrialRef ref = find_run(attempt.run_id);
-        if (is_current(ref, agent_id, attempt.attempt)) continue;
-        poll.lost.push_back(attempt);
-        lost_tokens.insert(token_of(attempt));
-    }
-    // What was reported to the agent already, it is busy ending; repeating it at once would spin.
-    std::set<std::string>& reported = agent->reported_lost;
-    const bool has_new_lost =
-        !std::includes(reported.begin(), reported.end(), lost_tokens.begin(), lost_tokens.end());
-    reported = std::move(lost_tokens);
-    const bool is_due = request.wait_ms <= 0 || has_new_lost || has_news(agent_id);
-    if (const auto older = heartbeat_polls_.extract(agent_id))
-        locked.after([answer = std::move(older.mapped().done)] { answer(HeartbeatReply{}); });
+    const bool is_due = request.wait_ms <= 0 || is_news || has_news(agent_id);
+    drop_heartbeat_poll(locked, agent_id);
     if (is_due)
         return locked.after([answer = poll.done, reply = heartbeat_reply(poll)] { answer(reply); });
+    park_heartbeat(std::move(poll));
+}
+
+/// What was reported to the agent already, it is busy ending; repeating it at once would spin.
+std::vector<AttemptId> Studies::Impl::note_lost(Agent& agent, const std::vector<AttemptId>& running,
+                                                bool& is_news) {
+    std::vector<AttemptId> lost;
+    std::set<std::string> tokens;
+    for (const AttemptId& attempt : running) {
+        if (is_current(find_run(attempt.run_id), agent.facts.agent_id, attempt.attempt)) continue;
+        lost.push_back(attempt);
+        tokens.insert(token_of(attempt));
+    }
+    std::set<std::string>& reported = agent.reported_lost;
+    is_news = !std::includes(reported.begin(), reported.end(), tokens.begin(), tokens.end());
+    reported = std::move(tokens);
+    return lost;
+}
+
+void Studies::Impl::park_heartbeat(HeartbeatPoll poll) {
     wake_ticker(poll.deadline_ms);
-    heartbeat_poll_ends_.set(agent_id, poll.deadline_ms);
-    heartbeat_polls_.emplace(agent_id, std::move(poll));
+    heartbeat_poll_ends_.set(poll.agent_id, poll.deadline_ms);
+    const std::string agent_id = poll.agent_id;
+    heartbeat_polls_.insert_or_assign(agent_id, std::move(poll));
+}
+
+/// An older poll of the agent belongs to a connection that is gone.
+void Studies::Impl::drop_heartbeat_poll(LockedBatch& locked, const std::string& agent_id) {
+    const auto older = heartbeat_polls_.extract(agent_id);
+    if (!older) return;
+    heartbeat_poll_ends_.erase(agent_id);
+    if (older.mapped().call) return answer_poll(locked, older.mapped().call, {}, {});
+    locked.after([answer = std::move(older.mapped().done)] { answer(HeartbeatReply{}); });
 }
 
 void Studies::Impl::count_renewals() {
@@ -194,6 +228,8 @@ void Studies::Impl::wake_heartbeat(LockedBatch& locked, const std::string& agent
     const auto poll = heartbeat_polls_.extract(agent_id);
     if (!poll) return;
     heartbeat_poll_ends_.erase(agent_id);
+    if (poll.mapped().call)
+        return answer_poll(locked, poll.mapped().call, heartbeat_reply(poll.mapped()), {});
     locked.after([done = std::move(poll.mapped().done), reply = heartbeat_reply(poll.mapped())] {
         done(reply);
     });
@@ -244,13 +280,19 @@ void Studies::Impl::report_metrics(const std::string& agent_id, ReportRequest re
             result.message = error.message;
         };
         Member* const member = current_member(ref, agent_id, report.attempt);
-        if (member == nullptr) {
+        // What was reported before it is on disk as well.
+        const bool is_repeat =
+            member == nullptr && report.finish &&
+            is_repeated(ref, {report.run_id, report.attempt}, report.finish->request_id);
+        if (member == nullptr && !is_repeat) {
             refuse(stale_attempt({report.run_id, report.attempt}));
             continue;
         }
-        renew_lease(ref, *member);
+        if (member != nullptr) renew_lease(ref, *member);
         // Who has rank 0 reports for all.
-        if (member != &ref.trial->progress->holder.members.front()) continue;
+        const bool is_front =
+            member == nullptr || member == &ref.trial->progress->holder.members.front();
+        if (!is_front) continue;
         ++join->left;
         const auto end = [this, join, index, agent_id, refuse, arrive,
                           id = AttemptId{report.run_id, report.attempt},
@@ -268,7 +310,8 @@ void Studies::Impl::report_metrics(const std::string& agent_id, ReportRequest re
                 });
             });
         };
-        std::vector<tracker::Command> commands = report_commands(report, now_ms());
+        std::vector<tracker::Command> commands;
+        if (!is_repeat) commands = report_commands(report, now_ms());
         if (commands.empty()) {
             end(locked);
             continue;
@@ -335,15 +378,14 @@ void Studies::Impl::settle(const std::string& agent_id, const AttemptId& attempt
     const TrialRef ref = find_run(attempt.run_id);
     if (ref.trial == nullptr)  // its study was removed meanwhile
         return locked.after([done, attempt] { done(stale_attempt(attempt)); });
-    const bool is_repeat = !request.request_id.empty() &&
-                           ref.trial->finish_request == request.request_id &&
-                           ref.trial->finish_attempt == attempt.attempt;
-    if (is_repeat || was_told(ref, attempt, request.request_id))
+    if (is_repeated(ref, attempt, request.request_id))
         return answer_finish(locked, ref, nullptr, std::move(done));
     Member* const member = current_member(ref, agent_id, attempt.attempt);
     if (member == nullptr) return locked.after([done, attempt] { done(stale_attempt(attempt)); });
     Study& study = *ref.study;
     const std::uint64_t best = study.best_version();
+    // One that could not be begun leaves its place to none yet: the agent says when.
+    const bool is_place_free = request.outcome != Outcome::kLost;
     ref.trial->progress->is_unheard = credentials_.is_unheard(attempt.run_id);
     if (request.outcome == Outcome::kFailed && ref.trial->progress->is_unheard)
         request.reason += remark_on_address(request.reason, attempt.run_id);
@@ -355,6 +397,7 @@ void Studies::Impl::settle(const std::string& agent_id, const AttemptId& attempt
         answer_finish(locked, ref, &request, std::move(done));
     }
     if (study.best_version() != best) write_best(locked, study);
+    if (is_place_free) gain_place(locked, agent_id);
     after_change(locked, study);
 }
 

@@ -99,6 +99,9 @@ void Studies::heartbeat(const std::string& agent_id, HeartbeatRequest request,
                         Done<HeartbeatReply> done) {
     impl_->heartbeat(agent_id, std::move(request), std::move(done));
 }
+void Studies::poll(const std::string& agent_id, PollRequest request, Done<PollReply> done) {
+    impl_->poll(agent_id, std::move(request), std::move(done));
+}
 void Studies::report_metrics(const std::string& agent_id, ReportRequest request,
                              Done<ReportReply> done) {
     impl_->report_metrics(agent_id, std::move(request), std::move(done));

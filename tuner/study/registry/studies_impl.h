@@ -1,7 +1,8 @@
 #pragma once
 // Inside of Studies, shared by its .cc files: studies.cc (opening, studies), studies_trials.cc
 // (ask, report, tell), studies_suggestions.cc (models), studies_agents.cc (the agent protocol),
-// studies_leases.cc (which agent gets which trial), studies_gangs.cc (trials on several agents),
+// polls/studies_polls.cc (the one poll of an agent), studies_leases.cc (which agent gets which
+// trial), studies_gangs.cc (trials on several agents),
 // studies_order.cc (whose turn it is, quotas), studies_holds.cc (agents kept for a trial),
 // studies_preemption.cc (priorities),
 // studies_ticker.cc (tick and commits),
@@ -36,8 +37,8 @@
 #include "tuner/study/journal/journal.h"
 #include "tuner/study/registry/agents.h"
 #include "tuner/study/registry/attempt_credentials.h"
-#include "tuner/study/registry/lease_line.h"
-#include "tuner/study/registry/renewals.h"
+#include "tuner/study/registry/polls/lease_line.h"
+#include "tuner/study/registry/polls/renewals.h"
 #include "tuner/study/registry/scheduling/holds.h"
 #include "tuner/study/registry/studies.h"
 #include "tuner/study/registry/timers.h"
@@ -131,6 +132,7 @@ public:
     void lease(const std::string& agent_id, LeaseRequest request, Done<LeaseReply> done);
     void heartbeat(const std::string& agent_id, HeartbeatRequest request,
                    Done<HeartbeatReply> done);
+    void poll(const std::string& agent_id, PollRequest request, Done<PollReply> done);
     void report_metrics(const std::string& agent_id, ReportRequest request, Done<ReportReply> done);
     void finish(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
                 Done<FinishReply> done);
@@ -142,17 +144,31 @@ public:
     [[nodiscard]] const AttemptCredentials& credentials() const { return credentials_; }
 
 private:
+    /// The one poll of an agent that waits. It consists of a lease poll and a heartbeat poll;
+    /// whichever has something to say first ends both.
+    struct PollCall {
+        std::string agent_id;
+        std::string session;
+        std::int64_t turn = 0;
+        std::int64_t ack = 0;
+        LeaseRequest leases;           ///< what its lease poll asks for
+        std::int64_t deadline_ms = 0;  ///< monotonic
+        Done<PollReply> done;
+        bool is_answered = false;
+    };
     struct LeasePoll {
         std::string agent_id;
         LeaseRequest request;
         std::int64_t deadline_ms = 0;  ///< monotonic
         Done<LeaseReply> done;
+        std::shared_ptr<PollCall> call = {};  ///< whose part it is; null: it stands alone
     };
     struct HeartbeatPoll {
         std::string agent_id;
         std::vector<AttemptId> lost;
-        std::int64_t deadline_ms = 0;  ///< monotonic
-        Done<HeartbeatReply> done;
+        std::int64_t deadline_ms = 0;         ///< monotonic
+        Done<HeartbeatReply> done;            ///< of one that stands alone
+        std::shared_ptr<PollCall> call = {};  ///< whose part it is
     };
     struct StudyPoll {
         const Study* study = nullptr;
@@ -174,6 +190,7 @@ private:
     struct Line {
         std::deque<Wish> waiting;
         bool is_served = false;
+        bool has_turned_away = false;  ///< polls for which it was too long
     };
     /// An ask that is being answered. Its leases begin when it is.
     struct Asking {
@@ -293,7 +310,33 @@ private:
                                   int attempt) const;
     TrialRef find_run(std::string_view run_id) const;
 
+    // polls/studies_polls.cc
+    void take_ack(Agent& agent, const PollRequest& request);
+    void decline(LockedBatch& locked, const Agent& agent, const std::vector<AttemptId>& attempts);
+    void interrupt(LockedBatch& locked, Agent& agent, const PollRequest& request,
+                   const Done<PollReply>& done);
+    /// The attempts that the agent was given in answers after `ack`, which it never got.
+    [[nodiscard]] std::vector<TrialRef> undelivered(const std::string& agent_id,
+                                                    const std::string& session, std::int64_t ack);
+    [[nodiscard]] bool begin_lease_part(LockedBatch& locked, const std::shared_ptr<PollCall>& call);
+    [[nodiscard]] LeasePoll lease_part(const std::shared_ptr<PollCall>& call);
+    void end_lease_part(LockedBatch& locked, const std::shared_ptr<PollCall>& call,
+                        Result<LeaseReply> reply);
+    void answer_poll(LockedBatch& locked, const std::shared_ptr<PollCall>& call,
+                     HeartbeatReply news, std::vector<Lease> leases, std::string lease_error = {});
+    [[nodiscard]] int take_ended(std::vector<AttemptId>& running) const;
+    void drop_poll(LockedBatch& locked, const std::string& agent_id);
+    void withdraw(PollCall& call);
+    void label(const PollCall& call, std::vector<Lease>& leases);
+    /// An attempt of the agent has ended, so that its poll may get one more.
+    void gain_place(LockedBatch& locked, const std::string& agent_id);
+
     // studies_leases.cc
+    /// Gives the poll what there is, or puts it into the line.
+    void begin_lease_poll(LockedBatch& locked, LeasePoll poll);
+    /// As many agents wait for suggestions of the study as may. The others are looked at when these
+    /// have been served.
+    [[nodiscard]] bool is_line_full(Study& study);
     [[nodiscard]] Lease make_lease(const Study& study, const Trial& trial,
                                    const Member& member) const;
     Study* next_study(const Agent& agent);
@@ -413,6 +456,13 @@ private:
     // studies_agents.cc
     void direct(LockedBatch& locked, Study& study, Trial& trial, Action action, std::string reason);
     HeartbeatReply heartbeat_reply(const HeartbeatPoll& poll);
+    /// Which of the attempts that an agent names are not its own. `is_news`: some of them it was
+    /// not told before.
+    [[nodiscard]] std::vector<AttemptId> note_lost(Agent& agent,
+                                                   const std::vector<AttemptId>& running,
+                                                   bool& is_news);
+    void park_heartbeat(HeartbeatPoll poll);
+    void drop_heartbeat_poll(LockedBatch& locked, const std::string& agent_id);
     [[nodiscard]] bool has_news(const std::string& agent_id);
     /// Renewals that have arrived and are not counted yet.
     void count_renewals();
@@ -489,7 +539,8 @@ private:
         hold_rests_;                 // who held in vain, until when it does not; monotonic
     std::set<Study*> gangs_wanted_;  // a point is being suggested for a trial on several agents
     bool is_placing_ = false;        // within place_gangs
-    std::unordered_map<std::string, HeartbeatPoll> heartbeat_polls_;  // by agent
+    std::unordered_map<std::string, HeartbeatPoll> heartbeat_polls_;         // by agent
+    std::unordered_map<std::string, std::shared_ptr<PollCall>> poll_calls_;  // by agent; waiting
     Timers lease_poll_ends_;
     Timers heartbeat_poll_ends_;
     /// Running trials by run id, when their lease ends at the earliest: it may have been renewed.

@@ -17,6 +17,9 @@ namespace {
 constexpr std::int64_t kGatherMax_ms = 200;
 /// Trials of one answer; the agent asks again at once.
 constexpr std::size_t kGrantMax = kAgentSlotsMax;
+/// Agents that wait for suggestions of one study at a time. The others stay in the line of polls:
+/// where there is work for three, nine thousand are not woken.
+constexpr std::size_t kSuggestionLineMax = 64;
 
 /// What the command of population based training needs to know.
 void add_origin(const Study& study, const Trial& trial, Lease& lease) {
@@ -108,23 +111,36 @@ void Studies::Impl::lease(const std::string& agent_id, LeaseRequest request,
                    .deadline_ms = 0,
                    .done = std::move(done)};
     poll.deadline_ms = monotonic_ms() + poll_wait_ms(poll.request.wait_ms);
+    begin_lease_poll(locked, std::move(poll));
+}
+
+void Studies::Impl::begin_lease_poll(LockedBatch& locked, LeasePoll poll) {
     // One poll an agent: an older one belongs to a connection that is gone.
-    const auto older = granting_.find(agent_id);
+    const auto older = granting_.find(poll.agent_id);
     if (older != granting_.end()) {
         Granting& granting = *older->second;
         for (const auto& [ref, attempt] : granting.started)
-            if (Member* const member = current_member(ref, agent_id, attempt))
+            if (Member* const member = current_member(ref, poll.agent_id, attempt))
                 member->request_id = poll.request.request_id;
         std::swap(granting.poll, poll);
         return locked.after([answer = std::move(poll.done)] { answer(LeaseReply{}); });
     }
-    drop_lease_poll(locked, agent_id);
+    drop_lease_poll(locked, poll.agent_id);
     if (!repeat_grant(locked, poll)) grant(locked, std::move(poll));
 }
 
 bool Studies::Impl::may_lease(Study& study) {
     if (!options_.only_study.empty() && study.name() != options_.only_study) return false;
     return !study.config().command.empty() && study.may_start(now_ms());
+}
+
+bool Studies::Impl::is_line_full(Study& study) {
+    const auto line = lines_.find(&study);
+    const bool is_full = line != lines_.end() &&
+                         line->second.waiting.size() >= kSuggestionLineMax &&
+                         study.queued().empty();
+    if (is_full) line->second.has_turned_away = true;
+    return is_full;
 }
 
 /// The first of the studies that may start a trial there. Where another one that comes before it
@@ -143,7 +159,7 @@ Studies::Impl::Choice Studies::Impl::choose_study(const Agent& agent) {
     Standing first;
     Standing fitting;
     for (const auto& [name, study] : studies_) {
-        if (!may_place(*study)) continue;
+        if (!may_place(*study) || is_line_full(*study)) continue;
         const Standing standing = standing_of(*study);
         const bool may_be_first = choice.first == nullptr || comes_before(standing, first);
         const bool may_fit = choice.fitting == nullptr || comes_before(standing, fitting);
@@ -309,8 +325,11 @@ void Studies::Impl::give_leases(LockedBatch& locked, LeasePoll& poll,
 }
 
 void Studies::Impl::park(LockedBatch& locked, LeasePoll poll) {
-    wake_ticker(poll.deadline_ms);
-    lease_poll_ends_.set(poll.agent_id, poll.deadline_ms);
+    if (poll.call && poll.call->is_answered) return;
+    if (!poll.call) {  // else its heartbeat part ends with its time
+        wake_ticker(poll.deadline_ms);
+        lease_poll_ends_.set(poll.agent_id, poll.deadline_ms);
+    }
     const std::string agent_id = poll.agent_id;
     const Agent* const agent = agents_.find(agent_id);
     lease_line_.add(agent_id, agent == nullptr ? std::string() : room_text(agent->room));
@@ -327,7 +346,9 @@ Studies::Impl::LeasePoll Studies::Impl::unpark(const std::string& agent_id) {
 
 void Studies::Impl::drop_lease_poll(LockedBatch& locked, const std::string& agent_id) {
     if (!lease_polls_.contains(agent_id)) return;
-    locked.after([done = unpark(agent_id).done] { done(LeaseReply{}); });
+    const LeasePoll dropped = unpark(agent_id);
+    if (dropped.call) return answer_poll(locked, dropped.call, {}, {});
+    locked.after([done = dropped.done] { done(LeaseReply{}); });
 }
 
 void Studies::Impl::sort_lease_line() {
@@ -338,8 +359,9 @@ void Studies::Impl::sort_lease_line() {
 
 /// Whether some study could start a trial of its own on one agent or several.
 bool Studies::Impl::has_work() {
-    return std::any_of(studies_.begin(), studies_.end(),
-                       [this](const auto& entry) { return may_place(*entry.second); });
+    return std::any_of(studies_.begin(), studies_.end(), [this](const auto& entry) {
+        return may_place(*entry.second) && !is_line_full(*entry.second);
+    });
 }
 
 /// Looks at one agent of each group of those that have the same left. Whoever finds nothing waits

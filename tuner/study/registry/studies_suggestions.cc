@@ -2,6 +2,7 @@
 // serves one line at a time and computes without the lock.
 
 #include <chrono>
+#include <utility>
 
 #include "tuner/study/registry/studies_impl.h"
 
@@ -66,6 +67,7 @@ std::optional<SuggestionWork> Studies::Impl::next_suggestion(LockedBatch& locked
         if (line.waiting.empty()) {
             line.is_served = false;
             complete_if_done(locked, study);
+            if (std::exchange(lines_[&study].has_turned_away, false)) wake_leases(locked);
             return std::nullopt;
         }
         const Wish& first = line.waiting.front();

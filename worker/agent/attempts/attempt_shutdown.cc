@@ -131,7 +131,10 @@ void Attempts::on_tree_gone(Attempt& attempt) {
     if (parts_.cgroups != nullptr) parts_.cgroups->remove(attempt.files.directory().filename());
     parts_.devices->release(attempt.assignment);
     parts_.gang_ports->give_back(attempt.ports);
-    parts_.server_client->free_slot();
+    if (attempt.intent.intent == Intent::kLost)
+        parts_.server_client->free_slot();
+    else
+        parts_.server_client->free_slot_at_end();
     const std::uint64_t serial = attempt.record.serial;
     read_last(attempt);
     pump(serial);  // may forget it

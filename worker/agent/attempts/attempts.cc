@@ -224,7 +224,7 @@ void Attempts::refuse(const tuner::Lease& lease, tuner::Outcome outcome,
         parts_.loop->at(parts_.loop->now_ms() + kStartFailureRest_ms,
                         [this] { parts_.server_client->free_slot(); });
     else
-        parts_.server_client->free_slot();
+        parts_.server_client->free_slot_at_end();
 }
 
 Result<std::filesystem::path> Attempts::checkpoint_path(const std::filesystem::path& key) {

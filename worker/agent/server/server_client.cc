@@ -1,15 +1,22 @@
-// Two loops, each with one request in flight. The lease loop asks for as many trials as slots are
-// free and repeats a request under the same id until it is answered, so a lost answer loses no
-// trial. An answer without trials that comes early is followed by a pause, as an error is. The
-// heartbeat loop names the attempts that are held; a directive or a lost attempt in the
-// answer goes to the agent once. Both wait on a condition variable between calls, and stop()
-// cancels what hangs.
+// One loop with one request in flight. A poll names the attempts that are held, acknowledges the
+// last answer that arrived, and asks for as many trials as slots are free. It is repeated with the
+// same acknowledgement until an answer comes, so that a lost one loses no trial. What arrives
+// counts as held from that moment on, although the agent's own loop has not begun it yet: a
+// registration that came in between would otherwise give it up.
+//
+// While a poll waits, the server counts the attempts that end. Where a slot becomes free in another
+// way, or no more trials are wanted, a second, short call interrupts the poll and the next one says
+// so.
+//
+// An answer that comes early and says nothing new is followed by a pause, as an error is. Both
+// threads wait on a condition variable between calls, and stop() cancels what hangs.
 
 #include "worker/agent/server/server_client.h"
 
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <utility>
 
 #include "base/clock.h"
@@ -22,17 +29,31 @@
 namespace tune::worker {
 namespace {
 
-constexpr std::int64_t kLeaseWait_ms = kLongPollMax_ms - 5'000;
+/// Longest wait of an agent that holds nothing, whose polls renew nothing.
+constexpr std::int64_t kIdleWait_ms = kLongPollMax_ms - 2'000;
 constexpr int kAnswerSlack_ms = 15'000;  // beyond the wait that was asked for
 constexpr int kRegisterTimeout_ms = 15'000;
+constexpr int kInterruptTimeout_ms = 5'000;
 constexpr int kGoodbyeTimeout_ms = 2'000;
-/// The server repeats a directive until its attempt has ended; without this pause the heartbeats
-/// would spin during a trial's grace time.
+/// The server repeats a directive until its attempt has ended; without this pause the polls would
+/// spin during a trial's grace time.
 constexpr int kRepeatPause_ms = 250;
 constexpr const char* kRegisterPath = "/api/2.0/tune/agents/register";
 
 bool is_unknown_agent(const Error& error) {
     return error.code == Code::kResourceDoesNotExist;
+}
+
+/// 80 to 100 %, so that many agents do not call in step.
+std::int64_t spread(std::int64_t wait_ms) {
+    thread_local std::minstd_rand random{std::random_device{}()};
+    return std::uniform_int_distribution<std::int64_t>(wait_ms * 8 / 10, wait_ms)(random);
+}
+
+void remove_these(std::vector<tuner::AttemptId>& from, const std::vector<tuner::AttemptId>& these) {
+    std::erase_if(from, [&](const tuner::AttemptId& id) {
+        return std::find(these.begin(), these.end(), id) != these.end();
+    });
 }
 
 }  // namespace
@@ -41,10 +62,11 @@ Result<std::unique_ptr<ServerClient>> ServerClient::create(const std::string& se
                                                            tuner::RegisterRequest registration,
                                                            int free_slots, LinkEvents events) {
     Clients clients;
-    for (auto* client : {&clients.lease, &clients.heartbeat, &clients.change, &clients.goodbye}) {
+    for (auto* client : {&clients.poll, &clients.change, &clients.goodbye}) {
         TUNE_TRY(made, connect_to(server_url));
         *client = std::move(made);
     }
+    registration.session = random_hex(16);
     return std::unique_ptr<ServerClient>(new ServerClient(
         std::move(clients), std::move(registration), free_slots, std::move(events)));
 }
@@ -61,8 +83,7 @@ ServerClient::~ServerClient() {
 }
 
 void ServerClient::start() {
-    lease_thread_ = std::thread([this] { lease_loop(); });
-    heartbeat_thread_ = std::thread([this] { heartbeat_loop(); });
+    poll_thread_ = std::thread([this] { poll_loop(); });
     change_thread_ = std::thread([this] { change_loop(); });
 }
 
@@ -71,17 +92,47 @@ void ServerClient::set_running(std::vector<tuner::AttemptId> running) {
     registration_.running = std::move(running);
 }
 
+void ServerClient::leases_taken(const std::vector<tuner::AttemptId>& leases) {
+    const std::lock_guard lock(mutex_);
+    remove_these(arrived_, leases);
+}
+
+/// With mutex_ held, as the next two.
+int ServerClient::wanted_slots() const {
+    if (!leasing_ || server_draining_) return 0;
+    return std::max({free_slots_, pool_room_ > 0 ? 1 : 0, 0});
+}
+
+std::vector<tuner::AttemptId> ServerClient::all_running() const {
+    std::vector<tuner::AttemptId> all = registration_.running;
+    for (const tuner::AttemptId& id : arrived_)
+        if (std::find(all.begin(), all.end(), id) == all.end()) all.push_back(id);
+    return all;
+}
+
+/// The poll that waits asks for none, and some are wanted, or the other way round.
+void ServerClient::interrupt_poll() {
+    if (!is_polling_ || (asked_slots_ > 0) == (wanted_slots() > 0)) return;
+    wants_interrupt_ = true;
+    changed_.notify_all();
+}
+
 void ServerClient::free_slot() {
     const std::lock_guard lock(mutex_);
     ++free_slots_;
-    changed_.notify_all();
+    interrupt_poll();
+}
+
+void ServerClient::free_slot_at_end() {
+    const std::lock_guard lock(mutex_);
+    ++free_slots_;
 }
 
 void ServerClient::set_pool_room(int attempts) {
     const std::lock_guard lock(mutex_);
     if (pool_room_ == attempts) return;
     pool_room_ = attempts;
-    changed_.notify_all();
+    if (attempts > 0) interrupt_poll();
 }
 
 void ServerClient::take_slot() {
@@ -102,27 +153,50 @@ void ServerClient::set_gpus(std::vector<std::string> gpus, int fewer_slots) {
     changed_.notify_all();
 }
 
-/// Both other threads may hang in a long-poll while the server has to hear at once what this
-/// machine has not any more.
+/// The other thread may hang in its poll while the server has to hear at once what is another
+/// matter by now.
 void ServerClient::change_loop() {
     while (true) {
+        bool has_changed = false;
+        bool interrupts = false;
+        std::int64_t turn = 0;
         {
             std::unique_lock lock(mutex_);
-            changed_.wait(lock, [this] { return stopping_ || (has_changed_ && registered_); });
+            changed_.wait(lock, [this] {
+                return stopping_ || (registered_ && (has_changed_ || wants_interrupt_));
+            });
             if (stopping_) return;
-            has_changed_ = false;
+            has_changed = std::exchange(has_changed_, false);
+            interrupts = std::exchange(wants_interrupt_, false) && is_polling_;
+            turn = turn_;
         }
-        if (!register_once(*clients_.change)) register_again();
+        if (interrupts) interrupt(turn);
+        if (has_changed && !register_once(*clients_.change)) register_again();
     }
 }
 
-void ServerClient::stop_leasing() {
+/// If it fails, the server is away, and the poll will find out as well.
+void ServerClient::interrupt(std::int64_t turn) {
+    tuner::PollRequest request;
     {
         const std::lock_guard lock(mutex_);
-        leasing_ = false;
-        changed_.notify_all();
+        request.session = registration_.session;
+        request.ack = registration_.ack;
+        request.running = all_running();
     }
-    clients_.lease->cancel();
+    request.turn = turn;
+    request.interrupts = true;
+    const Result<Json> answer =
+        clients_.change->post(poll_path(), tuner::to_json(request), kInterruptTimeout_ms);
+    if (!answer) log_debug("the poll could not be interrupted: " + answer.error().text());
+}
+
+void ServerClient::stop_leasing() {
+    const std::lock_guard lock(mutex_);
+    leasing_ = false;
+    // Also where it asked for none: the end of an attempt would make that one.
+    wants_interrupt_ = is_polling_;
+    changed_.notify_all();
 }
 
 void ServerClient::register_again() {
@@ -147,10 +221,9 @@ void ServerClient::stop(bool say_goodbye) {
         goodbye = registration_;
         changed_.notify_all();
     }
-    clients_.lease->cancel();
-    clients_.heartbeat->cancel();
+    clients_.poll->cancel();
     clients_.change->cancel();
-    for (std::thread* thread : {&lease_thread_, &heartbeat_thread_, &change_thread_})
+    for (std::thread* thread : {&poll_thread_, &change_thread_})
         if (thread->joinable()) thread->join();
     if (!say_goodbye || !was_registered) return;
     goodbye.slots = 0;
@@ -160,8 +233,8 @@ void ServerClient::stop(bool say_goodbye) {
     if (!ignored) log_debug("the server could not be informed that the agent left");
 }
 
-std::string ServerClient::path(const char* call) const {
-    return "/api/2.0/tune/agents/" + percent_encode(registration_.agent_id, false) + "/" + call;
+std::string ServerClient::poll_path() const {
+    return "/api/2.0/tune/agents/" + percent_encode(registration_.agent_id, false) + "/poll";
 }
 
 bool ServerClient::pause(int delay_ms) {
@@ -170,77 +243,16 @@ bool ServerClient::pause(int delay_ms) {
     return !stopping_;
 }
 
-void ServerClient::failed(const Error& error, Backoff& backoff) {
+void ServerClient::failed(const Error& error) {
     if (error.code == Code::kCancelled) return;
-    if (is_unknown_agent(error)) {
+    if (is_unknown_agent(error))
         register_again();
-    } else {
+    else
         events_.contact(error.text());
-    }
-    pause(backoff.next_ms());
+    pause(backoff_.next_ms());
 }
 
-void ServerClient::lease_loop() {
-    while (true) {
-        int free_slots = 0;
-        {
-            std::unique_lock lock(mutex_);
-            changed_.wait(lock, [this] {
-                return stopping_ || !leasing_ ||
-                       (registered_ && !server_draining_ && (free_slots_ > 0 || pool_room_ > 0));
-            });
-            if (stopping_ || !leasing_) return;
-            // The server knows what is taken; 0 would keep a slot empty that becomes free
-            // meanwhile.
-            free_slots = std::max(free_slots_, 1);
-        }
-        ask_for_leases(free_slots);
-    }
-}
-
-void ServerClient::ask_for_leases(int free_slots) {
-    const tuner::LeaseRequest request{.request_id = random_hex(16),
-                                      .free_slots = free_slots,
-                                      .wait_ms = kLeaseWait_ms,
-                                      .port = events_.gang_port ? events_.gang_port() : 0,
-                                      .wants_tokens = trials_take_tokens()};
-    const Json body = tuner::to_json(request);
-    const std::string where = path("lease");
-    while (true) {
-        const std::int64_t begin_ms = SystemClock().monotonic_ms();
-        Result<Json> answer =
-            clients_.lease->post(where, body, static_cast<int>(kLeaseWait_ms) + kAnswerSlack_ms);
-        Result<tuner::LeaseReply> reply = answer ? tuner::from_json<tuner::LeaseReply>(*answer)
-                                                 : Result<tuner::LeaseReply>(answer.error());
-        if (!reply) {
-            failed(reply.error(), lease_backoff_);
-            const std::lock_guard lock(mutex_);
-            if (stopping_ || !leasing_ || !registered_) return;
-            continue;  // the same request id: leases that were given already come again
-        }
-        events_.contact("");
-        // A server that has nothing, and does not wait until it has, is not asked in a loop.
-        const bool early = SystemClock().monotonic_ms() - begin_ms < kLeaseWait_ms / 2;
-        if (reply->leases.empty() && early) {
-            pause(lease_backoff_.next_ms());
-            return;
-        }
-        lease_backoff_.reset();
-        {
-            const std::lock_guard lock(mutex_);
-            free_slots_ -= static_cast<int>(reply->leases.size());
-        }
-        const bool has_gang =
-            std::any_of(reply->leases.begin(), reply->leases.end(),
-                        [](const tuner::Lease& lease) { return lease.gang.has_value(); });
-        // Before the next lease is asked for, which must not name it again.
-        if (has_gang && events_.gang_port_given) events_.gang_port_given(request.port);
-        events_.leased(std::move(reply->leases));
-        return;
-    }
-}
-
-void ServerClient::heartbeat_loop() {
+void ServerClient::poll_loop() {
     while (true) {
         bool registered = false;
         {
@@ -249,9 +261,9 @@ void ServerClient::heartbeat_loop() {
             registered = registered_;
         }
         if (registered)
-            heartbeat_once();
+            poll_once();
         else
-            register_once(*clients_.heartbeat);
+            register_once(*clients_.poll);
     }
 }
 
@@ -259,17 +271,19 @@ bool ServerClient::register_once(tracker::Client& client) {
     Json body;
     {
         const std::lock_guard lock(mutex_);
-        body = tuner::to_json(registration_);
+        tuner::RegisterRequest registration = registration_;
+        registration.running = all_running();
+        body = tuner::to_json(registration);
     }
     Result<Json> answer = client.post(kRegisterPath, body, kRegisterTimeout_ms);
     Result<tuner::RegisterReply> reply = answer ? tuner::from_json<tuner::RegisterReply>(*answer)
                                                 : Result<tuner::RegisterReply>(answer.error());
     const bool is_news_of_change = &client == clients_.change.get();
     if (!reply) {
-        if (!is_news_of_change) failed(reply.error(), heartbeat_backoff_);
+        if (!is_news_of_change) failed(reply.error());
         return false;
     }
-    if (!is_news_of_change) heartbeat_backoff_.reset();
+    if (!is_news_of_change) backoff_.reset();
     events_.contact("");
     events_.registered(*reply);
     const std::lock_guard lock(mutex_);
@@ -280,9 +294,9 @@ bool ServerClient::register_once(tracker::Client& client) {
     return true;
 }
 
-bool ServerClient::brings_news(const tuner::HeartbeatReply& reply) {
+bool ServerClient::brings_news(const tuner::PollReply& reply) {
     std::set<std::string> current;
-    bool news = false;
+    bool news = !reply.leases.empty();
     const auto look = [&](std::string key) {
         news = !known_directives_.contains(key) || news;
         current.insert(std::move(key));
@@ -296,31 +310,81 @@ bool ServerClient::brings_news(const tuner::HeartbeatReply& reply) {
     return news;
 }
 
-void ServerClient::heartbeat_once() {
-    tuner::HeartbeatRequest request;
+tuner::PollRequest ServerClient::next_poll() {
+    const int port = events_.gang_port ? events_.gang_port() : 0;
+    const std::lock_guard lock(mutex_);
+    tuner::PollRequest request{.session = registration_.session,
+                               .turn = ++turn_,
+                               .ack = registration_.ack,
+                               .running = all_running(),
+                               .free_slots = wanted_slots(),
+                               .port = port,
+                               .wants_tokens = trials_take_tokens(),
+                               .declined = declined_};
+    request.wait_ms = spread(request.running.empty() ? kIdleWait_ms : heartbeat_ms_);
+    asked_slots_ = request.free_slots;
+    is_polling_ = true;
+    return request;
+}
+
+void ServerClient::poll_once() {
+    const tuner::PollRequest request = next_poll();
+    const std::int64_t begin_ms = SystemClock().monotonic_ms();
+    Result<Json> answer = clients_.poll->post(poll_path(), tuner::to_json(request),
+                                              static_cast<int>(request.wait_ms) + kAnswerSlack_ms);
+    Result<tuner::PollReply> reply = answer ? tuner::from_json<tuner::PollReply>(*answer)
+                                            : Result<tuner::PollReply>(answer.error());
+    bool was_interrupted = false;
     {
         const std::lock_guard lock(mutex_);
-        request.wait_ms = heartbeat_ms_;
-        request.running = registration_.running;
+        is_polling_ = false;
+        was_interrupted = wants_interrupt_ || (asked_slots_ > 0) != (wanted_slots() > 0);
+        wants_interrupt_ = false;
     }
-    const std::int64_t begin_ms = SystemClock().monotonic_ms();
-    Result<Json> answer =
-        clients_.heartbeat->post(path("heartbeat"), tuner::to_json(request),
-                                 static_cast<int>(request.wait_ms) + kAnswerSlack_ms);
-    Result<tuner::HeartbeatReply> reply = answer ? tuner::from_json<tuner::HeartbeatReply>(*answer)
-                                                 : Result<tuner::HeartbeatReply>(answer.error());
-    if (!reply) return failed(reply.error(), heartbeat_backoff_);
-    heartbeat_backoff_.reset();
+    if (!reply) return failed(reply.error());
     events_.contact("");
     const bool early = SystemClock().monotonic_ms() - begin_ms < request.wait_ms / 2;
+    const bool is_empty = reply->leases.empty() && reply->directives.empty() && reply->lost.empty();
     const bool news = brings_news(*reply);
-    events_.heartbeat(*reply);
+    take_leases(request, *reply);
+    events_.heartbeat({.directives = std::move(reply->directives),
+                       .lost = std::move(reply->lost),
+                       .draining = reply->draining});
+    // A server that has nothing, and does not wait until it has, is not asked in a loop.
+    const bool is_hasty = early && is_empty && !was_interrupted;
+    if (is_hasty || !reply->lease_error.empty()) {
+        if (!reply->lease_error.empty())
+            log_debug("the server can give no trials now: " + reply->lease_error);
+        pause(backoff_.next_ms());
+        return;
+    }
+    backoff_.reset();
+    if (early && !news && !was_interrupted) pause(kRepeatPause_ms);
+}
+
+/// From here on the agent answers for what was leased.
+void ServerClient::take_leases(const tuner::PollRequest& request, tuner::PollReply& reply) {
+    std::vector<tuner::AttemptId> ids;
+    for (const tuner::Lease& lease : reply.leases) ids.push_back({lease.run_id, lease.attempt});
+    const bool has_gang =
+        std::any_of(reply.leases.begin(), reply.leases.end(),
+                    [](const tuner::Lease& lease) { return lease.gang.has_value(); });
     {
         const std::lock_guard lock(mutex_);
-        if (server_draining_ != reply->draining) changed_.notify_all();
-        server_draining_ = reply->draining;
+        registration_.ack = std::max(registration_.ack, reply.sequence);
+        remove_these(declined_, request.declined);
+        if (server_draining_ != reply.draining) changed_.notify_all();
+        server_draining_ = reply.draining;
+        if (!leasing_) {
+            declined_.insert(declined_.end(), ids.begin(), ids.end());
+            return;
+        }
+        free_slots_ -= static_cast<int>(ids.size());
+        arrived_.insert(arrived_.end(), ids.begin(), ids.end());
     }
-    if (early && !news) pause(kRepeatPause_ms);
+    // Before the next lease is asked for, which must not name it again.
+    if (has_gang && events_.gang_port_given) events_.gang_port_given(request.port);
+    if (!ids.empty()) events_.leased(std::move(reply.leases));
 }
 
 }  // namespace tune::worker

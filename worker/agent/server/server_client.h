@@ -1,7 +1,7 @@
 #pragma once
-// The agent's conversation with the server: registration, leases, heartbeats. Two threads, each in
-// a long-poll of its own, so that a directive is here as soon as the server has it, and one that
-// sleeps until what this machine has changes.
+// The agent's conversation with the server: registration, leases, heartbeats. One thread in one
+// long-poll, through which everything comes as soon as the server has it, and one that sleeps until
+// what this machine has changes while that poll waits.
 
 #include <condition_variable>
 #include <cstdint>
@@ -28,7 +28,7 @@ struct LinkEvents {
     std::function<void(const tuner::HeartbeatReply&)> heartbeat;
     /// A call was answered (empty) or failed for this reason.
     std::function<void(const std::string& error)> contact;
-    /// Before a lease is asked for: LeaseRequest::port.
+    /// Before a lease is asked for: PollRequest::port.
     std::function<int()> gang_port = {};
     /// An attempt of several processes was leased with this port.
     std::function<void(int)> gang_port_given = {};
@@ -48,10 +48,15 @@ public:
 
     void start();
 
-    /// The attempts whose leases the heartbeats extend.
+    /// The attempts whose leases the polls extend.
     void set_running(std::vector<tuner::AttemptId> running);
-    /// Gives a slot back that a lease took (each lease takes one) or that take_slot took.
+    /// What LinkEvents::leased brought is in what set_running was told, or not wanted.
+    void leases_taken(const std::vector<tuner::AttemptId>& leases);
+    /// Gives a slot back that a lease took (each lease takes one) or that take_slot took. The
+    /// server hears of it at once.
     void free_slot();
+    /// The same for a slot whose attempt's end is about to be sent, by which the server knows.
+    void free_slot_at_end();
     /// So many more attempts fit into processes that run already: leases are asked for also while
     /// no slot is free.
     void set_pool_room(int attempts);
@@ -59,7 +64,7 @@ public:
     void take_slot();
     /// Registers anew with these GPUs and so many slots fewer.
     void set_gpus(std::vector<std::string> gpus, int fewer_slots);
-    /// Asks for no more leases; a lease that is being asked for is abandoned.
+    /// Asks for no more leases; one that is on its way is declined.
     void stop_leasing();
     /// Somebody's call was answered with "unknown agent": registers anew.
     void register_again();
@@ -71,32 +76,33 @@ public:
 
 private:
     struct Clients {
-        std::unique_ptr<tracker::Client> lease;
-        std::unique_ptr<tracker::Client> heartbeat;
+        std::unique_ptr<tracker::Client> poll;
         std::unique_ptr<tracker::Client> change;
         std::unique_ptr<tracker::Client> goodbye;
     };
     ServerClient(Clients clients, tuner::RegisterRequest registration, int free_slots,
                  LinkEvents events);
-    void lease_loop();
-    void heartbeat_loop();
+    void poll_loop();
     void change_loop();
-    void ask_for_leases(int free_slots);
+    void poll_once();
+    [[nodiscard]] tuner::PollRequest next_poll();
+    void take_leases(const tuner::PollRequest& request, tuner::PollReply& reply);
     bool register_once(tracker::Client& client);
-    void heartbeat_once();
-    bool brings_news(const tuner::HeartbeatReply& reply);
-    void failed(const Error& error, Backoff& backoff);
+    void interrupt(std::int64_t turn);
+    void interrupt_poll();
+    [[nodiscard]] int wanted_slots() const;
+    [[nodiscard]] std::vector<tuner::AttemptId> all_running() const;
+    bool brings_news(const tuner::PollReply& reply);
+    void failed(const Error& error);
     bool pause(int delay_ms);  // false: stopping
-    [[nodiscard]] std::string path(const char* call) const;
+    [[nodiscard]] std::string poll_path() const;
 
     const LinkEvents events_;
     const Clients clients_;
-    std::thread lease_thread_;
-    std::thread heartbeat_thread_;
+    std::thread poll_thread_;
     std::thread change_thread_;
-    Backoff lease_backoff_;                   // of the lease thread
-    Backoff heartbeat_backoff_;               // of the heartbeat thread
-    std::set<std::string> known_directives_;  // of the heartbeat thread
+    Backoff backoff_;                         // of the poll thread
+    std::set<std::string> known_directives_;  // of the poll thread
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;
@@ -105,6 +111,12 @@ private:
     int free_slots_;
     int pool_room_ = 0;
     std::int64_t heartbeat_ms_ = tuner::kHeartbeat_ms;
+    std::vector<tuner::AttemptId> arrived_;   // leased, and not yet in registration_.running
+    std::vector<tuner::AttemptId> declined_;  // leased, and not wanted
+    std::int64_t turn_ = 0;                   // of the last poll
+    int asked_slots_ = 0;                     // by the poll that waits
+    bool is_polling_ = false;
+    bool wants_interrupt_ = false;
     bool registered_ = false;
     bool has_changed_ = false;  // what this agent has, since it registered
     bool leasing_ = true;

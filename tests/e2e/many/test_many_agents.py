@@ -1,0 +1,20 @@
+"""Some hundred simulated agents on one server that is killed meanwhile: the small version of
+tests/bench/tuner/swarm_bench.py, without its timings."""
+
+import os
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BIN = pathlib.Path(os.environ.get("TUNE_BIN_DIR", ROOT / "build" / "release" / "bin")).absolute()
+sys.path.insert(0, str(ROOT / "tests" / "bench" / "tuner"))
+
+import swarm_bench  # noqa: E402
+
+
+def test_no_attempt_is_lost_or_doubled_when_the_server_is_killed(tmp_path):
+    said, wrong = swarm_bench.measure(BIN, tmp_path, agents=300, working=30, kills=2, trials=150, trial_ms=1000,
+                                      heartbeat_ms=1000, deadline_s=300)
+    assert not wrong
+    assert said["kills"] == 2 and said["returns"] >= 2
+    assert said["heartbeats"] > 0

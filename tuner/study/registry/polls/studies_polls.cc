@@ -1,0 +1,295 @@
+// The one poll of an agent. It is made of a lease poll and a heartbeat poll, which wait as those of
+// clients that call the two routes do; the first of them that has something to say ends both.
+//
+// What an answer said is known to have arrived when the next poll acknowledges its number. A lease
+// carries the number of its answer in its member's request_id, which is on disk, so that a lease of
+// an answer that was lost is found also after a restart of the server. It comes again with another
+// token, since nobody has the first. A lease that is ready when its poll has been answered already
+// (a directive was faster) goes with the poll that waits by then, or with the next.
+//
+// No step looks at more than what one agent holds.
+
+#include <algorithm>
+#include <charconv>
+
+#include "tuner/study/registry/studies_impl.h"
+
+namespace tune::tuner {
+namespace {
+
+constexpr std::size_t kSessionCharsMax = 64;
+/// What clients of the lease route choose as request ids never begins so by chance.
+constexpr std::string_view kLabel = "poll:";
+
+/// The request_id of members that were given in this answer of this session.
+std::string label_of(const std::string& session, std::int64_t sequence) {
+    return std::string(kLabel) + session + "/" + std::to_string(sequence);
+}
+
+/// The number of the answer in a label of this session; 0: it is none.
+std::int64_t sequence_in(std::string_view label, std::string_view session) {
+    if (!label.starts_with(kLabel)) return 0;
+    label.remove_prefix(kLabel.size());
+    if (!label.starts_with(session) || label.substr(session.size(), 1) != "/") return 0;
+    label.remove_prefix(session.size() + 1);
+    std::int64_t sequence = 0;
+    const auto [end, error] = std::from_chars(label.data(), label.data() + label.size(), sequence);
+    return error == std::errc() && end == label.data() + label.size() ? sequence : 0;
+}
+
+Result<void> check_poll(const PollRequest& request) {
+    const bool is_named = !request.session.empty() && request.session.size() <= kSessionCharsMax &&
+                          request.session.find('/') == std::string::npos;
+    if (!is_named)
+        return Error{Code::kInvalidParameterValue,
+                     "field 'session' must be 1..64 bytes without '/'"};
+    if (request.ack < 0 || request.turn < 0)
+        return Error{Code::kInvalidParameterValue, "fields 'ack' and 'turn' must not be negative"};
+    return {};
+}
+
+}  // namespace
+
+void Studies::Impl::poll(const std::string& agent_id, PollRequest request, Done<PollReply> done) {
+    if (const Result<void> checked = check_poll(request); !checked) return done(checked.error());
+    renewals_.add(agent_id, request.running);
+    LockedBatch locked(*this);
+    count_renewals();
+    Agent* const agent = agents_.find(agent_id);
+    if (agent == nullptr) return locked.after([done, agent_id] { done(unknown_agent(agent_id)); });
+    agents_.heard(*agent, monotonic_ms());
+    if (request.interrupts) return interrupt(locked, *agent, request, done);
+    drop_poll(locked, agent_id);
+    take_ack(*agent, request);
+    drop_heartbeat_poll(locked, agent_id);
+    const int ended = take_ended(request.running);
+    const auto call = std::make_shared<PollCall>(
+        PollCall{.agent_id = agent_id,
+                 .session = request.session,
+                 .turn = request.turn,
+                 .ack = request.ack,
+                 .leases = {.request_id = label_of(request.session, request.ack + 1),
+                            .free_slots = std::clamp(request.free_slots, 0, kAgentSlotsMax) + ended,
+                            .wait_ms = request.wait_ms,
+                            .port = request.port,
+                            .wants_tokens = request.wants_tokens},
+                 .deadline_ms = monotonic_ms() + poll_wait_ms(request.wait_ms),
+                 .done = std::move(done)});
+    poll_calls_[agent_id] = call;
+    decline(locked, *agent, request.declined);
+    bool is_news = false;
+    HeartbeatPoll beat{.agent_id = agent_id,
+                       .lost = note_lost(*agent, request.running, is_news),
+                       .deadline_ms = call->deadline_ms,
+                       .done = {},
+                       .call = call};
+    if (is_news || has_news(agent_id)) return answer_poll(locked, call, heartbeat_reply(beat), {});
+    park_heartbeat(std::move(beat));
+    const bool has_begun = begin_lease_part(locked, call);
+    const bool may_bring = has_begun && !lease_polls_.contains(agent_id);
+    if (request.turn <= agent->interrupted || (request.wait_ms <= 0 && !may_bring))
+        answer_poll(locked, call, {}, {});
+}
+
+/// Takes out the attempts that ended after the agent had written that it runs them, which is no
+/// news to it. Each leaves a place that it did not count.
+int Studies::Impl::take_ended(std::vector<AttemptId>& running) const {
+    return static_cast<int>(std::erase_if(running, [&](const AttemptId& id) {
+        const TrialRef ref = find_run(id.run_id);
+        return ref.trial != nullptr && ref.trial->finish_attempt == id.attempt &&
+               !ref.trial->finish_request.empty();
+    }));
+}
+
+/// An older poll of the agent belongs to a connection that is gone, or to its predecessor.
+void Studies::Impl::drop_poll(LockedBatch& locked, const std::string& agent_id) {
+    const auto older = poll_calls_.find(agent_id);
+    if (older != poll_calls_.end()) answer_poll(locked, std::shared_ptr(older->second), {}, {});
+}
+
+/// The session's answers up to `ack` have arrived. If there was a later one, it is lost, and what
+/// the agent was told in it is news again.
+void Studies::Impl::take_ack(Agent& agent, const PollRequest& request) {
+    const bool is_other = agent.session != request.session;
+    if (is_other) agent.interrupted = 0;
+    const bool is_lost = is_other || request.ack < agent.answered;
+    agent.session = request.session;
+    agent.answered = request.ack;
+    if (!is_lost) return;
+    agent.reported_lost.clear();
+    if (const auto* const held = agents_.held_by(agent.facts.agent_id))
+        for (const auto& [run_id, ref] : *held)
+            ref.trial->progress->holder.find_running(agent.facts.agent_id)->is_directed = false;
+}
+
+/// Goes on to other agents at once. It is no attempt that was lost: nothing of it ran.
+void Studies::Impl::decline(LockedBatch& locked, const Agent& agent,
+                            const std::vector<AttemptId>& attempts) {
+    const std::string why = "its agent on " + agent.facts.host + " takes no more trials";
+    for (const AttemptId& attempt : attempts) {
+        const TrialRef ref = find_run(attempt.run_id);
+        Member* const member = current_member(ref, agent.facts.agent_id, attempt.attempt);
+        if (member == nullptr) continue;
+        if (ref.trial->progress->holder.is_gang()) {
+            lose_part(locked, ref, *member, why);
+        } else {
+            ref.study->requeue(*ref.trial, why, now_ms());
+            write_trial(locked, *ref.study, *ref.trial, nullptr, {});
+        }
+        after_change(locked, *ref.study);
+    }
+}
+
+void Studies::Impl::interrupt(LockedBatch& locked, Agent& agent, const PollRequest& request,
+                              const Done<PollReply>& done) {
+    if (agent.session == request.session)
+        agent.interrupted = std::max(agent.interrupted, request.turn);
+    const auto waiting = poll_calls_.find(agent.facts.agent_id);
+    if (waiting != poll_calls_.end() && waiting->second->session == request.session &&
+        waiting->second->turn <= request.turn)
+        answer_poll(locked, std::shared_ptr(waiting->second), {}, {});
+    locked.after([done, sequence = request.ack] { done(PollReply{.sequence = sequence}); });
+}
+
+std::vector<TrialRef> Studies::Impl::undelivered(const std::string& agent_id,
+                                                 const std::string& session, std::int64_t ack) {
+    std::vector<TrialRef> found;
+    const auto* const held = agents_.held_by(agent_id);
+    if (held == nullptr) return found;
+    for (const auto& [run_id, ref] : *held) {
+        const Member& member = *ref.trial->progress->holder.find_running(agent_id);
+        // What is on its way to the disk goes to whoever polls when it is there.
+        if (!ref.trial->sync.run_confirmed || member.expires_ms == kNotHandedOut_ms) continue;
+        if (sequence_in(member.request_id, session) > ack) found.push_back(ref);
+    }
+    return found;
+}
+
+// --- leases --------------------------------------------------------------------------------------
+
+/// False: no trial is wanted.
+bool Studies::Impl::begin_lease_part(LockedBatch& locked, const std::shared_ptr<PollCall>& call) {
+    const std::vector<TrialRef> again = undelivered(call->agent_id, call->session, call->ack);
+    if (!again.empty()) {
+        for (const TrialRef& ref : again)
+            ref.trial->progress->holder.find_running(call->agent_id)->request_id =
+                call->leases.request_id;
+        LeasePoll repeated = lease_part(call);
+        give_leases(locked, repeated, again);
+        return true;
+    }
+    if (call->leases.free_slots <= 0 || draining_) return false;
+    begin_lease_poll(locked, lease_part(call));
+    return true;
+}
+
+Studies::Impl::LeasePoll Studies::Impl::lease_part(const std::shared_ptr<PollCall>& call) {
+    return {.agent_id = call->agent_id,
+            .request = call->leases,
+            .deadline_ms = call->deadline_ms,
+            .done =
+                [this, call](Result<LeaseReply> reply) {
+                    LockedBatch locked(*this);
+                    end_lease_part(locked, call, std::move(reply));
+                },
+            .call = call};
+}
+
+/// The poll may have been answered meanwhile, and the next one be there already.
+void Studies::Impl::end_lease_part(LockedBatch& locked, const std::shared_ptr<PollCall>& call,
+                                   Result<LeaseReply> reply) {
+    if (!reply) return answer_poll(locked, call, {}, {}, reply.error().text());
+    std::shared_ptr<PollCall> to = call;
+    if (call->is_answered) {
+        const auto waiting = poll_calls_.find(call->agent_id);
+        const bool is_next =
+            waiting != poll_calls_.end() && waiting->second->session == call->session;
+        if (is_next) to = waiting->second;
+    }
+    if (!to->is_answered) {
+        label(*to, reply->leases);
+        if (reply->leases.empty() && to != call) return;
+        return answer_poll(locked, to, {}, std::move(reply->leases));
+    }
+    // Found by the next poll, whose `ack` is below this number.
+    const Agent* const agent = agents_.find(call->agent_id);
+    if (agent == nullptr || agent->session != call->session) return;
+    PollCall next;
+    next.agent_id = call->agent_id;
+    next.session = call->session;
+    next.ack = agent->answered;
+    label(next, reply->leases);
+}
+
+/// Marks what is still the agent's as given in the answer to this poll, and leaves out the rest.
+void Studies::Impl::label(const PollCall& call, std::vector<Lease>& leases) {
+    std::erase_if(leases, [&](const Lease& lease) {
+        const TrialRef ref = find_run(lease.run_id);
+        Member* const member = current_member(ref, call.agent_id, lease.attempt);
+        if (member != nullptr) member->request_id = label_of(call.session, call.ack + 1);
+        return member == nullptr;
+    });
+}
+
+void Studies::Impl::gain_place(LockedBatch& locked, const std::string& agent_id) {
+    const auto waiting = poll_calls_.find(agent_id);
+    if (waiting == poll_calls_.end() || draining_) return;
+    const std::shared_ptr<PollCall> call = waiting->second;
+    ++call->leases.free_slots;
+    if (const auto parked = lease_polls_.find(agent_id); parked != lease_polls_.end())
+        ++parked->second.request.free_slots;
+    else if (const auto granting = granting_.find(agent_id); granting != granting_.end())
+        ++granting->second->poll.request.free_slots;
+    else
+        park(locked, lease_part(call));  // the change that follows looks at who is in the line
+}
+
+// --- the answer ----------------------------------------------------------------------------------
+
+/// From now on nothing of the call waits. What is being granted goes on (end_lease_part).
+void Studies::Impl::withdraw(PollCall& call) {
+    call.is_answered = true;
+    const auto known = poll_calls_.find(call.agent_id);
+    if (known != poll_calls_.end() && known->second.get() == &call) poll_calls_.erase(known);
+    const auto beat = heartbeat_polls_.find(call.agent_id);
+    if (beat != heartbeat_polls_.end() && beat->second.call.get() == &call) {
+        heartbeat_poll_ends_.erase(call.agent_id);
+        heartbeat_polls_.erase(beat);
+    }
+    const auto parked = lease_polls_.find(call.agent_id);
+    if (parked != lease_polls_.end() && parked->second.call.get() == &call)
+        static_cast<void>(unpark(call.agent_id));
+}
+
+void Studies::Impl::answer_poll(LockedBatch& locked, const std::shared_ptr<PollCall>& call,
+                                HeartbeatReply news, std::vector<Lease> leases,
+                                std::string lease_error) {
+    if (call->is_answered) return;
+    // What the heartbeat part would say goes with it, whatever the answer is.
+    const auto beat = heartbeat_polls_.find(call->agent_id);
+    if (beat != heartbeat_polls_.end() && beat->second.call == call)
+        news = heartbeat_reply(beat->second);
+    withdraw(*call);
+    PollReply reply{.sequence = call->ack,
+                    .leases = std::move(leases),
+                    .directives = std::move(news.directives),
+                    .lost = std::move(news.lost),
+                    .lease_error = std::move(lease_error),
+                    .draining = draining_};
+    if (!reply.leases.empty() || !reply.directives.empty() || !reply.lost.empty()) {
+        ++reply.sequence;
+        // The agent will have acknowledged this number, and not what is still to come again.
+        for (const TrialRef& ref : undelivered(call->agent_id, call->session, call->ack)) {
+            const bool is_given =
+                std::any_of(reply.leases.begin(), reply.leases.end(),
+                            [&](const Lease& lease) { return lease.run_id == ref.trial->run_id; });
+            Member& member = *ref.trial->progress->holder.find_running(call->agent_id);
+            if (!is_given) member.request_id = label_of(call->session, reply.sequence + 1);
+        }
+    }
+    Agent* const agent = agents_.find(call->agent_id);
+    if (agent != nullptr && agent->session == call->session) agent->answered = reply.sequence;
+    locked.after([done = std::move(call->done), reply = std::move(reply)] { done(reply); });
+}
+
+}  // namespace tune::tuner
