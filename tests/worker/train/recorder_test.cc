@@ -164,6 +164,7 @@ TEST_F(RecorderTest, SeveralBestAreFilesOfTheirOwn) {
     const auto save = [&](std::int64_t epoch, std::int64_t best, std::vector<std::int64_t> kept) {
         Recorder recorder(pipe_[1], &directory);
         recorder.checkpoint({.last = "last " + std::to_string(epoch),
+                             .best = {},
                              .added = {{epoch, "epoch " + std::to_string(epoch)}},
                              .best_epoch = best,
                              .kept = std::move(kept)});
@@ -189,6 +190,7 @@ TEST_F(RecorderTest, BestOnesOfACheckpointThatWasReplacedAreWrittenToo) {
         std::vector<std::int64_t> kept;
         for (std::int64_t each = epoch; each > 0 && each > epoch - 5; --each) kept.push_back(each);
         recorder.checkpoint({.last = "last",
+                             .best = {},
                              .added = {{epoch, "epoch " + std::to_string(epoch)}},
                              .best_epoch = epoch % 3 == 0 ? epoch : 0,
                              .kept = std::move(kept)});
