@@ -289,8 +289,7 @@ TEST(Errors, Settings) {
         {"register: a/b",
          "line 1, column 11: register: expected the name of a registered model, without '/' and "
          "':', found the text 'a/b'"},
-        {"register: 3",
-         "line 1, column 11: register: expected a text, found the number 3"},
+        {"register: 3", "line 1, column 11: register: expected a text, found the number 3"},
         {"metric: {name: a, goal: low}",
          "line 1, column 25: metric.goal: expected min or max, found the text 'low'"},
         {"metric: {name: a, take: mean_last_0}",
