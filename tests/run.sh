@@ -29,6 +29,8 @@ jobs=${TUNE_JOBS:-2}
 logs=build/test-logs
 export TUNE_BIN_DIR=$PWD/build/release/bin
 mkdir -p $logs
+rm -rf $logs/lane-* $logs/again-* $logs/bad-* $logs/cache-*
+source tests/again.sh
 
 say() { printf '\n\033[1m==> %s\033[0m\n' "$*"; }
 
@@ -41,6 +43,7 @@ count() { # NAME PASSED FAILED STATUS
     failed=$((failed + bad))
     printf '%-40s %5d passed %5d failed\n' "$1" "$good" "$bad"
     [ "$bad" = 0 ] && return
+    echo "$bad" >"$logs/bad-$1"
     echo "--- end of $logs/$1.log:"
     tail -n 60 "$logs/$1.log"
     grep -A 16 '^not ok' "$logs/$1.log" || true # of node's tests, which do not say at the end what failed
@@ -56,32 +59,38 @@ configure_and_build() { # PRESET
 }
 
 gtests() { # SUITE BIN_DIR
-    local program name status
+    local program name status bad
     for program in "$2"/*_tests; do
         name=$1-$(basename "$program")
         timeout 900 "$program" --gtest_brief=0 >"$logs/$name.log" 2>&1
         status=$?
-        count "$name" "$(number '\[  PASSED  \] \K\d+' "$logs/$name.log")" \
-            "$(number '\[  FAILED  \] \K\d+(?= tests?, listed)' "$logs/$name.log")" $status
+        bad=$(number '\[  FAILED  \] \K\d+(?= tests?, listed)' "$logs/$name.log")
+        count "$name" "$(number '\[  PASSED  \] \K\d+' "$logs/$name.log")" "$bad" $status
+        [ $status = 0 ] || gtest_again "$name" "$program" "$bad"
     done
 }
 
 pytests() { # SUITE PATH...; PYTHON runs them, if it is set
-    local log=$logs/$1.log status
-    "${PYTHON:-.venv/bin/python}" -m pytest -q -ra --color=no -p no:cacheprovider --timeout=300 "${@:2}" >"$log" 2>&1
+    local log=$logs/$1.log status bad errors
+    local command=("${PYTHON:-.venv/bin/python}" -m pytest -q -ra --color=no --timeout=300 -o "cache_dir=$PWD/$logs/cache-$1"
+        "${@:2}")
+    "${command[@]}" >"$log" 2>&1
     status=$?
-    local bad errors
     bad=$(number '\d+(?= failed)' "$log")
     errors=$(number '\d+(?= errors?\b)' "$log")
-    count "$1" "$(number '\d+(?= passed)' "$log")" $((${bad:-0} + ${errors:-0})) $status
+    bad=$((${bad:-0} + ${errors:-0}))
+    count "$1" "$(number '\d+(?= passed)' "$log")" $bad $status
+    [ $status = 0 ] || fails_again_as "$1" $bad "${command[@]}" --last-failed --last-failed-no-failures=none
 }
 
 node_tests() { # NAME FILE...
-    local log=$logs/$1.log status name=$1
+    local log=$logs/$1.log status bad name=$1
     shift
     node --test --test-reporter=tap "$@" >"$log" 2>&1
     status=$?
-    count "$name" "$(number '^# pass \K\d+' "$log")" "$(number '^# fail \K\d+' "$log")" $status
+    bad=$(number '^# fail \K\d+' "$log")
+    count "$name" "$(number '^# pass \K\d+' "$log")" "$bad" $status
+    [ $status = 0 ] || node_again "$name" "$bad"
 }
 
 suite_unit() {
@@ -175,7 +184,6 @@ run_suites() {
             *) computing+=("$suite") ;;
         esac
     done
-    rm -f $logs/lane-*
     lane $logs/lane-waiting "${waiting[@]}" &
     lane $logs/lane-computing "${computing[@]}" &
     wait
@@ -186,10 +194,13 @@ run_suites() {
     done
 }
 
+again_names=()
 if configure_and_build release; then
     run_suites
+    run_again
 fi
 
 say "All suites took $((SECONDS - started)) s"
+[ ${#again_names[@]} = 0 ] || echo "Some passed only when they ran once more, alone: ${again_names[*]}"
 echo "$passed passed, $failed failed"
 [ $failed = 0 ] && [ $passed -gt 0 ]

@@ -13,12 +13,6 @@
 namespace tune {
 namespace {
 
-Error system_error(const char* what, const std::filesystem::path& path) {
-    const Code code = errno == ENOENT ? Code::kResourceDoesNotExist : Code::kInternalError;
-    return Error{
-        code, std::string("cannot ") + what + " '" + path.string() + "': " + std::strerror(errno)};
-}
-
 bool write_all(int fd, std::string_view content) {
     while (!content.empty()) {
         const ssize_t count = write(fd, content.data(), content.size());
@@ -31,11 +25,23 @@ bool write_all(int fd, std::string_view content) {
 
 }  // namespace
 
+Error system_error(std::string_view what, const std::filesystem::path& path) {
+    return {Code::kInternalError,
+            "cannot " + std::string(what) + " '" + path.string() + "': " + std::strerror(errno)};
+}
+
+Error missing_or_system_error(std::string_view what, const std::filesystem::path& path) {
+    const bool is_missing = errno == ENOENT;
+    Error error = system_error(what, path);
+    if (is_missing) error.code = Code::kResourceDoesNotExist;
+    return error;
+}
+
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t bytes_max) {
     const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file) return system_error("open", path);
+    if (!file) return missing_or_system_error("open", path);
     struct stat info {};
-    if (fstat(file.get(), &info) != 0) return system_error("inspect", path);
+    if (fstat(file.get(), &info) != 0) return missing_or_system_error("inspect", path);
     if (S_ISDIR(info.st_mode))
         return Error{Code::kInvalidParameterValue, "'" + path.string() + "' is a directory"};
     std::string content;
@@ -43,7 +49,7 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t byt
     while (true) {
         const ssize_t count = read(file.get(), buffer, sizeof buffer);
         if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return system_error("read", path);
+        if (count < 0) return missing_or_system_error("read", path);
         if (count == 0) return content;
         if (content.size() + static_cast<std::size_t>(count) > bytes_max)
             return Error{Code::kResourceExhausted, "'" + path.string() + "' is larger than " +
@@ -58,20 +64,21 @@ Result<void> write_file_atomic(const std::filesystem::path& path, std::string_vi
         directory / ("." + path.filename().string() + "." + random_hex(4));
     {
         const UniqueFd file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-        if (!file) return system_error("create", temporary);
+        if (!file) return missing_or_system_error("create", temporary);
         if (!write_all(file.get(), content) || fsync(file.get()) != 0) {
-            Error error = system_error("write", path);
+            Error error = missing_or_system_error("write", path);
             unlink(temporary.c_str());
             return error;
         }
     }
     if (rename(temporary.c_str(), path.c_str()) != 0) {
-        Error error = system_error("replace", path);
+        Error error = missing_or_system_error("replace", path);
         unlink(temporary.c_str());
         return error;
     }
     const UniqueFd parent(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (parent.get() < 0 || fsync(parent.get()) != 0) return system_error("sync", directory);
+    if (parent.get() < 0 || fsync(parent.get()) != 0)
+        return missing_or_system_error("sync", directory);
     return {};
 }
 

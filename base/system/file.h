@@ -11,6 +11,13 @@
 
 namespace tune {
 
+/// kInternalError "cannot WHAT 'PATH': REASON", the reason as errno has it.
+[[nodiscard]] Error system_error(std::string_view what, const std::filesystem::path& path);
+
+/// The same; kResourceDoesNotExist if errno says that there is no such file.
+[[nodiscard]] Error missing_or_system_error(std::string_view what,
+                                            const std::filesystem::path& path);
+
 /// The whole file. Errors: kResourceDoesNotExist if there is none, kResourceExhausted if it is
 /// larger than `bytes_max`, kInternalError with the system's reason otherwise; each names the path.
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path,

@@ -5,29 +5,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <string>
 
+#include "base/system/file.h"
+
 namespace tune::loader {
-namespace {
-
-Error system_error(const char* what, const std::filesystem::path& path) {
-    const Code code = errno == ENOENT ? Code::kResourceDoesNotExist : Code::kInternalError;
-    return Error{
-        code, std::string("cannot ") + what + " '" + path.string() + "': " + std::strerror(errno)};
-}
-
-}  // namespace
-
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::filesystem::path& path) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return system_error("open", path);
+    if (fd < 0) return missing_or_system_error("open", path);
     struct stat info {};
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
         Error error = S_ISDIR(info.st_mode)
                           ? Error{Code::kInternalError, "'" + path.string() + "' is a directory"}
-                          : system_error("inspect", path);
+                          : missing_or_system_error("inspect", path);
         close(fd);
         return error;
     }
@@ -36,7 +26,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::filesystem
     if (size > 0) {  // an empty mapping is an error of mmap
         void* const address = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
         if (address == MAP_FAILED) {
-            Error error = system_error("map", path);
+            Error error = missing_or_system_error("map", path);
             close(fd);
             return error;
         }

@@ -4,6 +4,7 @@
     tests/bench/run.py                 our figures
     tests/bench/run.py --peers         ours and the peers' (installs them on first use; takes minutes)
     tests/bench/run.py --json tracker  one area, as JSON lines
+    tests/bench/run.py engines         on Spark, Ray and Slurm, each engine's own way beside ours
 
 A benchmark is a program `*_bench` in build/<preset>/bin or a script tests/bench/<area>/*_bench.py. It prints one JSON
 object a figure: name, value, unit, better ("higher" or "lower"), target (optional). A peer script is
@@ -14,6 +15,7 @@ and requirements-no-deps.txt beside it: peers whose pinned dependencies would pu
 """
 
 import argparse
+import functools
 import json
 import os
 import pathlib
@@ -22,6 +24,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 AREAS = ("tracker", "tuner", "loader", "worker")
+NAMED_AREAS = (*AREAS, "engines")  # Spark, Ray and Slurm run only where somebody asks for them: they take half an hour
 # Aims that are ratios to a peer of the same run: name -> (the peer's name begins so, times better).
 RATIO_AIMS = {"log-metric, 16 clients, durable": ("fasttrackml", 25)}
 
@@ -47,7 +50,16 @@ def our_commands(area, bin_dir):
         if program.exists():
             yield [str(program)]
     for script in sorted(folder.glob("*_bench.py")):
-        yield [str(ROOT / ".venv" / "bin" / "python"), str(script)]
+        yield [python_of(area), str(script)]
+
+
+@functools.cache
+def python_of(area):
+    """Spark and Ray have an environment of their own; their benchmarks run them beside ours."""
+    if area != "engines":
+        return str(ROOT / ".venv" / "bin" / "python")
+    setup = subprocess.run([ROOT / "tests" / "engines" / "setup.sh"], check=True, text=True, stdout=subprocess.PIPE)
+    return setup.stdout.split()[-1]
 
 
 def peer_python(area):
@@ -117,14 +129,14 @@ def print_table(figures):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("areas", nargs="*", metavar="AREA", help=", ".join(AREAS))
+    parser.add_argument("areas", nargs="*", metavar="AREA", help=", ".join(NAMED_AREAS) + "; default: all but engines")
     parser.add_argument("--peers", action="store_true", help="measure the peers too")
     parser.add_argument("--json", action="store_true", help="JSON lines instead of a table")
     parser.add_argument("--bin-dir", type=pathlib.Path, default=ROOT / "build" / "release" / "bin")
     options = parser.parse_args()
-    unknown = set(options.areas) - set(AREAS)
+    unknown = set(options.areas) - set(NAMED_AREAS)
     if unknown:
-        parser.error(f"unknown area {', '.join(sorted(unknown))}; known: {', '.join(AREAS)}")
+        parser.error(f"unknown area {', '.join(sorted(unknown))}; known: {', '.join(NAMED_AREAS)}")
 
     environment = {**os.environ, "TUNE_BIN_DIR": str(options.bin_dir)}
     figures = []

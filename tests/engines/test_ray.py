@@ -293,3 +293,13 @@ def test_too_few_places_are_said_at_once(cluster, url):
         tune_ray.run_agents(url, slots=1, gpus=1)
     with pytest.raises(ValueError, match="slots and cpus"):
         tune_ray.run_agents(url, slots=0)
+
+
+def test_an_agent_that_is_stopped_while_it_starts_ends():
+    from tune_ray._node import Agent
+
+    agent = Agent()
+    agent.stop()
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        agent._note(process)
+        assert process.wait(60) == 0

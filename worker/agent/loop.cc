@@ -43,6 +43,7 @@ void Loop::post(Task task) {
     {
         const std::lock_guard lock(mutex_);
         posted_.push_back(std::move(task));
+        if (posted_.size() > 1) return;  // who posted the first has woken the loop
     }
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t put = write(wake_.get(), &one, sizeof one);

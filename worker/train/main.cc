@@ -43,7 +43,7 @@ on from there.
 Exit codes: 0 done, 11 stopped by a signal, 12 out of memory, 13 bad configuration, 1 anything else.
 )";
 
-/// Of a trial, whose lines become metrics of its run.
+/// Of a trial that an agent runs: its lines become metrics of its run.
 constexpr double kFiguresEveryS = 10.0;
 
 std::atomic<bool> stop_requested = false;
@@ -216,6 +216,7 @@ Result<void> read_defaults(const std::vector<std::string>& arguments,
         TUNE_TRY_VOID(tune::train::set_parameter(scratch, name, value));
     }
     const char* size = std::getenv("TUNE_POOL_SIZE");  // NOLINT(concurrency-mt-unsafe)
+    if (size != nullptr) options.figures_every = kFiguresEveryS;
     if (options.parallel == 0 && size != nullptr)
         options.parallel = std::clamp(std::atoi(size), 0, 1024);
     return {};

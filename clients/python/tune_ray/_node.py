@@ -46,6 +46,7 @@ class Agent:
 
     def __init__(self) -> None:
         self._process: Any = None
+        self._is_stopped = False
 
     def run(self, packages: bytes, program: bytes, server: str, token: str | None, cpus: int, has_gpus: bool) -> int:
         """The agent's exit code."""
@@ -56,9 +57,12 @@ class Agent:
         return run_agent(unpacked_program(program), server, token, 1, cpus, given, self._note)
 
     def stop(self) -> None:
-        """Ends the agent, which gives its trials back."""
+        """Ends the agent, which gives its trials back; one that is about to start, too."""
+        self._is_stopped = True
         if self._process is not None:
             self._process.stdin.close()
 
     def _note(self, process: Any) -> None:
         self._process = process
+        if self._is_stopped:
+            process.stdin.close()

@@ -7,8 +7,10 @@ An agent registers, keeps a lease poll open while it has free GPUs, sends a hear
 given after a drawn time; no processes run. Each has one connection of its own and they share 40 for the rest, because a
 server takes 2,048 connections: `tune agent` has more than one, so that a rack of real ones needs that limit raised. At once there are: four studies of single-GPU trials without an end, one
 of trials of 8 GPUs, one of gangs of 64 GPUs (8 agents), and later one more of such gangs, which finds every GPU taken.
-Printed: from the moment the last of a trial's GPUs is free to its lease at the last of its agents; how evenly the four
-studies share; how long the late gangs wait; memory of the server.
+Printed: how long the first filling takes, when all GPUs are free at once and each needs a trial that has never been on a
+disk; then, for places that become free later, from the moment the last of a trial's GPUs is free to its lease at the
+last of its agents; how evenly the four studies share; how long the late gangs wait; memory and processor time of the
+server, and processor time of this program, which tells whether the load or the server is at its limit.
 """
 
 import argparse
@@ -74,7 +76,9 @@ class Rack:
         self.calls = asyncio.LifoQueue()  # connections for requests that are no polls
         for _ in range(40):
             self.calls.put_nowait(Connection(port))
-        self.placed = collections.defaultdict(list)
+        self.placed = collections.defaultdict(list)  # after the first filling
+        self.placed_first = collections.defaultdict(list)
+        self.filled_at, self.trials_filled = None, 0
         self.held = collections.Counter()
         self.parts = collections.defaultdict(list)
         self.ended = collections.Counter()
@@ -95,7 +99,9 @@ class Rack:
             self.late_waits.append(now - self.late_since)
             self.late_since = None
         elif kind != "late":
-            self.placed[kind].append(now - max(parts))
+            (self.placed if self.filled_at else self.placed_first)[kind].append(now - max(parts))
+        if self.filled_at is None and sum(self.held.values()) >= 0.99 * self.count * GPUS:
+            self.filled_at, self.trials_filled = now, self.trials
 
     def finished(self, lease, now):
         key = (lease["run_id"], lease["attempt"])
@@ -191,7 +197,7 @@ def figure(name, value, unit, better="lower", **more):
     print(json.dumps({"name": name, "value": round(value, 3), "unit": unit, "better": better, **more}), flush=True)
 
 
-async def simulate(port, agents, seconds, memory_mb):
+async def simulate(port, agents, seconds, memory_mb, processor_s):
     rack = Rack(port, agents)
     fleet = [Agent(rack, number) for number in range(agents)]
     before = memory_mb()
@@ -204,12 +210,16 @@ async def simulate(port, agents, seconds, memory_mb):
     begun = time.monotonic()
     await asyncio.gather(*(agent.register() for agent in fleet))
     figure(f"{agents} agents register", time.monotonic() - begun, "s")
+    filling_since, server_before = time.monotonic(), processor_s()
     tasks = [asyncio.create_task(work) for agent in fleet for work in (agent.lease_forever(), agent.beat_forever())]
     late_at = time.monotonic() + seconds / 4
     end = time.monotonic() + seconds
     shares = []
+    server_filled = own_filled = None
     while time.monotonic() < end:
         await asyncio.sleep(1)
+        if rack.filled_at and server_filled is None:
+            server_filled, own_filled = processor_s(), time.process_time()
         if time.monotonic() > late_at and len(shares) == 0:
             rack.late_since = time.monotonic()
             await calls.post("studies", study("late-64", {"gpus": 8, "nnodes": 8}, parallel=1))
@@ -217,11 +227,23 @@ async def simulate(port, agents, seconds, memory_mb):
             held = [rack.held[name] for name in SINGLES]
             shares.append(sum(held) ** 2 / (len(held) * sum(x * x for x in held)) if any(held) else 0)
     after = memory_mb()
+    server_after, own_after = processor_s(), time.process_time()
     waiting = time.monotonic() - rack.late_since if rack.late_since else 0
     rack.is_over = True
     for task in tasks:
         task.cancel()
+    if rack.filled_at:
+        figure(f"first filling of {agents * GPUS} GPUs", rack.filled_at - filling_since, "s",
+               samples=rack.trials_filled)
+        figure("the server's processor time a trial meanwhile",
+               (server_filled - server_before) / rack.trials_filled * 1e3, "ms")
+        later = max(rack.trials - rack.trials_filled, 1)
+        figure("the server's processor time a trial afterwards", (server_after - server_filled) / later * 1e3, "ms")
+        figure("this program's processor time a trial afterwards", (own_after - own_filled) / later * 1e3, "ms")
     for kind, gpus in (("single", 1), ("eight", 8), ("gang", 64)):
+        times = rack.placed_first[kind]
+        figure(f"first filling: GPUs free to {gpus} placed p50", percentile(times, 0.5), "s", samples=len(times))
+        figure(f"first filling: GPUs free to {gpus} placed p99", percentile(times, 0.99), "s")
         times = rack.placed[kind]
         figure(f"GPUs free to {gpus} placed p50", percentile(times, 0.5), "s", target=1, samples=len(times))
         figure(f"GPUs free to {gpus} placed p99", percentile(times, 0.99), "s", target=1)
@@ -261,7 +283,11 @@ def main():
                 status = pathlib.Path(f"/proc/{server.pid}/status").read_text()
                 return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
-            asyncio.run(simulate(port, options.agents, options.seconds, memory_mb))
+            def processor_s():
+                fields = pathlib.Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()
+                return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+            asyncio.run(simulate(port, options.agents, options.seconds, memory_mb, processor_s))
         finally:
             server.kill()
             server.wait()

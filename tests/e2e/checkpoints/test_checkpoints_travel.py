@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import pickle
+import re
 import signal
 import sys
 
@@ -101,8 +102,8 @@ def only_trial(farm, name="s"):
 
 def did(farm, trial):
     """Which attempt did which step; the log comes a moment after the end."""
-    text = wait_for(lambda: (farm.artifact(trial, "logs/stdout.log") or "").rpartition("did ")[2], "the whole log")
-    return json.loads(text)
+    line = wait_for(lambda: re.search("^did (.*)\n", farm.artifact(trial, "logs/stdout.log") or "", re.MULTILINE), "the whole log")
+    return json.loads(line[1])
 
 
 @pytest.mark.parametrize("store", ["artifacts", "shared folder"])
@@ -130,7 +131,7 @@ def test_a_machine_is_gone_and_another_goes_on(tmp_path, store):
         x = trial["params"]["x"]
         curve = [sum(x * (i + 1) for i in range(step)) for step in range(1, STEPS + 1)]
         assert [value for _, value in farm.history(trial["run_id"])] == pytest.approx(curve)
-        assert "goes on from the stored checkpoint" in farm.artifact(trial, "logs/agent.log")
+        wait_for(lambda: "goes on from the stored checkpoint" in (farm.artifact(trial, "logs/agent.log") or ""), "a log that says so")
         # By default nothing is left of a trial that has ended for good.
         assert manifests(farm, trial) == [] and not list((tmp_path).glob("shared/*/manifest-*"))
 
@@ -206,7 +207,7 @@ def test_a_damaged_set_falls_back_and_says_so(tmp_path, damage):
         steps = did(farm, trial)
         assert [step for _, step in steps] == list(range(STEPS)) and steps[11] == [2, 11]
         assert 6 <= [attempt for attempt, _ in steps].index(2) < 11, "from the set before"
-        assert "cannot be used" in farm.artifact(trial, "logs/agent.log")
+        wait_for(lambda: "cannot be used" in (farm.artifact(trial, "logs/agent.log") or ""), "a log that says so")
 
 
 def test_local_checkpoints_stay_here(tmp_path):

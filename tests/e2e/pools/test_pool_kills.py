@@ -70,6 +70,26 @@ def test_a_killed_agent_ends_its_pools_and_gives_their_attempts_back(farm, expec
     finish(farm, expected)
 
 
+def test_what_a_pool_said_before_its_agent_was_killed_is_not_lost(farm, expected):
+    """The agent is stopped while four trials go on to their ends, which only their supervisor's file hears of."""
+    agent = farm.agents["agent"]
+    agent.process.send_signal(signal.SIGSTOP)
+    (farm.folder / "gate").unlink()
+
+    runs = [trial["run_id"] for trial in farm.trials("s")]
+
+    def have_ended():
+        logs = [log.read_text() for log in (farm.state_dir() / "pools").glob("*/stdout.log")]
+        ends = [line for log in logs for line in log.splitlines() if '"ended"' in line]
+        return all(any(run in line for line in ends) for run in runs)
+
+    wait_for(have_ended, "the ends of the first six trials")
+    agent.kill()
+    farm.start_agent(slots=1)
+    assert outcome(farm, farm.wait_for_end("s")) == expected
+    assert [farm.attempts(number) for number in range(6)] == [[1, 1]] * 6, "what had ended ran again"
+
+
 def test_a_killed_server(farm, expected):
     pools = farm.pools()
     farm.server.kill()
@@ -80,9 +100,8 @@ def test_a_killed_server(farm, expected):
 
 
 def test_random_kills(farm):
-    """Pools, supervisors, the agent and the server, alone and together. What a killed agent had not sent of its pools
-    and a killed supervisor had not read is lost with it, so a curve may lack a step; it never has one twice, nor a
-    wrong one, and every trial ends once."""
+    """Pools, supervisors, the agent and the server, alone and together. What a killed supervisor had not read is
+    lost with it, so a curve may lack a step; it never has one twice, nor a wrong one, and every trial ends once."""
     chance = random.Random(5)
     farm.start_agent(slots=2)
     expected = undisturbed(farm)

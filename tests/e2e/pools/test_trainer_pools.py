@@ -24,8 +24,8 @@ def test_training_in_a_pool_is_training_in_processes(farm, data):
     assert [trial["state"] for trial in single] == ["complete"] * 6
     assert outcome(farm, pooled) == outcome(farm, single)
     keys = [{metric["key"] for metric in farm.run(trials[0]["run_id"])["data"]["metrics"]} for trials in (pooled, single)]
-    of_a_process = ("system/", "loader_", "samples_per_second")
-    assert {key for key in keys[1] if not key.startswith(of_a_process)} == keys[0]
+    assert {key for key in keys[1] if not key.startswith("system/")} == keys[0]
+    assert "samples_per_second" in keys[0]
     for trial_a, trial_b in zip(sorted(pooled, key=lambda t: t["number"]), sorted(single, key=lambda t: t["number"])):
         assert farm.history(trial_a["run_id"], "val_loss") == farm.history(trial_b["run_id"], "val_loss") != []
 

@@ -79,11 +79,14 @@ def test_a_killed_run_goes_on_without_a_point_twice(data, tmp_path):
 
 
 def events_up_to_damage(folder):
+    """As TensorBoard shows them: where a process began anew, since none before it had stored a checkpoint, what was is gone."""
     found = []
     for file in sorted(folder.iterdir()):
         try:
             for record in RawEventFileLoader(str(file)).Load():
                 event = event_pb2.Event.FromString(record)
+                if event.session_log.status == event_pb2.SessionLog.START:
+                    found = [point for point in found if point[1] < event.step]
                 found += [(value.tag, event.step, value.simple_value) for value in event.summary.value]
         except Exception as error:  # TensorBoard's own error for a record that is cut
             assert "truncated" in str(error).lower() or "DataLoss" in type(error).__name__, error

@@ -5,9 +5,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 
 #include "tests/worker/agent/scratch.h"
+#include "worker/agent/attempts/spare_folders.h"
+#include "worker/agent/pools/pool_journal.h"
 
 namespace tune::worker {
 namespace {
@@ -115,6 +118,81 @@ TEST_F(AttemptFilesTest, RemoveLeavesNothing) {
 
 TEST(BootId, IsKnown) {
     EXPECT_EQ(current_boot_id().size(), 36u);
+}
+
+/// Acknowledged up to `offset` of stdout.
+ProgressRecord up_to(std::int64_t offset) {
+    ProgressRecord progress;
+    progress.acknowledged.offset = {offset, 0};
+    progress.acknowledged.next_steps["loss"] = offset;
+    return progress;
+}
+
+TEST_F(AttemptFilesTest, TheLastWholeLineOfProgressCounts) {
+    ASSERT_TRUE(files_.create(record_));
+    ASSERT_TRUE(files_.write_progress(up_to(1)));
+    ASSERT_TRUE(files_.write_progress(up_to(5)));
+    EXPECT_EQ(files_.read_progress().acknowledged.offset[0], 5);
+    std::ofstream(files_.path(kProgressFile), std::ios::app) << "\n{\"acknowledged\":[9,";
+    EXPECT_EQ(files_.read_progress().acknowledged.offset[0], 5) << "a line that a full disk cut";
+    EXPECT_EQ(files_.read_progress().acknowledged.next_steps.at("loss"), 5);
+    ASSERT_TRUE(files_.write_progress(up_to(12)));
+    EXPECT_EQ(files_.read_progress().acknowledged.offset[0], 12);
+}
+
+TEST_F(AttemptFilesTest, ProgressStaysSmall) {
+    ASSERT_TRUE(files_.create(record_));
+    for (std::int64_t i = 0; i < 10'000; ++i) ASSERT_TRUE(files_.write_progress(up_to(i)));
+    EXPECT_LT(std::filesystem::file_size(files_.path(kProgressFile)), 300u << 10);
+    EXPECT_EQ(files_.read_progress().acknowledged.offset[0], 9'999);
+}
+
+TEST_F(AttemptFilesTest, AFolderServesTheNextAttemptAndShowsNothingOfTheLast) {
+    SpareFolders spares(scratch_.path() / "spare");
+    ASSERT_TRUE(spares.make(files_, record_));
+    std::filesystem::create_directory(files_.path(kArtifactFolder));
+    for (const char* name : {kStdoutFile, kStderrFile, kAgentLogFile, kDiffFile, kExitFile})
+        std::ofstream(files_.path(name)) << "{\"exit_code\": 1}";
+    ASSERT_TRUE(files_.write_intent({Intent::kPrune, "why"}));
+    ASSERT_TRUE(files_.write_progress(up_to(1)));
+    EXPECT_EQ(files_.read_or_take_ownership().value().pid, 0);
+    spares.take_back(files_);
+    EXPECT_FALSE(std::filesystem::exists(files_.directory()));
+
+    const AttemptFiles next(scratch_.path() / "run-2");
+    record_.lease.run_id = "other";
+    ASSERT_TRUE(spares.make(next, record_));
+    EXPECT_FALSE(std::filesystem::exists(scratch_.path() / "spare" / "0"));
+    EXPECT_EQ(next.read_record().value().lease.run_id, "other");
+    EXPECT_EQ(next.read_intent().intent, Intent::kNone);
+    EXPECT_EQ(next.read_progress().acknowledged.offset[0], 0);
+    EXPECT_FALSE(next.read_exit());
+    for (const char* name : {kStdoutFile, kStderrFile, kAgentLogFile, kDiffFile, kOwnerLink})
+        EXPECT_FALSE(std::filesystem::exists(next.path(name))) << name;
+}
+
+TEST_F(AttemptFilesTest, AFolderWithArtifactsIsRemoved) {
+    SpareFolders spares(scratch_.path() / "spare");
+    ASSERT_TRUE(spares.make(files_, record_));
+    std::filesystem::create_directory(files_.path(kArtifactFolder));
+    std::ofstream(files_.path(kArtifactFolder) / "model.bin") << "weights";
+    spares.take_back(files_);
+    EXPECT_FALSE(std::filesystem::exists(files_.directory()));
+    ASSERT_TRUE(spares.make(files_, record_));
+    EXPECT_FALSE(std::filesystem::exists(files_.path(kArtifactFolder)));
+}
+
+TEST_F(AttemptFilesTest, AJournalOfAPoolIsReadAsItWasWritten) {
+    const auto path = scratch_.path() / "journal";
+    PoolJournal journal(path);
+    journal.note_read({100, 1});
+    journal.note_settled("run/1");
+    PoolJournal(path).note_read({250, 2});  // of the next agent
+    const PoolJournal::Notes notes = PoolJournal(path).read();
+    ASSERT_EQ(notes.read.size(), 2u);
+    EXPECT_EQ(notes.read[1].end, 250);
+    EXPECT_EQ(notes.read[1].timestamp_ms, 2);
+    EXPECT_EQ(notes.settled, std::set<std::string>{"run/1"});
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ constexpr std::size_t kRuleTailBytes = 256u << 10;
 }  // namespace
 
 void Attempts::adopt_all() {
-    pools_->end_leftovers();
+    pools_->adopt_all();
     int running = 0;
     int ended = 0;
     std::error_code error;
@@ -37,7 +37,7 @@ void Attempts::adopt_all() {
     if (running + ended > 0)
         log_info("adopted " + std::to_string(running) + " running and " + std::to_string(ended) +
                  " ended trials of an earlier agent");
-    publish();
+    publish_now();  // before it registers
 }
 
 void Attempts::resume_output(Attempt& attempt) {

@@ -22,12 +22,6 @@ std::string key_of(const tuner::Lease& lease) {
     return lease.checkpoint_dir.empty() ? lease.run_id : lease.checkpoint_dir;
 }
 
-bool is_filled(const std::filesystem::path& folder) {
-    std::error_code error;
-    return std::filesystem::is_directory(folder, error) &&
-           !std::filesystem::is_empty(folder, error) && !error;
-}
-
 /// Whether another attempt of the trial may follow.
 bool may_run_again(tuner::Outcome outcome) {
     return outcome == tuner::Outcome::kPreempted || outcome == tuner::Outcome::kLost ||

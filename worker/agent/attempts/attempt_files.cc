@@ -1,4 +1,5 @@
-// JSON files are replaced by rename, so a kill leaves the old or the new content. The owner link is
+// JSON files are replaced by rename, so a kill leaves the old or the new content; how far metrics
+// were sent, which changes often, is added to its file as a line. The owner link is
 // the lock between supervisor and agent: symlink(2) succeeds for exactly one of them, and its
 // target says which. Damaged or missing fields read as defaults; the worst case is an attempt
 // reported as lost.
@@ -30,8 +31,9 @@ namespace {
 
 constexpr const char* kAttemptFile = "attempt.json";
 constexpr const char* kIntentFile = "intent.json";
-constexpr const char* kProgressFile = "progress.json";
 constexpr std::size_t kRecordBytesMax = 16u << 20;
+/// Longer, and the file is written anew with its last line alone.
+constexpr off_t kProgressBytesMax = 256 << 10;
 
 constexpr std::array<std::pair<Intent, const char*>, 9> kIntents = {{
     {Intent::kNone, "none"},
@@ -44,11 +46,6 @@ constexpr std::array<std::pair<Intent, const char*>, 9> kIntents = {{
     {Intent::kMoved, "moved"},
     {Intent::kGpuFault, "gpu_fault"},
 }};
-
-Error system_error(const char* what, const std::filesystem::path& path) {
-    return Error{Code::kInternalError, std::string("cannot ") + what + " '" + path.string() +
-                                           "': " + std::strerror(errno)};
-}
 
 /// Readable by the owner only: a command line may hold what is nobody else's business.
 Result<void> write_new(const std::filesystem::path& path, std::string_view text) {
@@ -65,6 +62,32 @@ Result<void> replace(const std::filesystem::path& path, std::string_view text) {
     TUNE_TRY_VOID(write_new(temporary, text));
     if (rename(temporary.c_str(), path.c_str()) != 0) return system_error("replace", path);
     return {};
+}
+
+/// As a line of its own, even after one that a full disk cut.
+Result<void> append_line(const std::filesystem::path& path, std::string_view text) {
+    const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    if (!file) return system_error("open", path);
+    const std::string line = "\n" + std::string(text) + "\n";
+    if (write(file.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+        return system_error("write", path);
+    if (lseek(file.get(), 0, SEEK_CUR) > kProgressBytesMax) return replace(path, line);
+    return {};
+}
+
+/// The last line that is an object; an empty one if there is none.
+Json read_last_object(const std::filesystem::path& path) {
+    const Result<std::string> text = read_file(path, kRecordBytesMax);
+    if (!text) return Json::object();
+    std::string_view left = *text;
+    while (!left.empty()) {
+        const std::size_t at = left.find_last_of('\n');
+        const std::string_view line = at == std::string_view::npos ? left : left.substr(at + 1);
+        Result<Json> parsed = parse_json(line);
+        if (parsed && parsed->is_object()) return std::move(*parsed);
+        left = at == std::string_view::npos ? std::string_view() : left.substr(0, at);
+    }
+    return Json::object();
 }
 
 /// Empty object if the file is absent or damaged.
@@ -163,13 +186,13 @@ Result<void> AttemptFiles::write_progress(const ProgressRecord& progress) const 
         sent.push_back({{"end", stretch.end}, {"timestamp_ms", stretch.timestamp_ms}});
     Json steps = Json::object();
     for (const auto& [key, step] : progress.acknowledged.next_steps) steps[key] = step;
-    return replace(path(kProgressFile), to_text({{"acknowledged", progress.acknowledged.offset},
-                                                 {"next_steps", std::move(steps)},
-                                                 {"sent", std::move(sent)}}));
+    return append_line(path(kProgressFile), to_text({{"acknowledged", progress.acknowledged.offset},
+                                                     {"next_steps", std::move(steps)},
+                                                     {"sent", std::move(sent)}}));
 }
 
 ProgressRecord AttemptFiles::read_progress() const {
-    const Json json = read_object(path(kProgressFile));
+    const Json json = read_last_object(path(kProgressFile));
     ProgressRecord progress;
     progress.acknowledged.offset = read_offsets(json.value("acknowledged", Json()));
     const Json steps = json.value("next_steps", Json::object());
@@ -239,6 +262,29 @@ void AttemptFiles::remove() const {
     if (rmdir(directory_.c_str()) == 0 || errno == ENOENT) return;
     std::error_code ignored;
     std::filesystem::remove_all(directory_, ignored);
+}
+
+bool AttemptFiles::clear() const {
+    bool is_clear = true;
+    std::error_code error;
+    for (const auto& item : std::filesystem::directory_iterator(directory_, error)) {
+        const std::string name = item.path().filename();
+        if (name == kAttemptFile || name == kArtifactFolder || name.ends_with(kSpareSuffix) ||
+            name == kExitTemporary)
+            continue;
+        int failed = 0;
+        if (name == kProgressFile)
+            failed = truncate(item.path().c_str(), 0);
+        else if (name == kStdoutFile || name == kStderrFile)
+            failed = truncate(item.path().c_str(), 0) != 0 ||
+                     rename(item.path().c_str(), (item.path().string() + kSpareSuffix).c_str());
+        else if (name == kExitFile)
+            failed = rename(item.path().c_str(), path(kExitTemporary).c_str());
+        else
+            failed = unlink(item.path().c_str());
+        is_clear = is_clear && failed == 0;
+    }
+    return is_clear && !error && std::filesystem::is_empty(path(kArtifactFolder), error) && !error;
 }
 
 std::string tail_of(const std::filesystem::path& path) {

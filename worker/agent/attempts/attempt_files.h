@@ -5,7 +5,7 @@
 //     attempt.json   the lease and what was given to it; written before the supervisor starts
 //     owner          made by the supervisor (supervisor.h); no owner: it never came up
 //     intent.json    why this agent ended it, if it did
-//     progress.json  how far its metrics were sent and acknowledged
+//     progress.json  how far its metrics were sent and acknowledged; the last line counts
 //     energy.json    the counters of its GPUs when it began
 //     stdout.log, stderr.log, agent.log, exit.json, git.diff
 //
@@ -28,6 +28,7 @@
 namespace tune::worker {
 
 inline constexpr const char* kAgentLogFile = "agent.log";
+inline constexpr const char* kProgressFile = "progress.json";
 /// What its code differs by from the commit in its run's tags; absent if it does not.
 inline constexpr const char* kDiffFile = "git.diff";
 /// The folder whose files become artifacts of the run when the attempt has ended.
@@ -134,6 +135,11 @@ public:
     void note(std::string_view text) const;
 
     void remove() const;
+
+    /// Empties the folder for another attempt, and keeps what can serve it: attempt.json, which the
+    /// next one's replaces, and empty files under the names that supervisor.h gives them. False: it
+    /// holds more than that, and is to be removed.
+    [[nodiscard]] bool clear() const;
 
 private:
     std::filesystem::path directory_;

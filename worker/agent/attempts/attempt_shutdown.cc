@@ -95,6 +95,7 @@ void Attempts::drain() {
 void Attempts::on_supervisor_gone(std::uint64_t serial) {
     Attempt* attempt = find(serial);
     if (attempt == nullptr) return;
+    gather();
     parts_.loop->unwatch(attempt->supervisor.pidfd.get());
     reap_process(attempt->supervisor);
     attempt->supervisor.pidfd.reset();
@@ -304,7 +305,7 @@ void Attempts::forget_if_done(std::uint64_t serial) {
         std::filesystem::create_directories(kept, ignored);
         std::filesystem::rename(files.directory(), kept / files.directory().filename(), ignored);
     } else if (!files.directory().empty()) {
-        files.remove();
+        spare_folders_.take_back(files);
     }
     parts_.upload->forget(serial);
     attempts_.erase(serial);

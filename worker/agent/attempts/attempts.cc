@@ -56,6 +56,7 @@ Attempts::Attempts(AttemptSettings settings, AttemptParts parts, std::function<v
       wake_path_(settings_.state_dir / "wake"),
       has_gpu_each_(settings_.slots > 0 &&
                     parts_.devices->gpus().size() >= static_cast<std::size_t>(settings_.slots)),
+      spare_folders_(settings_.state_dir / "spare"),
       pools_(make_pools()) {}
 
 Attempts::~Attempts() = default;
@@ -120,6 +121,14 @@ std::vector<tuner::AttemptId> Attempts::held() const {
 }
 
 void Attempts::publish() {
+    if (std::exchange(is_publishing_, true)) return;
+    parts_.loop->post([this] {
+        is_publishing_ = false;
+        publish_now();
+    });
+}
+
+void Attempts::publish_now() {
     parts_.server_client->set_running(held());
     parts_.server_client->set_pool_room(pools_->room());
     changed_();
@@ -136,7 +145,7 @@ void Attempts::start(std::vector<tuner::Lease> leases) {
         }
         if (!fetch_if_needed(lease)) begin(std::move(lease));
     }
-    publish();
+    publish_now();  // should we register just now, the server must hear that we have them
 }
 
 void Attempts::begin(tuner::Lease lease) {
@@ -287,7 +296,7 @@ Result<void> Attempts::prepare(Attempt& attempt, LaunchSpec& spec) {
     TUNE_TRY(checkpoint_dir, make_checkpoint_dir(lease));
     attempt.checkpoint_dir = checkpoint_dir;
     TUNE_TRY(resume_dir, find_parent(lease, checkpoint_dir));
-    TUNE_TRY_VOID(attempt.files.create(attempt.record));
+    TUNE_TRY_VOID(spare_folders_.make(attempt.files, attempt.record));
     const std::filesystem::path artifacts = attempt.files.path(kArtifactFolder);
     std::error_code failed;
     std::filesystem::create_directory(artifacts, failed);
@@ -393,7 +402,14 @@ void Attempts::watch(Attempt& attempt) {
 
 // ---- While it runs -------------------------------------------------------------------------
 
+void Attempts::gather() {
+    if (gathering_) return;
+    gathering_.emplace(*parts_.outbox);
+    parts_.loop->post([this] { gathering_.reset(); });
+}
+
 void Attempts::on_wake() {
+    gather();
     std::uint64_t records[8192];
     const ssize_t count = read(wake_.get(), records, sizeof records);
     if (count <= 0) return;

@@ -18,6 +18,7 @@
 
 #include "worker/agent/attempts/attempt_files.h"
 #include "worker/agent/attempts/gang_ports.h"
+#include "worker/agent/attempts/spare_folders.h"
 #include "worker/agent/checkpoints/checkpoint_transfer.h"
 #include "worker/agent/devices/cgroups.h"
 #include "worker/agent/devices/devices.h"
@@ -217,6 +218,8 @@ private:
     void watch(Attempt& attempt);
 
     void on_wake();
+    /// What attempts have to say in this turn of the loop goes in one report.
+    void gather();
     void pump(std::uint64_t serial);
     void schedule_upload(Attempt& attempt);
     void schedule_system_metrics(Attempt& attempt);
@@ -244,7 +247,9 @@ private:
     void write_notes(const Attempt& attempt, const tuner::FinishRequest& request) const;
     void send_logs(Attempt& attempt, const tuner::FinishRequest& request);
     void forget_if_done(std::uint64_t serial);
+    /// What is held and free has changed: told to the others once a turn of the loop.
     void publish();
+    void publish_now();
 
     const AttemptSettings settings_;
     const AttemptParts parts_;
@@ -253,6 +258,9 @@ private:
     const std::string boot_id_;
     const std::string wake_path_;
     const bool has_gpu_each_;  // of the slots, at the start
+    SpareFolders spare_folders_;
+    bool is_publishing_ = false;                  // at the end of this turn
+    std::optional<Outbox::Gathering> gathering_;  // until the end of this turn
     UniqueFd wake_;
     std::map<std::uint64_t, std::unique_ptr<Attempt>> attempts_;
     std::deque<tuner::Lease> waiting_;                       // for devices

@@ -22,6 +22,7 @@
 
 #include "base/crypto/digest.h"
 #include "base/json.h"
+#include "base/system/file.h"
 #include "base/system/unique_fd.h"
 #include "base/text/hex.h"
 
@@ -53,11 +54,6 @@ bool leads_inside(const std::string& path, const std::string& link) {
     if (link.empty() || fs::path(link).is_absolute()) return false;
     const fs::path whole = (fs::path(path).parent_path() / link).lexically_normal();
     return whole.begin() != whole.end() && *whole.begin() != "..";
-}
-
-Error system_error(const std::string& what, const fs::path& path) {
-    return {Code::kInternalError,
-            "cannot " + what + " '" + path.string() + "': " + std::strerror(errno)};
 }
 
 std::int64_t changed_ns(const struct stat& status) {

@@ -27,11 +27,6 @@ namespace {
 constexpr int kCallTimeout_ms = 30'000;
 constexpr std::size_t kManifestBytesMax = 64u << 20;
 
-Error system_error(const char* what, const fs::path& path) {
-    return {Code::kInternalError,
-            std::string("cannot ") + what + " '" + path.string() + "': " + std::strerror(errno)};
-}
-
 /// Writes what comes to a new file.
 class NewFile {
 public:

@@ -34,11 +34,6 @@ bool has_nothing(const Error& error) {
     return error.code == Code::kResourceDoesNotExist || error.code == Code::kEndpointNotFound;
 }
 
-bool is_filled(const fs::path& folder) {
-    std::error_code error;
-    return fs::is_directory(folder, error) && !fs::is_empty(folder, error) && !error;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<CheckpointTransfer>> CheckpointTransfer::create(std::string server_url,

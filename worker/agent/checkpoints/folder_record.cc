@@ -11,7 +11,7 @@ namespace tune::worker {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::size_t kRecordBytesMax = 64u << 10;
+constexpr std::size_t kFolderRecordBytesMax = 64u << 10;
 
 fs::path record_path(const fs::path& state, const std::string& key) {
     return state / (percent_encode(key, false) + ".json");
@@ -21,7 +21,7 @@ fs::path record_path(const fs::path& state, const std::string& key) {
 
 FolderRecord read_folder_record(const fs::path& state, const std::string& key) {
     FolderRecord record;
-    const Result<std::string> text = read_file(record_path(state, key), kRecordBytesMax);
+    const Result<std::string> text = read_file(record_path(state, key), kFolderRecordBytesMax);
     const Result<Json> json = text ? parse_json(*text) : Result<Json>(text.error());
     if (!json || !json->is_object()) return record;
     const auto text_of = [&json](const char* name) {
@@ -49,6 +49,11 @@ Result<void> write_folder_record(const fs::path& state, const std::string& key,
 void remove_folder_record(const fs::path& state, const std::string& key) {
     std::error_code ignored;
     fs::remove(record_path(state, key), ignored);
+}
+
+bool is_filled(const fs::path& folder) {
+    std::error_code error;
+    return fs::is_directory(folder, error) && !fs::is_empty(folder, error) && !error;
 }
 
 fs::path staging_folder(const fs::path& state, const std::string& name) {

@@ -25,6 +25,8 @@ struct FolderRecord {
                                                const std::string& key, const FolderRecord& record);
 void remove_folder_record(const std::filesystem::path& state, const std::string& key);
 
+[[nodiscard]] bool is_filled(const std::filesystem::path& folder);
+
 /// A place for files on their way to or from the folder, on its file system.
 [[nodiscard]] std::filesystem::path staging_folder(const std::filesystem::path& state,
                                                    const std::string& name);

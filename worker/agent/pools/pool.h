@@ -4,15 +4,22 @@
 #include <optional>
 #include <set>
 
+#include "worker/agent/pools/pool_journal.h"
 #include "worker/agent/pools/pools.h"
 
 namespace tune::worker {
 
+// In the agent's folder.
+constexpr const char* kPoolsFolder = "pools";
+constexpr const char* kTrialsFolder = "pool-trials";
+
 struct Pools::Pool {
-    explicit Pool(AttemptFiles folder) : files(std::move(folder)) {}
+    explicit Pool(AttemptFiles folder)
+        : files(std::move(folder)), journal(files.path(kProgressFile)) {}
 
     std::uint64_t serial = 0;
     AttemptFiles files;  // its folder; files of a supervisor
+    PoolJournal journal;
     tuner::Lease first;  // that it was opened for: command, limits, name
     Assignment assignment;
     Process supervisor;
@@ -31,7 +38,10 @@ struct Pools::Pool {
     bool is_open = true;             // takes more
     bool is_alive = true;
     bool has_begun_any = false;
-    bool environment_known = true;  // or nobody asks
+    bool is_adopted = false;                   // of an earlier agent, and ending
+    std::deque<ReadStretch> read_before = {};  // by that agent, and not yet again
+    std::set<std::string> settled = {};        // attempts that it had reported the end of
+    bool environment_known = true;             // or nobody asks
     std::vector<tuner::ReportedTag> tags = {};
     Loop::TimerId idle_timer = Loop::kNoTimer;
 

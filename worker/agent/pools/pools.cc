@@ -34,8 +34,6 @@ constexpr int kPipeBytes = 1 << 20;
 /// A pool that has no room for lines now is offered them again after this time.
 constexpr int kFlushAgain_ms = 10;
 
-constexpr const char* kPoolsFolder = "pools";
-constexpr const char* kTrialsFolder = "pool-trials";
 /// By this variable processes of a pool are found whose supervisor was killed.
 constexpr const char* kPoolVariable = "TUNE_POOL";
 
@@ -123,42 +121,6 @@ std::int64_t Pools::longest_grace_ms() const {
 
 // ---- Beginning -----------------------------------------------------------------------------
 
-/// What the agent that was killed had in its pools has ended or is ending with it.
-void Pools::end_leftovers() {
-    std::error_code error;
-    std::filesystem::remove_all(settings_.state_dir / kTrialsFolder, error);
-    std::vector<std::filesystem::path> folders;
-    for (const auto& item :
-         std::filesystem::directory_iterator(settings_.state_dir / kPoolsFolder, error))
-        folders.push_back(item.path());
-    for (const std::filesystem::path& folder : folders) {
-        const AttemptFiles files(folder);
-        const Result<Owner> owner = files.read_or_take_ownership();
-        Result<Process> process = owner && owner->pid > 0
-                                      ? find_process(owner->pid, owner->start_time)
-                                      : Result<Process>(Error{Code::kResourceDoesNotExist, ""});
-        if (!process) {
-            for (const Process& left :
-                 find_processes_with(std::string(kPoolVariable) + "=" + folder.filename().string()))
-                signal_process(left, SIGKILL);
-            files.remove();
-            continue;
-        }
-        signal_process(*process, SIGTERM);
-        const std::uint64_t serial = new_serial();
-        const auto gone = [this, serial] {
-            const auto left = leftovers_.extract(serial);
-            parts_.loop->unwatch(left.mapped().second.pidfd.get());
-            AttemptFiles(left.mapped().first).remove();
-            if (leftovers_.empty()) hooks_.freed();
-        };
-        if (parts_.loop->watch(process->pidfd.get(), gone))
-            leftovers_.emplace(serial, std::pair(folder, std::move(*process)));
-    }
-    if (!leftovers_.empty())
-        log_info("pools of an earlier agent are ending; their trials run again");
-}
-
 bool Pools::join(tuner::Lease& lease) {
     for (const auto& [serial, pool] : pools_) {
         if (!pool->is_open || pool->first.pool->name != lease.pool->name) continue;
@@ -202,12 +164,21 @@ Result<void> Pools::prepare(Pool& pool, const tuner::Lease& lease, LaunchSpec& s
     if (lease.command.empty() || lease.command.front().empty())
         return Error{Code::kInvalidParameterValue, "the study has no command to run"};
     std::error_code error;
-    std::filesystem::create_directories(pool.files.directory(), error);
+    std::filesystem::create_directories(pool.files.directory().parent_path(), error);
+    // What the next agent needs to know, should this one be killed.
+    TUNE_TRY_VOID(pool.files.create({.serial = pool.serial,
+                                     .lease = lease,
+                                     .server_url = settings_.server_url,
+                                     .finish_request_id = {},
+                                     .boot_id = {},
+                                     .started_ms = parts_.loop->wall_ms(),
+                                     .oom_kills = 0,
+                                     .cores = pool.assignment.cores,
+                                     .gpus = pool.assignment.gpus}));
     int ends[2];
-    if (error || pipe2(ends, O_CLOEXEC) != 0)
+    if (pipe2(ends, O_CLOEXEC) != 0)
         return Error{Code::kResourceExhausted,
-                     "cannot make the folder or the input of a pool: " +
-                         (error ? error.message() : std::string(std::strerror(errno)))};
+                     "cannot make the input of a pool: " + std::string(std::strerror(errno))};
     pool.input.reset(ends[1]);
     spec.input = ends[0];
     fcntl(ends[1], F_SETFL, O_NONBLOCK);
@@ -342,6 +313,7 @@ void Pools::wake_all() {
 void Pools::pump(std::uint64_t serial) {
     Pool* pool = find_pool(serial);
     if (pool == nullptr) return;
+    const Outbox::Gathering gathering(*parts_.outbox);
     const std::int64_t now = parts_.loop->wall_ms();
     for (int i = 0; i < kChunksAtOnce; ++i) {
         for (const std::uint64_t trial : pool->trials)
@@ -360,11 +332,23 @@ bool Pools::read_chunk(Pool& pool, std::int64_t now) {
         pool.output.reset(::open(pool.files.path(kStdoutFile).c_str(), O_RDONLY | O_CLOEXEC));
     if (!pool.output) return false;
     static thread_local std::vector<char> buffer(kChunkBytes);
-    const ssize_t count = pread(pool.output.get(), buffer.data(), buffer.size(), pool.offset);
+    std::size_t most = buffer.size();
+    const bool is_again = !pool.read_before.empty();
+    if (is_again) {
+        const ReadStretch& stretch = pool.read_before.front();
+        most = std::min(
+            most, static_cast<std::size_t>(std::max<std::int64_t>(stretch.end - pool.offset, 1)));
+        now = stretch.timestamp_ms;
+    }
+    const ssize_t count = pread(pool.output.get(), buffer.data(), most, pool.offset);
     if (count <= 0) return false;
     pool.offset += count;
+    if (!is_again)
+        pool.journal.note_read({pool.offset, now});
+    else if (pool.offset >= pool.read_before.front().end)
+        pool.read_before.pop_front();
     std::string_view bytes(buffer.data(), static_cast<std::size_t>(count));
-    if (bytes.find('\0') != std::string_view::npos)
+    if (!pool.is_adopted && bytes.find('\0') != std::string_view::npos)
         end_pool(pool, Intent::kCheckpointStop,
                  "more of the pool's lines waited than are kept, so some were lost", SIGTERM);
     while (!bytes.empty()) {
@@ -393,6 +377,7 @@ void Pools::take_line(Pool& pool, std::string_view line, std::int64_t now) {
 
 void Pools::take_event(Pool& pool, const PoolEvent& event, std::int64_t now) {
     Trial* trial = find_trial(event.id);
+    if (trial == nullptr) trial = adopt_trial(pool, event.id);
     if (trial == nullptr || trial->pool != pool.serial || !trial->is_in_pool) {
         if (event.kind == PoolEvent::Kind::kRefused)
             log_warning("a pool of study '" + pool.first.study + "' says: " + event.message);

@@ -4,8 +4,8 @@
 // it all on the agent's loop.
 //
 // A pool has a supervisor like any trial, and lives no longer than its agent: its trials come from
-// the agent line by line, and what is known of each line's fate is in this process only. What the
-// pool of an agent that was killed was at is given back, and runs again.
+// the agent line by line. Of a pool whose agent was killed the next agent reads what it had said to
+// the end (pools_adoption.cc); what it was at is given back, and runs again.
 
 #include <cstdint>
 #include <filesystem>
@@ -56,10 +56,10 @@ public:
     Pools(const Pools&) = delete;
     Pools& operator=(const Pools&) = delete;
 
-    /// Ends what an earlier agent on the same state_dir left.
-    void end_leftovers();
+    /// Ends what an earlier agent on the same state_dir left, and reports what it had said.
+    void adopt_all();
     /// Such are still there: their trials must not be started beside them.
-    [[nodiscard]] bool has_leftovers() const { return !leftovers_.empty(); }
+    [[nodiscard]] bool has_leftovers() const;
 
     /// Gives the trial to its pool if that runs and has room. False: a process is to be opened.
     [[nodiscard]] bool join(tuner::Lease& lease);
@@ -99,6 +99,8 @@ private:
     [[nodiscard]] std::vector<std::string> pool_environment(const Pool& pool,
                                                             const tuner::Lease& lease) const;
     void add(Pool& pool, tuner::Lease lease);
+    void adopt(const std::filesystem::path& folder);
+    [[nodiscard]] Trial* adopt_trial(Pool& pool, const tuner::AttemptId& id);
     void ask_environment(Pool& pool, const tuner::Lease& lease);
     void send(Pool& pool, const std::string& lines);
     void flush(std::uint64_t serial);
@@ -126,6 +128,7 @@ private:
                                              const std::string& last_words) const;
     void conclude(Pool& pool, Trial& trial, tuner::FinishRequest request);
     void forget_if_done(std::uint64_t serial);
+    void remove_if_reported(std::uint64_t pool, const AttemptFiles& files) const;
 
     [[nodiscard]] Pool* find_pool(std::uint64_t serial);
     [[nodiscard]] Trial* find_trial(std::uint64_t serial);
@@ -139,7 +142,6 @@ private:
     std::map<std::uint64_t, std::unique_ptr<Pool>> pools_;
     std::unordered_map<std::uint64_t, std::unique_ptr<Trial>> trials_;
     std::unordered_map<std::string, std::uint64_t> by_id_;  // "run/attempt" of `trials_`
-    std::map<std::uint64_t, std::pair<std::filesystem::path, Process>> leftovers_;
     bool is_draining_ = false;
     std::int64_t started_ = 0;
     std::int64_t finished_ = 0;

@@ -166,6 +166,7 @@ void Pools::settle(Pool& pool) {
     const bool is_anyone_suspect = !pool.has_begun_any;
     for (const std::uint64_t serial : left) {
         Trial& trial = *trials_.at(serial);
+        if (pool.is_adopted && trial.intent.intent == Intent::kNone) trial.intent = pool.intent;
         ExitRecord exit = pool.exit.value_or(ExitRecord());
         exit.stopped = trial.intent.intent != Intent::kNone;
         exit.timed_out = trial.has_timed_out;
@@ -191,8 +192,10 @@ void Pools::settle(Pool& pool) {
     if (parts_.cgroups != nullptr) parts_.cgroups->remove(pool.files.directory().filename());
     parts_.devices->release(pool.assignment);
     parts_.server_client->free_slot();
-    pool.files.remove();
-    pools_.erase(pool.serial);
+    const std::uint64_t serial = pool.serial;
+    const AttemptFiles files = pool.files;
+    pools_.erase(serial);
+    remove_if_reported(serial, files);
     hooks_.freed();
 }
 
@@ -284,8 +287,25 @@ void Pools::on_finished(std::uint64_t serial) {
     Trial* trial = find_trial(serial);
     if (trial == nullptr) return;
     trial->finish_done = true;
+    const std::uint64_t pool_serial = trial->pool;
+    Pool* const pool = find_pool(pool_serial);
+    if (pool != nullptr)
+        pool->journal.note_settled(trial->lease.run_id + "/" +
+                                   std::to_string(trial->lease.attempt));
     forget_if_done(serial);
+    if (pool == nullptr)
+        remove_if_reported(pool_serial, AttemptFiles(settings_.state_dir / kPoolsFolder /
+                                                     std::to_string(pool_serial)));
     hooks_.publish();
+}
+
+/// What a pool that is gone had said is kept until all ends in it are with the server: should this
+/// agent be killed before, the next one reads it again.
+void Pools::remove_if_reported(std::uint64_t pool, const AttemptFiles& files) const {
+    const bool is_reported = std::all_of(trials_.begin(), trials_.end(), [&](const auto& entry) {
+        return entry.second->pool != pool || entry.second->finish_done;
+    });
+    if (is_reported) files.remove();
 }
 
 void Pools::on_room(std::uint64_t serial) {

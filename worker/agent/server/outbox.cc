@@ -1,5 +1,7 @@
-// Per attempt a queue of segments and at most one finish; threads take an attempt that has
-// something to send and that no other thread serves, so each attempt's calls are in order. What is
+// Per attempt a queue of segments and at most one finish; a thread takes what all attempts have to
+// send that no other thread serves, so each attempt's calls are in order, and sends it as one
+// report. An end goes with it when nothing else of its attempt waits; what the server does not take
+// that way goes by the route of its own, whose errors say more. What is
 // in flight is noted on disk before it is sent and the note is advanced after the answer: a
 // successor repeats the very same metrics, and the server keeps one of equal ones. Errors that pass
 // (on the way, of the server's disk, of a full queue) are retried with backoff, whether the whole
@@ -27,6 +29,10 @@ constexpr int kRegisterPause_ms = 200;
 constexpr std::size_t kReportValuesMax = 5'000;
 /// Params may be long: this many segments of at most 128 kB stay below the limit, too.
 constexpr std::size_t kReportSegmentsMax = 64;
+/// An attempt's end is some 300 bytes.
+constexpr std::size_t kReportPartsMax = 512;
+/// What a short trial ran in goes with its metrics or its end: one write instead of two.
+constexpr int kTagsWait_ms = 1'000;
 
 std::size_t values_of(const Segment& segment) {
     const LineFindings& found = segment.findings;
@@ -63,15 +69,42 @@ void Outbox::open(std::uint64_t serial, const AttemptFiles& files, tuner::Attemp
     entries_.insert_or_assign(serial, std::move(entry));
 }
 
+Outbox::Gathering::Gathering(Outbox& outbox) : outbox_(outbox) {
+    const std::lock_guard lock(outbox_.mutex_);
+    ++outbox_.gathering_;
+}
+
+Outbox::Gathering::~Gathering() {
+    const std::lock_guard lock(outbox_.mutex_);
+    --outbox_.gathering_;
+    outbox_.notify();
+}
+
+void Outbox::notify() {
+    if (gathering_ == 0) changed_.notify_one();
+}
+
 void Outbox::add(std::uint64_t serial, Segment segment, bool resent) {
+    add(serial, std::move(segment), resent, false);
+}
+
+void Outbox::add(std::uint64_t serial, Segment segment, bool resent, bool can_wait) {
     if (values_of(segment) == 0) return;
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(serial);
     if (found == entries_.end()) return;
-    found->second.waiting_values += values_of(segment);
-    if (resent) ++found->second.resent;
-    found->second.waiting.push_back(std::move(segment));
-    changed_.notify_one();
+    Entry& entry = found->second;
+    if (can_wait && entry.waiting.empty() && !entry.is_kept) {
+        entry.only_tags = true;
+        entry.not_before =
+            std::chrono::steady_clock::now() + std::chrono::milliseconds(kTagsWait_ms);
+    } else if (!can_wait && std::exchange(entry.only_tags, false)) {
+        entry.not_before = {};
+    }
+    entry.waiting_values += values_of(segment);
+    if (resent) ++entry.resent;
+    entry.waiting.push_back(std::move(segment));
+    notify();
 }
 
 void Outbox::add_metrics(std::uint64_t serial, std::vector<tuner::ReportedMetric> metrics) {
@@ -85,7 +118,7 @@ void Outbox::add_tags(std::uint64_t serial, std::vector<tuner::ReportedTag> tags
     Segment segment;
     segment.findings.tags = std::move(tags);
     segment.end.offset = {-1, -1};
-    add(serial, std::move(segment));
+    add(serial, std::move(segment), false, true);
 }
 
 bool Outbox::has_room(std::uint64_t serial) {
@@ -101,7 +134,8 @@ void Outbox::finish(std::uint64_t serial, tuner::FinishRequest request) {
     const auto found = entries_.find(serial);
     if (found == entries_.end()) return;
     found->second.finish = std::move(request);
-    changed_.notify_one();
+    if (std::exchange(found->second.only_tags, false)) found->second.not_before = {};
+    notify();
 }
 
 void Outbox::drop(std::uint64_t serial) {
@@ -110,8 +144,8 @@ void Outbox::drop(std::uint64_t serial) {
 }
 
 Outbox::Part Outbox::collect(std::uint64_t serial, Entry& entry, std::size_t values_max) {
-    Part part{serial, 0,          0, entry.id, {entry.id.run_id, entry.id.attempt, {}, {}, {}},
-              {},     entry.files};
+    Part part{serial, 0,  0,          entry.id, {entry.id.run_id, entry.id.attempt, {}, {}, {}},
+              false,  {}, entry.files};
     ProgressRecord progress{entry.acknowledged, {}};
     // What an earlier agent sent goes alone, as it went then.
     const std::size_t segments_max =
@@ -130,7 +164,10 @@ Outbox::Part Outbox::collect(std::uint64_t serial, Entry& entry, std::size_t val
         if (segment.end.offset[0] >= 0)
             progress.sent.push_back({segment.end.offset, segment.timestamp_ms});
     }
-    if (part.segments == entry.waiting.size()) part.report.finish = entry.finish;
+    if (part.segments == entry.waiting.size() && !entry.ends_alone)
+        part.report.finish = entry.finish;
+    part.has_end = part.report.finish.has_value();
+    entry.only_tags = false;
     if (entry.resent == 0 && !progress.sent.empty()) part.progress = std::move(progress);
     entry.busy = true;
     return part;
@@ -142,8 +179,11 @@ std::vector<Outbox::Part> Outbox::collect_reports() {
     std::size_t segments = 0;
     const Time now = std::chrono::steady_clock::now();
     for (auto& [serial, entry] : entries_) {
-        if (entry.busy || entry.waiting.empty() || entry.not_before > now) continue;
-        if (values >= kReportValuesMax || segments >= kReportSegmentsMax) break;
+        const bool is_due = !entry.waiting.empty() || (entry.finish && !entry.ends_alone);
+        if (entry.busy || !is_due || entry.not_before > now) continue;
+        if (values >= kReportValuesMax || segments >= kReportSegmentsMax ||
+            parts.size() >= kReportPartsMax)
+            break;
         parts.push_back(collect(serial, entry, kReportValuesMax - values));
         values += parts.back().values;
         segments += parts.back().segments;
@@ -153,14 +193,15 @@ std::vector<Outbox::Part> Outbox::collect_reports() {
 
 std::optional<std::uint64_t> Outbox::find_finish() const {
     for (const auto& [serial, entry] : entries_)
-        if (!entry.busy && entry.waiting.empty() && entry.finish) return serial;
+        if (!entry.busy && entry.waiting.empty() && entry.finish && entry.ends_alone) return serial;
     return std::nullopt;
 }
 
 std::optional<Outbox::Time> Outbox::next_retry() const {
     std::optional<Time> next;
     for (const auto& [serial, entry] : entries_)
-        if (!entry.busy && !entry.waiting.empty() && (!next || entry.not_before < *next))
+        if (!entry.busy && (!entry.waiting.empty() || entry.finish) &&
+            (!next || entry.not_before < *next))
             next = entry.not_before;
     return next;
 }
@@ -172,6 +213,10 @@ void Outbox::work(tracker::Client& client) {
         {
             std::unique_lock lock(mutex_);
             while (!stopping_) {
+                if (gathering_ > 0) {
+                    changed_.wait(lock);
+                    continue;
+                }
                 parts = collect_reports();
                 if (parts.empty()) finish = find_finish();
                 if (!parts.empty() || finish) break;
@@ -270,7 +315,7 @@ void Outbox::keep(const Part& part, const std::string& why) {
 
 void Outbox::settle(const Part& part, const tuner::ReportResult& result) {
     const bool stale = !result.ok && result.error_code == code_name(Code::kResourceConflict);
-    if (!result.ok && !stale) {
+    if (!result.ok && !stale && part.values > 0) {
         const std::string values = counted(static_cast<std::int64_t>(part.values), "value");
         log_warning("the server refused " + values + " of attempt " +
                     std::to_string(part.id.attempt) + " of run " + part.id.run_id + ": " +
@@ -290,7 +335,8 @@ void Outbox::settle(const Part& part, const tuner::ReportResult& result) {
             const Segment& segment = entry.waiting.front();
             if (segment.end.offset[0] >= 0) {
                 entry.acknowledged = segment.end;
-                progress = ProgressRecord{segment.end, {}};
+                // Of an attempt that is over for the server nothing is sent again.
+                if (!result.finished) progress = ProgressRecord{segment.end, {}};
             }
             entry.waiting_values -= values_of(segment);
             if (entry.resent > 0) --entry.resent;
@@ -300,6 +346,7 @@ void Outbox::settle(const Part& part, const tuner::ReportResult& result) {
             entry.waiting.clear();
             entry.waiting_values = 0;
         }
+        if (part.has_end) entry.ends_alone = true;
         room = entry.was_full && entry.waiting_values < kWaitingMax / 2;
         if (room) entry.was_full = false;
     }

@@ -54,12 +54,25 @@ public:
     void add(std::uint64_t serial, Segment segment, bool resent = false);
     /// Metrics of another source (system metrics): no position in the output.
     void add_metrics(std::uint64_t serial, std::vector<tuner::ReportedMetric> metrics);
+    /// Sent with what the attempt reports next, after kTagsWait_ms at the latest.
     void add_tags(std::uint64_t serial, std::vector<tuner::ReportedTag> tags);
     [[nodiscard]] bool has_room(std::uint64_t serial);
     /// Sent when all metrics of the attempt have been acknowledged.
     void finish(std::uint64_t serial, tuner::FinishRequest request);
     /// Forgets the attempt.
     void drop(std::uint64_t serial);
+
+    /// While it lives, what is added waits for the rest, which then goes in one report.
+    class Gathering {
+    public:
+        explicit Gathering(Outbox& outbox);
+        ~Gathering();
+        Gathering(const Gathering&) = delete;
+        Gathering& operator=(const Gathering&) = delete;
+
+    private:
+        Outbox& outbox_;
+    };
 
 private:
     using Time = std::chrono::steady_clock::time_point;
@@ -71,11 +84,13 @@ private:
         std::size_t resent = 0;            // of the front of `waiting`
         OutputPosition acknowledged = {};
         std::optional<tuner::FinishRequest> finish = {};
-        bool busy = false;      // a thread is sending for it
-        bool was_full = false;  // has_room said no
-        bool is_kept = false;   // the last report met a passing error, and goes again
-        Time not_before = {};   // when it does
-        Backoff backoff = {};   // of such errors in a row
+        bool ends_alone = false;  // its end was not taken with a report: by its own route
+        bool busy = false;        // a thread is sending for it
+        bool was_full = false;    // has_room said no
+        bool is_kept = false;     // the last report met a passing error, and goes again
+        bool only_tags = false;   // what waits can wait for more
+        Time not_before = {};     // when it goes (again)
+        Backoff backoff = {};     // of passing errors in a row
     };
     /// One attempt's part of a report.
     struct Part {
@@ -84,11 +99,15 @@ private:
         std::size_t values = 0;  // metrics and params
         tuner::AttemptId id;
         tuner::AttemptReport report;  // with the end, if nothing else of the attempt waits
+        bool has_end = false;
         std::optional<ProgressRecord> progress;  // to be noted before it is sent
         AttemptFiles files;
     };
 
     Outbox(std::string agent_id, OutboxEvents events);
+    /// Something can be sent; under mutex_.
+    void notify();
+    void add(std::uint64_t serial, Segment segment, bool resent, bool can_wait);
     void work(tracker::Client& client) override;
     [[nodiscard]] std::vector<Part> collect_reports();
     [[nodiscard]] std::optional<std::uint64_t> find_finish() const;
@@ -106,6 +125,7 @@ private:
     const std::string agent_path_;
     const OutboxEvents events_;
     std::map<std::uint64_t, Entry> entries_;  // guarded by mutex_
+    int gathering_ = 0;                       // guarded by mutex_
 };
 
 }  // namespace tune::worker

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -221,6 +222,13 @@ Ranks read_ranks(int directory) {
         }
     }
     return ranks;
+}
+
+int open_output(int directory, const char* name) {
+    char spare[64];
+    if (snprintf(spare, sizeof spare, "%s%s", name, kSpareSuffix) < static_cast<int>(sizeof spare))
+        renameat(directory, spare, directory, name);  // mostly there is none
+    return openat(directory, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
 RankReport* new_rank_report() {

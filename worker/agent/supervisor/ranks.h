@@ -41,6 +41,9 @@ struct LeaderSettings {
 /// thread that started it ends. False: that has happened already.
 [[nodiscard]] bool follow_agent(const char* word);
 
+/// Opens the file of an output for its first byte; -1: it cannot be made, errno says why.
+[[nodiscard]] int open_output(int directory, const char* name);
+
 /// In memory that a fork shares. nullptr: there is none left.
 [[nodiscard]] RankReport* new_rank_report();
 

@@ -231,10 +231,7 @@ bool keep_bounded(Output& output) {
 
 /// Output that cannot be stored is dropped and counted: a full disk must not block the trial.
 void store(Supervisor& self, Output& output, const char* data, std::size_t count) {
-    if (output.file < 0) {
-        output.file = openat(self.directory, output.file_name,
-                             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    }
+    if (output.file < 0) output.file = open_output(self.directory, output.file_name);
     while (count > 0) {
         const ssize_t written = output.file < 0 ? -1 : write(output.file, data, count);
         if (written < 0 && errno == EINTR) continue;
@@ -464,11 +461,11 @@ bool write_exit_record(Supervisor& self) {
         static_cast<long long>(self.report == nullptr ? usage.ru_maxrss : report.peak_kb),
         static_cast<long long>(self.memory_peak), static_cast<long long>(self.oom_kills));
     const int file =
-        openat(self.directory, "exit.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        openat(self.directory, kExitTemporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (file < 0) return false;
     const bool written = write(file, text, static_cast<std::size_t>(length)) == length;
     close(file);
-    return written && renameat(self.directory, "exit.tmp", self.directory, kExitFile) == 0;
+    return written && renameat(self.directory, kExitTemporary, self.directory, kExitFile) == 0;
 }
 
 bool has_cgroup(const Supervisor& self) {

@@ -46,6 +46,12 @@ inline constexpr const char* kRanksFile = "ranks";
 
 /// How it ended, one JSON object; appears whole, by rename. See ExitRecord.
 inline constexpr const char* kExitFile = "exit.json";
+inline constexpr const char* kExitTemporary = "exit.tmp";
+
+/// A folder may have served an attempt before. The files of its output are then there under names
+/// with this at their end, empty, and get their names back with the first byte: to make and remove
+/// a file costs a file system more than all the rest of a short trial.
+inline constexpr const char* kSpareSuffix = ".spare";
 
 /// Beside the cgroups of trials, where supervisors are.
 inline constexpr const char* kSupervisorsCgroup = "supervisors";

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""From the call that starts agents to the first trial's begin, beside the engine's own start of an empty task.
+
+    tests/engines/setup.sh                                                        # once: the environment with Spark and Ray
+    build/engines-venv/bin/python tests/bench/engines/starts_bench.py             # all
+    build/engines-venv/bin/python tests/bench/engines/starts_bench.py slurm       # a real Slurm, as the tests start it
+
+The engine is up, and each way has started once before. Of five starts the median. The aim is the engine's own start and a second.
+"""
+
+import os
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+
+from bench_support import ROOT, SLOTS, agents_of, noted, ray_cluster, run_benches, show, show_missing, spark_session, wait_for
+
+STARTS = 5
+
+
+def median(start):
+    """Of several calls; `start`: the number of the call -> the seconds it took. The first call does not count."""
+    return statistics.median([start(number) for number in range(STARTS + 1)][1:])
+
+
+def show_start(engine, theirs, ours, task):
+    name = f"agents started on {engine} to the first trial"
+    show(name, ours, target=theirs + 1)
+    show(name, theirs, peer=task)
+
+
+def started(run_agents, number):
+    """Seconds until a trial began."""
+    import tune_client
+
+    with tempfile.TemporaryDirectory() as folder:
+        command, began = noted(folder)
+        name = f"start-{number}"
+        wait_for(lambda: not agents_of(os.environ["TUNE_SERVER"]), "the end of the agents before")
+        tune_client.create_study(name, space={"x": {"float": [0, 1]}}, metric="loss", trials=SLOTS, sampler="random", command=command)
+        begin = time.time()
+        with run_agents(name) as agents:
+            first = min(wait_for(began, "a trial"))
+            agents.wait(120)
+    return first - begin
+
+
+def bench_spark(_):
+    import tune_spark
+
+    with spark_session() as spark:
+        def task(_):
+            begin = time.time()
+            return spark.sparkContext.parallelize([0], 1).map(lambda _: time.time()).collect()[0] - begin
+
+        theirs = median(task)
+        ours = median(lambda number: started(lambda study: tune_spark.run_agents(spark, os.environ["TUNE_SERVER"], study, SLOTS), number))
+        show_start("Spark", theirs, ours, "an empty task")
+
+
+def bench_ray(_):
+    with ray_cluster():
+        import ray
+
+        import tune_ray
+
+        @ray.remote(num_cpus=1)
+        class Actor:
+            def now(self):
+                return time.time()
+
+        def actor(_):
+            begin = time.time()
+            made = Actor.remote()
+            seconds = ray.get(made.now.remote()) - begin
+            ray.kill(made)
+            return seconds
+
+        theirs = median(actor)
+        ours = median(lambda number: started(lambda study: tune_ray.run_agents(os.environ["TUNE_SERVER"], study, SLOTS), number))
+        show_start("Ray", theirs, ours, "an empty actor")
+
+
+def bench_slurm(_):
+    sys.path[:0] = [str(ROOT / "tests" / "engines"), str(ROOT / "tests" / "engines" / "slurm")]
+    from cluster import Cluster, is_installed
+    from launching import Scene
+
+    if not is_installed():
+        show_missing("agents started on Slurm to the first trial", "Slurm is not installed")
+        return
+    slurm = Cluster()
+    try:
+        slurm.start()
+        with tempfile.TemporaryDirectory() as folder, Scene(folder, **slurm.environment) as scene:
+            def job(number):
+                note = pathlib.Path(folder) / f"job-{number}"
+                begin = time.time()
+                slurm.run("sbatch", "-p", "gpu", "-o", "/dev/null", "--wrap", f"date +%s.%N > {note}")
+                first = float(wait_for(lambda: note.exists() and note.read_text().strip(), "a job"))
+                slurm.clear()
+                return first - begin
+
+            url = scene.server()
+            scene.engines(cluster={"type": "slurm", "partition": "gpu", "agents": SLOTS, "cpus": 1, "slots": 1, "poll": "300ms"})
+
+            def agents(number):
+                note = pathlib.Path(folder) / f"trials-{number}"
+                note.mkdir()
+                command, began = noted(note)
+                run = scene.start("run", "--no-agent", "--server", url, "--study", f"start-{number}", "-n", SLOTS, "-m", "loss:min",
+                                  "x=0..1", "--", *command)
+                wait_for(lambda: f"start-{number}" in scene.tune("ls", "--server", url).stdout, "the study")
+                begin = time.time()
+                up = scene.start("agents", "up", "--on", "cluster", "--server", url)
+                first = min(wait_for(began, "a trial"))
+                for process in (run, up):
+                    process.wait()
+                scene.tune("agents", "down", "--server", url)
+                slurm.clear()
+                return first - begin
+
+            show_start("Slurm", median(job), median(agents), "an empty job")
+    finally:
+        slurm.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(run_benches(__file__, __doc__, {"spark": bench_spark, "ray": bench_ray, "slurm": bench_slurm}))
