@@ -297,7 +297,7 @@ def test_the_program_that_leaves_a_model_runs(place):
     load = ('import mlflow, numpy\nmodel, = mlflow.search_logged_models(experiment_ids=["1"], output_format="list")\n'
             'assert model.status.value == "READY"\n'
             'print("predicts", mlflow.pyfunc.load_model("models:/" + model.model_id).predict(numpy.array([[0.0]])))\n')
-    done = place.run(documents.Fence("sh", 1, "tune run -n 1 -m loss:min --study leaves x=0..1 -- python3 leaves.py\n"))
+    done = place.run(documents.Fence("sh", 1, "tune run -n 1 -m loss:min --study leaves x=0..1 -- .venv/bin/python leaves.py\n"))
     assert done.returncode == 0, done.stdout
     loaded = place.run(documents.Fence("python", 1, load))
     assert loaded.returncode == 0 and "predicts" in loaded.stdout, loaded.stdout

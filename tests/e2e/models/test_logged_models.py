@@ -3,14 +3,13 @@
 import json
 import os
 import pathlib
-import signal
 import sys
 
 import mlflow
 import numpy as np
 import pytest
 
-from agent_support import PYTHON, TUNE, Farm, Process, wait_for
+from agent_support import PYTHON, Farm, wait_for
 from models.models_support import cross_entropy, make_torch_work, predict
 from trainer_support import TRAINER, digits, write_digits
 
@@ -166,6 +165,36 @@ def test_an_agent_that_is_stopped_logs_it_first(farm):
     wait_for(lambda: pending(farm), "a model that is on its way")
     farm.agents["agent"].stop()
     check_one_whole_model(farm, MEGABYTES)
+
+
+POOL = """
+import json, pathlib, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    if request["op"] == "finish":
+        break
+    if request["op"] != "run":
+        continue
+    who = {"trial": request["trial"], "attempt": request["attempt"]}
+    folder = pathlib.Path(request["model_dir"])
+    (folder / "data").mkdir(parents=True)
+    with open(folder / "data" / "weights.bin", "wb") as file:
+        for i in range(%d):
+            file.write(bytes([i %% 251]) * 1000000)
+    (folder / "MLmodel").write_text("flavors:\\n  mine:\\n    data: data\\nmodel_id: not-this\\n")
+    print(json.dumps({"event": "metrics", **who, "values": {"loss": request["parameters"]["x"], "step": 1}}), flush=True)
+    print(json.dumps({"event": "ended", **who, "exit_code": 0}), flush=True)
+""" % MEGABYTES
+
+
+def test_the_agent_of_a_pool_is_killed_while_a_model_is_uploaded(farm):
+    farm.start_agent(slots=1)
+    farm.create("s", [PYTHON, "-c", POOL], trials=1, resources={"pool": 1})
+    wait_for(lambda: pending(farm), "a model that is on its way")
+    farm.agents["agent"].kill()
+    farm.start_agent(slots=1)
+    check_one_whole_model(farm, MEGABYTES)
+    wait_for(lambda: not list(farm.state_dir().glob("pool-trials/*")), "the trial is forgotten")
 
 
 def test_a_trial_of_a_pool(farm, tmp_path):

@@ -1,7 +1,6 @@
 """`register`: the model of a study's best trial becomes a version, exactly once; and other studies start from it."""
 
 import os
-import signal
 import subprocess
 import sys
 
