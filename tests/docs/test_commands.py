@@ -290,6 +290,19 @@ def test_the_shell_worker_of_the_documents_runs(place):
     assert shown.stdout.count('"complete"') >= 4, shown.stdout
 
 
+def test_the_program_that_leaves_a_model_runs(place):
+    """The block of docs/logged_models.md as a trial: its model is logged, and loads."""
+    fence = next(one for one in documents.read("docs/logged_models.md").fences if one.language == "python")
+    (place.folder / "leaves.py").write_text(fence.text)
+    load = ('import mlflow, numpy\nmodel, = mlflow.search_logged_models(experiment_ids=["1"], output_format="list")\n'
+            'assert model.status.value == "READY"\n'
+            'print("predicts", mlflow.pyfunc.load_model("models:/" + model.model_id).predict(numpy.array([[0.0]])))\n')
+    done = place.run(documents.Fence("sh", 1, "tune run -n 1 -m loss:min --study leaves x=0..1 -- .venv/bin/python leaves.py\n"))
+    assert done.returncode == 0, done.stdout
+    loaded = place.run(documents.Fence("python", 1, load))
+    assert loaded.returncode == 0 and "predicts" in loaded.stdout, loaded.stdout
+
+
 def test_the_rest_calls_of_the_documents_work(place):
     """The block of docs/rest_api.md, each call with the headers that the page names."""
     fence = next(one for one in documents.read("docs/rest_api.md").fences if "/ask" in one.text)

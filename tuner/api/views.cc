@@ -2,6 +2,7 @@
 // the configuration, which is made anew when that has changed, so an answer shows one state.
 
 #include "tuner/api/views.h"
+#include "tuner/study/journal/journal.h"
 
 #include <nlohmann/json.hpp>
 
@@ -179,6 +180,9 @@ Json study_json(const StudyCopy& study) {
     if (config.budget.cost) json["cost"] = study.paid;
     if (study.excused > 0) json["excused"] = study.excused;
     if (whole.contains("warm_start")) json["warm_start"] = std::move(whole["warm_start"]);
+    if (!config.register_as.empty()) json["register"] = config.register_as;
+    if (study.registration() && !study.wants_registration())
+        json["registered"] = to_json(*study.registration());
     if (std::string outlook = sampler_outlook(config); !outlook.empty())
         json["sampler_choice"] = std::move(outlook);
     for (const char* key : {"space_order", "forbid", "derive", "initial"})

@@ -72,7 +72,9 @@ struct StudyCopy {
 /// space_order?, command, version, created_ms, started_ms, counts: {queued, ...}, trials, best:
 /// {number, value, params, run_id} | null}. With constraints also `constraints`, and best has their
 /// values; in population based training it has what add_origin adds and its `lineage`, oldest
-/// first. With several objectives `metric` is the first of `metrics`, `best` is null, and
+/// first. `register` where the study has that key, and, once it is known what became of it,
+/// `registered`: {name, trial, version, model_id} or {name, trial, error}. With several objectives
+/// `metric` is the first of `metrics`, `best` is null, and
 /// `best_trials` holds the Pareto front, by number, at most kFrontShownMax of it.
 [[nodiscard]] Json study_json(const StudyCopy& study);
 

@@ -76,12 +76,15 @@ Result<std::unique_ptr<LocalServer>> LocalServer::open(LocalServerOptions option
     local->webhooks_ = std::move(webhooks);
     TUNE_TRY(alerts, tracker::AlertEngine::open(*local->store_, local->hub_, local->clock_));
     local->alerts_ = std::move(alerts);
+    std::optional<tracker::Permission> by_default;
+    if (local->options_.users) by_default = local->options_.users->default_permission;
     TUNE_TRY(studies, tuner::Studies::open({.store = local->store_.get(),
                                             .clock = &local->clock_,
                                             .listener = &local->live_studies_,
                                             .heartbeat_ms = local->options_.heartbeat_ms,
                                             .lease_ttl_ms = local->options_.lease_ttl_ms,
-                                            .only_study = local->options_.only_study}));
+                                            .only_study = local->options_.only_study,
+                                            .default_permission = by_default}));
     local->studies_ = std::move(studies);
     local->live_studies_.start(*local->studies_);
     TUNE_TRY_VOID(local->open_gate());

@@ -72,6 +72,7 @@ struct StudyFlags {
     std::optional<std::uint64_t> no_progress = {};          ///< trials
     std::optional<std::uint64_t> stop_after_failures = {};  ///< 0: never
     std::optional<int> priority = {};
+    std::optional<std::string> register_as = {};
     std::optional<std::string> warm_start = {};  ///< a study, or a file
     std::optional<std::uint64_t> seed = {};
     std::optional<std::string> sampler = {};

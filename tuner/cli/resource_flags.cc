@@ -35,6 +35,10 @@ void add_resource_flags(CLI::App& app, StudyFlags& flags) {
                    "studies with a higher one come first, and take places from lower ones "
                    "(default: 0)")
         ->check(within(-tuner::kPriorityMax, tuner::kPriorityMax));
+    app.add_option("--register", flags.register_as,
+                   "registered model that gets the best trial's logged model as a new version when "
+                   "the study completes")
+        ->type_name("NAME");
 }
 
 namespace {

@@ -132,6 +132,7 @@ Result<void> lay_over(const StudyFlags& flags, Json& json) {
     lay_resources_over(flags, json);
     lay_checkpoints_over(flags, json);
     if (flags.priority) json["priority"] = *flags.priority;
+    if (flags.register_as) json["register"] = *flags.register_as;
     if (flags.stop_after_failures) json["stop_after_failures"] = *flags.stop_after_failures;
     if (flags.warm_start) json["warm_start"]["from"] = *flags.warm_start;
     if (json.contains("warm_start")) TUNE_TRY_VOID(read_warm_start_file(json["warm_start"]));

@@ -189,6 +189,7 @@ struct StudyConfig {
     std::map<std::string, std::string> env;
     std::string working_dir;  // empty: where the agent stands
     std::optional<WarmStartConfig> warm_start = {};
+    std::string register_as = {};  // registered model that gets the best trial's model; empty: none
 
     [[nodiscard]] bool operator==(const StudyConfig&) const = default;
 };

@@ -114,6 +114,18 @@ Result<void> read_priority(const Node& node, StudyConfig& config) {
     return {};
 }
 
+Result<void> read_register(const Node& node, StudyConfig& config) {
+    constexpr std::size_t kModelNameBytesMax = 256;  // as the registry has it
+    TUNE_TRY_VOID(check_text(node, "register", kModelNameBytesMax));
+    const bool is_blank = node.text.find_first_not_of(' ') == std::string::npos;
+    if (is_blank || node.text.find_first_of("/:") != std::string::npos)
+        return error_at(node.place, "register",
+                        "expected the name of a registered model, without '/' and ':', found " +
+                            describe(node));
+    config.register_as = node.text;
+    return {};
+}
+
 Result<void> read_grace(const Node& node, StudyConfig& config) {
     TUNE_TRY(grace_ms, duration_of(node, "grace"));
     config.grace_ms = grace_ms;
@@ -307,6 +319,14 @@ constexpr Section kSections[] = {
      [](C config, Json& json) {
          if (config.checkpoints != CheckpointPolicy())
              json["checkpoints"] = to_json(config.checkpoints);
+     }},
+    {"register",
+     "registered model that gets the best trial's logged model as a new version when the study "
+     "completes",
+     R"({"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[^/:]*[^/: ][^/:]*$"})",
+     read_register,
+     [](C config, Json& json) {
+         if (!config.register_as.empty()) json["register"] = config.register_as;
      }},
     {"grace", "time between SIGTERM and SIGKILL", R"({"$ref": "#/definitions/duration"})",
      read_grace, [](C config, Json& json) { json["grace"] = duration_text(config.grace_ms); }},

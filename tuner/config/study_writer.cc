@@ -56,6 +56,11 @@ Result<void> check_study(const StudyConfig& config, bool needs_command) {
                              "there is no command to run; give it after --, such as "
                              "-- python train.py {args}");
     TUNE_TRY_VOID(check_metrics(config));
+    if (!config.register_as.empty() && !config.more_metrics.empty())
+        return invalid_study(
+            "register",
+            "a study with several objectives has no single best trial whose model "
+            "could be registered; `mlflow.register_model` takes the one you choose");
     TUNE_TRY_VOID(check_command(config.command, config.space));
     if (config.resources.pool > 0) TUNE_TRY_VOID(check_pool_command(config));
     if (config.budget.trials && (*config.budget.trials == 0 || *config.budget.trials > kTrialsMax))

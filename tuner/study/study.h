@@ -78,6 +78,15 @@ struct TrialEnd {
 /// Trials that one call ends with known values at most; keeps a transaction small.
 inline constexpr std::size_t kReusedMax = 1000;
 
+/// What became of StudyConfig::register_as.
+struct Registration {
+    std::string name = {};     ///< of the registered model
+    std::uint64_t trial = 0;   ///< whose model it is
+    std::int64_t version = 0;  ///< 0: there is none
+    std::string model_id = {};
+    std::string error = {};  ///< why there is none
+};
+
 /// How points were suggested before the study was extended or given another sampler: what a replay
 /// needs.
 struct StudyEpoch {
@@ -290,6 +299,18 @@ public:
     /// True if it did.
     bool complete_if_done(std::int64_t now_ms);
 
+    // --- registration ---
+
+    /// True from its completion on until the model of its best trial is registered, or was found to
+    /// be impossible to register.
+    [[nodiscard]] bool wants_registration() const;
+    [[nodiscard]] const std::optional<Registration>& registration() const { return registration_; }
+    void set_registration(Registration registration) { registration_ = std::move(registration); }
+    /// What was impossible is tried again.
+    void forget_failed_registration() {
+        if (registration_ && !registration_->error.empty()) registration_.reset();
+    }
+
     // --- a beginning that fails ---
 
     /// Stops a running study whose first trials fail alike (stop_after_failures). True if it did;
@@ -386,6 +407,7 @@ private:
     std::string note_;
     std::string obstacle_;
     StudyEnd end_ = StudyEnd::kNone;
+    std::optional<Registration> registration_;
     std::vector<StudyEpoch> earlier_;
     std::int64_t started_ms_ = 0;
     std::int64_t version_ = 0;

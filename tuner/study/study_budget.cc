@@ -114,6 +114,13 @@ void Study::complete_with(StudyEnd end, std::string note) {
     end_ = end;
 }
 
+bool Study::wants_registration() const {
+    if (config_.register_as.empty() || state_ != StudyState::kCompleted || best() == nullptr)
+        return false;
+    return !registration_ || registration_->trial != best()->number ||
+           registration_->name != config_.register_as;
+}
+
 bool Study::complete_if_done(std::int64_t now_ms) {
     if (state_ != StudyState::kRunning || !running_.empty()) return false;
     if (work_ == Work::kPoint) return false;  // a trial may be on its way

@@ -80,6 +80,7 @@ Result<void> set_from_environment(TrainConfig& config) {
     }
     config.checkpoint_dir = std::string(variable("TUNE_CHECKPOINT_DIR"));
     config.resume_from = std::string(variable("TUNE_RESUME_FROM"));
+    config.model_dir = std::string(variable("TUNE_MODEL_DIR"));
     if (!variable("MLFLOW_RUN_ID").empty()) config.figures_every = kFiguresEveryS;
     if (const auto folder = variable("TUNE_ARTIFACT_DIR"); !folder.empty())
         config.profile_dir = std::string(folder) + "/profile";
@@ -154,6 +155,7 @@ int run(const Flags& flags) {
     if (outcome->best)
         std::fprintf(stderr, "; best %s %.6g in epoch %lld", outcome->metric.c_str(),
                      *outcome->best, static_cast<long long>(outcome->best_epoch));
+    if (!outcome->best_file.empty()) std::fprintf(stderr, " (%s)", outcome->best_file.c_str());
     std::fputc('\n', stderr);
     return static_cast<int>(outcome->preempted ? ExitCode::kPreempted : ExitCode::kDone);
 }

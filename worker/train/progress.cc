@@ -2,6 +2,7 @@
 
 #include "worker/train/progress.h"
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -26,6 +27,18 @@ Result<StopReason> reason_from(const std::string& name) {
 }
 
 }  // namespace
+
+void rank_epoch(std::vector<RankedEpoch>& epochs, RankedEpoch added, Mode mode, std::size_t count,
+                std::int64_t best_epoch) {
+    const auto is_better = [mode](const RankedEpoch& a, const RankedEpoch& b) {
+        return mode == Mode::kMin ? a.value < b.value : a.value > b.value;
+    };
+    epochs.insert(std::upper_bound(epochs.begin(), epochs.end(), added, is_better), added);
+    while (epochs.size() > std::max<std::size_t>(count, 1)) {
+        const bool is_chosen = epochs.back().epoch == best_epoch;
+        epochs.erase(epochs.end() - (is_chosen ? 2 : 1));
+    }
+}
 
 Json Progress::to_json() const {
     Json metrics = Json::array();
@@ -55,6 +68,8 @@ Json Progress::to_json() const {
     // What a run does not use is not written.
     if (parts > 0) json["parts"] = parts;
     if (batch_size > 0) json["batch_size"] = batch_size;
+    for (const RankedEpoch& each : best_epochs)
+        json["best_epochs"].push_back({each.epoch, json_number(each.value)});
     if (noise.count > 0)
         json["noise"] = {json_number(noise.gradient_square), json_number(noise.variance),
                          noise.count};
@@ -90,6 +105,10 @@ Result<Progress> Progress::from_json(const Json& json) try {
     }
     progress.parts = json.value("parts", std::int64_t{0});
     progress.batch_size = json.value("batch_size", std::int64_t{0});
+    for (const Json& each : json.value("best_epochs", Json::array())) {
+        TUNE_TRY(value, number(each.at(1)));
+        progress.best_epochs.push_back({each.at(0).get<std::int64_t>(), value});
+    }
     if (json.contains("noise")) {
         const Json& noise = json.at("noise");
         TUNE_TRY(square, number(noise.at(0)));

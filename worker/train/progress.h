@@ -16,6 +16,18 @@
 
 namespace tune::train {
 
+/// An epoch (the first is 1) and the value of the metric that is watched.
+struct RankedEpoch {
+    std::int64_t epoch = 0;
+    double value = 0.0;
+};
+
+/// Adds an epoch, later than all others, to the `count` best of them, best first; of equal ones
+/// the earlier is better. `best_epoch` stays whatever its value, since rules may choose another one
+/// than the values do.
+void rank_epoch(std::vector<RankedEpoch>& epochs, RankedEpoch added, Mode mode, std::size_t count,
+                std::int64_t best_epoch);
+
 struct Progress {
     std::int64_t epoch = 0;      ///< whole epochs behind us, validation included
     bool epoch_trained = false;  ///< the next epoch's steps are done, its validation is not
@@ -30,6 +42,7 @@ struct Progress {
 
     std::optional<double> best = {};  ///< of the metric that is watched
     std::int64_t best_epoch = 0;
+    std::vector<RankedEpoch> best_epochs = {};  ///< best first; where several are kept
     StopReason stop_reason = StopReason::kNotStopped;
 
     std::optional<EarlyStopping::State> early_stopping = {};  ///< once it has checked

@@ -10,9 +10,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 
 #include "base/json.h"
@@ -38,7 +40,21 @@ bool write_all(int fd, std::string_view text) {
 }
 
 bool is_leftover(const std::string& name) {
-    return name.starts_with(".last.safetensors.") || name.starts_with(".best.safetensors.");
+    return name.starts_with(".last.safetensors.") || name.starts_with(".best.safetensors.") ||
+           name.starts_with(".best-epoch-");
+}
+
+/// `name` becomes another name of `file`, or, where a file has only one, of a copy.
+Result<void> name_too(const std::filesystem::path& file, const std::filesystem::path& name) {
+    std::error_code error;
+    const std::filesystem::path link = name.string() + ".new";
+    std::filesystem::remove(link, error);
+    std::filesystem::create_hard_link(file, link, error);
+    if (error) std::filesystem::copy_file(file, link, error);
+    if (!error) std::filesystem::rename(link, name, error);
+    if (error)
+        return Error{Code::kInternalError, "cannot write it: " + error.message(), name.string()};
+    return {};
 }
 
 }  // namespace
@@ -83,6 +99,20 @@ CheckpointDirectory::CheckpointDirectory(std::filesystem::path path, int lock_fd
 CheckpointDirectory::CheckpointDirectory(CheckpointDirectory&& other) noexcept
     : path_(std::move(other.path_)), lock_fd_(std::exchange(other.lock_fd_, -1)) {}
 
+void CheckpointDirectory::remove_best_except(const std::vector<std::int64_t>& kept) const {
+    std::set<std::string> names;
+    for (const std::int64_t epoch : kept) names.insert(best_of(epoch).filename().string());
+    std::vector<std::filesystem::path> others;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(path_, ignored)) {
+        const std::string name = entry.path().filename().string();
+        if (name.starts_with(kBestOfPrefix) && name.ends_with(".safetensors") &&
+            !names.contains(name))
+            others.push_back(entry.path());
+    }
+    for (const std::filesystem::path& other : others) std::filesystem::remove(other, ignored);
+}
+
 CheckpointDirectory::~CheckpointDirectory() {
     if (lock_fd_ >= 0) close(lock_fd_);
 }
@@ -116,6 +146,11 @@ void Recorder::checkpoint(Checkpoint checkpoint) {
         const std::lock_guard lock(mutex_);
         if (checkpoint_ && checkpoint_->best && !checkpoint.best)
             checkpoint.best = std::move(checkpoint_->best);
+        if (checkpoint_ && checkpoint.best_epoch == 0)
+            checkpoint.best_epoch = checkpoint_->best_epoch;
+        if (checkpoint_)
+            for (BestOf& waiting : checkpoint_->added)
+                checkpoint.added.push_back(std::move(waiting));
         checkpoint_ = std::move(checkpoint);
     }
     given_.notify_one();
@@ -164,14 +199,23 @@ void Recorder::keep_previous() const {
     std::filesystem::rename(link, directory_->previous(), ignored);
 }
 
+Result<void> Recorder::write_best(const Checkpoint& checkpoint) const {
+    if (checkpoint.best) return write_file_atomic(directory_->best(), *checkpoint.best);
+    for (const BestOf& each : checkpoint.added)
+        if (std::find(checkpoint.kept.begin(), checkpoint.kept.end(), each.epoch) !=
+            checkpoint.kept.end())
+            TUNE_TRY_VOID(write_file_atomic(directory_->best_of(each.epoch), each.bytes));
+    if (checkpoint.best_epoch == 0) return {};
+    return name_too(directory_->best_of(checkpoint.best_epoch), directory_->best());
+}
+
 void Recorder::write_checkpoint(const Checkpoint& checkpoint) {
     if (directory_ == nullptr) return;
-    Result<void> written;
-    if (checkpoint.best) written = write_file_atomic(directory_->best(), *checkpoint.best);
+    Result<void> written = write_best(checkpoint);
     if (written) keep_previous();
     // `last` remembers the best score: without the file of the best it must not land either.
     if (written) written = write_file_atomic(directory_->last(), checkpoint.last);
-    if (written) return;
+    if (written) return directory_->remove_best_except(checkpoint.kept);
     const std::lock_guard lock(mutex_);
     if (!checkpoint_error_) checkpoint_error_ = written.error();
 }

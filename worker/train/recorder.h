@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 
@@ -52,11 +53,18 @@ public:
 
     [[nodiscard]] std::filesystem::path last() const { return path_ / "last.safetensors"; }
     [[nodiscard]] std::filesystem::path best() const { return path_ / "best.safetensors"; }
+    /// Of one of several best epochs that are kept.
+    [[nodiscard]] std::filesystem::path best_of(std::int64_t epoch) const {
+        return path_ / (kBestOfPrefix + std::to_string(epoch) + ".safetensors");
+    }
+    /// Removes those of other epochs than `kept`.
+    void remove_best_except(const std::vector<std::int64_t>& kept) const;
     /// The one before the last: what is left when a disk damages that.
     [[nodiscard]] std::filesystem::path previous() const { return path_ / "previous.safetensors"; }
     [[nodiscard]] std::filesystem::path model() const { return path_ / "model.safetensors"; }
 
 private:
+    static constexpr const char* kBestOfPrefix = "best-epoch-";
     CheckpointDirectory(std::filesystem::path path, int lock_fd);
 
     std::filesystem::path path_;
@@ -68,10 +76,19 @@ private:
 /// line() and checkpoint() from one thread; the rest from any.
 class Recorder {
 public:
-    /// The bytes of two files; `best` is written before `last`, whose state refers to it.
+    /// The weights of an epoch that is among the best.
+    struct BestOf {
+        std::int64_t epoch = 0;
+        std::string bytes;
+    };
+    /// The bytes of files; those of the best are written before `last`, whose state refers to them.
     struct Checkpoint {
         std::string last;
-        std::optional<std::string> best;
+        std::optional<std::string> best;  ///< where one best epoch is kept
+        // Where several are:
+        std::vector<BestOf> added = {};
+        std::int64_t best_epoch = 0;          ///< best.safetensors becomes a name of its; 0: stays
+        std::vector<std::int64_t> kept = {};  ///< after `last` is written the others are removed
     };
 
     /// `directory` may be null (no checkpoints); it and `metrics_fd` outlive the recorder.
@@ -87,7 +104,7 @@ public:
     void line(std::string text);
 
     /// Never waits. A checkpoint that was not begun when the next one comes is replaced by it,
-    /// except that its `best` is kept when the next has none.
+    /// except that its best ones are written, too, unless the next has others in their place.
     void checkpoint(Checkpoint checkpoint);
 
     /// Returns when all that was given has been written.
@@ -103,6 +120,7 @@ private:
     void work();
     void write_lines(const std::deque<std::string>& lines);
     void write_checkpoint(const Checkpoint& checkpoint);
+    [[nodiscard]] Result<void> write_best(const Checkpoint& checkpoint) const;
     void keep_previous() const;
 
     const LineSink sink_;

@@ -198,6 +198,7 @@ Result<void> Trainer::restore(const Safetensors& file) {
         early_stopping_->load_state(*progress_.early_stopping);
     if (progress_.parts > 0) learner_->set_parts(progress_.parts);
     noise_.load_state(progress_.noise);
+    keep_best(directory_ ? &*directory_ : nullptr, config_.checkpoint_best, progress_);
     if (talks_)
         std::fprintf(stderr, "resumed from %s: epoch %lld, step %lld\n", directory_->last().c_str(),
                      static_cast<long long>(progress_.epoch),
@@ -421,18 +422,23 @@ StopReason Trainer::check_stop(std::optional<double> watched) {
     if (!std::isfinite(*watched)) return StopReason::kNonFinite;
     bool best = !progress_.best || (watched_.mode == Mode::kMin ? *watched < *progress_.best
                                                                 : *watched > *progress_.best);
+    bool is_looked_at = true;
     EarlyStopping::Decision decision;
     if (early_stopping_) {
         decision = early_stopping_->check(*watched, progress_.epoch);
         progress_.early_stopping = early_stopping_->state();
         // Keras keeps the weights of the last improvement that counted.
-        if (watched_.compat == Compat::kKeras && progress_.epoch >= watched_.start_from_epoch)
-            best = decision.improved;
+        is_looked_at =
+            watched_.compat != Compat::kKeras || progress_.epoch >= watched_.start_from_epoch;
+        if (watched_.compat == Compat::kKeras && is_looked_at) best = decision.improved;
     }
     if (best) {
         progress_.best = watched;
         progress_.best_epoch = progress_.epoch + 1;
     }
+    if (config_.checkpoint_best > 1 && (best || is_looked_at))
+        rank_epoch(progress_.best_epochs, {progress_.epoch + 1, *watched}, watched_.mode,
+                   static_cast<std::size_t>(config_.checkpoint_best), progress_.best_epoch);
     return decision.reason;
 }
 
@@ -451,19 +457,27 @@ void Trainer::end_epoch(const std::optional<Evaluation>& evaluation) {
     progress_.epoch_trained = false;
     progress_.loss_sum = 0.0;
     progress_.loss_samples = 0;
-    save(progress_.best_epoch == progress_.epoch);
+    save(true);
     if (const auto error = recorder_->take_checkpoint_error(); error && talks_)
         std::fprintf(stderr, "warning: %s; training continues without this checkpoint\n",
                      error->text().c_str());
 }
 
-void Trainer::save(bool with_best) {
+void Trainer::save(bool ends_epoch) {
     if (!directory_) return;
     const Span span("checkpoint");
     progress_.loader = train_data_.dataset().state();
     Recorder::Checkpoint checkpoint{.last = last_checkpoint(asked_, record_, *learner_),
                                     .best = {}};
-    if (with_best) checkpoint.best = best_checkpoint(record_, *learner_);
+    const bool is_best = ends_epoch && progress_.best_epoch == progress_.epoch;
+    if (config_.checkpoint_best == 1 && is_best)
+        checkpoint.best = best_checkpoint(record_, *learner_);
+    if (is_best) checkpoint.best_epoch = progress_.epoch;
+    for (const RankedEpoch& each : progress_.best_epochs) {
+        checkpoint.kept.push_back(each.epoch);
+        if (ends_epoch && each.epoch == progress_.epoch)
+            checkpoint.added.push_back({each.epoch, best_checkpoint(record_, *learner_)});
+    }
     recorder_->checkpoint(std::move(checkpoint));
 }
 
@@ -510,10 +524,7 @@ Outcome Trainer::outcome(bool preempted) {
     recorder_->drain();
     if (const auto error = recorder_->take_checkpoint_error(); error && talks_)
         std::fprintf(stderr, "warning: %s\n", error->text().c_str());
-    if (!preempted && directory_) {
-        const Result<void> left = leave_model(config_, *directory_, record_, *learner_);
-        if (!left && talks_) std::fprintf(stderr, "warning: %s\n", left.error().text().c_str());
-    }
+    const std::filesystem::path best_file = preempted ? std::filesystem::path() : leave_models();
     if (const auto noise = noise_.value(); noise && !preempted && talks_)
         std::fprintf(stderr, "%s\n", noise_advice(*noise, config_.batch_size).c_str());
     if (const auto figures = train_data_.dataset().stage_figures();
@@ -525,7 +536,8 @@ Outcome Trainer::outcome(bool preempted) {
             .steps = progress_.step,
             .metric = watched_.metric,
             .best = progress_.best,
-            .best_epoch = progress_.best_epoch};
+            .best_epoch = progress_.best_epoch,
+            .best_file = best_file};
 }
 
 Result<Outcome> train_beside_others(const TrainConfig& config, Device& device, LineSink lines,

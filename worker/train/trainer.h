@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -22,6 +23,7 @@ struct Outcome {
     std::string metric;          ///< the one that is watched
     std::optional<double> best;  ///< its best value
     std::int64_t best_epoch = 0;
+    std::filesystem::path best_file = {};  ///< with its weights; empty: there is none
 };
 
 /// Trains, or goes on from the checkpoint in config.checkpoint_dir. Metrics are written to

@@ -73,7 +73,9 @@ private:
     [[nodiscard]] std::vector<NamedValue> metrics_of(
         const std::optional<Evaluation>& evaluation) const;
     [[nodiscard]] StopReason check_stop(std::optional<double> watched);
-    void save(bool with_best);
+    void save(bool ends_epoch);
+    [[nodiscard]] std::filesystem::path leave_models();
+    Result<std::string> leave_mlflow_model(const std::optional<KeptWeights>& best);
     void line(std::span<const NamedValue> values, std::int64_t step);
     void report_start();
     void say_what_trains() const;

@@ -276,7 +276,7 @@ TEST(Errors, Settings) {
          "line 1, column 1: unknown key 'smapler'; did you mean 'sampler'? Known: version, study, "
          "command, metric, constraints, space, forbid, derive, initial, sampler, pruner, budget, "
          "resources, priority, retry, stop_after_failures, scrape, log_rules, checkpoints, "
-         "grace, timeout, env, "
+         "register, grace, timeout, env, "
          "working_dir, engine, warm_start"},
         {"version: 2",
          "line 1, column 10: version: expected 1, found the number 2; a later version needs a "
@@ -286,6 +286,10 @@ TEST(Errors, Settings) {
          "line 1, column 8: study: expected a name without '/', and not blank at its ends, found "
          "the "
          "text 'a/b'"},
+        {"register: a/b",
+         "line 1, column 11: register: expected the name of a registered model, without '/' and "
+         "':', found the text 'a/b'"},
+        {"register: 3", "line 1, column 11: register: expected a text, found the number 3"},
         {"metric: {name: a, goal: low}",
          "line 1, column 25: metric.goal: expected min or max, found the text 'low'"},
         {"metric: {name: a, take: mean_last_0}",
@@ -404,7 +408,7 @@ TEST(Errors, Yaml) {
          "metric, constraints, space, forbid, derive, initial, sampler, pruner, budget, resources, "
          "priority, retry, "
          "stop_after_failures, "
-         "scrape, log_rules, checkpoints, grace, "
+         "scrape, log_rules, checkpoints, register, grace, "
          "timeout, env, "
          "working_dir, engine, warm_start, found the list [\"a\"]"},
     });
@@ -421,7 +425,7 @@ TEST(Errors, Json) {
              "study, "
              "command, metric, constraints, space, forbid, derive, initial, sampler, pruner, "
              "budget, resources, priority, retry, stop_after_failures, "
-             "scrape, log_rules, checkpoints, grace, timeout, env, "
+             "scrape, log_rules, checkpoints, register, grace, timeout, env, "
              "working_dir, engine, warm_start"},
             {"{\"budget\": {\"trials\": 0,\n\"parallel\": 1}}",
              "line 1, column 23: budget.trials: expected an integer from 1 to 10000000, found the "

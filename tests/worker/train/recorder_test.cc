@@ -159,6 +159,49 @@ TEST_F(RecorderTest, DirectoryIsClearedOfHalfWrittenFiles) {
     EXPECT_TRUE(std::filesystem::exists(directory_ / ".hidden"));
 }
 
+TEST_F(RecorderTest, SeveralBestAreFilesOfTheirOwn) {
+    const CheckpointDirectory directory = open_directory();
+    const auto save = [&](std::int64_t epoch, std::int64_t best, std::vector<std::int64_t> kept) {
+        Recorder recorder(pipe_[1], &directory);
+        recorder.checkpoint({.last = "last " + std::to_string(epoch),
+                             .best = {},
+                             .added = {{epoch, "epoch " + std::to_string(epoch)}},
+                             .best_epoch = best,
+                             .kept = std::move(kept)});
+        recorder.drain();
+        EXPECT_FALSE(recorder.take_checkpoint_error());
+    };
+    save(1, 1, {1});
+    save(2, 2, {2, 1});
+    save(3, 0, {2, 3});
+    EXPECT_EQ(*read_file(directory.best()), "epoch 2");
+    EXPECT_EQ(*read_file(directory.best_of(3)), "epoch 3");
+    EXPECT_EQ(*read_file(directory.last()), "last 3");
+    EXPECT_FALSE(std::filesystem::exists(directory.best_of(1)));
+    // One that is not among the best any more when its turn comes is not written.
+    save(4, 0, {2, 3});
+    EXPECT_FALSE(std::filesystem::exists(directory.best_of(4)));
+}
+
+TEST_F(RecorderTest, BestOnesOfACheckpointThatWasReplacedAreWrittenToo) {
+    const CheckpointDirectory directory = open_directory();
+    Recorder recorder(pipe_[1], &directory);
+    for (std::int64_t epoch = 1; epoch <= 200; ++epoch) {
+        std::vector<std::int64_t> kept;
+        for (std::int64_t each = epoch; each > 0 && each > epoch - 5; --each) kept.push_back(each);
+        recorder.checkpoint({.last = "last",
+                             .best = {},
+                             .added = {{epoch, "epoch " + std::to_string(epoch)}},
+                             .best_epoch = epoch % 3 == 0 ? epoch : 0,
+                             .kept = std::move(kept)});
+    }
+    recorder.drain();
+    EXPECT_FALSE(recorder.take_checkpoint_error());
+    for (std::int64_t epoch = 196; epoch <= 200; ++epoch)
+        EXPECT_EQ(*read_file(directory.best_of(epoch)), "epoch " + std::to_string(epoch));
+    EXPECT_EQ(*read_file(directory.best()), "epoch 198");
+}
+
 TEST_F(RecorderTest, DirectoryThatCannotBeMadeIsNamed) {
     std::ofstream(directory_) << "a file in its place";
     const auto opened = CheckpointDirectory::open(directory_ / "sub");

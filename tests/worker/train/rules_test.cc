@@ -1,10 +1,12 @@
-// The pure rules: batch size, gradient noise scale, freezing.
+// The pure rules: batch size, gradient noise scale, freezing, the best epochs.
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <random>
 
+#include "worker/train/progress.h"
 #include "worker/train/rules/batch_size.h"
 #include "worker/train/rules/freezing.h"
 #include "worker/train/rules/noise_scale.h"
@@ -176,6 +178,38 @@ TEST(Freezing, LayersOfNames) {
               (std::vector<std::size_t>{0, 1}));
     EXPECT_EQ(layer_factors({"0.weight", "0.bias", "3.weight"}, 0.5),
               (std::vector<double>{0.5, 0.5, 1.0}));
+}
+
+std::vector<std::int64_t> ranked(std::vector<double> values, Mode mode, std::size_t count,
+                                 std::int64_t chosen = 0) {
+    std::vector<RankedEpoch> epochs;
+    for (std::size_t i = 0; i < values.size(); ++i)
+        rank_epoch(epochs, {static_cast<std::int64_t>(i) + 1, values[i]}, mode, count, chosen);
+    std::vector<std::int64_t> numbers;
+    for (const RankedEpoch& each : epochs) numbers.push_back(each.epoch);
+    return numbers;
+}
+
+TEST(BestEpochs, AreTheBestByTheMetricAndItsDirection) {
+    using Numbers = std::vector<std::int64_t>;
+    EXPECT_EQ(ranked({5, 3, 4, 1, 2}, Mode::kMin, 3), (Numbers{4, 5, 2}));
+    EXPECT_EQ(ranked({5, 3, 4, 1, 2}, Mode::kMax, 2), (Numbers{1, 3}));
+    EXPECT_EQ(ranked({2, 1, 1, 1}, Mode::kMin, 2), (Numbers{2, 3})) << "of equal ones the earlier";
+    EXPECT_EQ(ranked({2, 1}, Mode::kMin, 5), (Numbers{2, 1}));
+    EXPECT_EQ(ranked({}, Mode::kMin, 2), Numbers{});
+    // What a rule has chosen stays, whatever its value.
+    EXPECT_EQ(ranked({9, 3, 4, 1}, Mode::kMin, 2, 1), (Numbers{4, 1}));
+}
+
+TEST(BestEpochs, ArePartOfTheProgress) {
+    Progress progress;
+    EXPECT_FALSE(progress.to_json().contains("best_epochs")) << "not of a run that keeps one";
+    progress.best_epochs = {{7, 0.25}, {3, 0.5}};
+    const auto read = Progress::from_json(progress.to_json());
+    ASSERT_TRUE(read);
+    ASSERT_EQ(read->best_epochs.size(), 2u);
+    EXPECT_EQ(read->best_epochs[1].epoch, 3);
+    EXPECT_EQ(read->best_epochs[1].value, 0.5);
 }
 
 }  // namespace

@@ -181,6 +181,10 @@ private:
 
 bool is_over(const Json& study) {
     const std::string state = text_of(study, "state");
+    // Its server registers the best model as soon as it is completed.
+    if (state == "completed" && study.contains("register") && has_best(study) &&
+        !study.contains("registered"))
+        return false;
     return (state == "completed" || state == "stopped") &&
            study["counts"].value("running", std::int64_t{0}) == 0;
 }
@@ -345,7 +349,7 @@ void print_end(const RunCommand& options, const tuner::StudyConfig& config,
     text += interrupted ? "; run the same command to continue\n" : "\n";
     text += "Goal: " + goal_text(config) + "\n";
     if (has_best(study)) {
-        text += best_text(study);
+        text += best_text(study) + registration_text(study);
     } else if (!interrupted) {
         text += "No trial has completed." + last_reason(backend, name, options, place) + "\n";
         if (text_of(study, "ended_by") == "failures")

@@ -318,6 +318,17 @@ std::string best_text(const Json& study) {
     return text;
 }
 
+std::string registration_text(const Json& study) {
+    const Json registered = value_of(study, "registered");
+    if (!registered.is_object()) return {};
+    const std::string name = printable(text_of(registered, "name"));
+    if (registered.contains("error"))
+        return "Not registered as " + name + ": " + printable(text_of(registered, "error")) + "\n";
+    return "The model of trial " + std::to_string(integer_of(registered, "trial")) +
+           " is registered as " + name + " version " +
+           std::to_string(integer_of(registered, "version")) + "\n";
+}
+
 Json best_json(const Json& study) {
     Json best = value_of(study, has_several(study) ? "best_trials" : "best");
     if (best.is_object()) best["command"] = trial_command(study, best);

@@ -43,6 +43,9 @@ namespace tune::cli {
 /// Whether any trial is complete and feasible.
 [[nodiscard]] bool has_best(const Json& study);
 
+/// What became of the registration that the study wants, as a line; empty: nothing yet.
+[[nodiscard]] std::string registration_text(const Json& study);
+
 /// Values and parameters of the best trial, and the command that runs it again; with several
 /// objectives the table of the Pareto front. REQUIRES: has_best(study).
 [[nodiscard]] std::string best_text(const Json& study);

@@ -39,6 +39,14 @@ tracker::RunStatus run_status(StudyState state) {
     return tracker::RunStatus::kRunning;
 }
 
+Registration registration_from_json(const Json& json) {
+    return {.name = json.at("name").get<std::string>(),
+            .trial = json.at("trial").get<std::uint64_t>(),
+            .version = json.value("version", std::int64_t{0}),
+            .model_id = json.value("model_id", ""),
+            .error = json.value("error", "")};
+}
+
 Command study_document_command(const Study& study) {
     const StudyIdentity& identity = study.identity();
     Json document = {{"name", identity.name},
@@ -54,6 +62,7 @@ Command study_document_command(const Study& study) {
     if (!identity.owner.empty()) document["owner"] = identity.owner;
     if (!study.note().empty()) document["note"] = study.note();
     if (study.end() != StudyEnd::kNone) document["ended_by"] = study_end_name(study.end());
+    if (study.registration()) document["registered"] = to_json(*study.registration());
     if (!study.excused().empty()) document["excused"] = to_json(study.excused());
     for (const StudyEpoch& epoch : study.earlier()) {
         StudyConfig of_epoch;  // its order of parameters is kept with it
@@ -71,11 +80,15 @@ std::vector<Tag> study_tags(const Study& study) {
         names += (names.empty() ? "" : ", ") + metric.name;
         goals += (goals.empty() ? "" : ", ") + std::string(goal_name(metric.goal));
     }
-    return {{"tune.study", study.name()},
-            {"tune.kind", "study"},
-            {"tune.state", std::string(study_state_name(study.state()))},
-            {"tune.metric", std::move(names)},
-            {"tune.goal", std::move(goals)}};
+    std::vector<Tag> tags = {{"tune.study", study.name()},
+                             {"tune.kind", "study"},
+                             {"tune.state", std::string(study_state_name(study.state()))},
+                             {"tune.metric", std::move(names)},
+                             {"tune.goal", std::move(goals)}};
+    if (const auto& registered = study.registration(); registered && registered->version > 0)
+        tags.push_back(
+            {"tune.registered", registered->name + "/" + std::to_string(registered->version)});
+    return tags;
 }
 
 std::vector<Tag> trial_state_tags(const Trial& trial) {
@@ -157,12 +170,24 @@ Study read_study(const Json& document) {
         earlier.push_back(
             {epoch.at("until"), std::move(of_epoch->space), std::move(of_epoch->sampler)});
     }
+    if (document.contains("registered"))
+        study.set_registration(registration_from_json(document.at("registered")));
     study.restore_excused(excused_from_json(document.value("excused", Json::array())));
     study.restore_end(study_end_from_name(document.value("ended_by", "none")), std::move(earlier));
     return study;
 }
 
 }  // namespace
+
+Json to_json(const Registration& registration) {
+    Json json = {{"name", registration.name}, {"trial", registration.trial}};
+    if (registration.version > 0) {
+        json["version"] = registration.version;
+        json["model_id"] = registration.model_id;
+    }
+    if (!registration.error.empty()) json["error"] = registration.error;
+    return json;
+}
 
 std::string trial_key_prefix(const StudyIdentity& study) {
     return study.id + "/";

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
 #include "base/result.h"
 #include "tracker/store/commands/commands.h"
 #include "tracker/store/types.h"
@@ -54,6 +55,9 @@ inline constexpr const char* kTrialCollection = "tune.trials";
 
 /// A study from its document, still without trials. Errors: kDataLoss naming the study.
 [[nodiscard]] Result<Study> study_from_document(std::string_view json_text);
+
+/// {name, trial, version, model_id}, or {name, trial, error}.
+[[nodiscard]] Json to_json(const Registration& registration);
 
 /// MLflow's status for a trial's state.
 [[nodiscard]] tracker::RunStatus run_status(TrialState state);

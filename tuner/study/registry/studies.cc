@@ -187,6 +187,10 @@ void Studies::Impl::warm_up() {
     show_interrupted(locked, false);
     for (const auto& [name, study] : studies_)
         if (study->state() == StudyState::kRunning && !draining_) look(locked, *study);
+    for (const auto& [name, study] : studies_) {
+        study->forget_failed_registration();
+        register_best(locked, *study);
+    }
 }
 
 /// The trials whose reports a pruner wants to know. Most trials of large studies report only once,
@@ -435,6 +439,7 @@ void Studies::Impl::resume(LockedBatch& locked, Study& study, Wanted wanted) {
         return locked.after(
             [done = std::move(wanted.done), error = taken.error()] { done(error); });
     study.note_activity(now_ms());
+    study.forget_failed_registration();
     const std::vector<Trial*> again = run_again(study);
     prepare(locked, study);
     study.complete_if_done(now_ms());

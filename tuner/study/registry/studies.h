@@ -69,6 +69,9 @@ struct StudiesOptions {
     /// Agents get trials of this study only; empty: of all. For a server inside `tune run`, which
     /// must not go on with other studies of the same folder.
     std::string only_study = {};
+    /// On a server with users: what a user may do with a registered model that no grant is about.
+    /// Nothing: there are no users, and studies register what they like.
+    std::optional<tracker::Permission> default_permission = {};
     /// False: nobody calls tick() but the caller; for tests with a ManualClock.
     bool ticker = true;
     /// Called on the thread that is about to compute a suggestion of the study; for tests.

@@ -39,6 +39,7 @@
 #include "tuner/study/registry/attempt_credentials.h"
 #include "tuner/study/registry/polls/lease_line.h"
 #include "tuner/study/registry/polls/renewals.h"
+#include "tuner/study/registry/registration/registration.h"
 #include "tuner/study/registry/scheduling/holds.h"
 #include "tuner/study/registry/studies.h"
 #include "tuner/study/registry/timers.h"
@@ -281,6 +282,14 @@ private:
     void give_up_suggestions(LockedBatch& locked);
     /// Completes the study, or finds out from its model whether it is complete.
     void complete_if_done(LockedBatch& locked, Study& study);
+
+    // registration/studies_registration.cc
+    /// Begins to register the model of the best trial, where the study wants that.
+    void register_best(LockedBatch& locked, Study& study);
+    void look_for_model(Study& study, const RegistrationOrder& order, int tries);
+    void write_version(Study& study, const RegistrationOrder& order, const std::string& model_id,
+                       RegistryRights rights, int tries);
+    void end_registration(Study& study, Registration registration);
 
     // studies_trials.cc
     void continue_ask(LockedBatch& locked, const std::shared_ptr<Asking>& asking);
@@ -554,6 +563,7 @@ private:
     std::int64_t seen_position_ = 0;
     std::int64_t opened_ms_ = 0;
     std::set<Study*> unsynced_studies_;
+    std::set<Study*> registering_;  ///< whose best model is on its way into the registry
     int unsynced_trials_ = 0;
     /// Why the store did not take the last write of a trial or study; nothing: it did, or it never
     /// will. What failed is tried again, so this is never stale for long.

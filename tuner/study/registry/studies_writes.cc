@@ -157,6 +157,7 @@ void Studies::Impl::write_study(LockedBatch& locked, Study& study, Written writt
             if (result) {
                 unsynced_studies_.erase(&study);
                 notify(later, study, nullptr);
+                register_best(later, study);
             } else {
                 unsynced_studies_.insert(&study);
                 write_again_later();

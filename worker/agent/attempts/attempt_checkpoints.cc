@@ -124,6 +124,7 @@ Result<void> Attempts::note_folder(const tuner::Lease& lease) {
 
 void Attempts::watch_checkpoint(std::uint64_t serial, const tuner::Lease& lease,
                                 const std::filesystem::path& folder, const AttemptFiles& files) {
+    watch_model(serial, lease, short_name(lease), files);
     const std::string store = store_of(lease);
     // Of several machines the first has the rank that writes checkpoints.
     if (folder.empty() || store.empty() || (lease.gang && lease.gang->node > 0)) return;
@@ -164,6 +165,7 @@ void Attempts::stop_saving(std::uint64_t serial) {
 void Attempts::report_with_checkpoint(std::uint64_t serial, tuner::FinishRequest request,
                                       std::function<void(tuner::FinishRequest)> report) {
     stop_saving(serial);
+    if (log_model_first(serial, request, report)) return;
     const auto found = stored_.find(serial);
     if (found == stored_.end()) return report(std::move(request));
     Stored& stored = found->second;
@@ -191,6 +193,7 @@ void Attempts::report_with_checkpoint(std::uint64_t serial, tuner::FinishRequest
 
 void Attempts::forget_checkpoint(std::uint64_t serial) {
     stop_saving(serial);
+    models_.erase(serial);
     if (stored_.erase(serial) > 0) parts_.transfer->forget(serial);
 }
 
@@ -214,6 +217,7 @@ void Attempts::release_end(std::uint64_t serial, const std::optional<Error>& err
 
 void Attempts::on_checkpoint(const CheckpointJob& job, const CheckpointResult& result) {
     if (job.kind == CheckpointJob::Kind::kFetch) return on_fetched(job.serial, result);
+    if (job.kind == CheckpointJob::Kind::kModel) return on_model(job.serial, result.error);
     if (job.kind != CheckpointJob::Kind::kSave) {
         const bool is_clear = job.kind == CheckpointJob::Kind::kClear;
         if (is_clear && result.error)

@@ -83,6 +83,7 @@ void Attempts::end_all(Intent intent, const std::string& reason, bool at_once) {
     for (const auto& [serial, attempt] : attempts_)
         end(*attempt, intent, reason, at_once ? SIGQUIT : SIGTERM);
     pools_->end_all(intent, reason, at_once);
+    if (is_hurried_) hurry_models();
     publish();
 }
 

@@ -21,6 +21,7 @@
 #include "worker/agent/attempts/attempt.h"
 #include "worker/agent/attempts/environment.h"
 #include "worker/agent/devices/machine_locks.h"
+#include "worker/agent/models/logged_model.h"
 #include "worker/agent/pools/pools.h"
 
 namespace tune::worker {
@@ -91,6 +92,7 @@ AttemptCounts Attempts::counts() const {
     for (const auto& [serial, attempt] : attempts_)
         ++(attempt->alive ? counts.running : counts.unreported);
     for (const auto& [serial, stored] : stored_) counts.storing += stored.held ? 1 : 0;
+    for (const auto& [serial, model] : models_) counts.storing += model.held ? 1 : 0;
     pools_->add_counts(counts);
     return counts;
 }
@@ -318,7 +320,7 @@ Result<void> Attempts::prepare(Attempt& attempt, LaunchSpec& spec) {
         environment_,
         {&lease, &attempt.assignment, settings_.server_url, checkpoint_dir.string(),
          resume_dir.string(), settings_.bin_dir, static_cast<int>(parts_.devices->cores().size()),
-         settings_.slots, artifacts.string()});
+         settings_.slots, artifacts.string(), attempt.files.path(kModelFolder).string()});
     return {};
 }
 

@@ -3,8 +3,8 @@
 // runs on the agent's loop; nothing here waits for the network.
 //
 //   leased -> (checkpoint fetched) -> (waiting for devices) -> running -> tree gone
-//          -> output read to its end -> (checkpoint stored) -> end sent (outbox), logs sent
-//          (upload) -> forgotten
+//          -> output read to its end -> (model logged) -> (checkpoint stored) -> end sent (outbox),
+//          logs sent (upload) -> forgotten
 
 #include <cstdint>
 #include <deque>
@@ -151,6 +151,16 @@ private:
         std::function<void(tuner::FinishRequest)> report = {};
     };
 
+    /// An attempt that may leave a model.
+    struct Modelled {
+        CheckpointJob job;
+        AttemptFiles files;
+        std::string name;  // for messages
+        Loop::TimerId timer = Loop::kNoTimer;
+        std::optional<tuner::FinishRequest> held = {};  // waits for the model
+        std::function<void(tuner::FinishRequest)> report = {};
+    };
+
     void begin(tuner::Lease lease);
     /// Where the attempt's checkpoints are stored; empty: nowhere.
     [[nodiscard]] std::string store_of(const tuner::Lease& lease) const;
@@ -168,6 +178,14 @@ private:
     void report_with_checkpoint(std::uint64_t serial, tuner::FinishRequest request,
                                 std::function<void(tuner::FinishRequest)> report);
     void forget_checkpoint(std::uint64_t serial);
+    void watch_model(std::uint64_t serial, const tuner::Lease& lease, std::string name,
+                     const AttemptFiles& files);
+    /// True: the model is on its way, and on_model() goes on with the report.
+    [[nodiscard]] bool log_model_first(std::uint64_t serial, tuner::FinishRequest& request,
+                                       std::function<void(tuner::FinishRequest)>& report);
+    void hurry_model(std::uint64_t serial);
+    void hurry_models();
+    void on_model(std::uint64_t serial, const std::optional<Error>& error);
     void release_end(std::uint64_t serial, const std::optional<Error>& error);
     void report_end(Attempt& attempt, tuner::FinishRequest request);
     void start_waiting();
@@ -249,6 +267,7 @@ private:
     std::map<std::uint64_t, Fetching> fetching_;             // by the number of its job
     std::map<std::string, std::vector<std::string>> notes_;  // of fetched ones, by run
     std::map<std::uint64_t, Stored> stored_;                 // by the attempt's serial
+    std::map<std::uint64_t, Modelled> models_;               // the same
     bool is_hurried_ = false;                                // all were killed
     UniqueFd core_news_;                                     // another agent lets go of a core
     TrialDurations durations_;

@@ -19,6 +19,7 @@ struct EnvironmentSpec {
     int cores = 1;                  // of the agent
     int slots = 1;                  // of the agent
     std::string artifact_dir = {};  // what is left there goes to the run's artifacts
+    std::string model_dir = {};     // a model that is left there is logged
 };
 
 /// Threads for a trial: its own cores, or else its part of the agent's; at least 1.

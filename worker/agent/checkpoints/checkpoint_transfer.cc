@@ -5,6 +5,7 @@
 #include "worker/agent/checkpoints/checkpoint_transfer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -16,6 +17,9 @@ namespace fs = std::filesystem;
 namespace {
 
 using Kind = CheckpointJob::Kind;
+
+/// A model that could not be logged for so long is given up, and its trial is complete without.
+constexpr std::chrono::minutes kModelRetries(10);
 
 /// Of a fetch every run, since its folders must not change meanwhile.
 std::vector<std::string> runs_of(const CheckpointJob& job) {
@@ -124,12 +128,16 @@ void CheckpointTransfer::work(tracker::Client&) {
 
 CheckpointResult CheckpointTransfer::run(const CheckpointJob& job, Active& active) {
     Backoff backoff;
+    const auto since = std::chrono::steady_clock::now();
     while (true) {
         CheckpointResult result;
         const Result<void> ran = run_once(job, active, result);
         if (ran) return result;
         result.error = ran.error();
-        const bool is_repeated = job.kind != Kind::kSave && is_passing(ran.error());
+        // Others have a deadline; a model may be large, and only errors are not to last for ever.
+        const bool is_late =
+            job.kind == Kind::kModel && std::chrono::steady_clock::now() - since > kModelRetries;
+        const bool is_repeated = job.kind != Kind::kSave && !is_late && is_passing(ran.error());
         std::unique_lock lock(mutex_);
         const auto is_over = [&] { return stopping_ || active.is_given_up; };
         if (!is_repeated || is_over()) return result;
@@ -145,6 +153,7 @@ Result<void> CheckpointTransfer::run_once(const CheckpointJob& job, Active& acti
             TUNE_TRY_VOID(fetch(target, job, active, result));
         return {};
     }
+    if (job.kind == Kind::kModel) return send_model(job, active);
     std::unique_ptr<tracker::Client> client;
     TUNE_TRY(store, open(job.at, job.token, active, client));
     Result<void> done;
@@ -166,6 +175,14 @@ Result<void> CheckpointTransfer::run_once(const CheckpointJob& job, Active& acti
     }
     let_go(active);
     return done;
+}
+
+Result<void> CheckpointTransfer::send_model(const CheckpointJob& job, Active& active) {
+    TUNE_TRY(client, open_client(job.token, active));
+    const Result<std::string> logged = log_model(*client, job.model);
+    let_go(active);
+    if (!logged) return logged.error();
+    return {};
 }
 
 Result<void> CheckpointTransfer::fetch(const FetchTarget& target, const CheckpointJob& job,
@@ -202,17 +219,21 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointTransfer::open(
     constexpr std::string_view kFolder = "file://";
     if (at.store.starts_with(kFolder))
         return folder_store(at.store.substr(kFolder.size()), at.run_id);
-    TUNE_TRY(made, connect_as(server_url_, token));
+    TUNE_TRY(made, open_client(token, active));
     client = std::move(made);
-    {
-        const std::lock_guard lock(mutex_);
-        if (stopping_ || active.is_given_up)
-            return Error{Code::kCancelled, "the checkpoint was given up"};
-        active.client = client.get();
-    }
     Result<std::unique_ptr<CheckpointStore>> store = artifact_store(*client, at.run_id);
     if (!store) let_go(active);
     return store;
+}
+
+/// A client that give_up() and stop() know of.
+Result<std::unique_ptr<tracker::Client>> CheckpointTransfer::open_client(const std::string& token,
+                                                                         Active& active) {
+    TUNE_TRY(client, connect_as(server_url_, token));
+    const std::lock_guard lock(mutex_);
+    if (stopping_ || active.is_given_up) return Error{Code::kCancelled, "it was given up"};
+    active.client = client.get();
+    return client;
 }
 
 /// Before its client goes.

@@ -1,7 +1,7 @@
 #pragma once
 // Checkpoints on their way: saved in the background while trials run, saved once more before an end
-// is reported, and fetched before an attempt starts. All disks and networks are waited for here, on
-// threads of its own, never on the loop.
+// is reported, and fetched before an attempt starts; and the models that trials leave. All disks
+// and networks are waited for here, on threads of its own, never on the loop.
 
 #include <cstdint>
 #include <deque>
@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "worker/agent/checkpoints/checkpoint_sync.h"
+#include "worker/agent/models/logged_model.h"
 #include "worker/agent/server/sender.h"
 
 namespace tune::worker {
@@ -40,13 +41,14 @@ struct FetchTarget {
 };
 
 struct CheckpointJob {
-    enum class Kind { kSave, kSaveFinally, kClear, kFetch };
+    enum class Kind { kSave, kSaveFinally, kClear, kFetch, kModel };
     std::uint64_t serial = 0;  // of the attempt, or any unique number
     Kind kind = Kind::kSave;
     StoredAt at = {};
     std::string token = {};  // of the attempt; empty: the agent's own login
     SaveOrder order = {};
     std::vector<FetchTarget> targets = {};  // of kFetch
+    ModelOrder model = {};                  // of kModel
 };
 
 /// What became of a job.
@@ -90,11 +92,14 @@ private:
     [[nodiscard]] CheckpointResult run(const CheckpointJob& job, Active& active);
     [[nodiscard]] Result<void> run_once(const CheckpointJob& job, Active& active,
                                         CheckpointResult& result);
+    [[nodiscard]] Result<void> send_model(const CheckpointJob& job, Active& active);
     [[nodiscard]] Result<void> fetch(const FetchTarget& target, const CheckpointJob& job,
                                      Active& active, CheckpointResult& result);
     [[nodiscard]] Result<std::unique_ptr<CheckpointStore>> open(
         const StoredAt& at, const std::string& token, Active& active,
         std::unique_ptr<tracker::Client>& client);
+    [[nodiscard]] Result<std::unique_ptr<tracker::Client>> open_client(const std::string& token,
+                                                                       Active& active);
     void let_go(Active& active);
 
     const std::string server_url_;

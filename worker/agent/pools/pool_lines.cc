@@ -42,7 +42,7 @@ Result<PoolEvent::Kind> kind_of(const std::string& name) {
 }  // namespace
 
 std::string run_line(const tuner::Lease& lease, const std::string& checkpoint_dir,
-                     const std::string& resume_dir) {
+                     const std::string& resume_dir, const std::string& model_dir) {
     Result<Json> params = parse_json(lease.params_json);
     Json json = {{"op", "run"},
                  {"trial", lease.run_id},
@@ -53,6 +53,7 @@ std::string run_line(const tuner::Lease& lease, const std::string& checkpoint_di
                  {"seed", lease.seed},
                  {"checkpoint_dir", checkpoint_dir}};
     if (!resume_dir.empty()) json["resume_from"] = resume_dir;
+    if (!model_dir.empty()) json["model_dir"] = model_dir;
     if (!lease.token.empty()) json["token"] = lease.token;
     for (const tuner::EnvironmentVariable& variable : lease.env)
         if (variable.name == "TUNE_STEP_FROM")

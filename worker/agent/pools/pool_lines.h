@@ -12,9 +12,10 @@
 namespace tune::worker {
 
 /// Asks for the trial of `lease`. The folders are absolute; an empty `resume_dir`: it starts from
-/// nothing.
+/// nothing. A model that is left in `model_dir` is logged (empty: none).
 [[nodiscard]] std::string run_line(const tuner::Lease& lease, const std::string& checkpoint_dir,
-                                   const std::string& resume_dir);
+                                   const std::string& resume_dir,
+                                   const std::string& model_dir = {});
 
 /// Asks for the end of one trial: "prune", or "stop".
 [[nodiscard]] std::string end_line(std::string_view op, const tuner::AttemptId& id);

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "worker/agent/attempts/attempt.h"
 #include "worker/agent/attempts/environment.h"
+#include "worker/agent/models/logged_model.h"
 #include "worker/agent/pools/pool.h"
 
 namespace tune::worker {
@@ -45,7 +46,7 @@ bool is_of_trial(std::string_view variable) {
     constexpr std::string_view kNames[] = {
         "MLFLOW_RUN_ID=",       "TUNE_PARAMS=",      "TUNE_TRIAL=",     "TUNE_ATTEMPT=",
         "TUNE_SEED=",           "TUNE_RESUME_FROM=", "TUNE_STEP_FROM=", "TUNE_STEP_TO=",
-        "TUNE_CHECKPOINT_DIR=", "TUNE_PARENT="};
+        "TUNE_CHECKPOINT_DIR=", "TUNE_MODEL_DIR=",   "TUNE_PARENT="};
     return std::any_of(std::begin(kNames), std::end(kNames),
                        [variable](std::string_view name) { return variable.starts_with(name); });
 }
@@ -274,7 +275,8 @@ void Pools::add(Pool& pool, tuner::Lease lease) {
     if (!pool.tags.empty()) parts_.outbox->add_tags(serial, pool.tags);
     trial.checkpoint_dir = folders->first;
     hooks_.begun(serial, trial.lease, trial.checkpoint_dir, trial.files);
-    send(pool, run_line(trial.lease, folders->first.string(), folders->second.string()));
+    send(pool, run_line(trial.lease, folders->first.string(), folders->second.string(),
+                        trial.files.path(kModelFolder).string()));
 }
 
 void Pools::send(Pool& pool, const std::string& lines) {

@@ -14,18 +14,42 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "worker/agent/attempts/attempt.h"
+#include "worker/agent/models/logged_model.h"
 #include "worker/agent/pools/pool.h"
 
 namespace tune::worker {
 
-void Pools::adopt_all() {
+namespace {
+
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder) {
     std::error_code error;
-    std::filesystem::remove_all(settings_.state_dir / kTrialsFolder, error);
-    std::vector<std::filesystem::path> folders;
-    for (const auto& item :
-         std::filesystem::directory_iterator(settings_.state_dir / kPoolsFolder, error))
-        folders.push_back(item.path());
-    for (const std::filesystem::path& folder : folders) adopt(folder);
+    std::vector<std::filesystem::path> entries;
+    for (const auto& item : std::filesystem::directory_iterator(folder, error))
+        entries.push_back(item.path());
+    return entries;
+}
+
+}  // namespace
+
+void Pools::adopt_all() {
+    std::error_code ignored;
+    const std::filesystem::path trials = settings_.state_dir / kTrialsFolder;
+    // Logs are written again as they are read; a model that was not logged yet is there once.
+    for (const std::filesystem::path& folder : entries_of(trials)) {
+        const bool has_model = holds_model(folder / kModelFolder);
+        for (const std::filesystem::path& entry : entries_of(folder))
+            if (!has_model || entry.filename() != kModelFolder)
+                std::filesystem::remove_all(entry, ignored);
+        std::filesystem::remove(folder, ignored);
+    }
+    for (const std::filesystem::path& folder : entries_of(settings_.state_dir / kPoolsFolder))
+        adopt(folder);
+    for (const std::filesystem::path& folder : entries_of(trials)) {
+        const bool is_known = std::any_of(
+            trials_.begin(), trials_.end(),
+            [&folder](const auto& entry) { return entry.second->files.directory() == folder; });
+        if (!is_known) std::filesystem::remove_all(folder, ignored);
+    }
     if (has_leftovers())
         log_info("pools of an earlier agent are ending; what they have said is reported");
 }
@@ -105,6 +129,8 @@ Pools::Trial* Pools::adopt_trial(Pool& pool, const tuner::AttemptId& id) {
     pool.trials.insert(serial);
     ++started_;
     parts_.outbox->open(serial, trial.files, id, {});
+    // Its checkpoints stay where they are; its model may be waiting to be logged.
+    hooks_.begun(serial, trial.lease, {}, trial.files);
     return &trial;
 }
 

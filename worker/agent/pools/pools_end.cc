@@ -324,7 +324,8 @@ void Pools::on_uploaded(std::uint64_t serial, bool final) {
 void Pools::forget_if_done(std::uint64_t serial) {
     const Trial* trial = find_trial(serial);
     if (trial == nullptr || trial->is_in_pool || !trial->finish_done || !trial->logs_done) return;
-    if (trial->has_log) {
+    std::error_code ignored;
+    if (trial->has_log || std::filesystem::exists(trial->files.directory(), ignored)) {
         trial->files.remove();
         parts_.upload->forget(serial);
     }

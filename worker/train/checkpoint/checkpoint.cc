@@ -54,6 +54,15 @@ Result<void> check_whole(const std::filesystem::path& path) {
     return {};
 }
 
+/// Weights of one epoch, whole. Files of earlier versions have no digest. Errors: kDataLoss.
+Result<Safetensors> read_weights(const std::filesystem::path& path) {
+    TUNE_TRY(file, Safetensors::read(path.string()));
+    const auto digest = file.metadata().find("tune.xxh3_64");
+    if (digest != file.metadata().end() && digest->second != digest_of(file.tensors()))
+        return Error{Code::kDataLoss, "its tensors are not those that were written", path.string()};
+    return file;
+}
+
 /// The record of a file whose training passes `check`.
 Result<Record> read_checked(const TrainConfig& config, const Safetensors& file, Check check) {
     TUNE_TRY(config_json, json_of(file, "tune.config"));
@@ -131,16 +140,55 @@ std::string best_checkpoint(const Record& record, const Learner& learner) {
         {"tune.metrics", to_text(metrics)}};
     if (!learner.python_definitions().empty())
         metadata["tune.python.definitions"] = learner.python_definitions();
-    return write_safetensors(learner.weights(), metadata);
+    std::vector<TensorBytes> weights = learner.weights();
+    metadata["tune.epoch"] = std::to_string(record.progress.epoch);
+    metadata["tune.xxh3_64"] = digest_of(weights);
+    return write_safetensors(std::move(weights), metadata);
+}
+
+std::optional<KeptWeights> best_weights(const CheckpointDirectory& directory,
+                                        const Progress& progress, std::vector<std::string>& notes) {
+    std::vector<std::pair<std::filesystem::path, std::int64_t>> candidates = {
+        {directory.best(), progress.best_epoch}};
+    for (const RankedEpoch& each : progress.best_epochs)
+        if (each.epoch != progress.best_epoch)
+            candidates.emplace_back(directory.best_of(each.epoch), each.epoch);
+    for (const auto& [path, epoch] : candidates) {
+        std::error_code ignored;
+        if (!progress.best || !std::filesystem::exists(path, ignored)) continue;
+        Result<Safetensors> file = read_weights(path);
+        if (file) return KeptWeights{path, epoch, *std::move(file)};
+        notes.push_back(file.error().text() + "; the weights of epoch " + std::to_string(epoch) +
+                        " are passed over");
+    }
+    return std::nullopt;
+}
+
+void keep_best(const CheckpointDirectory* directory, std::int64_t count, Progress& progress) {
+    if (count <= 1) {
+        progress.best_epochs.clear();
+        return;
+    }
+    if (!progress.best || !progress.best_epochs.empty()) return;
+    progress.best_epochs = {{progress.best_epoch, *progress.best}};
+    if (directory == nullptr) return;
+    // A kill may have left the best of an epoch that this state does not know of yet.
+    const Result<Safetensors> best = read_weights(directory->best());
+    if (!best || !best->metadata().contains("tune.epoch") ||
+        best->metadata().at("tune.epoch") != std::to_string(progress.best_epoch))
+        return;
+    std::error_code ignored;
+    std::filesystem::create_hard_link(directory->best(), directory->best_of(progress.best_epoch),
+                                      ignored);
 }
 
 Result<void> leave_model(const TrainConfig& config, const CheckpointDirectory& directory,
-                         const Record& record, const Learner& learner) {
+                         const Record& record, const Learner& learner,
+                         const std::optional<KeptWeights>& best) {
     if (config.restore == Restore::kNothing) return {};
-    std::error_code ignored;
-    if (config.restore == Restore::kLast || !std::filesystem::exists(directory.best(), ignored))
+    if (config.restore == Restore::kLast || !best)
         return write_file_atomic(directory.model(), best_checkpoint(record, learner));
-    TUNE_TRY(bytes, read_file(directory.best(), kFileBytesMax));
+    TUNE_TRY(bytes, read_file(best->path, kFileBytesMax));
     return write_file_atomic(directory.model(), bytes);
 }
 

@@ -1,14 +1,18 @@
 #pragma once
-// What the two files of a checkpoint directory hold.
+// What the files of a checkpoint directory hold.
 //
 //   last.safetensors  model.*, optimizer.*; metadata: tune.config, tune.inputs, tune.state
 //   previous.safetensors  the one before
 //   best.safetensors  the weights of the best epoch under the names of torch.nn.Sequential, so that
 //                     `model.load_state_dict(load_file(path))` works; metadata: tune.python (the
-//                     model as Python source), tune.inputs, tune.metrics
+//                     model as Python source), tune.inputs, tune.metrics, tune.epoch
+//   best-epoch-N.safetensors  the same of each of several best epochs; best.safetensors is then
+//                     another name of one of them
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "worker/train/checkpoint/safetensors.h"
@@ -54,10 +58,29 @@ struct Record {
 /// The bytes of best.safetensors.
 [[nodiscard]] std::string best_checkpoint(const Record& record, const Learner& learner);
 
-/// What config.restore asks for: model.safetensors in `directory`, with the weights of the best
-/// epoch or the last one. Errors: kInternalError with path and reason.
+/// Weights of one epoch that are kept in a file.
+struct KeptWeights {
+    std::filesystem::path path;
+    std::int64_t epoch = 0;
+    Safetensors file;
+};
+
+/// Those of the best epoch, or, where their file is damaged or gone, of the next best that is kept;
+/// nothing when there is none. Each file that is passed over is a sentence in `notes`. Cost: reads
+/// the file.
+[[nodiscard]] std::optional<KeptWeights> best_weights(const CheckpointDirectory& directory,
+                                                      const Progress& progress,
+                                                      std::vector<std::string>& notes);
+
+/// After a run was resumed: the best epochs that it keeps are `count`, whatever it kept before.
+void keep_best(const CheckpointDirectory* directory, std::int64_t count, Progress& progress);
+
+/// What config.restore asks for: model.safetensors in `directory`, with the weights of `best`, or,
+/// where the last epoch's are asked for or nothing better is there, of the last one. Errors:
+/// kInternalError with path and reason.
 [[nodiscard]] Result<void> leave_model(const TrainConfig& config,
                                        const CheckpointDirectory& directory, const Record& record,
-                                       const Learner& learner);
+                                       const Learner& learner,
+                                       const std::optional<KeptWeights>& best);
 
 }  // namespace tune::train

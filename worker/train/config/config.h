@@ -26,6 +26,8 @@ enum class TaskKind { kAuto, kClassification, kRegression, kLanguage };
 enum class LossKind { kAuto, kCrossEntropy, kMse, kMae, kHuber, kBce };
 enum class InputKind { kAuto, kNumbers, kTokens };
 enum class Restore { kNothing, kLast, kBest };
+/// Whose weights become the model that is logged; auto: the best's, of a model that is not large.
+enum class LogModel { kAuto, kBest, kLast, kNone };
 enum class FindBatchSize { kOff, kMemory, kThroughput };
 /// The first layers of a resnet: 7x7 and pooling, or 3x3 for small images.
 enum class Stem { kImagenet, kSmall };
@@ -117,6 +119,9 @@ struct TrainConfig {
     std::string resume_from = {};       ///< another run's checkpoint_dir, to start from; or empty
     std::int64_t until_epoch = 0;       ///< where to end before `epochs`; 0: there
     std::int64_t checkpoint_every = 0;  ///< steps; 0: at the end of each epoch only
+    std::int64_t checkpoint_best = 1;   ///< epochs whose weights are kept besides the last
+    LogModel log_model = LogModel::kAuto;
+    std::string model_dir = {};         ///< where that model is left; empty: nowhere
     std::int64_t log_every = 50;        ///< steps; 0: metrics of epochs only
     double figures_every = 0.0;         ///< seconds; 0: no metrics of speed and loader
     std::string tensorboard = {};       ///< a folder for files of events; empty: none

@@ -334,6 +334,15 @@ void add_running(Builder& b) {
               "(default: TUNE_STEP_TO, which epochs then is, too, unless given)");
     b.integer("checkpoint-every", &TrainConfig::checkpoint_every, 0, 1'000'000'000, kOnlyHow,
               "steps between checkpoints within an epoch; each epoch ends with one");
+    b.integer("checkpoint-best", &TrainConfig::checkpoint_best, 1, 1000, kOnlyHow,
+              "epochs whose weights are kept besides the last checkpoint: the best one's as "
+              "best.safetensors, and of several each as best-epoch-N.safetensors");
+    b.choice("log-model", &TrainConfig::log_model, {"auto", "best", "last", "none"}, kOnlyHow,
+             "the epoch whose model is left in model-dir at the end, as MLflow's files; auto: the "
+             "best one's, of a model of at most 10 MB");
+    b.text("model-dir", &TrainConfig::model_dir, "DIR", kOnlyHow,
+           "folder for that model, which must not exist or be empty or hold such a model "
+           "(default: TUNE_MODEL_DIR, from where the agent logs it, else none)");
     b.integer("log-every", &TrainConfig::log_every, 0, 1'000'000'000, kOnlyHow,
               "steps between lines with train_loss_step; 0: epochs only");
     b.real("figures-every", &TrainConfig::figures_every, {0.0, 1e9}, kOnlyHow,

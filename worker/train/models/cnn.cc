@@ -52,7 +52,7 @@ public:
             h = at::relu(layers_[i](h));
             if (pool_after_[i]) h = at::max_pool2d(h, 2);
         }
-        return head_(dropped(h.reshape({x.size(0), features_}), dropout_, pass, 0));
+        return head_(dropped(h.reshape({-1, features_}), dropout_, pass, 0));
     }
 
 private:

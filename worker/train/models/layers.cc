@@ -72,15 +72,14 @@ LayerNorm layer_norm_layer(Weights& weights, const std::string& name, std::int64
 }
 
 at::Tensor self_attention(const at::Tensor& qkv, std::int64_t heads, bool causal) {
-    const std::int64_t batch = qkv.size(0);
     const std::int64_t places = qkv.size(1);
     const std::int64_t width = qkv.size(2) / 3;
     const at::Tensor parts =
-        qkv.view({batch, places, 3, heads, width / heads}).permute({2, 0, 3, 1, 4});
+        qkv.view({-1, places, 3, heads, width / heads}).permute({2, 0, 3, 1, 4});
     const at::Tensor mixed =
         at::scaled_dot_product_attention(parts.select(0, 0), parts.select(0, 1), parts.select(0, 2),
                                          /*attn_mask=*/{}, /*dropout_p=*/0.0, causal);
-    return mixed.transpose(1, 2).reshape({batch, places, width});
+    return mixed.transpose(1, 2).reshape({-1, places, width});
 }
 
 at::Tensor dropped(const at::Tensor& x, double drop, const Pass& pass, std::size_t layer) {

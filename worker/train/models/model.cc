@@ -19,8 +19,8 @@ Result<std::unique_ptr<Model>> make_model(const TrainConfig& config, const Input
 }
 
 at::Tensor ImageShape::view(const at::Tensor& x) const {
-    if (channels_last) return x.view({x.size(0), height, width, channels}).permute({0, 3, 1, 2});
-    return x.view({x.size(0), channels, height, width});
+    if (channels_last) return x.view({-1, height, width, channels}).permute({0, 3, 1, 2});
+    return x.view({-1, channels, height, width});
 }
 
 Result<ImageShape> image_shape(const TrainConfig& config, const Inputs& inputs) {

@@ -22,7 +22,8 @@ public:
     virtual ~Model() = default;
 
     /// `x` is [batch, row elements] float32, or [batch, places] int64 for tokens. The result is
-    /// [batch, outputs], or [batch, places, vocabulary] for the next token of each place.
+    /// [batch, outputs], or [batch, places, vocabulary] for the next token of each place. Sizes of
+    /// the batch are -1 in views and not read from `x`, so that a trace of it takes any batch.
     [[nodiscard]] virtual at::Tensor forward(const at::Tensor& x, const Pass& pass) const = 0;
 
     /// Leaf tensors that require gradients unless frozen, in the order of the layers.

@@ -85,7 +85,7 @@ public:
         at::Tensor h = at::relu(stem_(image_.view(x), pass.training));
         if (!small_stem_) h = at::max_pool2d(h, 3, /*stride=*/2, /*padding=*/1);
         for (const ResidualBlock& block : blocks_) h = block(h, pass.training);
-        h = at::adaptive_avg_pool2d(h, {1, 1}).reshape({x.size(0), features_});
+        h = at::adaptive_avg_pool2d(h, {1, 1}).reshape({-1, features_});
         return head_(dropped(h, dropout_, pass, 0));
     }
 

@@ -71,8 +71,8 @@ public:
     }
 
     at::Tensor forward(const at::Tensor& x, const Pass& pass) const override {
-        at::Tensor h = is_tokens_ ? at::embedding(embed_.weight, x)
-                                  : embed_(x.view({x.size(0), places_, numbers_}));
+        at::Tensor h =
+            is_tokens_ ? at::embedding(embed_.weight, x) : embed_(x.view({-1, places_, numbers_}));
         h = h + position_;
         std::size_t draw = 0;
         for (const EncoderLayer& layer : layers_) {

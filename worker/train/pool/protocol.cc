@@ -37,6 +37,7 @@ void read_origin(const Json& json, TrialRequest& request) {
             "seed", std::to_string(json["seed"].get<std::uint64_t>() & (~std::uint64_t{0} >> 2)));
     take("checkpoint_dir", "checkpoint-dir");
     take("resume_from", "resume-from");
+    take("model_dir", "model-dir");
     take("step_to", "until-epoch");
     take("step_to", "epochs");
 }
