@@ -132,7 +132,9 @@ StudyCopy copy_of(const Study& study) {
                    .excused = study.excused_count(),
                    .version = study.version(),
                    .best = {},
-                   .front = {}};
+                   .front = {},
+                   .registered = {}};
+    if (!study.wants_registration()) copy.registered = study.registration();
     if (study.running().empty()) copy.obstacle = study.obstacle();
     if (copy.config->budget.cost) copy.paid = study.paid();
     if (const Trial* const best = study.best()) copy.best = best_of(study, *best);
@@ -181,8 +183,7 @@ Json study_json(const StudyCopy& study) {
     if (study.excused > 0) json["excused"] = study.excused;
     if (whole.contains("warm_start")) json["warm_start"] = std::move(whole["warm_start"]);
     if (!config.register_as.empty()) json["register"] = config.register_as;
-    if (study.registration() && !study.wants_registration())
-        json["registered"] = to_json(*study.registration());
+    if (study.registered) json["registered"] = to_json(*study.registered);
     if (std::string outlook = sampler_outlook(config); !outlook.empty())
         json["sampler_choice"] = std::move(outlook);
     for (const char* key : {"space_order", "forbid", "derive", "initial"})

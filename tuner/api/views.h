@@ -61,7 +61,8 @@ struct StudyCopy {
     std::int64_t version = 0;
     double paid = 0;
     std::optional<Best> best;
-    std::vector<Best> front;  ///< of several objectives
+    std::vector<Best> front;                      ///< of several objectives
+    std::optional<Registration> registered = {};  ///< of the model of the best trial
 };
 
 /// To be called under the lock (Studies::read).
