@@ -64,6 +64,9 @@ Result<Json> parse(std::string_view text, bool comments) {
     if (const std::size_t byte = too_deep_at(text); byte != 0)
         return error_at(text, byte,
                         "nested deeper than " + std::to_string(kJsonDepthMax) + " levels");
+    // The parser takes it for the end of the text, whatever follows.
+    if (const std::size_t at = text.find('\0'); at != std::string_view::npos)
+        return error_at(text, at + 1, "a NUL byte");
     try {
         return Json::parse(text, nullptr, true, comments);
     } catch (const Json::parse_error& error) {

@@ -37,6 +37,12 @@ TEST(ParseJson, RefusesNestingThatWouldExhaustTheStack) {
     EXPECT_NE(value.error().message.find("nested deeper"), std::string::npos);
 }
 
+TEST(ParseJson, RefusesWhatFollowsANul) {
+    const auto value = parse_json(std::string_view("{\"a\": 1}\0x", 10));
+    ASSERT_FALSE(value);
+    EXPECT_EQ(value.error().message, "invalid JSON at line 1, column 9: a NUL byte");
+}
+
 TEST(ParseJson, BracketsInsideStringsDoNotCount) {
     const std::string text =
         "\"" + std::string(static_cast<std::size_t>(kJsonDepthMax) + 5, '[') + "\"";

@@ -1,7 +1,7 @@
 #pragma once
 // Where ties of order_by break: the one definition for SQL (sql.cc and the searches of the store)
-// and for columns in memory (store/reads/run_ranking.h). Both must give the same pages, since a
-// query may be answered by either.
+// and for columns in memory (store/reads/runs/run_ranking.h). Both must give the same pages, since
+// a query may be answered by either.
 //
 // Within a key, numbers come first, then NaN, then missing values, whatever the direction. Rows
 // that are equal in all keys follow the tie-breakers of their subject, the last of which is unique.

@@ -21,7 +21,7 @@
 #include "tracker/store/reads/read_experiments.h"
 #include "tracker/store/reads/read_logged_models.h"
 #include "tracker/store/reads/read_pool.h"
-#include "tracker/store/reads/read_runs.h"
+#include "tracker/store/reads/runs/read_runs.h"
 #include "tracker/store/stats.h"
 #include "tracker/store/writer/checkpointer.h"
 #include "tracker/store/writer/commit_thread.h"

@@ -142,6 +142,25 @@ std::string is_static_prefix(const std::string& text) {
     return {};
 }
 
+void add_webhook_flags(CLI::App& verb, ServerCommand& server) {
+    verb.add_flag("--webhook-allow-private", server.webhook_allow_private,
+                  "allow webhooks to addresses that are not public");
+    verb.add_flag("--webhook-allow-http", server.webhook_allow_http,
+                  "allow webhooks over plain http");
+    verb.add_option("--webhook-ca", server.webhook_ca,
+                    "file with the CA certificates for webhooks (default: the system's)");
+    verb.add_option("--webhook-timeout", server.webhook_timeout,
+                    "time limit of one delivery attempt")
+        ->capture_default_str();
+    verb.add_option("--webhook-retries", server.webhook_retries,
+                    "number of retries after the first attempt")
+        ->check(within(0, 10))
+        ->capture_default_str();
+    verb.add_option("--webhook-backoff", server.webhook_backoff,
+                    "delay before the first retry; it doubles with each retry")
+        ->capture_default_str();
+}
+
 void add_server(CLI::App& app, ParsedArguments& parsed) {
     CLI::App& verb =
         *app.add_subcommand("server", "serve the tracking API, the studies and the web page");
@@ -203,22 +222,7 @@ void add_server(CLI::App& app, ParsedArguments& parsed) {
     verb.add_option("--lease-ttl", server.lease_ttl,
                     "an agent that is silent for this long loses its trials")
         ->capture_default_str();
-    verb.add_flag("--webhook-allow-private", server.webhook_allow_private,
-                  "allow webhooks to addresses that are not public");
-    verb.add_flag("--webhook-allow-http", server.webhook_allow_http,
-                  "allow webhooks over plain http");
-    verb.add_option("--webhook-ca", server.webhook_ca,
-                    "file with the CA certificates for webhooks (default: the system's)");
-    verb.add_option("--webhook-timeout", server.webhook_timeout,
-                    "time limit of one delivery attempt")
-        ->capture_default_str();
-    verb.add_option("--webhook-retries", server.webhook_retries,
-                    "number of retries after the first attempt")
-        ->check(within(0, 10))
-        ->capture_default_str();
-    verb.add_option("--webhook-backoff", server.webhook_backoff,
-                    "delay before the first retry; it doubles with each retry")
-        ->capture_default_str();
+    add_webhook_flags(verb, server);
     verb.add_flag("--json", server.json, "print the listening address as JSON");
     verb.callback([&parsed] { parsed.verb = [&parsed] { return run_server(parsed.server); }; });
 }

@@ -29,7 +29,7 @@ def test_an_idle_pool_ends(farm):
     farm.create_pool("s", trials=2)
     farm.wait_for_end("s")
     wait_for(lambda: not farm.pools(), "the end of a pool without trials")
-    assert not any((farm.state_dir() / "pools").iterdir())
+    wait_for(lambda: not any((farm.state_dir() / "pools").iterdir()), "what it left is removed")
 
 
 def test_many_at_once_and_no_more(farm):

@@ -18,7 +18,7 @@
 #include "tracker/api/mlflow/serializers.h"
 #include "tracker/store/metrics/metric_series.h"
 #include "tracker/store/metrics/read_metrics.h"
-#include "tracker/store/reads/read_runs.h"
+#include "tracker/store/reads/runs/read_runs.h"
 
 namespace tune::tracker {
 namespace {

@@ -13,7 +13,7 @@
 #include "tracker/api/http/handlers.h"
 #include "tracker/api/http/message.h"
 #include "tracker/api/mlflow/run_serializer.h"
-#include "tracker/store/reads/read_runs.h"
+#include "tracker/store/reads/runs/read_runs.h"
 #include "tracker/store/reads/search_page.h"
 
 namespace tune::tracker {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tracker/api/http/json_writer.h"
-#include "tracker/store/reads/run_loader.h"
+#include "tracker/store/reads/runs/run_loader.h"
 #include "tracker/store/types.h"
 
 namespace tune::tracker {

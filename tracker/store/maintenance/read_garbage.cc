@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "tracker/store/reads/read_experiments.h"
-#include "tracker/store/reads/read_runs.h"
+#include "tracker/store/reads/runs/read_runs.h"
 
 namespace tune::tracker {
 namespace {

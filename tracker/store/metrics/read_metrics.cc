@@ -12,7 +12,7 @@
 #include "tracker/store/metrics/metric_log.h"
 #include "tracker/store/metrics/metric_series.h"
 #include "tracker/store/metrics/metric_table.h"
-#include "tracker/store/reads/read_runs.h"
+#include "tracker/store/reads/runs/read_runs.h"
 
 namespace tune::tracker {
 namespace {

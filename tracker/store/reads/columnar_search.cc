@@ -26,7 +26,7 @@
 #include "tracker/search/order_by_ties.h"
 #include "tracker/search/page_token.h"
 #include "tracker/sqlite/connection.h"
-#include "tracker/store/reads/run_ranking.h"
+#include "tracker/store/reads/runs/run_ranking.h"
 
 namespace tune::tracker {
 namespace {

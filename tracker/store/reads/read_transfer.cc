@@ -12,7 +12,7 @@
 #include "tracker/store/migrations/schema.h"
 #include "tracker/store/reads/read_experiments.h"
 #include "tracker/store/reads/read_logged_models.h"
-#include "tracker/store/reads/read_runs.h"
+#include "tracker/store/reads/runs/read_runs.h"
 #include "tracker/store/registry/read_registry.h"
 
 namespace tune::tracker {

@@ -13,7 +13,7 @@
 #include "base/text/utf8.h"
 #include "tracker/store/commands/validation.h"
 #include "tracker/store/reads/read_logged_models.h"
-#include "tracker/store/reads/read_runs.h"
+#include "tracker/store/reads/runs/read_runs.h"
 #include "tracker/store/registry/read_registry.h"
 #include "tracker/store/registry/registry_validation.h"
 

@@ -3,7 +3,7 @@
 #include "tracker/store/commands/validation.h"
 #include "tracker/store/reads/read_experiments.h"
 #include "tracker/store/reads/read_logged_models.h"
-#include "tracker/store/reads/read_runs.h"
+#include "tracker/store/reads/runs/read_runs.h"
 #include "tracker/store/writer/apply.h"
 
 namespace tune::tracker {

@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "base/text/utf8.h"
 #include "tracker/store/commands/validation.h"
-#include "tracker/store/reads/read_runs.h"
+#include "tracker/store/reads/runs/read_runs.h"
 #include "tracker/store/writer/apply.h"
 #include "tracker/store/writer/run_name.h"
 

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "tracker/store/reads/read_runs.h"
+#include "tracker/store/reads/runs/read_runs.h"
 
 namespace tune::tracker {
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "tests/tracker/store/store_fixture.h"
-#include "tracker/store/reads/read_runs.h"
+#include "tracker/store/reads/runs/read_runs.h"
 
 namespace tune::tracker {
 namespace {

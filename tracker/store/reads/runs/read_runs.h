@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "tracker/sqlite/connection.h"
 #include "tracker/store/reads/read_snapshot.h"
-#include "tracker/store/reads/run_loader.h"
+#include "tracker/store/reads/runs/run_loader.h"
 #include "tracker/store/store.h"
 
 namespace tune::tracker {

@@ -25,7 +25,7 @@ def importable_torch(tmp_path, monkeypatch):
     """Ranks import torch of PyPI, which is linked with CUDA's libraries: stand-ins lie where every process looks."""
     (tmp_path / "absent").mkdir()
     script = f"import absent_cuda; absent_cuda.prepare({str(tmp_path / 'absent')!r}); import torch"
-    done = subprocess.run([sys.executable, "-c", script], cwd=HERE.parents[0] / "frameworks", env={**os.environ, "PYTHONPATH": "."},
+    done = subprocess.run([sys.executable, "-c", script], cwd=HERE.parents[1] / "frameworks", env={**os.environ, "PYTHONPATH": "."},
                           capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr
     monkeypatch.setenv("LD_LIBRARY_PATH", os.pathsep.join(filter(None, (str(tmp_path / "absent"), os.environ.get("LD_LIBRARY_PATH")))))

@@ -1,7 +1,7 @@
 """Batches as jax arrays, with the real jax. It is in no environment of the tests:
 
     python3.11 -m venv /tmp/jax && /tmp/jax/bin/pip install jax pytest
-    PYTHONPATH=build/release/python /tmp/jax/bin/python -m pytest --noconftest tests/contract/loader/test_jax.py
+    PYTHONPATH=build/release/python /tmp/jax/bin/python -m pytest --noconftest tests/contract/loader/frameworks/test_jax.py
 """
 
 import gc

@@ -3,7 +3,7 @@
 // (columnar_search.h). Both bind the same canonical query into their tokens and follow the same
 // order, so a token of one way is valid for the other.
 
-#include "tracker/store/reads/read_runs.h"
+#include "tracker/store/reads/runs/read_runs.h"
 
 #include <cmath>
 

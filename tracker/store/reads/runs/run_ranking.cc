@@ -7,7 +7,7 @@
 // time. Those that tie with the last one kept all stay, since only their ids, which are not in the
 // columns, decide; cut() looks the ids up for groups of ties alone.
 
-#include "tracker/store/reads/run_ranking.h"
+#include "tracker/store/reads/runs/run_ranking.h"
 
 #include <algorithm>
 #include <utility>

@@ -2,7 +2,7 @@
 asks for an older torch:
 
     python3.11 -m venv /tmp/composer && /tmp/composer/bin/pip install composer pytest
-    PYTHONPATH=build/release/python /tmp/composer/bin/python -m pytest --noconftest tests/contract/loader/test_composer.py
+    PYTHONPATH=build/release/python /tmp/composer/bin/python -m pytest --noconftest tests/contract/loader/frameworks/test_composer.py
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """tf.data over readers, with a real TensorFlow. It is in no environment of the tests:
 
     python3.11 -m venv /tmp/tf && /tmp/tf/bin/pip install tensorflow-cpu pyarrow==26.0.1 pandas pytest
-    PYTHONPATH=build/release/python /tmp/tf/bin/python -m pytest --noconftest tests/contract/loader/test_tensorflow.py
+    PYTHONPATH=build/release/python /tmp/tf/bin/python -m pytest --noconftest tests/contract/loader/frameworks/test_tensorflow.py
 """
 
 import pathlib
@@ -18,7 +18,7 @@ from tuneloader.ngram import NGram  # noqa: E402
 from tuneloader.spark import SparkDatasetConverter  # noqa: E402
 from tuneloader.tf_utils import make_petastorm_dataset, tf_tensors  # noqa: E402
 
-HERE = pathlib.Path(__file__).resolve().parent / "petastorm"
+HERE = pathlib.Path(__file__).resolve().parents[1] / "petastorm"
 ROWS = f"file://{HERE}/rows"
 PLAIN = f"file://{HERE}/plain"
 FIXED = {"shuffle_row_groups": False}

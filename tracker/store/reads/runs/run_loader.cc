@@ -3,13 +3,13 @@
 // a name. When that guess fails the keys are sorted anew; the guess only costs time, never
 // correctness.
 
-#include "tracker/store/reads/run_loader.h"
+#include "tracker/store/reads/runs/run_loader.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "tracker/store/reads/read_runs.h"
+#include "tracker/store/reads/runs/read_runs.h"
 
 namespace tune::tracker {
 namespace {

@@ -1,4 +1,4 @@
-#include "tracker/store/reads/run_fields.h"
+#include "tracker/store/reads/runs/run_fields.h"
 
 #include <algorithm>
 

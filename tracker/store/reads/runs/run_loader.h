@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "tracker/sqlite/connection.h"
-#include "tracker/store/reads/run_fields.h"
+#include "tracker/store/reads/runs/run_fields.h"
 #include "tracker/store/types.h"
 
 namespace tune::tracker {
