@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 
 #include "base/json.h"
@@ -145,6 +147,15 @@ void FakeCoordinator::offer(tuner::Lease lease) {
     answer_waiting();
 }
 
+/// Of all agents, as each said last: one that left has none.
+std::ptrdiff_t FakeCoordinator::places() const {
+    std::map<std::string, int> slots;
+    for (const tuner::RegisterRequest& said : registrations) slots[said.agent_id] = said.slots;
+    return std::accumulate(
+        slots.begin(), slots.end(), std::ptrdiff_t{0},
+        [](std::ptrdiff_t sum, const auto& agent) { return sum + agent.second; });
+}
+
 void FakeCoordinator::answer_waiting() {
     std::erase_if(waiting_leases_, [](const Waiting& waiting) {
         return waiting.is_answered && *waiting.is_answered;
@@ -153,9 +164,8 @@ void FakeCoordinator::answer_waiting() {
     // As the real server: a poll may have counted a place whose attempt ended meanwhile.
     const auto has_place = [this] {
         return offered_.front().pool || registrations.empty() ||
-               std::count_if(leased_.begin(), leased_.end(), [](const tuner::Lease& lease) {
-                   return !lease.pool;
-               }) < registrations.back().slots;
+               std::count_if(leased_.begin(), leased_.end(),
+                             [](const tuner::Lease& lease) { return !lease.pool; }) < places();
     };
     while (!offered_.empty() && has_place()) {
         const auto next = std::find_if(waiting_leases_.begin(), waiting_leases_.end(), wants_some);

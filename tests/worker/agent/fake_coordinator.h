@@ -98,6 +98,7 @@ private:
     void take(Upload upload);
     void add_routes();
     void serve();
+    [[nodiscard]] std::ptrdiff_t places() const;
     void answer_waiting();
     void interrupt_polls();
     void wait_for_lease(Waiting waiting);
