@@ -49,6 +49,17 @@ TEST_F(RetiredStudies, ARemovedStudyIsFreed) {
     EXPECT_EQ(world_.ask(5)->size(), 5u);
 }
 
+TEST_F(RetiredStudies, OneWhoseModelIsBeingRegisteredIsFreedAfterThat) {
+    for (int i = 0; i < 20; ++i) {
+        ASSERT_TRUE(
+            world_.create(R"("study": "s", "register": "m", "budget": {"trials": 1})").has_value());
+        ASSERT_EQ(world_.ask(1)->size(), 1u);
+        ASSERT_TRUE(world_.tell(0, 0.5).has_value());  // complete: its model is looked for
+        ASSERT_TRUE(erase().has_value());
+    }
+    EXPECT_EQ(left(), 0u);
+}
+
 TEST_F(RetiredStudies, AnAgentOfAFreedStudyHearsThatItsAttemptIsOver) {
     ASSERT_TRUE(world_.create().has_value());
     ASSERT_TRUE(world_.register_agent("a").has_value());

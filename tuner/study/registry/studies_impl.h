@@ -563,7 +563,7 @@ private:
     std::int64_t seen_position_ = 0;
     std::int64_t opened_ms_ = 0;
     std::set<Study*> unsynced_studies_;
-    std::set<Study*> registering_;  ///< whose best model is on its way into the registry
+    std::set<const Study*> registering_;  ///< whose best model is on its way into the registry
     int unsynced_trials_ = 0;
     /// Why the store did not take the last write of a trial or study; nothing: it did, or it never
     /// will. What failed is tried again, so this is never stale for long.

@@ -265,6 +265,7 @@ bool Studies::Impl::is_named(const Study& study) const {
             if (ref.study == &study) return true;
     for (const StudyPoll& poll : study_polls_)
         if (poll.study == &study) return true;
+    if (registering_.contains(&study)) return true;
     return holds_.count_of(study) > 0 || !(agents_.held_of(study) == Usage());
 }
 

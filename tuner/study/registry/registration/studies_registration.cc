@@ -47,7 +47,7 @@ void Studies::Impl::look_for_model(Study& study, const RegistrationOrder& order,
 void Studies::Impl::write_version(Study& study, const RegistrationOrder& order,
                                   const std::string& model_id, RegistryRights rights, int tries) {
     LockedBatch locked(*this);
-    if (stopping_) return;
+    if (stopping_ || retired_.contains(study)) return static_cast<void>(registering_.erase(&study));
     locked.write(registration_commands(order, model_id, rights), [this, &study, order, tries](
                                                                      LockedBatch& later,
                                                                      const Result<void>& result) {
@@ -63,6 +63,7 @@ void Studies::Impl::write_version(Study& study, const RegistrationOrder& order,
 void Studies::Impl::end_registration(Study& study, Registration registration) {
     LockedBatch locked(*this);
     registering_.erase(&study);
+    if (retired_.contains(study)) return;  // it was removed meanwhile
     if (!registration.error.empty())
         log_warning("study '" + study.name() + "': nothing is registered as '" + registration.name +
                     "': " + registration.error);
