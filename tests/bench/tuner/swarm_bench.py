@@ -65,6 +65,11 @@ class Server:
         fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def queued_s(self):
+        """How long its threads could have run and had no processor."""
+        tasks = pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
+        return sum(int(task.read_text().split()[1]) for task in tasks) / 1e9
+
     def memory_mb(self, field="VmRSS"):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.split(field + ":")[1].split()[0]) / 1024
@@ -143,17 +148,18 @@ def measure(bin_dir, folder, agents, working, kills, trials, trial_ms=10_000, he
         ready = json.loads(swarm.stdout.readline())
         time.sleep(3)  # what they were registered with is freed
         idle = server.memory_mb()
-        cpu_s = server.running_cpu_s()
+        cpu_s, queued_s = server.running_cpu_s(), server.queued_s()
         server.call("studies", {"name": STUDY, "metric": {"name": "loss"}, "space": {"x": {"float": [0, 1]}},
                                 "sampler": {"type": "random", "seed": 1}, "command": ["true"],
                                 "budget": {"trials": trials, "parallel": working}})
         seconds, peak, killed = watch(server, trials, kills, deadline_s)
         cpu_s = server.cpu_s + server.running_cpu_s() - cpu_s
+        queued_s = server.queued_s() - (0 if killed else queued_s)
         time.sleep(1)  # answers to the last ends
         said = json.loads(swarm.communicate(timeout=120)[0])
         wrong = faults(said, server.trials(), trials)
         said.update(ready_ms=ready["ms"], idle_bytes=(idle - before) * (1 << 20) / agents, peak_mb=peak, kills=killed,
-                    cpu=100 * cpu_s / seconds, seconds=seconds)
+                    queued_s=queued_s, cpu=100 * cpu_s / seconds, seconds=seconds)
         return said, wrong
     finally:
         if swarm and swarm.poll() is None:
@@ -189,6 +195,15 @@ def main():
     figure(f"{of}: end of a trial to the start of the next p99", said["lease_to_start_p99"], "ms",
            **aims[1])
     figure(f"{of}: answers of polls later than asked p99", said["late_p99"], "ms")
+    figure(f"{of}: what the program that measures adds, p99", said["own_p99"], "ms")
+    if not options.kills:
+        figure(f"{of}: the server's threads waited for a processor", 100 * said["queued_s"] / said["seconds"],
+               "% of the time, all together")
+    if said["slow"]:
+        begun = min(at for at, _ in said["slow"])
+        slow = [(round((at - begun) / 1000, 2), round(ms)) for at, ms in said["slow"]]
+        print(f"slow heartbeats, s and ms: {slow[:40]}; this program was late by {said['own_max']:.0f} ms at most",
+              file=sys.stderr)
     figure(f"{of}: memory of the server, most", said["peak_mb"], "MB", target=1024)
     figure(f"{of}: memory of an agent that waits", said["idle_bytes"], "bytes")
     figure(f"{of}: processor of the server", said["cpu"], "% of a core")

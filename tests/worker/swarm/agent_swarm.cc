@@ -90,6 +90,8 @@ struct Swarm {
     std::vector<double> returns;  ///< how long until all agents were back
     std::vector<double> heartbeats;
     std::vector<double> late_answers;  ///< beyond the wait that was asked for
+    std::vector<double> own_lateness;  ///< of timers: what this program or the machine adds
+    std::vector<std::pair<double, double>> slow;  ///< heartbeats over 50 ms: when, how long
     std::vector<double> lease_to_start;
     std::deque<double> places;          ///< when attempts were reported as ended
     std::map<std::string, int> leased;  ///< by run and attempt: how often
@@ -195,7 +197,9 @@ private:
             .session = session_, .ack = ack_, .running = running_, .interrupts = true};
         calls_.start(swarm_.request(id_ + "/poll", to_json(request)),
                      [this, begin = now_ms()](int status, const std::string&) {
-                         if (status == 200) swarm_.heartbeats.push_back(now_ms() - begin);
+                         const double took = now_ms() - begin;
+                         if (status == 200) swarm_.heartbeats.push_back(took);
+                         if (status == 200 && took > 50) swarm_.slow.emplace_back(begin, took);
                          send_next();
                      });
     }
@@ -289,6 +293,7 @@ void run(Swarm& swarm) {
                 static_cast<HttpCall*>(event.data.ptr)->on_event(event.events);
         }
         while (!swarm.timers.empty() && swarm.timers.begin()->first <= now_ms()) {
+            swarm.own_lateness.push_back(now_ms() - swarm.timers.begin()->first);
             const auto call = std::move(swarm.timers.begin()->second);
             swarm.timers.erase(swarm.timers.begin());
             call();
@@ -303,6 +308,9 @@ Json figures(Swarm& swarm) {
             {"heartbeat_p99", percentile(swarm.heartbeats, 0.99)},
             {"heartbeats", swarm.heartbeats.size()},
             {"late_p99", percentile(swarm.late_answers, 0.99)},
+            {"own_p99", percentile(swarm.own_lateness, 0.99)},
+            {"own_max", percentile(swarm.own_lateness, 1)},
+            {"slow", swarm.slow},
             {"lease_to_start_p50", percentile(swarm.lease_to_start, 0.5)},
             {"lease_to_start_p99", percentile(swarm.lease_to_start, 0.99)},
             {"leases", swarm.lease_to_start.size()},
