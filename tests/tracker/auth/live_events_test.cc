@@ -126,10 +126,11 @@ TEST_F(LiveUsersTest, OfEveryKindOfEventComesWhatMayBeRead) {
                "experiments,experiment:" + mine + ",run:" + my_run + ",experiment:" + theirs +
                    ",run:" + their_run);
     make_every_event("eve", theirs, their_run, "secret");
-    EXPECT_THAT(all.until("e-secret"), HasSubstr("m-secret"));
+    for (const char* words : {"e-secret", "m-secret", "p-secret", "activity"})
+        EXPECT_THAT(all.until(words), HasSubstr(words));
     make_every_event("bob", mine, my_run, "visible");
-    for (const char* words :
-         {"e-visible", "m-visible", "p-visible", "\"path\":\"visible\"", "\"message\":\"visible\""})
+    for (const char* words : {"e-visible", "m-visible", "p-visible", "\"path\":\"visible\"",
+                              "\"message\":\"visible\"", "activity"})
         EXPECT_THAT(bob.until(words), Not(HasSubstr("secret"))) << words;
     for (const std::string& id : {their_run, "\"" + theirs + "\""})
         EXPECT_THAT(bob.until("e-visible"), Not(HasSubstr(id)));

@@ -9,7 +9,9 @@ import sys
 
 import numpy as np
 import pytest
-import tuneloader_path  # noqa: F401
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import tuneloader_path  # noqa: E402, F401
 
 tuneloader = pytest.importorskip("tuneloader", reason="the module tuneloader is not built")
 pytest.importorskip("torch", reason="setup.sh ran with --no-torch")

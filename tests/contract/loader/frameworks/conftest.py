@@ -1,6 +1,0 @@
-"""These tests share what those of the folder above import."""
-
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
