@@ -252,6 +252,8 @@ struct PollRequest {
     int port = 0;                          ///< as LeaseRequest::port
     bool wants_tokens = false;             ///< as LeaseRequest::wants_tokens
     std::vector<AttemptId> declined = {};  ///< leased, and not wanted any more: for other agents
+    /// It takes no more trials: a place that becomes free is for none.
+    bool leaving = false;
     /// No poll of its own: the one that waits, with this turn or an earlier one, is answered at
     /// once, because the agent has something else to say by now.
     bool interrupts = false;

@@ -219,6 +219,7 @@ void visit_fields(const PollRequest*, Visit visit) {
     visit(Field{"wants_tokens", &PollRequest::wants_tokens, kOptional,
                 is_set<&PollRequest::wants_tokens>});
     visit(Field{"declined", &PollRequest::declined, kOptional, is_set<&PollRequest::declined>});
+    visit(Field{"leaving", &PollRequest::leaving, kOptional, is_set<&PollRequest::leaving>});
     visit(
         Field{"interrupts", &PollRequest::interrupts, kOptional, is_set<&PollRequest::interrupts>});
 }

@@ -96,6 +96,7 @@ TEST(Protocol, PollsSurviveTheWire) {
     request.port = 20'032;
     request.wants_tokens = true;
     request.declined = {{"q", 2}};
+    request.leaving = true;
     request.interrupts = true;
     EXPECT_EQ(through_json(request), request);
     const PollReply reply{.sequence = 7,

@@ -216,6 +216,17 @@ TEST_F(PollsTest, WhatIsDeclinedGoesToAnotherAtOnce) {
     EXPECT_FALSE(waiting.is_there());
 }
 
+TEST_F(PollsTest, WhatEndsWithAnAgentThatLeavesIsForOthers) {
+    const AttemptId held = token(poll(request(0, 1)).leases.at(0));
+    PollRequest leaving = request(1, 0, {held});
+    leaving.leaving = true;
+    auto waiting = begin(leaving);
+    end(held, Outcome::kPreempted);
+    EXPECT_FALSE(waiting.is_there()) << "neither a place that becomes free while it waits";
+    leaving.turn += 10;
+    EXPECT_FALSE(begin(leaving).is_there()) << "nor one that has been";
+}
+
 TEST_F(PollsTest, ADirectiveDoesNotWaitForASuggestion) {
     const AttemptId held = token(poll(request(0, 1)).leases.at(0));
     std::promise<void> go_on;

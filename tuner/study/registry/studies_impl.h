@@ -152,6 +152,7 @@ private:
         std::string session;
         std::int64_t turn = 0;
         std::int64_t ack = 0;
+        bool is_leaving = false;
         LeaseRequest leases;           ///< what its lease poll asks for
         std::int64_t deadline_ms = 0;  ///< monotonic
         Done<PollReply> done;

@@ -320,7 +320,8 @@ tuner::PollRequest ServerClient::next_poll() {
                                .free_slots = wanted_slots(),
                                .port = port,
                                .wants_tokens = trials_take_tokens(),
-                               .declined = declined_};
+                               .declined = declined_,
+                               .leaving = !leasing_};
     request.wait_ms = spread(request.running.empty() ? kIdleWait_ms : heartbeat_ms_);
     asked_slots_ = request.free_slots;
     is_polling_ = true;

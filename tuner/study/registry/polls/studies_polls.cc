@@ -63,13 +63,15 @@ void Studies::Impl::poll(const std::string& agent_id, PollRequest request, Done<
     take_ack(*agent, request);
     drop_heartbeat_poll(locked, agent_id);
     const int ended = take_ended(request.running);
+    const int wanted = std::clamp(request.free_slots, 0, kAgentSlotsMax) + ended;
     const auto call = std::make_shared<PollCall>(
         PollCall{.agent_id = agent_id,
                  .session = request.session,
                  .turn = request.turn,
                  .ack = request.ack,
+                 .is_leaving = request.leaving,
                  .leases = {.request_id = label_of(request.session, request.ack + 1),
-                            .free_slots = std::clamp(request.free_slots, 0, kAgentSlotsMax) + ended,
+                            .free_slots = request.leaving ? 0 : wanted,
                             .wait_ms = request.wait_ms,
                             .port = request.port,
                             .wants_tokens = request.wants_tokens},
@@ -235,6 +237,7 @@ void Studies::Impl::gain_place(LockedBatch& locked, const std::string& agent_id)
     const auto waiting = poll_calls_.find(agent_id);
     if (waiting == poll_calls_.end() || draining_) return;
     const std::shared_ptr<PollCall> call = waiting->second;
+    if (call->is_leaving) return;
     ++call->leases.free_slots;
     if (const auto parked = lease_polls_.find(agent_id); parked != lease_polls_.end())
         ++parked->second.request.free_slots;
