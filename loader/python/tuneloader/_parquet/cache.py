@@ -83,6 +83,8 @@ def _handler_class() -> Any:
                 finally:
                     with self._lock:
                         del self._coming[copy]
+                        # More may have come at once than there is room for.
+                        self._make_room(sum(self._coming.values()))
 
         def _make_room(self, wanted: int) -> None:
             if self._size_limit is None:
