@@ -29,11 +29,14 @@ Result<void> SpareFolders::make(const AttemptFiles& files, const AttemptRecord& 
 }
 
 void SpareFolders::take_back(const AttemptFiles& files) {
-    if (spare_.size() >= kMax || !files.clear()) return files.remove();
+    if (spare_.size() >= kMax) return files.remove();
     std::error_code error;
     if (spare_.empty()) std::filesystem::create_directories(root_, error);
     std::filesystem::path place = root_ / std::to_string(next_++);
     if (error || std::rename(files.directory().c_str(), place.c_str()) != 0) return files.remove();
+    // Not before: a kill would leave half of it where a successor looks for attempts.
+    const AttemptFiles spare(place);
+    if (!spare.clear()) return spare.remove();
     spare_.push_back(std::move(place));
 }
 
