@@ -172,14 +172,23 @@ class TuneStorage(BaseStorage):  # type: ignore[misc,unused-ignore]
 
     def _asked(self, known: Known) -> list[Trial]:
         """A trial of our own. Those that wait are for set_trial_state_values, which also knows what to do with one that comes instead."""
+        with self._lock:  # one that came when somebody else was faster to take what waited
+            spare = self._spare.setdefault(known.study_id, [])
+            for trial in spare:
+                if self._is_new(trial):
+                    spare.remove(trial)
+                    return [trial]
         while True:
             asked = known.study.ask_many(1, wait=False)
             if not asked:
                 raise RuntimeError(f"study {known.study.name!r} was stopped or paused on the server")
-            if asked[0].attempt == 1 and not _records.is_waiting(_records.tags_of(self._server, asked[0].run_id)):
+            if self._is_new(asked[0]):
                 return asked
             with self._lock:  # it waited, and _pop_waiting_trial_id will find it among those
                 self._spare.setdefault(known.study_id, []).extend(asked)
+
+    def _is_new(self, trial: Trial) -> bool:
+        return trial.attempt == 1 and not _records.is_waiting(_records.tags_of(self._server, trial.run_id))
 
     def _enqueue(self, known: Known, template: FrozenTrial) -> int:
         queued = known.study.enqueue({})
