@@ -3,7 +3,9 @@
 #include <png.h>
 
 #include <algorithm>
+#include <array>
 #include <csetjmp>
+#include <cstdio>
 #include <cstring>
 
 #include "loader/decode/image_file.h"
@@ -17,7 +19,7 @@ struct Png {
             PNG_LIBPNG_VER_STRING, this,
             [](png_structp png, png_const_charp text) {
                 Png& self = *static_cast<Png*>(png_get_error_ptr(png));
-                self.message = text;
+                std::snprintf(self.message.data(), self.message.size(), "%s", text);
                 png_longjmp(png, 1);
             },
             [](png_structp, png_const_charp) {});
@@ -30,15 +32,15 @@ struct Png {
     [[nodiscard]] Error error() const {
         return Error{Code::kDataLoss, "the PNG file is damaged near byte " + std::to_string(at) +
                                           " of " + std::to_string(file.size()) + ": " +
-                                          (message ? message : "no memory")};
+                                          (message[0] != 0 ? message.data() : "no memory")};
     }
 
     std::span<const std::byte> file;
     std::size_t at = 0;
     png_structp reader = nullptr;
     png_infop info = nullptr;
-    /// libpng's texts are constants or its own memory, which lives as long as `reader`.
-    const char* message = nullptr;
+    /// A copy: libpng makes texts about chunks on its stack, which the jump leaves.
+    std::array<char, 256> message = {};
 };
 
 void read_bytes(png_structp reader, png_bytep to, std::size_t size) {
