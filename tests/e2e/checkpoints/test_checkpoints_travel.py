@@ -48,6 +48,9 @@ print("did", json.dumps(state["seen"]))
 
 
 def manifests(farm, trial, path="checkpoints"):
+    known = requests.get(f"{farm.url}/api/2.0/mlflow/runs/get", params={"run_id": trial["run_id"]}, timeout=60)
+    if known.status_code == 404:  # a trial is shown a moment before its run is on the disk
+        return []
     folder = farm.run(trial["run_id"])["info"]["artifact_uri"].partition(":")[2].lstrip("/") + "/" + path
     answer = requests.get(f"{farm.url}/api/2.0/mlflow-artifacts/artifacts", params={"path": folder}, timeout=60)
     files = answer.json().get("files", []) if answer.ok else []

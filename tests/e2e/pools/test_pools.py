@@ -86,7 +86,8 @@ def test_a_deaf_trial_takes_its_pool_with_it_and_loses_no_other(farm):
     assert [trial["number"] for trial in trials if trial["state"] == "pruned"] == bad
     for trial in trials:
         if trial["state"] == "complete":
-            assert farm.attempts(trial["number"]) == [1, 2]
+            # The second one begins again where the pool was gone before it could say that it had begun.
+            assert set(farm.attempts(trial["number"])) == {1, 2}
             assert sorted({step for step, _ in farm.history(trial["run_id"])}) == list(range(12))
 
 
