@@ -37,10 +37,6 @@ constexpr int kFlushAgain_ms = 10;
 /// By this variable processes of a pool are found whose supervisor was killed.
 constexpr const char* kPoolVariable = "TUNE_POOL";
 
-std::string key_of(const tuner::AttemptId& id) {
-    return id.run_id + "/" + std::to_string(id.attempt);
-}
-
 /// What is of one trial reaches it in its line.
 bool is_of_trial(std::string_view variable) {
     constexpr std::string_view kNames[] = {
@@ -244,37 +240,49 @@ void Pools::ask_environment(Pool& pool, const tuner::Lease& lease) {
     });
 }
 
-void Pools::add(Pool& pool, tuner::Lease lease) {
-    parts_.loop->cancel(pool.idle_timer);
-    const std::uint64_t serial = new_serial();
-    Result<MetricLines> lines = MetricLines::create(lease.scrape, lease.metric);
-    auto folders = hooks_.folders(lease);
+std::string Pools::key_of(const tuner::AttemptId& id) {
+    return id.run_id + "/" + std::to_string(id.attempt);
+}
+
+/// A trial of the pool from now on, whose metrics are read by `lines`, or by none if they are
+/// wrong.
+Pools::Trial& Pools::enter(Pool& pool, tuner::Lease lease, Result<MetricLines> lines) {
     const std::string name = lease.run_id + "-" + std::to_string(lease.attempt);
     auto made =
         std::make_unique<Trial>(lines ? std::move(*lines) : std::move(*MetricLines::create({}, "")),
                                 AttemptFiles(settings_.state_dir / kTrialsFolder / name));
     Trial& trial = *made;
-    trial.serial = serial;
+    trial.serial = new_serial();
     trial.pool = pool.serial;
     trial.lease = std::move(lease);
     trial.finish_request_id = random_hex(16);
     trial.since_ms = parts_.loop->now_ms();
-    trials_.emplace(serial, std::move(made));
-    by_id_[key_of(trial.id())] = serial;
-    pool.trials.insert(serial);
+    trials_.emplace(trial.serial, std::move(made));
+    by_id_[key_of(trial.id())] = trial.serial;
+    pool.trials.insert(trial.serial);
     ++started_;
-    parts_.outbox->open(serial, trial.files, trial.id(), {});
-    if (!lines || !folders) {
-        const Error& error = lines ? folders.error() : lines.error();
-        const bool is_users = error.code == Code::kInvalidParameterValue;
+    parts_.outbox->open(trial.serial, trial.files, trial.id(), {});
+    return trial;
+}
+
+void Pools::add(Pool& pool, tuner::Lease lease) {
+    parts_.loop->cancel(pool.idle_timer);
+    Result<MetricLines> lines = MetricLines::create(lease.scrape, lease.metric);
+    const auto folders = hooks_.folders(lease);
+    std::optional<Error> wrong;
+    if (!folders) wrong = folders.error();
+    if (!lines) wrong = lines.error();
+    Trial& trial = enter(pool, std::move(lease), std::move(lines));
+    if (wrong) {
+        const bool is_users = wrong->code == Code::kInvalidParameterValue;
         tuner::FinishRequest request;
         request.outcome = is_users ? tuner::Outcome::kBadConfig : tuner::Outcome::kLost;
-        request.reason = error.message;
+        request.reason = wrong->message;
         return conclude(pool, trial, std::move(request));
     }
-    if (!pool.tags.empty()) parts_.outbox->add_tags(serial, pool.tags);
+    if (!pool.tags.empty()) parts_.outbox->add_tags(trial.serial, pool.tags);
     trial.checkpoint_dir = folders->first;
-    hooks_.begun(serial, trial.lease, trial.checkpoint_dir, trial.files);
+    hooks_.begun(trial.serial, trial.lease, trial.checkpoint_dir, trial.files);
     send(pool, run_line(trial.lease, folders->first.string(), folders->second.string(),
                         trial.files.path(kModelFolder).string()));
 }

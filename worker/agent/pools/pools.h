@@ -101,6 +101,8 @@ private:
     void add(Pool& pool, tuner::Lease lease);
     void adopt(const std::filesystem::path& folder);
     [[nodiscard]] Trial* adopt_trial(Pool& pool, const tuner::AttemptId& id);
+    Trial& enter(Pool& pool, tuner::Lease lease, Result<MetricLines> lines);
+    [[nodiscard]] static std::string key_of(const tuner::AttemptId& id);
     void ask_environment(Pool& pool, const tuner::Lease& lease);
     void send(Pool& pool, const std::string& lines);
     void flush(std::uint64_t serial);

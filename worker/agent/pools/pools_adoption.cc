@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <system_error>
 
-#include "base/id.h"
 #include "base/log.h"
 #include "worker/agent/attempts/attempt.h"
 #include "worker/agent/models/logged_model.h"
@@ -106,31 +105,16 @@ bool Pools::has_leftovers() const {
 
 /// An attempt that an adopted pool's line names for the first time; nullptr: it is settled.
 Pools::Trial* Pools::adopt_trial(Pool& pool, const tuner::AttemptId& id) {
-    const std::string key = id.run_id + "/" + std::to_string(id.attempt);
+    const std::string key = key_of(id);
     if (!pool.is_adopted || pool.settled.contains(key) || by_id_.contains(key)) return nullptr;
     tuner::Lease lease = pool.first;
     lease.run_id = id.run_id;
     lease.attempt = id.attempt;
+    lease.timeout_ms = 0;  // it is ending
     Result<MetricLines> lines = MetricLines::create(lease.scrape, lease.metric);
-    const std::uint64_t serial = new_serial();
-    const std::string name = id.run_id + "-" + std::to_string(id.attempt);
-    auto made =
-        std::make_unique<Trial>(lines ? std::move(*lines) : std::move(*MetricLines::create({}, "")),
-                                AttemptFiles(settings_.state_dir / kTrialsFolder / name));
-    Trial& trial = *made;
-    trial.serial = serial;
-    trial.pool = pool.serial;
-    trial.lease = std::move(lease);
-    trial.lease.timeout_ms = 0;  // it is ending
-    trial.finish_request_id = random_hex(16);
-    trial.since_ms = parts_.loop->now_ms();
-    trials_.emplace(serial, std::move(made));
-    by_id_[key] = serial;
-    pool.trials.insert(serial);
-    ++started_;
-    parts_.outbox->open(serial, trial.files, id, {});
+    Trial& trial = enter(pool, std::move(lease), std::move(lines));
     // Its checkpoints stay where they are; its model may be waiting to be logged.
-    hooks_.begun(serial, trial.lease, {}, trial.files);
+    hooks_.begun(trial.serial, trial.lease, {}, trial.files);
     return &trial;
 }
 
