@@ -16,7 +16,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CLIENTS = ROOT / "clients" / "python"
 SLOTS = 2
-sys.path.insert(0, str(CLIENTS))
+sys.path[:0] = [str(CLIENTS), str(ROOT / "tests" / "contract" / "frameworks")]
+import absent_cuda  # noqa: E402
 
 
 def show(name, seconds, peer=None, target=None):
@@ -79,10 +80,7 @@ def ray_cluster():
 def importable_torch():
     """Lets ranks import torch where it is linked with CUDA's libraries and none are installed: stand-ins lie where they look."""
     with tempfile.TemporaryDirectory() as folder:
-        script = f"import absent_cuda; absent_cuda.prepare({folder!r}); import torch"
-        subprocess.run([sys.executable, "-c", script], cwd=ROOT / "tests" / "contract" / "frameworks", check=True,
-                       env={**os.environ, "PYTHONPATH": "."})
-        os.environ["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, (folder, os.environ.get("LD_LIBRARY_PATH"))))
+        os.environ.update(absent_cuda.for_processes(folder))
         yield
 
 

@@ -7,9 +7,11 @@ All that a test does with torch is done by torch itself.
 
 import ctypes
 import importlib.util
+import os
 import pathlib
 import re
 import subprocess
+import sys
 
 # Libraries whose names carry no version, by how their functions begin.
 BEGINNINGS = {"libcufile.so.0": "cuFile", "libcusparseLt.so.0": "cusparseLt", "libnccl.so.2": "nccl"}
@@ -63,3 +65,12 @@ def prepare(folder):
         make_library(name, wanted.get(name, set()), pathlib.Path(folder))
         # The loader takes a library that is loaded already, by its name, before it looks for a file.
         ctypes.CDLL(str(pathlib.Path(folder) / name), mode=ctypes.RTLD_LOCAL)
+
+
+def for_processes(folder):
+    """What processes need in their environment so that `import torch` works in them, tried in one; nothing is loaded here."""
+    script = "import sys, absent_cuda; absent_cuda.prepare(sys.argv[1]); import torch"
+    done = subprocess.run([sys.executable, "-c", script, str(folder)], cwd=pathlib.Path(__file__).parent, capture_output=True, text=True,
+                          timeout=280, check=False, env={**os.environ, "PYTHONPATH": "."})
+    assert done.returncode == 0, done.stderr
+    return {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, (str(folder), os.environ.get("LD_LIBRARY_PATH"))))}

@@ -2,7 +2,7 @@
 
 import importlib.util
 import os
-import subprocess
+import sys
 
 import pytest
 
@@ -18,10 +18,10 @@ if importlib.util.find_spec("torch") is None:
 def torch_works(tmp_path_factory):
     """What the environment needs so that torch of PyPI starts where CUDA's libraries are not."""
     folder = tmp_path_factory.mktemp("absent-cuda")
-    place = next((ROOT / "tests" / "contract").rglob("absent_cuda.py")).parent
-    subprocess.run([PYTHON, "-c", "import sys, absent_cuda; absent_cuda.prepare(sys.argv[1])", folder], check=True,
-                   env={**os.environ, "PYTHONPATH": str(place)})
-    return {"LD_LIBRARY_PATH": str(folder)}
+    sys.path.append(str(ROOT / "tests" / "contract" / "frameworks"))
+    import absent_cuda
+
+    return absent_cuda.for_processes(folder)
 
 
 def test_one_machine(tmp_path, torch_works):

@@ -10,14 +10,15 @@ import sys
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "frameworks")]
 import tuneloader_path  # noqa: E402, F401
 
 tuneloader = pytest.importorskip("tuneloader", reason="the module tuneloader is not built")
 pytest.importorskip("torch", reason="setup.sh ran with --no-torch")
+import absent_cuda  # noqa: E402
 from streaming_rank import train  # noqa: E402
 
-HERE = pathlib.Path(__file__).resolve().parent
 MODULE = str(pathlib.Path(tuneloader.__file__).parents[1])
 COUNT, RANKS = 64, 2
 
@@ -26,11 +27,8 @@ COUNT, RANKS = 64, 2
 def importable_torch(tmp_path, monkeypatch):
     """Ranks import torch of PyPI, which is linked with CUDA's libraries: stand-ins lie where every process looks."""
     (tmp_path / "absent").mkdir()
-    script = f"import absent_cuda; absent_cuda.prepare({str(tmp_path / 'absent')!r}); import torch"
-    done = subprocess.run([sys.executable, "-c", script], cwd=HERE.parents[1] / "frameworks", env={**os.environ, "PYTHONPATH": "."},
-                          capture_output=True, text=True, timeout=280, check=False)
-    assert done.returncode == 0, done.stderr
-    monkeypatch.setenv("LD_LIBRARY_PATH", os.pathsep.join(filter(None, (str(tmp_path / "absent"), os.environ.get("LD_LIBRARY_PATH")))))
+    for name, value in absent_cuda.for_processes(tmp_path / "absent").items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH")))))
 
 
