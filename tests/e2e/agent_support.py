@@ -88,6 +88,18 @@ class Process:
             self.kill()
 
 
+def supervisor_of(folder):
+    """Of an attempt's folder, or a pool's; None: it does not run. Its number may have passed to another process: the time
+    of its start tells."""
+    owner = folder / "owner"
+    with contextlib.suppress(OSError, ValueError):  # the folder may go while we look
+        # A link that leads nowhere, or, in a folder that served an attempt before, a file that says the same.
+        pid, started = map(int, (os.readlink(owner) if owner.is_symlink() else owner.read_text()).split())
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return pid if int(fields[19]) == started else None
+    return None
+
+
 class Farm:
     """One server and its agents in a folder. Everything that was started is stopped at the end."""
 
@@ -185,10 +197,10 @@ class Farm:
         answer = requests.get(f"{self.url}/api/2.0/mlflow-artifacts/artifacts/{root}/{path}", timeout=60)
         return answer.text if answer.ok else None
 
-    def supervisors(self, name="agent"):
-        """The processes between the agent and its trials."""
-        folders = (self.state_dir(name) / "attempts").iterdir()
-        return [int(os.readlink(folder / "owner").split()[0]) for folder in folders]
+    def supervisors(self, name="agent", of="attempts"):
+        """The processes that run now between the agent and its trials, or its `pools`."""
+        pids = (supervisor_of(folder) for folder in (self.state_dir(name) / of).glob("*"))
+        return [pid for pid in pids if pid]
 
     def starts(self, number):
         """The attempts of a TRIAL that had a process, one for each process."""

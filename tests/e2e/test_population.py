@@ -158,14 +158,6 @@ def test_kill_9_in_the_middle_and_the_lineages_are_whole(tmp_path):
     assert {trial["steps"][1] for trial in trials if trial["value"] == min(t["value"] for t in trials)} == {10}
 
 
-def running_supervisors(farm):
-    """Of trials that run at this moment; their folders may go while we look."""
-    while True:
-        with contextlib.suppress(FileNotFoundError):
-            if pids := farm.supervisors():
-                return pids
-
-
 # A member that in the last half waits until there are few enough checkpoints: they go a moment after the end of a trial.
 COUNTING = MEMBER + """
 while number >= 24 and len(list(pathlib.Path(own).parent.iterdir())) > ENOUGH:
@@ -202,7 +194,7 @@ def test_servers_agents_and_trials_are_killed_and_every_parent_is_there(tmp_path
                 farm.agents["agent"].kill()
                 farm.start_agent()
             else:
-                for supervisor in running_supervisors(farm):  # their trials are lost and run again
+                for supervisor in wait_for(farm.supervisors, "a trial that runs"):  # their trials are lost and run again
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(supervisor, signal.SIGKILL)
             farm.gate(number + 3)

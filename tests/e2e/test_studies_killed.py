@@ -5,7 +5,6 @@ the trial. TUNE_KILLED_STUDIES sets how many (default 3; 100 take about ten minu
 import collections
 import contextlib
 import os
-import pathlib
 import random
 import signal
 import time
@@ -48,23 +47,9 @@ log("loss", int(number) + int(attempt) / 1000, 0)
 """
 
 
-def running_supervisors(farm):
-    """Of trials that run at this moment. A number may have passed to another process: the time of its start tells."""
-    found = []
-    for attempt in (farm.state_dir() / "attempts").glob("*"):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            # The link leads nowhere: its text is what counts.
-            pid, started = map(int, os.readlink(attempt / "owner").split()[:2])
-            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            if pid > 1 and int(fields[19]) == started:
-                found.append(pid)
-    return found
-
-
 def kill_running_supervisors(farm):
     """Of every trial that runs: at least one attempt ends with this."""
-    wait_for(lambda: running_supervisors(farm), "a trial that runs")
-    for pid in running_supervisors(farm):
+    for pid in wait_for(farm.supervisors, "a trial that runs"):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
@@ -77,7 +62,7 @@ def kill_one(farm, draw):
         farm.agents["agent"].kill()
         time.sleep(draw.choice([0, 0, 2.5]))  # longer than a lease lives: its trials are given anew
     if victim == "supervisor":
-        for pid in running_supervisors(farm)[:1]:
+        for pid in farm.supervisors()[:1]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
     if "server" in victim:

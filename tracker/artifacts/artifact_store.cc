@@ -106,18 +106,21 @@ Result<void> ArtifactAppend::commit() {
 
 Result<void> ArtifactUpload::commit() {
     if (::fsync(file_.get()) != 0) return disk_error(path_, errno);
+    TUNE_TRY(directory, make_directories(root_, parent_path(path_)));
+    const std::string name(artifact_name(path_));
     if (temporary_name_.empty()) {
-        // A file without a name gets one through /proc; linkat never replaces, so the rename does.
+        // A file without a name gets one through /proc. linkat never replaces: where something is
+        // there already the rename does.
         const std::string self = "/proc/self/fd/" + std::to_string(file_.get());
-        std::string name = std::string(kUploadPrefix) + random_hex(8);
-        if (::linkat(AT_FDCWD, self.c_str(), temporary_directory_, name.c_str(),
+        if (::linkat(AT_FDCWD, self.c_str(), directory.get(), name.c_str(), AT_SYMLINK_FOLLOW) == 0)
+            return ::fsync(directory.get()) == 0 ? Result<void>() : disk_error(path_, errno);
+        std::string other = std::string(kUploadPrefix) + random_hex(8);
+        if (::linkat(AT_FDCWD, self.c_str(), temporary_directory_, other.c_str(),
                      AT_SYMLINK_FOLLOW) != 0)
             return disk_error(path_, errno);
-        temporary_name_ = std::move(name);
+        temporary_name_ = std::move(other);
     }
-    TUNE_TRY(directory, make_directories(root_, parent_path(path_)));
-    TUNE_TRY_VOID(move_into_place(temporary_directory_, temporary_name_, directory.get(),
-                                  std::string(artifact_name(path_))));
+    TUNE_TRY_VOID(move_into_place(temporary_directory_, temporary_name_, directory.get(), name));
     temporary_name_.clear();
     return {};
 }

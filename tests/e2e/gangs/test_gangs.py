@@ -111,7 +111,7 @@ def test_a_killed_agent_is_not_waited_for(farm):
     assert all(agent["leases"][0]["nodes"] == 2 for agent in hosts)
     farm.agents["b"].kill()
     # After the time to live the attempt is lost, and the other agent's part is ended.
-    own = {int(os.readlink(folder / "owner").split()[0]) for folder in (farm.state_dir("a") / "attempts").iterdir()}
+    own = set(farm.supervisors("a"))
     of_a = [p for p in pids if int(pathlib.Path(f"/proc/{os.getpgid(p)}/stat").read_text().split()[3]) in own]
     assert len(of_a) == 1
     wait_for(lambda: not lives(of_a[0]), "the end of the other part")

@@ -14,14 +14,6 @@ TRIALS = 12
 ROUNDS = int(os.environ.get("TUNE_KILL_ROUNDS", 6))
 
 
-def supervisors(farm):
-    found = []
-    for folder in (farm.state_dir() / "pools").glob("*"):
-        with contextlib.suppress(OSError):  # it is just starting or ending
-            found.append(int(os.readlink(folder / "owner").split()[0]))
-    return found
-
-
 def undisturbed(farm):
     farm.create_pool("undisturbed", trials=TRIALS)
     return outcome(farm, farm.wait_for_end("undisturbed"))
@@ -55,7 +47,7 @@ def test_a_killed_pool(farm, expected):
 
 def test_a_killed_supervisor(farm, expected):
     pools = farm.pools()
-    for pid in supervisors(farm):
+    for pid in farm.supervisors(of="pools"):
         os.kill(pid, signal.SIGKILL)
     wait_for(lambda: not any(lives(pid) for pid in pools), "the end of the pool")
     finish(farm, expected)
@@ -104,6 +96,7 @@ def test_random_kills(farm):
     lost with it, so a curve may lack a step; it never has one twice, nor a wrong one, and every trial ends once."""
     chance = random.Random(5)
     farm.start_agent(slots=2)
+    farm.put("saves-first", 1)
     expected = undisturbed(farm)
     farm.put("gate", TRIALS)
     # A trial that lost two attempts runs alone, and the end of its process is then its own.
@@ -118,7 +111,7 @@ def test_random_kills(farm):
                 farm.agents["agent"].kill()
                 farm.start_agent(slots=2)
             else:
-                for pid in (farm.pools() if victim == "pool" else supervisors(farm))[:1]:
+                for pid in (farm.pools() if victim == "pool" else farm.supervisors(of="pools"))[:1]:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
     (farm.folder / "gate").unlink()

@@ -361,6 +361,31 @@ TEST_F(AgentTest, TrialsWaitForTheirCores) {
         EXPECT_EQ(server_.wait_for_finish(run).request.outcome, Outcome::kDone);
 }
 
+TEST_F(AgentTest, AnAnswerThatIsRepeatedWhileItsTrialWaitsBeginsItOnce) {
+    AgentOptions one_core = options();
+    one_core.cpus = 1;
+    one_core.slots = 5;
+    start(one_core);
+    const std::filesystem::path begun = state_.path() / "begun";
+    // A pool whose trials end at once, and which writes down whom it was given.
+    const std::string pool =
+        "while read -r line; do case \"$line\" in *'\"r2\"'*) id=r2;; *) id=r4;; esac; echo $id "
+        ">> " +
+        begun.string() +
+        R"(; echo "{\"event\":\"ended\",\"trial\":\"$id\",\"attempt\":1,\"exit_code\":0}"; done)";
+    tuner::Lease first = shell("r1", gate("go"));
+    tuner::Lease waiting = shell("r2", pool);
+    tuner::Lease last = shell("r4", pool);
+    first.cpus_per_trial = waiting.cpus_per_trial = last.cpus_per_trial = 1;
+    waiting.pool = last.pool = tuner::PoolPlace{.name = "pool", .size = 4};
+    for (const tuner::Lease& lease : {first, waiting, waiting, last}) offer(lease);
+    offer(shell("r3", "true"));
+    server_.wait_for_finish("r3");  // all have arrived
+    open_gate("go");
+    server_.wait_for_finish("r4");  // it waited behind them
+    EXPECT_EQ(read_file(begun).value(), "r2\nr4\n");
+}
+
 TEST_F(AgentTest, LogsSystemMetrics) {
     AgentOptions given = options();
     given.system_metrics_period_ms = 100;

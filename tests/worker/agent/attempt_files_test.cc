@@ -108,6 +108,24 @@ TEST_F(AttemptFilesTest, OneOwnerOnly) {
     EXPECT_EQ(owner.start_time, 4242);
 }
 
+TEST_F(AttemptFilesTest, TheFileOfAnOwnerWaitsForTheNextOne) {
+    SpareFolders spares(scratch_.path() / "spare");
+    ASSERT_TRUE(spares.make(files_, record_));
+    ASSERT_EQ(symlink("41 4242", files_.path(kOwnerLink).c_str()), 0);
+    const std::filesystem::path spare = files_.path(kOwnerLink).string() + kSpareSuffix;
+    for (const char* owner : {"42 77", "4000000 123456789012"}) {
+        std::filesystem::create_directory(files_.path(kArtifactFolder));
+        spares.take_back(files_);
+        ASSERT_TRUE(spares.make(files_, record_));
+        EXPECT_EQ(std::filesystem::file_size(spare), std::size_t{kOwnerBytes});
+        // As a supervisor does.
+        std::fstream(spare, std::ios::in | std::ios::out) << owner << ' ';
+        std::filesystem::rename(spare, files_.path(kOwnerLink));
+        const Owner read = files_.read_or_take_ownership().value();
+        EXPECT_EQ(std::to_string(read.pid) + " " + std::to_string(read.start_time), owner);
+    }
+}
+
 TEST_F(AttemptFilesTest, RemoveLeavesNothing) {
     ASSERT_TRUE(files_.create(record_));
     files_.note("hello");

@@ -369,6 +369,30 @@ TEST_F(SupervisorTest, StartsNothingThatAnAgentHasTaken) {
     EXPECT_FALSE(std::filesystem::exists(directory_ / kStdoutFile));
 }
 
+TEST_F(SupervisorTest, TakesTheFileOfAnEarlierOwner) {
+    const LaunchSpec used = spec({"sh", "-c", "echo ready; sleep 100"});
+    const auto spare = std::filesystem::path(used.directory) / "owner.spare";
+    std::ofstream(spare) << std::string(kOwnerBytes, '9');
+    const Process process = launch(used);
+    wait_for_output("ready");
+    EXPECT_FALSE(std::filesystem::exists(spare));
+    const Owner owner = AttemptFiles(directory_).read_or_take_ownership().value();
+    EXPECT_EQ(owner.pid, process.pid);
+    EXPECT_TRUE(find_process(owner.pid, owner.start_time));
+    signal_process(process, SIGTERM);
+    EXPECT_TRUE(wait(process));
+}
+
+TEST_F(SupervisorTest, AFileOfAnEarlierOwnerReplacesNone) {
+    const LaunchSpec taken = spec({"sh", "-c", "echo ran"});
+    const auto folder = std::filesystem::path(taken.directory);
+    ASSERT_EQ(AttemptFiles(folder).read_or_take_ownership().value().pid, 0);
+    std::ofstream(folder / "owner.spare") << std::string(kOwnerBytes, ' ');
+    ASSERT_TRUE(wait(launch(taken)));
+    EXPECT_EQ(AttemptFiles(folder).read_or_take_ownership().value().pid, 0);
+    EXPECT_FALSE(std::filesystem::exists(folder / kStdoutFile));
+}
+
 TEST_F(SupervisorTest, IsFoundAgainByItsOwnerLink) {
     const Process process = shell("echo ready; sleep 100");
     wait_for_output("ready");

@@ -47,11 +47,14 @@ constexpr std::array<std::pair<Intent, const char*>, 9> kIntents = {{
     {Intent::kGpuFault, "gpu_fault"},
 }};
 
-/// Readable by the owner only: a command line may hold what is nobody else's business.
+/// Readable by the owner only: a command line may hold what is nobody else's business. What an
+/// earlier attempt left there is cut afterwards: a file that was empty in between is written to the
+/// disk by ext4 when it is closed.
 Result<void> write_new(const std::filesystem::path& path, std::string_view text) {
-    const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     if (!file) return system_error("create", path);
-    if (write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    if (write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+        ftruncate(file.get(), static_cast<off_t>(text.size())) != 0)
         return system_error("write", path);
     return {};
 }
@@ -110,6 +113,25 @@ T field(const Json& object, const char* name, T fallback) {
     } else {
         return found->is_string() ? found->get<T>() : fallback;
     }
+}
+
+/// Of the link, or of the file in its place.
+Result<std::string> owner_text(const std::filesystem::path& path) {
+    char target[kOwnerBytes];
+    const ssize_t length = readlink(path.c_str(), target, sizeof target);
+    if (length >= 0) return std::string(target, static_cast<std::size_t>(length));
+    if (errno != EINVAL) return system_error("read the link", path);
+    return read_file(path, kOwnerBytes);
+}
+
+/// What was the owner of an attempt that is over waits under another name for the next one; in
+/// place of a link there is a file from now on, which can be written again.
+bool put_aside_owner(const std::filesystem::path& path) {
+    const std::string spare = path.string() + kSpareSuffix;
+    std::error_code error;
+    if (!std::filesystem::is_symlink(path, error))
+        return std::rename(path.c_str(), spare.c_str()) == 0;
+    return unlink(path.c_str()) == 0 && write_new(spare, std::string(kOwnerBytes, ' ')).has_value();
 }
 
 std::array<std::int64_t, 2> read_offsets(const Json& value) {
@@ -235,13 +257,10 @@ std::optional<ExitRecord> AttemptFiles::read_exit() const {
 Result<Owner> AttemptFiles::read_or_take_ownership() const {
     const std::filesystem::path link = path(kOwnerLink);
     if (symlink(kOwnerAgent, link.c_str()) == 0) return Owner{};
-    char target[128];
-    const ssize_t length = readlink(link.c_str(), target, sizeof target - 1);
-    if (length < 0) return system_error("read the link", link);
-    target[length] = '\0';
+    TUNE_TRY(text, owner_text(link));
     Owner owner;
     char* rest = nullptr;
-    owner.pid = static_cast<int>(std::strtol(target, &rest, 10));
+    owner.pid = static_cast<int>(std::strtol(text.c_str(), &rest, 10));
     owner.start_time = std::strtoll(rest, nullptr, 10);
     return owner;  // kOwnerAgent reads as pid 0
 }
@@ -274,10 +293,12 @@ bool AttemptFiles::clear() const {
             continue;
         int failed = 0;
         if (name == kProgressFile)
-            failed = truncate(item.path().c_str(), 0);
+            failed = truncate(item.path().c_str(), 1);  // the line feed that it begins with
         else if (name == kStdoutFile || name == kStderrFile)
             failed = truncate(item.path().c_str(), 0) != 0 ||
                      rename(item.path().c_str(), (item.path().string() + kSpareSuffix).c_str());
+        else if (name == kOwnerLink)
+            failed = put_aside_owner(item.path()) ? 0 : -1;
         else if (name == kExitFile)
             failed = rename(item.path().c_str(), path(kExitTemporary).c_str());
         else

@@ -98,7 +98,7 @@ struct ProgressRecord {
     std::vector<SentStretch> sent;
 };
 
-/// The owner link.
+/// The owner (kOwnerLink).
 struct Owner {
     int pid = 0;  // 0: taken by an agent; nothing was ever started
     std::int64_t start_time = 0;

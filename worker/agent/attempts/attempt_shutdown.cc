@@ -160,9 +160,8 @@ std::string Attempts::last_words(const Attempt& attempt) {
 void Attempts::conclude(Attempt& attempt) {
     const tuner::Lease& lease = attempt.record.lease;
     // An empty folder goes now: once the server knows of the end it may be the next attempt's.
-    std::error_code ignored;
     if (!attempt.checkpoint_dir.empty() && attempt.intent.intent != Intent::kLost)
-        std::filesystem::remove(attempt.checkpoint_dir, ignored);
+        checkpoint_folders_.take_back(attempt.checkpoint_dir);
     const std::string out_tail = attempt.output->tail(0, kTailBytes);
     const std::string err_tail = last_words(attempt);
     const AttemptEnd end{attempt.exit,
@@ -171,7 +170,8 @@ void Attempts::conclude(Attempt& attempt) {
                          attempt.search_path,
                          lease.working_dir,
                          lease.timeout_ms,
-                         count_oom_kills() > attempt.record.oom_kills,
+                         attempt.exit && may_be_oom_kill(*attempt.exit) &&
+                             count_oom_kills() > attempt.record.oom_kills,
                          limits_of(lease).memory_bytes,
                          attempt.gpu_fault,
                          lease.gang ? lease.gang->node * lease.gang->nproc : -1,

@@ -57,6 +57,8 @@ Attempts::Attempts(AttemptSettings settings, AttemptParts parts, std::function<v
       has_gpu_each_(settings_.slots > 0 &&
                     parts_.devices->gpus().size() >= static_cast<std::size_t>(settings_.slots)),
       spare_folders_(settings_.state_dir / "spare"),
+      // One that other agents share has rights of its own.
+      checkpoint_folders_(settings_.state_dir / "empty", settings_.state_dir / "checkpoints"),
       pools_(make_pools()) {}
 
 Attempts::~Attempts() = default;
@@ -85,6 +87,17 @@ Attempts::Attempt* Attempts::find(const tuner::AttemptId& id) {
     for (const auto& [serial, attempt] : attempts_)
         if (attempt->record.id() == id) return attempt.get();
     return nullptr;
+}
+
+/// Also one that waits, for a device or its checkpoint.
+bool Attempts::holds(const tuner::AttemptId& id) {
+    const auto is_it = [&id](const tuner::Lease& lease) {
+        return tuner::AttemptId{lease.run_id, lease.attempt} == id;
+    };
+    return find(id) != nullptr || pools_->has(id) ||
+           std::any_of(waiting_.begin(), waiting_.end(), is_it) ||
+           std::any_of(fetching_.begin(), fetching_.end(),
+                       [&](const auto& entry) { return is_it(entry.second.lease); });
 }
 
 AttemptCounts Attempts::counts() const {
@@ -139,7 +152,7 @@ void Attempts::publish_now() {
 void Attempts::start(std::vector<tuner::Lease> leases) {
     for (tuner::Lease& lease : leases) {
         const tuner::AttemptId id{lease.run_id, lease.attempt};
-        if (find(id) != nullptr || pools_->has(id)) {
+        if (holds(id)) {
             parts_.server_client->free_slot();  // a repeated answer
             continue;
         }
@@ -262,11 +275,7 @@ Result<std::filesystem::path> Attempts::find_parent(const tuner::Lease& lease,
 Result<std::filesystem::path> Attempts::make_checkpoint_dir(const tuner::Lease& lease) {
     TUNE_TRY(directory,
              checkpoint_path(lease.checkpoint_dir.empty() ? lease.run_id : lease.checkpoint_dir));
-    std::error_code error;
-    std::filesystem::create_directories(directory, error);
-    if (error)
-        return Error{Code::kInternalError, "cannot create the checkpoint folder '" +
-                                               directory.string() + "': " + error.message()};
+    TUNE_TRY_VOID(checkpoint_folders_.make(directory));
     TUNE_TRY_VOID(note_folder(lease));
     return directory;
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "worker/agent/attempts/attempt_files.h"
+#include "worker/agent/attempts/empty_folders.h"
 #include "worker/agent/attempts/gang_ports.h"
 #include "worker/agent/attempts/spare_folders.h"
 #include "worker/agent/checkpoints/checkpoint_transfer.h"
@@ -211,6 +212,7 @@ private:
     void refuse(const tuner::Lease& lease, tuner::Outcome outcome, const std::string& reason);
     Attempt& insert(std::unique_ptr<Attempt> attempt);
     Attempt* find(const tuner::AttemptId& id);
+    [[nodiscard]] bool holds(const tuner::AttemptId& id);
     Attempt* find(std::uint64_t serial);
 
     Adoption adopt(const std::filesystem::path& directory);
@@ -259,6 +261,7 @@ private:
     const std::string wake_path_;
     const bool has_gpu_each_;  // of the slots, at the start
     SpareFolders spare_folders_;
+    EmptyFolders checkpoint_folders_;
     bool is_publishing_ = false;                  // at the end of this turn
     std::optional<Outbox::Gathering> gathering_;  // until the end of this turn
     UniqueFd wake_;

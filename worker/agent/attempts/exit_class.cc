@@ -125,9 +125,7 @@ Verdict verdict_of(const AttemptEnd& end) {
     if (!end.gpu_fault.empty() && is_failure(exit)) return {Outcome::kLost, end.gpu_fault};
     // What is counted in its own cgroup was one of its own processes, whichever.
     if (exit.oom_kills > 0 && is_failure(exit)) return killed_for_memory(end);
-    // A shell reports its child's SIGKILL as 137.
-    const bool killed = exit.signal == SIGKILL || exit.exit_code == 128 + SIGKILL;
-    if (killed && exit.oom_kills < 0 && end.oom_killed && !exit.killed)
+    if (may_be_oom_kill(exit) && end.oom_killed)
         return {Outcome::kOom, "killed by the system because memory ran out"};
     if (exit.signal == 0) return exited(end, exit.exit_code);
     if (exit.signal == SIGABRT && says_out_of_memory(end.err_tail))
@@ -144,6 +142,12 @@ bool says_out_of_memory(std::string_view text) {
           "DefaultCPUAllocator: can't allocate memory", "std::bad_alloc", "\nMemoryError"})
         if (text.find(words) != std::string_view::npos) return true;
     return text.starts_with("MemoryError");
+}
+
+bool may_be_oom_kill(const ExitRecord& exit) {
+    // A shell reports its child's SIGKILL as 137.
+    const bool is_by_signal = exit.signal == SIGKILL || exit.exit_code == 128 + SIGKILL;
+    return is_by_signal && exit.oom_kills < 0 && !exit.killed;
 }
 
 tuner::FinishRequest classify(const AttemptEnd& end) {

@@ -30,6 +30,10 @@ struct AttemptEnd {
 /// The finish request without its request id.
 [[nodiscard]] tuner::FinishRequest classify(const AttemptEnd& end);
 
+/// Whether the machine may have ended it for want of memory, as far as its exit tells; what the
+/// machine counted (AttemptEnd::oom_killed) decides.
+[[nodiscard]] bool may_be_oom_kill(const ExitRecord& exit);
+
 /// True if the text holds the words with which a known library reports that memory ran out.
 [[nodiscard]] bool says_out_of_memory(std::string_view text);
 

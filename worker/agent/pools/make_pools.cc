@@ -21,6 +21,9 @@ std::unique_ptr<Pools> Attempts::make_pools() {
     hooks.ended = [this](const tuner::Lease& lease, const tuner::FinishRequest& request) {
         if (request.outcome == tuner::Outcome::kDone) durations_.add(lease.study, request.wall_ms);
     };
+    hooks.leave_folder = [this](const std::filesystem::path& folder) {
+        checkpoint_folders_.take_back(folder);
+    };
     hooks.begun = [this](std::uint64_t serial, const tuner::Lease& lease,
                          const std::filesystem::path& folder, const AttemptFiles& files) {
         watch_checkpoint(serial, lease, folder, files);

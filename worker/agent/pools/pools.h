@@ -35,6 +35,8 @@ struct PoolHooks {
                        tuner::FinishRequest&)>
         follow_rule;
     std::function<void(const tuner::Lease&, const tuner::FinishRequest&)> ended;
+    /// Nobody uses the checkpoint folder any more: if it is empty it goes.
+    std::function<void(const std::filesystem::path&)> leave_folder;
     /// Its folder is stored from now on (Attempts::watch_checkpoint).
     std::function<void(std::uint64_t serial, const tuner::Lease&,
                        const std::filesystem::path& folder, const AttemptFiles&)>

@@ -3,7 +3,6 @@
 // when they run again, and who lost attempts twice runs without neighbours (Study::needs).
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <sstream>
@@ -262,7 +261,7 @@ void Pools::conclude(Pool& pool, Trial& trial, tuner::FinishRequest request) {
     }
     // An empty folder goes now: once the server knows of the end it may be the next attempt's.
     if (!trial.checkpoint_dir.empty() && trial.intent.intent != Intent::kLost)
-        rmdir(trial.checkpoint_dir.c_str());
+        hooks_.leave_folder(trial.checkpoint_dir);
     request.request_id = trial.finish_request_id;
     hooks_.ended(trial.lease, request);
     on_idle(pool);

@@ -31,8 +31,10 @@ constexpr std::size_t kReportValuesMax = 5'000;
 constexpr std::size_t kReportSegmentsMax = 64;
 /// An attempt's end is some 300 bytes.
 constexpr std::size_t kReportPartsMax = 512;
-/// What a short trial ran in goes with its metrics or its end: one write instead of two.
-constexpr int kTagsWait_ms = 1'000;
+/// What a short trial ran in goes with its metrics or its end, and its last metrics go with its
+/// end: one request and one write instead of two.
+constexpr int kTagsWait_ms = 3'000;
+constexpr int kMetricsWait_ms = 5;
 
 std::size_t values_of(const Segment& segment) {
     const LineFindings& found = segment.findings;
@@ -85,21 +87,21 @@ void Outbox::notify() {
 }
 
 void Outbox::add(std::uint64_t serial, Segment segment, bool resent) {
-    add(serial, std::move(segment), resent, false);
+    add(serial, std::move(segment), resent, resent ? 0 : kMetricsWait_ms);
 }
 
-void Outbox::add(std::uint64_t serial, Segment segment, bool resent, bool can_wait) {
+void Outbox::add(std::uint64_t serial, Segment segment, bool resent, int wait_ms) {
     if (values_of(segment) == 0) return;
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(serial);
     if (found == entries_.end()) return;
     Entry& entry = found->second;
-    if (can_wait && entry.waiting.empty() && !entry.is_kept) {
-        entry.only_tags = true;
-        entry.not_before =
-            std::chrono::steady_clock::now() + std::chrono::milliseconds(kTagsWait_ms);
-    } else if (!can_wait && std::exchange(entry.only_tags, false)) {
-        entry.not_before = {};
+    const Time due = std::chrono::steady_clock::now() + std::chrono::milliseconds(wait_ms);
+    if (entry.waiting.empty() && !entry.is_kept) {
+        entry.waits_for_more = true;
+        entry.not_before = due;
+    } else if (entry.waits_for_more) {
+        entry.not_before = std::min(entry.not_before, due);
     }
     entry.waiting_values += values_of(segment);
     if (resent) ++entry.resent;
@@ -118,7 +120,7 @@ void Outbox::add_tags(std::uint64_t serial, std::vector<tuner::ReportedTag> tags
     Segment segment;
     segment.findings.tags = std::move(tags);
     segment.end.offset = {-1, -1};
-    add(serial, std::move(segment), false, true);
+    add(serial, std::move(segment), false, kTagsWait_ms);
 }
 
 bool Outbox::has_room(std::uint64_t serial) {
@@ -134,7 +136,7 @@ void Outbox::finish(std::uint64_t serial, tuner::FinishRequest request) {
     const auto found = entries_.find(serial);
     if (found == entries_.end()) return;
     found->second.finish = std::move(request);
-    if (std::exchange(found->second.only_tags, false)) found->second.not_before = {};
+    if (std::exchange(found->second.waits_for_more, false)) found->second.not_before = {};
     notify();
 }
 
@@ -167,7 +169,7 @@ Outbox::Part Outbox::collect(std::uint64_t serial, Entry& entry, std::size_t val
     if (part.segments == entry.waiting.size() && !entry.ends_alone)
         part.report.finish = entry.finish;
     part.has_end = part.report.finish.has_value();
-    entry.only_tags = false;
+    entry.waits_for_more = false;
     if (entry.resent == 0 && !progress.sent.empty()) part.progress = std::move(progress);
     entry.busy = true;
     return part;

@@ -50,7 +50,8 @@ public:
 
     void open(std::uint64_t serial, const AttemptFiles& files, tuner::AttemptId id,
               ProgressRecord progress);
-    /// Metrics read from the output. `resent`: an earlier agent sent them already.
+    /// Metrics read from the output. `resent`: an earlier agent sent them already; others wait a
+    /// few milliseconds for the attempt's end.
     void add(std::uint64_t serial, Segment segment, bool resent = false);
     /// Metrics of another source (system metrics): no position in the output.
     void add_metrics(std::uint64_t serial, std::vector<tuner::ReportedMetric> metrics);
@@ -84,13 +85,13 @@ private:
         std::size_t resent = 0;            // of the front of `waiting`
         OutputPosition acknowledged = {};
         std::optional<tuner::FinishRequest> finish = {};
-        bool ends_alone = false;  // its end was not taken with a report: by its own route
-        bool busy = false;        // a thread is sending for it
-        bool was_full = false;    // has_room said no
-        bool is_kept = false;     // the last report met a passing error, and goes again
-        bool only_tags = false;   // what waits can wait for more
-        Time not_before = {};     // when it goes (again)
-        Backoff backoff = {};     // of passing errors in a row
+        bool ends_alone = false;      // its end was not taken with a report: by its own route
+        bool busy = false;            // a thread is sending for it
+        bool was_full = false;        // has_room said no
+        bool is_kept = false;         // the last report met a passing error, and goes again
+        bool waits_for_more = false;  // what waits goes sooner if the end comes
+        Time not_before = {};         // when it goes (again)
+        Backoff backoff = {};         // of passing errors in a row
     };
     /// One attempt's part of a report.
     struct Part {
@@ -107,7 +108,8 @@ private:
     Outbox(std::string agent_id, OutboxEvents events);
     /// Something can be sent; under mutex_.
     void notify();
-    void add(std::uint64_t serial, Segment segment, bool resent, bool can_wait);
+    /// `wait_ms`: how long it may wait for what else the attempt has to say.
+    void add(std::uint64_t serial, Segment segment, bool resent, int wait_ms);
     void work(tracker::Client& client) override;
     [[nodiscard]] std::vector<Part> collect_reports();
     [[nodiscard]] std::optional<std::uint64_t> find_finish() const;

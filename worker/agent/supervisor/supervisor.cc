@@ -29,6 +29,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "worker/agent/supervisor/ownership.h"
 #include "worker/agent/supervisor/ranks.h"
 
 namespace {
@@ -105,34 +106,6 @@ std::int64_t clock_ms(clockid_t id) {
 
 std::int64_t monotonic_ms() {
     return clock_ms(CLOCK_BOOTTIME);
-}
-
-/// Field `number` (from 3) of a /proc/PID/stat line; the name in field 2 may hold anything.
-long long stat_field(const char* line, int number) {
-    const char* at = strrchr(line, ')');
-    for (int field = 2; at != nullptr && field < number; ++field) at = strchr(at + 1, ' ');
-    return at == nullptr ? -1 : strtoll(at + 1, nullptr, 10);
-}
-
-bool read_stat(const char* pid, char* line, std::size_t capacity) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%s/stat", pid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    const ssize_t count = read(fd, line, capacity - 1);
-    close(fd);
-    if (count <= 0) return false;
-    line[count] = '\0';
-    return true;
-}
-
-/// Makes the owner link; false if the attempt is another's already.
-bool take_ownership(int directory) {
-    char line[1024];
-    if (!read_stat("self", line, sizeof line)) return false;
-    char owner[64];
-    snprintf(owner, sizeof owner, "%d %lld", static_cast<int>(getpid()), stat_field(line, 22));
-    return symlinkat(owner, directory, kOwnerLink) == 0;
 }
 
 void pin_to_cores(const char* cores) {
@@ -460,10 +433,11 @@ bool write_exit_record(Supervisor& self) {
         report.failed_rank,
         static_cast<long long>(self.report == nullptr ? usage.ru_maxrss : report.peak_kb),
         static_cast<long long>(self.memory_peak), static_cast<long long>(self.oom_kills));
-    const int file =
-        openat(self.directory, kExitTemporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    const int file = openat(self.directory, kExitTemporary, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     if (file < 0) return false;
-    const bool written = write(file, text, static_cast<std::size_t>(length)) == length;
+    // Cut afterwards, as the agent's files are (attempt_files.cc).
+    const bool written = write(file, text, static_cast<std::size_t>(length)) == length &&
+                         ftruncate(file, length) == 0;
     close(file);
     return written && renameat(self.directory, kExitTemporary, self.directory, kExitFile) == 0;
 }

@@ -25,9 +25,11 @@
 
 namespace tune::worker {
 
-/// Symbolic link "PID STARTTIME" (field 22 of /proc/PID/stat), made before the trial starts. Who
-/// makes it owns the attempt: a supervisor that finds it made exits without starting anything.
+/// Symbolic link "PID STARTTIME" (field 22 of /proc/PID/stat), or a file of kOwnerBytes that says
+/// the same and spaces, made before the trial starts. Who makes it owns the attempt: a supervisor
+/// that finds it made exits without starting anything.
 inline constexpr const char* kOwnerLink = "owner";
+inline constexpr int kOwnerBytes = 64;
 
 /// The target an agent gives the link when it takes an attempt whose supervisor never came up.
 inline constexpr const char* kOwnerAgent = "agent";
@@ -49,8 +51,9 @@ inline constexpr const char* kExitFile = "exit.json";
 inline constexpr const char* kExitTemporary = "exit.tmp";
 
 /// A folder may have served an attempt before. The files of its output are then there under names
-/// with this at their end, empty, and get their names back with the first byte: to make and remove
-/// a file costs a file system more than all the rest of a short trial.
+/// with this at their end, empty, and get their names back with the first byte, and the file that
+/// was its owner gets its name back with the next one: to make and remove a file costs a file
+/// system more than all the rest of a short trial.
 inline constexpr const char* kSpareSuffix = ".spare";
 
 /// Beside the cgroups of trials, where supervisors are.
