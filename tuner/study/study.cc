@@ -37,12 +37,6 @@ void add_rule_differences(const Space& was, const Space& now, std::vector<std::s
     if (texts_of(now).derive != texts_of(was).derive) found.push_back("derive has other values");
 }
 
-Pruner::End pruner_end(TrialState state) {
-    if (state == TrialState::kComplete) return Pruner::End::kComplete;
-    if (state == TrialState::kPruned) return Pruner::End::kPruned;
-    return Pruner::End::kGone;
-}
-
 /// What makes values of two studies incomparable. What a step is called does not.
 void add_metric_differences(const StudyConfig& was, const StudyConfig& now,
                             std::vector<std::string>& found) {
@@ -283,7 +277,7 @@ void Study::finish(Trial& trial, TrialEnd end) {
     consider_best(trial);
     population_.note(trial);
     tell_sampler(trial);
-    if (history_known_) finish_in_pruner(trial);
+    pruner_.finish(trial);
 }
 
 void Study::consider_best(const Trial& trial) {
@@ -308,11 +302,7 @@ std::optional<Verdict> Study::report(Trial& trial, std::string_view metric,
     roll_back(trial, metric, row);
     if (!trial.progress->metrics.add(metric, row)) return std::nullopt;
     if (metric != config_.metric.name) return Verdict::kKeep;
-    if (!history_known_) {
-        reports_waiting_.emplace_back(trial.number, row);
-        return Verdict::kKeep;
-    }
-    return pruner_->report(pruner_number(trial.number), row.step, row.value);
+    return pruner_.report(trial.number, row);
 }
 
 /// The first row of a later attempt says from which step it goes on; see roll_back.h.
@@ -323,15 +313,7 @@ void Study::roll_back(Trial& trial, std::string_view metric, const Objective::Ro
                   {std::string(metric), row.step, row.timestamp_ms, trial.attempt});
     trial.progress->is_rolled_back = true;
     if (metric != config_.metric.name || forgotten != Objective::Forgotten::kAll) return;
-    pruner_->finish(pruner_number(trial.number), Pruner::End::kGone);
-    ++pruner_restarts_[trial.number];
-}
-
-/// Pruners do not forget: a trial that began anew is another one to them.
-std::uint64_t Study::pruner_number(std::uint64_t number) const {
-    constexpr int kNumberBits = 40;
-    const auto restarts = pruner_restarts_.find(number);
-    return restarts == pruner_restarts_.end() ? number : number | restarts->second << kNumberBits;
+    pruner_.begin_anew(trial.number);
 }
 
 // --- the end of an attempt -----------------------------------------------------------------------
@@ -530,66 +512,7 @@ void Study::restore_next(Trial trial, bool is_written) {
     trials_.push_back(std::move(trial));
     consider_best(trials_.back());
     population_.note(trials_.back());
-    if (!config_.pruner.is_none()) history_known_ = false;
-}
-
-bool Study::needs_history() const {
-    return !history_known_;
-}
-
-void Study::replay_reports(std::uint64_t number, const std::vector<Objective::Row>& rows) {
-    if (history_known_) return;
-    // A final value stands at the last step once more, and was no report.
-    std::unordered_set<std::int64_t> steps;
-    const std::vector<RollBack>& roll_backs = trials_[number].roll_backs;
-    for (const Objective::Row& row : rows)
-        if (!is_rolled_back(roll_backs, config_.metric.name, row) && steps.insert(row.step).second)
-            history_.push_back({row.timestamp_ms, number, false, row.step, row.value});
-}
-
-/// At one time by number, so that of two trials in a row the first ends before the second begins.
-void Study::sort_history() {
-    std::vector<std::int64_t> last_ms(trials_.size(), 0);
-    for (const PrunerEvent& event : history_)
-        last_ms[event.number] = std::max(last_ms[event.number], event.time_ms);
-    for (const Trial& trial : trials_)
-        if (is_ended(trial.state))
-            history_.push_back({std::max(trial.end_ms, last_ms[trial.number]), trial.number, true});
-    std::stable_sort(history_.begin(), history_.end(),
-                     [](const PrunerEvent& a, const PrunerEvent& b) {
-                         return std::tie(a.time_ms, a.number, a.is_end) <
-                                std::tie(b.time_ms, b.number, b.is_end);
-                     });
-}
-
-bool Study::replay_history(std::size_t events_max) {
-    if (history_known_) return true;
-    if (history_sent_ == 0) sort_history();
-    const std::size_t end = history_sent_ + std::min(history_.size() - history_sent_, events_max);
-    for (; history_sent_ < end; ++history_sent_) {
-        const PrunerEvent& event = history_[history_sent_];
-        if (event.is_end) {
-            finish_in_pruner(trials_[event.number]);
-        } else {
-            static_cast<void>(pruner_->report(event.number, event.step, event.value));
-        }
-    }
-    if (history_sent_ < history_.size()) return false;
-    std::vector<PrunerEvent>().swap(history_);
-    history_sent_ = 0;
-    for (const auto& [number, row] : reports_waiting_)
-        static_cast<void>(pruner_->report(pruner_number(number), row.step, row.value));
-    reports_waiting_.clear();
-    // Those too that ended meanwhile.
-    for (const Trial& trial : trials_)
-        if (is_ended(trial.state)) finish_in_pruner(trial);
-    history_known_ = true;
-    return true;
-}
-
-void Study::finish_in_pruner(const Trial& trial) {
-    pruner_->finish(pruner_number(trial.number), pruner_end(trial.state),
-                    trial.value.value_or(std::nan("")));
+    if (!config_.pruner.is_none()) pruner_.fall_behind();
 }
 
 }  // namespace tune::tuner

@@ -29,6 +29,7 @@
 #include "tuner/pruner/pruner.h"
 #include "tuner/sampler/sampler.h"
 #include "tuner/study/failure_watch.h"
+#include "tuner/study/pruner_feed.h"
 #include "tuner/study/study_end.h"
 #include "tuner/study/suggestion.h"
 #include "tuner/study/trial/known_points.h"
@@ -345,36 +346,21 @@ public:
     /// Before its trials.
     void restore_excused(std::vector<ExcusedEnds> excused) { excused_ = std::move(excused); }
 
-    /// True while the pruner has not observed the history (replay_history). Reports that arrive
-    /// meanwhile are kept and observed afterwards.
-    [[nodiscard]] bool needs_history() const;
-    /// Another number after each change of the pruner, which needs the history anew.
-    [[nodiscard]] std::uint64_t pruner_version() const { return pruner_version_; }
+    /// Its pruner, and what that has not observed yet after a restart or a change.
+    [[nodiscard]] const PrunerFeed& pruner() const { return pruner_; }
     /// The objective's rows of one trial, for replay_history. Any order of trials.
-    void replay_reports(std::uint64_t number, const std::vector<Objective::Row>& rows);
-    /// Tells the pruner up to `events_max` more of the reports and ends there were, in the order of
-    /// their times: what an asynchronous pruner keeps depends on who came first. REQUIRES: the
-    /// reports of all trials were given. True once it knows all.
-    bool replay_history(std::size_t events_max);
+    void replay_reports(std::uint64_t number, const std::vector<Objective::Row>& rows) {
+        pruner_.add_reports(trials_[number], config_.metric.name, rows);
+    }
+    /// As PrunerFeed::replay. REQUIRES: the reports of all trials were given.
+    bool replay_history(std::size_t events_max) { return pruner_.replay(trials_, events_max); }
 
     /// Tells the sampler up to `trials_max` more of the trials it does not know yet, which
     /// otherwise happens all at once at the first suggestion. True once it knows all.
     bool warm_up(std::size_t trials_max);
 
 private:
-    /// A report or the end of a trial, while the pruner observes the history.
-    struct PrunerEvent {
-        std::int64_t time_ms = 0;
-        std::uint64_t number = 0;
-        bool is_end = false;
-        std::int64_t step = 0;
-        double value = 0;
-    };
-
-    void sort_history();
-    void finish_in_pruner(const Trial& trial);
     void roll_back(Trial& trial, std::string_view metric, const Objective::Row& row);
-    [[nodiscard]] std::uint64_t pruner_number(std::uint64_t number) const;
     [[nodiscard]] bool is_space_used();
     [[nodiscard]] bool is_out_of_time(std::int64_t now_ms) const;
     [[nodiscard]] std::vector<double> running_costs(std::int64_t now_ms) const;
@@ -443,13 +429,7 @@ private:
     bool is_experiment_deleted_ = false;
     bool is_attended_ = true;
     std::int64_t last_activity_ms_ = 0;
-    std::unique_ptr<Pruner> pruner_;
-    std::unordered_map<std::uint64_t, std::uint64_t> pruner_restarts_;  // trials that began anew
-    bool history_known_ = true;
-    std::uint64_t pruner_version_ = 0;
-    std::vector<PrunerEvent> history_;  // what the pruner has not observed
-    std::size_t history_sent_ = 0;      // so many of them; sorted once it is above 0
-    std::vector<std::pair<std::uint64_t, Objective::Row>> reports_waiting_;
+    PrunerFeed pruner_;
 };
 
 /// The sentence for a trial that ended well without its metric. `is_unheard`: it is known that no

@@ -54,13 +54,8 @@ void Study::reconfigure(StudyConfig config) {
     config_ = std::move(config);
     shared_config_.reset();
     if (!other_pruner) return;
-    pruner_restarts_.clear();
-    pruner_ = make_pruner(config_.pruner, config_.metric.goal, config_.study);
-    history_known_ = trials_.empty() || config_.pruner.is_none();
-    ++pruner_version_;
-    history_.clear();
-    history_sent_ = 0;
-    reports_waiting_.clear();
+    pruner_.replace(make_pruner(config_.pruner, config_.metric.goal, config_.study),
+                    !trials_.empty() && !config_.pruner.is_none());
 }
 
 Result<void> Study::extend(StudyConfig config) {

@@ -174,7 +174,7 @@ private:
             ASSERT_TRUE(study_->bring_up(trial).has_value());
             study_->restore(std::move(trial));
         }
-        while (study_->needs_history() && !study_->replay_history(100)) {
+        while (study_->pruner().is_behind() && !study_->replay_history(100)) {
         }
         study_->suggest_elsewhere();
     }

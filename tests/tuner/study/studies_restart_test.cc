@@ -183,7 +183,7 @@ TEST(Restart, APrunerThatIsChangedLaterSeesTheHistory) {
     bool knows = false;
     while (!knows)  // on a reader thread of the store
         ASSERT_TRUE(world.studies()
-                        .read("s", [&](const Study& study) { knows = !study.needs_history(); })
+                        .read("s", [&](const Study& study) { knows = !study.pruner().is_behind(); })
                         .has_value());
     EXPECT_EQ(*world.report(2, 1, 1, 9), Action::kPrune);
 }

@@ -1,6 +1,12 @@
+// A removed study is one document under its id; its trials' documents lie where they were, so that
+// to restore it is to move one document back. Once `tune gc` has taken the study's run, none of
+// them is of use: they are removed, the trials first, so that a stop in between leaves the study to
+// be found again.
+
 #include "tuner/study/journal/erased_studies.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,7 +52,40 @@ Result<void> remove_trials(tracker::Store& store, const std::vector<std::string>
     return flush();
 }
 
+std::optional<ErasedStudy> erased_from(const tracker::Document& document) {
+    const Result<Json> json = parse_json(document.json_text);
+    if (!json || !json->is_object() || !json->contains("study")) return std::nullopt;
+    const Json& study = (*json)["study"];
+    try {
+        return ErasedStudy{.id = document.key,
+                           .name = study.at("name").get<std::string>(),
+                           .erased_ms = json->at("erased_ms").get<std::int64_t>(),
+                           .experiment_id = study.at("experiment_id").get<std::int64_t>(),
+                           .run_id = study.at("run_id").get<std::string>(),
+                           .study_text = to_text(study)};
+    } catch (const Json::exception&) {
+        return std::nullopt;
+    }
+}
+
 }  // namespace
+
+Result<ErasedStudy> find_erased_study(const tracker::Store& store, const std::string& name) {
+    TUNE_TRY(documents, store.list_documents(kErasedCollection));
+    std::optional<ErasedStudy> found;
+    std::string names;
+    for (const tracker::Document& document : documents) {
+        const std::optional<ErasedStudy> erased = erased_from(document);
+        if (!erased) continue;
+        names += (names.empty() ? "'" : ", '") + erased->name + "'";
+        if (erased->name == name && (!found || erased->erased_ms >= found->erased_ms))
+            found = erased;
+    }
+    if (found) return *found;
+    return Error{Code::kResourceDoesNotExist,
+                 "there is no study '" + name + "' that was removed" +
+                     (names.empty() ? "" : "; those that can be restored: " + names)};
+}
 
 Result<std::size_t> forget_purged_studies(tracker::Store& store) {
     TUNE_TRY(erased, store.list_documents(kErasedCollection));

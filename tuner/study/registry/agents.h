@@ -19,6 +19,7 @@
 #include "tuner/protocol.h"
 #include "tuner/study/placement/room.h"
 #include "tuner/study/placement/usage.h"
+#include "tuner/study/registry/bookkeeping/study_book.h"
 #include "tuner/study/study.h"
 
 namespace tune::tuner {
@@ -33,11 +34,6 @@ inline constexpr std::size_t kAgentGpusMax = 1024;
 /// An agent that holds nothing and is silent for so long is forgotten. It registers again when it
 /// calls again.
 inline constexpr std::int64_t kAgentForgotten_ms = 10 * 60 * 1000;
-
-struct TrialRef {
-    Study* study = nullptr;
-    Trial* trial = nullptr;
-};
 
 struct Agent {
     RegisterRequest facts;

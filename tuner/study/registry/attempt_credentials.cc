@@ -57,6 +57,12 @@ std::string hash_of_token(std::string_view token) {
     return hex_encode(sha256(token));
 }
 
+std::string issue_token(Trial& trial) {
+    std::string token = make_attempt_token(trial);
+    trial.progress->holder.credential_hash = hash_of_token(token);
+    return token;
+}
+
 void AttemptCredentials::follow(const Study& study, const Trial& trial) {
     if (trial.attempt == 0) return;
     const std::unique_lock lock(mutex_);

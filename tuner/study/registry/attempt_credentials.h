@@ -38,6 +38,9 @@ struct AttemptStanding {
 /// A new token, of 128 random bits, and what is kept of it.
 [[nodiscard]] std::string make_attempt_token(const Trial& trial);
 [[nodiscard]] std::string hash_of_token(std::string_view token);
+/// Makes the running attempt's token and remembers its hash, which the next write of the trial puts
+/// on disk.
+[[nodiscard]] std::string issue_token(Trial& trial);
 
 class AttemptCredentials {
 public:

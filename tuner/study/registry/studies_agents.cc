@@ -62,11 +62,8 @@ std::int64_t poll_wait_ms(std::int64_t asked_ms) {
     return std::clamp<std::int64_t>(asked_ms, 0, kLongPollMax_ms);
 }
 
-TrialRef Studies::Impl::find_run(std::string_view run_id) const {
-    const auto found = by_run_.find(run_id);
-    if (found == by_run_.end()) return {};
-    retired_.touch(*found->second.study);
-    return found->second;
+void Studies::Impl::renew_lease(const TrialRef& ref, Member& member) const {
+    member.expires_ms = monotonic_ms() + ref.trial->progress->holder.ttl_ms;
 }
 
 bool Studies::Impl::is_current(const TrialRef& ref, const std::string& agent_id,
@@ -77,7 +74,7 @@ bool Studies::Impl::is_current(const TrialRef& ref, const std::string& agent_id,
 // --- register ------------------------------------------------------------------------------------
 
 void Studies::Impl::register_agent(RegisterRequest request, Done<RegisterReply> done) {
-    LockedBatch locked(*this);
+    LockedBatch locked(lock_);
     if (request.agent_id.empty() || request.agent_id.size() > kKeyCharsMax)
         return locked.after([done] {
             done(Error{Code::kInvalidParameterValue, "field 'agent_id' must be 1..250 bytes"});
@@ -95,7 +92,7 @@ void Studies::Impl::register_agent(RegisterRequest request, Done<RegisterReply> 
                         .lease_ttl_ms = options_.lease_ttl_ms,
                         .lost = {}};
     for (const AttemptId& attempt : request.running) {
-        const TrialRef ref = find_run(attempt.run_id);
+        const TrialRef ref = book_.find_run(attempt.run_id);
         if (Member* const member = current_member(ref, request.agent_id, attempt.attempt))
             renew_lease(ref, *member);
         else
@@ -146,7 +143,7 @@ void Studies::Impl::let_go(LockedBatch& locked, const RegisterRequest& request) 
 void Studies::Impl::heartbeat(const std::string& agent_id, HeartbeatRequest request,
                               Done<HeartbeatReply> done) {
     renewals_.add(agent_id, request.running);
-    LockedBatch locked(*this);
+    LockedBatch locked(lock_);
     count_renewals();
     Agent* const agent = agents_.find(agent_id);
     if (agent == nullptr) return locked.after([done, agent_id] { done(unknown_agent(agent_id)); });
@@ -169,7 +166,8 @@ std::vector<AttemptId> Studies::Impl::note_lost(Agent& agent, const std::vector<
     std::vector<AttemptId> lost;
     std::set<std::string> tokens;
     for (const AttemptId& attempt : running) {
-        if (is_current(find_run(attempt.run_id), agent.facts.agent_id, attempt.attempt)) continue;
+        if (is_current(book_.find_run(attempt.run_id), agent.facts.agent_id, attempt.attempt))
+            continue;
         lost.push_back(attempt);
         tokens.insert(token_of(attempt));
     }
@@ -197,7 +195,7 @@ void Studies::Impl::drop_heartbeat_poll(LockedBatch& locked, const std::string& 
 
 void Studies::Impl::count_renewals() {
     for (const Renewal& renewal : renewals_.take()) {
-        const TrialRef ref = find_run(renewal.attempt.run_id);
+        const TrialRef ref = book_.find_run(renewal.attempt.run_id);
         if (Member* const member = current_member(ref, renewal.agent_id, renewal.attempt.attempt))
             renew_lease(ref, *member);
     }
@@ -212,7 +210,7 @@ bool Studies::Impl::has_news(const std::string& agent_id) {
 }
 
 HeartbeatReply Studies::Impl::heartbeat_reply(const HeartbeatPoll& poll) {
-    HeartbeatReply reply{.directives = {}, .lost = poll.lost, .draining = draining_};
+    HeartbeatReply reply{.directives = {}, .lost = poll.lost, .draining = phase_.draining};
     const auto* const held = agents_.held_by(poll.agent_id);
     if (held == nullptr) return reply;
     for (const auto& [run_id, ref] : *held) {
@@ -241,8 +239,9 @@ void Studies::Impl::direct(LockedBatch& locked, Study& study, Trial& trial, Acti
                            std::string reason) {
     TrialProgress& progress = *trial.progress;
     if (progress.holder.agent_id.empty() && action == Action::kStop) {
-        finish_trial(locked, study, trial,
-                     {.state = TrialState::kCancelled, .reason = reason, .now_ms = now_ms()});
+        writer_.finish_trial(
+            locked, study, trial,
+            {.state = TrialState::kCancelled, .reason = reason, .now_ms = now_ms()});
         return;
     }
     if (progress.directive && progress.directive->action == action) return;
@@ -268,11 +267,11 @@ void Studies::Impl::report_metrics(const std::string& agent_id, ReportRequest re
     const auto arrive = [join, done](LockedBatch& locked) {
         if (--join->left == 0) locked.after([join, done] { done(std::move(join->reply)); });
     };
-    LockedBatch locked(*this);
+    LockedBatch locked(lock_);
     for (AttemptReport& report : request.reports) {
         const std::size_t index = join->reply.results.size();
         join->reply.results.push_back({report.run_id, report.attempt, true, {}, {}});
-        const TrialRef ref = find_run(report.run_id);
+        const TrialRef ref = book_.find_run(report.run_id);
         const auto refuse = [join, index](const Error& error) {
             ReportResult& result = join->reply.results[index];
             result.ok = false;
@@ -301,7 +300,7 @@ void Studies::Impl::report_metrics(const std::string& agent_id, ReportRequest re
             // A call of its own: this one holds the lock.
             later.after([=, this] {
                 this->finish(agent_id, id, *finish, [=, this](const Result<FinishReply>& reply) {
-                    LockedBatch answered(*this);
+                    LockedBatch answered(lock_);
                     if (!reply) refuse(reply.error());
                     ReportResult& result = join->reply.results[index];
                     result.finished = reply.has_value();
@@ -357,8 +356,8 @@ std::vector<tracker::Command> Studies::Impl::report_commands(const AttemptReport
 
 void Studies::Impl::finish(const std::string& agent_id, const AttemptId& attempt,
                            FinishRequest request, Done<FinishReply> done) {
-    LockedBatch locked(*this);
-    const TrialRef ref = find_run(attempt.run_id);
+    LockedBatch locked(lock_);
+    const TrialRef ref = book_.find_run(attempt.run_id);
     if (ref.trial == nullptr)
         return locked.after([done, attempt] {
             done(Error{Code::kResourceDoesNotExist, "no trial has the run " + attempt.run_id});
@@ -366,16 +365,16 @@ void Studies::Impl::finish(const std::string& agent_id, const AttemptId& attempt
     if (Member* const member = current_member(ref, agent_id, attempt.attempt))
         member->is_ending = true;
     // The metrics of the attempt were logged before; its value is known once they are observed.
-    after_observed(locked, [this, agent_id, attempt, request = std::move(request),
-                            done = std::move(done)]() mutable {
+    commits_.after_observed(locked, [this, agent_id, attempt, request = std::move(request),
+                                     done = std::move(done)]() mutable {
         settle(agent_id, attempt, std::move(request), std::move(done));
     });
 }
 
 void Studies::Impl::settle(const std::string& agent_id, const AttemptId& attempt,
                            FinishRequest request, Done<FinishReply> done) {
-    LockedBatch locked(*this);
-    const TrialRef ref = find_run(attempt.run_id);
+    LockedBatch locked(lock_);
+    const TrialRef ref = book_.find_run(attempt.run_id);
     if (ref.trial == nullptr)  // its study was removed meanwhile
         return locked.after([done, attempt] { done(stale_attempt(attempt)); });
     if (is_repeated(ref, attempt, request.request_id))
@@ -396,7 +395,7 @@ void Studies::Impl::settle(const std::string& agent_id, const AttemptId& attempt
         settle_trial(ref, request);
         answer_finish(locked, ref, &request, std::move(done));
     }
-    if (study.best_version() != best) write_best(locked, study);
+    if (study.best_version() != best) writer_.write_best(locked, study);
     if (is_place_free) gain_place(locked, agent_id);
     after_change(locked, study);
 }
@@ -406,12 +405,12 @@ void Studies::Impl::settle(const std::string& agent_id, const AttemptId& attempt
 /// older trial might be its member's last one.
 void Studies::Impl::answer_finish(LockedBatch& locked, const TrialRef& ref,
                                   const FinishRequest* finish, Done<FinishReply> done) {
-    write_trial(
+    writer_.write_trial(
         locked, *ref.study, *ref.trial, finish,
         [this, done, reply = FinishReply{needed_checkpoints(*ref.study)}](
             LockedBatch& later, const Result<void>& result) {
             if (!result) return later.after([done, error = result.error()] { done(error); });
-            const bool all_written = unsynced_trials_ == 0 && unsynced_studies_.empty();
+            const bool all_written = writer_.is_all_written();
             later.after([done, answer = all_written ? reply : FinishReply()] { done(answer); });
         });
 }

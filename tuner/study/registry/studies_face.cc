@@ -1,4 +1,4 @@
-// The public face of Studies: every call goes on to the implementation.
+// The public face of Studies: every call goes on to the part that it concerns.
 
 #include "tuner/study/registry/studies.h"
 
@@ -29,16 +29,16 @@ void Studies::stop() {
     impl_->stop();
 }
 void Studies::create(StudyConfig config, CreateOptions options, Done<Created> done) {
-    impl_->create(std::move(config), options, std::move(done));
+    impl_->creation_.create(std::move(config), options, std::move(done));
 }
 void Studies::replay(const std::string& study, Done<ReplayReport> done) const {
-    impl_->replay(study, std::move(done));
+    impl_->replays_.replay(study, std::move(done));
 }
 void Studies::change(const std::string& study, Change change, Done<void> done) {
-    impl_->change(study, change, std::move(done));
+    impl_->lifecycle_.change(study, change, std::move(done));
 }
 void Studies::set_priority(const std::string& study, int priority, Done<void> done) {
-    impl_->set_priority(study, priority, std::move(done));
+    impl_->lifecycle_.set_priority(study, priority, std::move(done));
 }
 void Studies::set_quota(Quota quota, Done<void> done) {
     impl_->set_quota(std::move(quota), std::move(done));
@@ -48,16 +48,16 @@ void Studies::remove_quota(const std::string& user, Done<void> done, const Recor
 }
 void Studies::rename(const std::string& study, const std::string& new_name, Done<void> done,
                      const Recording& record) {
-    impl_->rename(study, new_name, std::move(done), record);
+    impl_->lifecycle_.rename(study, new_name, std::move(done), record);
 }
 void Studies::erase(const std::string& study, Done<void> done, const Recording& record) {
-    impl_->erase(study, std::move(done), record);
+    impl_->lifecycle_.erase(study, std::move(done), record);
 }
 void Studies::restore(const std::string& study, Done<void> done, const Recording& record) {
-    impl_->restore(study, std::move(done), record);
+    impl_->lifecycle_.restore(study, std::move(done), record);
 }
 void Studies::take_in(tracker::PutDocument study, tracker::DeleteDocument note, Done<void> done) {
-    impl_->take_in(std::move(study), std::move(note), std::move(done));
+    impl_->lifecycle_.take_in(std::move(study), std::move(note), std::move(done));
 }
 Result<void> Studies::read(std::string_view study,
                            const std::function<void(const Study&)>& read) const {
@@ -74,20 +74,20 @@ void Studies::wait(const std::string& study, std::int64_t version, std::int64_t 
     impl_->wait(study, version, wait_ms, std::move(done));
 }
 void Studies::ask(AskRequest request, Done<std::vector<AskedTrial>> done) {
-    impl_->ask(std::move(request), std::move(done));
+    impl_->clients_.ask(std::move(request), std::move(done));
 }
 void Studies::report(ClientReport report, Done<std::optional<Action>> done) {
-    impl_->report(std::move(report), std::move(done));
+    impl_->clients_.report(std::move(report), std::move(done));
 }
 void Studies::renew(TrialName trial, Done<std::optional<Action>> done) {
-    impl_->renew(trial, std::move(done));
+    impl_->clients_.renew(trial, std::move(done));
 }
 void Studies::tell(TellRequest request, Done<void> done) {
-    impl_->tell(std::move(request), std::move(done));
+    impl_->clients_.tell(std::move(request), std::move(done));
 }
 void Studies::enqueue(const std::string& study, const std::string& params_json,
                       std::string request_id, Done<AskedTrial> done) {
-    impl_->enqueue(study, params_json, std::move(request_id), std::move(done));
+    impl_->clients_.enqueue(study, params_json, std::move(request_id), std::move(done));
 }
 void Studies::register_agent(RegisterRequest request, Done<RegisterReply> done) {
     impl_->register_agent(std::move(request), std::move(done));
@@ -114,7 +114,7 @@ QueueView Studies::queue(std::size_t agents_max) {
     return impl_->queue(agents_max);
 }
 const AttemptCredentials& Studies::credentials() const {
-    return impl_->credentials();
+    return impl_->credentials_;
 }
 void Studies::tick() {
     impl_->tick();

@@ -83,7 +83,7 @@ void Studies::Impl::lose_part(LockedBatch& locked, const TrialRef& ref, Member& 
         lost.reason = reason;
         static_cast<void>(end_part(locked, ref, member, std::move(lost)));
     }
-    write_trial(locked, *ref.study, *ref.trial, nullptr, {});
+    writer_.write_trial(locked, *ref.study, *ref.trial, nullptr, {});
 }
 
 // --- placing -------------------------------------------------------------------------------------
@@ -121,11 +121,12 @@ std::vector<std::string> Studies::Impl::choose_agents(const Study& study, const 
 /// Gives out what trials on several agents can have now, in the order of their studies, and keeps
 /// agents for the first that cannot. Then places are made for higher priorities.
 void Studies::Impl::place_gangs(LockedBatch& locked) {
-    if (draining_ || write_error_ || is_placing_) return;
-    const bool has_gangs = std::any_of(studies_.begin(), studies_.end(), [](const auto& entry) {
-        const ResourcesConfig& resources = entry.second->config().resources;
-        return resources.nnodes > 1 || resources.processes > 1;
-    });
+    if (phase_.draining || writer_.error() || is_placing_) return;
+    const bool has_gangs =
+        std::any_of(book_.all().begin(), book_.all().end(), [](const auto& entry) {
+            const ResourcesConfig& resources = entry.second->config().resources;
+            return resources.nnodes > 1 || resources.processes > 1;
+        });
     is_placing_ = true;
     if (has_gangs) sort_lease_line();
     for (bool is_placed = has_gangs; is_placed;) {
@@ -143,7 +144,7 @@ void Studies::Impl::place_gangs(LockedBatch& locked) {
 bool Studies::Impl::place_gang(LockedBatch& locked, Study& study) {
     const TrialNeeds needs = study.needs();
     if (!needs.is_gang()) return false;
-    reuse_known(locked, study);
+    suggestions_.reuse_known(locked, study);
     if (!study.may_start(now_ms())) return false;
     for (const Shape& shape : needs.shapes) {
         if (shape.nodes == 1) continue;
@@ -151,13 +152,12 @@ bool Studies::Impl::place_gang(LockedBatch& locked, Study& study) {
         if (ids.empty() || !is_within_quota(study, usage_on(ids, study, needs, shape))) continue;
         if (study.queued().empty()) {
             if (!gangs_wanted_.insert(&study).second) return false;
-            want(locked, study,
-                 {.wanted = {},
-                  .request_id = {},
-                  .settled = [this, &study](LockedBatch& later, const Result<Trial*>&) {
-                      gangs_wanted_.erase(&study);
-                      place_gangs(later);
-                  }});
+            suggestions_.want(
+                locked, study,
+                {.settled = [this, &study](LockedBatch& later, const Result<Trial*>&) {
+                    gangs_wanted_.erase(&study);
+                    place_gangs(later);
+                }});
             return false;
         }
         start_gang(locked, study, needs, shape, ids);
@@ -219,23 +219,24 @@ void Studies::Impl::give_gang(LockedBatch& locked, const TrialRef& ref,
         leases.front().token = issue_token(*ref.trial);
     begin_lease(*ref.trial);
     wake_ticker_for(*ref.study, *ref.trial);
-    write_trial(locked, *ref.study, *ref.trial, nullptr,
-                [this, ref, attempt = ref.trial->attempt, polls = std::move(polls),
-                 leases = std::move(leases)](LockedBatch& later, const Result<void>& result) {
-                    const bool is_still_held =
-                        ref.trial->state == TrialState::kRunning && ref.trial->attempt == attempt;
-                    if (!result && is_still_held) {
-                        ref.study->requeue(*ref.trial, "could not be written", now_ms());
-                        follow(*ref.study, *ref.trial);
-                    }
-                    for (std::size_t i = 0; i < polls.size(); ++i)
-                        later.after([result, done = polls[i].done, lease = leases[i]] {
-                            if (result)
-                                done(LeaseReply{{lease}});
-                            else
-                                done(result.error());
-                        });
+    writer_.write_trial(
+        locked, *ref.study, *ref.trial, nullptr,
+        [this, ref, attempt = ref.trial->attempt, polls = std::move(polls),
+         leases = std::move(leases)](LockedBatch& later, const Result<void>& result) {
+            const bool is_still_held =
+                ref.trial->state == TrialState::kRunning && ref.trial->attempt == attempt;
+            if (!result && is_still_held) {
+                ref.study->requeue(*ref.trial, "could not be written", now_ms());
+                follow(*ref.study, *ref.trial);
+            }
+            for (std::size_t i = 0; i < polls.size(); ++i)
+                later.after([result, done = polls[i].done, lease = leases[i]] {
+                    if (result)
+                        done(LeaseReply{{lease}});
+                    else
+                        done(result.error());
                 });
+        });
 }
 
 }  // namespace tune::tuner

@@ -1,31 +1,25 @@
 #pragma once
-// Inside of Studies, shared by its .cc files: studies.cc (opening, studies), studies_trials.cc
-// (ask, report, tell), studies_suggestions.cc (models), studies_agents.cc (the agent protocol),
-// polls/studies_polls.cc (the one poll of an agent), studies_leases.cc (which agent gets which
-// trial), studies_gangs.cc (trials on several agents),
-// studies_order.cc (whose turn it is, quotas), studies_holds.cc (agents kept for a trial),
-// studies_preemption.cc (priorities),
-// studies_ticker.cc (tick and commits),
-// studies_writes.cc (the way to the store).
+// Inside of Studies: its parts, how they hear of each other, and what is not a part of its own yet:
+// the agents' broker, which decides who runs what. Its files: studies_agents.cc (the agent
+// protocol), polls/ (the one poll of an agent), studies_leases.cc (which agent gets which trial),
+// studies_gangs.cc (trials on several agents), scheduling/ (whose turn it is, quotas, agents kept
+// for a trial, priorities), studies_queue.cc (for whoever looks), studies_ticker.cc (time and
+// commits).
 //
-// Threads. All state is guarded by `mutex_`, which is held for bookkeeping only, never while
+// Threads. All state is guarded by `lock_`, which is held for bookkeeping only, never while
 // anybody waits or computes a suggestion. It is taken by:
 //   - callers (network, command line): the calls of Studies;
-//   - `pool_`: before and after a suggestion, one at a time a study; `replays_`;
-//   - `completions_`: what follows from a write; the store's writer thread only posts it there;
+//   - the threads of Suggestions before and after a suggestion, one at a time a study; of Replays;
+//   - the lock's own thread: what follows from a write; the store's writer thread only posts it;
 //   - the store's observer thread: metrics that were logged;
 //   - the ticker.
-// Lock order: mutex_, then those of AttemptCredentials, Renewals, WorkPool and the store's queue,
+// Lock order: lock_, then those of AttemptCredentials, Renewals, WorkPool and the store's queue,
 // each of which is held for a look-up and calls nothing.
 
 #include <condition_variable>
-#include <deque>
 #include <functional>
-#include <limits>
-#include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -34,17 +28,20 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/study/journal/journal.h"
 #include "tuner/study/registry/agents.h"
 #include "tuner/study/registry/attempt_credentials.h"
+#include "tuner/study/registry/bookkeeping/study_services.h"
+#include "tuner/study/registry/clients/client_trials.h"
+#include "tuner/study/registry/lifecycle/study_creation.h"
+#include "tuner/study/registry/lifecycle/study_lifecycle.h"
+#include "tuner/study/registry/lifecycle/study_loader.h"
 #include "tuner/study/registry/polls/lease_line.h"
 #include "tuner/study/registry/polls/renewals.h"
-#include "tuner/study/registry/registration/registration.h"
+#include "tuner/study/registry/registration/registrar.h"
 #include "tuner/study/registry/scheduling/holds.h"
 #include "tuner/study/registry/studies.h"
+#include "tuner/study/registry/suggestions/replays.h"
 #include "tuner/study/registry/timers.h"
-#include "tuner/study/registry/work_pool.h"
-#include "tuner/study/retired.h"
 
 namespace tune::tuner {
 
@@ -53,53 +50,14 @@ namespace tune::tuner {
 /// How long a long-poll that asks for so much may wait.
 [[nodiscard]] std::int64_t poll_wait_ms(std::int64_t asked_ms);
 
-/// When the lease of a trial ends that is not in its holder's hands yet; monotonic.
-inline constexpr std::int64_t kNotHandedOut_ms = std::numeric_limits<std::int64_t>::max();
-
 /// How long agents that have room are kept for a trial, and how long its study rests when they were
 /// kept in vain.
 inline constexpr std::int64_t kHold_ms = 30'000;
 
-/// Two: a study whose model takes seconds leaves one to the others.
-inline constexpr int kSuggestionThreads = 2;
-/// A name stands in URLs, file names and event topics.
-[[nodiscard]] Result<void> check_study_name(const std::string& name);
-
-class Studies::Impl final : public tracker::CommitObserver {
+class Studies::Impl final : public tracker::CommitObserver, private StudyEvents {
 public:
     explicit Impl(StudiesOptions options);
     ~Impl() override;
-
-    class LockedBatch;
-    using Written = std::function<void(LockedBatch&, Result<void>)>;
-
-    /// One piece of work under the lock. When it ends, its writes go to the store as one batch;
-    /// then what it leaves in `after` runs without the lock, in order: completions may call back
-    /// in.
-    class LockedBatch {
-    public:
-        explicit LockedBatch(Impl& impl) : impl_(impl), lock_(impl.mutex_) {}
-        ~LockedBatch();
-        LockedBatch(const LockedBatch&) = delete;
-        LockedBatch& operator=(const LockedBatch&) = delete;
-
-        /// One change of the store, whole or not at all. `written` is called in a later batch, when
-        /// it is on disk or was refused.
-        void write(std::vector<tracker::Command> commands, Written written);
-        void after(std::function<void()> call) { after_.push_back(std::move(call)); }
-
-    private:
-        struct Write {
-            std::vector<tracker::Command> commands;
-            Written written;
-        };
-        void submit();
-
-        Impl& impl_;
-        std::unique_lock<std::mutex> lock_;
-        std::vector<Write> writes_;
-        std::vector<std::function<void()>> after_;
-    };
 
     Result<void> load();
     void prepare_large();
@@ -110,25 +68,11 @@ public:
     void stop();
     void on_commit(const tracker::Commit& commit) override;
 
-    void create(StudyConfig config, CreateOptions options, Done<Created> done);
-    void replay(const std::string& name, Done<ReplayReport> done);
-    void change(const std::string& name, Change change, Done<void> done);
-    void set_priority(const std::string& name, int priority, Done<void> done);
+    [[nodiscard]] std::optional<std::int64_t> experiment_of(const std::string& name,
+                                                            bool or_erased) const;
+    void wait(const std::string& name, std::int64_t version, std::int64_t wait_ms, Done<void> done);
     void set_quota(Quota quota, Done<void> done);
     void remove_quota(const std::string& user, Done<void> done, const Recording& record);
-    void rename(const std::string& name, const std::string& new_name, Done<void> done,
-                const Recording& record);
-    void erase(const std::string& name, Done<void> done, const Recording& record);
-    std::optional<std::int64_t> experiment_of(const std::string& name, bool or_erased) const;
-    void restore(const std::string& name, Done<void> done, const Recording& record);
-    void take_in(tracker::PutDocument document, tracker::DeleteDocument note, Done<void> done);
-    void wait(const std::string& name, std::int64_t version, std::int64_t wait_ms, Done<void> done);
-    void ask(AskRequest request, Done<std::vector<AskedTrial>> done);
-    void report(ClientReport report, Done<std::optional<Action>> done);
-    void renew(const TrialName& name, Done<std::optional<Action>> done);
-    void tell(TellRequest request, Done<void> done);
-    void enqueue(const std::string& name, const std::string& params_json, std::string request_id,
-                 Done<AskedTrial> done);
     void register_agent(RegisterRequest request, Done<RegisterReply> done);
     void lease(const std::string& agent_id, LeaseRequest request, Done<LeaseReply> done);
     void heartbeat(const std::string& agent_id, HeartbeatRequest request,
@@ -142,9 +86,10 @@ public:
     [[nodiscard]] std::size_t retired_count() const;
     Result<void> read(std::string_view name, const std::function<void(const Study&)>& read) const;
     void read_all(const std::function<void(const Study&)>& read) const;
-    [[nodiscard]] const AttemptCredentials& credentials() const { return credentials_; }
 
 private:
+    friend class Studies;
+
     /// The one poll of an agent that waits. It consists of a lease poll and a heartbeat poll;
     /// whichever has something to say first ends both.
     struct PollCall {
@@ -172,35 +117,6 @@ private:
         Done<HeartbeatReply> done;            ///< of one that stands alone
         std::shared_ptr<PollCall> call = {};  ///< whose part it is
     };
-    struct StudyPoll {
-        const Study* study = nullptr;
-        std::int64_t deadline_ms = 0;  ///< monotonic
-        Done<void> done;
-    };
-    struct Snapshot {
-        std::string run_id;
-        std::uint64_t number = 0;
-    };
-    /// Somebody who wants a suggestion of a study. `settled`: the trial that it made, or nullptr
-    /// where none was needed, allowed or left. Called once, under the lock.
-    struct Wish {
-        SuggestionWish wanted;
-        std::string request_id;  ///< kGiven: a trial that this request made needs no other
-        std::function<void(LockedBatch&, Result<Trial*>)> settled;
-    };
-    /// Who waits for suggestions of one study. One thread at a time serves it.
-    struct Line {
-        std::deque<Wish> waiting;
-        bool is_served = false;
-        bool has_turned_away = false;  ///< polls for which it was too long
-    };
-    /// An ask that is being answered. Its leases begin when it is.
-    struct Asking {
-        AskRequest request;
-        Study* study = nullptr;
-        std::vector<Trial*> trials;
-        std::vector<Done<std::vector<AskedTrial>>> done;  ///< repeats of the request wait too
-    };
     /// A lease poll that is being answered.
     struct Granting {
         LeasePoll poll;
@@ -210,115 +126,24 @@ private:
     };
 
     // studies.cc
-    Study* find_study(std::string_view name) const;
-    [[nodiscard]] Error no_such_study(std::string_view name) const;
-    Result<void> load_study(const tracker::Document& document);
-    Result<void> load_trials(Study& study);
-    Result<void> load_progress(Study& study, Trial& trial);
-    [[nodiscard]] static std::vector<Snapshot> with_reports(const Study& study);
-    void load_history(Study& study);
-    /// A study that is to be made or gone on with, on its way through the store.
-    struct Wanted {
-        StudyConfig config;
-        CreateOptions options;
-        Done<Created> done;
-        std::string replaced = {};  ///< how the study that was erased for this one differed
-    };
-    void create_in_experiment(Wanted wanted, std::int64_t experiment_id);
-    void find_experiment(Wanted wanted);
-    void experiment_made(Wanted& wanted, const Result<tracker::Outcome>& outcome);
-    void add_study(LockedBatch& locked, std::unique_ptr<Study> made,
-                   const std::vector<Trial*>& first, Done<Created> done, std::string replaced);
-    void resume(LockedBatch& locked, Study& study, Wanted wanted);
-    Result<void> take_other_config(Study& study, StudyConfig config, const CreateOptions& options);
-    Result<void> fill_warm_start(StudyConfig& config) const;
-    [[nodiscard]] std::vector<Trial*> begin_warm(Study& study) const;
-    void prepare(LockedBatch& locked, Study& study);
-
-    // studies_lifecycle.cc
-    /// Why nothing can be done with the study before it is restored; nothing: it can.
-    [[nodiscard]] static Result<void> check_usable(const Study& study);
-    void take_experiment(LockedBatch& locked, const tracker::Experiment& experiment);
-    void rename_experiment(std::int64_t experiment_id, const std::string& name,
-                           const std::string& new_name, const Done<void>& done);
-    /// Takes the study out of memory and of the list, its document to those of erased studies.
-    void erase_study(LockedBatch& locked, Study& study, const Recording& record, Written written);
-    void change_runs(LockedBatch& locked, const Study& study, bool deletes);
+    void follow(Study& study, Trial& trial) override;
+    void after_change(LockedBatch& locked, Study& study) override;
+    void notify(LockedBatch& locked, Study& study, const Trial* trial) override;
+    void study_written(LockedBatch& locked, Study& study) override;
+    void note_obstacle(Study& study) override;
+    [[nodiscard]] bool is_held(const Study& study) const override;
+    [[nodiscard]] bool is_attended(const Study& study) const;
+    void stop_if_failing(LockedBatch& locked, Study& study);
+    void cancel_queued(LockedBatch& locked, Study& study, const std::string& reason);
+    void stop_trials(LockedBatch& locked, Study& study, const std::string& reason);
     /// Frees removed studies that nothing names any more.
     void free_retired(LockedBatch& locked);
-    void retire(std::unique_ptr<Study> study) { retired_.add(std::move(study)); }
     [[nodiscard]] bool is_named(const Study& study) const;
-    void restore_erased(const std::string& name, Done<void> done, const Recording& record);
-    /// Reads a study that is in the store and shows it once `commands` are written.
-    void bring_in(LockedBatch& locked, const tracker::Document& document,
-                  std::vector<tracker::Command> commands, Done<void> done,
-                  const Recording& record = {});
-    [[nodiscard]] bool is_held(const Study& study) const;
-    [[nodiscard]] bool is_attended(const Study& study) const;
-    /// The runs of studies that run are RUNNING while a server is there, else SCHEDULED.
-    void show_interrupted(LockedBatch& locked, bool is_interrupted);
-
-    // studies_failures.cc
-    /// Whether the study gives way to the wanted one (CreateOptions::replace).
-    [[nodiscard]] bool is_replaced(const Study& study, const Wanted& wanted) const;
-    void replace(LockedBatch& locked, Study& study, Wanted wanted);
-    /// Stops a study whose command cannot work (Study::stop_if_failing).
-    void stop_if_failing(LockedBatch& locked, Study& study);
-    /// Runs a study again after a rest. The trials that are queued once more, to be written after
-    /// the study.
-    std::vector<Trial*> run_again(Study& study);
-    [[nodiscard]] AskedTrial asked(const Study& study, const Trial& trial) const;
-    void index_run(Study& study, Trial& trial);
-
-    // studies_suggestions.cc
-    /// Puts the wish at the end of the study's line.
-    void want(LockedBatch& locked, Study& study, Wish wish);
-    /// Makes the study's model know all trials, in the background.
-    void look(LockedBatch& locked, Study& study);
-    void serve(Study& study);
-    [[nodiscard]] std::optional<SuggestionWork> next_suggestion(LockedBatch& locked, Study& study);
-    void end_suggestion(LockedBatch& locked, Study& study, const SuggestionWork& work,
-                        const Suggestion& made);
-    void answer_first(LockedBatch& locked, Study& study, const Result<Trial*>& trial);
-    void give_up_suggestions(LockedBatch& locked);
-    /// Completes the study, or finds out from its model whether it is complete.
-    void complete_if_done(LockedBatch& locked, Study& study);
-
-    // registration/studies_registration.cc
-    /// Begins to register the model of the best trial, where the study wants that.
-    void register_best(LockedBatch& locked, Study& study);
-    void look_for_model(Study& study, const RegistrationOrder& order, int tries);
-    void write_version(Study& study, const RegistrationOrder& order, const std::string& model_id,
-                       RegistryRights rights, int tries);
-    void end_registration(Study& study, Registration registration);
-
-    // studies_trials.cc
-    void continue_ask(LockedBatch& locked, const std::shared_ptr<Asking>& asking);
-    void end_ask(LockedBatch& locked, const std::shared_ptr<Asking>& asking);
-    void enqueue_point(LockedBatch& locked, Study& study, Point point, std::string request_id,
-                       Done<AskedTrial> done);
-    void answer_enqueued(LockedBatch& locked, Study& study, Trial& trial, Done<AskedTrial> done);
-    void reuse_known(LockedBatch& locked, Study& study);
-    Result<TrialRef> find_named(const TrialName& name) const;
-    [[nodiscard]] static Result<void> check_held_by_client(const TrialRef& ref, int attempt);
-    [[nodiscard]] Result<std::optional<TrialRef>> held_by_client(const TrialName& name) const;
-    void renew_lease(Trial& trial) const;
-    void renew_lease(const TrialRef& ref, Member& member) const;
-    /// Gives the trial what it needs before it is first written: a run id, its place in the index.
-    void admit(Study& study, Trial& trial);
-    void report_written(const TrialName& name, Done<std::optional<Action>> done);
-    void tell_after_metrics(TellRequest request, Done<void> done);
-    Result<void> apply_tell(LockedBatch& locked, const TrialRef& ref, const TellRequest& request);
-    void write_final_values(LockedBatch& locked, const TrialRef& ref,
-                            const std::vector<std::optional<double>>& given,
-                            std::optional<double> cost);
-    void answer_written(LockedBatch& locked, const TrialRef& ref, const FinishRequest* finish,
-                        Done<void> done);
 
     // studies_agents.cc
     [[nodiscard]] bool is_current(const TrialRef& ref, const std::string& agent_id,
                                   int attempt) const;
-    TrialRef find_run(std::string_view run_id) const;
+    void renew_lease(const TrialRef& ref, Member& member) const;
 
     // polls/studies_polls.cc
     void take_ack(Agent& agent, const PollRequest& request);
@@ -340,13 +165,9 @@ private:
     void label(const PollCall& call, std::vector<Lease>& leases);
     /// An attempt of the agent has ended, so that its poll may get one more.
     void gain_place(LockedBatch& locked, const std::string& agent_id);
-
     // studies_leases.cc
     /// Gives the poll what there is, or puts it into the line.
     void begin_lease_poll(LockedBatch& locked, LeasePoll poll);
-    /// As many agents wait for suggestions of the study as may. The others are looked at when these
-    /// have been served.
-    [[nodiscard]] bool is_line_full(Study& study);
     [[nodiscard]] Lease make_lease(const Study& study, const Trial& trial,
                                    const Member& member) const;
     Study* next_study(const Agent& agent);
@@ -363,17 +184,14 @@ private:
     bool repeat_grant(LockedBatch& locked, LeasePoll& poll);
     void give_leases(LockedBatch& locked, LeasePoll& poll, const std::vector<TrialRef>& started);
     [[nodiscard]] static bool logs_in(const Study& study);
-    [[nodiscard]] static std::string issue_token(Trial& trial);
-    void wake_leases(LockedBatch& locked);
+    void wake_leases(LockedBatch& locked) override;
     void park(LockedBatch& locked, LeasePoll poll);
     [[nodiscard]] LeasePoll unpark(const std::string& agent_id);
     void sort_lease_line();
     void drop_lease_poll(LockedBatch& locked, const std::string& agent_id);
-    /// From now on the trial's lease ends when it is not renewed.
-    void begin_lease(const Trial& trial);
+    void begin_lease(const Trial& trial) override;
     /// Says of each study what keeps agents from running it.
     void note_obstacles();
-    void note_obstacle(Study& study);
     void let_go(LockedBatch& locked, const RegisterRequest& request);
 
     // studies_order.cc
@@ -464,7 +282,8 @@ private:
     void add_users(QueueView& view) const;
 
     // studies_agents.cc
-    void direct(LockedBatch& locked, Study& study, Trial& trial, Action action, std::string reason);
+    void direct(LockedBatch& locked, Study& study, Trial& trial, Action action,
+                std::string reason) override;
     HeartbeatReply heartbeat_reply(const HeartbeatPoll& poll);
     /// Which of the attempts that an agent names are not its own. `is_news`: some of them it was
     /// not told before.
@@ -476,7 +295,7 @@ private:
     [[nodiscard]] bool has_news(const std::string& agent_id);
     /// Renewals that have arrived and are not counted yet.
     void count_renewals();
-    void wake_heartbeat(LockedBatch& locked, const std::string& agent_id);
+    void wake_heartbeat(LockedBatch& locked, const std::string& agent_id) override;
     [[nodiscard]] static std::vector<tracker::Command> report_commands(const AttemptReport& report,
                                                                        std::int64_t now);
     void settle(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
@@ -488,39 +307,14 @@ private:
     void expire_leases(LockedBatch& locked);
     void expire_lease(LockedBatch& locked, const TrialRef& ref, std::int64_t now);
     void end_if_over(LockedBatch& locked, Study& study);
-    void cancel_queued(LockedBatch& locked, Study& study, const std::string& reason);
-    void stop_trials(LockedBatch& locked, Study& study, const std::string& reason);
     void expire_polls(LockedBatch& locked);
-    void write_unsynced(LockedBatch& locked, Study& study);
     void take_metrics(LockedBatch& locked, const tracker::MetricsLogged& event);
     [[nodiscard]] std::int64_t next_deadline_ms() const;
-    /// Wakes the ticker if it sleeps past this time (monotonic). Without need it would only wait
-    /// for the lock that its waker holds.
-    void wake_ticker(std::int64_t deadline_ms);
-    /// The same for what a trial that has just started brings: its lease's end, its study's.
-    void wake_ticker_for(const Study& study, const Trial& trial);
+    /// Wakes the ticker if it sleeps past this time. Without need it would only wait for the lock
+    /// that its waker holds.
+    void wake_ticker(std::int64_t deadline_ms) override;
+    void wake_ticker_for(const Study& study, const Trial& trial) override;
     void run_ticker();
-    /// Runs `call` (without the lock) once every commit that is on disk now has been observed.
-    void after_observed(LockedBatch& locked, std::function<void()> call);
-    /// What follows from any change: a stopped study's queue is cancelled, a used budget completes
-    /// the study, free places are handed out.
-    void after_change(LockedBatch& locked, Study& study);
-
-    /// Tells the listener and whoever waits for a change. `trial`: nullptr for the study itself.
-    void notify(LockedBatch& locked, Study& study, const Trial* trial);
-
-    // studies_writes.cc
-    void write_trial(LockedBatch& locked, Study& study, Trial& trial, const FinishRequest* finish,
-                     Written written);
-    void trial_written(LockedBatch& locked, Study& study, Trial& trial, bool creates,
-                       Result<void> result, const Written& written);
-    void write_study(LockedBatch& locked, Study& study, Written written);
-    void write_best(LockedBatch& locked, Study& study);
-    void write_again_later();
-    void note_write(LockedBatch& locked, const Result<void>& result);
-    /// What is known beside the trial follows its change: its credential, who holds it.
-    void follow(Study& study, Trial& trial);
-    void finish_trial(LockedBatch& locked, Study& study, Trial& trial, TrialEnd end);
 
     [[nodiscard]] std::int64_t now_ms() const { return clock_.now_ms(); }
     [[nodiscard]] std::int64_t monotonic_ms() const { return clock_.monotonic_ms(); }
@@ -530,15 +324,26 @@ private:
     const Clock& clock_;
     tracker::Store& store_;
 
-    mutable std::mutex mutex_;
-    std::map<std::string, std::unique_ptr<Study>, std::less<>> studies_;
-    /// Why it cannot be read, by name; settled when the server starts. Its documents stay as they
-    /// are, and neither the other studies nor the tracker wait for it.
-    std::map<std::string, std::string, std::less<>> unreadable_;
+    Phase phase_;
+    StudyBook book_;
+    mutable StudyLock lock_{store_, book_.retired()};
+    ObservedCommits commits_{store_};
+    StudyWaits waits_;
+    StudyWriter writer_{book_, clock_, *this};
+    Suggestions suggestions_{
+        lock_, book_, writer_, clock_, phase_, *this, options_.before_suggestion};
+    const StudyServices services_{options_, clock_,   store_, lock_,   phase_,      *this,
+                                  book_,    commits_, waits_, writer_, suggestions_};
+    Registrar registrar_{services_};
+    Replays replays_{services_};
+    StudyLoader loader_{services_};
+    StudyLifecycle lifecycle_{services_, loader_};
+    StudyCreation creation_{services_, loader_, lifecycle_};
+    ClientTrials clients_{services_};
+    std::int64_t opened_ms_ = 0;
     std::int64_t retired_looked_ms_ = 0;  // monotonic
-    mutable Retired
-        retired_;  // never reached the disk, or erased since; what is under way names them
-    std::unordered_map<std::string_view, TrialRef> by_run_;  // keys lie in the trials
+
+    // The broker.
     AttemptCredentials credentials_;
     Agents agents_;
     std::unordered_map<std::string, LeasePoll> lease_polls_;  // by agent: there is nothing for them
@@ -556,33 +361,11 @@ private:
     /// Running trials by run id, when their lease ends at the earliest: it may have been renewed.
     Timers lease_ends_;
     Renewals renewals_;
-    std::unordered_map<Study*, Line> lines_;
-    std::map<std::pair<const Study*, std::string>, std::shared_ptr<Asking>> asking_;  // by request
-    std::map<std::string, std::shared_ptr<Granting>> granting_;                       // by agent
-    std::list<StudyPoll> study_polls_;
-    std::multimap<std::int64_t, std::function<void()>> after_position_;
-    std::int64_t seen_position_ = 0;
-    std::int64_t opened_ms_ = 0;
-    std::set<Study*> unsynced_studies_;
-    std::set<const Study*> registering_;  ///< whose best model is on its way into the registry
-    int unsynced_trials_ = 0;
-    /// Why the store did not take the last write of a trial or study; nothing: it did, or it never
-    /// will. What failed is tried again, so this is never stale for long.
-    std::optional<Error> write_error_;
-    std::int64_t retry_at_ms_ =
-        0;                     // monotonic; when unsynced trials are written again; 0: none are
-    int replays_waiting_ = 0;  // or running
-    bool serves_ = false;      // others may reach it; else it is only looked at
-    bool draining_ = false;
-    bool stopping_ = false;
+    std::map<std::string, std::shared_ptr<Granting>> granting_;  // by agent
 
     std::condition_variable ticker_wake_;
     std::int64_t ticker_sleeps_until_ms_ = 0;  // monotonic; 0: it is awake
     std::thread ticker_;
-    // Last: their threads use all of the above.
-    WorkPool completions_{{.name = "study-writes", .threads = 1}};
-    WorkPool pool_{{.name = "suggestions", .threads = kSuggestionThreads, .stand_back = 5}};
-    WorkPool replays_{{.name = "replays", .threads = 1, .stand_back = 5}};
 };
 
 }  // namespace tune::tuner

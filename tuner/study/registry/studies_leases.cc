@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "tuner/config/command_template.h"
+#include "tuner/study/journal/journal.h"
 #include "tuner/study/registry/studies_impl.h"
 #include "tuner/study/trial/lineage.h"
 
@@ -17,9 +18,6 @@ namespace {
 constexpr std::int64_t kGatherMax_ms = 200;
 /// Trials of one answer; the agent asks again at once.
 constexpr std::size_t kGrantMax = kAgentSlotsMax;
-/// Agents that wait for suggestions of one study at a time. The others stay in the line of polls:
-/// where there is work for three, nine thousand are not woken.
-constexpr std::size_t kSuggestionLineMax = 64;
 
 /// What the command of population based training needs to know.
 void add_origin(const Study& study, const Trial& trial, Lease& lease) {
@@ -90,19 +88,11 @@ bool Studies::Impl::logs_in(const Study& study) {
     });
 }
 
-/// Makes the running attempt's credential and remembers its hash, which the next write of the trial
-/// puts on disk.
-std::string Studies::Impl::issue_token(Trial& trial) {
-    std::string token = make_attempt_token(trial);
-    trial.progress->holder.credential_hash = hash_of_token(token);
-    return token;
-}
-
 // --- polls ---------------------------------------------------------------------------------------
 
 void Studies::Impl::lease(const std::string& agent_id, LeaseRequest request,
                           Done<LeaseReply> done) {
-    LockedBatch locked(*this);
+    LockedBatch locked(lock_);
     Agent* const agent = agents_.find(agent_id);
     if (agent == nullptr) return locked.after([done, agent_id] { done(unknown_agent(agent_id)); });
     agents_.heard(*agent, monotonic_ms());
@@ -134,15 +124,6 @@ bool Studies::Impl::may_lease(Study& study) {
     return !study.config().command.empty() && study.may_start(now_ms());
 }
 
-bool Studies::Impl::is_line_full(Study& study) {
-    const auto line = lines_.find(&study);
-    const bool is_full = line != lines_.end() &&
-                         line->second.waiting.size() >= kSuggestionLineMax &&
-                         study.queued().empty();
-    if (is_full) line->second.has_turned_away = true;
-    return is_full;
-}
-
 /// The first of the studies that may start a trial there. Where another one that comes before it
 /// finds no room, agents are kept for that first.
 Study* Studies::Impl::next_study(const Agent& agent) {
@@ -158,8 +139,8 @@ Studies::Impl::Choice Studies::Impl::choose_study(const Agent& agent) {
     Choice choice;
     Standing first;
     Standing fitting;
-    for (const auto& [name, study] : studies_) {
-        if (!may_place(*study) || is_line_full(*study)) continue;
+    for (const auto& [name, study] : book_.all()) {
+        if (!may_place(*study) || suggestions_.is_full(*study)) continue;
         const Standing standing = standing_of(*study);
         const bool may_be_first = choice.first == nullptr || comes_before(standing, first);
         const bool may_fit = choice.fitting == nullptr || comes_before(standing, fitting);
@@ -188,7 +169,7 @@ void Studies::Impl::note_obstacle(Study& study) {
 }
 
 void Studies::Impl::note_obstacles() {
-    for (const auto& [name, study] : studies_) note_obstacle(*study);
+    for (const auto& [name, study] : book_.all()) note_obstacle(*study);
 }
 
 /// The answer to this request was lost on the way: the attempts it started are given again.
@@ -222,14 +203,14 @@ void Studies::Impl::grant(LockedBatch& locked, LeasePoll poll) {
 
 void Studies::Impl::continue_grant(LockedBatch& locked, const std::shared_ptr<Granting>& granting) {
     const std::string& agent_id = granting->poll.agent_id;
-    while (!draining_ && !write_error_ && granting->poll.request.free_slots > 0) {
+    while (!phase_.draining && !writer_.error() && granting->poll.request.free_slots > 0) {
         const Agent* const agent = agents_.find(agent_id);
         // What it registered and what it holds count, whatever it asks for.
         if (agent == nullptr || agent->room.slots_all <= 0) break;
         consider_for_hold(*agent);
         Study* study = next_study(*agent);
         if (study == nullptr) break;
-        reuse_known(locked, *study);
+        suggestions_.reuse_known(locked, *study);
         if (!study->may_start(now_ms())) continue;
         std::optional<Part> part = fit(*agent, *study);
         if (!part) continue;  // what is known by now of its needs has changed
@@ -243,7 +224,7 @@ void Studies::Impl::continue_grant(LockedBatch& locked, const std::shared_ptr<Gr
             const auto go_on = [this, granting](LockedBatch& later, const Result<Trial*>&) {
                 continue_grant(later, granting);
             };
-            return want(locked, *study, {.wanted = {}, .request_id = {}, .settled = go_on});
+            return suggestions_.want(locked, *study, {.settled = go_on});
         }
         if (!joins) ++granting->places_taken;
         std::vector<Member> members = {
@@ -270,9 +251,10 @@ void Studies::Impl::end_grant(LockedBatch& locked, Granting& granting) {
     for (const auto& [ref, attempt] : granting.started)
         if (is_current(ref, poll.agent_id, attempt)) started.push_back(ref);
     if (!started.empty()) return give_leases(locked, poll, started);
-    if (write_error_)
-        return locked.after([done = std::move(poll.done), error = *write_error_] { done(error); });
-    if (draining_ || monotonic_ms() >= poll.deadline_ms)
+    if (writer_.error())
+        return locked.after(
+            [done = std::move(poll.done), error = *writer_.error()] { done(error); });
+    if (phase_.draining || monotonic_ms() >= poll.deadline_ms)
         return locked.after([answer = std::move(poll.done)] { answer(LeaseReply{}); });
     park(locked, std::move(poll));
 }
@@ -301,26 +283,27 @@ void Studies::Impl::give_leases(LockedBatch& locked, LeasePoll& poll,
             lease.token = issue_token(*ref.trial);
         begin_lease(*ref.trial);
         wake_ticker_for(*ref.study, *ref.trial);
-        write_trial(locked, *ref.study, *ref.trial, nullptr,
-                    [this, join, ref, lease = std::move(lease)](LockedBatch& later,
-                                                                const Result<void>& result) {
-                        if (result) {
-                            join->reply.leases.push_back(lease);
-                        } else {
-                            join->error = result.error();
-                            const bool is_still_held = ref.trial->state == TrialState::kRunning &&
-                                                       ref.trial->attempt == lease.attempt;
-                            if (is_still_held) {
-                                ref.study->requeue(*ref.trial, "could not be written", now_ms());
-                                follow(*ref.study, *ref.trial);
-                            }
-                        }
-                        if (--join->left > 0) return;
-                        later.after([join] {
-                            if (join->reply.leases.empty()) return join->done(*join->error);
-                            join->done(std::move(join->reply));
-                        });
-                    });
+        writer_.write_trial(
+            locked, *ref.study, *ref.trial, nullptr,
+            [this, join, ref, lease = std::move(lease)](LockedBatch& later,
+                                                        const Result<void>& result) {
+                if (result) {
+                    join->reply.leases.push_back(lease);
+                } else {
+                    join->error = result.error();
+                    const bool is_still_held = ref.trial->state == TrialState::kRunning &&
+                                               ref.trial->attempt == lease.attempt;
+                    if (is_still_held) {
+                        ref.study->requeue(*ref.trial, "could not be written", now_ms());
+                        follow(*ref.study, *ref.trial);
+                    }
+                }
+                if (--join->left > 0) return;
+                later.after([join] {
+                    if (join->reply.leases.empty()) return join->done(*join->error);
+                    join->done(std::move(join->reply));
+                });
+            });
     }
 }
 
@@ -359,8 +342,8 @@ void Studies::Impl::sort_lease_line() {
 
 /// Whether some study could start a trial of its own on one agent or several.
 bool Studies::Impl::has_work() {
-    return std::any_of(studies_.begin(), studies_.end(), [this](const auto& entry) {
-        return may_place(*entry.second) && !is_line_full(*entry.second);
+    return std::any_of(book_.all().begin(), book_.all().end(), [this](const auto& entry) {
+        return may_place(*entry.second) && !suggestions_.is_full(*entry.second);
     });
 }
 
@@ -368,13 +351,13 @@ bool Studies::Impl::has_work() {
 /// again, behind those that are looked at now.
 void Studies::Impl::wake_leases(LockedBatch& locked) {
     drop_idle_holds();
-    if (write_error_ || !has_work()) return;
+    if (writer_.error() || !has_work()) return;
     std::size_t left = lease_polls_.size();
     for (bool is_given = true; is_given && left > 0;) {
         is_given = false;
         sort_lease_line();
         for (const std::string& agent_id : lease_line_.fronts()) {
-            if (left == 0 || write_error_ || !has_work()) break;
+            if (left == 0 || writer_.error() || !has_work()) break;
             const Agent* const agent = agents_.find(agent_id);
             if (agent == nullptr || !lease_polls_.contains(agent_id)) continue;
             consider_for_hold(*agent);
@@ -384,7 +367,7 @@ void Studies::Impl::wake_leases(LockedBatch& locked) {
             grant(locked, unpark(agent_id));
         }
     }
-    if (!write_error_) place_gangs(locked);
+    if (!writer_.error()) place_gangs(locked);
 }
 
 void Studies::Impl::begin_lease(const Trial& trial) {

@@ -7,7 +7,7 @@
 namespace tune::tuner {
 
 QueueView Studies::Impl::queue(std::size_t agents_max) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto lock = lock_.take();
     count_renewals();
     QueueView view;
     agents_.each([&](const Agent& agent) {
@@ -16,7 +16,7 @@ QueueView Studies::Impl::queue(std::size_t agents_max) {
         else
             ++view.agents_left_out;
     });
-    for (const auto& [name, study] : studies_) {
+    for (const auto& [name, study] : book_.all()) {
         const bool is_over =
             study->state() == StudyState::kCompleted || study->state() == StudyState::kStopped;
         if (is_over && study->running().empty()) continue;
@@ -121,8 +121,8 @@ std::string Studies::Impl::why_waiting(Study& study) {
     if (study.is_experiment_deleted()) return "its experiment was deleted";
     if (study.state() == StudyState::kPaused) return "it is paused";
     if (study.state() != StudyState::kRunning) return "it is over";
-    if (draining_) return "the server is stopping";
-    if (write_error_) return "the server cannot write: " + write_error_->message;
+    if (phase_.draining) return "the server is stopping";
+    if (writer_.error()) return "the server cannot write: " + writer_.error()->message;
     const auto parallel = study.config().budget.parallel;
     if (parallel && study.running().size() >= static_cast<std::size_t>(*parallel))
         return "it runs as many trials at a time as it may (" + std::to_string(*parallel) + ")";

@@ -33,22 +33,18 @@ std::vector<std::string> silent_members(const Holder& holder, std::int64_t now) 
 // --- commits -------------------------------------------------------------------------------------
 
 void Studies::Impl::on_commit(const tracker::Commit& commit) {
-    LockedBatch locked(*this);
+    LockedBatch locked(lock_);
     for (const tracker::Event& event : commit.events)
         if (const auto* metrics = std::get_if<tracker::MetricsLogged>(&event))
             take_metrics(locked, *metrics);
         else if (const auto* changed = std::get_if<tracker::ExperimentChanged>(&event))
-            take_experiment(locked, changed->experiment);
-    seen_position_ = std::max(seen_position_, commit.position);
-    while (!after_position_.empty() && after_position_.begin()->first <= seen_position_) {
-        locked.after(std::move(after_position_.begin()->second));
-        after_position_.erase(after_position_.begin());
-    }
+            lifecycle_.take_experiment(locked, changed->experiment);
+    commits_.observe(locked, commit.position);
 }
 
 /// Whoever logged them: the agent, an MLflow client in any language, a REST client.
 void Studies::Impl::take_metrics(LockedBatch& locked, const tracker::MetricsLogged& event) {
-    const TrialRef ref = find_run(event.run_id);
+    const TrialRef ref = book_.find_run(event.run_id);
     if (ref.trial == nullptr || ref.trial->state != TrialState::kRunning) return;
     Study& study = *ref.study;
     Trial& trial = *ref.trial;
@@ -74,59 +70,12 @@ void Studies::Impl::take_metrics(LockedBatch& locked, const tracker::MetricsLogg
                    "pruned at step " + std::to_string(metric.step));
     }
     if (std::exchange(progress.is_rolled_back, false))
-        write_trial(locked, study, trial, nullptr, {});
+        writer_.write_trial(locked, study, trial, nullptr, {});
     if (has_objective) notify(locked, study, &trial);
     // Last, since it may end the trial at once.
     if (const auto why = study.exceeds_budget(trial); why && !progress.directive)
         direct(locked, study, trial, Action::kStop, *why);
     end_if_over(locked, study);
-}
-
-void Studies::Impl::after_observed(LockedBatch& locked, std::function<void()> call) {
-    const std::int64_t position = store_.last_position();
-    if (position <= seen_position_ || stopping_) return locked.after(std::move(call));
-    after_position_.emplace(position, std::move(call));
-}
-
-void Studies::Impl::notify(LockedBatch& locked, Study& study, const Trial* trial) {
-    study.touch();
-    if (options_.listener != nullptr) {
-        if (trial != nullptr)
-            options_.listener->on_trial(study, *trial);
-        else
-            options_.listener->on_study(study);
-    }
-    study_polls_.remove_if([&locked, &study](StudyPoll& poll) {
-        if (poll.study != &study) return false;
-        locked.after([done = std::move(poll.done)] { done({}); });
-        return true;
-    });
-}
-
-void Studies::Impl::after_change(LockedBatch& locked, Study& study) {
-    stop_if_failing(locked, study);
-    if (study.state() == StudyState::kStopped)
-        cancel_queued(locked, study, "the study was stopped");
-    if (study.state() == StudyState::kRunning) {
-        if (const auto over = study.over(now_ms())) stop_trials(locked, study, over->note);
-    }
-    complete_if_done(locked, study);
-    wake_leases(locked);
-}
-
-void Studies::Impl::cancel_queued(LockedBatch& locked, Study& study, const std::string& reason) {
-    const std::set<std::uint64_t> queued = study.queued();
-    for (const std::uint64_t number : queued)
-        finish_trial(locked, study, *study.find(number),
-                     {.state = TrialState::kCancelled, .reason = reason, .now_ms = now_ms()});
-}
-
-/// A budget is used: nothing waits any more, and what runs is asked to end.
-void Studies::Impl::stop_trials(LockedBatch& locked, Study& study, const std::string& reason) {
-    cancel_queued(locked, study, reason);
-    const std::set<std::uint64_t> running = study.running();
-    for (const std::uint64_t number : running)
-        direct(locked, study, *study.find(number), Action::kStop, reason);
 }
 
 void Studies::Impl::end_if_over(LockedBatch& locked, Study& study) {
@@ -136,16 +85,12 @@ void Studies::Impl::end_if_over(LockedBatch& locked, Study& study) {
 // --- time ----------------------------------------------------------------------------------------
 
 void Studies::Impl::tick() {
-    LockedBatch locked(*this);
-    const bool retries = retry_at_ms_ != 0 && monotonic_ms() >= retry_at_ms_;
-    if (retries) retry_at_ms_ = 0;
+    LockedBatch locked(lock_);
     expire_leases(locked);
     if (agents_.forget_silent(monotonic_ms())) note_obstacles();
     expire_holds(locked);
-    for (const auto& [name, study] : studies_) {
-        end_if_over(locked, *study);
-        if (retries) write_unsynced(locked, *study);
-    }
+    for (const auto& [name, study] : book_.all()) end_if_over(locked, *study);
+    writer_.retry_due(locked);
     expire_polls(locked);
     free_retired(locked);
     retired_looked_ms_ = monotonic_ms();
@@ -157,7 +102,7 @@ void Studies::Impl::expire_leases(LockedBatch& locked) {
     const std::int64_t now = monotonic_ms();
     std::set<Study*> changed;
     while (const auto run_id = lease_ends_.take_due(now)) {
-        const TrialRef ref = find_run(*run_id);
+        const TrialRef ref = book_.find_run(*run_id);
         if (ref.trial == nullptr || ref.trial->state != TrialState::kRunning) continue;
         const std::optional<std::int64_t> first = ref.trial->progress->holder.first_expiry_ms();
         if (!first || *first == kNotHandedOut_ms) continue;
@@ -179,7 +124,7 @@ void Studies::Impl::expire_lease(LockedBatch& locked, const TrialRef& ref, std::
     const auto on = [](const std::string& host) { return host.empty() ? "" : " on " + host; };
     if (holder.members.empty()) {
         ref.study->lose_attempt(trial, "its client" + on(trial.worker) + silent, now_ms());
-        return write_trial(locked, *ref.study, trial, nullptr, {});
+        return writer_.write_trial(locked, *ref.study, trial, nullptr, {});
     }
     const int attempt = trial.attempt;
     for (const std::string& id : silent_members(holder, now)) {
@@ -195,33 +140,21 @@ void Studies::Impl::expire_lease(LockedBatch& locked, const TrialRef& ref, std::
 
 void Studies::Impl::expire_polls(LockedBatch& locked) {
     const std::int64_t now = monotonic_ms();
-    study_polls_.remove_if([&locked, now, this](StudyPoll& poll) {
-        if (poll.deadline_ms > now && !draining_) return false;
-        locked.after([done = std::move(poll.done)] { done({}); });
-        return true;
-    });
-    const std::int64_t due = draining_ ? Timers::kNever_ms : now;
+    const std::int64_t due = phase_.draining ? Timers::kNever_ms : now;
+    waits_.expire(locked, due);
     while (const auto agent_id = lease_poll_ends_.take_due(due)) drop_lease_poll(locked, *agent_id);
     while (const auto agent_id = heartbeat_poll_ends_.take_due(due))
         wake_heartbeat(locked, *agent_id);
 }
 
-void Studies::Impl::write_unsynced(LockedBatch& locked, Study& study) {
-    if (unsynced_studies_.contains(&study)) write_study(locked, study, {});
-    for (std::uint64_t number = 0; number < study.trials().size(); ++number) {
-        Trial& trial = *study.find(number);
-        if (trial.sync.unsynced) write_trial(locked, study, trial, nullptr, {});
-    }
-}
-
 std::int64_t Studies::Impl::next_deadline_ms() const {
     std::int64_t next = kNever_ms;
-    if (retry_at_ms_ != 0) next = retry_at_ms_;
-    if (retired_.size() > 0) next = std::min(next, retired_looked_ms_ + kRetiredLook_ms);
+    if (writer_.retry_at_ms() != 0) next = writer_.retry_at_ms();
+    if (book_.retired().size() > 0) next = std::min(next, retired_looked_ms_ + kRetiredLook_ms);
     next = std::min({next, lease_poll_ends_.next_ms(), heartbeat_poll_ends_.next_ms(),
-                     lease_ends_.next_ms(), agents_.next_forgotten_ms(), next_hold_ms()});
-    for (const StudyPoll& poll : study_polls_) next = std::min(next, poll.deadline_ms);
-    for (const auto& [name, study] : studies_) {
+                     lease_ends_.next_ms(), agents_.next_forgotten_ms(), next_hold_ms(),
+                     waits_.next_ms()});
+    for (const auto& [name, study] : book_.all()) {
         if (study->state() != StudyState::kRunning) continue;
         const auto deadline = study->deadline_ms(now_ms());
         if (!deadline) continue;
@@ -249,8 +182,8 @@ void Studies::Impl::start_ticker() {
 }
 
 void Studies::Impl::run_ticker() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    while (!stopping_) {
+    std::unique_lock<std::mutex> lock = lock_.take();
+    while (!phase_.stopping) {
         const std::int64_t now = monotonic_ms();
         const std::int64_t next = next_deadline_ms();
         if (next > now) {
@@ -258,7 +191,7 @@ void Studies::Impl::run_ticker() {
             ticker_sleeps_until_ms_ = now + wait_ms;
             ticker_wake_.wait_for(lock, std::chrono::milliseconds(wait_ms));
             ticker_sleeps_until_ms_ = 0;
-            if (stopping_ || next_deadline_ms() > monotonic_ms()) continue;
+            if (phase_.stopping || next_deadline_ms() > monotonic_ms()) continue;
         }
         lock.unlock();
         tick();
@@ -269,25 +202,24 @@ void Studies::Impl::run_ticker() {
 // --- the end -------------------------------------------------------------------------------------
 
 void Studies::Impl::drain() {
-    LockedBatch locked(*this);
-    if (!std::exchange(draining_, true)) show_interrupted(locked, true);
-    give_up_suggestions(locked);
+    LockedBatch locked(lock_);
+    if (!std::exchange(phase_.draining, true)) lifecycle_.show_interrupted(locked, true);
+    suggestions_.give_up(locked);
     expire_polls(locked);
 }
 
 void Studies::Impl::stop() {
     drain();
     {
-        LockedBatch locked(*this);
-        stopping_ = true;
-        for (auto& [position, call] : after_position_) locked.after(std::move(call));
-        after_position_.clear();
+        LockedBatch locked(lock_);
+        phase_.stopping = true;
+        commits_.stop(locked);
         ticker_wake_.notify_all();
     }
     if (ticker_.joinable()) ticker_.join();
     replays_.stop();
-    pool_.stop();
-    completions_.stop();
+    suggestions_.stop();
+    lock_.stop();
 }
 
 }  // namespace tune::tuner

@@ -2,6 +2,7 @@
 // Who runs an attempt: a client that asked over REST, an agent, or several agents together.
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,9 @@
 #include "tuner/study/placement/room.h"
 
 namespace tune::tuner {
+
+/// When a lease ends that is not in its holder's hands yet; monotonic.
+inline constexpr std::int64_t kNotHandedOut_ms = std::numeric_limits<std::int64_t>::max();
 
 /// One agent's part of a running attempt. It has the attempt's token like the others; what they do
 /// ends when all their parts have ended.

@@ -53,7 +53,7 @@ Result<void> check_poll(const PollRequest& request) {
 void Studies::Impl::poll(const std::string& agent_id, PollRequest request, Done<PollReply> done) {
     if (const Result<void> checked = check_poll(request); !checked) return done(checked.error());
     renewals_.add(agent_id, request.running);
-    LockedBatch locked(*this);
+    LockedBatch locked(lock_);
     count_renewals();
     Agent* const agent = agents_.find(agent_id);
     if (agent == nullptr) return locked.after([done, agent_id] { done(unknown_agent(agent_id)); });
@@ -97,7 +97,7 @@ void Studies::Impl::poll(const std::string& agent_id, PollRequest request, Done<
 /// news to it. Each leaves a place that it did not count.
 int Studies::Impl::take_ended(std::vector<AttemptId>& running) const {
     return static_cast<int>(std::erase_if(running, [&](const AttemptId& id) {
-        const TrialRef ref = find_run(id.run_id);
+        const TrialRef ref = book_.find_run(id.run_id);
         return ref.trial != nullptr && ref.trial->finish_attempt == id.attempt &&
                !ref.trial->finish_request.empty();
     }));
@@ -129,14 +129,14 @@ void Studies::Impl::decline(LockedBatch& locked, const Agent& agent,
                             const std::vector<AttemptId>& attempts) {
     const std::string why = "its agent on " + agent.facts.host + " takes no more trials";
     for (const AttemptId& attempt : attempts) {
-        const TrialRef ref = find_run(attempt.run_id);
+        const TrialRef ref = book_.find_run(attempt.run_id);
         Member* const member = current_member(ref, agent.facts.agent_id, attempt.attempt);
         if (member == nullptr) continue;
         if (ref.trial->progress->holder.is_gang()) {
             lose_part(locked, ref, *member, why);
         } else {
             ref.study->requeue(*ref.trial, why, now_ms());
-            write_trial(locked, *ref.study, *ref.trial, nullptr, {});
+            writer_.write_trial(locked, *ref.study, *ref.trial, nullptr, {});
         }
         after_change(locked, *ref.study);
     }
@@ -180,7 +180,7 @@ bool Studies::Impl::begin_lease_part(LockedBatch& locked, const std::shared_ptr<
         give_leases(locked, repeated, again);
         return true;
     }
-    if (call->leases.free_slots <= 0 || draining_) return false;
+    if (call->leases.free_slots <= 0 || phase_.draining) return false;
     begin_lease_poll(locked, lease_part(call));
     return true;
 }
@@ -191,7 +191,7 @@ Studies::Impl::LeasePoll Studies::Impl::lease_part(const std::shared_ptr<PollCal
             .deadline_ms = call->deadline_ms,
             .done =
                 [this, call](Result<LeaseReply> reply) {
-                    LockedBatch locked(*this);
+                    LockedBatch locked(lock_);
                     end_lease_part(locked, call, std::move(reply));
                 },
             .call = call};
@@ -226,7 +226,7 @@ void Studies::Impl::end_lease_part(LockedBatch& locked, const std::shared_ptr<Po
 /// Marks what is still the agent's as given in the answer to this poll, and leaves out the rest.
 void Studies::Impl::label(const PollCall& call, std::vector<Lease>& leases) {
     std::erase_if(leases, [&](const Lease& lease) {
-        const TrialRef ref = find_run(lease.run_id);
+        const TrialRef ref = book_.find_run(lease.run_id);
         Member* const member = current_member(ref, call.agent_id, lease.attempt);
         if (member != nullptr) member->request_id = label_of(call.session, call.ack + 1);
         return member == nullptr;
@@ -235,7 +235,7 @@ void Studies::Impl::label(const PollCall& call, std::vector<Lease>& leases) {
 
 void Studies::Impl::gain_place(LockedBatch& locked, const std::string& agent_id) {
     const auto waiting = poll_calls_.find(agent_id);
-    if (waiting == poll_calls_.end() || draining_) return;
+    if (waiting == poll_calls_.end() || phase_.draining) return;
     const std::shared_ptr<PollCall> call = waiting->second;
     if (call->is_leaving) return;
     ++call->leases.free_slots;
@@ -278,7 +278,7 @@ void Studies::Impl::answer_poll(LockedBatch& locked, const std::shared_ptr<PollC
                     .directives = std::move(news.directives),
                     .lost = std::move(news.lost),
                     .lease_error = std::move(lease_error),
-                    .draining = draining_};
+                    .draining = phase_.draining};
     if (!reply.leases.empty() || !reply.directives.empty() || !reply.lost.empty()) {
         ++reply.sequence;
         // The agent will have acknowledged this number, and not what is still to come again.

@@ -141,7 +141,7 @@ void Studies::Impl::drop_idle_holds() {
     for (auto hold = holds_.all().begin(); hold != holds_.all().end();) {
         Study& study = *hold->study;
         const std::size_t count = ++kept[&study];
-        const bool is_wanted = may_place(study) && !draining_ &&
+        const bool is_wanted = may_place(study) && !phase_.draining &&
                                (count == 1 || study.startable(now_ms(), count) >= count);
         hold = is_wanted ? std::next(hold) : holds_.drop(hold);
     }

@@ -39,7 +39,7 @@ bool Studies::Impl::may_place(Study& study) {
 
 std::vector<Study*> Studies::Impl::in_order() {
     std::vector<std::pair<Standing, Study*>> found;
-    for (const auto& [name, study] : studies_)
+    for (const auto& [name, study] : book_.all())
         if (may_place(*study)) found.emplace_back(standing_of(*study), study.get());
     std::sort(found.begin(), found.end(),
               [](const auto& a, const auto& b) { return comes_before(a.first, b.first); });
@@ -53,7 +53,7 @@ std::vector<Study*> Studies::Impl::in_order() {
 Study* Studies::Impl::study_before(const Study& study) {
     Study* first = nullptr;
     Standing best = standing_of(study);
-    for (const auto& [name, other] : studies_) {
+    for (const auto& [name, other] : book_.all()) {
         if (other.get() == &study || hold_rests_.contains(other.get())) continue;
         if (!may_place(*other)) continue;
         const Standing standing = standing_of(*other);
@@ -94,7 +94,7 @@ std::string Studies::Impl::quota_reason(const Study& study) const {
 }
 
 void Studies::Impl::set_quota(Quota quota, Done<void> done) {
-    LockedBatch locked(*this);
+    LockedBatch locked(lock_);
     Result<void> checked = check_quota(quota);
     if (checked && quotas_.is_full() && !quotas_.has(quota.user))
         checked = Error{Code::kResourceExhausted,
@@ -113,7 +113,7 @@ void Studies::Impl::set_quota(Quota quota, Done<void> done) {
 
 void Studies::Impl::remove_quota(const std::string& user, Done<void> done,
                                  const Recording& record) {
-    LockedBatch locked(*this);
+    LockedBatch locked(lock_);
     if (!quotas_.has(user))
         return locked.after([done, user] {
             done(Error{Code::kResourceDoesNotExist,
@@ -129,24 +129,6 @@ void Studies::Impl::remove_quota(const std::string& user, Done<void> done,
         }
         later.after([done, result = std::move(result)] { done(result); });
     });
-}
-
-// --- priority ------------------------------------------------------------------------------------
-
-void Studies::Impl::set_priority(const std::string& name, int priority, Done<void> done) {
-    LockedBatch locked(*this);
-    const auto refuse = [&](const Error& error) { locked.after([done, error] { done(error); }); };
-    Study* study = find_study(name);
-    if (study == nullptr) return refuse(no_such_study(name));
-    if (priority < -kPriorityMax || priority > kPriorityMax)
-        return refuse({Code::kInvalidParameterValue,
-                       "a priority lies in -1000..1000, not at " + std::to_string(priority)});
-    if (const auto usable = check_usable(*study); !usable) return refuse(usable.error());
-    study->set_priority(priority);
-    write_study(locked, *study, [done](LockedBatch& later, Result<void> result) {
-        later.after([done, result = std::move(result)] { done(result); });
-    });
-    after_change(locked, *study);
 }
 
 }  // namespace tune::tuner

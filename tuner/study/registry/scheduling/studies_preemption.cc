@@ -22,10 +22,10 @@ constexpr std::size_t kCandidatesMax = 64;
 }  // namespace
 
 void Studies::Impl::preempt(LockedBatch& locked) {
-    if (draining_ || write_error_ || is_placing_) return;
+    if (phase_.draining || writer_.error() || is_placing_) return;
     std::optional<int> lowest;
     std::optional<int> highest;
-    for (const auto& [name, study] : studies_) {
+    for (const auto& [name, study] : book_.all()) {
         const int priority = priority_of(*study);
         if (study->state() == StudyState::kRunning && (!highest || priority > *highest))
             highest = priority;
@@ -136,7 +136,7 @@ std::optional<std::vector<TrialRef>> Studies::Impl::victims_on(const Agent& agen
 /// Agents on which a trial of lower priority runs, those of the lowest that began last first.
 std::vector<std::string> Studies::Impl::preemptible_agents(const Study& study) {
     std::vector<Study*> lower;
-    for (const auto& [name, other] : studies_)
+    for (const auto& [name, other] : book_.all())
         if (!other->running().empty() && priority_of(*other) < priority_of(study))
             lower.push_back(other.get());
     std::sort(lower.begin(), lower.end(), [this](const Study* a, const Study* b) {

@@ -1,11 +1,12 @@
 // Ask, report, tell and enqueue: trials in the hands of REST clients.
 
+#include "tuner/study/registry/clients/client_trials.h"
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/id.h"
-#include "tuner/study/registry/studies_impl.h"
+#include "tuner/study/registry/attempt_credentials.h"
 #include "tuner/study/trial/lineage.h"
 
 namespace tune::tuner {
@@ -120,9 +121,7 @@ double final_cost(const Study& study, const std::vector<std::optional<double>>& 
     return most;
 }
 
-}  // namespace
-
-AskedTrial Studies::Impl::asked(const Study& study, const Trial& trial) const {
+AskedTrial asked(const Study& study, const Trial& trial) {
     return {.number = trial.number,
             .attempt = trial.attempt,
             .run_id = trial.run_id,
@@ -133,17 +132,7 @@ AskedTrial Studies::Impl::asked(const Study& study, const Trial& trial) const {
             .steps = steps_of(study, trial).value_or(Steps())};
 }
 
-Result<TrialRef> Studies::Impl::find_named(const TrialName& name) const {
-    Study* study = find_study(name.study);
-    if (study == nullptr) return no_such_study(name.study);
-    Trial* trial = study->find(name.number);
-    if (trial == nullptr)
-        return Error{Code::kResourceDoesNotExist,
-                     "study '" + name.study + "' has no trial " + std::to_string(name.number)};
-    return TrialRef{study, trial};
-}
-
-Result<void> Studies::Impl::check_held_by_client(const TrialRef& ref, int attempt) {
+Result<void> check_held_by_client(const TrialRef& ref, int attempt) {
     const Trial& trial = *ref.trial;
     const std::string words = trial_words(*ref.study, trial);
     if (trial.state != TrialState::kRunning)
@@ -167,49 +156,51 @@ Result<void> Studies::Impl::check_held_by_client(const TrialRef& ref, int attemp
     return {};
 }
 
+}  // namespace
+
+Result<TrialRef> ClientTrials::find_named(const TrialName& name) const {
+    Study* study = book_.find(name.study);
+    if (study == nullptr) return book_.no_such_study(name.study);
+    Trial* trial = study->find(name.number);
+    if (trial == nullptr)
+        return Error{Code::kResourceDoesNotExist,
+                     "study '" + name.study + "' has no trial " + std::to_string(name.number)};
+    return TrialRef{study, trial};
+}
+
 /// Nothing when the trial was cancelled.
-Result<std::optional<TrialRef>> Studies::Impl::held_by_client(const TrialName& name) const {
+Result<std::optional<TrialRef>> ClientTrials::held_by_client(const TrialName& name) const {
     TUNE_TRY(ref, find_named(name));
     if (was_cancelled(*ref.trial, name.attempt)) return std::optional<TrialRef>();
     TUNE_TRY_VOID(check_held_by_client(ref, name.attempt));
-    ref.study->note_activity(now_ms());
+    ref.study->note_activity(clock_.now_ms());
     return std::optional(ref);
 }
 
-void Studies::Impl::renew_lease(Trial& trial) const {
+void ClientTrials::renew_lease(Trial& trial) const {
     Holder& holder = trial.progress->holder;
-    holder.expires_ms = monotonic_ms() + holder.ttl_ms;
-}
-
-void Studies::Impl::renew_lease(const TrialRef& ref, Member& member) const {
-    member.expires_ms = monotonic_ms() + ref.trial->progress->holder.ttl_ms;
+    holder.expires_ms = clock_.monotonic_ms() + holder.ttl_ms;
 }
 
 // --- ask -----------------------------------------------------------------------------------------
 
-void Studies::Impl::admit(Study& study, Trial& trial) {
-    if (!trial.run_id.empty()) return;
-    trial.run_id = random_hex(16);
-    index_run(study, trial);
-}
-
-void Studies::Impl::ask(AskRequest request, Done<std::vector<AskedTrial>> done) {
-    LockedBatch locked(*this);
-    Study* study = find_study(request.study);
+void ClientTrials::ask(AskRequest request, Done<std::vector<AskedTrial>> done) {
+    LockedBatch locked(lock_);
+    Study* study = book_.find(request.study);
     if (study == nullptr)
-        return locked.after([done, error = no_such_study(request.study)] { done(error); });
+        return locked.after([done, error = book_.no_such_study(request.study)] { done(error); });
     if (const auto usable = check_usable(*study); !usable)
         return locked.after([done, error = usable.error()] { done(error); });
-    study->note_activity(now_ms());
-    if (request.count < 1 || request.count > kAskCountMax)
+    study->note_activity(clock_.now_ms());
+    if (request.count < 1 || request.count > Studies::kAskCountMax)
         return locked.after([done] {
             done(Error{Code::kInvalidParameterValue,
-                       "count must be 1.." + std::to_string(kAskCountMax)});
+                       "count must be 1.." + std::to_string(Studies::kAskCountMax)});
         });
-    if (request.lease_ttl_ms < 0 || request.lease_ttl_ms > kAskLeaseMax_ms)
+    if (request.lease_ttl_ms < 0 || request.lease_ttl_ms > Studies::kAskLeaseMax_ms)
         return locked.after([done] {
             done(Error{Code::kInvalidParameterValue,
-                       "lease_ttl_ms must be 0.." + std::to_string(kAskLeaseMax_ms)});
+                       "lease_ttl_ms must be 0.." + std::to_string(Studies::kAskLeaseMax_ms)});
         });
     const auto key = std::pair<const Study*, std::string>(study, request.request_id);
     if (const auto same = asking_.find(key); same != asking_.end() && !key.second.empty())
@@ -223,17 +214,17 @@ void Studies::Impl::ask(AskRequest request, Done<std::vector<AskedTrial>> done) 
     continue_ask(locked, asking);
 }
 
-void Studies::Impl::continue_ask(LockedBatch& locked, const std::shared_ptr<Asking>& asking) {
+void ClientTrials::continue_ask(LockedBatch& locked, const std::shared_ptr<Asking>& asking) {
     Study& study = *asking->study;
     const AskRequest& request = asking->request;
-    while (!draining_ && asking->trials.size() < static_cast<std::size_t>(request.count)) {
-        reuse_known(locked, study);
-        if (!study.may_start(now_ms())) break;
+    while (!phase_.draining && asking->trials.size() < static_cast<std::size_t>(request.count)) {
+        suggestions_.reuse_known(locked, study);
+        if (!study.may_start(clock_.now_ms())) break;
         if (study.queued().empty()) {
             const auto go_on = [this, asking](LockedBatch& later, const Result<Trial*>&) {
                 continue_ask(later, asking);
             };
-            return want(locked, study, {.wanted = {}, .request_id = {}, .settled = go_on});
+            return suggestions_.want(locked, study, {.settled = go_on});
         }
         asking->trials.push_back(&study.start({.holder = {.agent_id = {},
                                                           .request_id = request.request_id,
@@ -241,28 +232,14 @@ void Studies::Impl::continue_ask(LockedBatch& locked, const std::shared_ptr<Aski
                                                           .expires_ms = kNotHandedOut_ms},
                                                .worker = request.worker,
                                                .ask_request = request.request_id,
-                                               .now_ms = now_ms()}));
+                                               .now_ms = clock_.now_ms()}));
     }
     end_ask(locked, asking);
 }
 
-/// Trials whose values are known end without running (duplicates: reuse). What is next then has to
-/// run, if the study may start more.
-void Studies::Impl::reuse_known(LockedBatch& locked, Study& study) {
-    const std::uint64_t best = study.best_version();
-    const std::vector<Trial*> reused = study.reuse_known(now_ms());
-    for (Trial* trial : reused) {
-        admit(study, *trial);
-        write_trial(locked, study, *trial, nullptr, {});
-    }
-    if (reused.empty()) return;
-    if (study.best_version() != best) write_best(locked, study);
-    complete_if_done(locked, study);
-}
-
 /// Answers when all are on disk, with those that could be written. The others wait for the next
 /// ask.
-void Studies::Impl::end_ask(LockedBatch& locked, const std::shared_ptr<Asking>& asking) {
+void ClientTrials::end_ask(LockedBatch& locked, const std::shared_ptr<Asking>& asking) {
     Study& study = *asking->study;
     const auto answer = [this, asking](LockedBatch& later,
                                        const Result<std::vector<AskedTrial>>& reply) {
@@ -288,40 +265,41 @@ void Studies::Impl::end_ask(LockedBatch& locked, const std::shared_ptr<Asking>& 
         AskedTrial one = asked(study, *trial);
         if (trial->state == TrialState::kRunning) {
             one.token = issue_token(*trial);
-            begin_lease(*trial);
-            wake_ticker_for(study, *trial);
+            events_.begin_lease(*trial);
+            events_.wake_ticker_for(study, *trial);
         }
-        write_trial(locked, study, *trial, nullptr,
-                    [this, join, answer, &study, trial, one = std::move(one)](
-                        LockedBatch& later, const Result<void>& result) {
-                        const bool is_still_held =
-                            trial->state == TrialState::kRunning && trial->attempt == one.attempt;
-                        if (result) {
-                            join->written.push_back(one);
-                        } else {
-                            join->error = result.error();
-                            if (is_still_held) {
-                                study.requeue(*trial, "could not be written", now_ms());
-                                follow(study, *trial);
-                            }
-                        }
-                        if (--join->left > 0) return;
-                        if (join->written.empty()) return answer(later, *join->error);
-                        answer(later, std::move(join->written));
-                    });
+        writer_.write_trial(
+            locked, study, *trial, nullptr,
+            [this, join, answer, &study, trial, one = std::move(one)](LockedBatch& later,
+                                                                      const Result<void>& result) {
+                const bool is_still_held =
+                    trial->state == TrialState::kRunning && trial->attempt == one.attempt;
+                if (result) {
+                    join->written.push_back(one);
+                } else {
+                    join->error = result.error();
+                    if (is_still_held) {
+                        study.requeue(*trial, "could not be written", clock_.now_ms());
+                        events_.follow(study, *trial);
+                    }
+                }
+                if (--join->left > 0) return;
+                if (join->written.empty()) return answer(later, *join->error);
+                answer(later, std::move(join->written));
+            });
     }
 }
 
-void Studies::Impl::enqueue(const std::string& name, const std::string& params_json,
-                            std::string request_id, Done<AskedTrial> done) {
-    LockedBatch locked(*this);
+void ClientTrials::enqueue(const std::string& name, const std::string& params_json,
+                           std::string request_id, Done<AskedTrial> done) {
+    LockedBatch locked(lock_);
     const auto refuse = [&locked, &done](const Error& error) {
         locked.after([done, error] { done(error); });
     };
-    Study* study = find_study(name);
-    if (study == nullptr) return refuse(no_such_study(name));
+    Study* study = book_.find(name);
+    if (study == nullptr) return refuse(book_.no_such_study(name));
     if (const auto usable = check_usable(*study); !usable) return refuse(usable.error());
-    study->note_activity(now_ms());
+    study->note_activity(clock_.now_ms());
     if (Trial* known = study->enqueued_by_request(request_id))
         return answer_enqueued(locked, *study, *known, std::move(done));
     const Result<Json> params = parse_json(params_json);
@@ -333,9 +311,9 @@ void Studies::Impl::enqueue(const std::string& name, const std::string& params_j
 
 /// What the values leave open is suggested. A repeat of the request that comes meanwhile stands
 /// behind it in the line, and finds the trial when its turn comes.
-void Studies::Impl::enqueue_point(LockedBatch& locked, Study& study, Point point,
-                                  std::string request_id, Done<AskedTrial> done) {
-    if (draining_)
+void ClientTrials::enqueue_point(LockedBatch& locked, Study& study, Point point,
+                                 std::string request_id, Done<AskedTrial> done) {
+    if (phase_.draining)
         return locked.after([done = std::move(done)] {
             done(Error{Code::kTemporarilyUnavailable, "the server is stopping; try again"});
         });
@@ -355,26 +333,26 @@ void Studies::Impl::enqueue_point(LockedBatch& locked, Study& study, Point point
         }
         answer_enqueued(later, study, *known, done);
     };
-    want(locked, study, std::move(wish));
+    suggestions_.want(locked, study, std::move(wish));
 }
 
-void Studies::Impl::answer_enqueued(LockedBatch& locked, Study& study, Trial& trial,
-                                    Done<AskedTrial> done) {
-    write_trial(locked, study, trial, nullptr,
-                [done = std::move(done), answer = asked(study, trial)](LockedBatch& later,
-                                                                       Result<void> result) {
-                    later.after([done, answer, result = std::move(result)] {
-                        if (!result) return done(result.error());
-                        done(answer);
-                    });
-                });
-    after_change(locked, study);
+void ClientTrials::answer_enqueued(LockedBatch& locked, Study& study, Trial& trial,
+                                   Done<AskedTrial> done) {
+    writer_.write_trial(locked, study, trial, nullptr,
+                        [done = std::move(done), answer = asked(study, trial)](
+                            LockedBatch& later, Result<void> result) {
+                            later.after([done, answer, result = std::move(result)] {
+                                if (!result) return done(result.error());
+                                done(answer);
+                            });
+                        });
+    events_.after_change(locked, study);
 }
 
 // --- report --------------------------------------------------------------------------------------
 
-void Studies::Impl::report(ClientReport report, Done<std::optional<Action>> done) {
-    LockedBatch locked(*this);
+void ClientTrials::report(ClientReport report, Done<std::optional<Action>> done) {
+    LockedBatch locked(lock_);
     const Result<std::optional<TrialRef>> ref = held_by_client(report.trial);
     if (!ref) return locked.after([done, error = ref.error()] { done(error); });
     if (!*ref) return locked.after([done] { done(std::optional(Action::kStop)); });
@@ -384,7 +362,7 @@ void Studies::Impl::report(ClientReport report, Done<std::optional<Action>> done
 
     TrialProgress& progress = *trial.progress;
     renew_lease(trial);
-    std::int64_t timestamp_ms = now_ms();
+    std::int64_t timestamp_ms = clock_.now_ms();
     // A repeated report must be the same row, which the store then drops.
     const auto last = progress.metrics.last(*metric);
     if (last && last->step == report.step && is_same_number(last->value, report.value))
@@ -398,15 +376,15 @@ void Studies::Impl::report(ClientReport report, Done<std::optional<Action>> done
     name.attempt = trial.attempt;
     locked.write(std::move(commands), [this, name, done](LockedBatch& later, Result<void> result) {
         if (!result) return later.after([done, error = result.error()] { done(error); });
-        after_observed(later, [this, name, done] { report_written(name, done); });
+        commits_.after_observed(later, [this, name, done] { report_written(name, done); });
     });
 }
 
 /// The pruner has seen the report; its verdict, if any, is the trial's directive.
-void Studies::Impl::report_written(const TrialName& name, Done<std::optional<Action>> done) {
+void ClientTrials::report_written(const TrialName& name, Done<std::optional<Action>> done) {
     std::optional<Action> action;
     {
-        const LockedBatch locked(*this);
+        const LockedBatch locked(lock_);
         const Result<TrialRef> ref = find_named(name);
         const bool is_current =
             ref && ref->trial->state == TrialState::kRunning && ref->trial->attempt == name.attempt;
@@ -418,8 +396,8 @@ void Studies::Impl::report_written(const TrialName& name, Done<std::optional<Act
     done(action);
 }
 
-void Studies::Impl::renew(const TrialName& name, Done<std::optional<Action>> done) {
-    LockedBatch locked(*this);
+void ClientTrials::renew(const TrialName& name, Done<std::optional<Action>> done) {
+    LockedBatch locked(lock_);
     const Result<std::optional<TrialRef>> ref = held_by_client(name);
     if (!ref) return locked.after([done, error = ref.error()] { done(error); });
     if (!*ref) return locked.after([done] { done(std::optional(Action::kStop)); });
@@ -432,15 +410,16 @@ void Studies::Impl::renew(const TrialName& name, Done<std::optional<Action>> don
 
 // --- tell ----------------------------------------------------------------------------------------
 
-void Studies::Impl::tell(TellRequest request, Done<void> done) {
-    LockedBatch locked(*this);
-    after_observed(locked, [this, request = std::move(request), done = std::move(done)]() mutable {
-        tell_after_metrics(std::move(request), std::move(done));
-    });
+void ClientTrials::tell(TellRequest request, Done<void> done) {
+    LockedBatch locked(lock_);
+    commits_.after_observed(locked,
+                            [this, request = std::move(request), done = std::move(done)]() mutable {
+                                tell_after_metrics(std::move(request), std::move(done));
+                            });
 }
 
-void Studies::Impl::tell_after_metrics(TellRequest request, Done<void> done) {
-    LockedBatch locked(*this);
+void ClientTrials::tell_after_metrics(TellRequest request, Done<void> done) {
+    LockedBatch locked(lock_);
     const Result<TrialRef> ref = find_named(request.trial);
     if (!ref) return locked.after([done, error = ref.error()] { done(error); });
     const Trial& trial = *ref->trial;
@@ -463,13 +442,13 @@ void Studies::Impl::tell_after_metrics(TellRequest request, Done<void> done) {
         if (applied) applied = apply_tell(locked, *ref, request);
         if (!applied) return locked.after([done, error = applied.error()] { done(error); });
     }
-    ref->study->note_activity(now_ms());
-    answer_written(locked, *ref, nullptr, std::move(done));
-    after_change(locked, *ref->study);
+    ref->study->note_activity(clock_.now_ms());
+    answer_written(locked, *ref, std::move(done));
+    events_.after_change(locked, *ref->study);
 }
 
-Result<void> Studies::Impl::apply_tell(LockedBatch& locked, const TrialRef& ref,
-                                       const TellRequest& request) {
+Result<void> ClientTrials::apply_tell(LockedBatch& locked, const TrialRef& ref,
+                                      const TellRequest& request) {
     Study& study = *ref.study;
     Trial& trial = *ref.trial;
     const TrialState state = request.state.value_or(TrialState::kComplete);
@@ -496,30 +475,30 @@ Result<void> Studies::Impl::apply_tell(LockedBatch& locked, const TrialRef& ref,
                      {.request_id = request.request_id,
                       .outcome = Outcome::kFailed,
                       .reason = request.reason},
-                     now_ms());
+                     clock_.now_ms());
     } else if (state == TrialState::kComplete && outcome.result) {
-        study.complete(trial, *outcome.result, request.reason, now_ms());
+        study.complete(trial, *outcome.result, request.reason, clock_.now_ms());
     } else if (state == TrialState::kComplete || (request.value && std::isnan(*request.value))) {
         const std::string& metric =
             state == TrialState::kComplete ? outcome.bad_metric : study.config().metric.name;
         study.finish(trial, {.state = TrialState::kFailed,
                              .reason = "metric '" + metric + "' is NaN",
-                             .now_ms = now_ms()});
+                             .now_ms = clock_.now_ms()});
     } else {
         study.finish(trial, {.state = state,
                              .value = request.value,
                              .reason = request.reason,
-                             .now_ms = now_ms(),
+                             .now_ms = clock_.now_ms(),
                              .more_values = request.more_values});
     }
-    if (study.best_version() != best) write_best(locked, study);
+    if (study.best_version() != best) writer_.write_best(locked, study);
     return {};
 }
 
 /// Later than what was reported, so that MLflow shows it as the latest value.
-void Studies::Impl::write_final_values(LockedBatch& locked, const TrialRef& ref,
-                                       const std::vector<std::optional<double>>& given,
-                                       std::optional<double> cost) {
+void ClientTrials::write_final_values(LockedBatch& locked, const TrialRef& ref,
+                                      const std::vector<std::optional<double>>& given,
+                                      std::optional<double> cost) {
     const StudyConfig& config = ref.study->config();
     tracker::LogBatch batch{.run_id = ref.trial->run_id};
     for (std::size_t i = 0; i < given.size(); ++i) {
@@ -529,13 +508,14 @@ void Studies::Impl::write_final_values(LockedBatch& locked, const TrialRef& ref,
         batch.metrics.push_back(
             {.key = metric,
              .value = *given[i],
-             .timestamp_ms = last ? std::max(now_ms(), last->timestamp_ms + 1) : now_ms(),
+             .timestamp_ms =
+                 last ? std::max(clock_.now_ms(), last->timestamp_ms + 1) : clock_.now_ms(),
              .step = last ? last->step : 0});
     }
     if (cost)
         batch.metrics.push_back({.key = *cost_metric(config),
                                  .value = *cost,
-                                 .timestamp_ms = now_ms(),
+                                 .timestamp_ms = clock_.now_ms(),
                                  .step = ref.trial->progress->cost_step});
     if (batch.metrics.empty()) return;
     std::vector<tracker::Command> commands;
@@ -544,12 +524,16 @@ void Studies::Impl::write_final_values(LockedBatch& locked, const TrialRef& ref,
 }
 
 /// Writes the trial as it is and answers when that is on disk; also the answer to a repeat.
-void Studies::Impl::answer_written(LockedBatch& locked, const TrialRef& ref,
-                                   const FinishRequest* finish, Done<void> done) {
-    write_trial(locked, *ref.study, *ref.trial, finish,
-                [done](LockedBatch& later, Result<void> result) {
-                    later.after([done, result = std::move(result)] { done(result); });
-                });
+void ClientTrials::answer_written(LockedBatch& locked, const TrialRef& ref, Done<void> done) {
+    writer_.write_trial(locked, *ref.study, *ref.trial, nullptr,
+                        [done](LockedBatch& later, Result<void> result) {
+                            later.after([done, result = std::move(result)] { done(result); });
+                        });
+}
+
+bool ClientTrials::names(const Study& study) const {
+    return std::any_of(asking_.begin(), asking_.end(),
+                       [&study](const auto& entry) { return entry.first.first == &study; });
 }
 
 }  // namespace tune::tuner

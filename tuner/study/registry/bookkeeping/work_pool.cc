@@ -1,4 +1,4 @@
-#include "tuner/study/registry/work_pool.h"
+#include "tuner/study/registry/bookkeeping/work_pool.h"
 
 #include <utility>
 

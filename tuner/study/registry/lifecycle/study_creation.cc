@@ -1,0 +1,285 @@
+// A new study on its way through the store: its experiment is found or made, its first trials are
+// chosen from an earlier study where it wants that, and it is written. Whoever asks for a name that
+// is taken goes on with the study that is there, changes it as far as that may be changed, or
+// replaces one whose command never worked.
+
+#include "tuner/study/registry/lifecycle/study_creation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/id.h"
+#include "base/log.h"
+#include "base/system/user_name.h"
+#include "tuner/study/journal/journal.h"
+#include "tuner/study/journal/warm_start.h"
+
+namespace tune::tuner {
+namespace {
+
+std::uint64_t draw_seed() {
+    return std::stoull(random_hex(8), nullptr, 16) & kSeedMax;
+}
+
+std::string list_of(const std::vector<std::string>& differences) {
+    std::string text;
+    for (const std::string& difference : differences)
+        text += (text.empty() ? "" : "; ") + difference;
+    return text;
+}
+
+bool has_finite_values(const Trial& trial) {
+    const auto is_finite = [](double value) { return std::isfinite(value); };
+    return trial.value && is_finite(*trial.value) &&
+           std::all_of(trial.more_values.begin(), trial.more_values.end(), is_finite);
+}
+
+/// Values can be compared when there are as many, with the same goals; another name is noted.
+Result<void> compare_objectives(const StudyConfig& from, StudyConfig& to) {
+    const std::string& name = to.warm_start->from;
+    if (from.more_metrics.size() != to.more_metrics.size())
+        return Error{Code::kInvalidParameterValue,
+                     "warm_start.from: study '" + name + "' has " +
+                         std::to_string(1 + from.more_metrics.size()) +
+                         " objectives and this one " + std::to_string(1 + to.more_metrics.size()) +
+                         "; give its points as `initial` instead"};
+    for (std::size_t i = 0; i <= from.more_metrics.size(); ++i) {
+        const MetricConfig& theirs = i == 0 ? from.metric : from.more_metrics[i - 1];
+        const MetricConfig& ours = i == 0 ? to.metric : to.more_metrics[i - 1];
+        if (theirs.goal != ours.goal)
+            return Error{Code::kInvalidParameterValue, "warm_start.from: '" + theirs.name +
+                                                           "' of study '" + name + "' is to be " +
+                                                           std::string(goal_name(theirs.goal)) +
+                                                           ", and '" + ours.name + "' is not"};
+        if (theirs.name != ours.name)
+            to.warm_start->notes.push_back("its metric is '" + theirs.name + "', not '" +
+                                           ours.name + "'");
+    }
+    return {};
+}
+
+Error taken_meanwhile(const std::string& name) {
+    return {Code::kResourceConflict, "somebody made '" + name + "' a moment ago; ask again"};
+}
+
+}  // namespace
+
+void StudyCreation::create(StudyConfig config, CreateOptions options, Done<Created> done) {
+    Result<void> checked = check_study_name(config.study);
+    if (checked) checked = check_study(config, false);
+    if (checked) checked = check_sampler(config.space, config.sampler);
+    if (!checked) return done(checked.error());
+    if (book_.is_unreadable(config.study)) return done(book_.no_such_study(config.study));
+    Wanted wanted{std::move(config), options, std::move(done)};
+    LockedBatch locked(lock_);
+    if (Study* study = book_.find(wanted.config.study))
+        return resume(locked, *study, std::move(wanted));
+    auto shared = std::make_shared<Wanted>(std::move(wanted));
+    if (store_.post_read([this, shared] { find_experiment(std::move(*shared)); })) return;
+    locked.after([shared] {
+        shared->done(
+            Error{Code::kRequestLimitExceeded, "the server is busy or stopping; try again"});
+    });
+}
+
+/// On a reader thread: the experiment of the study's name is used, or made where there is none or
+/// only a deleted one, which does not keep its name.
+void StudyCreation::find_experiment(Wanted wanted) {
+    const std::string name = wanted.config.study;
+    const auto experiment = store_.get_experiment_by_name(name);
+    if (experiment && experiment->lifecycle_stage == tracker::LifecycleStage::kActive) {
+        if (wanted.options.only_new) return wanted.done(taken_meanwhile(name));
+        return create_in_experiment(std::move(wanted), experiment->experiment_id);
+    }
+    if (!experiment && experiment.error().code != Code::kResourceDoesNotExist)
+        return wanted.done(experiment.error());
+    auto shared = std::make_shared<Wanted>(std::move(wanted));
+    store_.submit(tracker::CreateExperiment{.name = name, .owner_id = shared->options.owner_id},
+                  [this, shared](const Result<tracker::Outcome>& outcome) {
+                      lock_.post([this, shared, outcome] { experiment_made(*shared, outcome); });
+                  });
+}
+
+void StudyCreation::experiment_made(Wanted& wanted, const Result<tracker::Outcome>& outcome) {
+    if (outcome)
+        return create_in_experiment(std::move(wanted), std::get<tracker::ExperimentId>(*outcome));
+    if (outcome.error().code != Code::kResourceAlreadyExists) return wanted.done(outcome.error());
+    auto shared = std::make_shared<Wanted>(std::move(wanted));
+    if (!store_.post_read([this, shared] { find_experiment(std::move(*shared)); }))
+        shared->done(Error{Code::kRequestLimitExceeded, "the server is busy; try again"});
+}
+
+void StudyCreation::create_in_experiment(Wanted wanted, std::int64_t experiment_id) {
+    StudyConfig& config = wanted.config;
+    {
+        LockedBatch locked(lock_);
+        if (Study* study = book_.find(config.study))  // another client was faster
+            return resume(locked, *study, std::move(wanted));
+        if (Result<void> filled = fill_warm_start(config); !filled)
+            return locked.after(
+                [done = std::move(wanted.done), error = filled.error()] { done(error); });
+    }
+    StudyIdentity identity{.name = config.study,
+                           .id = random_hex(8),
+                           .run_id = random_hex(16),
+                           .experiment_id = experiment_id,
+                           .seed = config.sampler.seed ? *config.sampler.seed : draw_seed(),
+                           .created_ms = clock_.now_ms(),
+                           .user = user_name(),
+                           .owner = wanted.options.user};
+    const StudyConfig as_wanted = config;
+    config.sampler.seed = identity.seed;
+    auto made = std::make_unique<Study>(std::move(identity), std::move(config));
+    // A model of the earlier study's trials may take its time: nobody else knows this study yet.
+    const std::vector<Trial*> first = begin_warm(*made);
+    made->suggest_elsewhere();
+    LockedBatch locked(lock_);
+    if (Study* faster = book_.find(as_wanted.study)) {
+        wanted.config = as_wanted;
+        return resume(locked, *faster, std::move(wanted));
+    }
+    add_study(locked, std::move(made), first, std::move(wanted.done), std::move(wanted.replaced));
+}
+
+void StudyCreation::add_study(LockedBatch& locked, std::unique_ptr<Study> made,
+                              const std::vector<Trial*>& first, Done<Created> done,
+                              std::string replaced) {
+    Study& study = *made;
+    if (const std::string outlook = sampler_outlook(study.config()); !outlook.empty())
+        log_info("study '" + study.name() + "': sampler " +
+                 std::string(study.config().sampler.name()) + ": " + outlook);
+    book_.add(std::move(made));
+    study.note_activity(clock_.now_ms());
+    events_.note_obstacle(study);
+    for (Trial* trial : first) book_.admit(study, *trial);
+    locked.write(create_study_commands(study), [this, &study, done = std::move(done),
+                                                replaced = std::move(replaced)](
+                                                   LockedBatch& later, Result<void> result) {
+        if (!result) {
+            book_.retire(study);
+            return later.after([done, error = result.error()] { done(error); });
+        }
+        events_.notify(later, study, nullptr);
+        events_.wake_leases(later);
+        later.after([done, name = study.name(), replaced] { done(Created{name, true, replaced}); });
+    });
+    for (Trial* trial : first) writer_.write_trial(locked, study, *trial, nullptr, {});
+}
+
+/// The best points of an earlier study wait as the first trials, as far as the budget goes.
+std::vector<Trial*> StudyCreation::begin_warm(Study& study) const {
+    std::vector<Trial*> first;
+    if (!study.config().warm_start) return first;
+    for (const Point& point : plan_warm_start(study.config()).first) {
+        const Result<Trial*> added = study.enqueue(point, {}, clock_.now_ms());
+        // A point that this study's rules forbid is no first trial; without budget there is none.
+        if (!added && added.error().code == Code::kInvalidParameterValue) continue;
+        if (!added) break;
+        first.push_back(*added);
+    }
+    return first;
+}
+
+/// From the study that a warm start names, under the lock: the trials travel in the new study's
+/// configuration from here on, so that neither a deletion nor a change of the other matters.
+Result<void> StudyCreation::fill_warm_start(StudyConfig& config) const {
+    if (!config.warm_start) return {};
+    WarmStartConfig& warm_start = *config.warm_start;
+    if (warm_start.trials.empty()) {
+        const Study* from = book_.find(warm_start.from);
+        if (from == nullptr)
+            return Error{Code::kResourceDoesNotExist,
+                         "warm_start.from: " + book_.no_such_study(warm_start.from).message};
+        TUNE_TRY_VOID(compare_objectives(from->config(), config));
+        for (const Trial& trial : from->trials())
+            if (trial.state == TrialState::kComplete && has_finite_values(trial) &&
+                violation_of(trial, from->config()) <= 0)
+                warm_start.trials.push_back({to_text(from->config().space.to_json(trial.point)),
+                                             *trial.value, trial.more_values});
+        if (warm_start.trials.empty())
+            return Error{Code::kInvalidParameterValue, "warm_start.from: no trial of study '" +
+                                                           warm_start.from + "' is complete"};
+    }
+    rank_earlier(warm_start, config);
+    for (std::string& sentence : plan_warm_start(config).notes)
+        warm_start.notes.push_back(std::move(sentence));
+    return {};
+}
+
+Result<void> StudyCreation::take_other_config(Study& study, StudyConfig config,
+                                              const CreateOptions& options) {
+    const std::vector<std::string> differences = study.differences(config);
+    const bool is_space_alone =
+        std::all_of(differences.begin(), differences.end(),
+                    [](const std::string& difference) { return difference.starts_with("space."); });
+    if (differences.empty()) {
+        study.reconfigure(std::move(config));
+        return {};
+    }
+    if (options.extend && is_space_alone) return study.extend(std::move(config));
+    return Error{Code::kResourceConflict,
+                 "study '" + study.name() + "'" + std::string(kDifferentSettings) +
+                     list_of(differences) + ". Choose another name" +
+                     (is_space_alone ? "," : " or") + " undo the change to continue it" +
+                     (is_space_alone ? ", or extend it (--extend, \"extend\": true): its trials "
+                                       "then count with the init of parameters that are new."
+                                     : ".")};
+}
+
+void StudyCreation::resume(LockedBatch& locked, Study& study, Wanted wanted) {
+    if (wanted.options.only_new)
+        return locked.after([done = std::move(wanted.done), error = taken_meanwhile(study.name())] {
+            done(error);
+        });
+    if (is_replaced(study, wanted)) return replace(locked, study, std::move(wanted));
+    Result<void> taken = check_usable(study);
+    if (taken) taken = take_other_config(study, std::move(wanted.config), wanted.options);
+    if (!taken)
+        return locked.after(
+            [done = std::move(wanted.done), error = taken.error()] { done(error); });
+    study.note_activity(clock_.now_ms());
+    study.forget_failed_registration();
+    const std::vector<Trial*> again = lifecycle_.run_again(study);
+    loader_.prepare(locked, study);
+    study.complete_if_done(clock_.now_ms());
+    writer_.write_study(locked, study,
+                        [done = std::move(wanted.done), name = study.name()](LockedBatch& later,
+                                                                             Result<void> result) {
+                            later.after([done, name, result = std::move(result)] {
+                                if (!result) return done(result.error());
+                                done(Created{name, false});
+                            });
+                        });
+    for (Trial* trial : again) writer_.write_trial(locked, study, *trial, nullptr, {});
+    events_.after_change(locked, study);
+}
+
+bool StudyCreation::is_replaced(const Study& study, const Wanted& wanted) const {
+    if (!wanted.options.replace || study.count(TrialState::kComplete) > 0 || events_.is_held(study))
+        return false;
+    const std::vector<std::string> differences = study.differences(wanted.config);
+    const bool is_extended =
+        wanted.options.extend &&
+        std::all_of(differences.begin(), differences.end(),
+                    [](const std::string& difference) { return difference.starts_with("space."); });
+    return !differences.empty() && !is_extended;
+}
+
+/// The other one can be restored, so nothing is lost but the name.
+void StudyCreation::replace(LockedBatch& locked, Study& study, Wanted wanted) {
+    wanted.replaced = list_of(study.differences(wanted.config));
+    auto shared = std::make_shared<Wanted>(std::move(wanted));
+    lifecycle_.erase(
+        locked, study, {}, [this, shared](LockedBatch& later, const Result<void>& result) {
+            if (!result)
+                return later.after([shared, error = result.error()] { shared->done(error); });
+            if (store_.post_read([this, shared] { find_experiment(std::move(*shared)); })) return;
+            later.after([shared] {
+                shared->done(Error{Code::kRequestLimitExceeded, "the server is busy; try again"});
+            });
+        });
+}
+
+}  // namespace tune::tuner
