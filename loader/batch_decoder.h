@@ -24,6 +24,9 @@ public:
     };
     /// REQUIRES: 0 <= id < number of samples. O(1) for shards of like size.
     [[nodiscard]] Place find(std::int64_t id) const;
+    [[nodiscard]] std::size_t samples(std::size_t shard) const {
+        return static_cast<std::size_t>(begins_[shard + 1] - begins_[shard]);
+    }
 
 private:
     static constexpr int kBucketShift = 10;
@@ -49,10 +52,13 @@ public:
     [[nodiscard]] virtual Result<void> fill(std::span<const std::int64_t> ids,
                                             BatchSlot& slot) const = 0;
 
-    /// Told before a batch is filled: the samples that come after it, in their order. A decoder may
-    /// begin to work on them on threads of its own; must return at once.
-    virtual void look_ahead(std::span<const std::int64_t> upcoming) const {
+    /// Told before a batch is filled: its samples and what comes after it in their order, and the
+    /// samples of the next epoch as far as they are known. A decoder may begin to work on them on
+    /// threads of its own; must return at once.
+    virtual void look_ahead(std::span<const std::int64_t> upcoming,
+                            std::span<const std::int64_t> next_epoch) const {
         static_cast<void>(upcoming);
+        static_cast<void>(next_epoch);
     }
 
     [[nodiscard]] virtual DecoderTimes times() const { return {}; }

@@ -230,6 +230,7 @@ ThreadedReader::TicketPtr ThreadedReader::advance() {
     auto ticket = std::make_shared<Ticket>();
     ticket->slot = pool_->take();
     ticket->plan = plan_;
+    if (upcoming_plan_ && *upcoming_plan_) ticket->next_plan = **upcoming_plan_;
     ticket->batch = next_batch_++;
     tickets_.push_back(ticket);
     if (supply_) {
@@ -243,7 +244,10 @@ ThreadedReader::TicketPtr ThreadedReader::advance() {
 
 Result<void> ThreadedReader::decode(const Ticket& ticket,
                                     std::vector<std::int64_t>& scratch) const {
-    decoder_.look_ahead(ticket.plan->after(ticket.batch));
+    std::span<const std::int64_t> next_epoch;
+    if (ticket.next_plan && ticket.next_plan->batch_count() > 0)
+        next_epoch = ticket.next_plan->from(0);
+    decoder_.look_ahead(ticket.plan->from(ticket.batch), next_epoch);
     ticket.slot->epoch = ticket.plan->epoch();
     const std::int64_t begin = now_ns();
     Result<void> filled = decoder_.fill(ticket.plan->batch(ticket.batch, scratch), *ticket.slot);

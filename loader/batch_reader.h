@@ -91,6 +91,7 @@ private:
     struct Ticket {
         BatchSlot* slot = nullptr;
         std::shared_ptr<const EpochPlan> plan = {};
+        std::shared_ptr<const EpochPlan> next_plan = {};  // when it is there already
         std::size_t batch = 0;
         bool is_begun = false;
         bool is_done = false;

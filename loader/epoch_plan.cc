@@ -9,11 +9,13 @@ EpochPlan::EpochPlan(std::int64_t epoch, std::vector<std::int64_t> ids, std::int
                      bool drop_last)
     : epoch_(epoch), ids_(std::move(ids)) {
     const auto size = static_cast<std::size_t>(batch_size);
+    const bool has_gaps = std::ranges::any_of(ids_, [](std::int64_t id) { return id < 0; });
     std::size_t kept = 0;
     for (std::size_t begin = 0; begin < ids_.size(); begin += size) {
         const std::size_t kept_before = kept;
         const std::size_t end = begin + std::min(size, ids_.size() - begin);
-        for (std::size_t i = begin; i < end; ++i)
+        if (!has_gaps) kept = end;
+        for (std::size_t i = begin; i < end && has_gaps; ++i)
             if (ids_[i] >= 0) ids_[kept++] = ids_[i];
         if (kept > kept_before) ends_.push_back(kept);
     }
@@ -43,9 +45,9 @@ std::span<const std::int64_t> EpochPlan::batch(std::size_t number,
     return std::span(ids_).subspan(begin, ends_[number] - begin);
 }
 
-std::span<const std::int64_t> EpochPlan::after(std::size_t number) const {
+std::span<const std::int64_t> EpochPlan::from(std::size_t number) const {
     if (lazy_) return {};
-    return std::span(ids_).subspan(ends_[number]);
+    return std::span(ids_).subspan(number == 0 ? 0 : ends_[number - 1]);
 }
 
 }  // namespace tune::loader

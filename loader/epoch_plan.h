@@ -34,8 +34,8 @@ public:
     /// The ids of a batch. They lie in the plan, or in `scratch`, which is overwritten.
     [[nodiscard]] std::span<const std::int64_t> batch(std::size_t number,
                                                       std::vector<std::int64_t>& scratch) const;
-    /// What follows that batch, as far as it is worked out.
-    [[nodiscard]] std::span<const std::int64_t> after(std::size_t number) const;
+    /// The ids of that batch and of all that follow it, as far as they are worked out.
+    [[nodiscard]] std::span<const std::int64_t> from(std::size_t number) const;
 
 private:
     std::int64_t epoch_;

@@ -58,8 +58,9 @@ public:
         return filled;
     }
 
-    void look_ahead(std::span<const std::int64_t> upcoming) const override {
-        inner_->look_ahead(upcoming);
+    void look_ahead(std::span<const std::int64_t> upcoming,
+                    std::span<const std::int64_t> next_epoch) const override {
+        inner_->look_ahead(upcoming, next_epoch);
     }
 
     [[nodiscard]] DecoderTimes times() const override {

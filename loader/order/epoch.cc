@@ -250,13 +250,11 @@ Result<Ids> rank_samples(const std::vector<Stream>& streams, const EpochOptions&
         TUNE_TRY(order, shuffle_samples(drawn.units, *options.shuffle));
         shuffled = std::move(order);
     }
-    Ids ids(index_of(partition.samples_per_rank()));
-    for (std::size_t k = 0; k < ids.size(); ++k) {
-        std::int64_t id =
-            partition.at(options.node, options.rank_of_node, static_cast<std::int64_t>(k));
+    Ids ids = partition.positions(options.node, options.rank_of_node);
+    if (shuffled.empty() && drawn.sample_ids.empty()) return ids;
+    for (std::int64_t& id : ids) {
         if (id >= 0 && !shuffled.empty()) id = shuffled[index_of(id)];
         if (id >= 0 && !drawn.sample_ids.empty()) id = drawn.sample_ids[index_of(id)];
-        ids[k] = id;
     }
     return ids;
 }

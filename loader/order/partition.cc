@@ -107,10 +107,14 @@ Result<Partition> Partition::make(const PartitionOptions& options) {
     return plan;
 }
 
+std::int64_t Partition::padded_column(std::int64_t column) const {
+    if (column < row_samples_) return column;
+    return padding_from_ + (padding_is_one_ ? 0 : column - row_samples_);
+}
+
 std::int64_t Partition::matrix_at(std::int64_t row, std::int64_t column) const {
     if (tiled_) return (row * (row_samples_ + padding_) + column) % sample_count_;
-    if (column >= row_samples_)
-        column = padding_from_ + (padding_is_one_ ? 0 : column - row_samples_);
+    column = padded_column(column);
     const std::int64_t start = row * sample_count_ / canonical_nodes_;
     const std::int64_t stop = (row + 1) * sample_count_ / canonical_nodes_;
     const bool repeats_last = column == row_samples_ - 1 && stop - start < row_samples_;
@@ -140,6 +144,38 @@ std::int64_t Partition::at(std::int64_t node, std::int64_t rank, std::int64_t po
     const std::int64_t initial_rank = in_global / initial_batch_;
     return orig_at(initial_rank / ranks_per_node_, initial_rank % ranks_per_node_,
                    batch * initial_batch_ + in_global % initial_batch_);
+}
+
+std::vector<std::int64_t> Partition::positions(std::int64_t node, std::int64_t rank) const {
+    std::vector<std::int64_t> samples(static_cast<std::size_t>(samples_per_rank_));
+    std::size_t k = 0;
+    if (!recut_ && !tiled_) {
+        // flat_at() of an index that grows by the same step: row and column are carried along.
+        std::vector<std::int64_t> starts;
+        for (std::int64_t each = 0; each <= canonical_nodes_; ++each)
+            starts.push_back(each * sample_count_ / canonical_nodes_);
+        const std::int64_t step = physical_nodes_ * ranks_per_node_;
+        const std::int64_t rows = canonical_nodes_;
+        const std::int64_t row_step = step % rows;
+        const std::int64_t column_step = step / rows;
+        const std::int64_t first = drop_first_ + node + physical_nodes_ * rank;
+        std::int64_t row = first % canonical_nodes_;
+        std::int64_t column = first / canonical_nodes_;
+        for (std::int64_t of_node = rank; of_node < node_samples_; of_node += ranks_per_node_) {
+            const std::int64_t start = starts[static_cast<std::size_t>(row)];
+            const std::int64_t stop = starts[static_cast<std::size_t>(row) + 1];
+            const std::int64_t stored = padded_column(column);
+            const bool repeats_last = stored == row_samples_ - 1 && stop - start < row_samples_;
+            samples[k++] = start + stored - (repeats_last ? 1 : 0);
+            row += row_step;
+            column += column_step;
+            if (row < rows) continue;
+            row -= rows;
+            ++column;
+        }
+    }
+    for (; k < samples.size(); ++k) samples[k] = at(node, rank, static_cast<std::int64_t>(k));
+    return samples;
 }
 
 }  // namespace tune::loader

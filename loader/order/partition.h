@@ -45,9 +45,13 @@ public:
     [[nodiscard]] std::int64_t at(std::int64_t node, std::int64_t rank,
                                   std::int64_t position) const;
 
+    /// at() of every position of a rank, without its divisions.
+    [[nodiscard]] std::vector<std::int64_t> positions(std::int64_t node, std::int64_t rank) const;
+
 private:
     Partition() = default;
 
+    [[nodiscard]] std::int64_t padded_column(std::int64_t column) const;
     [[nodiscard]] std::int64_t matrix_at(std::int64_t row, std::int64_t column) const;
     [[nodiscard]] std::int64_t flat_at(std::int64_t index) const;
     [[nodiscard]] std::int64_t orig_at(std::int64_t node, std::int64_t rank,

@@ -34,7 +34,7 @@ Result<void> FileShard::read(const Extent& extent, std::span<std::byte> bytes) c
     return source->read(objects[extent.object], extent.offset, bytes);
 }
 
-void FileShard::payload_sizes(std::size_t c, std::span<const RowCopy> rows,
+void FileShard::payload_sizes(std::size_t c, const RowCopies& rows,
                               std::span<std::uint64_t> sizes) const {
     const FileColumn& column = columns[c];
     for (const RowCopy& row : rows)
@@ -68,7 +68,7 @@ Result<void> FileShard::copy_number(const FileColumn& column, const RowCopy& row
     return {};
 }
 
-Result<void> FileShard::copy(std::size_t c, std::span<const RowCopy> rows,
+Result<void> FileShard::copy(std::size_t c, const RowCopies& rows,
                              BatchSlot::ColumnBuffer& target) const {
     const FileColumn& column = columns[c];
     for (const RowCopy& row : rows) {

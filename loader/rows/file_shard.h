@@ -44,9 +44,9 @@ public:
 
     /// Nothing that could be dropped.
     [[nodiscard]] std::size_t bytes() const override { return 0; }
-    void payload_sizes(std::size_t column, std::span<const RowCopy> rows,
+    void payload_sizes(std::size_t column, const RowCopies& rows,
                        std::span<std::uint64_t> sizes) const override;
-    [[nodiscard]] Result<void> copy(std::size_t column, std::span<const RowCopy> rows,
+    [[nodiscard]] Result<void> copy(std::size_t column, const RowCopies& rows,
                                     BatchSlot::ColumnBuffer& target) const override;
 
 private:

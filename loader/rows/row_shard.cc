@@ -30,9 +30,16 @@ Payload payload_of(const ColumnBlock& column, std::size_t row) {
 /// The usual widths as constants, so that the copy of one value is one instruction.
 template <std::size_t kBytes>
 void copy_values(const std::byte* from, std::size_t stride, std::span<const std::size_t> stored,
-                 std::span<const RowCopy> rows, std::byte* to) {
+                 const RowCopies& rows, std::byte* to) {
     for (std::size_t i = 0; i < rows.size(); ++i)
         std::memcpy(to + rows[i].to * kBytes, from + stored[i] * stride, kBytes);
+}
+
+/// Of payloads that lie one after the other.
+template <class Offset>
+void run_sizes(const Offset* offsets, std::size_t unit, std::span<std::uint64_t> sizes) {
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+        sizes[i] = static_cast<std::uint64_t>(offsets[i + 1] - offsets[i]) * unit;
 }
 
 }  // namespace
@@ -43,27 +50,46 @@ ColumnarShard::ColumnarShard(std::vector<ColumnBlock> columns,
     for (const ColumnBlock& column : columns_) bytes_ += column.bytes;
 }
 
-void ColumnarShard::payload_sizes(std::size_t column, std::span<const RowCopy> rows,
+bool ColumnarShard::is_stored_run(const RowCopies& rows) const {
+    // A selection ascends, so its ends tell whether something was left out between them.
+    return rows.is_run() && !rows.empty() &&
+           stored_row(rows[rows.size() - 1].row) - stored_row(rows[0].row) == rows.size() - 1;
+}
+
+void ColumnarShard::payload_sizes(std::size_t column, const RowCopies& rows,
                                   std::span<std::uint64_t> sizes) const {
     const ColumnBlock& block = columns_[column];
+    if (is_stored_run(rows) && (block.offsets32 || block.offsets64)) {
+        const std::size_t first = stored_row(rows[0].row);
+        const std::span<std::uint64_t> of_run = sizes.subspan(rows[0].to, rows.size());
+        if (block.offsets32)
+            run_sizes(block.offsets32 + first, block.unit, of_run);
+        else
+            run_sizes(block.offsets64 + first, block.unit, of_run);
+        return;
+    }
     for (const RowCopy& row : rows) sizes[row.to] = payload_of(block, stored_row(row.row)).size;
 }
 
-void ColumnarShard::copy_fixed(const ColumnBlock& column, std::span<const RowCopy> rows,
+void ColumnarShard::copy_validity(const ColumnBlock& column, const RowCopies& rows,
+                                  std::span<std::uint8_t> valid) const {
+    for (const RowCopy& row : rows)
+        valid[row.to] = column.is_all_null ? 0
+                        : column.valid     ? column.valid[stored_row(row.row)]
+                                           : 1;
+}
+
+void ColumnarShard::copy_fixed(const ColumnBlock& column, const RowCopies& rows,
                                std::byte* target) const {
     const std::size_t bytes = column.value_bytes;
-    thread_local std::vector<std::size_t> stored;
-    stored.resize(rows.size());
-    bool is_run = column.stride == bytes;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        stored[i] = stored_row(rows[i].row);
-        is_run = is_run && stored[i] == stored[0] + i && rows[i].to == rows[0].to + i;
-    }
-    if (is_run) {
-        std::memcpy(target + rows[0].to * bytes, column.data + stored[0] * bytes,
+    if (column.stride == bytes && is_stored_run(rows)) {
+        std::memcpy(target + rows[0].to * bytes, column.data + stored_row(rows[0].row) * bytes,
                     rows.size() * bytes);
         return;
     }
+    thread_local std::vector<std::size_t> stored;
+    stored.resize(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) stored[i] = stored_row(rows[i].row);
     switch (bytes) {
         case 1: return copy_values<1>(column.data, column.stride, stored, rows, target);
         case 2: return copy_values<2>(column.data, column.stride, stored, rows, target);
@@ -75,24 +101,32 @@ void ColumnarShard::copy_fixed(const ColumnBlock& column, std::span<const RowCop
         std::memcpy(target + rows[i].to * bytes, column.data + stored[i] * column.stride, bytes);
 }
 
-Result<void> ColumnarShard::copy(std::size_t column, std::span<const RowCopy> rows,
-                                 BatchSlot::ColumnBuffer& target) const {
-    const ColumnBlock& block = columns_[column];
-    if (rows.empty()) return {};
-    if (block.has_mask)
-        for (const RowCopy& row : rows)
-            target.valid[row.to] = block.is_all_null ? 0
-                                   : block.valid     ? block.valid[stored_row(row.row)]
-                                                     : 1;
-    if (block.is_fixed) {
-        copy_fixed(block, rows, target.data.data());
-        return {};
+void ColumnarShard::copy_payloads(const ColumnBlock& column, const RowCopies& rows,
+                                  BatchSlot::ColumnBuffer& target) const {
+    if (is_stored_run(rows) && (column.offsets32 || column.offsets64)) {
+        const std::uint64_t begin = target.offsets[rows[0].to];
+        const std::uint64_t bytes = target.offsets[rows[0].to + rows.size()] - begin;
+        if (bytes > 0)
+            std::memcpy(target.data.data() + begin,
+                        payload_of(column, stored_row(rows[0].row)).data, bytes);
+        return;
     }
     for (const RowCopy& row : rows) {
-        const Payload payload = payload_of(block, stored_row(row.row));
+        const Payload payload = payload_of(column, stored_row(row.row));
         if (payload.size > 0)
             std::memcpy(target.data.data() + target.offsets[row.to], payload.data, payload.size);
     }
+}
+
+Result<void> ColumnarShard::copy(std::size_t column, const RowCopies& rows,
+                                 BatchSlot::ColumnBuffer& target) const {
+    const ColumnBlock& block = columns_[column];
+    if (rows.empty()) return {};
+    if (block.has_mask) copy_validity(block, rows, target.valid);
+    if (block.is_fixed)
+        copy_fixed(block, rows, target.data.data());
+    else
+        copy_payloads(block, rows, target);
     return {};
 }
 

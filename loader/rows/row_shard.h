@@ -19,6 +19,30 @@ struct RowCopy {
     std::uint32_t to = 0;
 };
 
+/// The rows of one shard that a batch takes, in the order of the batch.
+class RowCopies {
+public:
+    /// `first`, and `count` - 1 rows that follow it in the shard and in the batch.
+    void add_run(RowCopy first, std::size_t count) {
+        is_run_ = is_run_ && (rows_.empty() || (first.row == rows_.back().row + 1 &&
+                                                first.to == rows_.back().to + 1));
+        const std::size_t before = rows_.size();
+        rows_.resize(before + count);
+        for (std::uint32_t i = 0; i < count; ++i) rows_[before + i] = {first.row + i, first.to + i};
+    }
+    /// Whether they follow each other, in the shard and in the batch.
+    [[nodiscard]] bool is_run() const { return is_run_; }
+    [[nodiscard]] bool empty() const { return rows_.empty(); }
+    [[nodiscard]] std::size_t size() const { return rows_.size(); }
+    [[nodiscard]] const RowCopy& operator[](std::size_t i) const { return rows_[i]; }
+    [[nodiscard]] auto begin() const { return rows_.begin(); }
+    [[nodiscard]] auto end() const { return rows_.end(); }
+
+private:
+    std::vector<RowCopy> rows_;
+    bool is_run_ = true;
+};
+
 /// Immutable, thread-safe. `column` counts the columns of the catalogue.
 class RowShard {
 public:
@@ -28,13 +52,13 @@ public:
     [[nodiscard]] virtual std::size_t bytes() const = 0;
 
     /// For a variable column: sizes[to] = bytes of the payload of each row.
-    virtual void payload_sizes(std::size_t column, std::span<const RowCopy> rows,
+    virtual void payload_sizes(std::size_t column, const RowCopies& rows,
                                std::span<std::uint64_t> sizes) const = 0;
 
     /// Copies the values of `rows` to their places in `target`, which has room for them, and sets
     /// target.valid where the column has a mask. Errors: those of the source, for a shard that is
     /// read only now.
-    [[nodiscard]] virtual Result<void> copy(std::size_t column, std::span<const RowCopy> rows,
+    [[nodiscard]] virtual Result<void> copy(std::size_t column, const RowCopies& rows,
                                             BatchSlot::ColumnBuffer& target) const = 0;
 };
 
@@ -67,17 +91,22 @@ public:
                   std::shared_ptr<const std::vector<std::uint32_t>> selection);
 
     [[nodiscard]] std::size_t bytes() const override { return bytes_; }
-    void payload_sizes(std::size_t column, std::span<const RowCopy> rows,
+    void payload_sizes(std::size_t column, const RowCopies& rows,
                        std::span<std::uint64_t> sizes) const override;
-    [[nodiscard]] Result<void> copy(std::size_t column, std::span<const RowCopy> rows,
+    [[nodiscard]] Result<void> copy(std::size_t column, const RowCopies& rows,
                                     BatchSlot::ColumnBuffer& target) const override;
 
 private:
     [[nodiscard]] std::size_t stored_row(std::uint32_t row) const {
         return selection_ ? (*selection_)[row] : row;
     }
-    void copy_fixed(const ColumnBlock& column, std::span<const RowCopy> rows,
-                    std::byte* target) const;
+    /// Whether `rows` are `rows.size()` stored rows one after the other.
+    [[nodiscard]] bool is_stored_run(const RowCopies& rows) const;
+    void copy_validity(const ColumnBlock& column, const RowCopies& rows,
+                       std::span<std::uint8_t> valid) const;
+    void copy_fixed(const ColumnBlock& column, const RowCopies& rows, std::byte* target) const;
+    void copy_payloads(const ColumnBlock& column, const RowCopies& rows,
+                       BatchSlot::ColumnBuffer& target) const;
 
     std::vector<ColumnBlock> columns_;
     std::shared_ptr<const std::vector<std::uint32_t>> selection_;

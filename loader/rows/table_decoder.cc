@@ -13,16 +13,15 @@
 namespace tune::loader {
 namespace {
 
-/// Samples of the order that are looked through for shards to decode ahead, at most.
-constexpr std::size_t kLookAheadSamplesMax = std::size_t{1} << 20;
-/// They are looked at a part of a usual shard apart, so that the search costs little and finds
-/// every shard of which many samples come.
+/// The order ahead is looked at in places a part of a usual shard apart, so that the search costs
+/// little and finds every shard of which many samples come.
 constexpr std::size_t kLooksPerShard = 8;
+constexpr std::size_t kLooksMax = 256;
 
 /// The rows of one batch that lie in one shard.
 struct Group {
     std::size_t shard = 0;
-    std::vector<RowCopy> rows = {};
+    RowCopies rows = {};
     ShardCache::ShardPtr open = {};
 };
 
@@ -32,6 +31,7 @@ public:
                  ShardCache::Load load)
         : columns_(catalogue.columns),
           map_(catalogue.shard_samples),
+          shard_count_(catalogue.shard_samples.size()),
           stride_(1 + static_cast<std::size_t>(catalogue.sample_count()) /
                           (kLooksPerShard * catalogue.shard_samples.size())),
           cache_(catalogue.shard_samples.size(), bytes_max, threads_ahead, std::move(load)) {}
@@ -47,16 +47,20 @@ public:
         }
     }
 
-    void look_ahead(std::span<const std::int64_t> upcoming) const override {
-        if (cache_.threads_ahead() == 0 || upcoming.empty() || cache_.is_busy_ahead()) return;
+    void look_ahead(std::span<const std::int64_t> upcoming,
+                    std::span<const std::int64_t> next_epoch) const override {
+        if (cache_.threads_ahead() == 0 || cache_.is_busy_ahead()) return;
         std::vector<std::size_t> shards;
-        const std::size_t end = std::min(upcoming.size(), kLookAheadSamplesMax);
-        for (std::size_t i = 0; i < end && shards.size() <= cache_.threads_ahead(); i += stride_) {
-            if (upcoming[i] < 0) continue;
-            const std::size_t shard = map_.find(upcoming[i]).shard;
-            if (std::find(shards.begin(), shards.end(), shard) == shards.end())
+        std::vector<bool> is_found(shard_count_);
+        std::size_t looks = 0;
+        for (const std::span<const std::int64_t> ids : {upcoming, next_epoch})
+            for (std::size_t i = 0; i < ids.size() && looks < kLooksMax; i += stride_, ++looks) {
+                if (ids[i] < 0) continue;
+                const std::size_t shard = map_.find(ids[i]).shard;
+                if (is_found[shard]) continue;
+                is_found[shard] = true;
                 shards.push_back(shard);
-        }
+            }
         cache_.announce(std::move(shards));
     }
 
@@ -64,25 +68,24 @@ private:
     [[nodiscard]] std::vector<Group> group(std::span<const std::int64_t> ids) const {
         std::vector<Group> groups;
         std::vector<std::pair<std::size_t, std::size_t>> known;  // shard -> group, sorted
-        for (std::size_t i = 0; i < ids.size(); ++i) {
+        for (std::size_t i = 0, count = 0; i < ids.size(); i += count) {
             const ShardMap::Place place = map_.find(ids[i]);
-            if (groups.empty() || groups.back().shard != place.shard) {
-                const auto at = std::lower_bound(known.begin(), known.end(),
-                                                 std::pair(place.shard, std::size_t{0}));
-                if (at != known.end() && at->first == place.shard) {
-                    groups[at->second].rows.push_back(row_copy(place, i));
-                    continue;
-                }
-                known.insert(at, {place.shard, groups.size()});
-                groups.push_back({place.shard});
+            const std::size_t end =
+                std::min(ids.size(), i + map_.samples(place.shard) - place.sample);
+            for (count = 1; i + count < end && ids[i + count] == ids[i + count - 1] + 1;) ++count;
+            const RowCopy first{static_cast<std::uint32_t>(place.sample),
+                                static_cast<std::uint32_t>(i)};
+            const auto at = std::lower_bound(known.begin(), known.end(),
+                                             std::pair(place.shard, std::size_t{0}));
+            if (at != known.end() && at->first == place.shard) {
+                groups[at->second].rows.add_run(first, count);
+                continue;
             }
-            groups.back().rows.push_back(row_copy(place, i));
+            known.insert(at, {place.shard, groups.size()});
+            groups.push_back({place.shard});
+            groups.back().rows.add_run(first, count);
         }
         return groups;
-    }
-
-    static RowCopy row_copy(const ShardMap::Place& place, std::size_t to) {
-        return {static_cast<std::uint32_t>(place.sample), static_cast<std::uint32_t>(to)};
     }
 
     [[nodiscard]] Result<void> fill_columns(std::span<const std::int64_t> ids,
@@ -118,6 +121,7 @@ private:
 
     std::vector<ColumnInfo> columns_;
     ShardMap map_;
+    const std::size_t shard_count_;
     const std::size_t stride_;
     mutable ShardCache cache_;
 };

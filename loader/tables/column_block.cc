@@ -163,10 +163,14 @@ std::optional<ListView> list_view(const ArrayPtr& array) {
     return std::nullopt;
 }
 
+/// Whether a null among the elements of lists would be an error.
+bool checks_elements(const OutputColumn& column, const arrow::Array& elements) {
+    return elements.null_count() > 0 && column.options.nulls != Nulls::kFill;
+}
+
 /// Errors: a null among the elements `begin`..`end` of a row that counts.
 Result<void> check_elements(const OutputColumn& column, const arrow::Array& elements,
                             std::int64_t begin, std::int64_t end, std::int64_t row) {
-    if (elements.null_count() == 0 || column.options.nulls == Nulls::kFill) return {};
     for (std::int64_t i = begin; i < end; ++i)
         if (elements.IsNull(i)) return null_error(column, row, "a null in a list");
     return {};
@@ -179,13 +183,13 @@ Result<ColumnBlock> list_block(const OutputColumn& column, const ArrayPtr& array
     const ArrayPtr flat = flat_elements(list->elements);
     const std::int64_t per_item =
         list->elements->length() == 0 ? 1 : flat->length() / list->elements->length();
-    const Result<void> visited =
-        for_each_row(array->length(), selection, [&](std::int64_t row) -> Result<void> {
-            if (array->IsNull(row)) return {};
-            return check_elements(column, *flat, list->offset(row) * per_item,
-                                  list->offset(row + 1) * per_item, row);
-        });
-    if (!visited) return visited.error();
+    if (checks_elements(column, *flat))
+        TUNE_TRY_VOID(
+            for_each_row(array->length(), selection, [&](std::int64_t row) -> Result<void> {
+                if (array->IsNull(row)) return {};
+                return check_elements(column, *flat, list->offset(row) * per_item,
+                                      list->offset(row + 1) * per_item, row);
+            }));
     TUNE_TRY(numbers, numbers_of(column, flat));
     TUNE_TRY_VOID(fill_nulls(column, *flat, numbers, dtype_bytes(column.info.dtype)));
     ColumnBlock block;
@@ -212,6 +216,7 @@ Result<Numbers> gather_lists(const OutputColumn& column, const ArrayPtr& array,
     TUNE_TRY_VOID(fill_nulls(column, *flat, numbers, dtype_bytes(column.info.dtype)));
     const std::size_t width = dtype_bytes(column.info.dtype);
     const auto wanted = static_cast<std::int64_t>(column.info.sample_bytes / width);
+    const bool checks = checks_elements(column, *flat);
     auto rows = make_bytes(static_cast<std::size_t>(array->length()) * column.info.sample_bytes);
     const Result<void> visited =
         for_each_row(array->length(), selection, [&](std::int64_t row) -> Result<void> {
@@ -223,7 +228,7 @@ Result<Numbers> gather_lists(const OutputColumn& column, const ArrayPtr& array,
                                          column.info.name +
                                          "': " + counted(end - begin, "element") +
                                          ", but its shape takes " + std::to_string(wanted));
-            TUNE_TRY_VOID(check_elements(column, *flat, begin, end, row));
+            if (checks) TUNE_TRY_VOID(check_elements(column, *flat, begin, end, row));
             std::memcpy(rows->data() + static_cast<std::size_t>(row) * column.info.sample_bytes,
                         numbers.data + static_cast<std::size_t>(begin) * width,
                         column.info.sample_bytes);
@@ -241,12 +246,12 @@ Result<ColumnBlock> array_block(const OutputColumn& column, const ArrayPtr& arra
         const auto elements =
             static_cast<std::int64_t>(column.info.sample_bytes / dtype_bytes(column.info.dtype));
         if (flat->length() != array->length() * elements) return type_error(column, *array->type());
-        const Result<void> visited =
-            for_each_row(array->length(), selection, [&](std::int64_t row) -> Result<void> {
-                if (array->IsNull(row)) return {};
-                return check_elements(column, *flat, row * elements, (row + 1) * elements, row);
-            });
-        if (!visited) return visited.error();
+        if (checks_elements(column, *flat))
+            TUNE_TRY_VOID(
+                for_each_row(array->length(), selection, [&](std::int64_t row) -> Result<void> {
+                    if (array->IsNull(row)) return {};
+                    return check_elements(column, *flat, row * elements, (row + 1) * elements, row);
+                }));
         TUNE_TRY(flat_numbers, numbers_of(column, flat));
         TUNE_TRY_VOID(fill_nulls(column, *flat, flat_numbers, dtype_bytes(column.info.dtype)));
         numbers = std::move(flat_numbers);

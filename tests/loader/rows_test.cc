@@ -6,8 +6,11 @@
 
 #include <atomic>
 #include <cmath>
+#include <condition_variable>
 #include <cstring>
 #include <limits>
+#include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "loader/format/convert_dtype.h"
@@ -15,6 +18,7 @@
 #include "loader/format/tar.h"
 #include "loader/format/text/json_row.h"
 #include "loader/rows/filter.h"
+#include "loader/rows/row_shard.h"
 #include "loader/rows/shard_cache.h"
 #include "loader/rows/time_value.h"
 #include "tests/loader/scratch.h"
@@ -136,9 +140,8 @@ class SizedShard final : public RowShard {
 public:
     explicit SizedShard(std::size_t bytes) : bytes_(bytes) {}
     [[nodiscard]] std::size_t bytes() const override { return bytes_; }
-    void payload_sizes(std::size_t, std::span<const RowCopy>,
-                       std::span<std::uint64_t>) const override {}
-    [[nodiscard]] Result<void> copy(std::size_t, std::span<const RowCopy>,
+    void payload_sizes(std::size_t, const RowCopies&, std::span<std::uint64_t>) const override {}
+    [[nodiscard]] Result<void> copy(std::size_t, const RowCopies&,
                                     BatchSlot::ColumnBuffer&) const override {
         return {};
     }
@@ -175,6 +178,81 @@ TEST(ShardCache, AnErrorIsTriedAgain) {
     EXPECT_FALSE(cache.get(0));
     fails = false;
     EXPECT_TRUE(cache.get(0));
+}
+
+TEST(ShardCache, LooksAheadIntoTheRoomOfShardsThatAreDone) {
+    std::mutex mutex;
+    std::condition_variable loaded;
+    std::vector<std::size_t> order;
+    ShardCache cache(6, 30, 1, [&](std::size_t shard) -> Result<ShardCache::ShardPtr> {
+        const std::lock_guard lock(mutex);
+        order.push_back(shard);
+        loaded.notify_all();
+        return ShardCache::ShardPtr(std::make_shared<SizedShard>(10));
+    });
+    const auto wait_for = [&](std::size_t loads) {
+        std::unique_lock lock(mutex);
+        loaded.wait(lock, [&] { return order.size() >= loads; });
+    };
+    for (const std::size_t shard : {0, 1, 2}) EXPECT_TRUE(cache.get(shard));
+    cache.announce({2, 3});  // the cache is full, but 0 and 1 are not needed any more
+    wait_for(4);
+    EXPECT_TRUE(cache.get(3));
+    EXPECT_TRUE(cache.get(2));
+    EXPECT_THAT(order, ElementsAre(0, 1, 2, 3));
+    cache.announce({1, 2, 3, 4});  // 0 went for 3; what was announced does not go for 4
+    EXPECT_TRUE(cache.get(1));
+    EXPECT_TRUE(cache.get(2));
+    EXPECT_TRUE(cache.get(3));
+    EXPECT_THAT(order, ElementsAre(0, 1, 2, 3));
+    cache.announce({5});
+    wait_for(5);
+    EXPECT_TRUE(cache.get(5));
+    EXPECT_THAT(order, ElementsAre(0, 1, 2, 3, 5));
+}
+
+/// What a batch holds of a column of texts, asked for in `rows`.
+std::vector<std::string> texts_of(const ColumnarShard& shard, const RowCopies& rows,
+                                  std::size_t count) {
+    BatchSlot slot(1);
+    BatchSlot::ColumnBuffer& buffer = slot.columns[0];
+    buffer.offsets.assign(count + 1, 0);
+    shard.payload_sizes(0, rows, std::span(buffer.offsets).subspan(1));
+    std::partial_sum(buffer.offsets.begin(), buffer.offsets.end(), buffer.offsets.begin());
+    buffer.data.resize(buffer.offsets.back());
+    EXPECT_TRUE(shard.copy(0, rows, buffer));
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i < count; ++i)
+        texts.emplace_back(reinterpret_cast<const char*>(buffer.data.data()) + buffer.offsets[i],
+                           buffer.offsets[i + 1] - buffer.offsets[i]);
+    return texts;
+}
+
+TEST(ColumnarShard, RunsAndSingleRowsGiveTheSamePayloads) {
+    const std::string bytes = "abbcccdddd";
+    const std::vector<std::int32_t> offsets = {0, 1, 3, 3, 6, 10};
+    ColumnBlock block;
+    block.is_fixed = false;
+    block.data = reinterpret_cast<const std::byte*>(bytes.data());
+    block.offsets32 = offsets.data();
+    const auto selection =
+        std::make_shared<const std::vector<std::uint32_t>>(std::vector<std::uint32_t>{0, 2, 3, 4});
+    const ColumnarShard whole({block}, nullptr);
+    const ColumnarShard part({block}, selection);
+    RowCopies run;
+    run.add_run({1, 0}, 3);
+    EXPECT_TRUE(run.is_run());
+    EXPECT_THAT(texts_of(whole, run, 3), ElementsAre("bb", "", "ccc"));
+    EXPECT_THAT(texts_of(part, run, 3), ElementsAre("", "ccc", "dddd"));
+    RowCopies gap;  // rows that follow each other, but not among those that are stored
+    gap.add_run({0, 0}, 2);
+    EXPECT_THAT(texts_of(part, gap, 2), ElementsAre("a", ""));
+    RowCopies mixed;
+    mixed.add_run({3, 0}, 2);
+    mixed.add_run({0, 2}, 1);
+    EXPECT_FALSE(mixed.is_run());
+    EXPECT_THAT(texts_of(whole, mixed, 3), ElementsAre("ccc", "dddd", "a"));
+    EXPECT_THAT(texts_of(whole, RowCopies{}, 0), ElementsAre());
 }
 
 TEST(Tar, ACutArchiveIsNamedByItsByte) {

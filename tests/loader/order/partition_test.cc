@@ -23,6 +23,7 @@ Ids rank_ids(const PartitionOptions& options, std::int64_t node, std::int64_t ra
     Ids ids;
     for (std::int64_t k = 0; k < partition.samples_per_rank(); ++k)
         ids.push_back(partition.at(node, rank, k));
+    EXPECT_EQ(partition.positions(node, rank), ids);
     return ids;
 }
 
