@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <mutex>
 #include <unordered_map>
 
@@ -27,22 +28,41 @@ bool says(const arrow::Status& status, std::initializer_list<std::string_view> w
     });
 }
 
+/// The status of HTTP that an error of S3, Google or Azure tells of; 0: none.
+int http_status(const std::string& text) {
+    for (const std::string_view before : {"HTTP status ", "HTTP status code: ", "Azure Error: ["}) {
+        std::size_t at = text.find(before);
+        if (at == std::string::npos) continue;
+        at += before.size();
+        if (before.ends_with('[')) at = text.find("] ", at) + 2;  // "[AuthorizationFailure] 403 "
+        int status = 0;
+        std::from_chars(text.data() + std::min(at, text.size()), text.data() + text.size(), status);
+        if (status > 0) return status;
+    }
+    return 0;
+}
+
 /// What a failed call means to the reader.
 AttemptFailure failure_of(const std::string& what, const arrow::Status& status, bool is_s3) {
-    const std::string message = what + " cannot be read: " + status.message();
+    // Azure tells the same again in further lines.
+    const std::string reason = status.message().substr(0, status.message().find('\n'));
+    const std::string message = what + " cannot be read: " + reason;
     const int number = arrow::internal::ErrnoFromStatus(status);
-    if (number == ENOENT || says(status, {"NO_SUCH_KEY", "NO_SUCH_BUCKET", "HTTP status 404",
-                                          "NotFound", "does not exist"}))
-        return {{Code::kResourceDoesNotExist, what + " does not exist: " + status.message()}};
-    if (says(status, {"ACCESS_DENIED", "INVALID_ACCESS_KEY", "SIGNATURE_DOES_NOT_MATCH",
-                      "INVALID_CLIENT_TOKEN_ID", "EXPIRED_TOKEN", "HTTP status 403",
-                      "HTTP status 401", "PermissionDenied", "Unauthenticated"}))
+    const int http = http_status(status.message());
+    if (number == ENOENT || http == 404 ||
+        says(status, {"NO_SUCH_KEY", "NO_SUCH_BUCKET", "NotFound", "does not exist"}))
+        return {{Code::kResourceDoesNotExist, what + " does not exist: " + reason}};
+    if (http == 401 || http == 403 ||
+        says(status, {"ACCESS_DENIED", "INVALID_ACCESS_KEY", "SIGNATURE_DOES_NOT_MATCH",
+                      "INVALID_CLIENT_TOKEN_ID", "EXPIRED_TOKEN", "PermissionDenied",
+                      "Unauthenticated", "PERMISSION_DENIED", "UNAUTHENTICATED"}))
         return {{Code::kPermissionDenied, message}};
-    const bool is_passing =
-        says(status, {"HTTP status 429", "HTTP status 500", "HTTP status 502", "HTTP status 503",
-                      "HTTP status 504", "SLOW_DOWN", "NETWORK_CONNECTION", "curlCode"});
+    const bool is_passing = http == 408 || http == 429 || http >= 500 ||
+                            says(status, {"SLOW_DOWN", "NETWORK_CONNECTION", "curlCode"});
+    const bool is_unknown = is_s3 ? last_s3_failure_may_pass() : http == 0;
+    // Google's file closes itself when a read of it fails, for all who share it.
     const bool may_pass =
-        status.IsIOError() && (is_passing || !is_s3 || last_s3_failure_may_pass());
+        (status.IsIOError() && (is_passing || is_unknown)) || says(status, {"closed file"});
     return {{may_pass ? Code::kTemporarilyUnavailable : Code::kBadRequest, message}, may_pass};
 }
 
@@ -70,6 +90,7 @@ private:
         return "'" + url_ + (path.empty() ? "" : "/") + std::string(path) + "'";
     }
     [[nodiscard]] std::optional<AttemptFailure> open(const ObjectInfo& object, File& file) const;
+    void forget(const File& file) const;
 
     const std::string url_;
     const StorePlace place_;
@@ -161,6 +182,12 @@ std::optional<AttemptFailure> StoreSource::open(const ObjectInfo& object, File& 
     return {};
 }
 
+/// The next read opens the file anew.
+void StoreSource::forget(const File& file) const {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(files_, [&](const auto& entry) { return entry.second == file; });
+}
+
 Result<void> StoreSource::read(const ObjectInfo& object, std::uint64_t offset,
                                std::span<std::byte> bytes) const {
     TUNE_TRY_VOID(place(object.path));
@@ -171,8 +198,9 @@ Result<void> StoreSource::read(const ObjectInfo& object, std::uint64_t offset,
         const arrow::Result<std::int64_t> count =
             file->ReadAt(static_cast<std::int64_t>(offset), static_cast<std::int64_t>(bytes.size()),
                          bytes.data());
+        if (count.ok() && static_cast<std::size_t>(*count) == bytes.size()) return {};
+        forget(file);
         if (!count.ok()) return failure_of(name_of(object.path), count.status(), place_.is_s3);
-        if (static_cast<std::size_t>(*count) == bytes.size()) return {};
         // A connection that was cut looks the same: it is asked for again.
         return AttemptFailure{
             {Code::kDataLoss, name_of(object.path) + " ends at byte " +

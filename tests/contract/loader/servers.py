@@ -94,7 +94,7 @@ class FileHandler(http.server.BaseHTTPRequestHandler):
 
 
 class FaultProxy(Server):
-    """Passes requests on to `upstream`. `fault(method, path, headers)` names what to break: None, "503", "cut", "short",
+    """Passes requests on to `upstream`. `fault(method, path, headers)` names what to break: None, "503", "401", "cut", "short",
     "stall" (half the body, then nothing until release()), "slow" (nothing at all until release())."""
 
     def __init__(self, upstream, fault=lambda *_: None):
@@ -123,8 +123,8 @@ class ProxyHandler(http.server.BaseHTTPRequestHandler):
             self.connection.shutdown(socket.SHUT_RDWR)
             self.close_connection = True
             return
-        if fault == "503":
-            self.send_response(503)
+        if fault in ("401", "503"):
+            self.send_response(int(fault))
             self.send_header("Retry-After", "0")
             self.send_header("Content-Length", "0")
             self.end_headers()
