@@ -14,6 +14,7 @@ struct Payload {
 };
 
 Payload payload_of(const ColumnBlock& column, std::size_t row) {
+    if (column.codes) row = static_cast<std::size_t>(column.codes[row]);
     if (column.offsets32) {
         const auto begin = static_cast<std::size_t>(column.offsets32[row]);
         const auto end = static_cast<std::size_t>(column.offsets32[row + 1]);
@@ -33,6 +34,11 @@ void copy_values(const std::byte* from, std::size_t stride, std::span<const std:
                  const RowCopies& rows, std::byte* to) {
     for (std::size_t i = 0; i < rows.size(); ++i)
         std::memcpy(to + rows[i].to * kBytes, from + stored[i] * stride, kBytes);
+}
+
+/// Whether the payloads of rows that follow each other do so too.
+bool lies_in_order(const ColumnBlock& column) {
+    return (column.offsets32 || column.offsets64) && !column.codes;
 }
 
 /// Of payloads that lie one after the other.
@@ -59,7 +65,7 @@ bool ColumnarShard::is_stored_run(const RowCopies& rows) const {
 void ColumnarShard::payload_sizes(std::size_t column, const RowCopies& rows,
                                   std::span<std::uint64_t> sizes) const {
     const ColumnBlock& block = columns_[column];
-    if (is_stored_run(rows) && (block.offsets32 || block.offsets64)) {
+    if (lies_in_order(block) && is_stored_run(rows)) {
         const std::size_t first = stored_row(rows[0].row);
         const std::span<std::uint64_t> of_run = sizes.subspan(rows[0].to, rows.size());
         if (block.offsets32)
@@ -103,7 +109,7 @@ void ColumnarShard::copy_fixed(const ColumnBlock& column, const RowCopies& rows,
 
 void ColumnarShard::copy_payloads(const ColumnBlock& column, const RowCopies& rows,
                                   BatchSlot::ColumnBuffer& target) const {
-    if (is_stored_run(rows) && (column.offsets32 || column.offsets64)) {
+    if (lies_in_order(column) && is_stored_run(rows)) {
         const std::uint64_t begin = target.offsets[rows[0].to];
         const std::uint64_t bytes = target.offsets[rows[0].to + rows.size()] - begin;
         if (bytes > 0)

@@ -73,6 +73,8 @@ struct ColumnBlock {
     const std::int32_t* offsets32 = nullptr;
     const std::int64_t* offsets64 = nullptr;
     std::size_t unit = 1;
+    /// Variable: payload i is that of offset codes[i] instead; nullptr: i itself.
+    const std::int32_t* codes = nullptr;
     bool is_fixed = true;
     /// 1 for a value, 0 for a null; nullptr: no nulls.
     const std::uint8_t* valid = nullptr;

@@ -1,6 +1,7 @@
 // A block points into the Arrow array wherever its values already have the form of the batch. They
 // are copied when the type changes, when nulls are to be replaced, and where Arrow has no run of
-// bytes for them (booleans, dictionaries, decimals, JSON).
+// bytes for them (booleans, decimals, JSON). Texts that are stored as numbers in a dictionary stay
+// numbers until a batch wants them: that saves a copy of each.
 
 #include "loader/tables/column_block.h"
 
@@ -351,10 +352,54 @@ Result<std::string> bytes_at(const OutputColumn& column, const arrow::Array& arr
     }
 }
 
+/// Texts as numbers in a dictionary of texts, as they are stored; nothing for a dictionary of
+/// another form. Errors: kDataLoss for a number that the dictionary lacks.
+Result<std::optional<ColumnBlock>> coded_block(const OutputColumn& column, const ArrayPtr& array,
+                                               const RowSelection& selection) {
+    const auto& coded = static_cast<const arrow::DictionaryArray&>(*array);
+    const ArrayPtr& texts = coded.dictionary();
+    const bool is_short =
+        texts->type_id() == arrow::Type::STRING || texts->type_id() == arrow::Type::BINARY;
+    if (!is_short || texts->null_count() > 0 || coded.indices()->type_id() != arrow::Type::INT32)
+        return std::optional<ColumnBlock>();
+    ColumnBlock block = viewed_block<arrow::BinaryArray>(texts);
+    const std::int32_t* const stored = coded.data()->GetValues<std::int32_t>(1);
+    const auto rows = static_cast<std::size_t>(array->length());
+    auto codes = std::make_shared<std::vector<std::int32_t>>(stored, stored + rows);
+    if (array->null_count() > 0) {
+        // One more text, an empty one, for nulls: what stands in their place may be any number.
+        auto offsets = std::make_shared<std::vector<std::int32_t>>(1);
+        if (texts->length() > 0)
+            offsets->assign(block.offsets32, block.offsets32 + texts->length() + 1);
+        offsets->push_back(offsets->back());
+        for (std::size_t row = 0; row < rows; ++row)
+            if (array->IsNull(static_cast<std::int64_t>(row)))
+                (*codes)[row] = static_cast<std::int32_t>(texts->length());
+        block.offsets32 = offsets->data();
+        block.owners.push_back(std::move(offsets));
+    }
+    const auto limit =
+        static_cast<std::uint32_t>(texts->length() + (array->null_count() > 0 ? 1 : 0));
+    if (std::ranges::any_of(*codes, [limit](std::int32_t code) {
+            return static_cast<std::uint32_t>(code) >= limit;
+        }))
+        return data_loss("column '" + column.info.name + "' names a text that its dictionary of " +
+                         counted(texts->length(), "text") + " lacks");
+    block.codes = codes->data();
+    block.bytes += rows * sizeof(std::int32_t);
+    block.owners.push_back(std::move(codes));
+    TUNE_TRY_VOID(add_validity(column, *array, selection, block));
+    return std::optional(std::move(block));
+}
+
 Result<ColumnBlock> bytes_block(const OutputColumn& column, const ArrayPtr& array,
                                 const RowSelection& selection) {
     const bool fills = array->null_count() > 0 && !column.options.fill.empty();
     const arrow::Type::type type = array->type_id();
+    if (type == arrow::Type::DICTIONARY && !fills) {
+        TUNE_TRY(coded, coded_block(column, array, selection));
+        if (coded) return *std::move(coded);
+    }
     const bool is_short = type == arrow::Type::STRING || type == arrow::Type::BINARY;
     const bool is_long = type == arrow::Type::LARGE_STRING || type == arrow::Type::LARGE_BINARY;
     if (fills || !(is_short || is_long))

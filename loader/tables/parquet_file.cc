@@ -41,19 +41,20 @@ arrow::Status catching(Work work) {
 }  // namespace
 
 arrow::Result<std::unique_ptr<parquet::arrow::FileReader>> ParquetFile::make_reader(
-    bool with_threads) const {
+    const std::vector<int>& coded_leaves) const {
     parquet::arrow::FileReaderBuilder builder;
     ARROW_RETURN_NOT_OK(builder.Open(make_arrow_file(source_, object_),
                                      parquet::default_reader_properties(), metadata_));
     parquet::ArrowReaderProperties properties;
-    properties.set_use_threads(with_threads);
+    properties.set_use_threads(false);
+    for (const int leaf : coded_leaves) properties.set_read_dictionary(leaf, true);
     properties.set_coerce_int96_timestamp_unit(arrow::TimeUnit::MICRO);
     builder.properties(properties);
     return builder.Build();
 }
 
 arrow::Status ParquetFile::read_footer() {
-    ARROW_ASSIGN_OR_RAISE(auto reader, make_reader(false));
+    ARROW_ASSIGN_OR_RAISE(auto reader, make_reader({}));
     metadata_ = reader->parquet_reader()->metadata();
     ARROW_RETURN_NOT_OK(reader->GetSchema(&schema_));
     for (const parquet::arrow::SchemaField& field : reader->manifest().schema_fields)
@@ -89,7 +90,24 @@ int ParquetFile::find_field(const TableColumn& column) const {
     return -1;
 }
 
+/// Whether a text of the row group is always a number in the dictionary of its column.
+bool ParquetFile::is_stored_coded(int group, int field) const {
+    const arrow::Type::type type = schema_->field(field)->type()->id();
+    if ((type != arrow::Type::STRING && type != arrow::Type::BINARY) || leaves(field).size() != 1)
+        return false;
+    const auto row_group = metadata_->RowGroup(group);
+    const auto chunk = row_group->ColumnChunk(leaves(field).front());
+    const std::vector<parquet::PageEncodingStats>& pages = chunk->encoding_stats();
+    return chunk->type() == parquet::Type::BYTE_ARRAY && !pages.empty() &&
+           std::ranges::all_of(pages, [](const parquet::PageEncodingStats& page) {
+               return page.page_type == parquet::PageType::DICTIONARY_PAGE ||
+                      page.encoding == parquet::Encoding::RLE_DICTIONARY ||
+                      page.encoding == parquet::Encoding::PLAIN_DICTIONARY;
+           });
+}
+
 arrow::Status ParquetFile::read_checked(int group, const std::vector<int>& fields,
+                                        const std::vector<int>& codable,
                                         std::vector<std::shared_ptr<arrow::Array>>& arrays) const {
     // Each field once, in the order of the file, as the reader gives them.
     std::vector<int> ordered = fields;
@@ -98,7 +116,10 @@ arrow::Status ParquetFile::read_checked(int group, const std::vector<int>& field
     std::vector<int> leaf_columns;
     for (const int field : ordered)
         leaf_columns.insert(leaf_columns.end(), leaves(field).begin(), leaves(field).end());
-    ARROW_ASSIGN_OR_RAISE(auto reader, make_reader(false));
+    std::vector<int> coded_leaves;
+    for (const int field : codable)
+        if (is_stored_coded(group, field)) coded_leaves.push_back(leaves(field).front());
+    ARROW_ASSIGN_OR_RAISE(auto reader, make_reader(coded_leaves));
     ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Table> table,
                           reader->ReadRowGroup(group, leaf_columns));
     const std::int64_t rows = group_begins_[static_cast<std::size_t>(group) + 1] -
@@ -125,10 +146,11 @@ arrow::Status ParquetFile::read_checked(int group, const std::vector<int>& field
 }
 
 Result<std::vector<std::shared_ptr<arrow::Array>>> ParquetFile::read(
-    int group, const std::vector<int>& fields) const {
+    int group, const std::vector<int>& fields, const std::vector<int>& codable) const {
     std::vector<std::shared_ptr<arrow::Array>> arrays;
     if (fields.empty()) return arrays;
-    const arrow::Status status = catching([&] { return read_checked(group, fields, arrays); });
+    const arrow::Status status =
+        catching([&] { return read_checked(group, fields, codable, arrays); });
     if (status.ok()) return arrays;
     Error error = arrow_error(status);
     error.context = "row group " + std::to_string(group);

@@ -36,18 +36,21 @@ public:
         return leaves_[static_cast<std::size_t>(field)];
     }
 
-    /// The fields of one row group, each as one array, in the order of `fields`. Errors: kDataLoss
-    /// naming file and row group; those of the source.
+    /// The fields of one row group, each as one array, in the order of `fields`. Those of text or
+    /// bytes that are also in `codable` come as dictionaries where every page of theirs is stored
+    /// so; their codes are not checked. Errors: kDataLoss naming file and row group; those of the
+    /// source.
     [[nodiscard]] Result<std::vector<std::shared_ptr<arrow::Array>>> read(
-        int group, const std::vector<int>& fields) const;
+        int group, const std::vector<int>& fields, const std::vector<int>& codable = {}) const;
 
 private:
     ParquetFile() = default;
     [[nodiscard]] arrow::Result<std::unique_ptr<parquet::arrow::FileReader>> make_reader(
-        bool with_threads) const;
+        const std::vector<int>& coded_leaves) const;
+    [[nodiscard]] bool is_stored_coded(int group, int field) const;
     [[nodiscard]] arrow::Status read_footer();
     [[nodiscard]] arrow::Status read_checked(
-        int group, const std::vector<int>& fields,
+        int group, const std::vector<int>& fields, const std::vector<int>& codable,
         std::vector<std::shared_ptr<arrow::Array>>& arrays) const;
 
     std::shared_ptr<const ObjectSource> source_;

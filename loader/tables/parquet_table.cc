@@ -357,6 +357,7 @@ Result<ShardCache::ShardPtr> TableReaderState::load(std::size_t number) const {
     const GroupShard& shard = shards_[number];
     const ParquetFile& file = *files_[shard.file];
     std::vector<int> fields;
+    std::vector<int> codable;
     std::vector<std::size_t> places(columns_.size(), columns_.size());
     for (std::size_t c = 0; c < columns_.size(); ++c) {
         if (columns_[c].table.is_partition) continue;
@@ -364,8 +365,9 @@ Result<ShardCache::ShardPtr> TableReaderState::load(std::size_t number) const {
         if (field < 0) continue;
         places[c] = fields.size();
         fields.push_back(field);
+        if (columns_[c].kind == ColumnKind::kBytes) codable.push_back(field);
     }
-    TUNE_TRY(arrays, file.read(shard.group, fields));
+    TUNE_TRY(arrays, file.read(shard.group, fields, codable));
     std::vector<ColumnBlock> blocks;
     for (std::size_t c = 0; c < columns_.size(); ++c) {
         Result<ColumnBlock> block =

@@ -10,6 +10,7 @@ import pytest
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
+pytest.importorskip("pyarrow.compute")
 import rows  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not rows.has_arrow(), reason="a build without Arrow")
@@ -100,6 +101,24 @@ def test_dictionaries_and_several_files(tmp_path):
     columns, read = rows.read(tmp_path)
     assert columns == {"i64": "int64", "kind": "str", "text": "str"}
     assert rows.in_order(read) == expected(table)
+
+
+@pytest.mark.parametrize("written", [{}, {"dictionary_pagesize_limit": 64, "data_page_size": 64}, {"use_dictionary": False}, {"data_page_version": "2.0"}], ids=str)
+@pytest.mark.parametrize("threads", [0, 2])
+def test_texts_are_the_same_however_they_are_stored(tmp_path, written, threads):
+    """In a dictionary, in one that gave up after some pages, and in none; with nulls, and rows that do not count between others."""
+    random = np.random.default_rng(5)
+    texts = [None if random.random() < 0.2 else f"text {random.integers(0, 40)}" * int(random.integers(0, 3)) for _ in range(600)]
+    table = pa.table({"n": range(600), "t": texts, "b": pa.array([t and t.encode() for t in texts], pa.binary()), "none": pa.nulls(600, pa.string())})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=150, **written)
+    for options in ({"shuffle": True, "batch_size": 7}, {"batch_size": 64}):
+        _, read = rows.read(tmp_path, nulls="mask", threads=threads, **options)
+        assert rows.in_order(read) == expected(table)
+    _, kept = rows.read(tmp_path, nulls="mask", threads=threads, filters=[["n >= 100", "n != 200", "n < 480"]], batch_size=50)
+    assert rows.in_order(kept) == [row for row in expected(table) if 100 <= row["n"] < 480 and row["n"] != 200]
+    whole = table.filter(pa.compute.is_valid(table["t"])).select(["n", "t"])
+    pq.write_table(whole, tmp_path / "t.parquet", row_group_size=150, **written)
+    assert rows.in_order(rows.read(tmp_path, threads=threads, batch_size=32)[1]) == expected(whole)
 
 
 def test_columns_are_projected_and_retyped(tmp_path):
