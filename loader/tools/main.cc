@@ -286,7 +286,8 @@ int run_bench(BenchArguments arguments) {
     const double samples_s = static_cast<double>(result->samples) / result->seconds;
     const double bytes_s = static_cast<double>(result->bytes) / result->seconds;
     if (arguments.as_json) {
-        print(to_text(Json{{"samples_per_s", samples_s},
+        print(to_text(Json{{"samples", result->samples},
+                           {"samples_per_s", samples_s},
                            {"bytes_per_s", bytes_s},
                            {"first_batch_s", result->first_batch_s}}) +
               "\n");
