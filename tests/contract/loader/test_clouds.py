@@ -109,7 +109,7 @@ def test_faults_that_pass_cost_time_and_nothing_else(cloud, folder, tmp_path, fa
 
     def broken(*_):
         with lock:
-            return fault if dice.random() < 0.2 else None
+            return fault if dice.random() < 0.1 else None
 
     proxy = FaultProxy(cloud.url, broken)
     found = probe(url, tmp_path / "cache", clean(**cloud.environment(proxy.url)), epochs=2, retry=30)
