@@ -1,4 +1,9 @@
 // Studies over REST: create, list, pause, resume, stop.
+//
+// The body that creates a study is study.yaml as JSON, and is read by the same code; only the name
+// of the study is called `name` here. A study is created once by its name: the same request again
+// resumes it, so the request needs no id. What the body leaves out of an existing study keeps its
+// value, for one client must not take the budget away that another one has given.
 
 #include <algorithm>
 #include <charconv>

@@ -135,5 +135,5 @@ class Agents:
 def _reason(ray: Any, future: Any) -> str:
     try:
         return f"it ended with exit code {ray.get(future)}"
-    except Exception as fault:
-        return str(fault)[:200]
+    except Exception as error:
+        return str(error)[:200]

@@ -20,8 +20,8 @@ def started() -> Any:
     """The module ray, connected to a cluster: the one that runs here or that RAY_ADDRESS names, else one of this machine."""
     try:
         import ray  # type: ignore[import-untyped,import-not-found,unused-ignore]
-    except ImportError as fault:
-        raise TuneError("Ray is not installed: pip install ray") from fault
+    except ImportError as error:
+        raise TuneError("Ray is not installed: pip install ray") from error
     if not ray.is_initialized():
         ray.init(ignore_reinit_error=True, log_to_driver=True)
     return ray

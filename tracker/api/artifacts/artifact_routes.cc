@@ -1,4 +1,10 @@
 // The artifact proxy (mlflow-artifacts/*) and the artifacts of runs and logged models.
+//
+// Paths come from clients: ArtifactStore resolves none that would leave its folder, and the routes
+// of runs and models refuse such a path before they look anything up. Checks and their errors come
+// in MLflow's order: a bad path is reported before a missing run. Uploads are streamed into a
+// BodySink and take effect when they are complete; a Content-Range appends to a file whose length
+// nobody knows yet.
 
 #include <algorithm>
 #include <charconv>
