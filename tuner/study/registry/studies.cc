@@ -1,4 +1,5 @@
-// Opening; what the parts of Studies tell each other; reading.
+// Opening; what the parts of Studies tell each other; what time and commits bring; reading; the
+// end.
 
 #include "tuner/study/registry/studies.h"
 
@@ -11,6 +12,14 @@
 #include "tuner/study/registry/studies_impl.h"
 
 namespace tune::tuner {
+namespace {
+
+/// How often removed studies are looked at until they are freed.
+constexpr std::int64_t kRetiredLook_ms = 1000;
+/// Names of metrics kept for the sentence "reported only ...".
+constexpr std::size_t kOtherMetricsMax = 8;
+
+}  // namespace
 
 Studies::Impl::Impl(StudiesOptions options)
     : options_(std::move(options)),
@@ -21,7 +30,7 @@ Studies::Impl::~Impl() {
     stop();
 }
 
-// --- opening -------------------------------------------------------------------------------------
+// --- opening ------------------------------------------------------------------------------------
 
 Result<void> Studies::Impl::load() {
     const auto lock = lock_.take();
@@ -33,11 +42,10 @@ Result<void> Studies::Impl::load() {
         log_error(book_.set_aside(document.key, loaded.error().text()).message);
     }
     credentials_.forget_silence();
-    TUNE_TRY(quotas, store_.list_documents(kQuotaCollection));
-    for (const tracker::Document& document : quotas) quotas_.load(document);
-    note_obstacles();
+    TUNE_TRY_VOID(broker_.turns.load_quotas());
+    broker_.turns.note_obstacles();
     commits_.catch_up();
-    opened_ms_ = now_ms();
+    opened_ms_ = clock_.now_ms();
     return {};
 }
 
@@ -63,11 +71,11 @@ void Studies::Impl::prepare_large() {
             loader_.prepare(locked, *study);
 }
 
-// --- what the parts hear of each other ---------------------------------------------------------
+// --- what the parts hear of each other ----------------------------------------------------------
 
 void Studies::Impl::follow(Study& study, Trial& trial) {
     credentials_.follow(study, trial);
-    agents_.follow(study, trial);
+    broker_.agents.follow(study, trial);
 }
 
 void Studies::Impl::study_written(LockedBatch& locked, Study& study) {
@@ -80,7 +88,7 @@ void Studies::Impl::after_change(LockedBatch& locked, Study& study) {
     if (study.state() == StudyState::kStopped)
         cancel_queued(locked, study, "the study was stopped");
     if (study.state() == StudyState::kRunning) {
-        if (const auto over = study.over(now_ms())) stop_trials(locked, study, over->note);
+        if (const auto over = study.over(clock_.now_ms())) stop_trials(locked, study, over->note);
     }
     suggestions_.complete_if_done(locked, study);
     wake_leases(locked);
@@ -101,7 +109,7 @@ void Studies::Impl::cancel_queued(LockedBatch& locked, Study& study, const std::
     for (const std::uint64_t number : queued)
         writer_.finish_trial(
             locked, study, *study.find(number),
-            {.state = TrialState::kCancelled, .reason = reason, .now_ms = now_ms()});
+            {.state = TrialState::kCancelled, .reason = reason, .now_ms = clock_.now_ms()});
 }
 
 /// A budget is used: nothing waits any more, and what runs is asked to end.
@@ -123,18 +131,112 @@ void Studies::Impl::notify(LockedBatch& locked, Study& study, const Trial* trial
     waits_.wake(locked, study);
 }
 
-// --- removed studies -----------------------------------------------------------------------------
+void Studies::Impl::wake_ticker_for(const Study& study, const Trial& trial) {
+    const BudgetConfig& budget = study.config().budget;
+    if (budget.time_ms || budget.cost) return ticker_.wake();
+    if (const auto first = trial.progress->holder.first_expiry_ms()) wake_ticker(*first);
+}
+
+// --- commits ------------------------------------------------------------------------------------
+
+void Studies::Impl::on_commit(const tracker::Commit& commit) {
+    LockedBatch locked(lock_);
+    for (const tracker::Event& event : commit.events)
+        if (const auto* metrics = std::get_if<tracker::MetricsLogged>(&event))
+            take_metrics(locked, *metrics);
+        else if (const auto* changed = std::get_if<tracker::ExperimentChanged>(&event))
+            lifecycle_.take_experiment(locked, changed->experiment);
+    commits_.observe(locked, commit.position);
+}
+
+/// Whoever logged them: the agent, an MLflow client in any language, a REST client.
+void Studies::Impl::take_metrics(LockedBatch& locked, const tracker::MetricsLogged& event) {
+    const TrialRef ref = book_.find_run(event.run_id);
+    if (ref.trial == nullptr || ref.trial->state != TrialState::kRunning) return;
+    Study& study = *ref.study;
+    Trial& trial = *ref.trial;
+    TrialProgress& progress = *trial.progress;
+    const auto& cost = study.config().budget.cost;
+    bool has_objective = false;
+    for (const tracker::Metric& metric : event.metrics) {
+        if (cost && metric.key == cost->metric) progress.note_cost(metric.step, metric.value);
+        const std::optional<Verdict> verdict =
+            study.report(trial, metric.key, {metric.step, metric.timestamp_ms, metric.value});
+        if (!verdict) {
+            auto& others = progress.other_metrics;
+            const bool is_own =
+                metric.key.starts_with("tune.") || metric.key.starts_with("system/");
+            if (!is_own && others.size() < kOtherMetricsMax &&
+                std::find(others.begin(), others.end(), metric.key) == others.end())
+                others.push_back(metric.key);
+            continue;
+        }
+        has_objective = true;
+        if (*verdict == Verdict::kPrune && !progress.directive)
+            direct(locked, study, trial, Action::kPrune,
+                   "pruned at step " + std::to_string(metric.step));
+    }
+    if (std::exchange(progress.is_rolled_back, false))
+        writer_.write_trial(locked, study, trial, nullptr, {});
+    if (has_objective) notify(locked, study, &trial);
+    // Last, since it may end the trial at once.
+    if (const auto why = study.exceeds_budget(trial); why && !progress.directive)
+        direct(locked, study, trial, Action::kStop, *why);
+    end_if_over(locked, study);
+}
+
+void Studies::Impl::end_if_over(LockedBatch& locked, Study& study) {
+    if (study.state() == StudyState::kRunning && study.over(clock_.now_ms()))
+        after_change(locked, study);
+}
+
+// --- time ---------------------------------------------------------------------------------------
+
+void Studies::Impl::tick() {
+    LockedBatch locked(lock_);
+    broker_.tick(locked, clock_.monotonic_ms());
+    for (const auto& [name, study] : book_.all()) end_if_over(locked, *study);
+    writer_.retry_due(locked);
+    expire_polls(locked);
+    free_retired(locked);
+    retired_looked_ms_ = clock_.monotonic_ms();
+}
+
+void Studies::Impl::expire_polls(LockedBatch& locked) {
+    const std::int64_t due = phase_.draining ? Timers::kNever_ms : clock_.monotonic_ms();
+    waits_.expire(locked, due);
+    broker_.polls.expire(locked, due);
+}
+
+std::int64_t Studies::Impl::next_deadline_ms() const {
+    std::int64_t next = std::min(broker_.next_ms(), waits_.next_ms());
+    if (writer_.retry_at_ms() != 0) next = std::min(next, writer_.retry_at_ms());
+    if (book_.retired().size() > 0) next = std::min(next, retired_looked_ms_ + kRetiredLook_ms);
+    for (const auto& [name, study] : book_.all()) {
+        if (study->state() != StudyState::kRunning) continue;
+        const auto deadline = study->deadline_ms(clock_.now_ms());
+        if (!deadline) continue;
+        // Told once: afterwards the running trials are on their way out.
+        if (!study->over(clock_.now_ms()))
+            next = std::min(next, clock_.monotonic_ms() +
+                                      std::max<std::int64_t>(*deadline - clock_.now_ms(), 1));
+        else if (study->running().empty())
+            next = clock_.monotonic_ms();
+    }
+    return next;
+}
+
+void Studies::Impl::start_ticker() {
+    if (options_.ticker) ticker_.start();
+}
+
+// --- removed studies ----------------------------------------------------------------------------
 
 /// Whether something that is no task names the study: one that waits for a suggestion, an answer
 /// or a place.
 bool Studies::Impl::is_named(const Study& study) const {
-    if (suggestions_.names(study) || clients_.names(study) || waits_.names(study) ||
-        registrar_.names(study))
-        return true;
-    for (const auto& [agent_id, granting] : granting_)
-        for (const auto& [ref, attempt] : granting->started)
-            if (ref.study == &study) return true;
-    return holds_.count_of(study) > 0 || !(agents_.held_of(study) == Usage());
+    return suggestions_.names(study) || clients_.names(study) || waits_.names(study) ||
+           registrar_.names(study) || broker_.names(study);
 }
 
 void Studies::Impl::free_retired(LockedBatch& locked) {
@@ -144,8 +246,7 @@ void Studies::Impl::free_retired(LockedBatch& locked) {
     for (const auto& study : *freed) {
         suggestions_.forget(*study);
         writer_.forget(*study);
-        hold_rests_.erase(study.get());
-        gangs_wanted_.erase(study.get());
+        broker_.forget(*study);
     }
     locked.after([freed] { freed->clear(); });  // a large one takes a while
 }
@@ -155,7 +256,7 @@ std::size_t Studies::Impl::retired_count() const {
     return book_.retired().size();
 }
 
-// --- read ----------------------------------------------------------------------------------------
+// --- read ---------------------------------------------------------------------------------------
 
 void Studies::Impl::wait(const std::string& name, std::int64_t version, std::int64_t wait_ms,
                          Done<void> done) {
@@ -166,7 +267,7 @@ void Studies::Impl::wait(const std::string& name, std::int64_t version, std::int
     if (study->version() != version || wait_ms <= 0 || phase_.draining)
         return locked.after([done] { done({}); });
     const std::int64_t longest_ms = std::min<std::int64_t>(wait_ms, kLongPollMax_ms);
-    const std::int64_t deadline_ms = monotonic_ms() + longest_ms;
+    const std::int64_t deadline_ms = clock_.monotonic_ms() + longest_ms;
     waits_.add(*study, deadline_ms, std::move(done));
     wake_ticker(deadline_ms);
 }
@@ -187,7 +288,7 @@ bool Studies::Impl::is_held(const Study& study) const {
     return std::any_of(study.running().begin(), study.running().end(), [&](std::uint64_t number) {
         const Holder& holder = study.find(number)->progress->holder;
         if (holder.agent_id.empty()) return holder.ttl_ms == 0 || phase_.serves;
-        return agents_.contains(holder.agent_id);
+        return broker_.agents.contains(holder.agent_id);
     });
 }
 
@@ -195,9 +296,9 @@ bool Studies::Impl::is_attended(const Study& study) const {
     if (is_held(study)) return true;
     if (!phase_.serves) return false;
     // An agent waits for work that this study may give; agents come back soon after a restart.
-    if (!study.config().command.empty() && !lease_polls_.empty()) return true;
+    if (!study.config().command.empty() && broker_.waiting.lease_polls() > 0) return true;
     const std::int64_t since_ms = std::max(study.last_activity_ms(), opened_ms_);
-    return now_ms() - since_ms <= options_.lease_ttl_ms;
+    return clock_.now_ms() - since_ms <= options_.lease_ttl_ms;
 }
 
 Result<void> Studies::Impl::read(std::string_view name,
@@ -221,6 +322,29 @@ void Studies::Impl::read_all(const std::function<void(const Study&)>& read) cons
         return a->identity().created_ms < b->identity().created_ms;
     });
     for (const Study* study : ordered) read(*study);
+}
+
+// --- the end ------------------------------------------------------------------------------------
+
+void Studies::Impl::drain() {
+    LockedBatch locked(lock_);
+    if (!std::exchange(phase_.draining, true)) lifecycle_.show_interrupted(locked, true);
+    suggestions_.give_up(locked);
+    expire_polls(locked);
+}
+
+void Studies::Impl::stop() {
+    drain();
+    {
+        LockedBatch locked(lock_);
+        phase_.stopping = true;
+        commits_.stop(locked);
+        ticker_.wake();
+    }
+    ticker_.join();
+    replays_.stop();
+    suggestions_.stop();
+    lock_.stop();
 }
 
 }  // namespace tune::tuner

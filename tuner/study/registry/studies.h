@@ -32,7 +32,7 @@
 #include "tuner/protocol.h"
 #include "tuner/sampler/pbt/pbt_options.h"
 #include "tuner/study/journal/replay.h"
-#include "tuner/study/registry/queue_view.h"
+#include "tuner/study/registry/broker/queue_view.h"
 #include "tuner/study/registry/scheduling/quotas.h"
 #include "tuner/study/study.h"
 

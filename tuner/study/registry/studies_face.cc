@@ -41,10 +41,10 @@ void Studies::set_priority(const std::string& study, int priority, Done<void> do
     impl_->lifecycle_.set_priority(study, priority, std::move(done));
 }
 void Studies::set_quota(Quota quota, Done<void> done) {
-    impl_->set_quota(std::move(quota), std::move(done));
+    impl_->broker_.turns.set_quota(std::move(quota), std::move(done));
 }
 void Studies::remove_quota(const std::string& user, Done<void> done, const Recording& record) {
-    impl_->remove_quota(user, std::move(done), record);
+    impl_->broker_.turns.remove_quota(user, std::move(done), record);
 }
 void Studies::rename(const std::string& study, const std::string& new_name, Done<void> done,
                      const Recording& record) {
@@ -90,28 +90,28 @@ void Studies::enqueue(const std::string& study, const std::string& params_json,
     impl_->clients_.enqueue(study, params_json, std::move(request_id), std::move(done));
 }
 void Studies::register_agent(RegisterRequest request, Done<RegisterReply> done) {
-    impl_->register_agent(std::move(request), std::move(done));
+    impl_->broker_.calls.register_agent(std::move(request), std::move(done));
 }
 void Studies::lease(const std::string& agent_id, LeaseRequest request, Done<LeaseReply> done) {
-    impl_->lease(agent_id, std::move(request), std::move(done));
+    impl_->broker_.leases.lease(agent_id, std::move(request), std::move(done));
 }
 void Studies::heartbeat(const std::string& agent_id, HeartbeatRequest request,
                         Done<HeartbeatReply> done) {
-    impl_->heartbeat(agent_id, std::move(request), std::move(done));
+    impl_->broker_.polls.heartbeat(agent_id, std::move(request), std::move(done));
 }
 void Studies::poll(const std::string& agent_id, PollRequest request, Done<PollReply> done) {
-    impl_->poll(agent_id, std::move(request), std::move(done));
+    impl_->broker_.polls.poll(agent_id, std::move(request), std::move(done));
 }
 void Studies::report_metrics(const std::string& agent_id, ReportRequest request,
                              Done<ReportReply> done) {
-    impl_->report_metrics(agent_id, std::move(request), std::move(done));
+    impl_->broker_.calls.report_metrics(agent_id, std::move(request), std::move(done));
 }
 void Studies::finish(const std::string& agent_id, const AttemptId& attempt, FinishRequest request,
                      Done<FinishReply> done) {
-    impl_->finish(agent_id, attempt, std::move(request), std::move(done));
+    impl_->broker_.calls.finish(agent_id, attempt, std::move(request), std::move(done));
 }
 QueueView Studies::queue(std::size_t agents_max) {
-    return impl_->queue(agents_max);
+    return impl_->broker_.queue.view(agents_max);
 }
 const AttemptCredentials& Studies::credentials() const {
     return impl_->credentials_;

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/tuner/study/world.h"
-#include "tuner/study/registry/agents.h"
+#include "tuner/study/registry/broker/agents.h"
 
 namespace tune::tuner {
 namespace {

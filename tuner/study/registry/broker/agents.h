@@ -35,6 +35,9 @@ inline constexpr std::size_t kAgentGpusMax = 1024;
 /// calls again.
 inline constexpr std::int64_t kAgentForgotten_ms = 10 * 60 * 1000;
 
+/// What a call of an agent gets that did not register.
+[[nodiscard]] Error unknown_agent(const std::string& agent_id);
+
 struct Agent {
     RegisterRequest facts;
     std::set<std::string> reported_lost;  ///< tokens it was sent to kill and still names

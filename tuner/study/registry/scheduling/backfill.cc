@@ -5,23 +5,28 @@
 // that have the least to end first. What fits beside the trial may still start there; all else is
 // kept free, until there is room. The other agents go on as before, so nothing is delayed that does
 // not have to be. One study at a time waits like this, in the order of studies; agents that are
-// kept for trials of a higher priority come on top (studies_preemption.cc).
+// kept for trials of a higher priority come on top (Preemption).
+
+#include "tuner/study/registry/scheduling/backfill.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
-#include "tuner/study/registry/studies_impl.h"
+#include "tuner/study/registry/timers.h"
 
 namespace tune::tuner {
 
 /// What a trial would take of the agent, beside what is kept there for trials that come first.
 /// Studies of a higher priority pass what is kept for lower ones.
-std::optional<Part> Studies::Impl::part_beside_holds(const Agent& agent, const Study& study,
-                                                     const TrialNeeds& needs, int nproc) const {
+std::optional<Part> Backfill::part_beside_holds(const Agent& agent, const Study& study,
+                                                const TrialNeeds& needs, int nproc) const {
     const std::vector<Hold*>& holds = holds_.on(agent.facts.agent_id);
     if (holds.empty()) return part_in(agent.room, needs, nproc);
     Room left = agent.room;
     for (const Hold* hold : holds) {
-        if (hold->study == &study || priority_of(*hold->study) < priority_of(study)) continue;
+        if (hold->study == &study || turns_.priority_of(*hold->study) < turns_.priority_of(study))
+            continue;
         const auto kept = part_in(left, hold->study->needs(), hold->shape.nproc);
         if (!kept) return std::nullopt;
         take(left, *kept);
@@ -29,7 +34,7 @@ std::optional<Part> Studies::Impl::part_beside_holds(const Agent& agent, const S
     return part_in(left, needs, nproc);
 }
 
-std::optional<Part> Studies::Impl::fit(const Agent& agent, const Study& study) const {
+std::optional<Part> Backfill::fit(const Agent& agent, const Study& study) const {
     const TrialNeeds needs = study.needs();
     const Shape& first = needs.shapes.front();  // those on one machine come first
     if (first.nodes > 1) return std::nullopt;
@@ -37,21 +42,22 @@ std::optional<Part> Studies::Impl::fit(const Agent& agent, const Study& study) c
 }
 
 /// Whether it can be expected to ask for trials soon.
-bool Studies::Impl::is_reachable(const Agent& agent) const {
-    return monotonic_ms() - agent.heard_ms <= options_.lease_ttl_ms;
+bool Backfill::is_reachable(const Agent& agent) const {
+    return clock_.monotonic_ms() - agent.heard_ms <= options_.lease_ttl_ms;
 }
 
-bool Studies::Impl::is_kept_before(const std::string& agent_id, const Study& study) const {
+bool Backfill::is_kept_before(const std::string& agent_id, const Study& study) const {
     const std::vector<Hold*>& holds = holds_.on(agent_id);
     return std::any_of(holds.begin(), holds.end(), [&](const Hold* hold) {
-        return hold->study == &study || priority_of(*hold->study) >= priority_of(study);
+        return hold->study == &study ||
+               turns_.priority_of(*hold->study) >= turns_.priority_of(study);
     });
 }
 
 /// The agents that have the least to end before the trial fits, at most one for each of its
 /// machines. O(groups of agents that have the same left).
-std::set<std::string> Studies::Impl::nearest_agents(const Study& study, const TrialNeeds& needs,
-                                                    const Shape& shape) {
+std::set<std::string> Backfill::nearest_agents(const Study& study, const TrialNeeds& needs,
+                                               const Shape& shape) {
     const auto wanted = static_cast<std::size_t>(shape.nodes);
     std::multimap<int, const std::set<std::string>*> groups;
     for (const auto& [text, ids] : agents_.groups()) {
@@ -70,20 +76,20 @@ std::set<std::string> Studies::Impl::nearest_agents(const Study& study, const Tr
     return chosen;
 }
 
-void Studies::Impl::hold_for(Study& study) {
-    if (holds_.waiting() != nullptr || hold_rests_.contains(&study)) return;
+void Backfill::hold_for(Study& study) {
+    if (holds_.waiting() != nullptr || rests_.contains(&study)) return;
     const TrialNeeds needs = study.needs();
     const std::optional<Shape> shape = agents_.possible_shape(needs);
     if (!shape) return;
     const Hold& hold = holds_.add({.study = &study,
                                    .shape = *shape,
                                    .agents = nearest_agents(study, needs, *shape),
-                                   .until_ms = monotonic_ms() + kHold_ms});
-    wake_ticker(hold.until_ms);
+                                   .until_ms = clock_.monotonic_ms() + kHold_ms});
+    events_.wake_ticker(hold.until_ms);
 }
 
 /// An agent that has less to end than one that is kept takes its place.
-void Studies::Impl::consider_for_hold(const Agent& agent) {
+void Backfill::consider(const Agent& agent) {
     Hold* const hold = holds_.waiting();
     const std::string& id = agent.facts.agent_id;
     if (hold == nullptr || hold->agents.contains(id) || is_kept_before(id, *hold->study)) return;
@@ -110,7 +116,7 @@ void Studies::Impl::consider_for_hold(const Agent& agent) {
 }
 
 /// A trial of the study starts on these agents: what was kept for it is free again.
-void Studies::Impl::release_hold(const Study& study, const std::vector<std::string>& ids) {
+void Backfill::release(const Study& study, const std::vector<std::string>& ids) {
     const auto is_there = [&](const Hold& hold) {
         return std::any_of(ids.begin(), ids.end(),
                            [&](const std::string& id) { return hold.agents.contains(id); });
@@ -127,7 +133,7 @@ void Studies::Impl::release_hold(const Study& study, const std::vector<std::stri
 }
 
 /// Whether each of its agents has room now: then nothing runs there that has to end first.
-bool Studies::Impl::is_ready(const Hold& hold) {
+bool Backfill::is_ready(const Hold& hold) {
     const TrialNeeds needs = hold.study->needs();
     return std::all_of(hold.agents.begin(), hold.agents.end(), [&](const std::string& id) {
         const Agent* const agent = agents_.find(id);
@@ -136,13 +142,13 @@ bool Studies::Impl::is_ready(const Hold& hold) {
 }
 
 /// Holds of studies that start nothing now, or fewer trials than they hold for.
-void Studies::Impl::drop_idle_holds() {
+void Backfill::drop_idle() {
     std::map<const Study*, std::size_t> kept;
     for (auto hold = holds_.all().begin(); hold != holds_.all().end();) {
         Study& study = *hold->study;
         const std::size_t count = ++kept[&study];
-        const bool is_wanted = may_place(study) && !phase_.draining &&
-                               (count == 1 || study.startable(now_ms(), count) >= count);
+        const bool is_wanted = turns_.may_place(study) && !phase_.draining &&
+                               (count == 1 || study.startable(clock_.now_ms(), count) >= count);
         hold = is_wanted ? std::next(hold) : holds_.drop(hold);
     }
 }
@@ -150,10 +156,10 @@ void Studies::Impl::drop_idle_holds() {
 /// A hold lasts while trials run on its agents that have to end. Once there is room, or where there
 /// are not enough agents, it lasts for kHold_ms: an agent that never asks must not keep the others.
 /// Then its study rests for as long, and the others get their turn.
-void Studies::Impl::expire_holds(LockedBatch& locked) {
-    const std::int64_t now = monotonic_ms();
+void Backfill::expire(LockedBatch& locked) {
+    const std::int64_t now = clock_.monotonic_ms();
     const std::size_t before = holds_.all().size();
-    drop_idle_holds();
+    drop_idle();
     for (auto hold = holds_.all().begin(); hold != holds_.all().end();) {
         if (now < hold->until_ms) {
             ++hold;
@@ -171,19 +177,35 @@ void Studies::Impl::expire_holds(LockedBatch& locked) {
             continue;
         }
         // With other agents it may do better, so only what cannot be had rests.
-        if (is_known) hold_rests_[hold->study] = now + kHold_ms;
+        if (is_known) rests_[hold->study] = now + kHold_ms;
         hold = holds_.drop(hold);
     }
     const std::size_t rested =
-        std::erase_if(hold_rests_, [now](const auto& rest) { return rest.second <= now; });
-    if (holds_.all().size() < before || rested > 0) wake_leases(locked);
+        std::erase_if(rests_, [now](const auto& rest) { return rest.second <= now; });
+    if (holds_.all().size() < before || rested > 0) events_.wake_leases(locked);
 }
 
-std::int64_t Studies::Impl::next_hold_ms() const {
+std::int64_t Backfill::next_ms() const {
     std::int64_t next = Timers::kNever_ms;
     for (const Hold& hold : holds_.all()) next = std::min(next, hold.until_ms);
-    for (const auto& [study, until_ms] : hold_rests_) next = std::min(next, until_ms);
+    for (const auto& [study, until_ms] : rests_) next = std::min(next, until_ms);
     return next;
+}
+
+/// The study that waits and comes before this one; nullptr: none does. One that rests after agents
+/// were kept for it in vain lets the others pass.
+Study* Backfill::study_before(const Study& study) const {
+    Study* first = nullptr;
+    Turns::Standing best = turns_.standing_of(study);
+    for (const auto& [name, other] : book_.all()) {
+        if (other.get() == &study || rests_.contains(other.get())) continue;
+        if (!turns_.may_place(*other)) continue;
+        const Turns::Standing standing = turns_.standing_of(*other);
+        if (!Turns::comes_before(standing, best)) continue;
+        best = standing;
+        first = other.get();
+    }
+    return first;
 }
 
 }  // namespace tune::tuner

@@ -2,7 +2,7 @@
 // change of one trial, or the look for who fell silent, is a few look-ups however many agents there
 // are.
 
-#include "tuner/study/registry/agents.h"
+#include "tuner/study/registry/broker/agents.h"
 
 #include <algorithm>
 
@@ -51,6 +51,12 @@ std::string room_words(const Room& room) {
 }
 
 }  // namespace
+
+Error unknown_agent(const std::string& agent_id) {
+    return {Code::kResourceDoesNotExist, "the agent '" + agent_id +
+                                             "' is not registered (the server may have restarted); "
+                                             "register again"};
+}
 
 Agent* Agents::find(const std::string& id) {
     const auto found = agents_.find(id);

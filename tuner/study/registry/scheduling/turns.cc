@@ -4,68 +4,13 @@
 // (dominant resource share): who asks for GPUs and who asks for cores are measured alike. What a
 // user holds in all of his studies counts, whatever their priorities.
 
+#include "tuner/study/registry/scheduling/turns.h"
+
 #include <algorithm>
 #include <tuple>
-
-#include "tuner/study/registry/studies_impl.h"
+#include <utility>
 
 namespace tune::tuner {
-
-int Studies::Impl::priority_of(const Study& study) const {
-    const int asked = study.priority();
-    if (quotas_.empty()) return asked;
-    const Quota& quota = quotas_.of(study.user());
-    return quota.priority ? std::min(asked, *quota.priority) : asked;
-}
-
-Studies::Impl::Standing Studies::Impl::standing_of(const Study& study) const {
-    const Usage& all = agents_.capacity();
-    return {.priority = priority_of(study),
-            .user_share = dominant_share(agents_.held_by_user(study.user()), all),
-            .share = dominant_share(agents_.held_of(study), all),
-            .running = study.running().size(),
-            .name = &study.name()};
-}
-
-bool Studies::Impl::comes_before(const Standing& a, const Standing& b) {
-    if (a.priority != b.priority) return a.priority > b.priority;
-    return std::tie(a.user_share, a.share, a.running, *a.name) <
-           std::tie(b.user_share, b.share, b.running, *b.name);
-}
-
-bool Studies::Impl::may_place(Study& study) {
-    return study.obstacle().empty() && may_lease(study);
-}
-
-std::vector<Study*> Studies::Impl::in_order() {
-    std::vector<std::pair<Standing, Study*>> found;
-    for (const auto& [name, study] : book_.all())
-        if (may_place(*study)) found.emplace_back(standing_of(*study), study.get());
-    std::sort(found.begin(), found.end(),
-              [](const auto& a, const auto& b) { return comes_before(a.first, b.first); });
-    std::vector<Study*> studies;
-    for (const auto& [standing, study] : found) studies.push_back(study);
-    return studies;
-}
-
-/// The study that waits and comes before this one; nullptr: none does. One that rests after agents
-/// were kept for it in vain lets the others pass.
-Study* Studies::Impl::study_before(const Study& study) {
-    Study* first = nullptr;
-    Standing best = standing_of(study);
-    for (const auto& [name, other] : book_.all()) {
-        if (other.get() == &study || hold_rests_.contains(other.get())) continue;
-        if (!may_place(*other)) continue;
-        const Standing standing = standing_of(*other);
-        if (!comes_before(standing, best)) continue;
-        best = standing;
-        first = other.get();
-    }
-    return first;
-}
-
-// --- quotas --------------------------------------------------------------------------------------
-
 namespace {
 
 /// The least that a trial takes, whatever agent it runs on.
@@ -81,19 +26,81 @@ Usage least_of(const TrialNeeds& needs) {
 
 }  // namespace
 
-bool Studies::Impl::is_within_quota(const Study& study, const Usage& more) const {
+int Turns::priority_of(const Study& study) const {
+    const int asked = study.priority();
+    if (quotas_.empty()) return asked;
+    const Quota& quota = quotas_.of(study.user());
+    return quota.priority ? std::min(asked, *quota.priority) : asked;
+}
+
+Turns::Standing Turns::standing_of(const Study& study) const {
+    const Usage& all = agents_.capacity();
+    return {.priority = priority_of(study),
+            .user_share = dominant_share(agents_.held_by_user(study.user()), all),
+            .share = dominant_share(agents_.held_of(study), all),
+            .running = study.running().size(),
+            .name = &study.name()};
+}
+
+bool Turns::comes_before(const Standing& a, const Standing& b) {
+    if (a.priority != b.priority) return a.priority > b.priority;
+    return std::tie(a.user_share, a.share, a.running, *a.name) <
+           std::tie(b.user_share, b.share, b.running, *b.name);
+}
+
+bool Turns::may_lease(Study& study) const {
+    if (!options_.only_study.empty() && study.name() != options_.only_study) return false;
+    return !study.config().command.empty() && study.may_start(clock_.now_ms());
+}
+
+bool Turns::may_place(Study& study) const {
+    return study.obstacle().empty() && may_lease(study);
+}
+
+std::vector<Study*> Turns::in_order() const {
+    std::vector<std::pair<Standing, Study*>> found;
+    for (const auto& [name, study] : book_.all())
+        if (may_place(*study)) found.emplace_back(standing_of(*study), study.get());
+    std::sort(found.begin(), found.end(),
+              [](const auto& a, const auto& b) { return comes_before(a.first, b.first); });
+    std::vector<Study*> studies;
+    for (const auto& [standing, study] : found) studies.push_back(study);
+    return studies;
+}
+
+void Turns::note_obstacle(Study& study) const {
+    const bool is_for_agents = !study.config().command.empty();
+    const bool is_served = options_.only_study.empty() || study.name() == options_.only_study;
+    std::string obstacle = is_for_agents && is_served ? agents_.obstacle(study.needs()) : "";
+    if (obstacle == study.obstacle()) return;
+    study.set_obstacle(std::move(obstacle));
+}
+
+void Turns::note_obstacles() const {
+    for (const auto& [name, study] : book_.all()) note_obstacle(*study);
+}
+
+// --- quotas --------------------------------------------------------------------------------------
+
+bool Turns::is_within_quota(const Study& study, const Usage& more) const {
     if (quotas_.empty()) return true;
     const Quota& quota = quotas_.of(study.user());
     return quota_obstacle(quota, study.user(), agents_.held_by_user(study.user()), more).empty();
 }
 
-std::string Studies::Impl::quota_reason(const Study& study) const {
+std::string Turns::quota_reason(const Study& study) const {
     if (quotas_.empty()) return {};
     return quota_obstacle(quotas_.of(study.user()), study.user(),
                           agents_.held_by_user(study.user()), least_of(study.needs()));
 }
 
-void Studies::Impl::set_quota(Quota quota, Done<void> done) {
+Result<void> Turns::load_quotas() {
+    TUNE_TRY(documents, store_.list_documents(kQuotaCollection));
+    for (const tracker::Document& document : documents) quotas_.load(document);
+    return {};
+}
+
+void Turns::set_quota(Quota quota, Done<void> done) {
     LockedBatch locked(lock_);
     Result<void> checked = check_quota(quota);
     if (checked && quotas_.is_full() && !quotas_.has(quota.user))
@@ -105,14 +112,13 @@ void Studies::Impl::set_quota(Quota quota, Done<void> done) {
     locked.write(std::move(commands), [this, quota, done](LockedBatch& later, Result<void> result) {
         if (result) {
             quotas_.set(quota);
-            wake_leases(later);
+            events_.wake_leases(later);
         }
         later.after([done, result = std::move(result)] { done(result); });
     });
 }
 
-void Studies::Impl::remove_quota(const std::string& user, Done<void> done,
-                                 const Recording& record) {
+void Turns::remove_quota(const std::string& user, Done<void> done, const Recording& record) {
     LockedBatch locked(lock_);
     if (!quotas_.has(user))
         return locked.after([done, user] {
@@ -125,7 +131,7 @@ void Studies::Impl::remove_quota(const std::string& user, Done<void> done,
     locked.write(std::move(commands), [this, user, done](LockedBatch& later, Result<void> result) {
         if (result) {
             quotas_.remove(user);
-            wake_leases(later);
+            events_.wake_leases(later);
         }
         later.after([done, result = std::move(result)] { done(result); });
     });

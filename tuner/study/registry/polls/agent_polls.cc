@@ -9,10 +9,14 @@
 //
 // No step looks at more than what one agent holds.
 
+#include "tuner/study/registry/polls/agent_polls.h"
+
 #include <algorithm>
 #include <charconv>
-
-#include "tuner/study/registry/studies_impl.h"
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
 
 namespace tune::tuner {
 namespace {
@@ -50,18 +54,18 @@ Result<void> check_poll(const PollRequest& request) {
 
 }  // namespace
 
-void Studies::Impl::poll(const std::string& agent_id, PollRequest request, Done<PollReply> done) {
+void AgentPolls::poll(const std::string& agent_id, PollRequest request, Done<PollReply> done) {
     if (const Result<void> checked = check_poll(request); !checked) return done(checked.error());
-    renewals_.add(agent_id, request.running);
+    attempts_.note_renewals(agent_id, request.running);
     LockedBatch locked(lock_);
-    count_renewals();
+    attempts_.count_renewals();
     Agent* const agent = agents_.find(agent_id);
     if (agent == nullptr) return locked.after([done, agent_id] { done(unknown_agent(agent_id)); });
-    agents_.heard(*agent, monotonic_ms());
+    agents_.heard(*agent, clock_.monotonic_ms());
     if (request.interrupts) return interrupt(locked, *agent, request, done);
-    drop_poll(locked, agent_id);
+    drop(locked, agent_id);
     take_ack(*agent, request);
-    drop_heartbeat_poll(locked, agent_id);
+    drop_heartbeat(locked, agent_id);
     const int ended = take_ended(request.running);
     const int wanted = std::clamp(request.free_slots, 0, kAgentSlotsMax) + ended;
     const auto call = std::make_shared<PollCall>(
@@ -75,9 +79,9 @@ void Studies::Impl::poll(const std::string& agent_id, PollRequest request, Done<
                             .wait_ms = request.wait_ms,
                             .port = request.port,
                             .wants_tokens = request.wants_tokens},
-                 .deadline_ms = monotonic_ms() + poll_wait_ms(request.wait_ms),
+                 .deadline_ms = clock_.monotonic_ms() + poll_wait_ms(request.wait_ms),
                  .done = std::move(done)});
-    poll_calls_[agent_id] = call;
+    waiting_.park(call);
     decline(locked, *agent, request.declined);
     bool is_news = false;
     HeartbeatPoll beat{.agent_id = agent_id,
@@ -85,17 +89,17 @@ void Studies::Impl::poll(const std::string& agent_id, PollRequest request, Done<
                        .deadline_ms = call->deadline_ms,
                        .done = {},
                        .call = call};
-    if (is_news || has_news(agent_id)) return answer_poll(locked, call, heartbeat_reply(beat), {});
-    park_heartbeat(std::move(beat));
+    if (is_news || has_news(agent_id)) return answer(locked, call, heartbeat_reply(beat), {});
+    park(std::move(beat));
     const bool has_begun = begin_lease_part(locked, call);
-    const bool may_bring = has_begun && !lease_polls_.contains(agent_id);
+    const bool may_bring = has_begun && !waiting_.has_lease_poll(agent_id);
     if (request.turn <= agent->interrupted || (request.wait_ms <= 0 && !may_bring))
-        answer_poll(locked, call, {}, {});
+        answer(locked, call, {}, {});
 }
 
 /// Takes out the attempts that ended after the agent had written that it runs them, which is no
 /// news to it. Each leaves a place that it did not count.
-int Studies::Impl::take_ended(std::vector<AttemptId>& running) const {
+int AgentPolls::take_ended(std::vector<AttemptId>& running) const {
     return static_cast<int>(std::erase_if(running, [&](const AttemptId& id) {
         const TrialRef ref = book_.find_run(id.run_id);
         return ref.trial != nullptr && ref.trial->finish_attempt == id.attempt &&
@@ -103,15 +107,14 @@ int Studies::Impl::take_ended(std::vector<AttemptId>& running) const {
     }));
 }
 
-/// An older poll of the agent belongs to a connection that is gone, or to its predecessor.
-void Studies::Impl::drop_poll(LockedBatch& locked, const std::string& agent_id) {
-    const auto older = poll_calls_.find(agent_id);
-    if (older != poll_calls_.end()) answer_poll(locked, std::shared_ptr(older->second), {}, {});
+void AgentPolls::drop(LockedBatch& locked, const std::string& agent_id) {
+    if (const std::shared_ptr<PollCall> older = waiting_.find_call(agent_id))
+        answer(locked, older, {}, {});
 }
 
 /// The session's answers up to `ack` have arrived. If there was a later one, it is lost, and what
 /// the agent was told in it is news again.
-void Studies::Impl::take_ack(Agent& agent, const PollRequest& request) {
+void AgentPolls::take_ack(Agent& agent, const PollRequest& request) {
     const bool is_other = agent.session != request.session;
     if (is_other) agent.interrupted = 0;
     const bool is_lost = is_other || request.ack < agent.answered;
@@ -125,36 +128,35 @@ void Studies::Impl::take_ack(Agent& agent, const PollRequest& request) {
 }
 
 /// Goes on to other agents at once. It is no attempt that was lost: nothing of it ran.
-void Studies::Impl::decline(LockedBatch& locked, const Agent& agent,
-                            const std::vector<AttemptId>& attempts) {
+void AgentPolls::decline(LockedBatch& locked, const Agent& agent,
+                         const std::vector<AttemptId>& attempts) {
     const std::string why = "its agent on " + agent.facts.host + " takes no more trials";
     for (const AttemptId& attempt : attempts) {
         const TrialRef ref = book_.find_run(attempt.run_id);
-        Member* const member = current_member(ref, agent.facts.agent_id, attempt.attempt);
+        Member* const member = attempts_.current_member(ref, agent.facts.agent_id, attempt.attempt);
         if (member == nullptr) continue;
         if (ref.trial->progress->holder.is_gang()) {
-            lose_part(locked, ref, *member, why);
+            attempts_.lose(locked, ref, *member, why);
         } else {
-            ref.study->requeue(*ref.trial, why, now_ms());
+            ref.study->requeue(*ref.trial, why, clock_.now_ms());
             writer_.write_trial(locked, *ref.study, *ref.trial, nullptr, {});
         }
-        after_change(locked, *ref.study);
+        events_.after_change(locked, *ref.study);
     }
 }
 
-void Studies::Impl::interrupt(LockedBatch& locked, Agent& agent, const PollRequest& request,
-                              const Done<PollReply>& done) {
+void AgentPolls::interrupt(LockedBatch& locked, Agent& agent, const PollRequest& request,
+                           const Done<PollReply>& done) {
     if (agent.session == request.session)
         agent.interrupted = std::max(agent.interrupted, request.turn);
-    const auto waiting = poll_calls_.find(agent.facts.agent_id);
-    if (waiting != poll_calls_.end() && waiting->second->session == request.session &&
-        waiting->second->turn <= request.turn)
-        answer_poll(locked, std::shared_ptr(waiting->second), {}, {});
+    const std::shared_ptr<PollCall> call = waiting_.find_call(agent.facts.agent_id);
+    if (call != nullptr && call->session == request.session && call->turn <= request.turn)
+        answer(locked, call, {}, {});
     locked.after([done, sequence = request.ack] { done(PollReply{.sequence = sequence}); });
 }
 
-std::vector<TrialRef> Studies::Impl::undelivered(const std::string& agent_id,
-                                                 const std::string& session, std::int64_t ack) {
+std::vector<TrialRef> AgentPolls::undelivered(const std::string& agent_id,
+                                              const std::string& session, std::int64_t ack) {
     std::vector<TrialRef> found;
     const auto* const held = agents_.held_by(agent_id);
     if (held == nullptr) return found;
@@ -170,22 +172,22 @@ std::vector<TrialRef> Studies::Impl::undelivered(const std::string& agent_id,
 // --- leases --------------------------------------------------------------------------------------
 
 /// False: no trial is wanted.
-bool Studies::Impl::begin_lease_part(LockedBatch& locked, const std::shared_ptr<PollCall>& call) {
+bool AgentPolls::begin_lease_part(LockedBatch& locked, const std::shared_ptr<PollCall>& call) {
     const std::vector<TrialRef> again = undelivered(call->agent_id, call->session, call->ack);
     if (!again.empty()) {
         for (const TrialRef& ref : again)
             ref.trial->progress->holder.find_running(call->agent_id)->request_id =
                 call->leases.request_id;
         LeasePoll repeated = lease_part(call);
-        give_leases(locked, repeated, again);
+        leases_.give(locked, repeated, again);
         return true;
     }
     if (call->leases.free_slots <= 0 || phase_.draining) return false;
-    begin_lease_poll(locked, lease_part(call));
+    leases_.begin(locked, lease_part(call));
     return true;
 }
 
-Studies::Impl::LeasePoll Studies::Impl::lease_part(const std::shared_ptr<PollCall>& call) {
+LeasePoll AgentPolls::lease_part(const std::shared_ptr<PollCall>& call) {
     return {.agent_id = call->agent_id,
             .request = call->leases,
             .deadline_ms = call->deadline_ms,
@@ -194,24 +196,23 @@ Studies::Impl::LeasePoll Studies::Impl::lease_part(const std::shared_ptr<PollCal
                     LockedBatch locked(lock_);
                     end_lease_part(locked, call, std::move(reply));
                 },
+            .give_up = [this, call](LockedBatch& locked) { answer(locked, call, {}, {}); },
             .call = call};
 }
 
 /// The poll may have been answered meanwhile, and the next one be there already.
-void Studies::Impl::end_lease_part(LockedBatch& locked, const std::shared_ptr<PollCall>& call,
-                                   Result<LeaseReply> reply) {
-    if (!reply) return answer_poll(locked, call, {}, {}, reply.error().text());
+void AgentPolls::end_lease_part(LockedBatch& locked, const std::shared_ptr<PollCall>& call,
+                                Result<LeaseReply> reply) {
+    if (!reply) return answer(locked, call, {}, {}, reply.error().text());
     std::shared_ptr<PollCall> to = call;
     if (call->is_answered) {
-        const auto waiting = poll_calls_.find(call->agent_id);
-        const bool is_next =
-            waiting != poll_calls_.end() && waiting->second->session == call->session;
-        if (is_next) to = waiting->second;
+        const std::shared_ptr<PollCall> next = waiting_.find_call(call->agent_id);
+        if (next != nullptr && next->session == call->session) to = next;
     }
     if (!to->is_answered) {
         label(*to, reply->leases);
         if (reply->leases.empty() && to != call) return;
-        return answer_poll(locked, to, {}, std::move(reply->leases));
+        return answer(locked, to, {}, std::move(reply->leases));
     }
     // Found by the next poll, whose `ack` is below this number.
     const Agent* const agent = agents_.find(call->agent_id);
@@ -224,55 +225,32 @@ void Studies::Impl::end_lease_part(LockedBatch& locked, const std::shared_ptr<Po
 }
 
 /// Marks what is still the agent's as given in the answer to this poll, and leaves out the rest.
-void Studies::Impl::label(const PollCall& call, std::vector<Lease>& leases) {
+void AgentPolls::label(const PollCall& call, std::vector<Lease>& leases) {
     std::erase_if(leases, [&](const Lease& lease) {
         const TrialRef ref = book_.find_run(lease.run_id);
-        Member* const member = current_member(ref, call.agent_id, lease.attempt);
+        Member* const member = attempts_.current_member(ref, call.agent_id, lease.attempt);
         if (member != nullptr) member->request_id = label_of(call.session, call.ack + 1);
         return member == nullptr;
     });
 }
 
-void Studies::Impl::gain_place(LockedBatch& locked, const std::string& agent_id) {
-    const auto waiting = poll_calls_.find(agent_id);
-    if (waiting == poll_calls_.end() || phase_.draining) return;
-    const std::shared_ptr<PollCall> call = waiting->second;
-    if (call->is_leaving) return;
+void AgentPolls::gain_place(LockedBatch& locked, const std::string& agent_id) {
+    const std::shared_ptr<PollCall> call = waiting_.find_call(agent_id);
+    if (call == nullptr || phase_.draining || call->is_leaving) return;
     ++call->leases.free_slots;
-    if (const auto parked = lease_polls_.find(agent_id); parked != lease_polls_.end())
-        ++parked->second.request.free_slots;
-    else if (const auto granting = granting_.find(agent_id); granting != granting_.end())
-        ++granting->second->poll.request.free_slots;
-    else
-        park(locked, lease_part(call));  // the change that follows looks at who is in the line
+    // The change that follows looks at who is in the line.
+    if (!leases_.add_place(agent_id)) leases_.park(locked, lease_part(call));
 }
 
 // --- the answer ----------------------------------------------------------------------------------
 
-/// From now on nothing of the call waits. What is being granted goes on (end_lease_part).
-void Studies::Impl::withdraw(PollCall& call) {
-    call.is_answered = true;
-    const auto known = poll_calls_.find(call.agent_id);
-    if (known != poll_calls_.end() && known->second.get() == &call) poll_calls_.erase(known);
-    const auto beat = heartbeat_polls_.find(call.agent_id);
-    if (beat != heartbeat_polls_.end() && beat->second.call.get() == &call) {
-        heartbeat_poll_ends_.erase(call.agent_id);
-        heartbeat_polls_.erase(beat);
-    }
-    const auto parked = lease_polls_.find(call.agent_id);
-    if (parked != lease_polls_.end() && parked->second.call.get() == &call)
-        static_cast<void>(unpark(call.agent_id));
-}
-
-void Studies::Impl::answer_poll(LockedBatch& locked, const std::shared_ptr<PollCall>& call,
-                                HeartbeatReply news, std::vector<Lease> leases,
-                                std::string lease_error) {
+void AgentPolls::answer(LockedBatch& locked, const std::shared_ptr<PollCall>& call,
+                        HeartbeatReply news, std::vector<Lease> leases, std::string lease_error) {
     if (call->is_answered) return;
     // What the heartbeat part would say goes with it, whatever the answer is.
-    const auto beat = heartbeat_polls_.find(call->agent_id);
-    if (beat != heartbeat_polls_.end() && beat->second.call == call)
-        news = heartbeat_reply(beat->second);
-    withdraw(*call);
+    const HeartbeatPoll* const beat = waiting_.find_heartbeat(call->agent_id);
+    if (beat != nullptr && beat->call == call) news = heartbeat_reply(*beat);
+    waiting_.withdraw(*call);
     PollReply reply{.sequence = call->ack,
                     .leases = std::move(leases),
                     .directives = std::move(news.directives),
@@ -293,6 +271,92 @@ void Studies::Impl::answer_poll(LockedBatch& locked, const std::shared_ptr<PollC
     Agent* const agent = agents_.find(call->agent_id);
     if (agent != nullptr && agent->session == call->session) agent->answered = reply.sequence;
     locked.after([done = std::move(call->done), reply = std::move(reply)] { done(reply); });
+}
+
+// --- heartbeat -----------------------------------------------------------------------------------
+
+void AgentPolls::heartbeat(const std::string& agent_id, HeartbeatRequest request,
+                           Done<HeartbeatReply> done) {
+    attempts_.note_renewals(agent_id, request.running);
+    LockedBatch locked(lock_);
+    attempts_.count_renewals();
+    Agent* const agent = agents_.find(agent_id);
+    if (agent == nullptr) return locked.after([done, agent_id] { done(unknown_agent(agent_id)); });
+    agents_.heard(*agent, clock_.monotonic_ms());
+    bool is_news = false;
+    HeartbeatPoll poll{.agent_id = agent_id,
+                       .lost = note_lost(*agent, request.running, is_news),
+                       .deadline_ms = clock_.monotonic_ms() + poll_wait_ms(request.wait_ms),
+                       .done = std::move(done)};
+    const bool is_due = request.wait_ms <= 0 || is_news || has_news(agent_id);
+    drop_heartbeat(locked, agent_id);
+    if (is_due)
+        return locked.after([answer = poll.done, reply = heartbeat_reply(poll)] { answer(reply); });
+    park(std::move(poll));
+}
+
+/// What was reported to the agent already, it is busy ending; repeating it at once would spin.
+std::vector<AttemptId> AgentPolls::note_lost(Agent& agent, const std::vector<AttemptId>& running,
+                                             bool& is_news) {
+    std::vector<AttemptId> lost;
+    std::set<std::string> tokens;
+    for (const AttemptId& attempt : running) {
+        if (attempts_.is_current(book_.find_run(attempt.run_id), agent.facts.agent_id,
+                                 attempt.attempt))
+            continue;
+        lost.push_back(attempt);
+        tokens.insert(token_of(attempt));
+    }
+    std::set<std::string>& reported = agent.reported_lost;
+    is_news = !std::includes(reported.begin(), reported.end(), tokens.begin(), tokens.end());
+    reported = std::move(tokens);
+    return lost;
+}
+
+void AgentPolls::park(HeartbeatPoll poll) {
+    events_.wake_ticker(poll.deadline_ms);
+    waiting_.park(std::move(poll));
+}
+
+/// An older poll of the agent belongs to a connection that is gone.
+void AgentPolls::drop_heartbeat(LockedBatch& locked, const std::string& agent_id) {
+    std::optional<HeartbeatPoll> older = waiting_.take_heartbeat(agent_id);
+    if (!older) return;
+    if (older->call) return answer(locked, older->call, {}, {});
+    locked.after([done = std::move(older->done)] { done(HeartbeatReply{}); });
+}
+
+bool AgentPolls::has_news(const std::string& agent_id) {
+    const auto* const held = agents_.held_by(agent_id);
+    return held != nullptr && std::any_of(held->begin(), held->end(), [&](const auto& entry) {
+               const TrialProgress& progress = *entry.second.trial->progress;
+               return progress.directive && !progress.holder.find_running(agent_id)->is_directed;
+           });
+}
+
+HeartbeatReply AgentPolls::heartbeat_reply(const HeartbeatPoll& poll) {
+    HeartbeatReply reply{.directives = {}, .lost = poll.lost, .draining = phase_.draining};
+    const auto* const held = agents_.held_by(poll.agent_id);
+    if (held == nullptr) return reply;
+    for (const auto& [run_id, ref] : *held) {
+        TrialProgress& progress = *ref.trial->progress;
+        if (!progress.directive) continue;
+        progress.holder.find_running(poll.agent_id)->is_directed = true;
+        reply.directives.push_back(*progress.directive);
+    }
+    return reply;
+}
+
+void AgentPolls::wake(LockedBatch& locked, const std::string& agent_id) {
+    std::optional<HeartbeatPoll> poll = waiting_.take_heartbeat(agent_id);
+    if (!poll) return;
+    if (poll->call) return answer(locked, poll->call, heartbeat_reply(*poll), {});
+    locked.after([done = std::move(poll->done), reply = heartbeat_reply(*poll)] { done(reply); });
+}
+
+void AgentPolls::expire(LockedBatch& locked, std::int64_t now_ms) {
+    while (const auto agent_id = waiting_.due_lease_poll(now_ms)) leases_.drop(locked, *agent_id);
+    while (const auto agent_id = waiting_.due_heartbeat(now_ms)) wake(locked, *agent_id);
 }
 
 }  // namespace tune::tuner

@@ -1,14 +1,18 @@
 // What runs where and what waits, for whoever looks. The one place that goes through all agents.
 
-#include <algorithm>
+#include "tuner/study/registry/broker/queue_report.h"
 
-#include "tuner/study/registry/studies_impl.h"
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 namespace tune::tuner {
 
-QueueView Studies::Impl::queue(std::size_t agents_max) {
+QueueView QueueReport::view(std::size_t agents_max) {
     const auto lock = lock_.take();
-    count_renewals();
+    attempts_.count_renewals();
     QueueView view;
     agents_.each([&](const Agent& agent) {
         if (view.agents.size() < agents_max)
@@ -25,8 +29,8 @@ QueueView Studies::Impl::queue(std::size_t agents_max) {
                                 .running = study->running().size(),
                                 .needs = study->needs(),
                                 .user = study->user(),
-                                .priority = priority_of(*study),
-                                .share = standing_of(*study).share,
+                                .priority = turns_.priority_of(*study),
+                                .share = turns_.standing_of(*study).share,
                                 .held = agents_.held_of(*study),
                                 .waits_for = why_waiting(*study)});
     }
@@ -34,10 +38,10 @@ QueueView Studies::Impl::queue(std::size_t agents_max) {
     return view;
 }
 
-void Studies::Impl::add_users(QueueView& view) const {
+void QueueReport::add_users(QueueView& view) const {
     std::map<std::string, std::optional<Quota>> users;
     for (const QueuedStudyView& study : view.studies) users.emplace(study.user, std::nullopt);
-    for (const Quota& quota : quotas_.all()) users[quota.user] = quota;
+    for (const Quota& quota : turns_.quotas().all()) users[quota.user] = quota;
     for (auto& [user, quota] : users) {
         const Usage held = agents_.held_by_user(user);
         view.users.push_back({.user = user,
@@ -47,16 +51,17 @@ void Studies::Impl::add_users(QueueView& view) const {
     }
 }
 
-AgentView Studies::Impl::view_of(const Agent& agent) {
+AgentView QueueReport::view_of(const Agent& agent) {
     const std::string& id = agent.facts.agent_id;
     AgentView view{.agent_id = id,
                    .host = agent.facts.host,
                    .version = agent.facts.version,
-                   .silent_ms = monotonic_ms() - agent.heard_ms,
+                   .silent_ms = clock_.monotonic_ms() - agent.heard_ms,
                    .room = agent.room,
                    .gpus = agent.facts.devices,
-                   .is_waiting = lease_polls_.contains(id)};
-    if (!holds_.on(id).empty()) view.held_for = holds_.on(id).front()->study->name();
+                   .is_waiting = waiting_.has_lease_poll(id)};
+    if (!backfill_.holds().on(id).empty())
+        view.held_for = backfill_.holds().on(id).front()->study->name();
     const auto* const held = agents_.held_by(id);
     if (held == nullptr) return view;
     for (const auto& [run_id, ref] : *held) {
@@ -72,7 +77,7 @@ AgentView Studies::Impl::view_of(const Agent& agent) {
             .nodes = static_cast<int>(holder.members.size()),
             .is_ending = member.is_ending || ref.trial->progress->directive.has_value()};
         if (member.expires_ms != kNotHandedOut_ms)
-            lease.expires_in_ms = member.expires_ms - monotonic_ms();
+            lease.expires_in_ms = member.expires_ms - clock_.monotonic_ms();
         view.leases.push_back(std::move(lease));
     }
     std::sort(view.leases.begin(), view.leases.end(), [](const auto& a, const auto& b) {
@@ -81,7 +86,7 @@ AgentView Studies::Impl::view_of(const Agent& agent) {
     return view;
 }
 
-std::string Studies::Impl::why_kept(const Hold& hold) const {
+std::string QueueReport::why_kept(const Hold& hold) const {
     const std::size_t kept = hold.agents.size();
     const std::string agents = std::to_string(kept) + (kept == 1 ? " is" : " are") + " kept for it";
     const int nodes = hold.shape.nodes;
@@ -94,9 +99,9 @@ std::string Studies::Impl::why_kept(const Hold& hold) const {
            " of lower priority were asked to end at their checkpoints";
 }
 
-std::string Studies::Impl::why_after(const Study& study, const Study& other) const {
-    const Standing own = standing_of(study);
-    const Standing before = standing_of(other);
+std::string QueueReport::why_after(const Study& study, const Study& other) const {
+    const Turns::Standing own = turns_.standing_of(study);
+    const Turns::Standing before = turns_.standing_of(other);
     const std::string name = "study '" + other.name() + "' comes first: ";
     const auto percent = [](double share) {
         return std::to_string(static_cast<int>(share * 100 + 0.5)) + " %";
@@ -114,7 +119,7 @@ std::string Studies::Impl::why_after(const Study& study, const Study& other) con
 }
 
 /// The first reason that there is.
-std::string Studies::Impl::why_waiting(Study& study) {
+std::string QueueReport::why_waiting(Study& study) {
     if (study.config().command.empty()) return "its clients ask for trials themselves";
     if (!options_.only_study.empty() && study.name() != options_.only_study)
         return "this server runs the study '" + options_.only_study + "' only";
@@ -126,17 +131,17 @@ std::string Studies::Impl::why_waiting(Study& study) {
     const auto parallel = study.config().budget.parallel;
     if (parallel && study.running().size() >= static_cast<std::size_t>(*parallel))
         return "it runs as many trials at a time as it may (" + std::to_string(*parallel) + ")";
-    if (!may_lease(study)) return "its budget starts no more trials";
+    if (!turns_.may_lease(study)) return "its budget starts no more trials";
     if (!study.obstacle().empty()) return study.obstacle();
-    if (const std::string quota = quota_reason(study); !quota.empty()) return quota;
-    for (const Hold& hold : holds_.all())
+    if (const std::string quota = turns_.quota_reason(study); !quota.empty()) return quota;
+    for (const Hold& hold : backfill_.holds().all())
         if (hold.study == &study) return why_kept(hold);
     if (study.is_suggesting() && study.queued().empty()) return "a point is being suggested";
-    if (const Study* const other = study_before(study))
+    if (const Study* const other = backfill_.study_before(study))
         if (const std::string why = why_after(study, *other); !why.empty()) return why;
-    if (!holds_.empty())
+    if (!backfill_.holds().empty())
         return "no agent has room for a trial, or it is kept for study '" +
-               holds_.all().front().study->name() + "'";
+               backfill_.holds().all().front().study->name() + "'";
     return "no agent has room for a trial now";
 }
 
