@@ -84,7 +84,7 @@ Result<ImportCommand> at_server(ImportCommand options) {
                      "the server at " + options.server +
                          " is not yours on this machine, and an import writes into its data "
                          "folder: run `tune import` where that folder is, with --data"};
-    options.data = data->string();
+    options.data = data->lexically_normal().string();
     return options;
 }
 
