@@ -183,8 +183,8 @@ Response readable_studies(const TuningParts& parts, const Request& request) {
     std::vector<std::int64_t> experiments;
     parts.studies.read_all(
         [&](const Study& study) { experiments.push_back(study.identity().experiment_id); });
-    const auto readable =
-        tracker::readable_experiments(parts.store, request, std::move(experiments));
+    const auto readable = tracker::readable_experiments(
+        parts.store, request, std::move(experiments), tracker::ResourceType::kRun);
     if (!readable) return error_response(readable.error());
     const auto is_readable = [&readable](const Study& study) {
         return std::find(readable->begin(), readable->end(), study.identity().experiment_id) !=

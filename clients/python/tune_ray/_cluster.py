@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import os
 import pathlib
@@ -49,6 +50,12 @@ def packed_packages() -> bytes:
 def packed_program() -> bytes:
     """The program `tune` with the libraries beside it, as an archive."""
     binary = pathlib.Path(program()).resolve()
+    found = binary.stat()
+    return _packed(binary, found.st_mtime_ns, found.st_size)
+
+
+@functools.lru_cache(maxsize=1)
+def _packed(binary: pathlib.Path, _mtime_ns: int, _size: int) -> bytes:
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w:gz", compresslevel=1) as archive:
         archive.add(binary, "bin/tune")

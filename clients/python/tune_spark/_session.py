@@ -152,12 +152,27 @@ class Job:
                 self._spark.addTag(self._tag)
             else:
                 self._spark.sparkContext.addJobTag(self._tag)
-            rows = self._frame().collect()
-            self.rows = [bytes(row.data) for row in rows]
+            if is_connect(self._spark) or self._input is not None:
+                self.rows = [bytes(row.data) for row in self._frame().collect()]
+            else:
+                self.rows = self._tasks().collect()
         except BaseException as error:
             self.error = error
         finally:
             self._ended.set()
+
+    def _tasks(self) -> Any:
+        """The tasks without data frames, which cost a plan and, in each new worker, the import of Arrow and pandas."""
+        function = self._function
+
+        def task(index: int, rows: Iterator[int]) -> Iterator[bytes]:
+            collections.deque(rows, maxlen=0)
+            yield from function(index)
+
+        tasks = self._spark.sparkContext.parallelize(range(self._count), self._count)
+        if self._profile is not None:
+            tasks = tasks.withResources(self._profile)
+        return tasks.barrier().mapPartitionsWithIndex(task) if self._is_barrier else tasks.mapPartitionsWithIndex(task)
 
     def _frame(self) -> Any:
         function, has_input = self._function, self._input is not None

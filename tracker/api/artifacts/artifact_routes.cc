@@ -47,6 +47,10 @@ Result<Response> list(const ArtifactStore& artifacts, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(path, message.text("path"));
     TUNE_TRY(entries, artifacts.list(path));
+    // Folders of runs are named by their ids.
+    if (request.viewer && request.viewer->is_denied(ResourceType::kRun))
+        std::erase_if(entries,
+                      [](const ArtifactEntry& entry) { return is_run_folder(entry.name); });
     return json_text_response(files_response("", "", entries));
 }
 
