@@ -91,8 +91,8 @@ def main(argv: list) -> int:
     space = getattr(module, name)
     try:
         print(json.dumps(tree(space() if callable(space) else space), indent=1))
-    except NotCarriedOver as fault:
-        print(f"{path}: {fault} has no counterpart", file=sys.stderr)
+    except NotCarriedOver as error:
+        print(f"{path}: {error} has no counterpart", file=sys.stderr)
         return 1
     return 0
 

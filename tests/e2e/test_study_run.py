@@ -188,13 +188,13 @@ def test_a_script_that_always_fails_is_reported_early_with_its_output(tmp_path):
     assert ("".join(lines) + err).count("trials so far failed") == 1
     last = trials_of(tmp_path)[-1]
     assert "No module named 'no_module_of_this_name'" in out
-    assert f"What it printed: `tune server --data ./tune-data`, there /r/{last['run_id']}?tab=logs\n" in out
+    assert f"All that it printed: start `tune server --data ./tune-data` and open /r/{last['run_id']}?tab=logs\n" in out
     with server(tmp_path) as (_, url):
         words = run_arguments(["python3", "broken.py"], trials=1, study="t", jobs=1)
         out = tune(
             *words[:words.index("--")], "--server", url, *words[words.index("--"):], cwd=tmp_path).stdout
         last = call(url, "/api/2.0/tune/studies/t/trials")[1]["trials"][-1]
-        assert f"What it printed: {url}/r/{last['run_id']}?tab=logs\n" in out and "tune server" not in out
+        assert f"All that it printed: {url}/r/{last['run_id']}?tab=logs\n" in out and "tune server" not in out
 
 
 @pytest.mark.parametrize("words, said", [

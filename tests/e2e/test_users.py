@@ -93,6 +93,18 @@ def test_a_users_study_is_the_users(tmp_path):
         assert ask(url, "/api/2.0/tune/studies/s", ann, method="DELETE")[0] == 200
 
 
+def test_a_model_that_a_user_may_not_change_is_refused_before_the_trials_run(tmp_path):
+    (tmp_path / "password").write_text(PASSWORD + "\n")
+    with server(tmp_path, "--auth", "basic", "--admin-password-file", "password") as (_, url):
+        make_users(url, "ann", "bob")
+        assert ask(url, "/api/2.0/mlflow/registered-models/create", login("ann"), {"name": "anns"})[0] == 200
+        status, _, answer = ask(url, "/api/2.0/tune/studies", login("bob"), {**STUDY, "register": "anns"})
+        assert status == 403 and "'bob' may not add a version to the registered model 'anns'" in answer["message"], answer
+        assert ask(url, "/api/2.0/tune/studies/s", login("bob"))[0] == 404, "nothing is left of it"
+        assert ask(url, "/api/2.0/tune/studies", login("bob"), {**STUDY, "register": "bobs"})[0] == 200
+        assert ask(url, "/api/2.0/tune/studies", login("ann"), {**STUDY, "name": "t", "register": "anns"})[0] == 200
+
+
 def test_tokens_of_users(tmp_path):
     (tmp_path / "password").write_text(PASSWORD + "\n")
     with server(tmp_path, "--auth", "basic", "--admin-password-file", "password") as (_, url):

@@ -87,6 +87,21 @@ TEST(Tidy, NothingUnfinishedLands) {
     }
 }
 
+/// Words of our own for which the field has a standard one: maintenance, columnar search, notify,
+/// exceeds, ticker, server client, supervisor, deduplicating, database.
+TEST(Tidy, RetiredWordsStayAway) {
+    static const std::regex retired(
+        R"(\b(upkeep|find_by_columns|shelf|make_known|too_dear|studies_time|server_link|tune_exec)"
+        R"(|distinct_sampler|[Dd]ata bases?)\b)");
+    for (const SourceFile& file :
+         read_sources({".h", ".cc", ".ts", ".tsx", ".py", ".sh", ".mjs", ".md", ".yaml"})) {
+        if (file.path == "tests/lint/tidy_test.cc") continue;
+        EXPECT_FALSE(std::regex_search(file.path, retired)) << file.path;
+        for (std::size_t i = 0; i < file.lines.size(); ++i)
+            EXPECT_FALSE(std::regex_search(file.lines[i], retired)) << file.path << ":" << i + 1;
+    }
+}
+
 TEST(Tidy, HeadersAreGuarded) {
     for (const SourceFile& file : read_sources({".h"}))
         EXPECT_NE(std::find(file.lines.begin(), file.lines.end(), "#pragma once"), file.lines.end())

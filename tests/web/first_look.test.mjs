@@ -106,6 +106,10 @@ test("a long value leaves its name its width, is cut, and opens by mouse and by 
         assert.ok((await tag.boundingBox()).height < 24);
         const region = await page.getByRole("group", { name: "Params" }).evaluate((box) => [box.scrollWidth, box.clientWidth]);
         assert.ok(region[0] <= region[1], `params are ${region[0]} px wide in ${region[1]} px`);
+        // A name of several lines beside a short value: one line below the row, none below its cells.
+        const lines = await page.getByRole("group", { name: "Params" }).locator("tr").evaluateAll((rows) =>
+            rows.map((row) => [row, ...row.cells].map((box) => parseFloat(getComputedStyle(box).borderBottomWidth))));
+        assert.deepEqual(lines, lines.map((_, i) => [i + 1 < lines.length ? 1 : 0, 0, 0]));
         await page.context().close();
     }
 });
@@ -151,6 +155,26 @@ test("a bar shows the share of the budget; a study whose trials all failed says 
     await eventually(async () => (await names())[0], "part");
     await page.getByRole("link", { name: "broken", exact: true }).first().click();
     await page.locator(".title .state", { hasText: "all failed" }).waitFor();
+    await page.context().close();
+});
+
+test("a study that its first failures stopped counts none of them, and says nothing of what is to come", async () => {
+    await server.tune("studies", { name: "stopped", metric: { name: "loss", goal: "min" }, space: { x: { float: [0, 1] } }, budget: { trials: 5 } });
+    for (let i = 0; i < 3; ++i) {
+        const { trials: [{ number, attempt }] } = await server.tune("studies/stopped/ask", { count: 1 });
+        await server.tune("studies/stopped/tell", { number, attempt, state: "failed", reason: "no data" });
+    }
+    const page = await browser.open("/s/stopped");
+    await page.getByText("Too few trials", { exact: true }).waitFor();
+    await page.getByText("this study has 0.").waitFor();
+    await page.getByText("No values", { exact: true }).waitFor();
+    await server.tune("studies/stopped/resume", {});
+    const { trials: [{ number, attempt }] } = await server.tune("studies/stopped/ask", { count: 1 });
+    await server.tune("studies/stopped/tell", { number, attempt, value: 1 });
+    await eventually(() => page.locator("[data-ended]").textContent(), "1 / 5");
+    await page.getByText("3 failed ones do not count", { exact: true }).waitFor();
+    await page.goto(`${server.url}/`);
+    await eventually(() => page.getByRole("row").filter({ has: page.getByText("stopped", { exact: true }) }).first().locator("td.right").first().textContent(), "1 / 5");
     await page.context().close();
 });
 

@@ -42,19 +42,21 @@ test("every page fits the screen, and its header and title stand on their lines"
         await live(page);
         await page.locator("h1").first().waitFor();
         await page.locator(".loading").waitFor({ state: "detached" });
-        const [content, bar, overlaps, title] = await page.evaluate(() => {
+        const [content, bar, overlaps, title, frame] = await page.evaluate(() => {
             const parts = [...document.querySelector(".bar").children].map((part) => part.getBoundingClientRect()).filter((box) => box.width > 0);
             return [
                 document.documentElement.scrollWidth,
                 document.querySelector(".bar").offsetHeight,
                 parts.some((box, i) => i > 0 && box.left < parts[i - 1].right - 1) || parts.at(-1).right > innerWidth,
                 document.querySelector("h1").offsetHeight,
+                Math.max(0, ...[...document.querySelectorAll(".frame > header")].map((header) => header.offsetHeight)),
             ];
         });
         assert.ok(content <= kPhone.width, `${route} is ${content} px wide`);
         assert.equal(bar, 46, route);
         assert.equal(overlaps, false, `the header's parts overlap at ${route}`);
         assert.ok(title <= 48, `${route} has a title of ${title} px: more than two lines`);
+        assert.ok(frame <= 52, `the table's header at ${route} is ${frame} px: the last row would be cut`);
         assert.deepEqual(await axeFaults(page), [], route);
         await page.context().close();
     }

@@ -18,12 +18,19 @@ LocalGate::LocalGate(std::string token, const PageLogin& login, const TokenBook&
       guard_(guard) {}
 
 Principal LocalGate::authenticate(const Credentials& credentials) const {
+    Principal principal = identify(credentials);
+    // A user's token is nobody's where there are no users.
+    const auto* token = std::get_if<TokenPrincipal>(&principal);
+    if (token == nullptr || token->user_id == 0) return principal;
+    if (!credentials.cookie.empty() && login_.is_known(credentials.cookie)) return OwnerPrincipal{};
+    return AnonymousPrincipal{};
+}
+
+Principal LocalGate::identify(const Credentials& credentials) const {
     if (!credentials.authorization.empty()) {
         const std::string_view token = bearer_of(credentials.authorization);
         if (!token.empty() && equal_secrets(token, token_)) return OwnerPrincipal{};
-        // A user's token is nobody's where there are no users.
-        if (std::optional<TokenPrincipal> known = tokens_.find(token); known && known->user_id == 0)
-            return std::move(*known);
+        if (std::optional<TokenPrincipal> known = tokens_.find(token)) return std::move(*known);
         Principal principal = attempts_.authenticate(credentials);
         if (!std::holds_alternative<AnonymousPrincipal>(principal)) return principal;
     }
@@ -35,6 +42,17 @@ Result<void> LocalGate::check_access(const Principal& principal, Access access) 
     if (guard_ == Guard::kOff) return {};
     return tracker::check_access(principal, access,
                                  guard_ == Guard::kLoopback ? kAnonymousOnLoopback : Access::kOpen);
+}
+
+std::optional<Result<void>> LocalGate::admit_now(Request& request, const Needs& needs) const {
+    if (needs.subject() == Subject::kTopics &&
+        std::holds_alternative<TokenPrincipal>(request.principal)) {
+        const std::string_view token = bearer_of(request.header("Authorization"));
+        request.stands = [this, id = std::string(TokenBook::id_of(token))] {
+            return tokens_.has(id);
+        };
+    }
+    return Result<void>();
 }
 
 Result<void> LocalGate::check_metrics(const Principal& principal, std::string_view run_id,

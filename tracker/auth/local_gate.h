@@ -25,8 +25,12 @@ public:
               const Authenticator& attempts, Guard guard);
 
     [[nodiscard]] Principal authenticate(const Credentials& credentials) const override;
+    /// The same, and the tokens of users, who are nobody here.
+    [[nodiscard]] Principal identify(const Credentials& credentials) const;
     [[nodiscard]] Result<void> check_access(const Principal& principal,
                                             Access access) const override;
+    [[nodiscard]] std::optional<Result<void>> admit_now(Request& request,
+                                                        const Needs& needs) const override;
     [[nodiscard]] Result<void> check_metrics(const Principal& principal, std::string_view run_id,
                                              std::span<const Metric> metrics) const override;
 

@@ -89,6 +89,22 @@ std::string token_of(const fs::path& data) {
     return text ? std::string(trimmed(*text)) : std::string();
 }
 
+/// Of the server at `url`, if it lives and this process may use it.
+std::optional<Announced> find_announced(const std::string& url) {
+    const Result<UrlParts> wanted = parse_url(url);
+    if (!wanted) return std::nullopt;
+    std::optional<Announced> announced = read_announcement(announcement_of(*wanted));
+    if (!announced || announced->pid <= 0 || ::kill(announced->pid, 0) != 0) return std::nullopt;
+    if (const std::string attempt = own_attempt();
+        !attempt.empty() && announced->attempt != attempt)
+        return std::nullopt;
+    const Result<UrlParts> known = parse_url(announced->url);
+    if (!known || known->is_tls != wanted->is_tls || known->port != wanted->port ||
+        !is_same_host(known->host, wanted->host))
+        return std::nullopt;
+    return announced;
+}
+
 }  // namespace
 
 Result<void> announce_server(const std::string& url, const fs::path& data) {
@@ -144,19 +160,15 @@ std::string local_authorization(const std::string& url) {
         const Result<std::string> token = read_token_file(file);
         return token ? "Bearer " + *token : std::string();
     }
-    const Result<UrlParts> wanted = parse_url(url);
-    if (!wanted) return {};
-    const std::optional<Announced> announced = read_announcement(announcement_of(*wanted));
-    if (!announced || announced->pid <= 0 || ::kill(announced->pid, 0) != 0) return {};
-    if (const std::string attempt = own_attempt();
-        !attempt.empty() && announced->attempt != attempt)
-        return {};
-    const Result<UrlParts> known = parse_url(announced->url);
-    if (!known || known->is_tls != wanted->is_tls || known->port != wanted->port ||
-        !is_same_host(known->host, wanted->host))
-        return {};
+    const std::optional<Announced> announced = find_announced(url);
+    if (!announced) return {};
     const std::string token = token_of(announced->data);
     return token.empty() ? token : "Bearer " + token;
+}
+
+std::optional<fs::path> data_of_local_server(const std::string& url) {
+    const std::optional<Announced> announced = find_announced(url);
+    return announced ? std::optional<fs::path>(announced->data) : std::nullopt;
 }
 
 }  // namespace tune::tracker

@@ -7,6 +7,7 @@
 // same attempt are its own: what it may do elsewhere, its credential says.
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -30,5 +31,9 @@ void withdraw_server(const std::string& url);
 /// `token` in the data folder of a server of this user that lives and listens there; else empty.
 /// Reads two small files.
 [[nodiscard]] std::string local_authorization(const std::string& url);
+
+/// The data folder of the server of this user that lives and listens at `url`; nothing where there
+/// is none, or it belongs to another attempt. Reads a small file.
+[[nodiscard]] std::optional<std::filesystem::path> data_of_local_server(const std::string& url);
 
 }  // namespace tune::tracker

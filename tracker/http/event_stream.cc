@@ -59,7 +59,10 @@ public:
 private:
     /// Sends what waits, unless a write is under way; that one's end looks again.
     void pump() {
-        if (closed_ || writing_) return;
+        if (closed_) return;
+        // Also what is half sent: the rest is not the reader's any more.
+        if (subscription_->has_ended()) return close();
+        if (writing_) return;
         out_.clear();
         for (const auto& frame : subscription_->take()) out_ += *frame;
         if (!out_.empty()) write();

@@ -1,12 +1,16 @@
 // A job posted from another thread wakes the loop by an eventfd at most once until the loop has
 // looked; the flag is cleared before the list is taken, so a job added in between wakes it again
 // and none is lost.
+//
+// No event walks all connections: time-outs are looked at in turns of a few, as often as it takes
+// for each connection to be looked at once in `tick_ms`.
 
 #include "tracker/http/worker.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <chrono>
 #include <vector>
@@ -84,35 +88,51 @@ void Worker::run_jobs() {
 
 void Worker::add(std::shared_ptr<Connection> connection) {
     Connection* const key = connection.get();
-    connections_.emplace(key, std::move(connection));
+    connections_.emplace(key, turns_.insert(turns_.end(), std::move(connection)));
 }
 
 void Worker::remove(Connection* connection) {
-    connections_.erase(connection);
+    const auto found = connections_.find(connection);
+    if (found == connections_.end()) return;
+    turns_.erase(found->second);
+    connections_.erase(found);
 }
 
 void Worker::schedule_tick() {
-    timer_.expires_after(std::chrono::milliseconds(tick_ms_));
+    const std::size_t turns = turns_.size() / kConnectionsAtOnce + 1;
+    timer_.expires_after(std::chrono::microseconds(tick_ms_ * 1000ll / static_cast<int>(turns)));
     timer_.async_wait([this](const boost::system::error_code& ec) {
         if (ec) return;
-        std::vector<std::shared_ptr<Connection>> all;
-        all.reserve(connections_.size());
-        for (const auto& [key, connection] : connections_) all.push_back(connection);
-        const std::int64_t now = now_ms();
-        for (const auto& connection : all) connection->tick(now);
+        look_at_some();
         schedule_tick();
     });
 }
 
+void Worker::look_at_some() {
+    const std::int64_t now = now_ms();
+    for (std::size_t left = std::min(turns_.size(), kConnectionsAtOnce); left > 0; --left) {
+        if (turns_.empty()) return;
+        turns_.splice(turns_.end(), turns_, turns_.begin());
+        const std::shared_ptr<Connection> connection = turns_.back();  // it may remove itself
+        if (draining_) connection->drain();
+        if (connections_.contains(connection.get())) connection->tick(now);
+    }
+}
+
 void Worker::drain_all() {
     draining_ = true;
-    const auto all = connections_;
-    for (const auto& [key, connection] : all) connection->drain();
+    drain_some(turns_.size());
+}
+
+void Worker::drain_some(std::size_t left) {
+    look_at_some();
+    if (left <= kConnectionsAtOnce) return;
+    post([self = shared_from_this(), left] { self->drain_some(left - kConnectionsAtOnce); });
 }
 
 void Worker::close_all() {
-    const auto all = connections_;
-    for (const auto& [key, connection] : all) connection->close();
+    const auto all = turns_;
+    for (const auto& connection : all) connection->close();
 }
 
 void Worker::finish() {

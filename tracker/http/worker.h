@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <condition_variable>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,6 +28,10 @@ namespace tune::tracker {
 /// Connections that may have a large read buffer at one time; the others make do with a small one,
 /// so that thousands of clients that send slowly cost little.
 inline constexpr int kLargeBuffersMax = 64;
+
+/// Connections that a worker looks at in one go, for their time-outs or to drain them: 10 us of
+/// work, after which whoever has a request gets its turn.
+inline constexpr std::size_t kConnectionsAtOnce = 64;
 
 /// What the connections of one server share. Thread-safe.
 struct ServerContext {
@@ -81,7 +86,8 @@ public:
 /// loses its processor at that point stops all connections.
 class Worker final : public Sleeper, public std::enable_shared_from_this<Worker> {
 public:
-    /// Ticks every `tick_ms`; `index` is its place among the server's workers.
+    /// Ticks each connection about every `tick_ms`; `index` is its place among the server's
+    /// workers.
     Worker(int tick_ms, std::size_t index);
     ~Worker() override;
 
@@ -112,6 +118,7 @@ public:
     void add(std::shared_ptr<Connection> connection);
     void remove(Connection* connection);
     [[nodiscard]] bool is_draining() const { return draining_; }
+    /// All connections, some now and the others soon.
     void drain_all();
     void close_all();
 
@@ -131,6 +138,8 @@ private:
     };
 
     void schedule_tick();
+    void look_at_some();
+    void drain_some(std::size_t left);
     void add_job(std::unique_ptr<AnyJob> job);
     void wait_for_jobs();
     void run_jobs();
@@ -143,7 +152,9 @@ private:
     std::atomic<bool> is_woken_{false};            // and has not looked at jobs_ since
     const int tick_ms_;
     const std::size_t index_;
-    std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
+    /// In order of their turns to be looked at; who had one goes to the end.
+    std::list<std::shared_ptr<Connection>> turns_;
+    std::unordered_map<Connection*, std::list<std::shared_ptr<Connection>>::iterator> connections_;
     bool draining_ = false;
     std::thread thread_;
     std::atomic<std::thread::id> thread_id_;

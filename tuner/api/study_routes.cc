@@ -1,4 +1,9 @@
 // Studies over REST: create, list, pause, resume, stop.
+//
+// The body that creates a study is study.yaml as JSON, and is read by the same code; only the name
+// of the study is called `name` here. A study is created once by its name: the same request again
+// resumes it, so the request needs no id. What the body leaves out of an existing study keeps its
+// value, for one client must not take the budget away that another one has given.
 
 #include <algorithm>
 #include <charconv>
@@ -178,8 +183,8 @@ Response readable_studies(const TuningParts& parts, const Request& request) {
     std::vector<std::int64_t> experiments;
     parts.studies.read_all(
         [&](const Study& study) { experiments.push_back(study.identity().experiment_id); });
-    const auto readable =
-        tracker::readable_experiments(parts.store, request, std::move(experiments));
+    const auto readable = tracker::readable_experiments(
+        parts.store, request, std::move(experiments), tracker::ResourceType::kRun);
     if (!readable) return error_response(readable.error());
     const auto is_readable = [&readable](const Study& study) {
         return std::find(readable->begin(), readable->end(), study.identity().experiment_id) !=

@@ -1,4 +1,10 @@
 // Trials over REST: ask, report, tell, enqueue, and reading them.
+//
+// A handler reads the body, hands a value to Studies and responds when Studies calls back; it
+// never waits, for it runs on a thread of the network. Bodies are read by read_known_body, which
+// refuses unknown fields: a misspelt optional field would otherwise be ignored in silence. A
+// request that changes something may be sent again with the same request_id, and Studies gives the
+// same answer. Lists of trials are built on the read pool, since they may be long.
 
 #include <algorithm>
 #include <charconv>
@@ -144,7 +150,7 @@ void renew(Studies& studies, const Request& request, const Responder& respond) {
 Result<void> read_values(const Json& values, TellRequest& wanted) {
     if (!values.is_array() || values.empty() || values.size() > kObjectivesMax)
         return Error{Code::kInvalidParameterValue,
-                     "'values' must be a list of one number an objective"};
+                     "'values' must be a list with one number per objective"};
     for (std::size_t i = 0; i < values.size(); ++i) {
         const Message item(Json{{std::to_string(i), values[i]}}, "values.");
         TUNE_TRY(value, item.required_number(std::to_string(i)));

@@ -37,7 +37,10 @@ Error located(Error error, const std::string& place,
         for (const Json& study : listed->value("studies", Json::array()))
             names.push_back(study.value("name", ""));
         const std::string name = error.message.substr(kNoStudy.size(), end - kNoStudy.size());
-        error.message.insert(end + 1, tuner::did_you_mean(name, names));
+        const std::string meant = tuner::did_you_mean(name, names);
+        if (!meant.empty() && error.message.compare(end + 1, 2, "; ") == 0)
+            error.message.erase(end + 1, 1);  // the question ends a sentence
+        error.message.insert(end + 1, meant);
     }
     error.message += " (looked in " + place + ")";
     return error;

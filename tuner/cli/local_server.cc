@@ -120,6 +120,7 @@ Result<void> LocalServer::open_gate() {
     TUNE_TRY(token, tracker::own_token(options_.data));
     TUNE_TRY(tokens, tracker::TokenBook::open(options_.data / "tokens.json", clock_));
     tokens_ = std::move(tokens);
+    tokens_->on_revoked([this] { live_events_.review_readers(); });
     attempts_.emplace(studies_->credentials());
     login_.emplace(token, options_.static_prefix, options_.is_https);
     // Browsers do not keep ports apart: the name keeps two servers of a machine apart.

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,9 +48,9 @@ constexpr const char* kRunExamples =
     "\n"
     "Parameters: a..b range, :log, :int, a trailing number is the step; a,b,c choice; a<b<c "
     "ordered;\n"
-    "==v constant; ?p=v only if; :normal(m,s) prior; NAME:=EXPRESSION derived value. {name} in the "
-    "command is a value, {args} all others as "
-    "--name=value.\n"
+    "==v constant; ?p=v only if; :normal(m,s) prior; NAME:=EXPRESSION derived value.\n"
+    "In the command {name} is a value, {args} all others as --name=value. Every trial also has all "
+    "of them as JSON in the environment variable TUNE_PARAMS.\n"
     "A trial reports its metric with an MLflow client, or with a line  tune: {\"loss\": 0.31}  on\n"
     "stdout, or through --scrape. Run the same command again to continue the study.\n";
 
@@ -87,7 +88,7 @@ void add_study_flags(CLI::App& app, StudyFlags& flags) {
     app.add_option("-m,--metric", flags.metric,
                    "the objective: METRIC[:min|max] (default: min); several: loss:min,ms:min. A "
                    "trial counts with the best value that it reports (take: best), unless a study "
-                   "file says take: last or mean_last_k");
+                   "file says take: last or mean_last_N");
     app.add_option("-j,--parallel", flags.parallel,
                    "number of trials to run at the same time (default: one per GPU, else one per "
                    "core)")
@@ -288,6 +289,9 @@ void add_import(CLI::App& app, ParsedArguments& parsed) {
         ->required();
     verb.add_option("--data", import.data, "folder with the database and the artifacts")
         ->capture_default_str();
+    verb.add_option("--server", import.server,
+                    "a server on this machine: import into the folder that it serves")
+        ->excludes("--data");
     verb.add_option("--artifacts", import.artifacts,
                     "copy, link (hard links, no extra space) or none (leave them in place)")
         ->capture_default_str();
@@ -316,10 +320,9 @@ void add_export(CLI::App& app, ParsedArguments& parsed) {
         ->capture_default_str();
     verb.add_option("--optuna", exporting.optuna,
                     "export only this study, as an SQLite file that optuna.load_study opens");
-    verb.add_option(
-            "--tensorboard", exporting.tensorboard,
-            "export only this run, or study with its trials, as event files of TensorBoard: "
-            "a folder a run")
+    verb.add_option("--tensorboard", exporting.tensorboard,
+                    "export only this run, or study with its trials, as event files of "
+                    "TensorBoard: one folder per run")
         ->excludes("--optuna");
     verb.add_option("--server", exporting.server,
                     "with --optuna: address of the server that has the study");
@@ -448,9 +451,27 @@ std::string verb_error(const CLI::App& app, const std::vector<std::string>& argu
     return "unknown command " + tuner::in_quotes(arguments[0]) + nearest + known + " (tune --help)";
 }
 
+/// "kind: x not in {a,b}", which is the parser's, with the word that may be meant.
+std::string choice_error(const std::string& text) {
+    const std::size_t list = text.find(" not in {");
+    const std::size_t value = list == std::string::npos ? list : text.rfind(": ", list);
+    if (value == std::string::npos || !text.ends_with('}')) return text;
+    std::vector<std::string> known;
+    std::string names;
+    std::istringstream words(text.substr(list + 9, text.size() - list - 10));
+    for (std::string word; std::getline(words, word, ',');) {
+        names += (names.empty() ? "" : ", ") + word;
+        known.push_back(word);
+    }
+    const std::string given = text.substr(value + 2, list - value - 2);
+    const std::string meant = tuner::did_you_mean(given, known);
+    return text.substr(0, value + 2) + "'" + printable(given) + "' is unknown" +
+           (meant.empty() ? "; known: " : meant + " Known: ") + names;
+}
+
 /// One sentence for what the parser refuses, and where the flags are listed.
 std::string parse_error(const CLI::App& app, const CLI::ParseError& error) {
-    std::string text = error.what();
+    std::string text = choice_error(error.what());
     std::string unknown;
     if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
         // The parser would list them from last to first.

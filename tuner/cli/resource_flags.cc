@@ -27,8 +27,8 @@ void add_resource_flags(CLI::App& app, StudyFlags& flags) {
                    "where checkpoints are kept besides the agents' disks: artifacts, local, or a "
                    "folder that all agents see, as file:///FOLDER");
     app.add_option("--checkpoint-every", flags.checkpoint_every,
-                   "store them so often while a trial runs, e.g. 5m");
-    app.add_option("--checkpoint-keep", flags.checkpoint_keep, "store the last so many sets");
+                   "time between two stores while a trial runs, e.g. 5m");
+    app.add_option("--checkpoint-keep", flags.checkpoint_keep, "number of sets to keep");
     app.add_option("--checkpoint-after", flags.checkpoint_after,
                    "'remove' or 'keep' them once the trial has ended for good");
     app.add_option("--priority", flags.priority,
@@ -49,7 +49,8 @@ void add_limit_flags(CLI::App& app, AgentCommand& agent) {
                    "GPUs on which other people's processes run: 'ignore' that, or 'avoid' them")
         ->check(CLI::IsMember({"ignore", "avoid"}))
         ->capture_default_str();
-    app.add_option("--idle-exit", agent.idle_exit, "end after so long without a trial, e.g. 10min");
+    app.add_option("--idle-exit", agent.idle_exit,
+                   "end after this long without a trial, e.g. 10min");
     app.add_option("--time-limit", agent.time_limit,
                    "end within this time: trials that would take longer are left to others, and "
                    "running ones go on elsewhere");

@@ -77,18 +77,20 @@ OptionTable cost_rows() {
                          const bool is_seconds = cost.of == CostBudget::Of::kSeconds;
                          json["of"] = is_seconds ? "seconds" : "gpu_seconds";
                      }},
-                "of all attempts, failed and lost ones too; gpu_seconds: times gpus_per_trial")
+                "the time of all attempts, including failed and lost ones; gpu_seconds multiplies "
+                "it by gpus_per_trial")
         .defaults_to("none: give it or metric");
-    table.custom("metric",
-                 {.type = "text",
-                  .schema = R"({"type": "string", "minLength": 1, "maxLength": 250})",
-                  .api = "text",
-                  .read = [](const Fields&, CostBudget&) { return Result<void>(); },
-                  .write =
-                      [](const CostBudget& cost, Json& json) {
-                          if (cost.of == CostBudget::Of::kMetric) json["metric"] = cost.metric;
-                      }},
-                 "instead of `of`: the greatest value that a trial reports of this metric");
+    table.custom(
+        "metric",
+        {.type = "text",
+         .schema = R"({"type": "string", "minLength": 1, "maxLength": 250})",
+         .api = "text",
+         .read = [](const Fields&, CostBudget&) { return Result<void>(); },
+         .write =
+             [](const CostBudget& cost, Json& json) {
+                 if (cost.of == CostBudget::Of::kMetric) json["metric"] = cost.metric;
+             }},
+        "instead of `of`: a trial costs the greatest value that it reports for this metric");
     table
         .custom("max",
                 {.type = "duration, or a number in the metric's unit",
@@ -97,7 +99,7 @@ OptionTable cost_rows() {
                  .read = read_cost_max,
                  .write = [](const CostBudget& cost, Json& json) { json["max"] = cost.max; },
                  .is_always_written = true},
-                "what all trials may cost together")
+                "most that all trials together may cost")
         .needed();
     table.custom("per_trial",
                  {.type = "number above 0",
@@ -108,7 +110,7 @@ OptionTable cost_rows() {
                       [](const CostBudget& cost, Json& json) {
                           if (cost.per_trial) json["per_trial"] = *cost.per_trial;
                       }},
-                 "no trial may cost more of the metric; one starts only where so much is left");
+                 "most that one trial may cost; a trial starts only if this much is left");
     return table;
 }
 
@@ -129,7 +131,7 @@ OptionTable no_progress_rows() {
                  "trials in a row that are no better")
         .needed();
     table.number("min_delta", &NoProgressBudget::min_delta, 0, kNumberMax,
-                 "better means by more than this");
+                 "a smaller improvement does not count");
     return table;
 }
 
@@ -180,7 +182,7 @@ void write_target(const BudgetConfig& budget, Json& json) {
 void add_ends(TableOf<BudgetConfig>& table) {
     table
         .integer("trials", &BudgetConfig::trials, 1, static_cast<std::int64_t>(kTrialsMax),
-                 "so many trials exist and have ended; never one more")
+                 "the study ends when this many trials have ended; it never starts more")
         .defaults_to("until stopped or out of time");
     table.custom("time",
                  {.type = "duration",
@@ -191,7 +193,7 @@ void add_ends(TableOf<BudgetConfig>& table) {
                       [](const BudgetConfig& budget, Json& json) {
                           if (budget.time_ms) json["time"] = duration_text(*budget.time_ms);
                       }},
-                 "so long after the first trial started");
+                 "the study ends this long after its first trial started");
     table.custom("cost",
                  {.type = "map",
                   .schema = R"({"$ref": "#/definitions/cost"})",
@@ -201,7 +203,7 @@ void add_ends(TableOf<BudgetConfig>& table) {
                       [](const BudgetConfig& budget, Json& json) {
                           if (budget.cost) cost_options().write(&*budget.cost, json["cost"]);
                       }},
-                 "what all trials may cost together");
+                 "most that all trials together may cost");
     table.custom(
         "no_progress",
         {.type = "integer or map",
@@ -215,7 +217,7 @@ void add_ends(TableOf<BudgetConfig>& table) {
                  if (budget.no_progress)
                      no_progress_options().write(&*budget.no_progress, json["no_progress"]);
              }},
-        "so many trials in a row are no better");
+        "the study ends when this many trials in a row are no better");
     table.custom("target",
                  {.type = "number, or a list with one for each objective",
                   .schema = R"({"anyOf": [{"type": "number"}, {"type": "array",
@@ -224,7 +226,7 @@ void add_ends(TableOf<BudgetConfig>& table) {
                          "number}}]}}",
                   .read = read_target,
                   .write = write_target},
-                 "a complete trial is at least this good, in each objective");
+                 "the study ends when a complete trial is at least this good in each objective");
 }
 
 OptionTable budget_rows() {

@@ -65,11 +65,12 @@ OptionTable checkpoint_rows() {
                  .read = read_every,
                  .write = [](const CheckpointPolicy& policy,
                              Json& json) { json["every"] = duration_text(policy.every_ms); }},
-                "stored so often while a trial runs, if there is something new, and when an "
-                "attempt ends that will be followed by another")
+                "time between two stores while a trial runs, if there is something new; also "
+                "stored when an attempt ends that another will follow")
         .defaults_to("5m");
-    table.integer("keep", &CheckpointPolicy::keep, 1, kKeepMax,
-                  "the last so many sets are stored: a damaged one falls back to the one before");
+    table.integer(
+        "keep", &CheckpointPolicy::keep, 1, kKeepMax,
+        "number of sets kept, newest first: if one is damaged, the one before it is used");
     table.choice("after", &CheckpointPolicy::keeps_after_end, {{"remove", false}, {"keep", true}},
                  "what is done with them when the trial has ended for good");
     return table;

@@ -303,8 +303,8 @@ constexpr Section kSections[] = {
     {"retry", "when a failed trial is tried again", R"({"$ref": "#/definitions/retry"})",
      read_retry, write_retry},
     {"stop_after_failures",
-     "the study stops when its first trials fail alike, so many in a row, before any succeeds; 3 "
-     "if left out, 0: never",
+     "the study stops when its first trials fail alike, this many in a row, before any succeeds "
+     "(default 3; 0: never)",
      R"({"type": "integer", "minimum": 0, "maximum": 1000000})", read_stop_after_failures,
      [](C config, Json& json) { json["stop_after_failures"] = config.stop_after_failures; }},
     {"scrape", "patterns that turn lines of output into metrics",

@@ -139,15 +139,14 @@ OptionTable resources_rows() {
         .brief();
     table.integer("nnodes", &ResourcesConfig::nnodes, 1, kProcessesMax, "machines").brief();
     table
-        .integer(
-            "processes", &ResourcesConfig::processes, 0, kProcessesMax,
-            "instead of nproc and nnodes: so many processes, in equal parts on as few machines "
-            "as have room")
+        .integer("processes", &ResourcesConfig::processes, 0, kProcessesMax,
+                 "instead of nproc and nnodes: the number of processes, spread evenly over as few "
+                 "machines as have room")
         .brief();
     table
         .integer("pool", &ResourcesConfig::pool, 0, kPoolMax,
-                 "the command is a pool (docs/pools.md): one process that has all of this runs so "
-                 "many trials at once; 0: each trial is a process")
+                 "the command is a pool (docs/pools.md): one process with these resources runs "
+                 "this many trials at once; 0: each trial is a process")
         .brief();
     table.check([](const Fields& fields, ResourcesConfig& resources) -> Result<void> {
         const bool is_shaped = resources.nproc > 1 || resources.nnodes > 1;

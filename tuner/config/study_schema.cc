@@ -161,7 +161,7 @@ void add_sections(OrderedJson& definitions) {
     definitions["cost"]["description"] = "what all trials may cost together";
     definitions["no_progress"] = object_of(no_progress_options());
     definitions["no_progress"]["description"] =
-        "ends the study when so many trials in a row are no better";
+        "ends the study when this many trials in a row are no better";
     definitions["earlier_trial"] = object_of(earlier_trial_options());
     definitions["warm_start"] = object_of(warm_start_options());
     definitions["budget"] = object_of(budget_options());

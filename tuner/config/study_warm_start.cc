@@ -122,9 +122,9 @@ OptionTable warm_start_rows() {
     table.text("from", &WarmStartConfig::from, kStudyNameBytesMax,
                "name of an earlier study of the same server");
     table.integer("top", &WarmStartConfig::top, 0, kWarmStartMax,
-                  "so many of its best points are the first trials");
+                  "number of its best points that are tried first");
     table.integer("history", &WarmStartConfig::history, 0, kWarmStartMax,
-                  "so many of its trials the sampler begins with");
+                  "number of its trials that the sampler learns from at the start");
     table.custom("trials",
                  {.type = "list of maps",
                   .schema = R"({"type": "array", "maxItems": )" + std::to_string(kWarmStartMax) +

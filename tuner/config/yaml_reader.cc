@@ -219,7 +219,7 @@ Result<Node> read_yaml(std::string_view text) {
         YamlTreeBuilder second;
         if (parser.HandleNextDocument(second))
             return error_at(second.root.place, {},
-                            "a second document starts here; expected one study a file");
+                            "a second document starts here; expected one study per file");
         return std::move(builder.root);
     } catch (const Refusal& refusal) {
         return error_at(refusal.place, {}, refusal.message);

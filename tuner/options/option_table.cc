@@ -1,4 +1,9 @@
 // Reading and writing options by their rows.
+//
+// A row knows its type, range, default and member; one visitor per direction does the rest, so
+// that reader and writer cannot differ in what they accept. Reading begins with a struct of
+// defaults and sets what is given. Writing leaves out brief options that have their default, and
+// what it writes reads back as the same struct.
 
 #include "tuner/options/option_table.h"
 

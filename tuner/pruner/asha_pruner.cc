@@ -38,7 +38,8 @@ OptionTable asha_options() {
                  "last step of a trial: no rung at or above it")
         .brief()
         .defaults_to("no end");
-    table.integer("eta", &AshaOptions::eta, 2, 1000, "each rung keeps one of so many");
+    table.integer("eta", &AshaOptions::eta, 2, 1000,
+                  "each rung keeps the best 1/eta of its trials");
     table.integer("rate", &AshaOptions::rate, 0, 50,
                   "early stopping rate: the first rung is at min * eta^rate");
     table.integer("bootstrap", &AshaOptions::bootstrap, 0, kCountMax,
@@ -101,22 +102,22 @@ void AshaPruner::note(std::uint64_t number, std::int64_t step, double value) {
     if (!trial.has_ended) trial.reports.add(step, sign_ * value);
 }
 
-Verdict AshaPruner::judge(std::uint64_t number) {
+bool AshaPruner::should_prune(std::uint64_t number) {
     Trial& trial = trials_[number];
-    if (trial.reports.empty()) return Verdict::kKeep;
+    if (trial.reports.empty()) return false;
     if (min_ == 0) {
-        if (longest_complete_ < 0) return Verdict::kKeep;
+        if (longest_complete_ < 0) return false;
         min_ = std::max<std::int64_t>(longest_complete_ / 100, 1);
     }
     const Reports::Report last = trial.reports.last();
     while (last.step >= rung_step(trial.rungs)) {
-        if (std::isnan(last.value)) return Verdict::kPrune;
+        if (std::isnan(last.value)) return true;
         const std::size_t rung = trial.rungs++;
         if (rung == rungs_.size()) rungs_.emplace_back();
         rungs_[rung].insert(last.value);
-        if (!promotes(rungs_[rung], last.value)) return Verdict::kPrune;
+        if (!promotes(rungs_[rung], last.value)) return true;
     }
-    return Verdict::kKeep;
+    return false;
 }
 
 /// The step of a rung; kNever where there is none.

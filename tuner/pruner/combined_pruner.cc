@@ -97,10 +97,10 @@ void CombinedPruner::note(std::uint64_t number, std::int64_t step, double value)
     for (const auto& part : parts_) part->note(number, step, value);
 }
 
-Verdict CombinedPruner::judge(std::uint64_t number) {
+bool CombinedPruner::should_prune(std::uint64_t number) {
     std::size_t against = 0;
-    for (const auto& part : parts_) against += part->judge(number) == Verdict::kPrune ? 1 : 0;
-    return against >= (needs_all_ ? parts_.size() : 1) ? Verdict::kPrune : Verdict::kKeep;
+    for (const auto& part : parts_) against += part->should_prune(number) ? 1 : 0;
+    return against >= (needs_all_ ? parts_.size() : 1);
 }
 
 void CombinedPruner::finish(std::uint64_t number, End end, double value) {

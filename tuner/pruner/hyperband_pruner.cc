@@ -56,7 +56,8 @@ OptionTable hyperband_options() {
         .integer("max", &HyperbandOptions::max, 1, kStepMax,
                  "last step of a trial; auto: from the first complete trial")
         .or_word("auto");
-    table.integer("eta", &HyperbandOptions::eta, 2, 1000, "each rung keeps one of so many");
+    table.integer("eta", &HyperbandOptions::eta, 2, 1000,
+                  "each rung keeps the best 1/eta of its trials");
     table.integer("bootstrap", &HyperbandOptions::bootstrap, 0, kCountMax,
                   "values a rung needs before it promotes");
     table.check([](const Fields& fields, HyperbandOptions& options) -> Result<void> {
@@ -145,12 +146,12 @@ void HyperbandPruner::note(std::uint64_t number, std::int64_t step, double value
     }
 }
 
-Verdict HyperbandPruner::judge(std::uint64_t number) {
+bool HyperbandPruner::should_prune(std::uint64_t number) {
     if (brackets_.empty()) {
-        if (options_.max == 0 && longest_complete_ < 0) return Verdict::kKeep;
+        if (options_.max == 0 && longest_complete_ < 0) return false;
         make_brackets();
     }
-    return bracket_of(number).judge(number);
+    return bracket_of(number).should_prune(number);
 }
 
 void HyperbandPruner::finish(std::uint64_t number, End end, double value) {

@@ -77,15 +77,15 @@ void PatiencePruner::note(std::uint64_t number, std::int64_t step, double value)
     if (inner_) inner_->note(number, step, value);
 }
 
-Verdict PatiencePruner::judge(std::uint64_t number) {
+bool PatiencePruner::should_prune(std::uint64_t number) {
     const auto at = reports_.find(number);
     const std::size_t recent = static_cast<std::size_t>(wait_) + 1;
-    if (at == reports_.end() || at->second.all().size() <= recent) return Verdict::kKeep;
+    if (at == reports_.end() || at->second.all().size() <= recent) return false;
     const std::span<const Reports::Report> all = at->second.all();
     const double before = best_of(all.first(all.size() - recent));
     // False where either is NaN.
-    if (!(before + min_delta_ < best_of(all.last(recent)))) return Verdict::kKeep;
-    return inner_ ? inner_->judge(number) : Verdict::kPrune;
+    if (!(before + min_delta_ < best_of(all.last(recent)))) return false;
+    return inner_ ? inner_->should_prune(number) : true;
 }
 
 void PatiencePruner::finish(std::uint64_t number, End end, double value) {

@@ -28,7 +28,7 @@ public:
           inner_(std::move(inner)) {}
 
     void note(std::uint64_t number, std::int64_t step, double value) override;
-    [[nodiscard]] Verdict judge(std::uint64_t number) override;
+    [[nodiscard]] bool should_prune(std::uint64_t number) override;
     void finish(std::uint64_t number, End end, double value) override;
 
 private:

@@ -77,19 +77,17 @@ void PercentilePruner::note(std::uint64_t number, std::int64_t step, double valu
     }
 }
 
-Verdict PercentilePruner::judge(std::uint64_t number) {
+bool PercentilePruner::should_prune(std::uint64_t number) {
     const Trial& trial = trials_[number];
-    if (trial.reports.empty()) return Verdict::kKeep;
-    if (complete_ == 0 || complete_ < static_cast<std::size_t>(options_.startup))
-        return Verdict::kKeep;
-    if (!trial.reports.is_check_due(options_.warmup, options_.interval)) return Verdict::kKeep;
-    if (std::isnan(trial.best)) return Verdict::kPrune;
+    if (trial.reports.empty()) return false;
+    if (complete_ == 0 || complete_ < static_cast<std::size_t>(options_.startup)) return false;
+    if (!trial.reports.is_check_due(options_.warmup, options_.interval)) return false;
+    if (std::isnan(trial.best)) return true;
     const auto at = steps_.find(trial.reports.last().step);
     if (at == steps_.end() || at->second.count < static_cast<std::size_t>(options_.min_trials))
-        return Verdict::kKeep;
+        return false;
     // False for NaN, that is: when the others have no number here.
-    return trial.best > at->second.values.percentile(options_.percentile) ? Verdict::kPrune
-                                                                          : Verdict::kKeep;
+    return trial.best > at->second.values.percentile(options_.percentile);
 }
 
 void PercentilePruner::finish(std::uint64_t number, End end, double) {

@@ -8,7 +8,7 @@ namespace {
 class KeepAll final : public Pruner {
 public:
     void note(std::uint64_t, std::int64_t, double) override {}
-    [[nodiscard]] Verdict judge(std::uint64_t) override { return Verdict::kKeep; }
+    [[nodiscard]] bool should_prune(std::uint64_t) override { return false; }
     void finish(std::uint64_t, End, double) override {}
 };
 

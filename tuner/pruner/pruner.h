@@ -32,12 +32,12 @@ public:
 
     /// Whether to stop the trial, by what it has reported up to its highest step. A trial that has
     /// reported nothing, or has ended, is kept. O(log n) unless the pruner says otherwise.
-    [[nodiscard]] virtual Verdict judge(std::uint64_t number) = 0;
+    [[nodiscard]] virtual bool should_prune(std::uint64_t number) = 0;
 
     /// Both, as every report does.
     [[nodiscard]] Verdict report(std::uint64_t number, std::int64_t step, double value) {
         note(number, step, value);
-        return judge(number);
+        return should_prune(number) ? Verdict::kPrune : Verdict::kKeep;
     }
 
     /// The trial has ended; later reports of it are ignored. Idempotent. `value`: of a complete

@@ -32,7 +32,7 @@ OptionTable running_percentile_options() {
         .defaults_to("no end");
     table.integer("interval", &Options::interval, 1, kStepMax, "steps between two checks");
     table.integer("keep_best", &Options::keep_best, 0, kCountMax,
-                  "so many of the best trials at a step are never pruned there");
+                  "number of the best trials at a step that are never pruned there");
     return table;
 }
 
@@ -61,20 +61,19 @@ void RunningPercentilePruner::note(std::uint64_t number, std::int64_t step, doub
     if (!std::isnan(value)) steps_[step].insert(sign_ * value);
 }
 
-Verdict RunningPercentilePruner::judge(std::uint64_t number) {
+bool RunningPercentilePruner::should_prune(std::uint64_t number) {
     const Trial& trial = trials_[number];
-    if (trial.has_ended || trial.reports.empty()) return Verdict::kKeep;
+    if (trial.has_ended || trial.reports.empty()) return false;
     const Reports::Report last = trial.reports.last();
-    if (options_.until != 0 && last.step > options_.until) return Verdict::kKeep;
-    if (!trial.reports.is_check_due(options_.warmup, options_.interval)) return Verdict::kKeep;
+    if (options_.until != 0 && last.step > options_.until) return false;
+    if (!trial.reports.is_check_due(options_.warmup, options_.interval)) return false;
     const auto at = steps_.find(last.step);
     if (at == steps_.end() || at->second.size() < static_cast<std::size_t>(options_.min_trials))
-        return Verdict::kKeep;
-    if (std::isnan(last.value)) return Verdict::kPrune;
+        return false;
+    if (std::isnan(last.value)) return true;
     if (at->second.count_below(last.value) < static_cast<std::size_t>(options_.keep_best))
-        return Verdict::kKeep;
-    return last.value > at->second.percentile(options_.percentile) ? Verdict::kPrune
-                                                                   : Verdict::kKeep;
+        return false;
+    return last.value > at->second.percentile(options_.percentile);
 }
 
 void RunningPercentilePruner::remove_values(const Trial& trial) {

@@ -49,14 +49,14 @@ void ThresholdPruner::note(std::uint64_t number, std::int64_t step, double value
     reports_[number].add(step, value);
 }
 
-Verdict ThresholdPruner::judge(std::uint64_t number) {
+bool ThresholdPruner::should_prune(std::uint64_t number) {
     const auto at = reports_.find(number);
     if (at == reports_.end() || !at->second.is_check_due(options_.warmup, options_.interval))
-        return Verdict::kKeep;
+        return false;
     const double value = at->second.last().value;
     const bool is_outside = std::isnan(value) || (options_.lower && value < *options_.lower) ||
                             (options_.upper && value > *options_.upper);
-    return is_outside ? Verdict::kPrune : Verdict::kKeep;
+    return is_outside;
 }
 
 void ThresholdPruner::finish(std::uint64_t number, End, double) {

@@ -79,17 +79,17 @@ void WilcoxonPruner::note(std::uint64_t number, std::int64_t step, double value)
     reports_[number].add(step, sign_ * value);
 }
 
-Verdict WilcoxonPruner::judge(std::uint64_t number) {
+bool WilcoxonPruner::should_prune(std::uint64_t number) {
     const auto at = reports_.find(number);
-    if (at == reports_.end() || !has_best_ || best_reports_.empty()) return Verdict::kKeep;
+    if (at == reports_.end() || !has_best_ || best_reports_.empty()) return false;
     const std::span<const Reports::Report> own = at->second.all();
     const std::span<const Reports::Report> best = best_reports_.all();
-    if (!are_finite(own) || !are_finite(best)) return Verdict::kKeep;
+    if (!are_finite(own) || !are_finite(best)) return false;
     const std::vector<double> worse_by = differences(own, best);
     if (worse_by.size() < static_cast<std::size_t>(std::max(2, options_.startup_steps)))
-        return Verdict::kKeep;
-    if (mean_of(best) >= mean_of(own)) return Verdict::kKeep;
-    return signed_rank_p(worse_by) < options_.p ? Verdict::kPrune : Verdict::kKeep;
+        return false;
+    if (mean_of(best) >= mean_of(own)) return false;
+    return signed_rank_p(worse_by) < options_.p;
 }
 
 void WilcoxonPruner::finish(std::uint64_t number, End end, double value) {

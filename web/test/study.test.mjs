@@ -3,7 +3,7 @@ import test from "node:test";
 import { load } from "./load.mjs";
 
 const study = await load("data/study/study.ts");
-const { bestSoFar, bestTrial, countStates, lineage, mergeTrial, searchedParams, shownValue, topThreshold } = study;
+const { bestSoFar, bestTrial, countStates, endedCount, lineage, mergeTrial, searchedParams, shownValue, topThreshold } = study;
 
 const trial = (number, state, value, more = {}) => mergeTrial(undefined, { number, state, value, run_id: `r${number}`, params: {}, ...more });
 const trials = [
@@ -41,6 +41,12 @@ test("an update keeps what it does not mention and adds its report in step order
 
 test("states are counted", () => {
     assert.deepEqual(countStates(trials), { queued: 0, running: 1, complete: 4, pruned: 1, failed: 1, cancelled: 0 });
+});
+
+test("trials that failed before any success do not count as ended", () => {
+    assert.equal(endedCount({}, countStates(trials)), 6);
+    assert.equal(endedCount({ excused: 1 }, countStates(trials)), 5);
+    assert.equal(endedCount({}, {}), 0);
 });
 
 test("the top share never is nobody", () => {

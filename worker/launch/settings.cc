@@ -25,9 +25,10 @@ tuner::OptionTable agent_rows() {
     table.integer("cpus", &S::cpus, 0, kAgentsMax,
                   "cores of one agent; 0: what the engine gives unasked");
     table.integer("gpus", &S::gpus, 0, kAgentsMax, "GPUs of one agent");
-    table.integer("nodes", &S::nodes, 1, kNodesMax,
-                  "agents that start together or not at all, one a machine: for trials on several "
-                  "machines");
+    table.integer(
+        "nodes", &S::nodes, 1, kNodesMax,
+        "agents that start together or not at all, one per machine: for trials on several "
+        "machines");
     table.text("state", &S::state, kPathBytesMax,
                "folder of the agents' state, logs and checkpoints there; where trials move between "
                "machines, one that all of them share (default: ~/.tune/agents)");

@@ -33,7 +33,7 @@ class Loop:
         self._deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
         self._callbacks = _functions(callbacks)
         self._valueless = _Valueless()
-        self._faults: list[BaseException] = []
+        self._errors: list[BaseException] = []
         self._running: dict[int, Trial] = {}  # by thread, the last one
 
     def run(self, jobs: int) -> None:
@@ -42,8 +42,8 @@ class Loop:
             self._work()
         else:
             self._run_threads(jobs)
-        if self._faults:
-            raise self._faults[0]
+        if self._errors:
+            raise self._errors[0]
 
     def _run_threads(self, jobs: int) -> None:
         threads = [threading.Thread(target=self._work, daemon=True) for _ in range(jobs)]
@@ -53,19 +53,19 @@ class Loop:
             for thread in threads:
                 thread.join()
         except BaseException as error:  # Ctrl-C
-            self._faults.append(error)
+            self._errors.append(error)
             for trial in list(self._running.values()):
                 trial._abandon(type(error).__name__)
             raise
 
     def _work(self) -> None:
         try:
-            while not self._faults and self._has_time() and self._left.take():
+            while not self._errors and self._has_time() and self._left.take():
                 trial = self._study._next(self._deadline_s)
                 if trial is None:
                     return
                 self._running[threading.get_ident()] = trial
-                if self._faults:
+                if self._errors:
                     trial._abandon("interrupted")
                     return
                 self._run_one(trial)
@@ -74,7 +74,7 @@ class Loop:
                     for callback in self._callbacks:
                         callback(self._study, self._study._frozen(trial._told))
         except BaseException as error:
-            self._faults.append(error)
+            self._errors.append(error)
 
     def _run_one(self, trial: Trial) -> None:
         try:

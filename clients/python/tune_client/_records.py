@@ -154,8 +154,8 @@ def frame_of(trials: Sequence[FrozenTrial], attrs: Sequence[str], metrics: Seque
     """A row a trial, with Optuna's columns; of several objectives a column values_NAME each. ImportError without pandas."""
     try:
         import pandas
-    except ImportError as fault:
-        raise ImportError("trials_dataframe needs pandas: pip install pandas") from fault
+    except ImportError as error:
+        raise ImportError("trials_dataframe needs pandas: pip install pandas") from error
     parameters = dict.fromkeys(name for trial in trials for name in trial.params)
     columns: dict[str, list[Any]] = {}
     for attr in attrs:

@@ -60,21 +60,21 @@ class Server:
                 if error.code == 401 and self._finds_other_login():
                     request.add_header("Authorization", self.headers["Authorization"])
                     continue
-                fault = _fault_of(error)
+                failure = _error_of(error)
                 reason = f"HTTP {error.code}"
                 if error.code not in (429, 500, 502, 503, 504):
-                    raise fault from None
+                    raise failure from None
             except (OSError, ValueError, http.client.HTTPException) as error:  # refused, reset, timed out, half an answer
                 reason = getattr(error, "reason", error)
-                fault = TuneError(f"no answer from {self.url}: {reason}; is `tune server` running there? (another address: "
+                failure = TuneError(f"no answer from {self.url}: {reason}; is `tune server` running there? (another address: "
                                   "server=, TUNE_SERVER or MLFLOW_TRACKING_URI)")
                 if isinstance(reason, ssl.SSLCertVerificationError):
-                    raise fault from None
+                    raise failure from None
                 if isinstance(reason, ConnectionRefusedError) and not self._has_answered:
                     retry_for_s = min(retry_for_s, _FIRST_CONTACT_S)
             waited_s = time.monotonic() - begin
             if waited_s >= retry_for_s:
-                raise fault
+                raise failure
             if is_silent and waited_s >= _SILENT_FOR_S:
                 is_silent = False
                 say(f"waiting for the server at {self.url}, {retry_for_s:.0f} s at most ({reason})")
@@ -124,7 +124,7 @@ def _tls() -> ssl.SSLContext:
     return context
 
 
-def _fault_of(error: urllib.error.HTTPError) -> TuneError:
+def _error_of(error: urllib.error.HTTPError) -> TuneError:
     text = b""
     try:
         text = error.read()

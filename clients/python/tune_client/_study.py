@@ -274,8 +274,8 @@ class Study:
     def _check_is_absent(self) -> None:
         try:
             self.info()
-        except TuneError as fault:
-            if fault.status == 404:
+        except TuneError as error:
+            if error.status == 404:
                 return
             raise
         raise TuneError(f"study {self.name!r} exists on {self._connection.url}; load_if_exists=True goes on with it, "

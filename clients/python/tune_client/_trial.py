@@ -166,10 +166,10 @@ class Trial:
             try:
                 self.tell(state=TrialState.COMPLETE)
                 return
-            except TuneError as fault:
-                if fault.status != 400:
+            except TuneError as error:
+                if error.status != 400:
                     raise
-                reason = str(fault)
+                reason = str(error)
         self.tell(state=TrialState.FAILED, reason=reason[:1000])
         self._has_no_value = True
 
@@ -188,8 +188,8 @@ class Trial:
         try:
             answer = self._study._call("/renew", self._name(), retry_for_s=0, timeout_s=max(timeout_s, 1.0))
             self._told_to_stop |= answer["action"] != "continue"
-        except TuneError as fault:
-            if fault.status not in (404, 409):
+        except TuneError as error:
+            if error.status not in (404, 409):
                 return False
             self._lost = True
         return True
@@ -197,11 +197,11 @@ class Trial:
     def _call(self, path: str, body: dict[str, Any]) -> Any:
         try:
             return self._study._call(path, body)
-        except TuneError as fault:
-            if fault.status != 409 or self.ended:
+        except TuneError as error:
+            if error.status != 409 or self.ended:
                 raise
             self._lost = True
-            raise Lost(str(fault), fault.status, fault.code) from None
+            raise Lost(str(error), error.status, error.code) from None
 
     def _name(self) -> dict[str, Any]:
         return {"number": self.number, "attempt": self.attempt}

@@ -45,8 +45,8 @@ def pickled(thing: Any, what: str = "the objective") -> bytes:
         data: bytes = _cloudpickle().dumps(thing)
     except TuneError:
         raise
-    except Exception as fault:
-        raise TuneError(f"{what} cannot be sent to other processes: {fault}") from fault
+    except Exception as error:
+        raise TuneError(f"{what} cannot be sent to other processes: {error}") from error
     return data
 
 
@@ -210,10 +210,10 @@ def run_one(trial: Trial, objective: Callable[[Trial], Any]) -> Outcome:
     try:
         with _current.running(trial):
             return {"result": objective(trial)}
-    except Pruned as fault:
-        return {"pruned": str(fault)}
-    except Exception as fault:
-        return {"error": (str(type(fault)), traceback.format_exc(), f"{type(fault).__name__}: {fault}")}
+    except Pruned as error:
+        return {"pruned": str(error)}
+    except Exception as error:
+        return {"error": (str(type(error)), traceback.format_exc(), f"{type(error).__name__}: {error}")}
 
 
 class _Unpickled:
@@ -232,18 +232,18 @@ class _Unpickled:
 def _sendable(outcome: Outcome) -> bytes:
     try:
         return pickled(outcome, "what the objective returned")
-    except TuneError as fault:
-        return pickle.dumps({"error": (str(type(fault)), str(fault), str(fault))})
+    except TuneError as error:
+        return pickle.dumps({"error": (str(type(error)), str(error), str(error))})
 
 
 def _connect(ticket: Ticket) -> Connection[Any, Any]:
-    faults = []
+    errors = []
     for address in ticket.addresses:
         try:
             return Client(address, authkey=ticket.secret)
-        except OSError as fault:
-            faults.append(f"{address[0]}:{address[1]}: {fault}")
-    raise TuneError("no driver was found at " + ", ".join(faults))
+        except OSError as error:
+            errors.append(f"{address[0]}:{address[1]}: {error}")
+    raise TuneError("no driver was found at " + ", ".join(errors))
 
 
 def _own_hosts() -> list[str]:

@@ -47,8 +47,8 @@ class RayActors:
             try:
                 self._ray.get(future)
                 reason = "it found no driver"
-            except Exception as fault:
-                reason = str(fault)
+            except Exception as error:
+                reason = str(error)
             self._restarts += 1
             if self._restarts > _RESTARTS_MAX:
                 raise TuneError(f"{self._restarts} workers on Ray died, the last one: {reason}")

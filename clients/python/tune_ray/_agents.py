@@ -52,9 +52,9 @@ class Agents:
 
         self.slots = slots
         self._server, self._study, self._bundle, self._token = server, study, bundle, token
+        self._group = placement_group([bundle] * slots, strategy=strategy)
         self._packages = self._ray.put(packed_packages())
         self._program = self._ray.put(packed_program())
-        self._group = placement_group([bundle] * slots, strategy=strategy)
         self._running: dict[Any, tuple[int, Any]] = {}
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="tune-agents", daemon=True)
@@ -135,5 +135,5 @@ class Agents:
 def _reason(ray: Any, future: Any) -> str:
     try:
         return f"it ended with exit code {ray.get(future)}"
-    except Exception as fault:
-        return str(fault)[:200]
+    except Exception as error:
+        return str(error)[:200]

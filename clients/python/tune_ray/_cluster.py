@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import os
 import pathlib
@@ -20,8 +21,8 @@ def started() -> Any:
     """The module ray, connected to a cluster: the one that runs here or that RAY_ADDRESS names, else one of this machine."""
     try:
         import ray  # type: ignore[import-untyped,import-not-found,unused-ignore]
-    except ImportError as fault:
-        raise TuneError("Ray is not installed: pip install ray") from fault
+    except ImportError as error:
+        raise TuneError("Ray is not installed: pip install ray") from error
     if not ray.is_initialized():
         ray.init(ignore_reinit_error=True, log_to_driver=True)
     return ray
@@ -49,6 +50,12 @@ def packed_packages() -> bytes:
 def packed_program() -> bytes:
     """The program `tune` with the libraries beside it, as an archive."""
     binary = pathlib.Path(program()).resolve()
+    found = binary.stat()
+    return _packed(binary, found.st_mtime_ns, found.st_size)
+
+
+@functools.lru_cache(maxsize=1)
+def _packed(binary: pathlib.Path, _mtime_ns: int, _size: int) -> bytes:
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w:gz", compresslevel=1) as archive:
         archive.add(binary, "bin/tune")

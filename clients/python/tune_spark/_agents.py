@@ -93,7 +93,7 @@ class Agents:
                 self._job.stop()
             self._job.wait()
             if not self._is_over.is_set():
-                say(f"the agents' job of Spark ended ({reason_of(self._job.fault)}); it begins anew")
+                say(f"the agents' job of Spark ended ({reason_of(self._job.error)}); it begins anew")
                 self._is_over.wait(_AGAIN_S)
 
     def _watch(self) -> None:

@@ -45,11 +45,11 @@ class SparkGang:
                     job.stop()
                     raise
                 # Some releases of Spark run a barrier stage again themselves when an executor is lost, some give it up.
-                if job.fault is None or "ExecutorLostFailure" not in str(job.fault) or attempt + 1 == _ATTEMPTS_MAX:
+                if job.error is None or "ExecutorLostFailure" not in str(job.error) or attempt + 1 == _ATTEMPTS_MAX:
                     break
                 say("an executor was lost; the training begins anew")
-        if job.fault is not None:
-            raise RuntimeError(f"the training's stage of Spark failed: {job.fault}") from job.fault
+        if job.error is not None:
+            raise RuntimeError(f"the training's stage of Spark failed: {job.error}") from job.error
         return self._values(job.rows)
 
     def _values(self, rows: list[bytes]) -> list[Any]:
@@ -107,9 +107,9 @@ def _rows(peers: _Peers, gang: Gang) -> Iterator[bytes]:
     """The values of this task's ranks. An error is a row, too: were it raised, Spark would run the whole stage again."""
     try:
         values = gang.run()
-    except RankError as fault:
+    except RankError as error:
         peers.fail()
-        yield pickle.dumps(("error", 0, str(fault).encode()))
+        yield pickle.dumps(("error", 0, str(error).encode()))
         return
     except RuntimeError:
         if peers.is_lost:

@@ -111,7 +111,7 @@ class Job:
     def __init__(self, spark: Any, function: Callable[..., Iterable[bytes]], count: int, *, is_barrier: bool = False,
                  profile: Any = None, what: str = "tune", frame: Any = None) -> None:
         self.rows: list[bytes] = []
-        self.fault: BaseException | None = None
+        self.error: BaseException | None = None
         self._spark, self._function, self._count = spark, function, count
         self._is_barrier, self._profile, self._input = is_barrier, profile, frame
         self._tag = f"{what}-{uuid.uuid4().hex}"
@@ -126,7 +126,7 @@ class Job:
         return self._ended.is_set()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Waits for its end; False when the time was over before. `fault` then says what ended it, `rows` what tasks gave."""
+        """Waits for its end; False when the time was over before. `error` then says what ended it, `rows` what tasks gave."""
         return self._ended.wait(timeout_s)
 
     def stop(self, timeout_s: float = 30.0) -> None:
@@ -152,12 +152,27 @@ class Job:
                 self._spark.addTag(self._tag)
             else:
                 self._spark.sparkContext.addJobTag(self._tag)
-            rows = self._frame().collect()
-            self.rows = [bytes(row.data) for row in rows]
-        except BaseException as fault:
-            self.fault = fault
+            if is_connect(self._spark) or self._input is not None:
+                self.rows = [bytes(row.data) for row in self._frame().collect()]
+            else:
+                self.rows = self._tasks().collect()
+        except BaseException as error:
+            self.error = error
         finally:
             self._ended.set()
+
+    def _tasks(self) -> Any:
+        """The tasks without data frames, which cost a plan and, in each new worker, the import of Arrow and pandas."""
+        function = self._function
+
+        def task(index: int, rows: Iterator[int]) -> Iterator[bytes]:
+            collections.deque(rows, maxlen=0)
+            yield from function(index)
+
+        tasks = self._spark.sparkContext.parallelize(range(self._count), self._count)
+        if self._profile is not None:
+            tasks = tasks.withResources(self._profile)
+        return tasks.barrier().mapPartitionsWithIndex(task) if self._is_barrier else tasks.mapPartitionsWithIndex(task)
 
     def _frame(self) -> Any:
         function, has_input = self._function, self._input is not None
@@ -179,10 +194,10 @@ class Job:
         return frame.mapInArrow(task, "data binary", barrier=self._is_barrier, profile=self._profile)
 
 
-def reason_of(fault: BaseException | None) -> str:
+def reason_of(error: BaseException | None) -> str:
     """The line of Spark's long story that says what happened: the last one of a Python traceback, else its first."""
-    lines = [line for line in str(fault).splitlines() if re.match(r"[\w.]+(Error|Exception|Interrupt|Exit)\b", line)]
-    return (lines[-1] if lines else str(fault).strip())[:300]
+    lines = [line for line in str(error).splitlines() if re.match(r"[\w.]+(Error|Exception|Interrupt|Exit)\b", line)]
+    return (lines[-1] if lines else str(error).strip())[:300]
 
 
 def check_supported(spark: Any) -> None:

@@ -45,8 +45,8 @@ class SparkTasks:
             return
         self._restarts = 0 if time.monotonic() - self._began_s > _LASTS_S else self._restarts + 1
         if self._restarts > _RESTARTS_MAX:
-            raise TuneError(f"the workers' job of Spark ended {self._restarts} times: {reason_of(self._job.fault)}")
-        say(f"the workers' job of Spark ended ({reason_of(self._job.fault)}); it begins anew")
+            raise TuneError(f"the workers' job of Spark ended {self._restarts} times: {reason_of(self._job.error)}")
+        say(f"the workers' job of Spark ended ({reason_of(self._job.error)}); it begins anew")
         self._begin()
 
     def stop(self) -> None:

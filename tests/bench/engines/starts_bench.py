@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""From the call that starts agents to the first trial's begin, beside the engine's own start of an empty task.
+"""From the call that starts agents to the first trial's begin, beside the engine's own start of as many empty tasks.
 
     tests/engines/setup.sh                                                        # once: the environment with Spark and Ray
     build/engines-venv/bin/python tests/bench/engines/starts_bench.py             # all
@@ -53,11 +53,11 @@ def bench_spark(_):
     with spark_session() as spark:
         def task(_):
             begin = time.time()
-            return spark.sparkContext.parallelize([0], 1).map(lambda _: time.time()).collect()[0] - begin
+            return min(spark.sparkContext.parallelize(range(SLOTS), SLOTS).map(lambda _: time.time()).collect()) - begin
 
         theirs = median(task)
         ours = median(lambda number: started(lambda study: tune_spark.run_agents(spark, os.environ["TUNE_SERVER"], study, SLOTS), number))
-        show_start("Spark", theirs, ours, "an empty task")
+        show_start("Spark", theirs, ours, f"the first of {SLOTS} empty tasks")
 
 
 def bench_ray(_):
@@ -73,14 +73,15 @@ def bench_ray(_):
 
         def actor(_):
             begin = time.time()
-            made = Actor.remote()
-            seconds = ray.get(made.now.remote()) - begin
-            ray.kill(made)
+            made = [Actor.remote() for _ in range(SLOTS)]
+            seconds = min(ray.get([each.now.remote() for each in made])) - begin
+            for each in made:
+                ray.kill(each)
             return seconds
 
         theirs = median(actor)
         ours = median(lambda number: started(lambda study: tune_ray.run_agents(os.environ["TUNE_SERVER"], study, SLOTS), number))
-        show_start("Ray", theirs, ours, "an empty actor")
+        show_start("Ray", theirs, ours, f"the first of {SLOTS} empty actors")
 
 
 def bench_slurm(_):
@@ -98,8 +99,8 @@ def bench_slurm(_):
             def job(number):
                 note = pathlib.Path(folder) / f"job-{number}"
                 begin = time.time()
-                slurm.run("sbatch", "-p", "gpu", "-o", "/dev/null", "--wrap", f"date +%s.%N > {note}")
-                first = float(wait_for(lambda: note.exists() and note.read_text().strip(), "a job"))
+                slurm.run("sbatch", "-p", "gpu", "-o", "/dev/null", f"--array=0-{SLOTS - 1}", "--wrap", f"date +%s.%N >> {note}")
+                first = float(wait_for(lambda: note.exists() and note.read_text().split(), "a job")[0])
                 slurm.clear()
                 return first - begin
 
@@ -122,7 +123,7 @@ def bench_slurm(_):
                 slurm.clear()
                 return first - begin
 
-            show_start("Slurm", median(job), median(agents), "an empty job")
+            show_start("Slurm", median(job), median(agents), f"the first of {SLOTS} empty jobs")
     finally:
         slurm.stop()
 

@@ -1,7 +1,8 @@
 // What it costs that a request says who sends it: log-metric with a token beside log-metric
-// without, in turns on one server, so that both meet the same disk and the same neighbours; and
-// with a user's name and password, who may log to that one experiment, on a server with users that
-// runs beside it.
+// without, in turns on one server, so that all meet the same disk and the same neighbours: the
+// owner's, one of scope agent, those of attempts, each for its own run; and on a server with users
+// that runs beside it with a user's name and password, who may log to that one experiment, and with
+// that user's token.
 //   auth_bench [TURNS]     of two seconds each, default 10
 
 #include "tests/bench/tracker/http_load.h"
@@ -18,92 +19,119 @@ std::string with_header(std::string request, const std::string& line) {
     return request.insert(request.find("\r\n") + 2, line);
 }
 
-std::string scoped_authorization(const Server& server, Connection& connection) {
-    const std::string body = R"({"scope": "agent"})";
-    const std::string answer = connection.exchange(
-        "POST /api/2.0/tune/tokens HTTP/1.1\r\nHost: 127.0.0.1:5000\r\n" + server.authorization() +
-        "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
-        "\r\n\r\n" + body);
-    return "Authorization: Bearer " + Json::parse(answer)["secret"].get<std::string>() + "\r\n";
+std::string bearer(const Json& secret) {
+    return "Authorization: Bearer " + secret.get<std::string>() + "\r\n";
 }
 
-/// Answers per second.
-double rate(const Server& server, const std::vector<std::string>& runs, int& step,
-            const std::string& header) {
-    std::size_t answered = 0;
-    const int first = step;
-    int last = first;
-    const auto begin = Clock::now();
-    drive(
-        server.port(), runs.size(),
-        [&](std::size_t client, int turn) {
-            last = std::max(last, first + turn);
-            return with_header(metric_request(runs[client], first + turn), header);
-        },
-        [&](std::size_t, double) { ++answered; },
-        [](double elapsed_s) { return elapsed_s >= kTurn_s; });
-    step = last + 1;
-    return static_cast<double>(answered) / seconds_since(begin);
-}
-
-void measure(const fs::path& bin_dir, int turns) {
-    const Server server(bin_dir);
-    Connection connection(server.port());
-    const std::vector<std::string> headers = {"", server.authorization(),
-                                              scoped_authorization(server, connection)};
-    std::vector<std::string> runs;
-    for (std::size_t i = 0; i < kClients; ++i) runs.push_back(create_run(connection, "0"));
-    std::vector<std::vector<double>> rates(headers.size());
-    int step = 0;
-    for (int turn = 0; turn < turns; ++turn)
-        for (std::size_t i = 0; i < headers.size(); ++i)
-            rates[i].push_back(rate(server, runs, step, headers[i]));
-    const double open = quantile(rates[0], 0.5);
-    report("log-metric with the owner's token, share of the rate without",
-           quantile(rates[1], 0.5) / open, "", "higher", 0.95);
-    report("log-metric with an agent's token, share of the rate without",
-           quantile(rates[2], 0.5) / open, "", "higher", 0.95);
-}
-
-/// The answer to a POST with these header lines.
-Json post_as(Connection& connection, const std::string& headers, const std::string& path,
+/// The answer to a POST with these header lines; `path` as in "/api/2.0/tune/tokens".
+Json post_to(Connection& connection, const std::string& headers, const std::string& path,
              const Json& body) {
-    return Json::parse(connection.exchange(with_header(post(path, body.dump()), headers)));
+    const std::string text = body.dump();
+    return Json::parse(connection.exchange(
+        "POST " + path + " HTTP/1.1\r\nHost: 127.0.0.1:5000\r\n" + headers +
+        "Content-Type: application/json\r\nContent-Length: " + std::to_string(text.size()) +
+        "\r\n\r\n" + text));
 }
 
-/// Runs of an experiment that `user` made, by its login.
-std::vector<std::string> runs_of_user(const Server& server, Connection& connection,
-                                      const std::string& user) {
-    post_as(connection, server.authorization(), "users/create",
-            {{"username", "bench"}, {"password", "a long password"}});
-    const Json experiment = post_as(connection, user, "experiments/create", {{"name", "bench"}});
+/// Who logs: a run and header lines for each client, and what each turn gave.
+struct Side {
+    std::string name;
+    const Server& server;
+    std::vector<std::string> runs;
+    std::vector<std::string> headers;
+    std::vector<double> rates = {};
+    int step = 0;
+
+    void take_turn() {
+        std::size_t answered = 0;
+        const int first = step;
+        int last = first;
+        const auto begin = Clock::now();
+        drive(
+            server.port(), runs.size(),
+            [&](std::size_t client, int turn) {
+                last = std::max(last, first + turn);
+                return with_header(metric_request(runs[client], first + turn), headers[client]);
+            },
+            [&](std::size_t, double) { ++answered; },
+            [](double elapsed_s) { return elapsed_s >= kTurn_s; });
+        step = last + 1;
+        rates.push_back(static_cast<double>(answered) / seconds_since(begin));
+    }
+};
+
+Side with_one_header(std::string name, const Server& server, std::vector<std::string> runs,
+                     const std::string& header) {
+    const std::vector<std::string> headers(runs.size(), header);
+    return {std::move(name), server, std::move(runs), headers};
+}
+
+std::vector<std::string> runs_of(Connection& connection, const std::string& headers,
+                                 const Json& experiment) {
     std::vector<std::string> runs;
     for (std::size_t i = 0; i < kClients; ++i)
-        runs.push_back(post_as(connection, user, "runs/create", experiment)["run"]["info"]["run_id"]
+        runs.push_back(post_to(connection, headers, "/api/2.0/mlflow/runs/create",
+                               experiment)["run"]["info"]["run_id"]
                            .get<std::string>());
     return runs;
 }
 
-void measure_users(const fs::path& bin_dir, int turns) {
+/// Trials that are asked for, each with its run and its attempt's token.
+Side attempts_of(const Server& server, Connection& connection) {
+    const std::string owner = server.authorization();
+    const std::string studies = "/api/2.0/tune/studies";
+    static_cast<void>(post_to(connection, owner, studies,
+                              {{"name", "bench"},
+                               {"metric", {{"name", "score"}}},
+                               {"space", {{"x", {{"float", {0, 1}}}}}},
+                               {"budget", {{"trials", kClients}}}}));
+    const Json asked =
+        post_to(connection, owner, studies + "/bench/ask", {{"count", kClients}})["trials"];
+    Side side{"an attempt's token", server, {}, {}};
+    for (const Json& trial : asked) {
+        side.runs.push_back(trial["run_id"].get<std::string>());
+        side.headers.push_back(bearer(trial["token"]));
+    }
+    require(side.runs.size() == kClients, "not all trials were asked for");
+    return side;
+}
+
+void measure(const fs::path& bin_dir, int turns) {
     // base64 of "bench:a long password"
     const std::string user = "Authorization: Basic YmVuY2g6YSBsb25nIHBhc3N3b3Jk\r\n";
     const Server open_server(bin_dir);
-    const Server server(bin_dir, {"--auth", "basic", "--default-permission", "NO_PERMISSIONS"});
-    Connection open_connection(open_server.port());
-    Connection connection(server.port());
-    std::vector<std::string> open_runs;
-    for (std::size_t i = 0; i < kClients; ++i)
-        open_runs.push_back(create_run(open_connection, "0"));
-    const std::vector<std::string> runs = runs_of_user(server, connection, user);
-    std::vector<double> open_rates;
-    std::vector<double> rates;
-    int step = 0;
-    for (int turn = 0; turn < turns; ++turn) {
-        open_rates.push_back(rate(open_server, open_runs, step, ""));
-        rates.push_back(rate(server, runs, step, user));
-    }
-    report("log-metric with a user's name and password, share of the rate without",
-           quantile(rates, 0.5) / quantile(open_rates, 0.5), "", "higher", 0.95);
+    const Server user_server(bin_dir,
+                             {"--auth", "basic", "--default-permission", "NO_PERMISSIONS"});
+    Connection open(open_server.port());
+    Connection users(user_server.port());
+    const std::string owner = open_server.authorization();
+    const Json agent = post_to(open, owner, "/api/2.0/tune/tokens", {{"scope", "agent"}});
+    const std::vector<std::string> runs = runs_of(open, owner, {{"experiment_id", "0"}});
+    static_cast<void>(post_to(users, user_server.authorization(), "/api/2.0/mlflow/users/create",
+                              {{"username", "bench"}, {"password", "a long password"}}));
+    const Json experiment =
+        post_to(users, user, "/api/2.0/mlflow/experiments/create", {{"name", "bench"}});
+    const std::vector<std::string> own = runs_of(users, user, experiment);
+    const Json token =
+        post_to(users, user, "/api/2.0/tune/users/current/tokens", {{"scope", "user"}});
+    std::vector<Side> sides;
+    sides.push_back(with_one_header("", open_server, runs, ""));
+    sides.push_back(with_one_header("the owner's token", open_server, runs, owner));
+    sides.push_back(
+        with_one_header("an agent's token", open_server, runs, bearer(agent["secret"])));
+    sides.push_back(attempts_of(open_server, open));
+    sides.push_back(with_one_header("a user's name and password", user_server, own, user));
+    sides.push_back(with_one_header("a user's token", user_server, own, bearer(token["secret"])));
+    for (int turn = 0; turn < turns; ++turn)
+        for (Side& side : sides) {
+            if (side.runs == runs) side.step = std::max(side.step, sides.front().step);
+            side.take_turn();
+            if (side.runs == runs) sides.front().step = std::max(side.step, sides.front().step);
+        }
+    const double without = quantile(sides.front().rates, 0.5);
+    for (std::size_t i = 1; i < sides.size(); ++i)
+        report(("log-metric with " + sides[i].name + ", share of the rate without").c_str(),
+               quantile(sides[i].rates, 0.5) / without, "", "higher", 0.95);
 }
 
 }  // namespace
@@ -113,6 +141,5 @@ int main(int argc, char** argv) {
         const fs::path bin_dir = fs::absolute(fs::path(argv[0])).parent_path();
         const int turns = argc > 1 ? std::atoi(argv[1]) : 10;
         measure(bin_dir, turns);
-        measure_users(bin_dir, turns);
     });
 }

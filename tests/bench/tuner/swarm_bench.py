@@ -3,11 +3,11 @@
 between the end of a trial and the start of the next, what the server needs, and whether anything is lost or doubled
 when it is killed.
 
-    tests/bench/tuner/swarm_bench.py [--agents 10000] [--working 1000] [--kills 20] [--seconds 120]
+    tests/bench/tuner/swarm_bench.py [--agents 10000] [--working 1000] [--kills 20] [--seconds 120] [--tls]
 
 The agents are one process (build/release/bin/agent_swarm) that keeps the rules of `tune agent`: one long-poll each,
 and a second connection while there is something to report. They come from four addresses with the token of the data
-folder. A trial is a timer of 5 to 15 s. `--kills` ends the server with SIGKILL at random moments and starts it again on
+folder; with `--tls` through TLS, and each checks the server's certificate. A trial is a timer of 5 to 15 s. `--kills` ends the server with SIGKILL at random moments and starts it again on
 the same folder; afterwards each trial has to be complete after one attempt, which one agent was given once.
 """
 
@@ -17,6 +17,7 @@ import os
 import pathlib
 import random
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -35,13 +36,27 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def certificate(folder):
+    """A key and a certificate for this machine that is its own authority."""
+    pem, key = folder / "server.pem", folder / "server.key"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                    "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", pem],
+                   check=True, capture_output=True)
+    return pem, key
+
+
 class Server:
     """A server that is killed and comes back."""
 
-    def __init__(self, bin_dir, folder, agents, heartbeat_ms):
+    def __init__(self, bin_dir, folder, agents, heartbeat_ms, with_tls=False):
         self.folder, self.port = pathlib.Path(folder), free_port()
+        self.url, self.tls, self.ca = f"http://127.0.0.1:{self.port}", None, None
         self.command = [bin_dir / "tune", "server", "--port", str(self.port), "--data", self.folder / "data",
                         "--heartbeat", f"{heartbeat_ms}ms", "--connections", str(max(2048, agents * 3 // 2))]
+        if with_tls:
+            self.ca, key = certificate(self.folder)
+            self.command += ["--tls-cert", self.ca, "--tls-key", key]
+            self.url, self.tls = self.url.replace("http", "https"), ssl.create_default_context(cafile=self.ca)
         self.cpu_s = 0.0
         self.start()
 
@@ -50,7 +65,7 @@ class Server:
             self.process = subprocess.Popen(self.command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         while True:
             try:
-                return urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=5).read()
+                return urllib.request.urlopen(self.url + "/health", timeout=5, context=self.tls).read()
             except OSError:
                 if self.process.poll() is not None:
                     sys.exit((self.folder / "server.log").read_text())
@@ -79,9 +94,9 @@ class Server:
 
     def call(self, path, body=None):
         request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}/api/2.0/tune/{path}", None if body is None else json.dumps(body).encode(),
+            f"{self.url}/api/2.0/tune/{path}", None if body is None else json.dumps(body).encode(),
             {"Content-Type": "application/json", "Authorization": "Bearer " + self.token()})
-        return json.loads(urllib.request.urlopen(request, timeout=30).read())
+        return json.loads(urllib.request.urlopen(request, timeout=30, context=self.tls).read())
 
     def trials(self):
         trials, token = [], ""
@@ -136,14 +151,15 @@ def faults(said, trials, expected):
     return wrong
 
 
-def measure(bin_dir, folder, agents, working, kills, trials, trial_ms=10_000, heartbeat_ms=10_000, deadline_s=900):
+def measure(bin_dir, folder, agents, working, kills, trials, trial_ms=10_000, heartbeat_ms=10_000, deadline_s=900,
+            with_tls=False):
     """Runs it once. Returns the figures and what is wrong (`faults`)."""
-    server = Server(bin_dir, folder, agents, heartbeat_ms)
+    server = Server(bin_dir, folder, agents, heartbeat_ms, with_tls)
     swarm = None
     try:
         before = server.memory_mb()
         swarm = subprocess.Popen([bin_dir / "agent_swarm", str(server.port), server.token(), str(agents),
-                                  str(ADDRESSES), str(trial_ms), str(heartbeat_ms)],
+                                  str(ADDRESSES), str(trial_ms), str(heartbeat_ms), *([server.ca] if with_tls else [])],
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         ready = json.loads(swarm.stdout.readline())
         time.sleep(3)  # what they were registered with is freed
@@ -177,14 +193,16 @@ def main():
     parser.add_argument("--working", type=int, help="default: one in ten")
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=120, help="about how long trials run, without kills")
+    parser.add_argument("--tls", action="store_true", help="through TLS; the agents check the certificate")
     parser.add_argument("--bin", type=pathlib.Path,
                         default=pathlib.Path(os.environ.get("TUNE_BIN_DIR", ROOT / "build" / "release" / "bin")))
     options = parser.parse_args()
     working = options.working or max(options.agents // 10, 1)
     trials = max(int(working * options.seconds / 10), working)
     with tempfile.TemporaryDirectory(prefix="tune-swarm-") as folder:
-        said, wrong = measure(options.bin.absolute(), folder, options.agents, working, options.kills, trials)
-    of = f"{options.agents:,} agents, {working:,} of them working" + (
+        said, wrong = measure(options.bin.absolute(), folder, options.agents, working, options.kills, trials,
+                              with_tls=options.tls)
+    of = f"{options.agents:,} agents" + (" through TLS" if options.tls else "") + f", {working:,} of them working" + (
         f", {said['kills']} kill -9 of the server" if options.kills else "")
     figure(f"{of}: heartbeat p50", said["heartbeat_p50"], "ms", samples=said["heartbeats"])
     # Who calls while the server is down or begins again waits for it: that is no figure of a server that runs.

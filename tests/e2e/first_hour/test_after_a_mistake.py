@@ -30,7 +30,7 @@ def test_the_same_command_goes_on_once_the_script_is_mended(tmp_path, jobs):
     assert "3 trials in a row failed alike before any succeeded" in broken.stdout
     assert "  ModuleNotFoundError: No module named 'no_module_of_this_name'\n" in broken.stdout
     assert "  reading the data\n" in broken.stdout, "the last lines of its log"
-    assert "Mend the command and run the same again" in broken.stdout
+    assert "Fix the program and run the same command again" in broken.stdout
     tried = trials_of(tmp_path)
     assert 3 <= len(tried) < 8, "the rest was not begun"
     assert tune_json("show", "s", "--data", "tune-data", cwd=tmp_path)["study"]["ended_by"] == "failures"
@@ -113,7 +113,7 @@ def test_a_corrected_study_replaces_one_of_which_nothing_is_complete(tmp_path, m
     arguments[arguments.index("loss:min")] = metric
     done = tune(*arguments, cwd=tmp_path)
     assert done.returncode == OK, done.stderr
-    assert "study s: replaces the one before, of which no trial was complete" in done.stderr and differs in done.stderr
+    assert "study s: replaces the earlier study, in which no trial completed" in done.stderr and differs in done.stderr
     assert [trial["state"] for trial in trials_of(tmp_path)] == ["complete"] * 3
     with server(tmp_path) as (_, url):
         assert study_of(url)["status"] == "completed"
@@ -124,7 +124,7 @@ def test_a_study_with_results_is_not_replaced_and_the_ways_out_are_said(tmp_path
     done = tune(*run_arguments(REPORT, trials=2, parameters=("x=0..2",)), cwd=tmp_path)
     assert done.returncode == USAGE
     assert "space.x is" in done.stderr and "--extend" in done.stderr
-    assert "--study NEW names another one; `tune rm s` removes this one first" in done.stderr
+    assert "a name of its own with --study NEW, or remove this one first with `tune rm s`" in done.stderr
     assert "`tune restore --study s`" in tune("rm", "s", "--data", "tune-data", cwd=tmp_path).stdout
     assert tune(*run_arguments(REPORT, trials=2, parameters=("x=0..2",)), cwd=tmp_path).returncode == OK
     assert all(trial["state"] == "complete" for trial in trials_of(tmp_path))

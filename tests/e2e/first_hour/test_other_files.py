@@ -84,6 +84,24 @@ def test_an_import_goes_through_the_server_that_holds_the_folder(tmp_path, monke
         assert refused.returncode == USAGE and "there is no '" in refused.stderr
         assert not any((tmp_path / "tune-data" / "imports").iterdir())
         assert tune("import", "theirs/mlflow.db", "--artifacts", "move", cwd=tmp_path).returncode == USAGE
+        named = tune("import", "mlflow.db", "--server", url, "--json", cwd=tmp_path / "theirs")
+        assert named.returncode == OK and json.loads(named.stdout)["runs_unchanged"] == 1, named.stderr
+        both = tune("import", "theirs/mlflow.db", "--server", url, "--data", "tune-data", cwd=tmp_path)
+        assert both.returncode == USAGE
+        monkeypatch.setenv("TUNE_RUNTIME_DIR", str(tmp_path / "nobody"))
+        elsewhere = tune("import", "theirs/mlflow.db", "--server", url, cwd=tmp_path)
+        assert elsewhere.returncode == USAGE and "run `tune import` where that folder is, with --data" in elsewhere.stderr
+
+
+def test_runs_without_artifacts_leave_nothing_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    client = mlflow.MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
+    run = client.create_run(client.create_experiment("plain")).info.run_id
+    client.log_metric(run, "loss", 0.25)
+    assert not (tmp_path / "mlruns").exists(), "MLflow makes it with the first artifact"
+    done = tune("import", "mlflow.db", cwd=tmp_path)
+    assert done.returncode == OK, done.stderr
+    assert "left out" not in done.stdout and done.stdout.endswith("Verified: everything reads back as in the source.\n")
 
 
 def test_the_server_imports_only_what_lies_in_its_folder(tmp_path):

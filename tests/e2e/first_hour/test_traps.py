@@ -86,6 +86,8 @@ def test_the_help_says_what_counts_when_nothing_is_given():
         for words in ("until stopped, or until every point has been tried)", "(default: min)", "take: best", "(default: one per GPU, else one per core)",
                       "(default: tpe)", "(default: none)"):
             assert words in said, words
+    for words in ("{args} all others as --name=value", "the environment variable TUNE_PARAMS"):
+        assert words in help_of("run"), words
 
 
 def test_defaults_of_the_help_are_those_of_a_study(tmp_path):
@@ -111,6 +113,12 @@ def test_unexpected_arguments_stand_in_the_order_in_which_they_were_typed(tmp_pa
     assert done.returncode == USAGE and said in done.stderr
 
 
+def test_a_mistyped_choice_is_answered_with_the_one_that_may_be_meant(tmp_path):
+    done = tune("plot", "s", "histroy", cwd=tmp_path)
+    assert done.returncode == USAGE and "'histroy' is unknown; did you mean 'history'? Known: history, curves, " in done.stderr
+    assert "'zzz' is unknown; known: history, " in tune("plot", "s", "zzz", cwd=tmp_path).stderr
+
+
 def test_plan_checks_the_program(tmp_path):
     missing = tune("plan", "-m", "loss", "x=0..1", "--", "python3", "train.py", "{args}", cwd=tmp_path)
     assert missing.returncode == OK
@@ -131,7 +139,7 @@ def test_a_mistyped_study_is_answered_with_the_one_that_may_be_meant(tmp_path):
             where = place or ["--server", made[1]]
             for verb in ("show", "best", "stop", "resume", "replay"):
                 said = tune(verb, "digts", *where, cwd=tmp_path).stderr
-                assert "there is no study 'digts'; did you mean 'digits'?" in said, said
+                assert "there is no study 'digts'; did you mean 'digits'? `tune ls` lists them (looked in" in said, said
             assert "did you mean" not in tune("show", "something", *where, cwd=tmp_path).stderr
 
 

@@ -358,6 +358,34 @@ TEST(Server, FinishesRunningRequestsWhenItStops) {
     EXPECT_THROW(RawClient(server.port()), std::runtime_error);
 }
 
+/// Many more than a network thread looks at in one go.
+std::vector<std::unique_ptr<RawClient>> crowd_of(const TestServer& server) {
+    std::vector<std::unique_ptr<RawClient>> crowd;
+    for (int i = 0; i < 300; ++i) {
+        crowd.push_back(std::make_unique<RawClient>(server.port()));
+        EXPECT_EQ(crowd.back()->exchange(get("/hello/x")).status, 200);
+    }
+    return crowd;
+}
+
+TEST(Server, TimesOutAndDrainsACrowdToTheLast) {
+    ServerOptions options;
+    options.threads = 1;
+    options.connections_per_client_max = 1000;
+    {
+        options.idle_timeout_ms = 500;
+        TestServer server(options);
+        for (const auto& idle : crowd_of(server)) EXPECT_TRUE(idle->is_closed_by_peer());
+    }
+    options.idle_timeout_ms = RawClient::kPatience_ms;
+    options.drain_timeout_ms = RawClient::kPatience_ms;
+    TestServer server(options, RawClient::kPatience_ms);
+    const auto crowd = crowd_of(server);
+    std::thread stopper([&] { server.server->stop(); });
+    for (const auto& idle : crowd) EXPECT_TRUE(idle->is_closed_by_peer());
+    stopper.join();
+}
+
 TEST(Server, DropsAnswersThatComeAfterItsEnd) {
     Responder late;
     {

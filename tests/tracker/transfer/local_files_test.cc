@@ -54,6 +54,18 @@ TEST_F(LocalFilesTest, FindsFilesByEveryKindOfAddress) {
     EXPECT_EQ(listed("s3://bucket/x"), "elsewhere");
 }
 
+TEST_F(LocalFilesTest, AFolderThatMlflowHasNotMadeHoldsNothing) {
+    LocalFiles files(root_ / "new");
+    files.allow(root_ / "new/mlruns", false);
+    files.allow(root_ / "new/mlartifacts", true);
+    const auto at = [&](const std::string& uri) { return files.list(uri).value(); };
+    EXPECT_EQ(at((root_ / "new/mlruns/1/r/artifacts").string()).place, SourceFiles::Place::kHere);
+    EXPECT_TRUE(at((root_ / "new/mlruns/1/r/artifacts").string()).files.empty());
+    EXPECT_EQ(at((root_ / "new/other").string()).place, SourceFiles::Place::kOutside);
+    EXPECT_EQ(at("mlflow-artifacts:/1/r/artifacts").place, SourceFiles::Place::kOutside)
+        << "where a server kept them is not known";
+}
+
 TEST_F(LocalFilesTest, ReadsNothingOutside) {
     for (const std::string& uri :
          {(root_ / "outside").string(), "file://" + (root_ / "outside").string(), std::string("/"),

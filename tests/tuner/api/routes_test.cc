@@ -331,8 +331,8 @@ TEST_F(RoutesTest, BadInputIsAnErrorThatSaysWhat) {
     refused("studies/s/tell", R"({"number": -1, "value": 1})", 400, "number");
     static_cast<void>(post("studies/s/ask"));
     refused("studies/s/tell", R"({"number": 0, "values": [1, 2]})", 400, "has 1 objective;");
-    refused("studies/s/tell", R"({"number": 0, "values": []})", 400, "one number an objective");
-    refused("studies/s/tell", R"({"number": 0, "values": 1})", 400, "one number an objective");
+    refused("studies/s/tell", R"({"number": 0, "values": []})", 400, "one number per objective");
+    refused("studies/s/tell", R"({"number": 0, "values": 1})", 400, "one number per objective");
     refused("studies/s/tell", R"({"number": 0, "values": ["a"]})", 400, "values.0");
     refused("studies/s/tell", R"({"number": 0, "value": 1, "values": [1]})", 400, "one of them");
     refused("studies/s/tell", R"({"number": 0, "value": 1, "constraints": [1]})", 400, "object");

@@ -396,7 +396,7 @@ TEST(Errors, Yaml) {
          "it a text"},
         {"study: a\nstudy: b", "line 2, column 1: the key 'study' is given twice"},
         {"study: a\n---\nstudy: b",
-         "line 3, column 1: a second document starts here; expected one study a file"},
+         "line 3, column 1: a second document starts here; expected one study per file"},
         {"? [1, 2]\n: 3", "line 1, column 3: a list or map cannot be a key; expected a name"},
         {"space:\n\tlr: 3",
          "line 2, column 4: invalid YAML: illegal map value (the line is indented with a tab; YAML "

@@ -3,7 +3,7 @@
 // and a second connection while it has something to report. A trial is a timer.
 // tests/bench/tuner/swarm_bench.py starts it, kills the server meanwhile, and compares what is
 // printed here with what the store holds.
-//   agent_swarm PORT TOKEN AGENTS ADDRESSES TRIAL_MS HEARTBEAT_MS
+//   agent_swarm PORT TOKEN AGENTS ADDRESSES TRIAL_MS HEARTBEAT_MS [CA_FILE: with TLS]
 // Prints one JSON object a line: {"ready": true} when all agents wait for the first time; at the
 // end of stdin, the figures and every attempt that was leased ("attempts": agents by run/attempt).
 
@@ -38,6 +38,7 @@ struct Options {
     int addresses = 1;
     int trial_ms = 0;
     int heartbeat_ms = 10'000;
+    SSL_CTX* tls = nullptr;
 };
 
 double now_ms() {
@@ -115,7 +116,8 @@ public:
 private:
     [[nodiscard]] Way way(int number) const {
         return {swarm_.options.port,
-                "127.0.0." + std::to_string(2 + number % swarm_.options.addresses)};
+                "127.0.0." + std::to_string(2 + number % swarm_.options.addresses),
+                swarm_.options.tls};
     }
 
     void go_on() {
@@ -327,9 +329,15 @@ Json figures(Swarm& swarm) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 7) {
-        std::fprintf(stderr,
-                     "usage: agent_swarm PORT TOKEN AGENTS ADDRESSES TRIAL_MS HEARTBEAT_MS\n");
+    if (argc != 7 && argc != 8) {
+        std::fprintf(
+            stderr,
+            "usage: agent_swarm PORT TOKEN AGENTS ADDRESSES TRIAL_MS HEARTBEAT_MS [CA_FILE]\n");
+        return 2;
+    }
+    std::shared_ptr<SSL_CTX> tls;
+    if (argc == 8 && (tls = trusting(argv[7])) == nullptr) {
+        std::fprintf(stderr, "agent_swarm: %s holds no certificates\n", argv[7]);
         return 2;
     }
     Swarm swarm({.port = static_cast<std::uint16_t>(std::atoi(argv[1])),
@@ -337,7 +345,8 @@ int main(int argc, char** argv) {
                  .agents = std::atoi(argv[3]),
                  .addresses = std::max(1, std::atoi(argv[4])),
                  .trial_ms = std::atoi(argv[5]),
-                 .heartbeat_ms = std::atoi(argv[6])});
+                 .heartbeat_ms = std::atoi(argv[6]),
+                 .tls = tls.get()});
     rlimit files{};
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max;

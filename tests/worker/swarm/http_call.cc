@@ -4,6 +4,8 @@
 #include "tests/worker/swarm/http_call.h"
 
 #include <arpa/inet.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -27,6 +29,37 @@ sockaddr_in address_of(const std::string& host, std::uint16_t port) {
 
 }  // namespace
 
+std::shared_ptr<SSL_CTX> trusting(const std::string& ca_file) {
+    std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
+    if (SSL_CTX_load_verify_locations(context.get(), ca_file.c_str(), nullptr) != 1) return nullptr;
+    SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+    SSL_CTX_set_quiet_shutdown(context.get(), 1);
+    SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS |
+                                        SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    return context;
+}
+
+ssize_t HttpCall::outcome(int result) {
+    if (result > 0) return result;
+    const int error = SSL_get_error(tls_.get(), result);
+    wanted_ = error == SSL_ERROR_WANT_WRITE ? EPOLLOUT : EPOLLIN;
+    errno = error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE ? EAGAIN : EIO;
+    return -1;
+}
+
+ssize_t HttpCall::put(const char* bytes, std::size_t count) {
+    wanted_ = EPOLLOUT;
+    if (tls_ == nullptr) return ::send(fd_, bytes, count, MSG_NOSIGNAL);
+    ERR_clear_error();
+    return outcome(SSL_write(tls_.get(), bytes, static_cast<int>(count)));
+}
+
+ssize_t HttpCall::get(char* room, std::size_t count) {
+    if (tls_ == nullptr) return ::recv(fd_, room, count, 0);
+    ERR_clear_error();
+    return outcome(SSL_read(tls_.get(), room, static_cast<int>(count)));
+}
+
 void HttpCall::watch(std::uint32_t events, int operation) {
     epoll_event event{};
     event.events = events;
@@ -48,11 +81,18 @@ bool HttpCall::connect() {
         errno != EINPROGRESS)
         return false;
     is_old_ = false;
+    if (way_.tls != nullptr) {
+        tls_.reset(SSL_new(way_.tls));
+        SSL_set_fd(tls_.get(), fd_);
+        SSL_set_connect_state(tls_.get());
+        X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls_.get()), "127.0.0.1");
+    }
     watch(EPOLLOUT, EPOLL_CTL_ADD);
     return true;
 }
 
 void HttpCall::close() {
+    tls_.reset();
     if (fd_ >= 0) ::close(fd_);
     fd_ = -1;
 }
@@ -73,12 +113,12 @@ void HttpCall::finish(int status, std::string body) {
 
 void HttpCall::send() {
     while (sent_ < out_.size()) {
-        const ssize_t count = ::send(fd_, out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
+        const ssize_t count = put(out_.data() + sent_, out_.size() - sent_);
         if (count > 0) {
             sent_ += static_cast<std::size_t>(count);
             continue;
         }
-        if (errno == EAGAIN) return watch(EPOLLOUT, EPOLL_CTL_MOD);
+        if (errno == EAGAIN) return watch(wanted_, EPOLL_CTL_MOD);
         if (!is_old_) return finish(0, {});
         close();
         sent_ = 0;
@@ -90,14 +130,14 @@ void HttpCall::send() {
 
 void HttpCall::on_event(std::uint32_t events) {
     if (!done_) return close();  // the server closed an idle connection
-    if ((events & EPOLLOUT) != 0 && (events & (EPOLLERR | EPOLLHUP)) == 0) return send();
+    if (sent_ < out_.size() && (events & (EPOLLERR | EPOLLHUP)) == 0) return send();
     receive();
 }
 
 void HttpCall::receive() {
     char buffer[16384];
     while (true) {
-        const ssize_t count = ::recv(fd_, buffer, sizeof buffer, 0);
+        const ssize_t count = get(buffer, sizeof buffer);
         if (count < 0 && errno == EAGAIN) return;
         if (count <= 0) return finish(0, {});
         in_.append(buffer, static_cast<std::size_t>(count));

@@ -23,4 +23,10 @@ Result<std::string> path_in_artifacts(std::string_view artifact_uri, std::string
     return join_artifact_path(base, relative);
 }
 
+bool is_run_folder(std::string_view name) {
+    constexpr std::size_t kRunIdDigits = 32;
+    return name.size() == kRunIdDigits &&
+           name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 }  // namespace tune::tracker

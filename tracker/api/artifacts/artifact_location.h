@@ -14,4 +14,7 @@ namespace tune::tracker {
 [[nodiscard]] Result<std::string> path_in_artifacts(std::string_view artifact_uri,
                                                     std::string_view path);
 
+/// Whether a folder of an experiment is named as a run is: 32 lower-case hexadecimal digits.
+[[nodiscard]] bool is_run_folder(std::string_view name);
+
 }  // namespace tune::tracker

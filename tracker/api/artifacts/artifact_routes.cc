@@ -1,4 +1,10 @@
 // The artifact proxy (mlflow-artifacts/*) and the artifacts of runs and logged models.
+//
+// Paths come from clients: ArtifactStore resolves none that would leave its folder, and the routes
+// of runs and models refuse such a path before they look anything up. Checks and their errors come
+// in MLflow's order: a bad path is reported before a missing run. Uploads are streamed into a
+// BodySink and take effect when they are complete; a Content-Range appends to a file whose length
+// nobody knows yet.
 
 #include <algorithm>
 #include <charconv>
@@ -41,6 +47,10 @@ Result<Response> list(const ArtifactStore& artifacts, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(path, message.text("path"));
     TUNE_TRY(entries, artifacts.list(path));
+    // Folders of runs are named by their ids.
+    if (request.viewer && request.viewer->is_denied(ResourceType::kRun))
+        std::erase_if(entries,
+                      [](const ArtifactEntry& entry) { return is_run_folder(entry.name); });
     return json_text_response(files_response("", "", entries));
 }
 

@@ -38,6 +38,10 @@ enum class Subject : std::uint8_t {
     kMadeExperiment,    ///< a new experiment: any user, who will manage it
     kMadeModel,         ///< a new registered model: any user, who will manage it
     kExperiment,        ///< experiment_id
+    kWholeExperiment,   ///< experiment_id, with all that lies in it
+    kRunsOfExperiment,  ///< experiment_id: its runs
+    kMadeRun,           ///< a new run in experiment_id
+    kMadeLoggedModel,   ///< a new logged model in experiment_id; source_run_id may be read
     kLedExperiment,     ///< experiment_id; whatever an attempt names, it gets its study's
     kExperimentName,    ///< experiment_name; the same
     kExperiments,       ///< experiment_ids, each of them
@@ -46,7 +50,10 @@ enum class Subject : std::uint8_t {
     kRunAndModels,      ///< run_id, and every logged model that the body names
     kRunOrLoggedModel,  ///< run_id, or else model_id
     kLoggedModel,       ///< model_id of the path
-    kRegisteredModel,   ///< name
+    kRegisteredModel,   ///< name: a registered model or a prompt
+    kWholeModel,        ///< the same, with all its versions
+    kModelVersion,      ///< name: its versions
+    kModelAlias,        ///< name, and a version that may be read
     kMadeVersion,       ///< name; what the version is made of may be read
     kArtifact,          ///< the experiment in whose folder the path lies
     kUpload,            ///< the same, of an upload by its id

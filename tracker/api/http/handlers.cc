@@ -34,10 +34,12 @@ Response response_of(Result<std::string> result) {
 }
 
 Result<std::vector<ExperimentId>> readable_experiments(const Store& store, const Request& request,
-                                                       std::vector<ExperimentId> experiment_ids) {
+                                                       std::vector<ExperimentId> experiment_ids,
+                                                       ResourceType part) {
     constexpr ExperimentId kNoExperiment = std::numeric_limits<ExperimentId>::min();
     if (!request.viewer || experiment_ids.empty()) return experiment_ids;
     TUNE_TRY(readable, store.snapshot([&](sqlite::Connection& connection) {
+        if (request.viewer->is_denied(part)) return Result(std::vector<ExperimentId>());
         return visible_experiments(connection, *request.viewer, experiment_ids);
     }));
     if (readable.empty()) readable.push_back(kNoExperiment);

@@ -31,10 +31,12 @@ inline constexpr std::size_t kInlineParseBytesMax = 256 << 10;
 /// Runs `read` on a reader thread of the store; 429 when too many wait.
 [[nodiscard]] Handler read_handler(Store& store, ReadResponse read);
 
-/// Those of the experiments that who asks may read. Of some of which none may be read it is one
-/// that does not exist: none at all could mean all. REQUIRES: a thread that may wait for a read.
+/// Those of the experiments whose runs, or what else `part` is, who asks may read. Of some of which
+/// none may be read it is one that does not exist: none at all could mean all. REQUIRES: a thread
+/// that may wait for a read.
 [[nodiscard]] Result<std::vector<ExperimentId>> readable_experiments(
-    const Store& store, const Request& request, std::vector<ExperimentId> experiment_ids);
+    const Store& store, const Request& request, std::vector<ExperimentId> experiment_ids,
+    ResourceType part);
 
 /// Answers `run` of the result: its JSON text or its error.
 [[nodiscard]] Response response_of(Result<std::string> result);

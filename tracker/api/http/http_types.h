@@ -55,6 +55,9 @@ struct Request {
     Principal principal = {};
     /// Whose eyes a search has; nothing: it sees all. Filled in before the handler runs.
     std::optional<Viewer> viewer = {};
+    /// For an answer that goes on, of who could lose their rights meanwhile: whether they are still
+    /// who they were, with the same credential. May read the store; from any thread.
+    std::function<bool()> stands = {};
     /// Who asks was let in to make what the request names, which there was not: it must not be
     /// given what somebody else has made since.
     bool is_new = false;

@@ -175,7 +175,7 @@ void add_experiment_routes(Router& router, Store& store) {
                            .handler = std::move(handler)});
     };
     constexpr Needs kChange = {Access::kWrite, Subject::kExperiment};
-    constexpr Needs kManage = {Access::kWrite, Subject::kExperiment, Permission::kManage};
+    constexpr Needs kManage = {Access::kWrite, Subject::kWholeExperiment, Permission::kManage};
     add(Method::kPost, {Access::kWrite, Subject::kMadeExperiment}, "create",
         "Create an experiment: name!, artifact_location, tags", create_handler(store));
     add(Method::kPost, kChange, "update", "Rename: experiment_id!, new_name!",

@@ -4,6 +4,7 @@
 #include "tracker/api/http/handlers.h"
 #include "tracker/api/http/message.h"
 #include "tracker/api/mlflow/serializers.h"
+#include "tracker/api/mlflow/withheld.h"
 
 namespace tune::tracker {
 namespace {
@@ -76,6 +77,7 @@ Result<Command> parse_delete_logged_model(const Request& request) {
 
 Result<std::string> get_logged_model(const Store& store, const Request& request) {
     TUNE_TRY(model, store.get_logged_model(request.parameter("model_id")));
+    withhold(model, request.viewer);
     return object_response("model", model, write_logged_model);
 }
 
@@ -113,7 +115,8 @@ Result<std::string> search_logged_models(const Store& store, const Request& requ
     TUNE_TRY(max_results, message.integer("max_results"));
     TUNE_TRY(order_by, read_order(message));
     TUNE_TRY(page_token, message.text("page_token"));
-    TUNE_TRY(readable, readable_experiments(store, request, std::move(experiment_ids)));
+    TUNE_TRY(readable, readable_experiments(store, request, std::move(experiment_ids),
+                                            ResourceType::kLoggedModel));
     query.experiment_ids = std::move(readable);
     query.filter = std::move(filter);
     // An explicit 0 means the store's default, as in MLflow.
@@ -122,6 +125,7 @@ Result<std::string> search_logged_models(const Store& store, const Request& requ
     query.order_by = std::move(order_by);
     query.page_token = std::move(page_token);
     TUNE_TRY(page, store.search_logged_models(query));
+    withhold_each(page.items, request.viewer);
     return logged_models_response(page);
 }
 
@@ -137,7 +141,7 @@ void add_logged_model_routes(Router& router, Store& store) {
     };
     constexpr Needs kChange = {Access::kWrite, Subject::kLoggedModel};
     constexpr Needs kManage = {Access::kWrite, Subject::kLoggedModel, Permission::kManage};
-    add(Method::kPost, {Access::kWrite, Subject::kExperiment}, "",
+    add(Method::kPost, {Access::kWrite, Subject::kMadeLoggedModel}, "",
         "experiment_id!, name, model_type, source_run_id, params, tags",
         write_handler(store, parse_create_logged_model, render_logged_model));
     router.add_api(2, {.method = Method::kPost,

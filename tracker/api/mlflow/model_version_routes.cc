@@ -9,6 +9,7 @@
 #include "tracker/api/mlflow/registry_routes.h"
 #include "tracker/api/mlflow/registry_serializer.h"
 #include "tracker/api/mlflow/serializers.h"
+#include "tracker/api/mlflow/withheld.h"
 #include "tracker/artifacts/artifact_path.h"
 
 namespace tune::tracker {
@@ -95,6 +96,7 @@ Result<std::string> get_version(const Store& store, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(which, version_name(message));
     TUNE_TRY(version, get_model_version(store, which.name, which.version));
+    withhold(version, request.viewer);
     return object_response("model_version", version, write_model_version);
 }
 
@@ -123,6 +125,7 @@ Result<std::string> search_versions(const Store& store, const Request& request) 
     query.page_token = std::move(page_token);
     query.visible_to = request.viewer;
     TUNE_TRY(page, search_model_versions(store, query));
+    withhold_each(page.items, request.viewer);
     return model_versions_response(page.items, page.next_page_token);
 }
 
@@ -157,21 +160,22 @@ void add_model_version_routes(Router& router, TrackingParts parts) {
     routes.write(Method::kPost, {Access::kWrite, Subject::kMadeVersion}, "create",
                  "name!, source!, run_id, model_id, tags, run_link, description",
                  parse_create_version, render_version);
-    routes.write(Method::kPatch, kEditModel, "update", "name!, version!, description",
+    routes.write(Method::kPatch, kEditVersion, "update", "name!, version!, description",
                  parse_update_version, render_version);
-    routes.write(Method::kPost, kEditModel, "transition-stage",
+    routes.write(Method::kPost, kEditVersion, "transition-stage",
                  "name!, version!, stage!, archive_existing_versions", parse_transition,
                  render_version);
-    routes.write(Method::kDelete, kManageModel, "delete", "name!, version!", parse_delete_version);
-    routes.read(Method::kGet, kReadModel, "get", "name!, version!", get_version);
+    routes.write(Method::kDelete, kManageVersion, "delete", "name!, version!",
+                 parse_delete_version);
+    routes.read(Method::kGet, kReadVersion, "get", "name!, version!", get_version);
     routes.read(Method::kGet, kSearchModels, "search", "filter, max_results, order_by, page_token",
                 search_versions);
-    routes.read(Method::kGet, kReadModel, "get-download-uri", "name, version", download_uri);
-    routes.write(Method::kPost, kEditModel, "set-tag", "name!, version!, key!, value",
+    routes.read(Method::kGet, kReadVersion, "get-download-uri", "name, version", download_uri);
+    routes.write(Method::kPost, kEditVersion, "set-tag", "name!, version!, key!, value",
                  parse_set_version_tag);
-    routes.write(Method::kDelete, kManageModel, "delete-tag", "name!, version!, key!",
+    routes.write(Method::kDelete, kManageVersion, "delete-tag", "name!, version!, key!",
                  parse_delete_version_tag);
-    router.add({Method::kGet, kReadModel, "/model-versions/get-artifact", Body::kNone,
+    router.add({Method::kGet, kReadVersion, "/model-versions/get-artifact", Body::kNone,
                 "name!, version!, path!",
                 [parts](const std::shared_ptr<Request>& request, const Responder& respond) {
                     parts.artifacts.pool().post([parts, request, respond] {

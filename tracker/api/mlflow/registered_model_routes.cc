@@ -5,6 +5,7 @@
 #include "tracker/api/mlflow/registry_routes.h"
 #include "tracker/api/mlflow/registry_serializer.h"
 #include "tracker/api/mlflow/serializers.h"
+#include "tracker/api/mlflow/withheld.h"
 
 namespace tune::tracker {
 namespace {
@@ -79,6 +80,7 @@ Result<std::string> get_registered_model(const Store& store, const Request& requ
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(name, message.required_text("name"));
     TUNE_TRY(model, get_registered_model(store, name));
+    withhold(model, request.viewer);
     return object_response("registered_model", model, write_registered_model);
 }
 
@@ -87,6 +89,7 @@ Result<std::string> get_by_alias(const Store& store, const Request& request) {
     TUNE_TRY(name, message.required_text("name"));
     TUNE_TRY(alias, message.required_text("alias"));
     TUNE_TRY(version, get_model_version_by_alias(store, name, alias));
+    withhold(version, request.viewer);
     return object_response("model_version", version, write_model_version);
 }
 
@@ -95,6 +98,7 @@ Result<std::string> latest_versions(const Store& store, const Request& request) 
     TUNE_TRY(name, message.required_text("name"));
     TUNE_TRY(stages, message.texts("stages"));
     TUNE_TRY(versions, get_latest_versions(store, name, stages));
+    withhold_each(versions, request.viewer);
     return model_versions_response(versions, "");
 }
 
@@ -111,6 +115,7 @@ Result<std::string> search_registered_models(const Store& store, const Request& 
     query.page_token = std::move(page_token);
     query.visible_to = request.viewer;
     TUNE_TRY(page, search_registered_models(store, query));
+    withhold_each(page.items, request.viewer);
     return registered_models_response(page);
 }
 
@@ -125,19 +130,21 @@ void add_registered_model_routes(Router& router, Store& store) {
                  render_registered_model);
     routes.write(Method::kPatch, kEditModel, "update", "name!, description",
                  parse_update_registered_model, render_registered_model);
-    routes.write(Method::kDelete, kManageModel, "delete", "name!", parse_delete_registered_model);
+    routes.write(Method::kDelete, kDeleteModel, "delete", "name!", parse_delete_registered_model);
     routes.read(Method::kGet, kReadModel, "get", "name!", get_registered_model);
     routes.read(Method::kGet, kSearchModels, "search", "filter, max_results, order_by, page_token",
                 search_registered_models);
-    routes.read(Method::kPost, kReadModel, "get-latest-versions", "name!, stages", latest_versions);
-    routes.read(Method::kGet, kReadModel, "get-latest-versions", "name!, stages", latest_versions);
+    routes.read(Method::kPost, kReadVersion, "get-latest-versions", "name!, stages",
+                latest_versions);
+    routes.read(Method::kGet, kReadVersion, "get-latest-versions", "name!, stages",
+                latest_versions);
     routes.write(Method::kPost, kEditModel, "set-tag", "name!, key!, value",
                  parse_set_registered_model_tag);
-    routes.write(Method::kDelete, kManageModel, "delete-tag", "name!, key!",
+    routes.write(Method::kDelete, kEditModel, "delete-tag", "name!, key!",
                  parse_delete_registered_model_tag);
-    routes.write(Method::kPost, kEditModel, "alias", "name!, alias!, version!", parse_set_alias);
-    routes.write(Method::kDelete, kManageModel, "alias", "name!, alias!", parse_delete_alias);
-    routes.read(Method::kGet, kReadModel, "alias", "name!, alias!", get_by_alias);
+    routes.write(Method::kPost, kEditAlias, "alias", "name!, alias!, version!", parse_set_alias);
+    routes.write(Method::kDelete, kManageAlias, "alias", "name!, alias!", parse_delete_alias);
+    routes.read(Method::kGet, kReadVersion, "alias", "name!, alias!", get_by_alias);
 }
 
 }  // namespace tune::tracker

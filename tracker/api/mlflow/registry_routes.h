@@ -8,11 +8,17 @@
 
 namespace tune::tracker {
 
-/// What most calls of the registry are about: the registered model `name`.
+/// What the calls of the registry are about: the registered model or prompt `name`, its versions,
+/// an alias of one.
 inline constexpr Needs kReadModel = {Access::kRead, Subject::kRegisteredModel};
 inline constexpr Needs kEditModel = {Access::kWrite, Subject::kRegisteredModel};
-inline constexpr Needs kManageModel = {Access::kWrite, Subject::kRegisteredModel,
-                                       Permission::kManage};
+inline constexpr Needs kDeleteModel = {Access::kWrite, Subject::kWholeModel, Permission::kManage};
+inline constexpr Needs kReadVersion = {Access::kRead, Subject::kModelVersion};
+inline constexpr Needs kEditVersion = {Access::kWrite, Subject::kModelVersion};
+inline constexpr Needs kManageVersion = {Access::kWrite, Subject::kModelVersion,
+                                         Permission::kManage};
+inline constexpr Needs kEditAlias = {Access::kWrite, Subject::kModelAlias};
+inline constexpr Needs kManageAlias = {Access::kWrite, Subject::kModelAlias, Permission::kManage};
 inline constexpr Needs kSearchModels = {Access::kRead, Subject::kCut};
 
 /// Adds the calls under one name of the registry (`registered-models`, `model-versions`), for

@@ -66,7 +66,7 @@ void add_run_routes(Router& router, Store& store) {
     };
     constexpr Needs kChange = {Access::kWrite, Subject::kRun};
     constexpr Needs kManage = {Access::kWrite, Subject::kRun, Permission::kManage};
-    add(Method::kPost, {Access::kWrite, Subject::kExperiment}, "create",
+    add(Method::kPost, {Access::kWrite, Subject::kMadeRun}, "create",
         "experiment_id!, run_name, start_time, user_id, tags",
         write_handler(store, parse_create_run, render_run));
     add(Method::kPost, kChange, "update", "run_id!, status, end_time, run_name",

@@ -13,6 +13,7 @@
 #include "tracker/api/http/handlers.h"
 #include "tracker/api/http/message.h"
 #include "tracker/api/mlflow/run_serializer.h"
+#include "tracker/api/mlflow/withheld.h"
 #include "tracker/store/reads/runs/read_runs.h"
 #include "tracker/store/reads/search_page.h"
 
@@ -27,9 +28,11 @@ struct SearchRequest {
     std::optional<std::int64_t> max_results;
 };
 
-Result<RunFields> read_fields(const Message& message) {
+Result<RunFields> read_fields(const Request& request, const Message& message) {
     TUNE_TRY(names, message.texts("fields"));
-    return parse_run_fields(names);
+    TUNE_TRY(fields, parse_run_fields(names));
+    withhold(fields, request.viewer);
+    return fields;
 }
 
 Result<SearchRequest> parse_search(const Store& store, const Request& request) {
@@ -42,8 +45,9 @@ Result<SearchRequest> parse_search(const Store& store, const Request& request) {
     TUNE_TRY(max_results, message.integer("max_results"));
     TUNE_TRY(order_by, message.texts("order_by"));
     TUNE_TRY(page_token, message.text("page_token"));
-    TUNE_TRY(fields, read_fields(message));
-    TUNE_TRY(readable, readable_experiments(store, request, std::move(experiment_ids)));
+    TUNE_TRY(fields, read_fields(request, message));
+    TUNE_TRY(readable,
+             readable_experiments(store, request, std::move(experiment_ids), ResourceType::kRun));
     query.experiment_ids = std::move(readable);
     query.filter = std::move(filter);
     query.view_type = view_type.value_or(ViewType::kActiveOnly);
@@ -178,7 +182,7 @@ bool wants_lines(const Request& request) {
 Result<std::string> get_run_response(const Store& store, const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(run_id, message.run_id());
-    TUNE_TRY(fields, read_fields(message));
+    TUNE_TRY(fields, read_fields(request, message));
     return store.snapshot([&](sqlite::Connection& connection) -> Result<std::string> {
         TUNE_TRY(row, find_run_row(connection, run_id));
         if (row == 0) return no_run(run_id);

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -25,9 +26,16 @@ namespace tune::tracker {
 
 class EventHub;
 
-/// Whether a reader may see what is of this experiment, as things are now. May read the store: it
-/// is called without a lock of the hub, mostly, and once per event.
-using EventFilter = std::function<bool(std::int64_t experiment_id)>;
+/// What a reader may see, as things are now; both empty: everything. They may read the store: they
+/// are called without a lock of the hub, mostly, and once per event.
+struct EventFilter {
+    /// Whether events of this type of this experiment are for it.
+    std::function<bool(std::int64_t experiment_id, std::string_view type)> shows = {};
+    /// Whether the reader is still who subscribed; if not, the subscription ends.
+    std::function<bool()> stands = {};
+
+    [[nodiscard]] bool is_empty() const { return !shows && !stands; }
+};
 
 /// The experiment of events that are of none: readers with a filter never get them.
 inline constexpr std::int64_t kOfNoExperiment = std::numeric_limits<std::int64_t>::min();
@@ -41,11 +49,14 @@ public:
     EventSubscription(const EventSubscription&) = delete;
     EventSubscription& operator=(const EventSubscription&) = delete;
 
-    /// `ready` is called, from any thread and possibly from within this call, whenever frames wait
-    /// that take() has not returned yet; at least once after each take() that frames follow. It
-    /// must not block or call back into the hub. An empty function stops the calls; after that
-    /// call returns, none is running.
+    /// `ready` is called, from any thread and possibly from within this call, when the subscription
+    /// ends, and whenever frames wait that take() has not returned yet; at least once after each
+    /// take() that frames follow. It must not block or call back into the hub. An empty function
+    /// stops the calls; after that call returns, none is running.
     void on_ready(std::function<void()> ready);
+
+    /// Whether the reader lost its rights: nothing comes any more.
+    [[nodiscard]] bool has_ended() const;
 
     /// The waiting frames, oldest first; empties the queue.
     [[nodiscard]] std::vector<std::shared_ptr<const std::string>> take();
@@ -94,6 +105,10 @@ public:
         const std::vector<std::string>& topics, std::optional<std::uint64_t> last_event_id,
         EventFilter filter = {});
 
+    /// Asks the readers' filters again: whoever is not who they were is ended, and of what waits to
+    /// be sent goes what may not be seen any more. May read the store. Cost: O(readers).
+    void review_readers();
+
     /// Readers there are now.
     [[nodiscard]] std::size_t reader_count() const { return reader_count_.load(); }
 
@@ -106,7 +121,8 @@ private:
     void forget_stale_topics();
     [[nodiscard]] std::vector<std::shared_ptr<EventSubscription::Queue>> filtered_readers(
         const std::string& topic) const;
-    [[nodiscard]] std::set<std::int64_t> experiments_since(std::uint64_t last) const;
+    [[nodiscard]] std::set<std::pair<std::int64_t, std::string>> kinds_since(
+        std::uint64_t last) const;
     [[nodiscard]] bool can_resume(const std::vector<std::string>& topics, std::uint64_t last) const;
 
     const Clock& clock_;
@@ -115,6 +131,8 @@ private:
     std::uint64_t next_id_;
     std::deque<Stored> ring_;
     std::unordered_map<std::string, Topic> topics_;
+    /// Topics whose last reader left, and when, in that order; some may have readers again.
+    std::deque<std::pair<std::int64_t, std::string>> left_topics_;
 };
 
 }  // namespace tune::tracker

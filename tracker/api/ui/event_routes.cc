@@ -59,37 +59,46 @@ class ReadableNow {
 public:
     ReadableNow(const Store& store, const Viewer& viewer) : store_(store), viewer_(viewer) {}
 
-    bool operator()(ExperimentId id) {
+    bool operator()(ExperimentId id, std::string_view type) {
+        const Sight sight = sight_of(id);
+        // What else the page hears of an experiment is about its runs.
+        return sight == Sight::kAll || (sight == Sight::kNoRuns && type == "experiment");
+    }
+
+private:
+    static constexpr std::size_t kKnownMax = 10'000;
+    enum class Sight { kNothing, kNoRuns, kAll };
+
+    Sight sight_of(ExperimentId id) {
         const std::lock_guard lock(mutex_);
         const std::uint64_t epoch = store_.permission_epoch();
         if (epoch != epoch_) known_.clear();
         epoch_ = epoch;
         if (const auto known = known_.find(id); known != known_.end()) return known->second;
-        const Result<bool> found = store_.snapshot(
-            [&](sqlite::Connection& connection) { return may_read(connection, id); });
-        if (!found) return false;
+        const Result<Sight> found =
+            store_.snapshot([&](sqlite::Connection& connection) { return look(connection, id); });
+        if (!found) return Sight::kNothing;
         if (known_.size() >= kKnownMax) known_.clear();
         known_.emplace(id, *found);
         return *found;
     }
 
-private:
-    static constexpr std::size_t kKnownMax = 10'000;
-
-    Result<bool> may_read(sqlite::Connection& connection, ExperimentId id) const {
+    Result<Sight> look(sqlite::Connection& connection, ExperimentId id) const {
         if (viewer_.user_id != 0) {  // else an attempt
             TUNE_TRY(user, find_user(connection, viewer_.user_id));
-            if (!user) return false;
+            if (!user) return Sight::kNothing;
         }
         TUNE_TRY(visible, visible_experiments(connection, viewer_, {id}));
-        return !visible.empty();
+        if (visible.empty()) return Sight::kNothing;
+        TUNE_TRY(of_runs, granted(connection, viewer_.user_id, ResourceType::kRun, kAnyResource));
+        return of_runs == Permission::kDeny ? Sight::kNoRuns : Sight::kAll;
     }
 
     const Store& store_;
     const Viewer viewer_;
     std::mutex mutex_;
     std::uint64_t epoch_ = 0;
-    std::map<ExperimentId, bool> known_;
+    std::map<ExperimentId, Sight> known_;
 };
 
 void open_stream(const TrackingParts& parts, const Request& request, const Responder& respond) {
@@ -97,8 +106,11 @@ void open_stream(const TrackingParts& parts, const Request& request, const Respo
     if (!topics) return respond(error_response(topics.error()));
     EventFilter filter;
     if (request.viewer)
-        filter = [readable = std::make_shared<ReadableNow>(parts.store, *request.viewer)](
-                     std::int64_t experiment_id) { return (*readable)(experiment_id); };
+        filter.shows = [readable = std::make_shared<ReadableNow>(parts.store, *request.viewer)](
+                           std::int64_t experiment_id, std::string_view type) {
+            return (*readable)(experiment_id, type);
+        };
+    filter.stands = request.stands;
     Response response;
     response.content_type = "text/event-stream";
     response.headers.emplace_back("Cache-Control", "no-store");
@@ -117,7 +129,8 @@ void add_event_routes(Router& router, TrackingParts parts) {
                 Body::kNone,
                 "Server-sent events of ?topics=a,b; resumes after Last-Event-ID",
                 [parts](const std::shared_ptr<Request>& request, const Responder& respond) {
-                    if (!request->viewer) return open_stream(parts, *request, respond);
+                    if (!request->viewer && !request->stands)
+                        return open_stream(parts, *request, respond);
                     // What was missed may have to be looked up.
                     const bool posted = parts.store.post_read(
                         [parts, request, respond] { open_stream(parts, *request, respond); });

@@ -201,19 +201,33 @@ std::int64_t LiveEvents::flush_due(std::int64_t now_ms) {
     return next_ms;
 }
 
+void LiveEvents::review_readers() {
+    const std::lock_guard lock(mutex_);
+    must_review_ = true;
+    wake_.notify_one();
+}
+
 void LiveEvents::run() {
     std::unique_lock lock(mutex_);
+    std::int64_t reviewed_ms = clock_.monotonic_ms();
     while (!stopping_) {
         has_new_topic_ = false;
         const std::int64_t now_ms = clock_.monotonic_ms();
         const std::int64_t next_ms = flush_due(now_ms);
-        const auto woken = [this] { return stopping_ || has_new_topic_; };
-        if (topics_.empty())
-            wake_.wait(lock, woken);
-        else
-            wake_.wait_for(lock,
-                           std::chrono::milliseconds(std::max<std::int64_t>(1, next_ms - now_ms)),
-                           woken);
+        const bool is_due = now_ms - reviewed_ms >= kReviewInterval_ms;
+        if (must_review_ || (is_due && hub_.reader_count() != 0)) {
+            must_review_ = false;
+            reviewed_ms = now_ms;
+            lock.unlock();  // it may read the store
+            hub_.review_readers();
+            lock.lock();
+            continue;
+        }
+        // Nobody says that a reader has come: the next look is never far.
+        const std::int64_t wait_ms =
+            topics_.empty() ? kReviewInterval_ms : std::min(next_ms - now_ms, kReviewInterval_ms);
+        wake_.wait_for(lock, std::chrono::milliseconds(std::max<std::int64_t>(1, wait_ms)),
+                       [this] { return stopping_ || has_new_topic_ || must_review_; });
     }
 }
 

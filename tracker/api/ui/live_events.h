@@ -36,6 +36,9 @@ class LiveEvents final : public CommitObserver {
 public:
     /// Time between two flushes of one topic.
     static constexpr std::int64_t kFlushInterval_ms = 250;
+    /// The readers are reviewed this often at least, while there are any: tokens and sessions end
+    /// with their time.
+    static constexpr std::int64_t kReviewInterval_ms = 10'000;
 
     LiveEvents(EventHub& hub, const Clock& clock);
     ~LiveEvents() override;
@@ -43,6 +46,11 @@ public:
     LiveEvents& operator=(const LiveEvents&) = delete;
 
     void on_commit(const Commit& commit) override;
+    void on_permissions_changed() override { review_readers(); }
+
+    /// Somebody's rights or credential ended, or may have: streams lose what is not theirs any
+    /// more, soon, on a thread that may wait.
+    void review_readers();
 
 private:
     void add(const Event& event);
@@ -56,6 +64,7 @@ private:
     std::condition_variable wake_;
     std::map<std::string, std::unique_ptr<LiveTopic>> topics_;
     bool has_new_topic_ = false;
+    bool must_review_ = false;
     bool stopping_ = false;
     std::thread thread_;
 };

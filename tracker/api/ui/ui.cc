@@ -272,7 +272,7 @@ void add_ui_routes(Router& router, Store& store) {
                     });
                 }});
     router.add({.method = Method::kGet,
-                .access = {Access::kRead, Subject::kExperiment},
+                .access = {Access::kRead, Subject::kRunsOfExperiment},
                 .pattern = "/api/ui/experiments/{experiment_id}/runs",
                 .summary = "All runs of an experiment, column by column",
                 .handler = [&store, mark = random_hex(6)](RequestPtr request, Responder respond) {

@@ -50,13 +50,9 @@ Result<Command> parse_revoke(const Request& request) {
     TUNE_TRY(message, Message::read(request));
     TUNE_TRY(username, message.required_text("username"));
     TUNE_TRY(resource, read_resource(message));
-    TUNE_TRY(type, check_resource_type(resource.type));
+    TUNE_TRY_VOID(check_resource_type(resource.type));
     return Command(PermissionCommand(
-        RevokePermission{std::move(username), std::move(type), std::move(resource.id)}));
-}
-
-ResourceType type_of(const std::string& stored) {
-    return stored == "experiment" ? ResourceType::kExperiment : ResourceType::kRegisteredModel;
+        RevokePermission{std::move(username), std::move(resource.type), std::move(resource.id)}));
 }
 
 Result<std::string> get_permission(const UserParts& parts, const Request& request) {
@@ -64,10 +60,14 @@ Result<std::string> get_permission(const UserParts& parts, const Request& reques
     TUNE_TRY(username, message.required_text("username"));
     TUNE_TRY(resource, read_resource(message));
     TUNE_TRY(type, check_resource_type(resource.type));
+    if (!is_granted_by_id(type) && resource.id != kAnyResource)
+        return Error{Code::kInvalidParameterValue,
+                     "resource_type '" + resource.type +
+                         "' is not supported by the per-user permission convenience APIs."};
     TUNE_TRY(user, parts.store.snapshot([&](sqlite::Connection& connection) {
         return require_user(connection, username);
     }));
-    TUNE_TRY(permission, parts.gate.permission_of(user.user_id, type_of(type), resource.id));
+    TUNE_TRY(permission, parts.gate.permission_of(user.user_id, type, resource.id));
     return to_text(
         {{"allowed", permission >= Permission::kUse}, {"permission", permission_name(permission)}});
 }

@@ -3,7 +3,9 @@
 // parsers as the route's own, so that the two never mean different things.
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -23,19 +25,33 @@ struct Touch {
         kUpload,
         kStudy,
         kMadeStudy,  ///< there need be none
-        kMade,       ///< what there is not yet
+        kMade,       ///< what there is not yet: `part` its type, `id` its name
+        kGranted,    ///< `id` of `part`, whether there is one or not
         kSelf,       ///< `id` a user's name
         kWorkspace,
         kList,  ///< of which each reader gets what may be read
         kServer,
     };
+    /// What of the thing is touched, and which grant decides: MLflow's tiers.
+    struct Part {
+        /// kRegisteredModelVersion stands for kPromptVersion where the model is a prompt.
+        ResourceType type = ResourceType::kRun;
+        enum class Rule : std::uint8_t {
+            kDecides,  ///< READ on the whole; a grant on all such parts, or else the whole, decides
+            kVeto,     ///< the whole decides, unless such parts are denied
+        } rule = Rule::kDecides;
+    };
     Kind kind = Kind::kServer;
     std::string id = {};
     Permission least = Permission::kRead;
+    std::optional<Part> part = {};
     /// kSelf: who manages the workspace may too.
     bool or_workspace = false;
     std::string topic = {};  ///< of a live event: what may not be read is left out, not refused
 };
+
+/// What a path of the artifact store touches. `least` kManage: it removes what lies there.
+[[nodiscard]] std::vector<Touch> touches_of_path(std::string_view path, Permission least);
 
 /// Things in one request; more is refused before any is looked up.
 inline constexpr std::size_t kTouchesMax = 2'000;

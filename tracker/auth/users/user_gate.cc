@@ -5,6 +5,8 @@
 
 #include "tracker/auth/users/user_gate.h"
 
+#include <array>
+#include <atomic>
 #include <limits>
 
 #include "base/crypto/digest.h"
@@ -15,6 +17,7 @@
 #include "tracker/auth/authorization.h"
 #include "tracker/store/permissions/read_permissions.h"
 #include "tracker/store/reads/read_experiments.h"
+#include "tracker/store/registry/read_registry.h"
 
 namespace tune::tracker {
 namespace {
@@ -37,6 +40,11 @@ Error too_many_logins() {
 bool is_missing(const Error& error) {
     return error.code == Code::kResourceDoesNotExist || error.code == Code::kInvalidParameterValue;
 }
+
+/// Of the parts of experiments and models, those whose ids or values other answers repeat.
+constexpr std::array kPartsShown = {ResourceType::kRun, ResourceType::kLoggedModel,
+                                    ResourceType::kRegisteredModelVersion,
+                                    ResourceType::kPromptVersion};
 
 std::string owner_key(const Touch& touch) {
     return std::to_string(static_cast<int>(touch.kind)) + ":" + touch.id;
@@ -67,12 +75,24 @@ UserGate::UserGate(const LocalGate& inner, const TokenBook& tokens, Store& store
 // --- who asks ------------------------------------------------------------------------------------
 
 Principal UserGate::authenticate(const Credentials& credentials) const {
-    Principal principal = inner_.authenticate(credentials);
+    Principal principal = inner_.identify(credentials);
+    if (const auto* token = std::get_if<TokenPrincipal>(&principal); token && token->user_id != 0)
+        return remembered(claim_of(*token));
     if (!std::holds_alternative<AnonymousPrincipal>(principal)) return principal;
-    return claim(credentials);
+    std::optional<ClaimedPrincipal> claimed = claim(credentials);
+    if (!claimed) return principal;
+    return remembered(std::move(*claimed));
 }
 
-Principal UserGate::claim(const Credentials& credentials) const {
+ClaimedPrincipal UserGate::claim_of(const TokenPrincipal& token) {
+    ClaimedPrincipal claimed;
+    claimed.proof_key = "user " + std::to_string(token.user_id);
+    claimed.user_id = token.user_id;
+    claimed.most = token.most;
+    return claimed;
+}
+
+std::optional<ClaimedPrincipal> UserGate::claim(const Credentials& credentials) const {
     ClaimedPrincipal claimed;
     claimed.most = Access::kAdmin;
     if (const auto login = basic_login_of(credentials.authorization)) {
@@ -81,19 +101,15 @@ Principal UserGate::claim(const Credentials& credentials) const {
         claimed.proof_key = hex_encode(hmac_sha256(key_, text));
         claimed.username = login->username;
         claimed.password = login->password;
-        return remembered(std::move(claimed));
+        return claimed;
     }
-    if (const auto token = tokens_.find(bearer_of(credentials.authorization))) {
-        claimed.proof_key = "user " + std::to_string(token->user_id);
-        claimed.user_id = token->user_id;
-        claimed.most = token->most;
-        return remembered(std::move(claimed));
-    }
+    if (const auto token = tokens_.find(bearer_of(credentials.authorization)))
+        return claim_of(*token);
     const std::string_view session = cookie_of(credentials.cookie, cookie_name_);
-    if (session.empty()) return AnonymousPrincipal{};
+    if (session.empty()) return std::nullopt;
     claimed.session_sha256 = hex_encode(sha256(session));
     claimed.proof_key = "session " + claimed.session_sha256;
-    return remembered(std::move(claimed));
+    return claimed;
 }
 
 Principal UserGate::remembered(ClaimedPrincipal claimed) const {
@@ -151,6 +167,38 @@ Result<UserPrincipal> UserGate::prove(const ClaimedPrincipal& claimed) const {
     return principal_of(*user, claimed);
 }
 
+/// Remembers of the credential what says whether it still holds, and not the credential.
+Result<void> UserGate::watch(Request& request) const {
+    const UserPrincipal* const now = user_of(request.principal);
+    if (now == nullptr) return {};
+    const std::string_view authorization = request.header("Authorization");
+    const auto claimed = claim({authorization, request.header("Cookie")});
+    if (!claimed) return not_authenticated();
+    TUNE_TRY(user, find(*claimed));
+    if (!user || user->user_id != now->user_id || user->is_admin != now->is_admin)
+        return not_authenticated();
+    const bool is_login = claimed->session_sha256.empty() && claimed->user_id == 0;
+    const auto looked = std::make_shared<std::atomic<std::uint64_t>>(0);  // this epoch
+    request.stands = [this, then = *user, is_login, looked, session = claimed->session_sha256,
+                      token = std::string(TokenBook::id_of(bearer_of(authorization)))] {
+        if (!token.empty() && !tokens_.has(token)) return false;
+        const std::uint64_t epoch = store_.permission_epoch();
+        if (session.empty() && looked->load() == epoch) return true;
+        const Result<std::optional<User>> found =
+            store_.snapshot([&](sqlite::Connection& connection) {
+                return session.empty() ? find_user(connection, then.user_id)
+                                       : find_session_user(connection, session, clock_.now_ms());
+            });
+        if (!found || !*found) return false;
+        const User& here = **found;
+        const bool is_same = here.user_id == then.user_id && here.is_admin == then.is_admin &&
+                             (!is_login || here.password_hash == then.password_hash);
+        if (is_same) looked->store(epoch);
+        return is_same;
+    };
+    return {};
+}
+
 Result<void> UserGate::check_access(const Principal& principal, Access access) const {
     const Result<void> may = tracker::check_access(principal, access, Access::kOpen);
     if (!may && may.error().code == Code::kUnauthenticated) return not_authenticated();
@@ -170,6 +218,9 @@ Result<void> UserGate::check_metrics(const Principal& principal, std::string_vie
 
 std::optional<Result<void>> UserGate::admit_now(Request& request, const Needs& needs) const {
     if (std::holds_alternative<ClaimedPrincipal>(request.principal)) return std::nullopt;
+    // Who listens is looked up again, to be watched from then on.
+    if (needs.subject() == Subject::kTopics && user_of(request.principal) != nullptr)
+        return std::nullopt;
     return judge(request, needs, Effort::kRemembered);
 }
 
@@ -201,6 +252,7 @@ Result<void> UserGate::identify_and_judge(Request& request, const Needs& needs) 
         request.principal = std::move(user);
         TUNE_TRY_VOID(check_access(request.principal, needs.access()));
     }
+    if (needs.subject() == Subject::kTopics) TUNE_TRY_VOID(watch(request));
     return judge(request, needs, Effort::kRead).value_or(permission_denied());
 }
 
@@ -220,11 +272,15 @@ std::optional<Result<void>> UserGate::judge(Request& request, const Needs& needs
             subject == Subject::kExperimentName)
             return Result<void>();
     } else {
-        return Result<void>();  // the owner, or one of the owner's tokens
+        return inner_.admit_now(request, needs);  // the owner, or one of the owner's tokens
     }
     request.viewer =
         Viewer{asker.user_id, options_.default_permission >= Permission::kRead,
                asker.is_attempt ? std::get<AttemptPrincipal>(request.principal).experiment_id : 0};
+    if (needs.access() == Access::kRead && !asker.is_attempt) {
+        const std::optional<Result<void>> known = cut_view(*request.viewer, effort);
+        if (!known || !*known) return known;
+    }
     Result<std::vector<Touch>> touches = touches_of(request, needs);
     if (!touches) return touches.error();
     if (needs.subject() == Subject::kTopics) return judge_topics(asker, *touches, request, effort);
@@ -233,6 +289,16 @@ std::optional<Result<void>> UserGate::judge(Request& request, const Needs& needs
         if (!allowed) return std::nullopt;
         if (!*allowed) return allowed->error();
         if (!**allowed) return permission_denied();
+    }
+    return Result<void>();
+}
+
+std::optional<Result<void>> UserGate::cut_view(Viewer& viewer, Effort effort) const {
+    for (const ResourceType type : kPartsShown) {
+        const Found<Grant> given = grant(viewer.user_id, type, std::string(kAnyResource), effort);
+        if (!given) return std::nullopt;
+        if (!*given) return given->error();
+        if (**given == Permission::kDeny) viewer.deny(type);
     }
     return Result<void>();
 }
@@ -258,7 +324,14 @@ UserGate::Found<bool> UserGate::may(const Asker& asker, const Touch& touch, Requ
     using Kind = Touch::Kind;
     switch (touch.kind) {
         case Kind::kServer: return Result<bool>(false);
-        case Kind::kMade: return may_create(asker, options_.creators, effort);
+        case Kind::kMade: {
+            const Found<bool> may_make = may_create(asker, options_.creators, effort);
+            if (!may_make || !*may_make || !**may_make) return may_make;
+            const Found<Grant> given = grant(asker.user_id, touch.part->type, touch.id, effort);
+            if (!given) return std::nullopt;
+            if (!*given) return given->error();
+            return Result<bool>(**given != Permission::kDeny);
+        }
         case Kind::kMadeStudy: {
             const Found<bool> may_post = may_create(asker, options_.study_creators, effort);
             if (!may_post || !*may_post || !**may_post) return may_post;
@@ -276,15 +349,53 @@ UserGate::Found<bool> UserGate::may(const Asker& asker, const Touch& touch, Requ
             if (!*given) return given->error();
             return Result<bool>(**given == Permission::kManage);
         }
-        case Kind::kRegisteredModel: {
-            const Found<Permission> given =
-                permission(asker.user_id, ResourceType::kRegisteredModel, touch.id, effort);
-            if (!given) return std::nullopt;
-            if (!*given) return given->error();
-            return Result<bool>(**given >= touch.least);
-        }
+        case Kind::kRegisteredModel: return may_model(asker, touch, effort);
+        case Kind::kGranted:
+            return may_whole(asker, touch.part->type, {touch.kind, touch.id, touch.least}, effort);
+        case Kind::kUpload: return may_upload(asker, touch, request, effort);
         default: return may_experiment(asker, touch, request, effort);
     }
+}
+
+UserGate::Found<bool> UserGate::may_model(const Asker& asker, Touch touch, Effort effort) const {
+    const Found<std::string> found = kind_of_model(touch.id, effort);
+    if (!found) return std::nullopt;
+    if (!*found) return found->error();
+    // Versions of nothing are as closed as those that may not be seen.
+    if ((*found)->empty() && touch.part) return Result<bool>(false);
+    const auto type = resource_type_of(**found).value_or(ResourceType::kRegisteredModel);
+    if (touch.part && type == ResourceType::kPrompt)
+        touch.part->type = ResourceType::kPromptVersion;
+    return may_whole(asker, type, touch, effort);
+}
+
+UserGate::Found<bool> UserGate::may_whole(const Asker& asker, ResourceType type, const Touch& touch,
+                                          Effort effort) const {
+    const Found<Permission> whole = permission(asker.user_id, type, touch.id, effort);
+    if (!whole) return std::nullopt;
+    if (!*whole) return whole->error();
+    if (!touch.part) return Result<bool>(**whole >= touch.least);
+    const Found<Grant> found =
+        grant(asker.user_id, touch.part->type, std::string(kAnyResource), effort);
+    if (!found) return std::nullopt;
+    if (!*found) return found->error();
+    const Grant& part = **found;
+    if (touch.part->rule == Touch::Part::Rule::kVeto)
+        return Result<bool>(**whole >= touch.least && part != Permission::kDeny);
+    const Permission deciding = part ? with_default(part) : **whole;
+    return Result<bool>(**whole >= Permission::kRead && deciding >= touch.least);
+}
+
+UserGate::Found<bool> UserGate::may_upload(const Asker& asker, const Touch& touch, Request& request,
+                                           Effort effort) const {
+    if (effort == Effort::kRemembered) return std::nullopt;
+    const std::string path = options_.path_of_upload ? options_.path_of_upload(touch.id) : "";
+    if (path.empty()) return Result<bool>(is_repeat(store_, request));
+    for (const Touch& one : touches_of_path(path, touch.least)) {
+        const Found<bool> allowed = may(asker, one, request, effort);
+        if (!allowed || !*allowed || !**allowed) return allowed;
+    }
+    return Result<bool>(true);
 }
 
 UserGate::Found<bool> UserGate::may_create(const Asker& asker, Creators creators,
@@ -314,11 +425,8 @@ UserGate::Found<bool> UserGate::may_experiment(const Asker& asker, const Touch& 
         return Result<bool>(!asker.is_attempt);
     }
     if (asker.is_attempt && **experiment == asker.own_experiment) return Result<bool>(true);
-    const Found<Permission> given =
-        permission(asker.user_id, ResourceType::kExperiment, **experiment, effort);
-    if (!given) return std::nullopt;
-    if (!*given) return given->error();
-    return Result<bool>(**given >= touch.least);
+    return may_whole(asker, ResourceType::kExperiment,
+                     {Touch::Kind::kExperiment, **experiment, touch.least, touch.part}, effort);
 }
 
 UserGate::Found<std::string> UserGate::experiment_of(const Touch& touch, Effort effort) const {
@@ -347,11 +455,6 @@ Result<std::string> UserGate::read_experiment_of(const Touch& touch) const {
         TUNE_TRY(model, store_.get_logged_model(touch.id));
         return std::to_string(model.experiment_id);
     }
-    if (touch.kind == Kind::kUpload) {
-        const std::string path = options_.path_of_upload ? options_.path_of_upload(touch.id) : "";
-        if (path.empty()) return missing;
-        return path.substr(0, path.find('/'));
-    }
     const bool is_study = touch.kind == Kind::kStudy || touch.kind == Kind::kMadeStudy;
     if (is_study && options_.experiment_of_study)
         if (const auto id = options_.experiment_of_study(touch.id, touch.kind == Kind::kStudy))
@@ -367,29 +470,55 @@ Result<std::string> UserGate::read_experiment_of(const Touch& touch) const {
     return std::to_string(experiment->experiment_id);
 }
 
-UserGate::Found<Permission> UserGate::permission(std::int64_t user_id, ResourceType type,
+UserGate::Found<std::string> UserGate::kind_of_model(const std::string& name, Effort effort) const {
+    const std::uint64_t epoch = store_.permission_epoch();
+    std::string key = "model:" + name;
+    if (auto known = owners_.find(key, epoch)) return Result<std::string>(std::move(*known));
+    if (effort == Effort::kRemembered) return std::nullopt;
+    const Result<std::optional<bool>> found = store_.snapshot(
+        [&](sqlite::Connection& connection) { return find_is_prompt(connection, name); });
+    if (!found) return found.error();
+    if (!*found) return Result<std::string>(std::string());
+    std::string kind(
+        resource_type_name(**found ? ResourceType::kPrompt : ResourceType::kRegisteredModel));
+    owners_.put(std::move(key), kind, epoch);
+    return Result<std::string>(std::move(kind));
+}
+
+UserGate::Found<UserGate::Grant> UserGate::grant(std::int64_t user_id, ResourceType type,
                                                  const std::string& id, Effort effort) const {
     const std::uint64_t epoch = store_.permission_epoch();
     std::string key = std::to_string(user_id);
     key.append(":").append(resource_type_name(type)).append(":").append(id);
-    if (const auto known = permissions_.find(key, epoch)) return Result<Permission>(*known);
+    if (const auto known = grants_.find(key, epoch)) return Result<Grant>(*known);
     if (effort == Effort::kRemembered) return std::nullopt;
-    Result<Permission> found = permission_of(user_id, type, id);
-    if (found) permissions_.put(std::move(key), *found, epoch);
+    Result<Grant> found = store_.snapshot(
+        [&](sqlite::Connection& connection) { return granted(connection, user_id, type, id); });
+    if (found) grants_.put(std::move(key), *found, epoch);
     return found;
 }
 
-Result<Permission> UserGate::permission_of(std::int64_t user_id, ResourceType type,
-                                           const std::string& resource_id) const {
-    TUNE_TRY(given, store_.snapshot([&](sqlite::Connection& connection) {
-        return granted(connection, user_id, type, resource_id);
-    }));
-    // Who manages nothing by a grant manages no workspace by default.
-    if (type == ResourceType::kWorkspace) return given.value_or(Permission::kNone);
+Permission UserGate::with_default(const Grant& given) const {
     if (!given) return options_.default_permission;
     // A grant gives at least what everybody has, unless it says that it gives nothing.
     if (*given <= Permission::kNone) return *given;
     return std::max(*given, options_.default_permission);
+}
+
+UserGate::Found<Permission> UserGate::permission(std::int64_t user_id, ResourceType type,
+                                                 const std::string& id, Effort effort) const {
+    const Found<Grant> given = grant(user_id, type, id, effort);
+    if (!given) return std::nullopt;
+    if (!*given) return given->error();
+    // Who manages nothing by a grant manages no workspace by default.
+    if (type == ResourceType::kWorkspace)
+        return Result<Permission>((**given).value_or(Permission::kNone));
+    return Result<Permission>(with_default(**given));
+}
+
+Result<Permission> UserGate::permission_of(std::int64_t user_id, ResourceType type,
+                                           const std::string& resource_id) const {
+    return *permission(user_id, type, resource_id, Effort::kRead);
 }
 
 }  // namespace tune::tracker

@@ -74,7 +74,8 @@ public:
     [[nodiscard]] const std::string& cookie_name() const { return cookie_name_; }
     [[nodiscard]] Permission default_permission() const { return options_.default_permission; }
 
-    /// What the user may do with the resource, all told. Waits for a read.
+    /// What the user may do with the resource, or by "*" with all of a type, all told. Waits for a
+    /// read.
     [[nodiscard]] Result<Permission> permission_of(std::int64_t user_id, ResourceType type,
                                                    const std::string& resource_id) const;
 
@@ -90,7 +91,9 @@ private:
     template <class Value>
     using Found = std::optional<Result<Value>>;  // nothing: it takes a read
 
-    [[nodiscard]] Principal claim(const Credentials& credentials) const;
+    [[nodiscard]] std::optional<ClaimedPrincipal> claim(const Credentials& credentials) const;
+    [[nodiscard]] Result<void> watch(Request& request) const;
+    [[nodiscard]] static ClaimedPrincipal claim_of(const TokenPrincipal& token);
     [[nodiscard]] Principal remembered(ClaimedPrincipal claimed) const;
     [[nodiscard]] static UserPrincipal principal_of(const User& user,
                                                     const ClaimedPrincipal& claimed);
@@ -108,8 +111,22 @@ private:
                                          Effort effort) const;
     [[nodiscard]] Found<bool> may_experiment(const Asker& asker, const Touch& touch,
                                              Request& request, Effort effort) const;
+    /// A grant on something that is part of an experiment or a model goes before the grant on the
+    /// whole (MLflow's governing_permission).
+    [[nodiscard]] Found<bool> may_whole(const Asker& asker, ResourceType type, const Touch& touch,
+                                        Effort effort) const;
+    [[nodiscard]] Found<bool> may_model(const Asker& asker, Touch touch, Effort effort) const;
+    [[nodiscard]] Found<bool> may_upload(const Asker& asker, const Touch& touch, Request& request,
+                                         Effort effort) const;
+    [[nodiscard]] std::optional<Result<void>> cut_view(Viewer& viewer, Effort effort) const;
+    /// The name of its resource type; empty when there is no model of this name.
+    [[nodiscard]] Found<std::string> kind_of_model(const std::string& name, Effort effort) const;
     [[nodiscard]] Found<std::string> experiment_of(const Touch& touch, Effort effort) const;
     [[nodiscard]] Result<std::string> read_experiment_of(const Touch& touch) const;
+    using Grant = std::optional<Permission>;
+    [[nodiscard]] Found<Grant> grant(std::int64_t user_id, ResourceType type, const std::string& id,
+                                     Effort effort) const;
+    [[nodiscard]] Permission with_default(const Grant& given) const;
     [[nodiscard]] Found<Permission> permission(std::int64_t user_id, ResourceType type,
                                                const std::string& id, Effort effort) const;
 
@@ -128,7 +145,7 @@ private:
     };
     mutable EpochCache<Known> credentials_{kKnownCredentialsMax};
     mutable EpochCache<std::string> owners_{kKnownPermissionsMax};
-    mutable EpochCache<Permission> permissions_{kKnownPermissionsMax};
+    mutable EpochCache<Grant> grants_{kKnownPermissionsMax};
 };
 
 }  // namespace tune::tracker

@@ -27,16 +27,11 @@ Json role_json(const Role& role) {
             {"permissions", std::move(permissions)}};
 }
 
-Result<std::string> check_resource_type(const std::string& resource_type) {
-    // In the registry of models a prompt is one of them, with a tag.
-    if (resource_type == "prompt") return std::string("registered_model");
-    if (resource_type == "experiment" || resource_type == "registered_model" ||
-        resource_type == "workspace")
-        return resource_type;
+Result<ResourceType> check_resource_type(const std::string& resource_type) {
+    if (const auto known = resource_type_of(resource_type)) return *known;
     return Error{Code::kInvalidParameterValue,
                  "Invalid resource type '" + resource_type +
-                     "'. Valid resource types are: ('experiment', 'prompt', 'registered_model', "
-                     "'workspace')"};
+                     "'. Valid resource types are: " + resource_types_text()};
 }
 
 Result<Permission> check_permission(const std::string& permission) {
@@ -50,12 +45,12 @@ Result<Permission> check_permission(const std::string& permission) {
 Result<GrantFields> check_grant(const std::string& resource_type, const std::string& pattern,
                                 const std::string& permission) {
     TUNE_TRY(type, check_resource_type(resource_type));
-    const bool is_workspace = type == "workspace";
-    if (is_workspace && pattern != kAnyResource)
+    const bool is_workspace = type == ResourceType::kWorkspace;
+    if (!is_granted_by_id(type) && pattern != kAnyResource)
         return Error{Code::kInvalidParameterValue,
-                     "Invalid resource_pattern '" + pattern +
-                         "' for resource_type='workspace'. This resource type supports only "
-                         "wildcard ('*') grants."};
+                     "Invalid resource_pattern '" + pattern + "' for resource_type='" +
+                         resource_type +
+                         "'. This resource type supports only wildcard ('*') grants."};
     TUNE_TRY(given, check_permission(permission));
     const std::string subject =
         "Invalid permission '" + permission + "' for resource_type='" + resource_type + "'. ";
@@ -67,7 +62,7 @@ Result<GrantFields> check_grant(const std::string& resource_type, const std::str
                      subject +
                          "Resource-level grants accept only: ('DENY', 'EDIT', 'MANAGE', "
                          "'READ', 'USE')."};
-    return GrantFields{std::move(type), given};
+    return GrantFields{std::string(resource_type_name(type)), given};
 }
 
 }  // namespace tune::tracker

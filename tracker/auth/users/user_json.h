@@ -15,7 +15,7 @@ namespace tune::tracker {
 
 /// What a grant is about and what it gives, checked.
 struct GrantFields {
-    std::string resource_type = {};  ///< as stored: a prompt is a registered model
+    std::string resource_type = {};
     Permission permission = Permission::kRead;
 };
 
@@ -24,8 +24,8 @@ struct GrantFields {
 [[nodiscard]] Result<GrantFields> check_grant(const std::string& resource_type,
                                               const std::string& pattern,
                                               const std::string& permission);
-/// The type as stored. Errors: the same.
-[[nodiscard]] Result<std::string> check_resource_type(const std::string& resource_type);
+/// Errors: the same.
+[[nodiscard]] Result<ResourceType> check_resource_type(const std::string& resource_type);
 /// Errors: the same, for a permission that is none.
 [[nodiscard]] Result<Permission> check_permission(const std::string& permission);
 

@@ -95,6 +95,8 @@ class CommitObserver {
 public:
     virtual ~CommitObserver() = default;
     virtual void on_commit(const Commit& commit) = 0;
+    /// Users, roles or grants changed with that commit, which may have no events.
+    virtual void on_permissions_changed() {}
 };
 
 }  // namespace tune::tracker

@@ -87,9 +87,14 @@ Result<void> grant_owner(WriteContext& context, std::int64_t user_id, ResourceTy
     if (user_id == 0) return {};
     context.permissions_changed = true;
     TUNE_TRY(role_id, own_role(context, user_id));
-    TUNE_TRY_VOID(insert_permission(context, role_id, resource_type_name(type), resource_id,
-                                    Permission::kManage));
-    return {};
+    // Something may have been granted for the name before anything had it.
+    TUNE_TRY(insert, context.connection.prepare("INSERT INTO role_permissions (role_id, "
+                                                "resource_type, resource_pattern, permission) "
+                                                "VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+                                                "permission = excluded.permission"));
+    const std::string_view name = resource_type_name(type);
+    constexpr auto kManage = static_cast<std::int64_t>(Permission::kManage);
+    return insert.with(role_id, name, resource_id, kManage).run();
 }
 
 Result<void> drop_grants(WriteContext& context, ResourceType type, std::string_view resource_id) {

@@ -27,11 +27,39 @@ enum class Permission : std::int8_t {
 /// Nothing for another word.
 [[nodiscard]] std::optional<Permission> permission_of(std::string_view name);
 
-/// What grants can be about here. A prompt is a registered model in MLflow's registry.
-enum class ResourceType : std::uint8_t { kExperiment, kRegisteredModel, kWorkspace };
+/// What grants can be about: MLflow's kinds of resources. Those that this server has none of can be
+/// granted and decide nothing.
+enum class ResourceType : std::uint8_t {
+    kExperiment,
+    kRegisteredModel,  ///< one that is no prompt
+    kPrompt,           ///< a registered model with the mark of prompts
+    kWorkspace,
+    // Kinds below an experiment or a registered model: with "*" only.
+    kRun,
+    kLoggedModel,
+    kRegisteredModelVersion,
+    kPromptVersion,
+    kTrace,  // of these there are files only
+    // Kinds of things that are not here.
+    kAssessment,
+    kReviewQueue,
+    kScorer,
+    kScorerVersion,
+    kGatewaySecret,
+    kGatewayEndpoint,
+    kGatewayModelDefinition,
+    kMcpServer,
+    kMcpServerVersion,
+};
 
-/// "experiment", "registered_model", "workspace": as stored.
+/// "experiment", "registered_model", "logged_model", ...: as stored and as MLflow names them.
 [[nodiscard]] std::string_view resource_type_name(ResourceType type);
+/// Nothing for another word.
+[[nodiscard]] std::optional<ResourceType> resource_type_of(std::string_view name);
+/// Whether a grant can be about one of them, not only about all.
+[[nodiscard]] bool is_granted_by_id(ResourceType type);
+/// All names, as Python prints a tuple of them in order of the alphabet.
+[[nodiscard]] std::string resource_types_text();
 
 /// The only workspace there is.
 inline constexpr std::string_view kDefaultWorkspace = "default";
@@ -75,6 +103,14 @@ struct Viewer {
     std::int64_t user_id = 0;
     bool by_default = true;          ///< what no grant is about may be read
     ExperimentId experiment_id = 0;  ///< is seen whatever is granted; 0: none
+    std::uint32_t denied = 0;        ///< a bit for each ResourceType of which nothing is shown
+
+    /// Whether a DENY hides all of this kind, wherever it lies.
+    [[nodiscard]] bool is_denied(ResourceType type) const { return (denied & bit_of(type)) != 0; }
+    void deny(ResourceType type) { denied |= bit_of(type); }
+
+private:
+    static std::uint32_t bit_of(ResourceType type) { return 1u << static_cast<unsigned>(type); }
 };
 
 }  // namespace tune::tracker

@@ -18,6 +18,33 @@ constexpr std::array<std::pair<Permission, std::string_view>, 6> kPermissions = 
     {Permission::kManage, "MANAGE"},
 }};
 
+struct Kind {
+    ResourceType type;
+    std::string_view name;
+    bool by_id;
+};
+/// In order of the names.
+constexpr std::array<Kind, 18> kKinds = {{
+    {ResourceType::kAssessment, "assessment", false},
+    {ResourceType::kExperiment, "experiment", true},
+    {ResourceType::kGatewayEndpoint, "gateway_endpoint", true},
+    {ResourceType::kGatewayModelDefinition, "gateway_model_definition", true},
+    {ResourceType::kGatewaySecret, "gateway_secret", true},
+    {ResourceType::kLoggedModel, "logged_model", false},
+    {ResourceType::kMcpServer, "mcp_server", true},
+    {ResourceType::kMcpServerVersion, "mcp_server_version", false},
+    {ResourceType::kPrompt, "prompt", true},
+    {ResourceType::kPromptVersion, "prompt_version", false},
+    {ResourceType::kRegisteredModel, "registered_model", true},
+    {ResourceType::kRegisteredModelVersion, "registered_model_version", false},
+    {ResourceType::kReviewQueue, "review_queue", false},
+    {ResourceType::kRun, "run", false},
+    {ResourceType::kScorer, "scorer", true},
+    {ResourceType::kScorerVersion, "scorer_version", false},
+    {ResourceType::kTrace, "trace", false},
+    {ResourceType::kWorkspace, "workspace", false},
+}};
+
 constexpr std::string_view kUserColumns =
     "SELECT u.user_id, u.username, u.password_hash, u.is_admin FROM users u ";
 constexpr std::string_view kRoleColumns =
@@ -95,12 +122,27 @@ std::optional<Permission> permission_of(std::string_view name) {
 }
 
 std::string_view resource_type_name(ResourceType type) {
-    switch (type) {
-        case ResourceType::kExperiment: return "experiment";
-        case ResourceType::kRegisteredModel: return "registered_model";
-        case ResourceType::kWorkspace: return "workspace";
-    }
+    for (const Kind& kind : kKinds)
+        if (kind.type == type) return kind.name;
     return "";
+}
+
+std::optional<ResourceType> resource_type_of(std::string_view name) {
+    for (const Kind& kind : kKinds)
+        if (kind.name == name) return kind.type;
+    return std::nullopt;
+}
+
+bool is_granted_by_id(ResourceType type) {
+    return std::any_of(kKinds.begin(), kKinds.end(),
+                       [type](const Kind& kind) { return kind.type == type && kind.by_id; });
+}
+
+std::string resource_types_text() {
+    std::string text;
+    for (const Kind& kind : kKinds)
+        text.append(text.empty() ? "('" : ", '").append(kind.name).append("'");
+    return text + ")";
 }
 
 Error no_user(std::string_view username) {

@@ -47,6 +47,7 @@ Result<void> put_registered_tag(WriteContext& context, std::int64_t row, const T
                                              "ON CONFLICT DO UPDATE SET value = excluded.value"));
     TUNE_TRY_VOID(put.with(row, tag.key, tag.value).run());
     if (tag.key != kIsPromptTag) return {};
+    context.permissions_changed = true;  // other grants are about it from now on
     TUNE_TRY(mark, context.connection.prepare("UPDATE registered_models SET is_prompt = ? "
                                               "WHERE registered_row = ?"));
     return mark.with(std::int64_t{tag.value == "true"}, row).run();
@@ -110,8 +111,9 @@ Result<Outcome> apply(WriteContext& context, CreateRegisteredModel& command) {
     const std::int64_t row = context.connection.last_insert_row();
     std::vector<Tag> tags = last_of_each_key(command.tags);
     for (const Tag& tag : tags) TUNE_TRY_VOID(put_registered_tag(context, row, tag));
-    TUNE_TRY_VOID(
-        grant_owner(context, command.owner_id, ResourceType::kRegisteredModel, command.name));
+    const ResourceType type =
+        is_prompt(command.tags) ? ResourceType::kPrompt : ResourceType::kRegisteredModel;
+    TUNE_TRY_VOID(grant_owner(context, command.owner_id, type, command.name));
     RegistryChanged event = change_of(RegistryEntity::kModel, RegistryAction::kCreated,
                                       is_prompt(command.tags), command.name);
     event.description = command.description;
@@ -141,8 +143,8 @@ Result<Outcome> apply(WriteContext& context, RenameRegisteredModel& command) {
              context.connection.prepare("UPDATE model_versions SET name = ?2, "
                                         "last_updated_time_ms = ?3 WHERE registered_row = ?1"));
     TUNE_TRY_VOID(rename_versions.with(row, command.new_name, now_ms).run());
-    TUNE_TRY_VOID(
-        rename_grants(context, ResourceType::kRegisteredModel, command.name, command.new_name));
+    for (const ResourceType type : {ResourceType::kRegisteredModel, ResourceType::kPrompt})
+        TUNE_TRY_VOID(rename_grants(context, type, command.name, command.new_name));
     RegistryChanged event =
         change_of(RegistryEntity::kModel, RegistryAction::kUpdated, is_of_prompt, command.new_name);
     event.old_name = command.name;
@@ -177,7 +179,8 @@ Result<Outcome> apply(WriteContext& context, DeleteRegisteredModel& command) {
         TUNE_TRY(erase, context.connection.prepare(sql));
         TUNE_TRY_VOID(erase.with(row).run());
     }
-    TUNE_TRY_VOID(drop_grants(context, ResourceType::kRegisteredModel, command.name));
+    for (const ResourceType type : {ResourceType::kRegisteredModel, ResourceType::kPrompt})
+        TUNE_TRY_VOID(drop_grants(context, type, command.name));
     context.events.push_back(
         change_of(RegistryEntity::kModel, RegistryAction::kDeleted, is_of_prompt, command.name));
     return Outcome{};
@@ -206,6 +209,7 @@ Result<Outcome> apply(WriteContext& context, DeleteRegisteredModelTag& command) 
     TUNE_TRY_VOID(erase.with(row, command.key).run());
     if (context.connection.changed_rows() == 0) return Outcome{};
     if (command.key == kIsPromptTag) {
+        context.permissions_changed = true;
         TUNE_TRY(mark, context.connection.prepare("UPDATE registered_models SET is_prompt = 0 "
                                                   "WHERE registered_row = ?"));
         TUNE_TRY_VOID(mark.with(row).run());

@@ -129,6 +129,15 @@ Result<bool> is_prompt_row(sqlite::Connection& connection, std::int64_t register
     return value.has_value() && lower_ascii(*value) == "true";
 }
 
+Result<std::optional<bool>> find_is_prompt(sqlite::Connection& connection, std::string_view name) {
+    TUNE_TRY(select,
+             connection.prepare("SELECT registered_row FROM registered_models WHERE name = ?"));
+    TUNE_TRY(has_row, select.with(name).step());
+    if (!has_row) return std::optional<bool>();
+    TUNE_TRY(is_prompt, is_prompt_row(connection, select.integer(0)));
+    return std::optional(is_prompt);
+}
+
 Result<VersionRow> find_version(sqlite::Connection& connection, std::string_view name,
                                 std::string_view version) {
     TUNE_TRY_VOID(validate_registered_name(name));

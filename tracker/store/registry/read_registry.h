@@ -40,6 +40,10 @@ enum class LatestOrder {
 [[nodiscard]] Result<bool> is_prompt_row(sqlite::Connection& connection,
                                          std::int64_t registered_row);
 
+/// Whether the model of this name is a prompt; nothing when there is none.
+[[nodiscard]] Result<std::optional<bool>> find_is_prompt(sqlite::Connection& connection,
+                                                         std::string_view name);
+
 struct VersionRow {
     std::int64_t version_row = 0;
     std::int64_t registered_row = 0;

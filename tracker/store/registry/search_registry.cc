@@ -128,13 +128,23 @@ std::vector<search::SortColumn> columns_of(search::Subject subject,
     return columns;
 }
 
-/// Cuts a search to what its asker may read.
+/// Cuts a search of models, or of their versions, to what its asker may read.
 Result<void> add_visibility(sqlite::Connection& connection, const std::optional<Viewer>& visible_to,
-                            search::PageQuery& page_query, search::Binder& binder) {
+                            bool is_of_versions, search::PageQuery& page_query,
+                            search::Binder& binder) {
     if (!visible_to) return {};
-    TUNE_TRY(may_read, visible_condition(connection, *visible_to, ResourceType::kRegisteredModel,
-                                         "m.name", binder));
-    page_query.where += " AND " + may_read;
+    const auto condition = [&](ResourceType model, ResourceType version) -> Result<std::string> {
+        if (is_of_versions && visible_to->is_denied(version)) return std::string("0");
+        return visible_condition(connection, *visible_to, model, "m.name", binder);
+    };
+    TUNE_TRY(of_prompts, condition(ResourceType::kPrompt, ResourceType::kPromptVersion));
+    TUNE_TRY(of_models,
+             condition(ResourceType::kRegisteredModel, ResourceType::kRegisteredModelVersion));
+    page_query.where +=
+        " AND CASE WHEN EXISTS (SELECT 1 FROM registered_model_tags p WHERE p.registered_row = "
+        "m.registered_row AND p.key = '" +
+        std::string(kIsPromptTag) + "' AND lower(p.value) = 'true') THEN " + of_prompts + " ELSE " +
+        of_models + " END";
     return {};
 }
 
@@ -168,7 +178,7 @@ Result<Page<RegisteredModel>> search_registered_models(sqlite::Connection& conne
                        : prompts == Prompts::kMarked ? mark + " = 1 AND "
                                                      : "";
     page_query.where += search::compile_filter(schema, filter, binder);
-    TUNE_TRY_VOID(add_visibility(connection, query.visible_to, page_query, binder));
+    TUNE_TRY_VOID(add_visibility(connection, query.visible_to, false, page_query, binder));
     TUNE_TRY(rows, fetch_page(connection, page_query, std::move(binder),
                               canonical("registered models", query), query.page_token,
                               query.max_results));
@@ -214,7 +224,7 @@ Result<Page<ModelVersion>> search_model_versions(sqlite::Connection& connection,
                                                       : " IN (0, 1) AND ";
     page_query.where += search::compile_filter(
         schema, prompts == Prompts::kHidden ? without_prompts : filter, binder);
-    TUNE_TRY_VOID(add_visibility(connection, query.visible_to, page_query, binder));
+    TUNE_TRY_VOID(add_visibility(connection, query.visible_to, true, page_query, binder));
     TUNE_TRY(rows,
              fetch_page(connection, page_query, std::move(binder),
                         canonical("model versions", query), query.page_token, query.max_results));

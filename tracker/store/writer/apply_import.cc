@@ -1,4 +1,9 @@
 // Rows of other stores (import_commands.h).
+//
+// These commands write what an import has read as it is: ids, times and life cycle included, which
+// MLflow's own commands would choose anew. A name or id that is taken is refused and never
+// overwritten, unless the command says that it updates what an earlier import brought. A command
+// is applied whole or not at all, so an interrupted import can be repeated.
 
 #include "tracker/store/commands/validation.h"
 #include "tracker/store/reads/read_experiments.h"

@@ -289,6 +289,7 @@ Result<CommitThread::Outcomes> CommitThread::apply_group(std::span<Pending> grou
     context_.columns.end_change(touched);
     if (!committed) return committed.error();
     if (context_.permissions_changed) permission_epoch_.fetch_add(1);
+    permissions_changed_ = context_.permissions_changed;
     commit_seconds_.observe(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     group_commands_.observe(static_cast<double>(group.size()));
@@ -318,16 +319,17 @@ Result<void> CommitThread::advance_position() {
 void CommitThread::answer(std::span<Pending> group, Outcomes outcomes) {
     context_.finish_events();
     const bool has_events = !context_.events.empty();
-    if (has_events) {
-        position_.fetch_add(1);
-        observers_.announce();
-    }
+    const bool permissions_changed = std::exchange(permissions_changed_, false);
+    if (has_events) position_.fetch_add(1);
+    if (has_events || permissions_changed) observers_.announce();
     {
         const LateWakes until_all_are_answered;
         for (std::size_t i = 0; i < group.size(); ++i)
             if (group[i].completion) group[i].completion(std::move(outcomes[i]));
     }
-    if (has_events) observers_.deliver(position_.load(), std::exchange(context_.events, {}));
+    if (has_events || permissions_changed)
+        observers_.deliver(position_.load(), std::exchange(context_.events, {}),
+                           permissions_changed);
     context_.metrics.trim();
 }
 

@@ -97,6 +97,7 @@ private:
     int log_pages_ = 0;  // after the last transaction; writer thread only
     std::atomic<std::int64_t> position_;
     std::atomic<std::uint64_t> permission_epoch_{1};
+    bool permissions_changed_ = false;  // by what was committed and is not answered yet
     Outbox* outbox_ = nullptr;
     bool has_outgoing_ = false;  // the outbox was asked in this transaction; writer thread only
     Histogram group_commands_{kGroupBounds};

@@ -30,10 +30,11 @@ void ObserverThread::announce() {
     ++announced_;
 }
 
-void ObserverThread::deliver(std::int64_t position, std::vector<Event> events) {
+void ObserverThread::deliver(std::int64_t position, std::vector<Event> events,
+                             bool permissions_changed) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return queue_.size() < kObserverQueueMax; });
-    queue_.push_back({position, std::move(events)});
+    queue_.push_back({position, std::move(events), permissions_changed});
     lock.unlock();  // first: who is woken wants it
     changed_.notify_all();
 }
@@ -61,8 +62,10 @@ void ObserverThread::run() {
         if (observers.size() != observers_.size()) observers = observers_;
         changed_.notify_all();
         lock.unlock();
-        for (CommitObserver* observer : observers)
-            observer->on_commit(Commit{next.position, next.events});
+        for (CommitObserver* observer : observers) {
+            if (next.permissions_changed) observer->on_permissions_changed();
+            if (!next.events.empty()) observer->on_commit(Commit{next.position, next.events});
+        }
         lock.lock();
         ++seen_;
         changed_.notify_all();

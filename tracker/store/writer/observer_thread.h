@@ -30,7 +30,7 @@ public:
     /// counts it.
     void announce();
     /// Queues the announced commit; waits while kObserverQueueMax commits are queued.
-    void deliver(std::int64_t position, std::vector<Event> events);
+    void deliver(std::int64_t position, std::vector<Event> events, bool permissions_changed);
     /// Until all announced commits were seen by the observers.
     void wait();
 
@@ -45,6 +45,7 @@ private:
     struct Queued {
         std::int64_t position = 0;
         std::vector<Event> events;
+        bool permissions_changed = false;
     };
 
     void run();

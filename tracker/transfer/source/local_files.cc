@@ -63,7 +63,8 @@ Result<void> collect(int folder, const std::string& prefix, int depth, SourceFil
 
 void LocalFiles::allow(const std::filesystem::path& folder, bool is_proxied) {
     std::error_code missing;
-    std::filesystem::path real = std::filesystem::canonical(folder, missing);
+    std::filesystem::path real = is_proxied ? std::filesystem::canonical(folder, missing)
+                                            : std::filesystem::weakly_canonical(folder, missing);
     if (!missing) roots_.push_back({std::move(real), is_proxied});
 }
 
@@ -108,6 +109,7 @@ LocalFiles::Found LocalFiles::find(std::string_view uri) const {
 
 Result<UniqueFd> LocalFiles::open_folder(const Found& found) const {
     const UniqueFd root(::open(found.root->path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!root && is_missing(errno)) return UniqueFd();
     if (!root) return disk_error(found.root->path.string(), errno);
     const std::string relative = found.relative.empty() ? "." : found.relative;
     UniqueFd folder = open_rooted(root.get(), relative, O_RDONLY | O_DIRECTORY);

@@ -20,7 +20,8 @@ public:
     explicit LocalFiles(std::filesystem::path relative_to) : relative_to_(std::move(relative_to)) {}
 
     /// Files under `folder` may be read; `is_proxied`: it is also where a server kept
-    /// "mlflow-artifacts:/...". A folder that is missing is left out.
+    /// "mlflow-artifacts:/...". A proxied folder that is missing is left out: its files may be
+    /// elsewhere. Another one holds nothing: MLflow makes mlruns with the first artifact.
     void allow(const std::filesystem::path& folder, bool is_proxied);
 
     [[nodiscard]] Result<SourceFiles> list(std::string_view uri) const;

@@ -1,4 +1,10 @@
 // `tune plan`: what a study would do, before it runs.
+//
+// Everything is computed from the study file: the number of points of a finite space, the trials
+// that the budget leaves of them, the rungs of the pruner and how many trials reach each. The
+// sizes are those of the code that runs the study (point_count, the kind's rungs), so plan and run
+// agree. Where a number depends on results, such as rungs that the first complete trial sets, the
+// text says so and gives none.
 
 #include <algorithm>
 #include <cmath>

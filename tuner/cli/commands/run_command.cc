@@ -1,4 +1,15 @@
 // `tune run`: a study from its first trial to its last, with a local agent.
+//
+// One order of steps keeps a second `tune run` from doing harm. First the command line is read and
+// the program is checked, so that a typing error changes nothing. Then the server is found: the
+// one that --server names, else one in this process, else the one that already holds the data
+// folder. Then the workers are made, which fails when another `tune run` of this study is at work
+// here. Only after that is the study created, resumed or replaced.
+//
+// From there on the study belongs to the server, and this process only watches it. The end of the
+// study is what the server says. The first Ctrl-C pauses the study, so that nobody takes a trial
+// while we leave, and lets the agent stop its trials; the second one kills them. What is lost in
+// either case is run again when the same command continues the study.
 
 #include <unistd.h>
 
@@ -89,7 +100,7 @@ Result<StudyServer> find_place(const RunCommand& options, const std::string& stu
     return StudyServer{.local = nullptr, .url = *url};
 }
 
-/// A folder an agent and study: the same command finds what it left running.
+/// One folder per agent and study: the same command finds what it left running.
 fs::path agent_folder(const RunCommand& options, const std::string& study) {
     return fs::path(options.data) / "agents" / percent_encode(study, false);
 }
@@ -220,7 +231,7 @@ public:
         return signals_ > 0;
     }
 
-    /// Why no agent of the engine lives; empty: they do.
+    /// Why no agent of the engine runs; empty: some do.
     [[nodiscard]] const std::string& given_up() const { return given_up_; }
 
     [[nodiscard]] std::string page() const {
@@ -330,8 +341,8 @@ std::string last_reason(Backend& backend, const std::string& name, const RunComm
            (output.empty()
                 ? ""
                 : "\nThe last lines of its output:\n" + output.substr(0, output.size() - 1)) +
-           "\nWhat it printed: " +
-           (place.local ? "`tune server --data " + shell_text({options.data}) + "`, there "
+           "\nAll that it printed: " +
+           (place.local ? "start `tune server --data " + shell_text({options.data}) + "` and open "
                         : place.url) +
            "/r/" + text_of(trial, "run_id") + "?tab=logs";
 }
@@ -354,8 +365,9 @@ void print_end(const RunCommand& options, const tuner::StudyConfig& config,
         text += "No trial has completed." + last_reason(backend, name, options, place) + "\n";
         if (text_of(study, "ended_by") == "failures")
             text +=
-                "The study was stopped. Mend the command and run the same again: it continues, and "
-                "these trials do not count. To go on regardless: --stop-after-failures 0\n";
+                "The study was stopped. Fix the program and run the same command again: the study "
+                "continues, and these trials do not count. To try on regardless, add "
+                "--stop-after-failures 0\n";
     }
     if (place.local)
         text += "View it again: tune server --data " + shell_text({options.data}) + "\n";
@@ -385,8 +397,10 @@ void print_warm_start(const Json& study) {
 Error with_ways_out(Error error, const std::string& name) {
     if (error.code == Code::kResourceConflict &&
         error.message.find(tuner::kDifferentSettings) != std::string::npos)
-        error.message += "\n--study NEW names another one; `tune rm " + shell_text({name}) +
-                         "` removes this one first";
+        error.message +=
+            "\nGive the new study a name of its own with --study NEW, or remove this "
+            "one first with `tune rm " +
+            shell_text({name}) + "`";
     return error;
 }
 
@@ -427,7 +441,7 @@ Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
         std::fprintf(stderr, "warning: %s\n", warning.c_str());
     if (const std::string replaced = text_of(study, "replaced"); !replaced.empty())
         std::fprintf(stderr,
-                     "study %s: replaces the one before, of which no trial was complete (%s)\n",
+                     "study %s: replaces the earlier study, in which no trial completed (%s)\n",
                      printable(config.study).c_str(), printable(replaced).c_str());
     bool interrupted = false;
     std::string given_up;

@@ -44,7 +44,7 @@ void add_engine_flags(CLI::App& verb, EngineFlags& flags) {
 
 void add_agents_verbs(CLI::App& app, AgentsArguments& arguments, std::function<int()>& verb) {
     CLI::App& group =
-        *app.add_subcommand("agents", "agents on other machines, started by an engine");
+        *app.add_subcommand("agents", "start, end and list agents on other machines");
     group.require_subcommand(1);
     add_agents_verb(group, {"up", "start agents for a running server", run_agents_up}, arguments,
                     verb);

@@ -109,7 +109,7 @@ std::vector<std::string> goal_warnings(const tuner::StudyConfig& config) {
         const bool is_max = *meant == Goal::kMaximize;
         const std::string name = printable(metric.name);
         warnings.push_back("'" + name + "' is " + (is_max ? "minimized" : "maximized") +
-                           ", though by its name " + (is_max ? "more" : "less") +
+                           ", though its name suggests that " + (is_max ? "more" : "less") +
                            " is better; if so, give -m " +
                            shell_word(name + ":" + std::string(tuner::goal_name(*meant))));
     }

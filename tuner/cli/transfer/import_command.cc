@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "tracker/client/local_servers.h"
 #include "tracker/transfer/importer.h"
 #include "tuner/cli/backend.h"
 #include "tuner/cli/local_server.h"
@@ -73,6 +74,20 @@ std::string journal_text(const std::string& source) {
            "and import that: tune import study.db";
 }
 
+/// With the folder that the named server serves, which takes the import over.
+Result<ImportCommand> at_server(ImportCommand options) {
+    if (options.server.empty()) return options;
+    TUNE_TRY_VOID(check_server(options.server, kNamedServer_ms));
+    const auto data = tracker::data_of_local_server(options.server);
+    if (!data)
+        return Error{Code::kInvalidParameterValue,
+                     "the server at " + options.server +
+                         " is not yours on this machine, and an import writes into its data "
+                         "folder: run `tune import` where that folder is, with --data"};
+    options.data = data->lexically_normal().string();
+    return options;
+}
+
 }  // namespace
 
 Error say_holder(Error error, const std::string& data) {
@@ -84,7 +99,10 @@ Error say_holder(Error error, const std::string& data) {
     return error;
 }
 
-int run_import(const ImportCommand& options) {
+int run_import(const ImportCommand& given) {
+    const Result<ImportCommand> placed = at_server(given);
+    if (!placed) return fail(placed.error(), given.json);
+    const ImportCommand& options = *placed;
     const tuner::OptunaFile kind = tuner::optuna_file_kind(options.source);
     if (kind == tuner::OptunaFile::kJournal)
         return fail({Code::kInvalidParameterValue, journal_text(options.source)}, options.json);

@@ -12,6 +12,7 @@ namespace tune::cli {
 struct ImportCommand {
     std::string source = {};  ///< mlflow.db, a folder mlruns, or http[s]://...
     std::string data = "./tune-data";
+    std::string server = {};  ///< instead of data: a server of this machine, into whose folder
     std::string artifacts = "copy";
     std::vector<std::string> artifact_roots = {};
     bool optuna = false;     ///< the source is a SQLite file of Optuna's

@@ -1,4 +1,12 @@
 // From Optuna's rows to a configuration and trials of ours.
+//
+// Optuna has no declared space: each trial brings the distributions that its code asked for. The
+// space is therefore the union of all of them, each parameter as wide as its widest distribution.
+// A parameter that some complete trials lack is conditional. Its condition is inferred: a choice
+// whose values separate the trials with it from those without it, in every complete trial. Trials
+// that ended early are no evidence, because their code may not have got that far. The user reads
+// each inferred condition as a note. Where nothing explains a parameter it counts as always there,
+// and the trials without it are left out, with a note.
 
 #include <algorithm>
 #include <map>

@@ -192,7 +192,7 @@ const SamplerKind& gp_sampler() {
     static const SamplerKind kKind = [] {
         SamplerKind kind{{kGpName,
                           "the point of greatest expected improvement under a Gaussian process: "
-                          "better than tpe with up to a few hundred trials, at some ms a trial",
+                          "better than tpe with up to a few hundred trials, at a few ms per trial",
                           kOptions},
                          make_gp};
         kind.check_space = check_gp;

@@ -45,6 +45,9 @@ function ranks(trials: readonly Trial[], objective: Axis, goal: "min" | "max"): 
     return new Map(valued.map((entry, i) => [entry.number, valued.length > 1 ? i / (valued.length - 1) : 1]));
 }
 
+/// The widest title of an axis, in pixels.
+const kTitleMax = 104;
+
 interface Layout {
     xs: number[];
     y: (at: number) => number;
@@ -120,7 +123,9 @@ function drawAxis(pen: Pen, axis: Axis, x: number, layout: Layout, brush: Brush 
     ctx.textBaseline = "alphabetic";
     ctx.fillStyle = pen.color(axis.isObjective ? "--best-text" : "--text");
     ctx.font = `600 ${ctx.font.replace(/^(600 )?/, "")}`;
-    ctx.fillText(fitText(ctx, axis.name, 104), x, 14);
+    // Titles beside each other stay apart, also on a phone.
+    const room = layout.xs.length > 1 ? layout.xs[1]! - layout.xs[0]! - 10 : kTitleMax;
+    ctx.fillText(fitText(ctx, axis.name, Math.min(kTitleMax, room)), x, 14);
     ctx.font = ctx.font.replace(/^600 /, "");
     ctx.fillStyle = ink.faint;
     if (axis.scale.kind === "log") ctx.fillText("log", x, 26);

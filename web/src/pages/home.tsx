@@ -4,7 +4,7 @@ import { ago, count, number } from "../data/format.ts";
 import { useLive, type Listener } from "../data/live/live.ts";
 import { viewState } from "../data/page/router.ts";
 import { fromWire, getJson, ApiError, tuneApi, type ExperimentRow } from "../data/wire.ts";
-import { byActivity, kTrialStates, shownState, withStudy, type Study } from "../data/study/study.ts";
+import { byActivity, endedCount, kTrialStates, shownState, withStudy, type Study } from "../data/study/study.ts";
 import { experimentPath, studyPath } from "../data/page/url.ts";
 import { nowMs } from "../parts/clock.ts";
 import { Empty, Fault, Loading, State } from "../parts/feedback.tsx";
@@ -100,7 +100,7 @@ function StudyRows({ studies, names }: { studies: Study[]; names: Map<string, st
                 <tbody>
                     {studies.map((study) => {
                         const counts = study.counts ?? {};
-                        const done = (counts.complete ?? 0) + (counts.pruned ?? 0) + (counts.failed ?? 0);
+                        const done = endedCount(study, counts);
                         return (
                             <tr key={study.name}>
                                 <td><a href={studyPath(study.name)}><b><Name text={study.name} /></b></a></td>

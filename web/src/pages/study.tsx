@@ -11,7 +11,7 @@ import { importances, kImportanceTrialsMin } from "../data/study/importance.ts";
 import { useLive } from "../data/live/live.ts";
 import { frontOf, objectiveOf, promote, withObjective } from "../data/study/pareto.ts";
 import { navigate, viewState } from "../data/page/router.ts";
-import { bestTrial, countStates, kTrialStates, searchedParams, shownValue, topThreshold, isBetter, type Study, type StudyMetric, type Trial } from "../data/study/study.ts";
+import { bestTrial, countStates, isOver, kTrialStates, searchedParams, shownValue, topThreshold, isBetter, type Study, type StudyMetric, type Trial } from "../data/study/study.ts";
 import { StudyStore } from "../data/study/study_store.ts";
 import { homePath, runPath } from "../data/page/url.ts";
 import { tuneApi } from "../data/wire.ts";
@@ -104,11 +104,11 @@ function StateFilter({ trials }: { trials: readonly Trial[] }) {
     );
 }
 
-function Importances({ ranking, finished }: { ranking: ReturnType<typeof importances>; finished: number }) {
+function Importances({ ranking, finished, isFinal }: { ranking: ReturnType<typeof importances>; finished: number; isFinal: boolean }) {
     if (ranking.length === 0)
         return (
-            <Empty title="Not enough trials yet">
-                Importance needs {kImportanceTrialsMin} complete trials; there {finished === 1 ? "is" : "are"} {finished} so far.
+            <Empty title={isFinal ? "Too few trials" : "Not enough trials yet"}>
+                Importance needs {kImportanceTrialsMin} complete trials; {isFinal ? `this study has ${finished}.` : `there ${finished === 1 ? "is" : "are"} ${finished} so far.`}
             </Empty>
         );
     return (
@@ -181,11 +181,12 @@ function FrontCard({ metrics, front, ...shared }: ChartProps & { metrics: readon
 }
 
 /// Why there is nothing to draw: the reason of the last trial that failed is mostly that of all.
-function NoValues({ trials, metric }: { trials: readonly Trial[]; metric: string }) {
+function NoValues({ trials, metric, isFinal }: { trials: readonly Trial[]; metric: string; isFinal: boolean }) {
     const failed = trials.filter((trial) => trial.state === "failed").at(-1);
+    if (!failed && isFinal) return <Empty title="No values">No trial has reported {metric}.</Empty>;
     if (!failed) return <Empty title="No values yet">Trials appear here as soon as they report {metric}.</Empty>;
     return (
-        <Empty title="No values yet" command={failed.reason || undefined}>
+        <Empty title={isFinal ? "No values" : "No values yet"} command={failed.reason || undefined}>
             Trial {failed.number} failed. {failed.runId && <a href={`${runPath(failed.runId)}?tab=logs`}>Show its log</a>}
         </Empty>
     );
@@ -222,11 +223,11 @@ function Pictures({ study, whole, front }: { study: Study; whole: readonly Trial
                 {front && hasValues && <FrontCard {...linked} trials={shownWhole} metrics={objectives} front={front} />}
                 <section class="card span-8" aria-labelledby="history">
                     <header><h2 id="history">History {front && <small>{metric}</small>}{trials.some((trial) => trial.origin) && <small>lines join each trial to those that continued it; the bold one leads to the best</small>}</h2><span class="grow" /><Legend states={["best", ...states]} /></header>
-                    <div class="body">{hasValues ? <History {...shared} height={300} /> : <NoValues trials={all} metric={metric} />}</div>
+                    <div class="body">{hasValues ? <History {...shared} height={300} /> : <NoValues trials={all} metric={metric} isFinal={isOver(study)} />}</div>
                 </section>
                 <section class="card span-4" aria-labelledby="importance">
                     <header><h2 id="importance">Parameter importance <small>for {front ? metric : "reaching the top 10%"}</small></h2></header>
-                    <div class="body"><Importances ranking={ranking} finished={all.filter((trial) => trial.state === "complete").length} /></div>
+                    <div class="body"><Importances ranking={ranking} finished={all.filter((trial) => trial.state === "complete").length} isFinal={isOver(study)} /></div>
                 </section>
                 {hasValues && <section class="card span-12" aria-labelledby="parallel">
                     <header>
@@ -245,7 +246,7 @@ function Pictures({ study, whole, front }: { study: Study; whole: readonly Trial
                             {hasCurves ? (
                                 <Intermediate {...shared} best={best?.number} height={300} />
                             ) : (
-                                <Empty title="No curves yet" command={`mlflow.log_metric("${metric}", value, step=epoch)`}>
+                                <Empty title={isOver(study) ? "No curves" : "No curves yet"} command={`mlflow.log_metric("${metric}", value, step=epoch)`}>
                                     Trials that report {metric} at several steps show their curves here, and can be pruned.
                                 </Empty>
                             )}

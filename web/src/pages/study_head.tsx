@@ -1,7 +1,7 @@
 // The head of a study: how it goes and how good it is.
 import { Mark } from "../charts/canvas.tsx";
 import { ago, duration, number, paramText } from "../data/format.ts";
-import { bestTrial, countStates, kTrialStates, searchedParams, shownState, type Study, type Trial } from "../data/study/study.ts";
+import { bestTrial, countStates, endedCount, isOver, kTrialStates, searchedParams, shownState, type Study, type Trial } from "../data/study/study.ts";
 import type { StudyStore } from "../data/study/study_store.ts";
 import { experimentPath, runPath } from "../data/page/url.ts";
 import { nowMs } from "../parts/clock.ts";
@@ -22,13 +22,12 @@ function elapsed(study: Study, trials: readonly Trial[]): number {
 const kFrontLinksMax = 6;
 
 function BestFigure({ study, best, front }: { study: Study; best: Trial | undefined; front: readonly Trial[] | undefined }) {
-    const isOver = study.state === "completed" || study.state === "stopped";
     if (!front)
         return (
             <div class="figure">
                 <span>best {study.metric.name}</span>
                 <strong class="best" data-best>{best ? number(best.value, 5) : "–"}</strong>
-                {best ? <a href={runPath(best.runId)}>trial {best.number}</a> : <span>{(study.constraints ? "no trial meets the constraints" : "no trial is complete") + (isOver ? "" : " yet")}</span>}
+                {best ? <a href={runPath(best.runId)}>trial {best.number}</a> : <span>{(study.constraints ? "no trial meets the constraints" : "no trial is complete") + (isOver(study) ? "" : " yet")}</span>}
             </div>
         );
     return (
@@ -49,7 +48,7 @@ function BestFigure({ study, best, front }: { study: Study; best: Trial | undefi
 export function StudyHead({ study, trials, front, store }: { study: Study; trials: readonly Trial[]; front: readonly Trial[] | undefined; store: StudyStore }) {
     const best = front ? undefined : bestTrial(trials, study.metric.goal);
     const counts = trials.length > 0 ? countStates(trials) : (study.counts ?? {});
-    const ended = (counts.complete ?? 0) + (counts.pruned ?? 0) + (counts.failed ?? 0) + (counts.cancelled ?? 0);
+    const ended = endedCount(study, counts);
     const budget = study.budget?.trials;
     return (
         <>
@@ -81,6 +80,7 @@ export function StudyHead({ study, trials, front, store }: { study: Study; trial
                     <span>finished trials</span>
                     <strong data-ended>{ended}{budget ? <span class="faint"> / {budget}</span> : null}</strong>
                     <span>{counts.running ? `${counts.running} running` : study.state === "running" ? "none running" : ""}</span>
+                    {study.excused ? <span title="They failed before any trial had succeeded">{study.excused} failed ones do not count</span> : null}
                 </div>
                 <div class="figure">
                     <span>elapsed</span>

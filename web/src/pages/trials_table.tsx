@@ -123,7 +123,7 @@ export function TrialsTable(props: Props) {
             <header>
                 <h2 id="trials">Trials <small>{rows.length}</small></h2>
                 <span class="grow" />
-                <div style={{ width: "260px", display: "flex" }}>
+                <div class="find">
                     <TextFilter value={props.find} onInput={props.onFind} label="Find trials" placeholder="Find in trials" isMain />
                 </div>
                 <button class="button" type="button" aria-label="Download the trials as CSV" title="Download the trials as CSV" onClick={exportCsv}><DownloadIcon /></button>

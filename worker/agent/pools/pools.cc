@@ -414,7 +414,7 @@ void Pools::take_event(Pool& pool, const PoolEvent& event, std::int64_t now) {
     exit.stopped = trial->intent.intent != Intent::kNone;
     exit.timed_out = trial->has_timed_out;
     exit.wall_ms = parts_.loop->now_ms() - trial->since_ms;
-    tuner::FinishRequest request = judge(pool, *trial, exit, event.message);
+    tuner::FinishRequest request = request_of(pool, *trial, exit, event.message);
     if (request.outcome == tuner::Outcome::kDone && trial->lines.malformed_count() > 0)
         request.reason =
             "metrics could not be read: " + last_line(trial->lines.malformed_example(), 400);

@@ -127,9 +127,9 @@ private:
     void settle(Pool& pool);
     [[nodiscard]] tuner::FinishRequest lost_with(const Pool& pool, const Trial& trial,
                                                  bool is_suspect) const;
-    [[nodiscard]] tuner::FinishRequest judge(const Pool& pool, const Trial& trial,
-                                             const ExitRecord& exit,
-                                             const std::string& last_words) const;
+    [[nodiscard]] tuner::FinishRequest request_of(const Pool& pool, const Trial& trial,
+                                                  const ExitRecord& exit,
+                                                  const std::string& last_words) const;
     void conclude(Pool& pool, Trial& trial, tuner::FinishRequest request);
     void forget_if_done(std::uint64_t serial);
     void remove_if_reported(std::uint64_t pool, const AttemptFiles& files) const;

@@ -170,7 +170,7 @@ void Pools::settle(Pool& pool) {
         exit.stopped = trial.intent.intent != Intent::kNone;
         exit.timed_out = trial.has_timed_out;
         exit.wall_ms = parts_.loop->now_ms() - trial.since_ms;
-        tuner::FinishRequest request = judge(pool, trial, exit, words);
+        tuner::FinishRequest request = request_of(pool, trial, exit, words);
         const bool is_ours = exit.stopped || exit.timed_out;
         const bool is_config = !pool.has_begun_any && request.outcome == tuner::Outcome::kBadConfig;
         if (!is_ours && !is_config && pool.size() > 1)
@@ -218,8 +218,8 @@ tuner::FinishRequest Pools::lost_with(const Pool& pool, const Trial& trial, bool
     return request;
 }
 
-tuner::FinishRequest Pools::judge(const Pool& pool, const Trial& trial, const ExitRecord& exit,
-                                  const std::string& last_words) const {
+tuner::FinishRequest Pools::request_of(const Pool& pool, const Trial& trial, const ExitRecord& exit,
+                                       const std::string& last_words) const {
     const bool is_told = pool.is_alive || pool.exit;
     const std::string out = trial.has_log ? tail_of(trial.files.path(kStdoutFile)) : "";
     const std::string err = !last_words.empty() ? last_words

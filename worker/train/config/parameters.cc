@@ -349,7 +349,7 @@ void add_running(Builder& b) {
            "seconds between lines with samples_per_second and where the loader's time went; 0: "
            "none (default: 10 in a trial, else 0)");
     b.text("tensorboard", &TrainConfig::tensorboard, "DIR", kOnlyHow,
-           "folder for TensorBoard's files of events, one a process");
+           "folder for TensorBoard's event files, one per process");
     b.text("profile", &TrainConfig::profile, "FIRST..LAST", kOnlyHow,
            "write a trace of these optimizer steps, counted from 1, for Perfetto or Chrome");
     b.text("profile-dir", &TrainConfig::profile_dir, "DIR", kOnlyHow,

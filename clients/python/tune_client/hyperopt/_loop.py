@@ -100,8 +100,8 @@ class Loop:
         declared = _space.declared(self._labels, False)
         try:
             study = load_study(trials.study_name, self._url, LEASE_S)
-        except TuneError as fault:
-            if fault.status != 404:
+        except TuneError as error:
+            if error.status != 404:
                 raise
             known = {"pruner": trials.pruner} if trials.pruner is not None else {}
             study = create_study(trials.study_name, space=declared, metric=_METRIC, trials=_NO_END, sampler=_SAMPLER,

@@ -71,8 +71,8 @@ class TuneStorage(BaseStorage):  # type: ignore[misc,unused-ignore]
         try:
             study = create_study(name, space=_SPACE, metric=metrics[0] if len(metrics) == 1 else metrics, sampler=_SAMPLER,
                                  server=self._server.url, lease_s=self._lease_s, stop_after_failures=0, load_if_exists=False)
-        except TuneError as fault:
-            if fault.status != 409:
+        except TuneError as error:
+            if error.status != 409:
                 raise
             raise DuplicatedStudyError(f"Another study with name '{name}' already exists. Please specify a different name, or reuse the "
                                        "existing one by setting `load_if_exists` (for Python API) or `--skip-if-exists` flag (for CLI).") from None
@@ -101,8 +101,8 @@ class TuneStorage(BaseStorage):  # type: ignore[misc,unused-ignore]
         study = Study(self._server, study_name, self._keeper)
         try:
             return self._note_study(study).study_id
-        except TuneError as fault:
-            if fault.status == 404:
+        except TuneError as error:
+            if error.status == 404:
                 raise KeyError(f"No such study {study_name!r} exists on {self._server.url}.") from None
             raise
 
@@ -234,9 +234,9 @@ class TuneStorage(BaseStorage):  # type: ignore[misc,unused-ignore]
             raise TuneError("a study of several objectives takes no intermediate values")
         try:
             trial.should_stop(intermediate_value, step)
-        except Lost as fault:
+        except Lost as error:
             self._drop(trial_id)
-            raise UpdateFinishedTrialError(str(fault)) from None
+            raise UpdateFinishedTrialError(str(error)) from None
         note.intermediate_values[step] = float(intermediate_value)
 
     def set_trial_user_attr(self, trial_id: int, key: str, value: Any) -> None:
@@ -268,8 +268,8 @@ class TuneStorage(BaseStorage):  # type: ignore[misc,unused-ignore]
             _records.set_tag(self._server, trial.run_id, _records.LAST, kept)
         try:
             trial.tell(told, state=words[state], reason=str(note.system_attrs.get("fail_reason", "")) if state == TrialState.FAIL else "")
-        except Lost as fault:
-            raise UpdateFinishedTrialError(str(fault)) from None
+        except Lost as error:
+            raise UpdateFinishedTrialError(str(error)) from None
         finally:
             self._drop(trial_id)
         return True

@@ -113,8 +113,8 @@ class Tuner:
     def _open(self, url: str) -> Study:
         try:
             return load_study(self._name, url, LEASE_S)
-        except TuneError as fault:
-            if fault.status != 404:
+        except TuneError as error:
+            if error.status != 404:
                 raise
         declared = self._space.declared or {"trainable": {"const": _name_of(self._trainable)}}
         points = self._space.points(self._tune.num_samples)

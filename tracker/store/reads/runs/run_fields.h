@@ -33,6 +33,7 @@ struct RunFields {
     KeySelection metrics = {};
     KeySelection params = {};
     KeySelection tags = {};
+    bool model_links = true;  ///< logged models among the inputs and outputs
 };
 
 /// From names such as "info", "data", "metrics", "metrics.*", "metrics.loss", "metrics.val_*",

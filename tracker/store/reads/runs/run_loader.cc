@@ -103,7 +103,8 @@ Result<const RunView*> RunLoader::load(std::int64_t run_row) {
     view_.model_inputs.clear();
     view_.model_outputs.clear();
     if (fields_.inputs) TUNE_TRY_VOID(load_datasets(run_row));
-    if (fields_.inputs || fields_.outputs) TUNE_TRY_VOID(load_models(run_row));
+    if (fields_.model_links && (fields_.inputs || fields_.outputs))
+        TUNE_TRY_VOID(load_models(run_row));
     return &view_;
 }
 

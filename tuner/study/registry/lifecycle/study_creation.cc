@@ -15,6 +15,7 @@
 #include "base/system/user_name.h"
 #include "tuner/study/journal/journal.h"
 #include "tuner/study/journal/warm_start.h"
+#include "tuner/study/registry/registration/registration.h"
 
 namespace tune::tuner {
 namespace {
@@ -88,6 +89,12 @@ void StudyCreation::create(StudyConfig config, CreateOptions options, Done<Creat
 /// only a deleted one, which does not keep its name.
 void StudyCreation::find_experiment(Wanted wanted) {
     const std::string name = wanted.config.study;
+    if (const std::string& model = wanted.config.register_as; !model.empty()) {
+        // Said before the trials run; asked again when the best of them is known.
+        const auto rights =
+            registry_rights(store_, model, wanted.options.user, default_permission_);
+        if (!rights) return wanted.done(rights.error());
+    }
     const auto experiment = store_.get_experiment_by_name(name);
     if (experiment && experiment->lifecycle_stage == tracker::LifecycleStage::kActive) {
         if (wanted.options.only_new) return wanted.done(taken_meanwhile(name));

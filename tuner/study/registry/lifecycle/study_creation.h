@@ -21,6 +21,7 @@ public:
     StudyCreation(const StudyServices& in, StudyLoader& loader, StudyLifecycle& lifecycle)
         : clock_(in.clock),
           store_(in.store),
+          default_permission_(in.options.default_permission),
           lock_(in.lock),
           events_(in.events),
           book_(in.book),
@@ -56,6 +57,7 @@ private:
 
     const Clock& clock_;
     tracker::Store& store_;
+    std::optional<tracker::Permission> default_permission_;
     StudyLock& lock_;
     StudyEvents& events_;
     StudyBook& book_;

@@ -39,7 +39,7 @@ void Registrar::look(Study& study, const RegistrationOrder& order, int tries) {
             return fail({Code::kResourceConflict, "the version could not be written"});
         const Result<std::string> model_id = find_trial_model(store_, order);
         if (!model_id) return fail(model_id.error());
-        const auto rights = registry_rights(store_, order, default_permission_);
+        const auto rights = registry_rights(store_, order.name, order.owner, default_permission_);
         if (!rights) return fail(rights.error());
         write_version(study, order, *model_id, *rights, tries + 1);
     });

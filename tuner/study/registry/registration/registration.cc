@@ -28,10 +28,9 @@ std::string in_double_quotes(const std::string& text) {
     return "\"" + text + "\"";
 }
 
-Error may_not(const RegistrationOrder& order) {
-    return {Code::kPermissionDenied, "user '" + order.owner +
-                                         "' may not add a version to the registered model '" +
-                                         order.name + "'"};
+Error may_not(const std::string& owner, const std::string& name) {
+    return {Code::kPermissionDenied,
+            "user '" + owner + "' may not add a version to the registered model '" + name + "'"};
 }
 
 }  // namespace
@@ -80,26 +79,27 @@ Result<std::string> find_trial_model(const tracker::Store& store, const Registra
                      "with MLflow's log_model, or by leaving one in TUNE_MODEL_DIR"};
 }
 
-Result<RegistryRights> registry_rights(const tracker::Store& store, const RegistrationOrder& order,
+Result<RegistryRights> registry_rights(const tracker::Store& store, const std::string& name,
+                                       const std::string& owner,
                                        const std::optional<tracker::Permission>& by_default) {
     RegistryRights rights;
-    const auto model = tracker::get_registered_model(store, order.name);
+    const auto model = tracker::get_registered_model(store, name);
     if (!model && model.error().code != Code::kResourceDoesNotExist) return model.error();
     rights.has_model = model.has_value();
-    if (!by_default || order.owner.empty()) return rights;
+    if (!by_default || owner.empty()) return rights;
     TUNE_TRY(user, store.snapshot([&](const tracker::ReadSnapshot& snapshot) {
-        return tracker::find_user(snapshot, order.owner);
+        return tracker::find_user(snapshot, owner);
     }));
-    if (!user) return may_not(order);
+    if (!user) return may_not(owner, name);
     rights.owner_id = user->user_id;
     if (user->is_admin || !rights.has_model) return rights;
     TUNE_TRY(given, store.snapshot([&](const tracker::ReadSnapshot& snapshot) {
         return tracker::granted(snapshot, user->user_id, tracker::ResourceType::kRegisteredModel,
-                                order.name);
+                                name);
     }));
     const bool is_refused = given && *given <= tracker::Permission::kNone;
     const tracker::Permission most = std::max(given.value_or(*by_default), *by_default);
-    if (is_refused || most < tracker::Permission::kEdit) return may_not(order);
+    if (is_refused || most < tracker::Permission::kEdit) return may_not(owner, name);
     return rights;
 }
 

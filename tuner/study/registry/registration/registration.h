@@ -43,10 +43,10 @@ struct RegistryRights {
 [[nodiscard]] Result<std::string> find_trial_model(const tracker::Store& store,
                                                    const RegistrationOrder& order);
 
-/// Whether the owner may add a version to the model, or make it. `by_default`: what no grant is
-/// about; nothing: no users. Blocking. Errors: kPermissionDenied.
+/// Whether the owner of a study may add a version to the model `name`, or make it. `by_default`:
+/// what no grant is about; nothing: no users. Blocking. Errors: kPermissionDenied.
 [[nodiscard]] Result<RegistryRights> registry_rights(
-    const tracker::Store& store, const RegistrationOrder& order,
+    const tracker::Store& store, const std::string& name, const std::string& owner,
     const std::optional<tracker::Permission>& by_default);
 
 /// The version, and the registered model where there is none, in one transaction.

@@ -106,6 +106,8 @@ export interface Study {
     /// Why no registered agent can run its trials, while none runs.
     waits_for?: string;
     counts: Partial<Record<TrialState, number>>;
+    /// Of the failed ones, those that failed before any had succeeded: they use up no budget.
+    excused?: number;
     best: BestTrial | null;
     /// The Pareto front, where there are several objectives; `best` is null then.
     best_trials?: BestTrial[];
@@ -239,6 +241,15 @@ export function shownState(study: Study): string {
 export function byActivity(studies: readonly Study[], lastActivity: ReadonlyMap<string, number>): Study[] {
     const at = (study: Study) => Math.max(study.created_ms, lastActivity.get(study.experiment_id) ?? 0);
     return [...studies].sort((a, b) => at(b) - at(a) || b.created_ms - a.created_ms);
+}
+
+/// Nothing more will come.
+export const isOver = ({ state }: Pick<Study, "state">): boolean => state === "completed" || state === "stopped";
+
+/// Trials that have ended and count, as the budget counts them.
+export function endedCount({ excused }: Pick<Study, "excused">, counts: Study["counts"]): number {
+    const of = (state: TrialState) => counts[state] ?? 0;
+    return of("complete") + of("pruned") + of("failed") + of("cancelled") - (excused ?? 0);
 }
 
 export function countStates(trials: readonly Trial[]): Record<TrialState, number> {

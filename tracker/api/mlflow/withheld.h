@@ -1,0 +1,26 @@
+#pragma once
+// What a DENY on all runs, logged models or versions takes out of answers about other things, as
+// MLflow 3.17's basic-auth app does (its redact_* functions): they repeat ids of what is denied.
+
+#include <optional>
+
+#include "tracker/store/reads/runs/run_fields.h"
+#include "tracker/store/registry/registry_types.h"
+#include "tracker/store/types.h"
+
+namespace tune::tracker {
+
+/// Nothing is taken out for who has no viewer: they see all.
+void withhold(ModelVersion& version, const std::optional<Viewer>& viewer);
+void withhold(RegisteredModel& model, const std::optional<Viewer>& viewer);
+void withhold(LoggedModel& model, const std::optional<Viewer>& viewer);
+/// From the runs that are read with these fields.
+void withhold(RunFields& fields, const std::optional<Viewer>& viewer);
+
+/// The same for each.
+template <class Items>
+void withhold_each(Items& items, const std::optional<Viewer>& viewer) {
+    for (auto& item : items) withhold(item, viewer);
+}
+
+}  // namespace tune::tracker
