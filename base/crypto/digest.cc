@@ -1,5 +1,5 @@
-// Digests by OpenSSL, and HMAC of two of them. What costs most for a short text is not the digest: it
-// is looking the algorithm up and making a context, so both are done once.
+// Digests by OpenSSL, and HMAC of two of them. What costs most for a short text is not the digest:
+// it is looking the algorithm up and making a context, so both are done once.
 
 #include "base/crypto/digest.h"
 

@@ -104,17 +104,20 @@ Result<std::string> Importer::free_name(const std::string& name) {
     }
 }
 
-/// The id that the experiment will have; 0 with `is_update` false: a new one.
+/// The id that the experiment will have. Known before it is made, so that the journal's entry can
+/// be in the same transaction: this process is the store's only writer.
 Result<ExperimentId> Importer::choose_id(const Experiment& experiment, bool& is_update) {
     const ExperimentId id = experiment.experiment_id;
     is_update = false;
-    if (id < 0 || id > kExperimentIdMax) return ExperimentId{0};
-    const Result<Experiment> other = store_.get_experiment(id);
-    if (!other && other.error().code != Code::kResourceDoesNotExist) return other.error();
-    if (!other) return id;
-    // Every store has "Default": the source's comes into ours.
-    is_update = id == 0 && other->name == experiment.name;
-    return ExperimentId{0};
+    if (id >= 0 && id <= kExperimentIdMax) {
+        const Result<Experiment> other = store_.get_experiment(id);
+        if (!other && other.error().code != Code::kResourceDoesNotExist) return other.error();
+        if (!other) return id;
+        // Every store has "Default": the source's comes into ours.
+        is_update = id == 0 && other->name == experiment.name;
+        if (is_update) return id;
+    }
+    return store_.snapshot(next_experiment_id);
 }
 
 Result<void> Importer::settle_experiment(const Experiment& source) {
@@ -132,9 +135,9 @@ Result<void> Importer::settle_experiment(const Experiment& source) {
         return {};
     }
     bool is_update = false;
-    TUNE_TRY(id, choose_id(source, is_update));
+    TUNE_TRY(target, choose_id(source, is_update));
     Experiment experiment = source;
-    experiment.experiment_id = id;
+    experiment.experiment_id = target;
     if (!is_update) {
         TUNE_TRY(name, free_name(source.name.empty() ? "unnamed" : source.name));
         experiment.name = std::move(name);
@@ -144,9 +147,10 @@ Result<void> Importer::settle_experiment(const Experiment& source) {
         if (!stays) experiment.artifact_location.clear();
     }
     const std::string name = experiment.name;
-    TUNE_TRY(outcome, store_.execute(ImportRows(ImportExperiment{experiment, is_update})));
-    const ExperimentId target = std::get<ExperimentId>(outcome);
-    TUNE_TRY_VOID(store_.execute(journal_.put_target(source.experiment_id, target)));
+    Atomic both;
+    both.commands.emplace_back(ImportRows(ImportExperiment{std::move(experiment), is_update}));
+    both.commands.emplace_back(journal_.put_target(source.experiment_id, target));
+    TUNE_TRY_VOID(store_.execute(std::move(both)));
     if (target != source.experiment_id || name != source.name)
         report_.mapped.push_back({source.experiment_id, target, source.name, name});
     expected_.push_back({Journal::Kind::kExperiment, std::to_string(target), {}});

@@ -16,9 +16,8 @@
 
 namespace tune::tracker {
 
-/// Outcome: ExperimentId. Id 0 in `experiment` gives a new one (the experiment "Default" of another
-/// store is imported with `is_update`, since a store always has it). An empty artifact_location
-/// means <artifact root>/<id>. Errors: kResourceAlreadyExists for an id or name that is taken.
+/// Outcome: ExperimentId. An empty artifact_location means <artifact root>/<id>. Errors:
+/// kResourceAlreadyExists for an id or name that is taken.
 struct ImportExperiment {
     Experiment experiment;
     /// The experiment is there: name, times, life cycle and tags are set, other tags stay.

@@ -99,6 +99,13 @@ Result<std::unique_ptr<sqlite::Connection>> open_store_for_reading(
     return connection;
 }
 
+Result<ExperimentId> next_experiment_id(sqlite::Connection& connection) {
+    TUNE_TRY(select,
+             connection.prepare("SELECT seq + 1 FROM sqlite_sequence WHERE name = 'experiments'"));
+    TUNE_TRY(has_row, select.step());
+    return has_row ? select.integer(0) : 1;
+}
+
 Result<std::vector<Experiment>> list_experiments(sqlite::Connection& connection) {
     std::vector<Experiment> experiments;
     TUNE_TRY(select,

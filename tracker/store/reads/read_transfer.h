@@ -35,6 +35,8 @@ struct StoredModel {
 [[nodiscard]] Result<std::unique_ptr<sqlite::Connection>> open_store_for_reading(
     const std::filesystem::path& directory);
 
+/// Higher than that of any experiment that there ever was, purged ones too.
+[[nodiscard]] Result<ExperimentId> next_experiment_id(sqlite::Connection& connection);
 /// By id, deleted ones too.
 [[nodiscard]] Result<std::vector<Experiment>> list_experiments(sqlite::Connection& connection);
 /// In the order in which they were made.

@@ -25,28 +25,24 @@ Result<void> erase(WriteContext& context, const char* sql, std::int64_t row) {
 
 // --- experiments ---------------------------------------------------------------------------------
 
-Result<ExperimentId> insert_experiment(WriteContext& context, const Experiment& experiment) {
-    if (experiment.experiment_id != 0) {
-        TUNE_TRY(other, find_experiment(context.connection, experiment.experiment_id));
-        if (other) return taken("Experiment " + std::to_string(experiment.experiment_id));
-    }
+Result<void> insert_experiment(WriteContext& context, const Experiment& experiment) {
+    const ExperimentId id = experiment.experiment_id;
+    TUNE_TRY(other, find_experiment(context.connection, id));
+    if (other) return taken("Experiment " + std::to_string(id));
     TUNE_TRY(namesake, find_experiment_by_name(context.connection, experiment.name));
     if (namesake) return taken("Experiment(name=" + experiment.name + ")");
     TUNE_TRY(insert, context.connection.prepare(
                          "INSERT INTO experiments (experiment_id, name, artifact_location, life, "
-                         "creation_time_ms, last_update_time_ms) VALUES (nullif(?, 0), ?, ?, ?, ?, "
-                         "?)"));
-    insert.with(experiment.experiment_id, experiment.name, experiment.artifact_location,
+                         "creation_time_ms, last_update_time_ms) VALUES (?, ?, ?, ?, ?, ?)"));
+    insert.with(id, experiment.name, experiment.artifact_location,
                 static_cast<std::int64_t>(experiment.lifecycle_stage), experiment.creation_time_ms,
                 experiment.last_update_time_ms);
     TUNE_TRY_VOID(insert.run());
-    const ExperimentId id = context.connection.last_insert_row();
-    if (!experiment.artifact_location.empty()) return id;
+    if (!experiment.artifact_location.empty()) return {};
     TUNE_TRY(update, context.connection.prepare("UPDATE experiments SET artifact_location = ?2 "
                                                 "WHERE experiment_id = ?1"));
     const std::string location = join_uri(context.options.artifact_root, std::to_string(id));
-    TUNE_TRY_VOID(update.with(id, location).run());
-    return id;
+    return update.with(id, location).run();
 }
 
 Result<void> update_experiment(WriteContext& context, const Experiment& experiment) {
@@ -62,13 +58,9 @@ Result<void> update_experiment(WriteContext& context, const Experiment& experime
 }
 
 Result<Outcome> apply(WriteContext& context, ImportExperiment& command) {
-    ExperimentId id = command.experiment.experiment_id;
-    if (command.is_update) {
-        TUNE_TRY_VOID(update_experiment(context, command.experiment));
-    } else {
-        TUNE_TRY(inserted, insert_experiment(context, command.experiment));
-        id = inserted;
-    }
+    const ExperimentId id = command.experiment.experiment_id;
+    TUNE_TRY_VOID(command.is_update ? update_experiment(context, command.experiment)
+                                    : insert_experiment(context, command.experiment));
     for (const Tag& tag : command.experiment.tags) {
         TUNE_TRY(put, context.connection.prepare("INSERT INTO experiment_tags VALUES (?, ?, ?) "
                                                  "ON CONFLICT DO UPDATE SET "
