@@ -11,19 +11,6 @@
 #include "base/system/unique_fd.h"
 
 namespace tune {
-namespace {
-
-bool write_all(int fd, std::string_view content) {
-    while (!content.empty()) {
-        const ssize_t count = write(fd, content.data(), content.size());
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return false;
-        content.remove_prefix(static_cast<std::size_t>(count));
-    }
-    return true;
-}
-
-}  // namespace
 
 Error system_error(std::string_view what, const std::filesystem::path& path) {
     return {Code::kInternalError,
@@ -56,6 +43,16 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t byt
                                                        std::to_string(bytes_max) + " bytes"};
         content.append(buffer, static_cast<std::size_t>(count));
     }
+}
+
+bool write_all(int fd, std::string_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t count = write(fd, bytes.data(), bytes.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return false;
+        bytes.remove_prefix(static_cast<std::size_t>(count));
+    }
+    return true;
 }
 
 Result<void> write_file_atomic(const std::filesystem::path& path, std::string_view content) {

@@ -23,6 +23,9 @@ namespace tune {
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path,
                                             std::size_t bytes_max = 256u << 20);
 
+/// Writes all of `bytes`, in as many calls as it takes. False: errno says why.
+[[nodiscard]] bool write_all(int fd, std::string_view bytes);
+
 /// Replaces the file so that after a crash either the old or the new content is there whole: a
 /// temporary file beside it, fsync, rename, fsync of the directory. Errors: kInternalError with
 /// path and reason; nothing is left behind.

@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "base/id.h"
+#include "base/system/file.h"
 #include "tracker/artifacts/artifact_path.h"
 #include "tracker/artifacts/multipart_uploads.h"
 #include "tracker/artifacts/rooted_dir.h"
@@ -70,12 +71,7 @@ ArtifactUpload::~ArtifactUpload() {
 }
 
 Result<void> ArtifactUpload::write(std::string_view bytes) {
-    while (!bytes.empty()) {
-        const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return disk_error(path_, errno);
-        bytes.remove_prefix(static_cast<std::size_t>(written));
-    }
+    if (!write_all(file_.get(), bytes)) return disk_error(path_, errno);
     return {};
 }
 

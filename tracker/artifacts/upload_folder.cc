@@ -13,6 +13,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "base/system/file.h"
 #include "base/text/hex.h"
 #include "tracker/artifacts/artifact_path.h"
 #include "tracker/artifacts/rooted_dir.h"
@@ -35,16 +36,6 @@ Result<UniqueFd> open_in(int directory, const char* name, int flags, mode_t mode
     UniqueFd file(::openat(directory, name, flags | O_NOFOLLOW | O_CLOEXEC, mode));
     if (!file) return disk_error(name, errno);
     return file;
-}
-
-Result<void> write_all(int file, std::string_view bytes) {
-    while (!bytes.empty()) {
-        const ssize_t written = ::write(file, bytes.data(), bytes.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return disk_error("upload", errno);
-        bytes.remove_prefix(static_cast<std::size_t>(written));
-    }
-    return {};
 }
 
 Result<std::string> read_small(int directory, const char* name, std::size_t bytes_max) {
@@ -132,7 +123,7 @@ Result<std::unique_ptr<UploadFolder>> UploadFolder::create(int staging, UploadPl
         const std::string text = std::string(kVersionLine) + "\n" + p.secret + "\n" +
                                  std::to_string(p.part_count) + " " + std::to_string(p.created_ms) +
                                  "\n" + p.path + "\n";
-        TUNE_TRY_VOID(write_all(file.get(), text));
+        if (!write_all(file.get(), text)) return disk_error("upload", errno);
         TUNE_TRY(log, open_in(folder.get(), "log", O_WRONLY | O_CREAT | O_EXCL, kPrivateFileMode));
         TUNE_TRY(data, open_in(folder.get(), "data", O_WRONLY | O_CREAT | O_EXCL, kUploadFileMode));
         for (const int each : {file.get(), folder.get(), staging})
@@ -216,7 +207,7 @@ Result<UniqueFd> UploadFolder::open_for_part(bool in_tail) const {
 Result<void> UploadFolder::append(const std::string& line, bool sync) const {
     TUNE_TRY(folder, open_folder());
     TUNE_TRY(log, open_in(folder.get(), "log", O_WRONLY | O_APPEND));
-    TUNE_TRY_VOID(write_all(log.get(), line));
+    if (!write_all(log.get(), line)) return disk_error("upload", errno);
     if (sync && ::fdatasync(log.get()) != 0) return disk_error("upload", errno);
     return {};
 }

@@ -45,11 +45,8 @@ Result<std::string> make_token(const std::filesystem::path& path) {
     const UniqueFd file(
         ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (file.get() < 0) return failure(beside, "cannot make");
-    const std::string line = token + "\n";
-    const bool is_written =
-        ::write(file.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size()) &&
-        ::fsync(file.get()) == 0;
-    if (!is_written) return failure(beside, "cannot write");
+    if (!write_all(file.get(), token + "\n") || ::fsync(file.get()) != 0)
+        return failure(beside, "cannot write");
     if (::rename(beside.c_str(), path.c_str()) != 0) return failure(path, "cannot write");
     return token;
 }

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/json.h"
+#include "base/system/file.h"
 #include "base/version.h"
 #include "tracker/artifacts/artifact_store.h"
 #include "tracker/artifacts/rooted_dir.h"
@@ -164,12 +165,7 @@ Result<void> extract(BackupReader& reader, const fs::path& target, const Report&
     for (;;) {
         TUNE_TRY(piece, reader.read());
         if (piece.empty()) break;
-        for (std::string_view left = piece; !left.empty();) {
-            const ssize_t written = ::write(file.get(), left.data(), left.size());
-            if (written < 0 && errno == EINTR) continue;
-            if (written <= 0) return disk_error(target.string(), errno);
-            left.remove_prefix(static_cast<std::size_t>(written));
-        }
+        if (!write_all(file.get(), piece)) return disk_error(target.string(), errno);
         TUNE_TRY_VOID(report_progress(report, "bytes", reader.position(), reader.size_bytes()));
     }
     if (::fsync(file.get()) != 0) return disk_error(target.string(), errno);

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "base/system/file.h"
 #include "base/text/hex.h"
 #include "tracker/artifacts/rooted_dir.h"
 
@@ -116,12 +117,7 @@ BackupWriter::~BackupWriter() {
 Result<void> BackupWriter::put(std::string_view bytes) {
     digest_.update(bytes);
     size_bytes_ += bytes.size();
-    while (!bytes.empty()) {
-        const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return disk_error(part_.string(), errno);
-        bytes.remove_prefix(static_cast<std::size_t>(written));
-    }
+    if (!write_all(file_.get(), bytes)) return disk_error(part_.string(), errno);
     return {};
 }
 
@@ -166,12 +162,7 @@ Result<std::string> BackupWriter::finish() {
     std::string tail(header.data(), header.size());
     tail += digest + "\n";
     tail.resize(tail.size() + padding_of(tail.size()) + 2 * kTarBlock);
-    for (std::string_view left = tail; !left.empty();) {
-        const ssize_t written = ::write(file_.get(), left.data(), left.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return disk_error(part_.string(), errno);
-        left.remove_prefix(static_cast<std::size_t>(written));
-    }
+    if (!write_all(file_.get(), tail)) return disk_error(part_.string(), errno);
     size_bytes_ += tail.size();
     if (::fsync(file_.get()) != 0) return disk_error(part_.string(), errno);
     // Not rename(): a file that came there meanwhile stays.

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/system/file.h"
 #include "tracker/tensorboard/event.h"
 
 namespace tune::tensorboard {
@@ -148,14 +149,7 @@ Result<EventFile> EventFile::create(const std::filesystem::path& folder, double 
 }
 
 Result<void> EventFile::write(std::string_view event) {
-    const std::string bytes = framed(event);
-    std::string_view rest = bytes;
-    while (!rest.empty()) {
-        const ssize_t count = ::write(file_.get(), rest.data(), rest.size());
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return failed(path_, "write to");
-        rest.remove_prefix(static_cast<std::size_t>(count));
-    }
+    if (!write_all(file_.get(), framed(event))) return failed(path_, "write to");
     return {};
 }
 

@@ -39,13 +39,8 @@ Result<void> write_pieces(const std::filesystem::path& path,
     };
     const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0) return failed("create", -1);
-    for (std::string_view piece : pieces)
-        while (!piece.empty()) {
-            const ssize_t written = ::write(fd, piece.data(), piece.size());
-            if (written < 0 && errno == EINTR) continue;
-            if (written < 0) return failed("write", fd);
-            piece.remove_prefix(static_cast<std::size_t>(written));
-        }
+    for (const std::string_view piece : pieces)
+        if (!write_all(fd, piece)) return failed("write", fd);
     // Begins to bring it to the disk; finish() waits for that before the index names it.
     sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
     if (close(fd) != 0) return failed("write", -1);

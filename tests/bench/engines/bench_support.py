@@ -15,9 +15,12 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CLIENTS = ROOT / "clients" / "python"
+ENGINES = ROOT / "tests" / "engines"
 SLOTS = 2
-sys.path[:0] = [str(CLIENTS), str(ROOT / "tests" / "contract" / "frameworks")]
+sys.path[:0] = [str(CLIENTS), str(ROOT / "tests" / "contract" / "frameworks"), str(ENGINES), str(ENGINES / "slurm")]
 import absent_cuda  # noqa: E402
+import cluster  # noqa: E402
+from launching import OK, Scene  # noqa: E402
 
 
 def show(name, seconds, peer=None, target=None):
@@ -74,6 +77,19 @@ def ray_cluster():
     finally:
         ray.shutdown()
         cluster.shutdown()
+
+
+@contextlib.contextmanager
+def slurm_cluster():
+    """A real Slurm as the tests start it, and a place from which `tune` starts agents on it: the engine "cluster"."""
+    slurm = cluster.Cluster()
+    try:
+        slurm.start()
+        with tempfile.TemporaryDirectory() as folder, Scene(folder, **slurm.environment) as scene:
+            scene.engines(cluster={"type": "slurm", "partition": "gpu", "agents": SLOTS, "cpus": 1, "slots": 1, "poll": "300ms"})
+            yield slurm, scene
+    finally:
+        slurm.stop()
 
 
 @contextlib.contextmanager

@@ -17,7 +17,9 @@ import tempfile
 import threading
 import time
 
-from bench_support import ROOT, SLOTS, ray_cluster, run_benches, show, show_missing, spark_session, wait_for
+from bench_support import OK, SLOTS, ray_cluster, run_benches, show, show_missing, slurm_cluster, spark_session, wait_for
+
+import cluster  # Slurm's, which bench_support puts on the path
 
 
 def disturbed(run, end_one, folder, trials):
@@ -125,32 +127,21 @@ def bench_ray(wanted):
 
 
 def bench_slurm(wanted):
-    sys.path[:0] = [str(ROOT / "tests" / "engines"), str(ROOT / "tests" / "engines" / "slurm")]
-    from cluster import Cluster, is_installed
-    from launching import OK, Scene
-
-    if not is_installed():
+    if not cluster.is_installed():
         show_missing(f"{wanted.trials} trials of 1 s on Slurm, undisturbed", "Slurm is not installed")
         return
-    slurm = Cluster()
-    try:
-        slurm.start()
-        with tempfile.TemporaryDirectory() as folder, Scene(folder, **slurm.environment) as scene:
-            scene.engines(cluster={"type": "slurm", "partition": "gpu", "agents": SLOTS, "cpus": 1, "slots": 1, "poll": "300ms"})
+    with slurm_cluster() as (slurm, scene):
+        def run(note):
+            done = scene.tune("run", "--port", 0, "--on", "cluster", "--study", note.name, "-n", wanted.trials, "-m", "loss:min", "x=0..1",
+                              "--", "sh", "-c", f"sleep 1; touch {note}/$TUNE_TRIAL; echo 'tune: {{\"loss\": 1}}'", "{x}")
+            assert done.returncode == OK, done.stderr
+            scene.check_whole(wanted.trials, note.name)
 
-            def run(note):
-                done = scene.tune("run", "--port", 0, "--on", "cluster", "--study", note.name, "-n", wanted.trials, "-m", "loss:min", "x=0..1",
-                                  "--", "sh", "-c", f"sleep 1; touch {note}/$TUNE_TRIAL; echo 'tune: {{\"loss\": 1}}'", "{x}")
-                assert done.returncode == OK, done.stderr
-                scene.check_whole(wanted.trials, note.name)
+        def lose_job():
+            slurm.run("scancel", "--signal=KILL", "--full", slurm.jobs("-t", "R")[0][0])
 
-            def lose_job():
-                slurm.run("scancel", "--signal=KILL", "--full", slurm.jobs("-t", "R")[0][0])
-
-            times = disturbed(run, lose_job, folder, wanted.trials)
-            show_loss("Slurm", "a job", wanted.trials, *times)
-    finally:
-        slurm.stop()
+        times = disturbed(run, lose_job, scene.folder, wanted.trials)
+        show_loss("Slurm", "a job", wanted.trials, *times)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,14 @@ The engine is up, and each way has started once before. Of five starts the media
 """
 
 import os
-import pathlib
 import statistics
 import sys
 import tempfile
 import time
 
-from bench_support import ROOT, SLOTS, agents_of, noted, ray_cluster, run_benches, show, show_missing, spark_session, wait_for
+from bench_support import SLOTS, agents_of, noted, ray_cluster, run_benches, show, show_missing, slurm_cluster, spark_session, wait_for
+
+import cluster  # Slurm's, which bench_support puts on the path
 
 STARTS = 5
 
@@ -85,47 +86,37 @@ def bench_ray(_):
 
 
 def bench_slurm(_):
-    sys.path[:0] = [str(ROOT / "tests" / "engines"), str(ROOT / "tests" / "engines" / "slurm")]
-    from cluster import Cluster, is_installed
-    from launching import Scene
-
-    if not is_installed():
+    if not cluster.is_installed():
         show_missing("agents started on Slurm to the first trial", "Slurm is not installed")
         return
-    slurm = Cluster()
-    try:
-        slurm.start()
-        with tempfile.TemporaryDirectory() as folder, Scene(folder, **slurm.environment) as scene:
-            def job(number):
-                note = pathlib.Path(folder) / f"job-{number}"
-                begin = time.time()
-                slurm.run("sbatch", "-p", "gpu", "-o", "/dev/null", f"--array=0-{SLOTS - 1}", "--wrap", f"date +%s.%N >> {note}")
-                first = float(wait_for(lambda: note.exists() and note.read_text().split(), "a job")[0])
-                slurm.clear()
-                return first - begin
+    with slurm_cluster() as (slurm, scene):
+        url = scene.server()
 
-            url = scene.server()
-            scene.engines(cluster={"type": "slurm", "partition": "gpu", "agents": SLOTS, "cpus": 1, "slots": 1, "poll": "300ms"})
+        def job(number):
+            note = scene.folder / f"job-{number}"
+            begin = time.time()
+            slurm.run("sbatch", "-p", "gpu", "-o", "/dev/null", f"--array=0-{SLOTS - 1}", "--wrap", f"date +%s.%N >> {note}")
+            first = float(wait_for(lambda: note.exists() and note.read_text().split(), "a job")[0])
+            slurm.clear()
+            return first - begin
 
-            def agents(number):
-                note = pathlib.Path(folder) / f"trials-{number}"
-                note.mkdir()
-                command, began = noted(note)
-                run = scene.start("run", "--no-agent", "--server", url, "--study", f"start-{number}", "-n", SLOTS, "-m", "loss:min",
-                                  "x=0..1", "--", *command)
-                wait_for(lambda: f"start-{number}" in scene.tune("ls", "--server", url).stdout, "the study")
-                begin = time.time()
-                up = scene.start("agents", "up", "--on", "cluster", "--server", url)
-                first = min(wait_for(began, "a trial"))
-                for process in (run, up):
-                    process.wait()
-                scene.tune("agents", "down", "--server", url)
-                slurm.clear()
-                return first - begin
+        def agents(number):
+            note = scene.folder / f"trials-{number}"
+            note.mkdir()
+            command, began = noted(note)
+            run = scene.start("run", "--no-agent", "--server", url, "--study", f"start-{number}", "-n", SLOTS, "-m", "loss:min",
+                              "x=0..1", "--", *command)
+            wait_for(lambda: f"start-{number}" in scene.tune("ls", "--server", url).stdout, "the study")
+            begin = time.time()
+            up = scene.start("agents", "up", "--on", "cluster", "--server", url)
+            first = min(wait_for(began, "a trial"))
+            for process in (run, up):
+                process.wait()
+            scene.tune("agents", "down", "--server", url)
+            slurm.clear()
+            return first - begin
 
-            show_start("Slurm", median(job), median(agents), f"the first of {SLOTS} empty jobs")
-    finally:
-        slurm.stop()
+        show_start("Slurm", median(job), median(agents), f"the first of {SLOTS} empty jobs")
 
 
 if __name__ == "__main__":

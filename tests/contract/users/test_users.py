@@ -438,6 +438,8 @@ def test_logged_models_have_grants_of_their_own(url, auth, user):
         assert (found.source_run_id or "", [metric.run_id or "" for metric in found.metrics]) == ("", [""])
         found, = client.search_logged_models([experiment])
         assert (found.source_run_id or "", [metric.run_id or "" for metric in found.metrics]) == ("", [""])
+        with refused("PERMISSION_DENIED"):
+            client.search_logged_models([experiment], filter_string=f"source_run_id = '{run}'")
     with login(*ADMIN):
         auth.revoke_user_permission(other, "run", "*")
         auth.revoke_user_permission(other, "logged_model", "*")
@@ -479,6 +481,8 @@ def test_versions_have_grants_of_their_own(url, auth, user):
     with login(other):
         assert not client.get_model_version(name, "1").run_id
         assert [version.run_id or "" for version in client.search_model_versions(f"name = '{name}'")] == [""]
+        with refused("PERMISSION_DENIED"):
+            client.search_model_versions(f"name = '{name}' and run_id = '{run}'")  # would tell what is left out
         assert [version.run_id or "" for version in client.get_latest_versions(name)] == [""]
     with login(*ADMIN):
         auth.revoke_user_permission(other, "run", "*")

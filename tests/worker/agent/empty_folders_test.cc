@@ -1,6 +1,6 @@
 // Checkpoint folders that are used again: none with something in it, none with other rights.
 
-#include "worker/agent/attempts/empty_folders.h"
+#include "worker/agent/checkpoints/empty_folders.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -106,6 +106,7 @@ Result<std::string> search_logged_models(const Store& store, const Request& requ
             Code::kInvalidParameterValue,
             std::string("Missing value for required parameter 'experiment_ids'.") + kSeeDocs};
     TUNE_TRY(filter, message.text("filter"));
+    TUNE_TRY_VOID(check_filter(search::Subject::kLoggedModels, filter, request.viewer));
     TUNE_TRY(datasets, message.messages("datasets"));
     for (const Message& item : datasets) {
         TUNE_TRY(name, item.text("dataset_name"));

@@ -118,6 +118,7 @@ Result<std::string> search_versions(const Store& store, const Request& request) 
     TUNE_TRY(max_results, message.integer_at_most("max_results", kModelVersionsResultsMax));
     TUNE_TRY(order_by, message.texts("order_by"));
     TUNE_TRY(page_token, message.text("page_token"));
+    TUNE_TRY_VOID(check_filter(search::Subject::kModelVersions, filter, request.viewer));
     query.filter = std::move(filter);
     // The wire's default is the limit.
     query.max_results = max_results.value_or(kModelVersionsResultsMax);

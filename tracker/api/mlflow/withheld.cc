@@ -1,7 +1,5 @@
 #include "tracker/api/mlflow/withheld.h"
 
-#include "tracker/store/permissions/permission_types.h"
-
 namespace tune::tracker {
 
 void withhold(ModelVersion& version, const std::optional<Viewer>& viewer) {
@@ -23,6 +21,19 @@ void withhold(LoggedModel& model, const std::optional<Viewer>& viewer) {
     if (!viewer || !viewer->is_denied(ResourceType::kRun)) return;
     model.source_run_id.clear();
     for (Metric& metric : model.metrics) metric.run_id.clear();
+}
+
+Result<void> check_filter(search::Subject subject, std::string_view filter,
+                          const std::optional<Viewer>& viewer) {
+    if (!viewer || !viewer->is_denied(ResourceType::kRun)) return {};
+    TUNE_TRY(condition, search::parse_filter(subject, filter));
+    bool names_runs = false;
+    search::for_each_clause(condition, [&](const search::Clause& clause) {
+        names_runs |= clause.entity == search::Entity::kAttribute &&
+                      (clause.key == "run_id" || clause.key == "source_run_id");
+    });
+    if (names_runs) return Error{Code::kPermissionDenied, "Permission denied"};
+    return {};
 }
 
 void withhold(RunFields& fields, const std::optional<Viewer>& viewer) {

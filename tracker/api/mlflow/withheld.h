@@ -3,7 +3,11 @@
 // MLflow 3.17's basic-auth app does (its redact_* functions): they repeat ids of what is denied.
 
 #include <optional>
+#include <string_view>
 
+#include "base/result.h"
+#include "tracker/search/filter.h"
+#include "tracker/store/permissions/permission_types.h"
 #include "tracker/store/reads/runs/run_fields.h"
 #include "tracker/store/registry/registry_types.h"
 #include "tracker/store/types.h"
@@ -17,7 +21,12 @@ void withhold(LoggedModel& model, const std::optional<Viewer>& viewer);
 /// From the runs that are read with these fields.
 void withhold(RunFields& fields, const std::optional<Viewer>& viewer);
 
-/// The same for each.
+/// A filter by a run's id would tell of which run the model or version is that answers leave out.
+/// Errors: kPermissionDenied for those, where runs are denied; kInvalidParameterValue.
+[[nodiscard]] Result<void> check_filter(search::Subject subject, std::string_view filter,
+                                        const std::optional<Viewer>& viewer);
+
+/// withhold() for each.
 template <class Items>
 void withhold_each(Items& items, const std::optional<Viewer>& viewer) {
     for (auto& item : items) withhold(item, viewer);

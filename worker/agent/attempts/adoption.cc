@@ -76,8 +76,7 @@ Attempts::Adoption Attempts::adopt(const std::filesystem::path& directory) {
     adopted->record = std::move(*record);
     adopted->intent = files.read_intent();
     const tuner::Lease& lease = adopted->record.lease;
-    if (Result<std::filesystem::path> folder =
-            checkpoint_path(lease.checkpoint_dir.empty() ? lease.run_id : lease.checkpoint_dir))
+    if (Result<std::filesystem::path> folder = checkpoint_folders_.path_of(checkpoint_key(lease)))
         adopted->checkpoint_dir = std::move(*folder);
     const bool is_part = !lease.devices.empty() && lease.devices.front().bytes > 0;
     const bool is_share = lease.gpus_per_trial > 0 && lease.gpus_per_trial < 1;
@@ -106,7 +105,7 @@ Attempts::Adoption Attempts::adopt(const std::filesystem::path& directory) {
         pump(serial);
         return Adoption::kRunning;
     }
-    watch_checkpoint(serial, lease, attempt.checkpoint_dir, attempt.files);
+    keep_results(serial, lease, attempt.checkpoint_dir, attempt.files);
     attempt.exit = attempt.files.read_exit();
     if (attempt.exit || !same_boot)
         on_tree_gone(attempt);

@@ -73,17 +73,16 @@ void Attempts::on_stale(std::uint64_t serial) {
 }
 
 void Attempts::end_all(Intent intent, const std::string& reason, bool at_once) {
-    is_hurried_ = is_hurried_ || at_once;
-    while (!waiting_.empty() || !fetching_.empty()) {
-        const tuner::Lease& next =
-            waiting_.empty() ? fetching_.begin()->second.lease : waiting_.front();
-        if (const auto lease = take_unstarted({next.run_id, next.attempt}))
+    for (const tuner::AttemptId& id : unstarted())
+        if (const auto lease = take_unstarted(id))
             refuse(*lease, tuner::Outcome::kPreempted, reason);
-    }
     for (const auto& [serial, attempt] : attempts_)
         end(*attempt, intent, reason, at_once ? SIGQUIT : SIGTERM);
     pools_->end_all(intent, reason, at_once);
-    if (is_hurried_) hurry_models();
+    if (at_once) {
+        saves_.hurry();
+        models_.hurry();
+    }
     publish();
 }
 
@@ -127,7 +126,7 @@ void Attempts::on_tree_gone(Attempt& attempt) {
     attempt.alive = false;
     parts_.loop->cancel(attempt.system_timer);
     parts_.loop->cancel(attempt.upload_timer);
-    stop_saving(attempt.record.serial);
+    saves_.stop(attempt.record.serial);
     attempt.assignment.locks.clear();  // so that a lock its supervisor held can be had again
     if (parts_.cgroups != nullptr) parts_.cgroups->remove(attempt.files.directory().filename());
     parts_.devices->release(attempt.assignment);
@@ -161,7 +160,7 @@ void Attempts::conclude(Attempt& attempt) {
     const tuner::Lease& lease = attempt.record.lease;
     // An empty folder goes now: once the server knows of the end it may be the next attempt's.
     if (!attempt.checkpoint_dir.empty() && attempt.intent.intent != Intent::kLost)
-        checkpoint_folders_.take_back(attempt.checkpoint_dir);
+        checkpoint_folders_.leave(attempt.checkpoint_dir);
     const std::string out_tail = attempt.output->tail(0, kTailBytes);
     const std::string err_tail = last_words(attempt);
     const AttemptEnd end{attempt.exit,
@@ -193,16 +192,36 @@ void Attempts::conclude(Attempt& attempt) {
     if (attempt.intent.intent == Intent::kLost) {
         parts_.outbox->drop(serial);
         attempt.finish_done = attempt.logs_done = true;
-        forget_checkpoint(serial);
+        forget_results(serial);
     } else {
-        report_with_checkpoint(serial, std::move(request),
-                               [this, serial](tuner::FinishRequest judged) {
-                                   if (Attempt* ended = find(serial))
-                                       report_end(*ended, std::move(judged));
-                                   forget_if_done(serial);
-                               });
+        report_when_kept(serial, std::move(request), [this, serial](tuner::FinishRequest kept) {
+            if (Attempt* ended = find(serial)) report_end(*ended, std::move(kept));
+            forget_if_done(serial);
+        });
     }
     forget_if_done(serial);
+}
+
+void Attempts::report_when_kept(std::uint64_t serial, tuner::FinishRequest request,
+                                CheckpointSaves::Report report) {
+    saves_.stop(serial);
+    models_.finish(serial, std::move(request),
+                   [this, serial, report = std::move(report)](tuner::FinishRequest logged) {
+                       saves_.finish(serial, std::move(logged), report);
+                   });
+}
+
+void Attempts::forget_results(std::uint64_t serial) {
+    models_.forget(serial);
+    saves_.forget(serial);
+}
+
+void Attempts::on_checkpoint(const CheckpointJob& job, const CheckpointResult& result) {
+    switch (job.kind) {
+        case CheckpointJob::Kind::kFetch: return fetches_.on_result(job.serial, result);
+        case CheckpointJob::Kind::kModel: return models_.on_result(job.serial, result.error);
+        default: return saves_.on_result(job, result);
+    }
 }
 
 void Attempts::report_end(Attempt& attempt, tuner::FinishRequest request) {

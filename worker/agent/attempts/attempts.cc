@@ -57,8 +57,20 @@ Attempts::Attempts(AttemptSettings settings, AttemptParts parts, std::function<v
       has_gpu_each_(settings_.slots > 0 &&
                     parts_.devices->gpus().size() >= static_cast<std::size_t>(settings_.slots)),
       spare_folders_(settings_.state_dir / "spare"),
-      // One that other agents share has rights of its own.
-      checkpoint_folders_(settings_.state_dir / "empty", settings_.state_dir / "checkpoints"),
+      checkpoint_folders_({.root = settings_.checkpoint_root,
+                           .state = settings_.checkpoint_state,
+                           .spare = settings_.state_dir / "empty",
+                           // One that other agents share has rights of its own.
+                           .own = settings_.state_dir / "checkpoints",
+                           .stores = settings_.stores_checkpoints}),
+      fetches_(*parts_.loop, *parts_.transfer, checkpoint_folders_,
+               settings_.checkpoint_deadline_ms,
+               [this](tuner::Lease lease, const CheckpointResult& result) {
+                   on_fetched(std::move(lease), result);
+               }),
+      saves_(*parts_.loop, *parts_.transfer, checkpoint_folders_, settings_.checkpoint_deadline_ms,
+             [this] { publish(); }),
+      models_(*parts_.loop, *parts_.transfer, [this] { publish(); }),
       pools_(make_pools()) {}
 
 Attempts::~Attempts() = default;
@@ -91,27 +103,22 @@ Attempts::Attempt* Attempts::find(const tuner::AttemptId& id) {
 
 /// Also one that waits, for a device or its checkpoint.
 bool Attempts::holds(const tuner::AttemptId& id) {
-    const auto is_it = [&id](const tuner::Lease& lease) {
-        return tuner::AttemptId{lease.run_id, lease.attempt} == id;
-    };
-    return find(id) != nullptr || pools_->has(id) ||
-           std::any_of(waiting_.begin(), waiting_.end(), is_it) ||
-           std::any_of(fetching_.begin(), fetching_.end(),
-                       [&](const auto& entry) { return is_it(entry.second.lease); });
+    if (find(id) != nullptr || pools_->has(id)) return true;
+    const std::vector<tuner::AttemptId> ids = unstarted();
+    return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
 AttemptCounts Attempts::counts() const {
     AttemptCounts counts{0, 0, started_, finished_};
     for (const auto& [serial, attempt] : attempts_)
         ++(attempt->alive ? counts.running : counts.unreported);
-    for (const auto& [serial, stored] : stored_) counts.storing += stored.held ? 1 : 0;
-    for (const auto& [serial, model] : models_) counts.storing += model.held ? 1 : 0;
+    counts.storing = saves_.finishing() + models_.finishing();
     pools_->add_counts(counts);
     return counts;
 }
 
 bool Attempts::is_idle() const {
-    return attempts_.empty() && waiting_.empty() && fetching_.empty() && pools_->is_idle();
+    return attempts_.empty() && waiting_.empty() && fetches_.is_empty() && pools_->is_idle();
 }
 
 std::int64_t Attempts::longest_grace_ms() const {
@@ -126,11 +133,25 @@ std::vector<tuner::AttemptId> Attempts::held() const {
     for (const auto& [serial, attempt] : attempts_)
         if (!attempt->finish_done && attempt->intent.intent != Intent::kLost)
             ids.push_back(attempt->record.id());
-    for (const tuner::Lease& lease : waiting_) ids.push_back({lease.run_id, lease.attempt});
-    for (const auto& [serial, fetching] : fetching_)
-        ids.push_back({fetching.lease.run_id, fetching.lease.attempt});
+    for (tuner::AttemptId& id : unstarted()) ids.push_back(std::move(id));
     pools_->add_held(ids);
     return ids;
+}
+
+std::vector<tuner::AttemptId> Attempts::unstarted() const {
+    std::vector<tuner::AttemptId> ids = fetches_.ids();
+    for (const tuner::Lease& lease : waiting_) ids.push_back({lease.run_id, lease.attempt});
+    return ids;
+}
+
+std::optional<tuner::Lease> Attempts::take_unstarted(const tuner::AttemptId& id) {
+    const auto waits = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& lease) {
+        return lease.run_id == id.run_id && lease.attempt == id.attempt;
+    });
+    if (waits == waiting_.end()) return fetches_.give_up(id);
+    std::optional<tuner::Lease> taken = std::move(*waits);
+    waiting_.erase(waits);
+    return taken;
 }
 
 void Attempts::publish() {
@@ -156,9 +177,24 @@ void Attempts::start(std::vector<tuner::Lease> leases) {
             parts_.server_client->free_slot();  // a repeated answer
             continue;
         }
-        if (!fetch_if_needed(lease)) begin(std::move(lease));
+        if (!fetches_.take(lease)) begin(std::move(lease));
     }
     publish_now();  // should we register just now, the server must hear that we have them
+}
+
+void Attempts::on_fetched(tuner::Lease lease, const CheckpointResult& result) {
+    for (const std::string& note : result.notes) log_info(short_name(lease) + ": " + note);
+    if (result.error && result.error->code != Code::kInvalidParameterValue) {
+        // It would begin anew here, and might go on elsewhere.
+        refuse(lease, tuner::Outcome::kLost,
+               "its stored checkpoint could not be fetched: " + result.error->message);
+        return publish();
+    }
+    if (result.error) log_warning(result.error->message);
+    if (!lease.pool) notes_[lease.run_id] = result.notes;
+    // Its parent's record says that what is here now is what is stored.
+    begin(std::move(lease));
+    publish();
 }
 
 void Attempts::begin(tuner::Lease lease) {
@@ -242,44 +278,6 @@ void Attempts::refuse(const tuner::Lease& lease, tuner::Outcome outcome,
         parts_.server_client->free_slot_at_end();
 }
 
-Result<std::filesystem::path> Attempts::checkpoint_path(const std::filesystem::path& key) {
-    for (const std::filesystem::path& part : key)
-        if (part == "..")
-            return Error{Code::kInvalidParameterValue,
-                         "the checkpoint folder '" + key.string() + "' must not contain '..'"};
-    return key.is_absolute() ? key : settings_.checkpoint_root / key;
-}
-
-/// The folder of the trial that this one continues; empty if it starts from nothing. A trial that
-/// would train from nothing in its place would be a wrong result, so a missing one is an error.
-Result<std::filesystem::path> Attempts::find_parent(const tuner::Lease& lease,
-                                                    const std::filesystem::path& checkpoint_dir) {
-    if (lease.resume_from.empty()) return std::filesystem::path();
-    TUNE_TRY(directory, checkpoint_path(lease.resume_from));
-    std::error_code error;
-    const auto is_filled = [&error](const std::filesystem::path& path) {
-        return std::filesystem::is_directory(path, error) &&
-               !std::filesystem::is_empty(path, error) && !error;
-    };
-    // An attempt that was interrupted has a checkpoint of its own.
-    if (is_filled(directory) || is_filled(checkpoint_dir)) return directory;
-    return Error{
-        Code::kInvalidParameterValue,
-        "there is no checkpoint in '" + directory.string() +
-            "', which this trial continues: the command must write one to TUNE_CHECKPOINT_DIR, and "
-            "agents on several machines need a store (checkpoints: in the study) or a shared "
-            "folder "
-            "(--checkpoints)"};
-}
-
-Result<std::filesystem::path> Attempts::make_checkpoint_dir(const tuner::Lease& lease) {
-    TUNE_TRY(directory,
-             checkpoint_path(lease.checkpoint_dir.empty() ? lease.run_id : lease.checkpoint_dir));
-    TUNE_TRY_VOID(checkpoint_folders_.make(directory));
-    TUNE_TRY_VOID(note_folder(lease));
-    return directory;
-}
-
 /// The study's, then the agent's, then those for GPUs.
 Result<LogRules> Attempts::rules_of(const Attempt& attempt) const {
     std::vector<tuner::LogRule> rules = attempt.record.lease.log_rules;
@@ -302,9 +300,9 @@ Result<void> Attempts::prepare(Attempt& attempt, LaunchSpec& spec) {
         return Error{Code::kInvalidParameterValue, "the study has no command to run"};
     TUNE_TRY(lines, metric_lines(lease));
     TUNE_TRY(rules, rules_of(attempt));
-    TUNE_TRY(checkpoint_dir, make_checkpoint_dir(lease));
+    TUNE_TRY(checkpoint_dir, checkpoint_folders_.make(lease));
     attempt.checkpoint_dir = checkpoint_dir;
-    TUNE_TRY(resume_dir, find_parent(lease, checkpoint_dir));
+    TUNE_TRY(resume_dir, checkpoint_folders_.find_parent(lease, checkpoint_dir));
     TUNE_TRY_VOID(spare_folders_.make(attempt.files, attempt.record));
     const std::filesystem::path artifacts = attempt.files.path(kArtifactFolder);
     std::error_code failed;
@@ -406,7 +404,13 @@ void Attempts::watch(Attempt& attempt) {
         end(attempt, Intent::kShutdown, watched.error().message, SIGTERM);
     }
     schedule_system_metrics(attempt);
-    watch_checkpoint(serial, attempt.record.lease, attempt.checkpoint_dir, attempt.files);
+    keep_results(serial, attempt.record.lease, attempt.checkpoint_dir, attempt.files);
+}
+
+void Attempts::keep_results(std::uint64_t serial, const tuner::Lease& lease,
+                            const std::filesystem::path& folder, const AttemptFiles& files) {
+    models_.watch(serial, lease, short_name(lease), files);
+    saves_.watch(serial, lease, short_name(lease), folder, files);
 }
 
 // ---- While it runs -------------------------------------------------------------------------

@@ -17,9 +17,11 @@
 #include <vector>
 
 #include "worker/agent/attempts/attempt_files.h"
-#include "worker/agent/attempts/empty_folders.h"
 #include "worker/agent/attempts/gang_ports.h"
 #include "worker/agent/attempts/spare_folders.h"
+#include "worker/agent/checkpoints/checkpoint_fetches.h"
+#include "worker/agent/checkpoints/checkpoint_folders.h"
+#include "worker/agent/checkpoints/checkpoint_saves.h"
 #include "worker/agent/checkpoints/checkpoint_transfer.h"
 #include "worker/agent/devices/cgroups.h"
 #include "worker/agent/devices/devices.h"
@@ -27,6 +29,7 @@
 #include "worker/agent/devices/system_metrics.h"
 #include "worker/agent/environment/run_environment.h"
 #include "worker/agent/loop.h"
+#include "worker/agent/models/model_logging.h"
 #include "worker/agent/output/trial_output.h"
 #include "worker/agent/server/log_upload.h"
 #include "worker/agent/server/outbox.h"
@@ -131,63 +134,18 @@ private:
     struct Attempt;
     enum class Adoption { kRunning, kEnded, kNothing };
 
-    /// A lease whose checkpoint is on its way to this machine.
-    struct Fetching {
-        tuner::Lease lease;
-        Loop::TimerId timer = Loop::kNoTimer;
-    };
-
-    /// An attempt, of a process or in a pool, whose checkpoints are stored.
-    struct Stored {
-        CheckpointJob job;
-        AttemptFiles files;
-        std::string name;  // for messages
-        bool is_continued = false;
-        bool is_kept = false;
-        std::int64_t every_ms = 0;
-        Loop::TimerId timer = Loop::kNoTimer;           // of the next one, or for the last one
-        bool has_stored = false;                        // something
-        bool has_warned = false;                        // that it could not
-        std::optional<tuner::FinishRequest> held = {};  // waits for the last one
-        std::function<void(tuner::FinishRequest)> report = {};
-    };
-
-    /// An attempt that may leave a model.
-    struct Modelled {
-        CheckpointJob job;
-        AttemptFiles files;
-        std::string name;  // for messages
-        Loop::TimerId timer = Loop::kNoTimer;
-        std::optional<tuner::FinishRequest> held = {};  // waits for the model
-        std::function<void(tuner::FinishRequest)> report = {};
-    };
-
     void begin(tuner::Lease lease);
-    /// Where the attempt's checkpoints are stored; empty: nowhere.
-    [[nodiscard]] std::string store_of(const tuner::Lease& lease) const;
-    [[nodiscard]] bool fetch_if_needed(tuner::Lease& lease);
-    void on_fetched(std::uint64_t serial, const CheckpointResult& result);
+    void on_fetched(tuner::Lease lease, const CheckpointResult& result);
     /// Of those that have not been started.
+    [[nodiscard]] std::vector<tuner::AttemptId> unstarted() const;
     [[nodiscard]] std::optional<tuner::Lease> take_unstarted(const tuner::AttemptId& id);
-    [[nodiscard]] Result<void> note_folder(const tuner::Lease& lease);
-    /// Stores the folder now and then, until the end is reported.
-    void watch_checkpoint(std::uint64_t serial, const tuner::Lease& lease,
-                          const std::filesystem::path& folder, const AttemptFiles& files);
-    void schedule_save(std::uint64_t serial);
-    void stop_saving(std::uint64_t serial);
-    /// Calls `report` at once, or when the last checkpoint is stored, or the sets are removed.
-    void report_with_checkpoint(std::uint64_t serial, tuner::FinishRequest request,
-                                std::function<void(tuner::FinishRequest)> report);
-    void forget_checkpoint(std::uint64_t serial);
-    void watch_model(std::uint64_t serial, const tuner::Lease& lease, std::string name,
-                     const AttemptFiles& files);
-    /// True: the model is on its way, and on_model() goes on with the report.
-    [[nodiscard]] bool log_model_first(std::uint64_t serial, tuner::FinishRequest& request,
-                                       std::function<void(tuner::FinishRequest)>& report);
-    void hurry_model(std::uint64_t serial);
-    void hurry_models();
-    void on_model(std::uint64_t serial, const std::optional<Error>& error);
-    void release_end(std::uint64_t serial, const std::optional<Error>& error);
+    /// From now on what it leaves, checkpoints and a model, is kept beyond this machine.
+    void keep_results(std::uint64_t serial, const tuner::Lease& lease,
+                      const std::filesystem::path& folder, const AttemptFiles& files);
+    /// Calls `report` at once, or when what the attempt left is kept.
+    void report_when_kept(std::uint64_t serial, tuner::FinishRequest request,
+                          CheckpointSaves::Report report);
+    void forget_results(std::uint64_t serial);
     void report_end(Attempt& attempt, tuner::FinishRequest request);
     void start_waiting();
     void await_core();
@@ -205,10 +163,6 @@ private:
     [[nodiscard]] static std::string log_folder(const tuner::Lease& lease);
     static void note_gpu_memory(Attempt& attempt, const std::string& key, double megabytes);
     [[nodiscard]] Result<void> prepare(Attempt& attempt, LaunchSpec& spec);
-    [[nodiscard]] Result<std::filesystem::path> checkpoint_path(const std::filesystem::path& key);
-    [[nodiscard]] Result<std::filesystem::path> make_checkpoint_dir(const tuner::Lease& lease);
-    [[nodiscard]] Result<std::filesystem::path> find_parent(
-        const tuner::Lease& lease, const std::filesystem::path& checkpoint_dir);
     void refuse(const tuner::Lease& lease, tuner::Outcome outcome, const std::string& reason);
     Attempt& insert(std::unique_ptr<Attempt> attempt);
     Attempt* find(const tuner::AttemptId& id);
@@ -261,17 +215,16 @@ private:
     const std::string wake_path_;
     const bool has_gpu_each_;  // of the slots, at the start
     SpareFolders spare_folders_;
-    EmptyFolders checkpoint_folders_;
+    CheckpointFolders checkpoint_folders_;
+    CheckpointFetches fetches_;
+    CheckpointSaves saves_;
+    ModelLogging models_;
     bool is_publishing_ = false;                  // at the end of this turn
     std::optional<Outbox::Gathering> gathering_;  // until the end of this turn
     UniqueFd wake_;
     std::map<std::uint64_t, std::unique_ptr<Attempt>> attempts_;
     std::deque<tuner::Lease> waiting_;                       // for devices
-    std::map<std::uint64_t, Fetching> fetching_;             // by the number of its job
     std::map<std::string, std::vector<std::string>> notes_;  // of fetched ones, by run
-    std::map<std::uint64_t, Stored> stored_;                 // by the attempt's serial
-    std::map<std::uint64_t, Modelled> models_;               // the same
-    bool is_hurried_ = false;                                // all were killed
     UniqueFd core_news_;                                     // another agent lets go of a core
     TrialDurations durations_;
     std::int64_t started_ = 0;

@@ -34,13 +34,8 @@ public:
         : path_(path), file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {}
 
     Result<void> add(std::string_view bytes) {
-        while (file_ && !bytes.empty()) {
-            const ssize_t count = ::write(file_.get(), bytes.data(), bytes.size());
-            if (count < 0 && errno == EINTR) continue;
-            if (count < 0) return system_error("write", path_);
-            bytes.remove_prefix(static_cast<std::size_t>(count));
-        }
         if (!file_) return system_error("make", path_);
+        if (!write_all(file_.get(), bytes)) return system_error("write", path_);
         return {};
     }
     /// All of it is on the disk.

@@ -9,8 +9,8 @@ std::unique_ptr<Pools> Attempts::make_pools() {
     PoolHooks hooks;
     hooks.folders = [this](const tuner::Lease& lease)
         -> Result<std::pair<std::filesystem::path, std::filesystem::path>> {
-        TUNE_TRY(checkpoint_dir, make_checkpoint_dir(lease));
-        TUNE_TRY(resume_dir, find_parent(lease, checkpoint_dir));
+        TUNE_TRY(checkpoint_dir, checkpoint_folders_.make(lease));
+        TUNE_TRY(resume_dir, checkpoint_folders_.find_parent(lease, checkpoint_dir));
         return std::pair(std::move(checkpoint_dir), std::move(resume_dir));
     };
     hooks.refuse = [this](const tuner::Lease& lease, tuner::Outcome outcome,
@@ -22,18 +22,16 @@ std::unique_ptr<Pools> Attempts::make_pools() {
         if (request.outcome == tuner::Outcome::kDone) durations_.add(lease.study, request.wall_ms);
     };
     hooks.leave_folder = [this](const std::filesystem::path& folder) {
-        checkpoint_folders_.take_back(folder);
+        checkpoint_folders_.leave(folder);
     };
     hooks.begun = [this](std::uint64_t serial, const tuner::Lease& lease,
-                         const std::filesystem::path& folder, const AttemptFiles& files) {
-        watch_checkpoint(serial, lease, folder, files);
-    };
+                         const std::filesystem::path& folder,
+                         const AttemptFiles& files) { keep_results(serial, lease, folder, files); };
     hooks.report = [this](std::uint64_t serial, tuner::FinishRequest request, bool reports) {
-        if (!reports) return forget_checkpoint(serial);
-        report_with_checkpoint(serial, std::move(request),
-                               [this, serial](tuner::FinishRequest end) {
-                                   parts_.outbox->finish(serial, std::move(end));
-                               });
+        if (!reports) return forget_results(serial);
+        report_when_kept(serial, std::move(request), [this, serial](tuner::FinishRequest end) {
+            parts_.outbox->finish(serial, std::move(end));
+        });
     };
     hooks.freed = [this] {
         start_waiting();

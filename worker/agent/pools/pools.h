@@ -37,11 +37,11 @@ struct PoolHooks {
     std::function<void(const tuner::Lease&, const tuner::FinishRequest&)> ended;
     /// Nobody uses the checkpoint folder any more: if it is empty it goes.
     std::function<void(const std::filesystem::path&)> leave_folder;
-    /// Its folder is stored from now on (Attempts::watch_checkpoint).
+    /// Its folder is stored from now on (Attempts::keep_results).
     std::function<void(std::uint64_t serial, const tuner::Lease&,
                        const std::filesystem::path& folder, const AttemptFiles&)>
         begun;
-    /// Attempts::report_with_checkpoint; false for `reports`: nobody is told of the end.
+    /// Attempts::report_when_kept; false for `reports`: nobody is told of the end.
     std::function<void(std::uint64_t serial, tuner::FinishRequest, bool reports)> report;
     /// Something has become free.
     std::function<void()> freed;

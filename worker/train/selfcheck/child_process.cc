@@ -17,6 +17,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/system/file.h"
+
 namespace tune::train {
 namespace {
 
@@ -119,14 +121,9 @@ ChildProcess::~ChildProcess() {
 }
 
 Result<void> ChildProcess::write(const std::string& text) const {
-    for (std::size_t done = 0; done < text.size();) {
-        const ssize_t count = ::write(input_fd_, text.data() + done, text.size() - done);
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0)
-            return Error{Code::kInternalError,
-                         std::string("the program reads no more: ") + std::strerror(errno)};
-        done += static_cast<std::size_t>(count);
-    }
+    if (!write_all(input_fd_, text))
+        return Error{Code::kInternalError,
+                     std::string("the program reads no more: ") + std::strerror(errno)};
     return {};
 }
 

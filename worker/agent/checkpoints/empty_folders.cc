@@ -1,4 +1,4 @@
-#include "worker/agent/attempts/empty_folders.h"
+#include "worker/agent/checkpoints/empty_folders.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
