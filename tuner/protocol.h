@@ -77,6 +77,8 @@ struct RegisterRequest {
     /// did not arrive stays the agent's, and comes with its next poll.
     std::string session = {};
     std::int64_t ack = 0;
+    /// The agent ends: with `slots` 0 it is forgotten, unless it answers for attempts.
+    bool leaving = false;
 
     friend bool operator==(const RegisterRequest&, const RegisterRequest&) = default;
 };

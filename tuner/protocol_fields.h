@@ -83,6 +83,8 @@ void visit_fields(const RegisterRequest*, Visit visit) {
     visit(
         Field{"session", &RegisterRequest::session, kOptional, is_set<&RegisterRequest::session>});
     visit(Field{"ack", &RegisterRequest::ack, kOptional, is_set<&RegisterRequest::ack>});
+    visit(
+        Field{"leaving", &RegisterRequest::leaving, kOptional, is_set<&RegisterRequest::leaving>});
 }
 
 template <class Visit>

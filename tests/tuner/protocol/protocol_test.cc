@@ -106,7 +106,7 @@ TEST(Protocol, PollsSurviveTheWire) {
                           .lease_error = "the disk is full",
                           .draining = true};
     EXPECT_EQ(through_json(reply), reply);
-    const RegisterRequest agent{.agent_id = "a", .session = "s", .ack = 9};
+    const RegisterRequest agent{.agent_id = "a", .session = "s", .ack = 9, .leaving = true};
     EXPECT_EQ(through_json(agent), agent);
 }
 

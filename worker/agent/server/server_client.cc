@@ -227,6 +227,7 @@ void ServerClient::stop(bool say_goodbye) {
         if (thread->joinable()) thread->join();
     if (!say_goodbye || !was_registered) return;
     goodbye.slots = 0;
+    goodbye.leaving = true;
     // A server that is gone already cannot hold a lease for us either.
     const Result<Json> ignored =
         clients_.goodbye->post(kRegisterPath, tuner::to_json(goodbye), kGoodbyeTimeout_ms);

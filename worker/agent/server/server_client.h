@@ -68,8 +68,8 @@ public:
     void stop_leasing();
     /// Somebody's call was answered with "unknown agent": registers anew.
     void register_again();
-    /// Ends the threads. With `say_goodbye` the server learns that this agent has no slots, so
-    /// that a lease given while we left goes to another at once. Idempotent.
+    /// Ends the threads. With `say_goodbye` the server learns that this agent leaves, so that a
+    /// lease given meanwhile goes to another at once. Idempotent.
     void stop(bool say_goodbye);
 
     [[nodiscard]] bool draining() const;

@@ -103,6 +103,29 @@ TEST_F(Leases, ASilentAgentIsForgotten) {
     EXPECT_EQ(late.error().code, Code::kResourceDoesNotExist) << "it registers again";
 }
 
+TEST_F(Leases, AnAgentThatLeavesIsForgottenAtOnce) {
+    ASSERT_TRUE(world_.create(R"("budget": {"trials": 3})").has_value());
+    const auto leave = [&](const std::string& id, std::vector<AttemptId> running) {
+        Answer<RegisterReply> answer;
+        world_.studies().register_agent(
+            {.agent_id = id, .slots = 0, .running = std::move(running), .leaving = true},
+            answer.done());
+        EXPECT_TRUE(answer.get().has_value());
+    };
+    leave("nobody", {});
+    register_agent("a", 1, 1);
+    register_agent("b", 1, 1);
+    const std::vector<Lease> held = lease("a");
+    ASSERT_EQ(held.size(), 1u);
+    leave("a", {token(held[0])});
+    leave("b", {});
+    EXPECT_TRUE(world_.heartbeat("a", {token(held[0])})->lost.empty()) << "it answers for a trial";
+    EXPECT_EQ(world_.heartbeat("b", {}).error().code, Code::kResourceDoesNotExist);
+    end("a", held[0]);
+    leave("a", {});
+    EXPECT_NE(obstacle().find("no agent is registered"), std::string::npos) << obstacle();
+}
+
 TEST_F(Leases, ARenewalThatHasArrivedCountsBeforeTheLeaseIsJudged) {
     ASSERT_TRUE(world_.create().has_value());
     register_agent("a", 1, 1);

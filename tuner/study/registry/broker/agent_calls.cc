@@ -118,10 +118,13 @@ void AgentCalls::register_agent(RegisterRequest request, Done<RegisterReply> don
     if (request.slots <= 0 || is_predecessors) polls_.drop(locked, request.agent_id);
     let_go(locked, request);
     const std::string id = request.agent_id;
-    if (agents_.add(std::move(request), clock_.monotonic_ms())) turns_.note_obstacles();
-    Agent& agent = *agents_.find(id);
-    agent.reported_lost.clear();
-    for (const AttemptId& attempt : reply.lost) agent.reported_lost.insert(token_of(attempt));
+    const bool has_left = request.leaving && request.slots <= 0 && agents_.held_by(id) == nullptr;
+    if (has_left ? agents_.forget(id) : agents_.add(std::move(request), clock_.monotonic_ms()))
+        turns_.note_obstacles();
+    if (Agent* const agent = agents_.find(id)) {
+        agent->reported_lost.clear();
+        for (const AttemptId& attempt : reply.lost) agent->reported_lost.insert(token_of(attempt));
+    }
     locked.after([done, reply = std::move(reply)] { done(reply); });
 }
 

@@ -117,16 +117,21 @@ std::int64_t Agents::next_forgotten_ms() const {
     return agents_.at(by_silence_.front()).heard_ms + kAgentForgotten_ms;
 }
 
+bool Agents::forget(const std::string& id) {
+    const auto agent = agents_.find(id);
+    if (agent == agents_.end()) return false;
+    const bool is_kind_gone = remove_kind(agent->second.facts);
+    capacity_ -= capacity_of(room_of(agent->second.facts));
+    ungrouped_.insert(id);
+    by_silence_.erase(agent->second.place);
+    agents_.erase(agent);
+    return is_kind_gone;
+}
+
 bool Agents::forget_silent(std::int64_t now_ms) {
     bool is_kind_gone = false;
-    while (next_forgotten_ms() <= now_ms) {
-        const auto silent = agents_.find(by_silence_.front());
-        is_kind_gone = remove_kind(silent->second.facts) || is_kind_gone;
-        capacity_ -= capacity_of(room_of(silent->second.facts));
-        ungrouped_.insert(silent->first);
-        agents_.erase(silent);
-        by_silence_.pop_front();
-    }
+    while (next_forgotten_ms() <= now_ms)
+        is_kind_gone = forget(std::string(by_silence_.front())) || is_kind_gone;
     return is_kind_gone;
 }
 

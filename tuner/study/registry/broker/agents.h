@@ -61,6 +61,8 @@ public:
     bool add(RegisterRequest facts, std::int64_t now_ms);
     /// It has called.
     void heard(Agent& agent, std::int64_t now_ms);
+    /// It has left. True if a trial may have lost its place.
+    bool forget(const std::string& id);
     /// Forgets those that are silent for too long. True if a trial may have lost its place.
     bool forget_silent(std::int64_t now_ms);
     /// When forget_silent has something to do; Timers::kNever_ms: never.
