@@ -38,7 +38,7 @@ NOT_RUN = {
     "examples/sklearn/README.md": {"examples/sklearn/train.py": "tests/examples runs it, minutes long"},
     "examples/pbt/README.md": {"tune run examples/pbt/study.yaml": "runs below, with fewer trials"},
     "loader/python/README.md": {"pip install ./loader/python": "installs into the environment of the tests"},
-    "tests/fuzz/README.md": {"fuzz_replay_tests": "tests/run.sh runs unit and fuzz", "-merge=1": "keeps what a long run found"},
+    "tests/fuzz/README.md": {"fuzz_replay_tests": "tests/run.sh runs it with the unit tests", "-merge=1": "keeps what a long run found"},
 }
 
 # Options in inline code may belong to scripts and benchmarks, whose texts are searched for them.
