@@ -117,14 +117,17 @@ suite_engines() {
 }
 
 # Without LibTorch and Arrow there is no tune-trainer, and no tables in the loader; all else is the same code as in
-# build/release. Unoptimized code, which compiles in half the time, is enough.
+# build/release, where `tune` needs neither. Unoptimized code, which compiles in half the time, is enough.
 suite_minimal() {
     local log=$logs/minimal.log status
     say "Build without LibTorch and Arrow"
     cmake --preset debug -B build/minimal -DTUNE_UNITY=ON -DTUNE_WITH_TORCH=OFF -DTUNE_WITH_ARROW=OFF -DTUNE_WEB=OFF \
         -DTUNE_BENCH=OFF -DCMAKE_CXX_FLAGS_DEBUG=-O0 >"$log" 2>&1 &&
         cmake --build build/minimal -j "$jobs" --target tune-data loader_{dataset,format,rows,tools}_tests >>"$log" 2>&1 &&
-        ! cmake --build build/minimal --target help | grep -q tune-trainer
+        cmake --build build/minimal --target help >"$logs/minimal-targets.log" &&
+        ldd build/release/bin/tune >"$logs/minimal-libraries.log" &&
+        ! grep tune-trainer "$logs/minimal-targets.log" >>"$log" &&
+        ! grep -iE 'torch|arrow|parquet' "$logs/minimal-libraries.log" >>"$log"
     status=$?
     count minimal $((status == 0)) 0 $status
     [ $status != 0 ] || gtests minimal build/minimal/bin
