@@ -141,6 +141,8 @@ def test_every_decision_is_listed():
         page = documents.read(path.relative_to(documents.ROOT).as_posix())
         assert f"[{page.lines[0].removeprefix('# ')}]({path.name})" in rows, f"{path.name} is not in the index"
         assert re.match(r"\d{4}-\d\d-\d\d · \S", page.lines[2]), f"{page.path}: the third line has no date and place"
+        alternatives = page.text.partition("**Alternatives.**")[2].partition("\n\n")[0]
+        assert len(alternatives.split()) >= 12, f"{page.path}: it does not say what else was possible, and why not"
 
 
 # Questions of a newcomer in docs/decisions/house.md, and what must stand in the last file that is opened for each.
