@@ -32,6 +32,20 @@ test("best value, counts and pictures agree with the server", async () => {
     await page.context().close();
 });
 
+test("the bars of importance are the server's, and follow the trials that end", async () => {
+    await seedStudy(server, "ranked", 9);
+    const page = await browser.open("/s/ranked");
+    await page.getByText("Importance needs 10 complete trials; there are 9 so far.").waitFor();
+    await runTrial(server, "ranked");
+    const bars = page.locator("section", { has: page.locator("#importance") }).locator("dl.bars");
+    await bars.waitFor();
+    const { importances, trials } = await server.call("GET", "/api/2.0/tune/studies/ranked/importance");
+    assert.equal(trials, 10);
+    assert.deepEqual(await bars.locator("dt").allTextContents(), importances.map(({ name }) => name));
+    assert.deepEqual(await bars.locator("dd.num").allTextContents(), importances.map(({ share }) => `${Math.round(share * 100)}%`));
+    await page.context().close();
+});
+
 test("pruned trials are marked in their own colour and shape, in every theme", async () => {
     for (const theme of ["light", "dark"]) {
         const page = await browser.open("/s/digits", { theme });

@@ -282,8 +282,10 @@ void prioritize_study(Studies& studies, const Request& request, const AnswerReco
                            ? std::optional<std::int64_t>()
                            : whole_within(*priority, -kPriorityMax, kPriorityMax);
     if (!given)
-        return respond(error_response({Code::kInvalidParameterValue,
-                                       "field 'priority' must be a whole number in -1000..1000"}));
+        return respond(error_response(
+            {Code::kInvalidParameterValue, "field 'priority' must be a whole number in -" +
+                                               std::to_string(kPriorityMax) + ".." +
+                                               std::to_string(kPriorityMax)}));
     const std::string& name = request.parameter("name");
     studies.set_priority(name, static_cast<int>(*given),
                          [&studies, name, respond](const Result<void>& changed) {
@@ -336,7 +338,7 @@ void add_study_routes(tracker::Router& router, TuningParts parts) {
                     {tracker::Access::kRun, tracker::Subject::kMadeStudy},
                     "/tune/studies",
                     tracker::Body::kJson,
-                    "creates a study, or goes on with the one of this name",
+                    "creates a study, or resumes the one of this name",
                     [&studies](const std::shared_ptr<Request>& request, const Responder& respond) {
                         create_study(studies, *request, respond);
                     }});

@@ -187,11 +187,7 @@ std::string schema_text() {
          "in order, conditions without cycles, names that exist."},
         {"type", "object"},
         {"additionalProperties", false}};
-    for (const Section& section : study_sections()) {
-        OrderedJson value = parsed(section.schema);
-        value["description"] = std::string(section.help);
-        schema["properties"][std::string(section.key)] = std::move(value);
-    }
+    study_options().add_schema(schema["properties"] = OrderedJson::object());
     OrderedJson& definitions = schema["definitions"] = OrderedJson::object();
     add_words(definitions);
     add_parameters(definitions);

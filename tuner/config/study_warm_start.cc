@@ -10,7 +10,6 @@ namespace tune::tuner {
 namespace {
 
 constexpr std::size_t kParamsBytesMax = 4u << 20;
-constexpr std::size_t kStudyNameBytesMax = 200;
 
 Result<void> read_params(const Fields& fields, EarlierTrial& trial) {
     const Node* params = fields.find("params");
