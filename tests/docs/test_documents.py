@@ -145,6 +145,22 @@ def test_every_decision_is_listed():
         assert len(alternatives.split()) >= 12, f"{page.path}: it does not say what else was possible, and why not"
 
 
+def test_every_library_in_a_program_has_its_copyright_and_the_text_of_its_licence():
+    notices = documents.read("THIRD_PARTY.md")
+    tables = list(notices.tables())
+    shipped = {re.match(r"\[([^\]]+)\]", row[0])[1] for table in tables[:3] for row in table.rows}
+    owners = {row[0]: row for row in next(table.rows for table in tables if table.head[1] == "copyright")}
+    assert len(shipped) > 20 and shipped <= set(owners), shipped - set(owners)
+    folder = documents.ROOT / "cmake/package/licences"
+    texts = {line.removeprefix("### ") for line in notices.lines if line.startswith("### ")}
+    texts |= {file.stem.replace("-with-GCC-exception", " with the GCC runtime library exception") for file in folder.iterdir()}
+    texts |= {"IJG"}  # its one condition for programs is the sentence in its row
+    for name, owner, licence in owners.values():
+        assert re.search(r"\d{4}|public domain", owner), name
+        for one in re.split(r", | and ", licence):
+            assert one in texts or name == "SQLite", f"{name}: the text of {one} is missing"
+
+
 # Questions of a newcomer in docs/decisions/house.md, and what must stand in the last file that is opened for each.
 ANSWERS = {
     "limit of a body": "json_body_bytes_max",

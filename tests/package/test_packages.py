@@ -70,7 +70,23 @@ def test_tarball_holds_manual_completions_and_unit(tarball_root):
     assert "complete" in (tarball_root / "share/fish/vendor_completions.d/tune.fish").read_text()
     unit = (tarball_root / "lib/systemd/system/tune.service").read_text()
     assert "ExecStart=/usr/bin/tune server" in unit
-    assert "SQLite" in (tarball_root / "share/doc/tune/copyright").read_text()
+
+
+def unnamed_libraries(tree):
+    """Files of lib/tune that others wrote and that the notices of this package do not name."""
+    notices = (tree / "share/doc/tune/copyright").read_text()
+    table = notices.partition("## Linked as shared libraries")[2].partition("\n## ")[0]
+    named = {name for row in re.findall(r"^\|.*\|$", table, re.MULTILINE) for name in re.split(r"[ ,]+", row.split("|")[4].strip())}
+    brought = {re.sub(r"(-[\d.]+)?\.so.*", "", file.name) for file in (tree / "lib/tune").glob("*.so*")}
+    others = {name for name in brought if not name.startswith("libtune")}
+    assert len(others) > 5
+    return others - named
+
+
+def test_every_library_of_the_tarball_is_named_in_its_notices(tarball_root):
+    assert unnamed_libraries(tarball_root) == set()
+    for licence in ("Apache-2.0", "GPL-3.0-with-GCC-exception", "MPL-2.0"):
+        assert (tarball_root / f"share/doc/tune/{licence}.txt").stat().st_size > 10_000
 
 
 def copy_with_libraries(program, root):
@@ -139,6 +155,10 @@ def test_wheel_puts_tune_on_the_path(environment, tmp_path):
     path = {"PATH": f"{environment}/bin:/usr/bin:/bin"}
     run(["sh", "-c", "tune run study.yaml --data data"], cwd=tmp_path, env=path)
     check_study(run(["sh", "-c", "tune show packaged --data data --json"], cwd=tmp_path, env=path))
+
+
+def test_every_library_of_the_wheel_is_named_in_its_notices(environment):
+    assert unnamed_libraries(environment) == set()
 
 
 def test_wheel_brings_the_python_client(environment, tmp_path):
