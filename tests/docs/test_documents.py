@@ -161,25 +161,29 @@ def test_every_library_in_a_program_has_its_copyright_and_the_text_of_its_licenc
             assert one in texts or name == "SQLite", f"{name}: the text of {one} is missing"
 
 
-# Questions of a newcomer in docs/decisions/house.md, and what must stand in the last file that is opened for each.
+# Questions of a newcomer, as docs/architecture.md has them, and what must stand in one of the files named for each.
 ANSWERS = {
-    "limit of a body": "json_body_bytes_max",
-    "ties of order_by": "tie-breakers",
-    "SIGTERM's grace": "grace_ms",
-    "add a pruner": "TUNE_PRUNERS",
-    "learn of a commit": "on_commit",
+    "limit of a request's body": "kJsonBodyBytesMax",
+    "ties of `order_by`": "tie-breakers",
+    "grace time": "grace_ms",
+    "pruner is added": "TUNE_PRUNERS",
+    "learns of a commit": "on_commit",
     "py1e": "shuffle_py1e(",
-    "pruned trial count for TPE": "State::kPruned",
-    "sqrt(n) scaling": "sqrt:",
+    "pruned trial counts for TPE": "State::kPruned",
+    "sqrt(n)": "sqrt:",
 }
 
 
 def test_a_newcomer_s_questions_are_answered_by_the_files_named():
-    house = documents.read("docs/decisions/house.md")
-    rows = next(table.rows for table in house.tables() if table.head == ("question", "opened"))
-    assert len(rows) == len(ANSWERS)
+    page = documents.read("docs/architecture.md")
+    rows = next(table.rows for table in page.tables() if table.head == ("question", "open"))
     for about, answer in ANSWERS.items():
-        opened = next(cell for question, cell in rows if about in question)
-        files = re.findall(r"[a-z_]+/[\w/]+\.(?:h|cc)", opened)
+        (opened,) = [cell for question, cell in rows if about in question]
+        files = re.findall(r"[a-z_]+/[\w/]+\.(?:h|cc|ts)", opened)
         assert 1 <= len(files) <= 2, opened
         assert any(answer in (documents.ROOT / file).read_text() for file in files), f"{about}: {files}"
+
+
+def test_there_is_one_table_of_a_newcomer_s_questions(pages):
+    heads = [(page.path, table.head) for page in pages for table in page.tables() if table.head[0] == "question"]
+    assert [path for path, head in heads if head[1] in ("open", "opened")] == ["docs/architecture.md"]
