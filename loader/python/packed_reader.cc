@@ -1,4 +1,6 @@
-// Packed batches as Python's objects.
+// Packed batches (documents of any length in rows of one) as Python objects: options from a dict,
+// batches as arrays, and a state that resumes at a token. The GIL is released while a batch is
+// packed.
 
 #include "loader/python/packed_reader.h"
 

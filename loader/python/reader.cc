@@ -1,4 +1,7 @@
-// A Dataset's answers as Python's objects.
+// A Dataset's batches, samples and state as Python objects (arrays.h says which).
+//
+// The GIL is released while the loader waits or decodes and taken again to make objects. Errors of
+// the loader become Python's exceptions in one place (errors.h).
 
 #include "loader/python/reader.h"
 

@@ -1,4 +1,6 @@
-// The same questions as inspect and verify ask of MDS, through the reader that all formats share.
+// inspect and verify for every format but MDS, through the reader that all formats share. It asks
+// the same questions as the MDS tools: what columns, which first rows, whether every row can be
+// read. Long values are cut, so that a row stays a row on a terminal.
 
 #include "loader/tools/rows_inspect.h"
 

@@ -1,3 +1,9 @@
+// The importance of parameters while a study runs.
+//
+// PED-ANOVA of an objective is kept per study and fed with trials as they end, so a request costs
+// what has ended since the last one. Trials are copied a thousand at a time, since the lock of the
+// studies is held meanwhile and what runs must not wait for whoever looks.
+
 #include "tuner/api/live_importance.h"
 
 #include <algorithm>

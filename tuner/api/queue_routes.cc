@@ -1,4 +1,8 @@
 // Agents, devices, leases, the queue and quotas over REST.
+//
+// GET queue renders one QueueView, which was taken under one lock: its numbers belong to the same
+// moment. At most 1,000 agents are listed and the rest counted. A quota is replaced as a whole, so
+// a repeated request changes nothing; a repeated removal gets the recorded list of the first.
 
 #include <limits>
 #include <nlohmann/json.hpp>

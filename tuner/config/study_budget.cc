@@ -1,4 +1,8 @@
 // `budget` of study.yaml: what ends a study, and what a trial may use.
+//
+// A cost is counted in seconds, GPU seconds or a metric. The three share `max`, whose unit follows
+// from the others; that is why `of` and `metric` are read before it. Only a cost by a metric has a
+// bound per trial: times are cut off when they are used up.
 
 #include <cmath>
 #include <limits>

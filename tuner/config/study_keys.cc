@@ -1,4 +1,9 @@
-// The keys of study.yaml: one row each, from which reader, writer, schema and page come.
+// The keys of study.yaml: one row each, from which reader, writer, schema, API description and page
+// come.
+//
+// Scalars are typed rows (option_table.h), so a range stands in one place. Sections are rows whose
+// reader and writer are those of their own table. The keys that make up the space have no reader
+// here: study_reader.cc reads them together.
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,5 @@
-// docs/study_file_options.md, from the tables of keys and options.
+// docs/study_file_options.md, from the tables of keys and options. A test compares the committed
+// page with what this prints, so a changed row cannot leave the page behind.
 
 #include "tuner/config/study_schema.h"
 #include "tuner/config/study_sections.h"

@@ -1,4 +1,9 @@
-// The JSON Schema of study files, put together from the tables of keys and options.
+// The JSON Schema (draft 7) of study files, put together from the tables of keys and options.
+//
+// It accepts all that the readers accept, so that an editor marks no valid file. What a schema
+// cannot express, such as bounds in order or conditions without cycles, is left to the readers.
+// tests/tuner/config/schema_test.cc compares the keys with what the readers know, definition by
+// definition.
 
 #include "tuner/config/study_schema.h"
 

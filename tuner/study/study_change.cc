@@ -1,4 +1,9 @@
-// Study: states, and going on with another configuration.
+// Study: its states, and resuming with another configuration.
+//
+// What is derived from the configuration (sampler, pruner, budget watch) is dropped on a change and
+// built again from the trials when it is next needed. An extended space starts a new epoch: the
+// record of a trial names the epoch it was suggested in, so a replay asks the sampler of that time,
+// and a trial that is read back is carried over into today's space epoch by epoch.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

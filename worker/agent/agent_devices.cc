@@ -1,4 +1,9 @@
 // What the agent has to hand out: found at the start, and taken out of use when it fails.
+//
+// GPUs that trials of an earlier agent still hold are adopted, not given out again. A lock per GPU
+// and core keeps two agents of a machine from using the same one. A GPU that reports a fault is
+// excluded by its UUID and the agent registers again, so that the server leases nothing more for
+// it; if the machine as a whole is unusable, what runs may end and the agent stays up to say why.
 
 #include <algorithm>
 #include <cstdlib>

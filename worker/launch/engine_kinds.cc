@@ -1,4 +1,7 @@
-// The registry of engines, and what all of them share.
+// The registry of engines (Slurm, Kubernetes, ssh, scripts), and what all of them share: reading
+// settings with the study file's errors, names that every engine accepts (lower case, digits,
+// single hyphens, at most 30), and the refusal of a server address that agents elsewhere cannot
+// reach.
 
 #include <algorithm>
 #include <array>

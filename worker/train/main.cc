@@ -1,4 +1,9 @@
-// tune-trainer: one training run as a process of its own.
+// tune-trainer: one training run, a pool of runs, or the self-check, as a process of its own.
+//
+// Values come from the parameter table's defaults, then the agent's environment, then --config,
+// then flags, each over the one before. --batch_size is taken for --batch-size, since trials pass
+// the names of parameters as they stand in the study. SIGTERM asks for a checkpoint and an end with
+// its own exit code, so that the agent can tell a preempted trial from a failed one.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

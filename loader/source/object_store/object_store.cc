@@ -1,4 +1,12 @@
-// A source, and an upload, over one of Arrow's file systems.
+// Data sets in S3, GCS, Azure and HDFS: reading and uploading over Arrow's file systems. A library
+// of its own, loaded when such a URL is opened, so that nobody else needs Arrow.
+//
+// An object is identified by path and version (its modification time and size). A file of another
+// version is refused when it is opened: half of one shard and half of its successor would be a
+// wrong sample. Open files are kept and shared; one whose read failed is forgotten, because
+// Google's file closes itself for everybody. Arrow reports HTTP errors as text only; failure_of
+// reads the status out of it and decides whether another attempt makes sense. A read that ends
+// early looks like a cut connection and is repeated before it counts as damage.
 
 #include <arrow/io/interfaces.h>
 #include <arrow/util/io_util.h>

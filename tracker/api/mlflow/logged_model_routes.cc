@@ -1,4 +1,8 @@
-// logged-models: what log_model and autologging call. Their artifacts: artifact_routes.cc.
+// logged-models: what log_model and autologging call, by MLflow's REST API (3.17.2). Their
+// artifacts: artifact_routes.cc.
+//
+// Clients send a model's id in the path and again in the body. A body that names another model is
+// refused: otherwise permission would be checked for one id and the change made to the other.
 
 #include "tracker/api/app.h"
 #include "tracker/api/http/handlers.h"

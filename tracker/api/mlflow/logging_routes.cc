@@ -1,4 +1,10 @@
-// What training scripts send: metrics, params, tags, inputs and outputs of a run.
+// What training scripts send: metrics, params, tags, inputs and outputs of a run, by MLflow's REST
+// API (3.17.2).
+//
+// log-metric and log-batch are most of the load, so the usual form of their bodies is read by
+// fast_parse.cc without a JSON tree. It accepts less than the general parser and never anything
+// else; whatever it does not recognise goes the slow way, which also words all errors. Both ways
+// check the same rules before they write.
 
 #include "tracker/api/app.h"
 #include "tracker/api/http/fast_parse.h"

@@ -1,4 +1,8 @@
-// `tune agent`.
+// `tune agent`: options and an engine's grant into AgentOptions, and signals into ways to stop.
+//
+// The first Ctrl-C drains, because who is at the keyboard can wait for what runs; SIGTERM comes
+// from a service manager or batch system, which will not, and stops the trials at once, so that
+// they are run again elsewhere. One more signal is always one step harder, to the kill.
 
 #include <algorithm>
 #include <csignal>

@@ -1,4 +1,8 @@
-// `tune server`.
+// `tune server`: options into a server, and the loop until a signal ends it.
+//
+// Beyond loopback nothing is open by omission: a server without authentication or encryption has to
+// be asked for by name, otherwise it does not start. Certificates are read again when their files
+// change; a new one that is not usable is reported and the old one stays.
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>

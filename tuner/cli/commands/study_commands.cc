@@ -1,4 +1,9 @@
-// ls, show, best, pause, resume, stop.
+// The verbs about one study or all of them: ls, show, best, replay, pause, resume, stop, rename, rm
+// and restore --study.
+//
+// Each reads or posts one route of the server that holds the data folder, or of a server within
+// this process where none runs (Backend), and prints text or the route's JSON. `stop` of a study
+// that is completed succeeds, because who stops it wants it to be over.
 
 #include <nlohmann/json.hpp>
 #include <string_view>

@@ -1,4 +1,6 @@
-// One line an agent: what of it is taken, of how much, and by whom.
+// The queue as text, for `tune top` and `tune show`: one line per agent with what of it is taken,
+// of how much and by whom, and the reason why a study waits. Texts from elsewhere are made
+// printable before they reach the terminal.
 
 #include "tuner/cli/terminal/queue_text.h"
 

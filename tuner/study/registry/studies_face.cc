@@ -1,4 +1,5 @@
-// The public face of Studies: every call goes on to the part that it concerns.
+// The public face of Studies: every call is forwarded to the part that it concerns. It holds no
+// state and no logic, so that the parts know each other and callers know none of them.
 
 #include "tuner/study/registry/studies.h"
 

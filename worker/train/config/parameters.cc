@@ -1,4 +1,9 @@
-// The table of parameters: name, range, meaning.
+// The table of the trainer's parameters: name, type, range, meaning, and how far a change of it
+// reaches.
+//
+// From a row come the flag, the key of a configuration file, the line of --help and the entry in a
+// checkpoint, so none of them can disagree. `Reach` says what a resumed run may change: how it
+// runs, its result, or the network itself, which no checkpoint of another one fits.
 
 #include <charconv>
 #include <cmath>

@@ -1,4 +1,6 @@
-// The arithmetic is LibTorch's; what is ours is names, first values and what dropout draws.
+// Layers of the built-in models. The arithmetic is LibTorch's; what is ours is names, first values
+// and what dropout draws: both are functions of (seed, tensor or layer, step), so a resumed run
+// needs no generator state and another number of ranks draws the same.
 
 #include "worker/train/models/layers.h"
 

@@ -1,4 +1,10 @@
-// Checks of whole trainers: they run as their users run them, as programs.
+// Steps of the self-check that run whole trainers, as users run them: as processes.
+//
+// Resume: a run that is killed with SIGKILL and started again must leave the checkpoint of an
+// uninterrupted one, byte for byte on a CPU; on a GPU atomic additions have no fixed order, so
+// weights may differ by rounding. Pool: pruned and finished trials of one process end with their
+// own exit codes. Ranks: two ranks must give what one gives. Packed: GPU memory after a stopped
+// training is what it was before it.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,4 +1,9 @@
-// The list of steps lies in steps.cc; here they are run, one process each, and reported.
+// `tune-trainer selfcheck`: runs the steps of steps.cc, one process each, and reports.
+//
+// A step may crash, hang or run out of memory; as a process it takes nothing else with it and has a
+// limit of time. The device is probed by a process, too: a driver's state does not survive a fork,
+// and this process starts others. Steps print their result as one line of JSON, the last one that
+// begins like one.
 
 #include "worker/train/selfcheck/selfcheck.h"
 

@@ -1,4 +1,19 @@
-// Ask, report, tell and enqueue: trials in the hands of REST clients.
+// Trials in the hands of REST clients: ask, enqueue, report, renew and tell.
+//
+// A client retries what it got no response to, so each call may come twice and must have one
+// effect. An ask or an enqueue with the request id of an earlier one gets the same trials. A report
+// that repeats the last one is written with the same timestamp and so is the same row, which the
+// store drops. A tell counts as a repeat if it has the request id of the accepted end or describes
+// the same end; anything else about a trial that is over is a conflict.
+//
+// An attempt is fenced by its number: what names an earlier attempt is refused, and a client whose
+// trial was asked with a lease has to name the attempt, since another client may hold the trial by
+// now. A trial that was cancelled while its client computed is late, not wrong: the client hears
+// stop, or success.
+//
+// Responses are sent once the change is on disk. A report waits for the pruner as well
+// (after_observed), so that its verdict is in the response to the value that caused it; a tell
+// waits so that every value reported before it counts.
 
 #include "tuner/study/registry/clients/client_trials.h"
 
