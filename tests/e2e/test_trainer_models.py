@@ -304,7 +304,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(data, tmp_path):
     last.write_bytes(content)
     rest = train(checkpoint_dir=tmp_path / "cut", **options)
     assert rest.code == DONE, rest.stderr
-    assert "warning: " in rest.stderr and "goes on from the checkpoint before it" in rest.stderr
+    assert "warning: " in rest.stderr and "resuming from the checkpoint before it" in rest.stderr
     # Checkpoints are written beside the training: where that is quicker, the one before is not always the last but one.
     epoch = int(re.search(r"resumed from .*: epoch (\d+), step", rest.stderr).group(1))
     assert 1 <= epoch <= 2 and rest.epochs() == whole.epochs()[epoch:]

@@ -29,7 +29,7 @@ def create_study(name: str | None = None, *, space: Mapping[str, Any], metric: A
                  study_name: str | None = None, storage: str | None = None, direction: Any = None,
                  directions: Sequence[Any] | None = None, n_trials: int | None = None,
                  load_if_exists: bool | None = None, **more: Any) -> Study:
-    """Creates the study, or goes on with the one of this name: with its space and metric; what is left out stays as it is.
+    """Creates the study, or resumes the one of this name: with its space and metric; what is left out stays as it is.
 
     `space`: as in study.yaml, e.g. {"x": {"float": [0, 1]}, "opt": {"choice": ["sgd", "adam"]}}. `metric`: its name (then
     `goal` counts, "min" where it is left out), or as in study.yaml, a list of them for several objectives. `more`: further
@@ -278,7 +278,7 @@ class Study:
             if error.status == 404:
                 return
             raise
-        raise TuneError(f"study {self.name!r} exists on {self._connection.url}; load_if_exists=True goes on with it, "
+        raise TuneError(f"study {self.name!r} exists on {self._connection.url}; load_if_exists=True resumes it, "
                         "another name begins a new one", 409, "RESOURCE_ALREADY_EXISTS")
 
     def _space(self) -> dict[str, Any]:

@@ -145,7 +145,7 @@ class Trial:
             if not self.ended:
                 self._end(kind, error)
         except Lost as lost:
-            say(f"trial {self.number} is no longer this client's, which goes on without it: {lost}")
+            say(f"trial {self.number} is no longer this client's, which continues without it: {lost}")
             return kind is None or issubclass(kind, (Pruned, Lost))
         return kind is not None and issubclass(kind, Pruned)
 
@@ -174,7 +174,7 @@ class Trial:
         self._has_no_value = True
 
     def _abandon(self, reason: str) -> None:
-        """Cancels a trial whose thread goes on; whatever that says of it afterwards raises Lost."""
+        """Cancels a trial whose thread keeps running; whatever that reports of it afterwards raises Lost."""
         if self._is_held():
             with contextlib.suppress(TuneError):  # its lease will end
                 self._study._call("/tell", {**self._name(), "state": "cancelled", "reason": reason}, retry_for_s=2.0)

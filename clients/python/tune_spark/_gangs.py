@@ -270,7 +270,7 @@ class _Log:
             self._link.close()
 
     def write(self, rank: int, line: str) -> None:
-        """One line of a rank. Whoever does not take it, the training goes on."""
+        """One line of a rank. The training continues whether or not anybody takes it."""
         del rank
         with self._lock:
             if self._link is not None:

@@ -120,7 +120,7 @@ Result<void> HttpSource::read(const ObjectInfo& object, std::uint64_t offset,
                                                                 "does not read ranges"};
             else if (answer.status == 206 && content_range(answer).first != offset)
                 target.error = Error{Code::kDataLoss, "'" + public_url(where) +
-                                                          "' answered with another range than the "
+                                                          "' returned another range than the "
                                                           "one that was asked for"};
             else if (!object.version.empty() && !version.empty() && version != object.version)
                 target.error = Error{Code::kDataLoss,

@@ -157,7 +157,7 @@ private:
         if (!error_) return {};
         const bool has_steps = samples_done_ > 0;
         if (has_steps)
-            error_->message += "; what was finished is kept, the same command goes on from there";
+            error_->message += "; what was finished is kept; the same command continues from there";
         return *error_;
     }
 

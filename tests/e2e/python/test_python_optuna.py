@@ -152,7 +152,7 @@ def test_what_cannot_be_meant_is_said(url):
 
 def test_load_if_exists(url):
     first = create(url, "exists", load_if_exists=False, n_trials=5)
-    with pytest.raises(tune.TuneError, match="'exists' exists on http.*load_if_exists=True goes on with it") as taken:
+    with pytest.raises(tune.TuneError, match="'exists' exists on http.*load_if_exists=True resumes it") as taken:
         create(url, "exists", load_if_exists=False, n_trials=7)
     assert taken.value.code == "RESOURCE_ALREADY_EXISTS"
     assert first.info()["budget"]["trials"] == 5, "and nothing was changed"

@@ -27,7 +27,7 @@ def test_rename_remove_and_restore_on_the_command_line(tmp_path):
     assert "there is no study 's'" in tune("show", "s", "--data", "tune-data", cwd=tmp_path).stderr
     assert trials_of(tmp_path, "digits") == before
     more = tune(*run_arguments(REPORT, trials=4, study="digits"), cwd=tmp_path)
-    assert more.returncode == OK and "goes on after 3 trials" in more.stderr
+    assert more.returncode == OK and "resumes after 3 trials" in more.stderr
     assert tune("rm", "digits", "--data", "tune-data", cwd=tmp_path).returncode == OK
     assert tune_json("ls", "--data", "tune-data", cwd=tmp_path)["studies"] == []
     missing = tune("restore", "--study", "s", "--data", "tune-data", cwd=tmp_path)

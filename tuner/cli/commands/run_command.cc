@@ -380,7 +380,7 @@ void print_start(const tuner::StudyConfig& config, const Json& study, const std:
     const std::string so_far =
         done == 0
             ? ""
-            : (is_over(study) ? " has ended after " : " goes on after ") + counted(done, "trial");
+            : (is_over(study) ? " has ended after " : " resumes after ") + counted(done, "trial");
     std::fprintf(stderr, "study %s%s: %s\ngoal: %s\n", printable(config.study).c_str(),
                  so_far.c_str(), page.c_str(), goal_text(config).c_str());
 }

@@ -69,7 +69,7 @@ std::string wait_text(const Json& study) {
         return "The study is completed. The trial runs when a `tune run` with a larger budget "
                "continues it.\n";
     if (state == "paused" || state == "stopped")
-        return "The study is " + state + ": `tune resume " + name + "` goes on.\n";
+        return "The study is " + state + ": `tune resume " + name + "` resumes it.\n";
     return {};
 }
 

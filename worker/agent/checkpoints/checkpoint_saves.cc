@@ -108,7 +108,7 @@ void CheckpointSaves::release(std::uint64_t serial, const std::optional<Error>& 
     forget(serial);
     if (error) {
         const std::string text =
-            "the last checkpoint was not stored, so another machine goes on "
+            "the last checkpoint was not stored, so another machine would resume "
             "from an earlier one: " +
             error->message;
         attempt.files.note(text);

@@ -202,7 +202,7 @@ Result<void> CheckpointTransfer::fetch(const FetchTarget& target, const Checkpoi
         if (!restored.number) return {};
         TUNE_TRY_VOID(
             write_folder_record(target.state, target.key, {restored.number->attempt, target.at}));
-        result.notes.push_back("goes on from the stored checkpoint " +
+        result.notes.push_back("resumes from the stored checkpoint " +
                                std::to_string(restored.number->number) + " of attempt " +
                                std::to_string(restored.number->attempt) + " (" +
                                std::to_string(restored.bytes) + " bytes)");

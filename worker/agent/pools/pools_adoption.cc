@@ -50,7 +50,7 @@ void Pools::adopt_all() {
         if (!is_known) std::filesystem::remove_all(folder, ignored);
     }
     if (has_leftovers())
-        log_info("pools of an earlier agent are ending; what they have said is reported");
+        log_info("pools of an earlier agent are ending; their reports are passed on");
 }
 
 void Pools::adopt(const std::filesystem::path& folder) {

@@ -88,7 +88,7 @@ std::string usable_checkpoint(const CheckpointDirectory& directory, bool talks) 
     const Result<void> whole = check_whole(last);
     if (whole || !std::filesystem::exists(previous, ignored) || !check_whole(previous)) return last;
     if (talks)
-        std::fprintf(stderr, "warning: %s; goes on from the checkpoint before it, %s\n",
+        std::fprintf(stderr, "warning: %s; resuming from the checkpoint before it, %s\n",
                      whole.error().text().c_str(), previous.c_str());
     return previous;
 }

@@ -41,7 +41,7 @@ auto connected(const Collective& group, const char* what, F f) -> decltype(f()) 
                      "rank " + std::to_string(group.rank()) + " of " +
                          std::to_string(group.size()) + ": another rank is gone or stuck, while " +
                          what + " (" + first_line(reason) +
-                         "); all ranks end, the next start goes on from the last checkpoint"};
+                         "); all ranks end, the next start resumes from the last checkpoint"};
     };
     try {
         return f();

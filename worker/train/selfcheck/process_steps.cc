@@ -130,7 +130,7 @@ Result<double> check_pool(const CheckContext& context) {
                                   std::string("--device=") + (context.cuda ? "cuda" : "cpu")}));
     TUNE_TRY_VOID(pool.write(run_line(context, 0, "1000000")));
     if (!pool.wait_lines(kLinesOfFirst, kRunLimit))
-        return Error{Code::kInternalError, "a pool's trial says nothing"};
+        return Error{Code::kInternalError, "a trial of the pool reports nothing"};
     const auto begin = std::chrono::steady_clock::now();
     std::string lines = R"({"op":"prune","trial":"0","attempt":1})"
                         "\n";

@@ -86,7 +86,7 @@ CheckResult check(const CheckStep& step, const std::string& device) {
     const auto json =
         parse_json(begin == std::string::npos ? std::string_view()
                                               : std::string_view(end.output).substr(begin));
-    if (!json) return check_failed("the step said nothing");
+    if (!json) return check_failed("the step printed no result");
     return from_json(*json);
 }
 

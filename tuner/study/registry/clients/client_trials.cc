@@ -166,7 +166,7 @@ Result<void> check_held_by_client(const TrialRef& ref, int attempt) {
         return Error{Code::kInvalidParameterValue,
                      words +
                          " was asked with a lease, so another client may hold it by now; name "
-                         "the 'attempt' that ask answered (attempt " +
+                         "the 'attempt' that ask returned (attempt " +
                          std::to_string(trial.attempt) + " is running)"};
     return {};
 }
