@@ -26,6 +26,7 @@
 #include "base/text/counted.h"
 #include "base/text/hex.h"
 #include "base/text/text.h"
+#include "base/text/uri.h"
 #include "worker/launch/agent_script.h"
 #include "worker/launch/engine.h"
 #include "worker/launch/option_rows.h"
@@ -131,12 +132,9 @@ done
 
 /// "127.0.0.1:5000" and what follows it in "http://127.0.0.1:5000/prefix".
 std::pair<std::string, std::string> parts_of_url(const std::string& url) {
-    const std::size_t begin = url.find("://") + 3;
-    const std::size_t end = std::min(url.find('/', begin), url.size());
-    std::string host = url.substr(begin, end - begin);
-    if (host.rfind(':') == std::string::npos || host.back() == ']')
-        host += url.starts_with("https") ? ":443" : ":80";
-    return {host, url.substr(end)};
+    const UriParts uri = split_uri(url);
+    const bool has_port = split_authority(uri.authority).has_port;
+    return {uri.authority + (has_port ? "" : uri.scheme == "https" ? ":443" : ":80"), uri.path};
 }
 
 /// A folder as a word of a script that runs there: "~/" is the home there.

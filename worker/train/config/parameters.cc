@@ -5,8 +5,8 @@
 // checkpoint, so none of them can disagree. `Reach` says what a resumed run may change: how it
 // runs, its result, or the network itself, which no checkpoint of another one fits.
 
-#include <charconv>
 #include <cmath>
+#include <optional>
 
 #include "base/text/number_text.h"
 #include "worker/train/config/config.h"
@@ -28,8 +28,9 @@ Error wrong_value(const std::string& name, std::string_view value, const std::st
 template <class Number>
 bool parse_number(std::string_view text, Number& out) {
     if (text.starts_with('+')) text.remove_prefix(1);
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-    return error == std::errc() && end == text.data() + text.size();
+    const std::optional<Number> found = number_from_text<Number>(text);
+    if (found) out = *found;
+    return found.has_value();
 }
 
 /// Values v with low <= v < high (low < v when `open`).
