@@ -99,11 +99,12 @@ TEST(Tidy, NothingUnfinishedLands) {
 }
 
 /// Words of our own for which the field has a standard one: maintenance, columnar search, notify,
-/// exceeds, ticker, server client, supervisor, deduplicating, database.
+/// exceeds, ticker, server client, supervisor, deduplicating, database, within, response, stats.
 TEST(Tidy, RetiredWordsStayAway) {
     static const std::regex retired(
         R"(\b(upkeep|find_by_columns|shelf|make_known|too_dear|studies_time|server_link|tune_exec)"
-        R"(|distinct_sampler|[Dd]ata bases?)\b)");
+        R"(|distinct_sampler|[Dd]ata bases?|is_beneath|RecordedAnswer)"
+        R"(|(Fetch|Stage|Loader)Figures|(stage|fetch)_figures|figures[_-]every)\b)");
     for (const SourceFile& file :
          read_sources({".h", ".cc", ".ts", ".tsx", ".py", ".sh", ".mjs", ".md", ".yaml"})) {
         if (file.path == "tests/lint/tidy_test.cc") continue;

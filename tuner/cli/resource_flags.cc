@@ -85,7 +85,7 @@ void add_agent_flags(CLI::App& app, AgentCommand& agent) {
                    "memory that trials may use together, e.g. 64GiB (default: all)");
     app.add_option("--gpus", agent.gpus,
                    "how many GPUs to use, or which, by UUID, with the memory where the driver does "
-                   "not say it: GPU-1=80GB,GPU-2=80GB (default: all that are free)")
+                   "not report it: GPU-1=80GB,GPU-2=80GB (default: all that are free)")
         ->delimiter(',');
     app.add_flag("--no-gpus", agent.no_gpus, "use no GPU");
     app.add_option("--label", agent.labels,

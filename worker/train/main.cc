@@ -49,7 +49,7 @@ Exit codes: 0 done, 11 stopped by a signal, 12 out of memory, 13 bad configurati
 )";
 
 /// Of a trial that an agent runs: its lines become metrics of its run.
-constexpr double kFiguresEveryS = 10.0;
+constexpr double kStatsEveryS = 10.0;
 
 std::atomic<bool> stop_requested = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
@@ -86,7 +86,7 @@ Result<void> set_from_environment(TrainConfig& config) {
     config.checkpoint_dir = std::string(variable("TUNE_CHECKPOINT_DIR"));
     config.resume_from = std::string(variable("TUNE_RESUME_FROM"));
     config.model_dir = std::string(variable("TUNE_MODEL_DIR"));
-    if (!variable("MLFLOW_RUN_ID").empty()) config.figures_every = kFiguresEveryS;
+    if (!variable("MLFLOW_RUN_ID").empty()) config.stats_every = kStatsEveryS;
     if (const auto folder = variable("TUNE_ARTIFACT_DIR"); !folder.empty())
         config.profile_dir = std::string(folder) + "/profile";
     if (const auto step_to = variable("TUNE_STEP_TO"); !step_to.empty()) {
@@ -221,7 +221,7 @@ Result<void> read_defaults(const std::vector<std::string>& arguments,
         TUNE_TRY_VOID(tune::train::set_parameter(scratch, name, value));
     }
     const char* size = std::getenv("TUNE_POOL_SIZE");  // NOLINT(concurrency-mt-unsafe)
-    if (size != nullptr) options.figures_every = kFiguresEveryS;
+    if (size != nullptr) options.stats_every = kStatsEveryS;
     if (options.parallel == 0 && size != nullptr)
         options.parallel = std::clamp(std::atoi(size), 0, 1024);
     return {};

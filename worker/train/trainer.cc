@@ -233,8 +233,8 @@ bool Trainer::validation_is_due() const {
 
 Result<Outcome> Trainer::run() {
     report_start();
-    figures_.emplace(collective_.is_first() ? config_.figures_every : 0.0, collective_.size(),
-                     LoaderFigures::Clock::now());
+    stats_.emplace(collective_.is_first() ? config_.stats_every : 0.0, collective_.size(),
+                   LoaderStats::Clock::now());
     // Run again after its end: the last metrics are given once more, in case they were lost.
     if (finished() && !progress_.last_metrics.empty())
         line(progress_.last_metrics, progress_.epoch_reported);
@@ -267,7 +267,7 @@ Result<bool> Trainer::train_epoch() {
         TUNE_TRY(more, next_batch(batch, share));
         if (!more) break;
         TUNE_TRY(stop, step(batch, share));
-        if (figures_->is_due(LoaderFigures::Clock::now())) report_loader();
+        if (stats_->is_due(LoaderStats::Clock::now())) report_loader();
         if (stop ||
             (config_.checkpoint_every > 0 && progress_.step % config_.checkpoint_every == 0)) {
             TUNE_TRY_VOID(take_losses());
@@ -287,7 +287,7 @@ Result<bool> Trainer::next_batch(Batch& batch, Share& share) {
 
 void Trainer::report_loader() {
     const auto values =
-        figures_->take(train_data_.dataset().stage_figures(), LoaderFigures::Clock::now());
+        stats_->take(train_data_.dataset().stage_stats(), LoaderStats::Clock::now());
     if (!values.empty()) line(values, progress_.step);
 }
 
@@ -520,16 +520,16 @@ void Trainer::say_what_trains() const {
 /// Called once, at the end: what is on its way to the disk arrives first.
 Outcome Trainer::outcome(bool preempted) {
     if (trace_) tell_trace(trace_->finish());
-    if (figures_->is_on()) report_loader();
+    if (stats_->is_on()) report_loader();
     recorder_->drain();
     if (const auto error = recorder_->take_checkpoint_error(); error && talks_)
         std::fprintf(stderr, "warning: %s\n", error->text().c_str());
     const std::filesystem::path best_file = preempted ? std::filesystem::path() : leave_models();
     if (const auto noise = noise_.value(); noise && !preempted && talks_)
         std::fprintf(stderr, "%s\n", noise_advice(*noise, config_.batch_size).c_str());
-    if (const auto figures = train_data_.dataset().stage_figures();
-        figures.samples > 0 && !preempted && talks_)
-        std::fprintf(stderr, "%s\n", loader::bottleneck(figures).c_str());
+    if (const auto stats = train_data_.dataset().stage_stats();
+        stats.samples > 0 && !preempted && talks_)
+        std::fprintf(stderr, "%s\n", loader::bottleneck(stats).c_str());
     return {.preempted = preempted,
             .stop_reason = progress_.stop_reason,
             .epochs = progress_.epoch,

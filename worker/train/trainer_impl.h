@@ -15,7 +15,7 @@
 #include "worker/train/inputs.h"
 #include "worker/train/learner.h"
 #include "worker/train/recorder.h"
-#include "worker/train/report/loader_figures.h"
+#include "worker/train/report/loader_stats.h"
 #include "worker/train/step/step_trace.h"
 #include "worker/train/trainer.h"
 
@@ -103,7 +103,7 @@ private:
     Samples samples_;
     std::vector<std::int64_t> rows_waiting_;  ///< of steps whose losses a device still holds
     std::unique_ptr<Recorder> recorder_;
-    std::optional<LoaderFigures> figures_;
+    std::optional<LoaderStats> stats_;
     std::optional<StepTrace> trace_;
 };
 

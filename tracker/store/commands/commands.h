@@ -256,7 +256,7 @@ struct AtomicOutcome {
 
 using OutcomeVariant =
     std::variant<std::monostate, ExperimentId, RunInfo, Run, LoggedModel, RegisteredModel,
-                 ModelVersion, RecordedAnswer, PurgeProgress, PermissionOutcome, AtomicOutcome>;
+                 ModelVersion, RecordedResponse, PurgeProgress, PermissionOutcome, AtomicOutcome>;
 
 /// What a command answers: std::monostate unless the command's comment names a type.
 struct Outcome : OutcomeVariant {

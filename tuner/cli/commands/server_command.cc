@@ -57,13 +57,13 @@ Result<tracker::Guard> guard_of(const ServerCommand& options) {
         return Error{Code::kInvalidParameterValue,
                      reached +
                          ", from which anybody could run commands here: leave --auth off out, "
-                         "or say --insecure-no-auth too"};
+                         "or add --insecure-no-auth"};
     if (options.tls.certificate.empty() && !options.insecure_no_tls)
         return Error{Code::kInvalidParameterValue,
                      reached +
                          ", and without TLS everybody on the way reads the tokens: give "
                          "--tls-cert and --tls-key, listen on loopback behind a proxy with TLS, "
-                         "or say --insecure-no-tls"};
+                         "or add --insecure-no-tls"};
     return options.insecure_no_auth ? tracker::Guard::kOff : tracker::Guard::kClosed;
 }
 

@@ -123,7 +123,7 @@ struct TrainConfig {
     LogModel log_model = LogModel::kAuto;
     std::string model_dir = {};         ///< where that model is left; empty: nowhere
     std::int64_t log_every = 50;        ///< steps; 0: metrics of epochs only
-    double figures_every = 0.0;         ///< seconds; 0: no metrics of speed and loader
+    double stats_every = 0.0;           ///< seconds; 0: no metrics of speed and loader
     std::string tensorboard = {};       ///< a folder for files of events; empty: none
     std::string profile = {};           ///< steps to trace, "10..20"; empty: none
     std::string profile_dir = {};       ///< where the trace goes; empty: here

@@ -351,7 +351,7 @@ void add_running(Builder& b) {
            "(default: TUNE_MODEL_DIR, from where the agent logs it, else none)");
     b.integer("log-every", &TrainConfig::log_every, 0, 1'000'000'000, kOnlyHow,
               "steps between lines with train_loss_step; 0: epochs only");
-    b.real("figures-every", &TrainConfig::figures_every, {0.0, 1e9}, kOnlyHow,
+    b.real("stats-every", &TrainConfig::stats_every, {0.0, 1e9}, kOnlyHow,
            "seconds between lines with samples_per_second and where the loader's time went; 0: "
            "none (default: 10 in a trial, else 0)");
     b.text("tensorboard", &TrainConfig::tensorboard, "DIR", kOnlyHow,

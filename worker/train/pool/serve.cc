@@ -50,7 +50,7 @@ TrialEnd end_of(const Result<Outcome>& outcome) {
 
 Result<TrainConfig> config_of(const TrialRequest& request, const PoolOptions& options) {
     TrainConfig config;
-    config.figures_every = options.figures_every;
+    config.stats_every = options.stats_every;
     for (const auto& [name, value] : request.origin)
         TUNE_TRY_VOID(set_parameter(config, name, value));
     for (const auto& [name, value] : options.parameters)
