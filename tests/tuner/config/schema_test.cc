@@ -13,7 +13,7 @@
 #include "tuner/config/study_config.h"
 #include "tuner/options/option_table.h"
 
-namespace tune::tuner {
+namespace tune::tuner::schema_test {
 namespace {
 
 using Words = std::set<std::string>;
@@ -196,4 +196,4 @@ TEST(Schema, NothingIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::schema_test
