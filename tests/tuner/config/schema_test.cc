@@ -14,7 +14,7 @@
 #include "tuner/config/study_config.h"
 #include "tuner/options/option_table.h"
 
-namespace tune::tuner {
+namespace tune::tuner::schema_test {
 namespace {
 
 using Words = std::set<std::string>;
@@ -228,4 +228,4 @@ TEST(Schema, NothingIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::schema_test

@@ -14,7 +14,7 @@
 #include "tests/tuner/study/world.h"
 #include "tuner/study/journal/journal.h"
 
-namespace tune::tuner {
+namespace tune::tuner::schedules_test {
 namespace {
 
 constexpr std::size_t kTrials = 14;
@@ -257,4 +257,4 @@ TEST(Schedules, InvariantsHoldAndEverySuggestionComesOutAgain) {
 }
 
 }  // namespace
-}  // namespace tune::tuner
+}  // namespace tune::tuner::schedules_test

@@ -243,9 +243,16 @@ using CommandVariant =
                  PutDocument, DeleteDocument, ImportRows, RegistryCommand, PermissionCommand,
                  Operation, Atomic>;
 
-/// One change. Converts implicitly from each struct above.
+/// One change. Converts implicitly from each struct above. Its special members are compiled once,
+/// in commands.cc: those of so large a variant are what most files that write would consist of.
 struct Command : CommandVariant {
     using CommandVariant::CommandVariant;
+    Command();
+    Command(const Command&);
+    Command(Command&&) noexcept;
+    Command& operator=(const Command&);
+    Command& operator=(Command&&) noexcept;
+    ~Command();
 };
 
 struct Outcome;
@@ -261,6 +268,12 @@ using OutcomeVariant =
 /// What a command answers: std::monostate unless the command's comment names a type.
 struct Outcome : OutcomeVariant {
     using OutcomeVariant::OutcomeVariant;
+    Outcome();
+    Outcome(const Outcome&);
+    Outcome(Outcome&&) noexcept;
+    Outcome& operator=(const Outcome&);
+    Outcome& operator=(Outcome&&) noexcept;
+    ~Outcome();
 };
 
 }  // namespace tune::tracker

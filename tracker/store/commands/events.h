@@ -77,9 +77,21 @@ struct DocumentDeleted {
     std::string key;
 };
 
-using Event = std::variant<RunCreated, RunUpdated, MetricsLogged, ParamsLogged, TagsSet, TagDeleted,
-                           RunLinksChanged, ExperimentChanged, LoggedModelChanged, DocumentPut,
-                           DocumentDeleted, RegistryChanged>;
+using EventVariant =
+    std::variant<RunCreated, RunUpdated, MetricsLogged, ParamsLogged, TagsSet, TagDeleted,
+                 RunLinksChanged, ExperimentChanged, LoggedModelChanged, DocumentPut,
+                 DocumentDeleted, RegistryChanged>;
+
+/// One of these. Its special members, as those of Command, are in commands.cc.
+struct Event : EventVariant {
+    using EventVariant::EventVariant;
+    Event();
+    Event(const Event&);
+    Event(Event&&) noexcept;
+    Event& operator=(const Event&);
+    Event& operator=(Event&&) noexcept;
+    ~Event();
+};
 
 /// One transaction that is on disk. `position` grows by one per commit that has events, and
 /// continues after a restart. Events are in the order in which the commands were applied.

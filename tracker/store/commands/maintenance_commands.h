@@ -134,6 +134,12 @@ using OperationVariant =
 /// One of these.
 struct Operation : OperationVariant {
     using OperationVariant::OperationVariant;
+    Operation();
+    Operation(const Operation&);
+    Operation(Operation&&) noexcept;
+    Operation& operator=(const Operation&);
+    Operation& operator=(Operation&&) noexcept;
+    ~Operation();
 };
 
 }  // namespace tune::tracker

@@ -6,7 +6,7 @@
 
 #include "tests/tracker/store/store_fixture.h"
 
-namespace tune::tracker {
+namespace tune::tracker::logging_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -224,4 +224,4 @@ TEST_F(LoggingTest, ASecondSuggestionKeepsTheValueAndAllowsOneMoreChange) {
 }
 
 }  // namespace
-}  // namespace tune::tracker
+}  // namespace tune::tracker::logging_test
