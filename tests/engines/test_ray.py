@@ -304,14 +304,21 @@ def test_a_decorated_function_runs_in_all_ranks_of_the_cluster(cluster, monkeypa
 
     @client.distributed(processes=2, remote=True)
     def meet():
-        import torch.distributed
+        import socket
 
-        torch.distributed.init_process_group("gloo")
-        total = torch.tensor([float(torch.distributed.get_rank() + 1)])
-        torch.distributed.all_reduce(total)
-        return torch.distributed.get_rank(), os.environ["LOCAL_RANK"], total.item()
+        rank, place = int(os.environ["RANK"]), (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+        if rank == 0:
+            with socket.create_server(place) as server, server.accept()[0] as other:
+                return rank, os.environ["LOCAL_RANK"], other.recv(5)
+        while True:
+            try:
+                with socket.create_connection(place) as first:
+                    first.sendall(b"hello")
+                    return rank, os.environ["LOCAL_RANK"], None
+            except ConnectionRefusedError:
+                time.sleep(0.05)  # the first rank has not begun
 
-    assert meet.distributed() == [(0, "0", 3.0), (1, "0", 3.0)]
+    assert meet.distributed() == [(0, "0", b"hello"), (1, "0", None)]
 
     @client.distributed(processes=2, remote=True)
     def fail():

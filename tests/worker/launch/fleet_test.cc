@@ -42,8 +42,8 @@ TEST(AgentsWanted, CountSlotsByGpusElseCores) {
 
 /// What it was asked, and jobs that are there until the test takes them away.
 struct Asked {
-    std::vector<AgentJob> jobs;
-    std::vector<std::string> stops;  // "stop a/0"
+    std::vector<AgentJob> jobs = {};
+    std::vector<std::string> stops = {};  // "stop a/0"
     bool refuses = false;
     int started = 0;
 };
