@@ -282,7 +282,7 @@ def test_a_data_frame_is_read_by_partition(spark):
     names, rows = tune_spark.TuneDistributor(2, False, False)._train_on_dataframe(read, frame)
     assert names == ["id"] and rows == [0, 1, 2, 3, 4]
     with pytest.raises(RuntimeError, match=r"has 1 partitions, and the training 2 processes: repartition\(2\)"):
-        tune_spark.TuneDistributor(2, False, False)._train_on_dataframe(read, frame.coalesce(1))
+        tune_spark.TuneDistributor(2, False, False)._train_on_dataframe(read, spark.range(0, 10, 1, 1))
 
 
 def test_a_decorated_function_runs_in_all_ranks(spark):
