@@ -130,10 +130,12 @@ Result<worker::AgentOptions> agent_options(const AgentCommand& options) {
 }
 
 /// What one more signal asks for. Who presses Ctrl-C can wait for what runs; who sends SIGTERM, a
-/// service manager or a batch system, will not.
+/// service manager or a batch system, will not. Only Ctrl-C makes it more urgent each time:
+/// programs repeat SIGTERM, which must not cost the trials their checkpoints.
 StopMode next_mode(std::optional<StopMode> mode, int signal) {
     if (!mode) return signal == SIGINT ? StopMode::kDrain : StopMode::kStop;
-    return *mode == StopMode::kDrain ? StopMode::kStop : StopMode::kKill;
+    if (*mode == StopMode::kDrain) return StopMode::kStop;
+    return signal == SIGINT ? StopMode::kKill : *mode;
 }
 
 void say(StopMode mode) {

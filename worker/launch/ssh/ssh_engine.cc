@@ -93,7 +93,8 @@ alive() {
 constexpr const char* kStart = R"sh(mkdir -p "$d" || exit 1
 alive "$d" && exit 0
 printf '%s\n' "$study" > "${d%/*}/study"
-{ printf "d='%s'\n" "$d"; cat; } > "$d/agent.sh"
+address=$(printf '%s\n' "$SSH_CONNECTION" | cut -d' ' -f3)
+{ printf "d='%s'\naddress='%s'\n" "$d" "$address"; cat; } > "$d/agent.sh"
 printf 'sh "%s/agent.sh" >> "%s/log" 2>&1\necho $? > "%s/exit"\n' "$d" "$d" "$d" > "$d/keep.sh"
 rm -f "$d/pid" "$d/exit" "$d/up"
 mkfifo "$d/up" || exit 1
@@ -373,7 +374,10 @@ private:
                       .program_word = program_word_,
                       .state_word = state_word_,
                       .name_word = shell_quoted(launch_.group) + "/" + shell_quoted(name),
-                      .token_file_word = launch_.token.empty() ? "" : group_word() + "/token"});
+                      .token_file_word = launch_.token.empty() ? "" : group_word() + "/token",
+                      // The tunnel's end on loopback says nothing of how hosts reach each other.
+                      .address_word = uses_tunnel_ ? "\"$address\"" : "",
+                      .shares_gpus = true});
         const std::string agent = std::string(kFunctions) + kAgentHead + script;
         constexpr std::array<const char*, 3> kServices = {"auto", "systemd", "setsid"};
         const std::string variables =
