@@ -167,7 +167,7 @@ class Study:
             raise ValueError(f"timeout must be at least 0 seconds, found {timeout}")
         if self.info().get("ended_by") == "failures":
             self.resume()
-        of_ours: list[Callback] = [collect_garbage] * gc_after_trial + [say_progress] * show_progress_bar
+        of_ours = [collect_garbage] * gc_after_trial + [say_progress] * show_progress_bar
         Loop(self, objective, trials, timeout, catch, callbacks, of_ours).run(jobs)
         self._say_if_stopped_by_failures()
         return self
