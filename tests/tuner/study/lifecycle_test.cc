@@ -200,8 +200,9 @@ TEST_F(Lifecycle, AStudyWhoseTrialsRunIsNotReplaced) {
     ASSERT_TRUE(world_.create().has_value());
     ASSERT_TRUE(world_.register_agent("a").has_value());
     ASSERT_TRUE(world_.lease("a").has_value());
-    EXPECT_EQ(replace(R"("space": {"x": {"float": [0, 2]}})").error().code,
-              Code::kResourceConflict);
+    const auto held = replace(R"("space": {"x": {"float": [0, 2]}})");
+    EXPECT_EQ(held.error().code, Code::kResourceConflict);
+    EXPECT_THAT(held.error().message, HasSubstr("wait until nobody runs its trials any more"));
     EXPECT_EQ(world_.count(TrialState::kRunning), 1u);
 }
 

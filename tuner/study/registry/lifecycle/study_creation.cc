@@ -237,7 +237,9 @@ Result<void> StudyCreation::take_other_config(Study& study, StudyConfig config,
             ", extend it (--extend, \"extend\": true; its trials then count with the init of "
             "parameters that are new)";
     if (study.count(TrialState::kComplete) == 0)
-        ways += ", replace it, as none of its trials is complete (\"replace\": true)";
+        ways += options.replace
+                    ? ", wait until nobody runs its trials any more, when it is replaced"
+                    : ", replace it, as none of its trials is complete (\"replace\": true)";
     ways +=
         ", give the new study a name of its own (--study NEW), or remove this one first (`tune "
         "rm " +
