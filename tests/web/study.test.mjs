@@ -162,6 +162,22 @@ test("a study is renamed, deleted and brought back on the page", async () => {
     await page.context().close();
 });
 
+test("a study whose experiment was deleted can be restored, and nothing else", async () => {
+    await seedStudy(server, "bereft", 1);
+    const page = await browser.open("/s/bereft");
+    await live(page);
+    await page.getByRole("button", { name: "Pause" }).waitFor();
+    const { experiment_id } = await server.call("GET", "/api/2.0/tune/studies/bereft");
+    await server.mlflow("experiments/delete", { experiment_id });
+    const restore = page.getByRole("button", { name: "Restore the study and its experiment" });
+    await restore.waitFor();
+    for (const name of ["Pause", "Resume", "Stop"]) assert.equal(await page.getByRole("button", { name }).count(), 0, name);
+    await restore.click();
+    await page.getByRole("button", { name: "Pause" }).waitFor();
+    assert.equal((await server.call("GET", "/api/2.0/tune/studies/bereft")).status, "running");
+    await page.context().close();
+});
+
 test("a page that was not opened by the printed address shows everything and changes nothing that runs", async () => {
     await seedStudy(server, "watched", 1);
     const before = browser.faults.length;

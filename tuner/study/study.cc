@@ -11,6 +11,7 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "base/text/counted.h"
 #include "tuner/space/expression/rules.h"
 #include "tuner/study/journal/warm_start.h"
 
@@ -43,8 +44,10 @@ void add_metric_differences(const StudyConfig& was, const StudyConfig& now,
     const std::vector<MetricConfig> before = metrics_of(was);
     const std::vector<MetricConfig> after = metrics_of(now);
     if (before.size() != after.size()) {
-        found.push_back("there are " + std::to_string(after.size()) + " objectives, were " +
-                        std::to_string(before.size()));
+        const bool is_one = after.size() == 1;
+        found.push_back((is_one ? "there is " : "there are ") +
+                        counted(static_cast<std::int64_t>(after.size()), "objective") +
+                        (is_one ? ", there were " : ", were ") + std::to_string(before.size()));
         return;
     }
     for (std::size_t i = 0; i < before.size(); ++i) {
@@ -198,9 +201,10 @@ Result<Trial*> Study::enqueue(const Point& fixed, std::string enqueue_request,
 
 Result<void> Study::check_enqueue() const {
     if (!has_used_trials()) return {};
+    const auto budget = static_cast<std::int64_t>(*config_.budget.trials);
     return Error{Code::kResourceExhausted, "study '" + name() + "' has used its budget of " +
-                                               std::to_string(*config_.budget.trials) +
-                                               " trials; raise budget.trials to enqueue more"};
+                                               counted(budget, "trial") +
+                                               "; raise budget.trials to enqueue more"};
 }
 
 void Study::note_enqueued(Trial& trial, const Point& fixed, std::string enqueue_request) {
@@ -273,6 +277,9 @@ void Study::finish(Trial& trial, TrialEnd end) {
     trial.progress.reset();
     watch().trial_ended(trial, violation_of(trial, config_) <= 0);
     failing.trial_ended(trial.state, trial.reason);
+    const bool is_success =
+        trial.state == TrialState::kComplete || trial.state == TrialState::kPruned;
+    if (is_success) excuse_before_success();
     if (known_) known_->add(trial);
     consider_best(trial);
     population_.note(trial);
@@ -498,8 +505,8 @@ void Study::restore_next(Trial trial, bool is_written) {
     log_position_ = std::max({log_position_, trial.asked_at, trial.ended_at});
     if (is_excused(trial))
         ++excused_count_;
-    else if (trial.start_ms != 0 && (started_ms_ == 0 || trial.start_ms < started_ms_))
-        started_ms_ = trial.start_ms;
+    else
+        note_start(trial.start_ms);
     trial.sync = {.run_requested = is_written, .run_confirmed = is_written};
     if (!is_ended(trial.state)) {
         auto progress = std::make_unique<TrialProgress>(config_);

@@ -130,7 +130,7 @@ public:
     /// What completed it; kNone while it is not completed.
     [[nodiscard]] StudyEnd end() const { return end_; }
     [[nodiscard]] std::int64_t started_ms() const { return started_ms_; }
-    /// How many trials count towards no budget (excuse_failures).
+    /// How many trials count towards no budget: those that failed before the first success.
     [[nodiscard]] std::size_t excused_count() const { return excused_count_; }
     /// Where they ended, oldest first.
     [[nodiscard]] const std::vector<ExcusedEnds>& excused() const { return excused_; }
@@ -273,6 +273,9 @@ public:
     /// Whether somebody works on it, as its registry sees it now: what is_attended() gives.
     void set_attended(bool is_attended) { is_attended_ = is_attended; }
     [[nodiscard]] bool is_attended() const { return is_attended_; }
+    /// What its MLflow run says of that: RUNNING, or SCHEDULED while nobody works on it.
+    void set_shown_attended(bool is_shown) { is_shown_attended_ = is_shown; }
+    [[nodiscard]] bool is_shown_attended() const { return is_shown_attended_; }
     /// A client or an agent has said something of it.
     void note_activity(std::int64_t now_ms) { last_activity_ms_ = now_ms; }
     /// 0: nobody has, since the registry was opened.
@@ -317,6 +320,10 @@ public:
     /// Stops a running study whose first trials fail alike (stop_after_failures). True if it did;
     /// the caller cancels what waits and runs.
     bool stop_if_failing();
+
+    /// True once after the first success, which makes that the failures before it use up no budget:
+    /// the caller writes the study.
+    [[nodiscard]] bool take_excused() { return std::exchange(has_excused_, false); }
 
     /// For a study that runs again after a rest: failures before the first success use up no budget
     /// (nor does what stop_if_failing() had cancelled), and their points are queued again. The
@@ -369,6 +376,12 @@ private:
     BudgetWatch& watch();
     FailureWatch& failures();
     [[nodiscard]] bool is_excused(const Trial& trial) const;
+    [[nodiscard]] std::size_t success_count() const {
+        return count(TrialState::kComplete) + count(TrialState::kPruned);
+    }
+    [[nodiscard]] std::int64_t last_failure() const;
+    void excuse_before_success();
+    void note_start(std::int64_t start_ms);
     [[nodiscard]] bool has_used_trials() const {
         return config_.budget.trials && trials_.size() - excused_count_ >= *config_.budget.trials;
     }
@@ -426,8 +439,10 @@ private:
     PeakMemory gpu_memory_;
     std::vector<ExcusedEnds> excused_;
     std::size_t excused_count_ = 0;
+    bool has_excused_ = false;  // since it was last asked
     bool is_experiment_deleted_ = false;
     bool is_attended_ = true;
+    bool is_shown_attended_ = true;
     std::int64_t last_activity_ms_ = 0;
     PrunerFeed pruner_;
 };

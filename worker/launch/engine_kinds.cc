@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/crypto/digest.h"
+#include "base/text/counted.h"
 #include "base/text/hex.h"
 #include "tuner/options/fields.h"
 #include "tuner/options/option_table.h"
@@ -97,7 +98,7 @@ Result<AgentSettings> read_agent_settings(const Json& settings, const std::strin
         return tuner::error_at({}, path + ".nodes",
                                "a gang of " + std::to_string(agents.nodes) +
                                    " agents does not fit the bound of " +
-                                   std::to_string(agents.agents) + " agents; raise 'agents'");
+                                   counted(agents.agents, "agent") + "; raise 'agents'");
     return agents;
 }
 

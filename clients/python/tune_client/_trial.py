@@ -8,6 +8,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Mapping, Sequence, TypeVar
 
 from tune_client import _declared
+from tune_client._attributes import attributes_of, set_attribute
 from tune_client._errors import Lost, Pruned, TuneError, say
 from tune_client._records import FrozenTrial, TrialState
 from tune_client._server import to_json_number
@@ -98,6 +99,15 @@ class Trial:
         call, declared = self._declared(f"trial.suggest_categorical({name!r}, ...)", name, {"choice": list(choices)})
         found: _Choice = _declared.choice_of(call, name, declared, choices, self.params[name])
         return found
+
+    def set_user_attr(self, key: str, value: Any) -> None:
+        """Notes any JSON value of the trial under this name, as a tag of its MLflow run `run_id`."""
+        set_attribute(self._study._connection, self.run_id, key, value)
+
+    @property
+    def user_attrs(self) -> dict[str, Any]:
+        """What set_user_attr has noted of the trial."""
+        return attributes_of(self._study._connection, self.run_id)
 
     def _declared(self, call: str, name: str, wanted: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         declared: Mapping[str, Any] | None = self._study._space().get(name)

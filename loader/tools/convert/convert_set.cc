@@ -230,7 +230,7 @@ private:
         if (!progress_.is_due()) return;
         const std::int64_t all = rows_.catalogue.sample_count();
         progress_.show(progress_bar(static_cast<double>(samples_done_) / static_cast<double>(all)) +
-                       " " + grouped(samples_done_) + " of " + grouped(all) + " samples");
+                       " " + grouped(samples_done_) + " of " + grouped(all, "sample"));
     }
 
     [[nodiscard]] Result<ConvertReport> finish() {

@@ -109,3 +109,24 @@ def test_a_client_that_died_leaves_no_study_running(tmp_path):
         assert study_of(url)["counts"]["running"] == 0
         assert study.ask(wait=False) is not None, "it goes on with whoever comes"
         assert study_of(url)["status"] == "running"
+
+
+def test_mlflows_tools_see_that_a_client_is_gone_with_a_lease_and_without(tmp_path):
+    with server(tmp_path, "--lease-ttl", "600ms", "--heartbeat", "300ms") as (_, url):
+        study = tune_client.create_study("s", space=SPACE, metric="loss", server=url)
+        client = mlflow.MlflowClient(url)
+
+        def shown():
+            return study_of(url)["status"], client.get_run(study.info()["run_id"]).info.status
+
+        assert shown() == ("running", "RUNNING")
+        call(url, "/api/2.0/tune/studies/s/ask", {"lease_ttl_ms": 1000})
+        wait_until(lambda: shown() == ("interrupted", "SCHEDULED"), "its lease has ended")
+        call(url, "/api/2.0/tune/studies/s/ask", {})  # the same trial, this time for ever
+        wait_until(lambda: shown() == ("running", "RUNNING"), "somebody has it")
+        wait_until(lambda: shown() == ("interrupted", "SCHEDULED"), "twenty lease times of silence")
+        [trial] = study.trials
+        assert trial.state == "running", "it stays with who has it"
+        assert "start its client again to continue" in tune("show", "s", "--server", url, cwd=tmp_path).stdout
+        assert call(url, "/api/2.0/tune/studies/s/tell", {"number": 0, "value": 0.5})[0] == 200
+        wait_until(lambda: shown() == ("running", "RUNNING"), "it was only slow")

@@ -143,6 +143,14 @@ struct LogBatch {
 struct SuggestParams {
     std::string run_id;
     std::vector<Param> params;
+    /// So may all that the run has: its program starts anew, and may say otherwise (a host, a
+    /// time).
+    bool reopens = false;
+};
+
+/// What SuggestParams left to be logged once more stays as it is. Cost: O(such params).
+struct CloseParams {
+    std::string run_id;
 };
 
 /// Datasets are one per (experiment, name, digest), the first one wins; a repeated edge is ignored.
@@ -237,8 +245,8 @@ struct Atomic {
 using CommandVariant =
     std::variant<CreateExperiment, RenameExperiment, DeleteExperiment, RestoreExperiment,
                  SetExperimentTag, DeleteExperimentTag, CreateRun, UpdateRun, DeleteRun, RestoreRun,
-                 LogMetric, LogParam, SetTag, DeleteTag, LogBatch, SuggestParams, LogInputs,
-                 LogOutputs, RecordLoggedModel, CreateLoggedModel, FinalizeLoggedModel,
+                 LogMetric, LogParam, SetTag, DeleteTag, LogBatch, SuggestParams, CloseParams,
+                 LogInputs, LogOutputs, RecordLoggedModel, CreateLoggedModel, FinalizeLoggedModel,
                  SetLoggedModelTags, DeleteLoggedModelTag, LogLoggedModelParams, DeleteLoggedModel,
                  PutDocument, DeleteDocument, ImportRows, RegistryCommand, PermissionCommand,
                  Operation, Atomic>;

@@ -291,8 +291,21 @@ Result<Outcome> apply(WriteContext& context, SuggestParams& command) {
                                                     "VALUES (?, ?)"));
         TUNE_TRY_VOID(insert.with(run.run_row, key_id).run());
     }
+    if (command.reopens) {
+        TUNE_TRY(insert, context.connection.prepare("INSERT OR IGNORE INTO suggested_params "
+                                                    "SELECT run_row, key_id FROM params "
+                                                    "WHERE run_row = ?"));
+        TUNE_TRY_VOID(insert.with(run.run_row).run());
+    }
     if (!fresh.empty())
         context.events.push_back(ParamsLogged{command.run_id, run.experiment_id, std::move(fresh)});
+    return Outcome{};
+}
+
+Result<Outcome> apply(WriteContext& context, const CloseParams& command) {
+    TUNE_TRY(run, context.runs.find_active(command.run_id));
+    TUNE_TRY(erase, context.connection.prepare("DELETE FROM suggested_params WHERE run_row = ?"));
+    TUNE_TRY_VOID(erase.with(run.run_row).run());
     return Outcome{};
 }
 

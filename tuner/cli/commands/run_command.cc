@@ -39,6 +39,7 @@
 #include "tuner/cli/terminal/terminal.h"
 #include "tuner/cli/terminal/trial_output.h"
 #include "tuner/config/command_template.h"
+#include "tuner/study/registry/bookkeeping/study_book.h"
 #include "tuner/study/registry/studies.h"
 #include "tuner/study/study.h"
 #include "worker/agent/agent.h"
@@ -200,6 +201,10 @@ bool is_over(const Json& study) {
            study["counts"].value("running", std::int64_t{0}) == 0;
 }
 
+bool is_deleted(const Json& study) {
+    return text_of(study, "status") == "deleted";
+}
+
 /// Shows the study while it runs, and ends it at its end or at a signal.
 class Session {
 public:
@@ -220,7 +225,7 @@ public:
         while (!stop.complete()) {
             if (workers.fleet) show_fleet(*workers.fleet);
             const bool is_useless = !given_up_.empty();
-            if (!stop.begun() && (is_useless || is_over(study_)))
+            if (!stop.begun() && (is_useless || is_deleted(study_) || is_over(study_)))
                 stop.begin(worker::StopMode::kStop);
             if (stop.complete()) break;
             const bool is_signal = interrupts_.wait(kRunRedraw_ms) == Interrupts::Event::kSignal;
@@ -261,6 +266,8 @@ private:
         if (options_.quiet || options_.json) return;
         for (const Json& trial : view.ended) progress_.print(trial_line(trial, study_));
         warn_of_failures();
+        if (is_deleted(study_) && !std::exchange(has_told_of_deletion_, true))
+            progress_.print("its experiment was deleted: running trials get SIGTERM");
         if (text_of(study_, "state") == "paused" && was != "paused" && signals_ == 0)
             progress_.print("paused; `tune resume " + name_ + "` continues it");
         progress_.show(study_, view.running);
@@ -316,6 +323,7 @@ private:
     std::string given_up_;
     int signals_ = 0;
     bool has_warned_ = false;
+    bool has_told_of_deletion_ = false;
     AlikeTrials alike_;
     StudyWatch watch_;  // last: its thread uses the others
 };
@@ -393,17 +401,6 @@ void print_warm_start(const Json& study) {
         std::fprintf(stderr, "warm start: %s\n", printable(sentence.get<std::string>()).c_str());
 }
 
-/// What the command line has for a study that differs from the one of its name.
-Error with_ways_out(Error error, const std::string& name) {
-    if (error.code == Code::kResourceConflict &&
-        error.message.find(tuner::kDifferentSettings) != std::string::npos)
-        error.message +=
-            "\nGive the new study a name of its own with --study NEW, or remove this "
-            "one first with `tune rm " +
-            shell_text({name}) + "`";
-    return error;
-}
-
 Result<Workers> make_workers(const RunCommand& options, const tuner::StudyConfig& config,
                              const std::optional<EngineChoice>& engine, const StudyServer& place,
                              Interrupts& interrupts) {
@@ -433,9 +430,7 @@ Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
     Json wanted = to_json(config);
     if (options.extend) wanted["extend"] = true;
     wanted["replace"] = true;
-    Result<Json> created = backend->post("/api/2.0/tune/studies", wanted);
-    if (!created) return with_ways_out(created.error(), config.study);
-    const Json study = std::move(*created);
+    TUNE_TRY(study, backend->post("/api/2.0/tune/studies", wanted));
     if (!options.json) print_warm_start(study);
     for (const std::string& warning : goal_warnings(config))
         std::fprintf(stderr, "warning: %s\n", warning.c_str());
@@ -458,6 +453,7 @@ Result<int> run_study(const RunCommand& options, Interrupts& interrupts) {
         given_up = session.given_up();
     }
     TUNE_TRY(last, backend->get(study_path(config.study)));
+    if (is_deleted(last) && !interrupted) return tuner::experiment_was_deleted(config.study);
     if (!given_up.empty() && !interrupted && !is_over(last))
         return Error{Code::kInvalidState,
                      given_up + "\nThe study waits; the same command continues it."};

@@ -62,7 +62,10 @@ std::string ls_text(const Json& studies, const std::string& where) {
 std::string remedy_text(const Json& study) {
     const std::string status = status_text(study);
     const std::string name = shell_text({text_of(study, "name")});
-    if (status == "interrupted") return "Nobody works on it: run its command again to continue.\n";
+    if (status == "interrupted")
+        return study.value("command", Json::array()).empty()
+                   ? "Nobody works on it: start its client again to continue.\n"
+                   : "Nobody works on it: run its command again to continue.\n";
     if (status == "deleted")
         return "An MLflow client has deleted its experiment: `tune restore --study " + name +
                "` brings it back, `tune rm " + name + "` removes the study.\n";

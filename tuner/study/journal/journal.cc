@@ -126,7 +126,8 @@ std::int64_t end_of(const Study& study, std::int64_t now_ms) {
 
 /// The trial's params in batches that the store takes, as a Python program would log them; the
 /// program may then log each in its own words. The exact values are in the trial's document. For a
-/// later attempt the params stay, and may be logged once more.
+/// later attempt the params stay, and may be logged once more, as may what an earlier attempt
+/// logged of its own: it started at another time, on another host.
 void add_params(std::vector<Command>& commands, const Study& study, const Trial& trial) {
     tracker::SuggestParams batch{.run_id = trial.run_id, .params = {}};
     const Json values = study.config().space.to_json(trial.point);
@@ -135,7 +136,8 @@ void add_params(std::vector<Command>& commands, const Study& study, const Trial&
         if (batch.params.size() < kBatchParamsMax) continue;
         commands.push_back(std::exchange(batch, {.run_id = trial.run_id, .params = {}}));
     }
-    if (!batch.params.empty()) commands.push_back(std::move(batch));
+    batch.reopens = trial.attempt > 1;
+    if (!batch.params.empty() || batch.reopens) commands.push_back(std::move(batch));
 }
 
 /// A configuration as it was written. `preset` is always written now; without one a study of TPE
@@ -289,6 +291,7 @@ std::vector<Command> create_trial_commands(const Study& study, const Trial& tria
                                              .step = 0});
             commands.push_back(std::move(batch));
         }
+        commands.push_back(tracker::CloseParams{trial.run_id});
     }
     commands.push_back(trial_document_command(study, trial));
     return commands;
@@ -318,6 +321,7 @@ std::vector<Command> update_trial_commands(const Study& study, const Trial& tria
     std::vector<Command> commands = {std::move(update), std::move(batch)};
     if (trial.state == TrialState::kRunning && trial.attempt > 1)
         add_params(commands, study, trial);
+    if (is_ended(trial.state)) commands.push_back(tracker::CloseParams{trial.run_id});
     commands.push_back(trial_document_command(study, trial));
     return commands;
 }

@@ -58,7 +58,6 @@ public:
 };
 
 /// In the error of a study that is there already and differs, before the differences.
-inline constexpr std::string_view kDifferentSettings = " exists with different settings: ";
 
 struct StudiesOptions {
     tracker::Store* store = nullptr;  ///< outlives Studies or is stopped before it is destroyed

@@ -73,7 +73,11 @@ private:
     void wake_ticker(std::int64_t deadline_ms) override { ticker_.wake_by(deadline_ms); }
     void wake_ticker_for(const Study& study, const Trial& trial) override;
 
+    [[nodiscard]] bool is_held_since(const Study& study, std::int64_t heard_since_ms) const;
+    [[nodiscard]] std::int64_t heard_ms(const Study& study) const;
     [[nodiscard]] bool is_attended(const Study& study) const;
+    [[nodiscard]] bool is_running_alone(const Study& study) const;
+    [[nodiscard]] std::optional<std::int64_t> silence_due_ms(const Study& study) const;
     void stop_if_failing(LockedBatch& locked, Study& study);
     void cancel_queued(LockedBatch& locked, Study& study, const std::string& reason);
     void stop_trials(LockedBatch& locked, Study& study, const std::string& reason);

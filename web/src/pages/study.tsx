@@ -296,8 +296,10 @@ export function StudyPage({ name }: { name: string }) {
             <StudyHead study={study} trials={trials} front={front} store={store} />
             {store.error.value !== undefined && <Fault error={store.error.value} retry={() => void store.read()} />}
             {trials.length === 0 ? (
-                <section class="card" aria-label="No trials yet">
-                    {study.command?.length ? (
+                <section class="card" aria-label="No trials">
+                    {isOver(study) || study.status === "deleted" ? (
+                        <Empty title="No trials">The study has ended without one.</Empty>
+                    ) : study.command?.length ? (
                         <Empty title="No trials yet" command={`tune agent --server ${location.origin}${base}`}>
                             The study is waiting for a worker. Start one on any machine:
                         </Empty>

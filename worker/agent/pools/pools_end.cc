@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/log.h"
+#include "base/text/counted.h"
 #include "worker/agent/attempts/attempt.h"
 #include "worker/agent/attempts/exit_class.h"
 #include "worker/agent/pools/pool.h"
@@ -160,7 +161,7 @@ void Pools::settle(Pool& pool) {
     const std::vector<std::uint64_t> left(pool.trials.begin(), pool.trials.end());
     if (!left.empty() && pool.intent.intent == Intent::kNone)
         log_warning("a pool of study '" + pool.first.study + "' ended with " +
-                    std::to_string(left.size()) + " trials in it");
+                    counted(static_cast<std::int64_t>(left.size()), "trial") + " in it");
     const std::string words = tail_of(pool.files.path(kStderrFile));
     const bool is_anyone_suspect = !pool.has_begun_any;
     for (const std::uint64_t serial : left) {

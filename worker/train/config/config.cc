@@ -9,6 +9,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/text/counted.h"
 #include "worker/train/rules/freezing.h"
 
 namespace tune::train {
@@ -115,9 +116,9 @@ Result<void> check_optimisation(const TrainConfig& config) {
     if (config.lr_scaling == LrScaling::kAdamSde && config.optimizer != OptimizerKind::kAdamW)
         return invalid_parameter("lr-scaling adam_sde is for --optimizer=adamw");
     if (config.accumulate > config.batch_size)
-        return invalid_parameter("accumulate: a batch of " + std::to_string(config.batch_size) +
-                                 " samples cannot be cut into " +
-                                 std::to_string(config.accumulate) + " parts");
+        return invalid_parameter("accumulate: a batch of " + counted(config.batch_size, "sample") +
+                                 " cannot be cut into " + std::to_string(config.accumulate) +
+                                 " parts");
     if (config.find_batch_size != FindBatchSize::kOff && config.base_batch_size == 0)
         return invalid_parameter(
             "find-batch-size changes the batch size: give --base-batch-size, the one that "

@@ -28,15 +28,17 @@ Result<void> check_study_name(const std::string& name) {
     return {};
 }
 
+Error experiment_was_deleted(const std::string& study) {
+    return {Code::kResourceConflict,
+            "the experiment of study '" + study +
+                "' was deleted by an MLflow client. `tune restore --study " + study +
+                "` brings both back, `tune rm " + study +
+                "` removes the study and frees its name; or choose another name (--study NEW)"};
+}
+
 Result<void> check_usable(const Study& study) {
     if (!study.is_experiment_deleted()) return {};
-    const std::string& name = study.name();
-    return Error{Code::kResourceConflict,
-                 "the experiment of study '" + name +
-                     "' was deleted by an MLflow client. `tune restore --study " + name +
-                     "` brings both back, `tune rm " + name +
-                     "` removes the study for good; or "
-                     "choose another name (--study NEW)"};
+    return experiment_was_deleted(study.name());
 }
 
 Study* StudyBook::find(std::string_view name) const {

@@ -23,6 +23,9 @@ struct TrialRef {
 /// A name stands in URLs, file names and event topics.
 [[nodiscard]] Result<void> check_study_name(const std::string& name);
 
+/// What is said of a study whose experiment is deleted, and how it goes on.
+[[nodiscard]] Error experiment_was_deleted(const std::string& study);
+
 /// Why nothing can be done with the study before it is restored; nothing: it can.
 [[nodiscard]] Result<void> check_usable(const Study& study);
 

@@ -30,6 +30,8 @@ void StudyWriter::write_trial(LockedBatch& locked, Study& study, Trial& trial,
                               const FinishRequest* finish, Written written) {
     book_.retired().touch(study);
     events_.follow(study, trial);
+    // Before the success that brings it: if that is lost, the failures were still excused.
+    if (study.take_excused()) write_study(locked, study, {});
     const bool creates = !trial.sync.run_requested && !trial.sync.detached;
     std::vector<tracker::Command> commands;
     if (creates)

@@ -13,6 +13,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/system/user_name.h"
+#include "base/text/counted.h"
 #include "tuner/study/journal/journal.h"
 #include "tuner/study/journal/warm_start.h"
 #include "tuner/study/registry/registration/registration.h"
@@ -37,15 +38,18 @@ bool has_finite_values(const Trial& trial) {
            std::all_of(trial.more_values.begin(), trial.more_values.end(), is_finite);
 }
 
+std::string counted_objectives(const StudyConfig& config) {
+    return counted(static_cast<std::int64_t>(1 + config.more_metrics.size()), "objective");
+}
+
 /// Values can be compared when there are as many, with the same goals; another name is noted.
 Result<void> compare_objectives(const StudyConfig& from, StudyConfig& to) {
     const std::string& name = to.warm_start->from;
     if (from.more_metrics.size() != to.more_metrics.size())
-        return Error{Code::kInvalidParameterValue,
-                     "warm_start.from: study '" + name + "' has " +
-                         std::to_string(1 + from.more_metrics.size()) +
-                         " objectives and this one " + std::to_string(1 + to.more_metrics.size()) +
-                         "; give its points as `initial` instead"};
+        return Error{Code::kInvalidParameterValue, "warm_start.from: study '" + name + "' has " +
+                                                       counted_objectives(from) + " and this one " +
+                                                       counted_objectives(to) +
+                                                       "; give its points as `initial` instead"};
     for (std::size_t i = 0; i <= from.more_metrics.size(); ++i) {
         const MetricConfig& theirs = i == 0 ? from.metric : from.more_metrics[i - 1];
         const MetricConfig& ours = i == 0 ? to.metric : to.more_metrics[i - 1];
@@ -226,13 +230,22 @@ Result<void> StudyCreation::take_other_config(Study& study, StudyConfig config,
         return {};
     }
     if (options.extend && is_space_alone) return study.extend(std::move(config));
-    return Error{Code::kResourceConflict,
-                 "study '" + study.name() + "'" + std::string(kDifferentSettings) +
-                     list_of(differences) + ". Choose another name" +
-                     (is_space_alone ? "," : " or") + " undo the change to continue it" +
-                     (is_space_alone ? ", or extend it (--extend, \"extend\": true): its trials "
-                                       "then count with the init of parameters that are new."
-                                     : ".")};
+    const std::string& name = study.name();
+    std::string ways = "Undo the change to continue it";
+    if (is_space_alone)
+        ways +=
+            ", extend it (--extend, \"extend\": true; its trials then count with the init of "
+            "parameters that are new)";
+    if (study.count(TrialState::kComplete) == 0)
+        ways += options.replace
+                    ? ", wait until nobody runs its trials any more, when it is replaced"
+                    : ", replace it, as none of its trials is complete (\"replace\": true)";
+    ways +=
+        ", give the new study a name of its own (--study NEW), or remove this one first (`tune "
+        "rm " +
+        name + "`, study.delete() in Python).";
+    return Error{Code::kResourceConflict, "study '" + name + "' exists with different settings: " +
+                                              list_of(differences) + ". " + ways};
 }
 
 void StudyCreation::resume(LockedBatch& locked, Study& study, Wanted wanted) {

@@ -78,7 +78,8 @@ std::vector<Trial*> StudyLifecycle::run_again(Study& study) {
     const bool has_rested = study.state() != StudyState::kRunning;
     study.set_state(StudyState::kRunning);
     events_.note_obstacle(study);
-    if (!has_rested) return {};
+    // One whose client died before a success had no chance to rest.
+    if (!has_rested && events_.is_held(study)) return {};
     std::vector<Trial*> again = study.excuse_failures(clock_.now_ms());
     for (Trial* trial : again) book_.admit(study, *trial);
     return again;
@@ -331,6 +332,16 @@ void StudyLifecycle::take_in(tracker::PutDocument document, tracker::DeleteDocum
     commands.push_back(std::move(document));
     commands.push_back(std::move(note));
     bring_in(locked, read, std::move(commands), std::move(done));
+}
+
+void StudyLifecycle::show_attended(LockedBatch& locked, Study& study, bool is_attended) {
+    study.set_shown_attended(is_attended);
+    if (study.state() != StudyState::kRunning) return;
+    std::vector<tracker::Command> commands;
+    commands.push_back(tracker::UpdateRun{
+        .run_id = study.identity().run_id,
+        .status = is_attended ? tracker::RunStatus::kRunning : tracker::RunStatus::kScheduled});
+    locked.write(std::move(commands), {});
 }
 
 void StudyLifecycle::show_interrupted(LockedBatch& locked, bool is_interrupted) {

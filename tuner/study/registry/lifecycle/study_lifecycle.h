@@ -39,13 +39,15 @@ public:
 
     /// Takes the study out of memory and of the list, its document to those of erased studies.
     void erase(LockedBatch& locked, Study& study, const Recording& record, Written written);
-    /// Runs a study again after a rest. The trials that are queued once more, to be written after
-    /// the study.
+    /// Runs a study again after a rest, or that nobody works on. The trials that are queued once
+    /// more, to be written after the study.
     std::vector<Trial*> run_again(Study& study);
     /// An experiment was changed, maybe that of a study.
     void take_experiment(LockedBatch& locked, const tracker::Experiment& experiment);
     /// The runs of studies that run are RUNNING while a server is there, else SCHEDULED.
     void show_interrupted(LockedBatch& locked, bool is_interrupted);
+    /// The same for one whose last client has died, or that has one again.
+    void show_attended(LockedBatch& locked, Study& study, bool is_attended);
 
 private:
     void rename_experiment(std::int64_t experiment_id, const std::string& name,
