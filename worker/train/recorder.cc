@@ -200,21 +200,29 @@ void Recorder::keep_previous() const {
 }
 
 Result<void> Recorder::write_best(const Checkpoint& checkpoint) const {
-    if (checkpoint.best) return write_file_atomic(directory_->best(), *checkpoint.best);
+    if (checkpoint.best) return write_file_atomic(directory_->best(), checkpoint.best->bytes());
     for (const BestOf& each : checkpoint.added)
         if (std::find(checkpoint.kept.begin(), checkpoint.kept.end(), each.epoch) !=
             checkpoint.kept.end())
-            TUNE_TRY_VOID(write_file_atomic(directory_->best_of(each.epoch), each.bytes));
+            TUNE_TRY_VOID(write_file_atomic(directory_->best_of(each.epoch), each.bytes.bytes()));
     if (checkpoint.best_epoch == 0) return {};
     return name_too(directory_->best_of(checkpoint.best_epoch), directory_->best());
 }
 
+Result<void> Recorder::write_files(const Checkpoint& checkpoint) const try {
+    TUNE_TRY_VOID(write_best(checkpoint));
+    const std::string last = checkpoint.last.bytes();
+    keep_previous();
+    // `last` remembers the best score: without the file of the best it must not land either.
+    return write_file_atomic(directory_->last(), last);
+} catch (const std::bad_alloc&) {
+    return Error{Code::kResourceExhausted, "out of memory for the bytes of a checkpoint",
+                 directory_->last().string()};
+}
+
 void Recorder::write_checkpoint(const Checkpoint& checkpoint) {
     if (directory_ == nullptr) return;
-    Result<void> written = write_best(checkpoint);
-    if (written) keep_previous();
-    // `last` remembers the best score: without the file of the best it must not land either.
-    if (written) written = write_file_atomic(directory_->last(), checkpoint.last);
+    const Result<void> written = write_files(checkpoint);
     if (written) return directory_->remove_best_except(checkpoint.kept);
     const std::lock_guard lock(mutex_);
     if (!checkpoint_error_) checkpoint_error_ = written.error();

@@ -71,6 +71,22 @@ private:
     int lock_fd_;
 };
 
+/// What a file will hold: its bytes, or a function that makes them of what it holds itself. A
+/// value.
+class FileBytes {
+public:
+    FileBytes() = default;
+    FileBytes(std::string bytes) : bytes_(std::move(bytes)) {}  // NOLINT: implicit by design
+    FileBytes(const char* bytes) : bytes_(bytes) {}             // NOLINT: implicit by design
+    explicit FileBytes(std::function<std::string()> make) : make_(std::move(make)) {}
+
+    [[nodiscard]] std::string bytes() const { return make_ ? make_() : bytes_; }
+
+private:
+    std::string bytes_;
+    std::function<std::string()> make_;
+};
+
 /// Writes lines and checkpoints in the order in which they were given. Lines given before a
 /// checkpoint are written before it, so a checkpoint never claims metrics that nobody saw.
 /// line() and checkpoint() from one thread; the rest from any.
@@ -79,12 +95,13 @@ public:
     /// The weights of an epoch that is among the best.
     struct BestOf {
         std::int64_t epoch = 0;
-        std::string bytes;
+        FileBytes bytes;
     };
-    /// The bytes of files; those of the best are written before `last`, whose state refers to them.
+    /// Files, whose bytes the background thread makes; those of the best are written before `last`,
+    /// whose state refers to them.
     struct Checkpoint {
-        std::string last;
-        std::optional<std::string> best;  ///< where one best epoch is kept
+        FileBytes last;
+        std::optional<FileBytes> best;  ///< where one best epoch is kept
         // Where several are:
         std::vector<BestOf> added = {};
         std::int64_t best_epoch = 0;          ///< best.safetensors becomes a name of its; 0: stays
@@ -120,6 +137,7 @@ private:
     void work();
     void write_lines(const std::deque<std::string>& lines);
     void write_checkpoint(const Checkpoint& checkpoint);
+    [[nodiscard]] Result<void> write_files(const Checkpoint& checkpoint) const;
     [[nodiscard]] Result<void> write_best(const Checkpoint& checkpoint) const;
     void keep_previous() const;
 

@@ -7,6 +7,8 @@
 
 #include <fstream>
 #include <limits>
+#include <new>
+#include <thread>
 
 #include "base/id.h"
 #include "base/system/file.h"
@@ -98,6 +100,37 @@ TEST_F(RecorderTest, ReplacesACheckpointThatWasNotBegun) {
     EXPECT_EQ(text, block);
     EXPECT_EQ(read_file(directory.last()).value(), "three");
     EXPECT_EQ(read_file(directory.best()).value(), "best two");
+}
+
+/// Layout and digest of a large model take as long as a step or several.
+TEST_F(RecorderTest, MakesTheBytesItself) {
+    const CheckpointDirectory directory = open_directory();
+    Recorder recorder(pipe_[1], &directory);
+    std::thread::id made_by;
+    recorder.checkpoint({.last = FileBytes([&] {
+                             made_by = std::this_thread::get_id();
+                             return std::string("made");
+                         }),
+                         .best = "best"});
+    recorder.drain();
+    EXPECT_EQ(read_file(directory.last()).value(), "made");
+    EXPECT_NE(made_by, std::thread::id());
+    EXPECT_NE(made_by, std::this_thread::get_id());
+}
+
+TEST_F(RecorderTest, BytesThatCannotBeMadeAreNoCheckpoint) {
+    const CheckpointDirectory directory = open_directory();
+    Recorder recorder(pipe_[1], &directory);
+    recorder.checkpoint({.last = "one", .best = {}});
+    recorder.drain();
+    recorder.checkpoint(
+        {.last = FileBytes([]() -> std::string { throw std::bad_alloc(); }), .best = {}});
+    recorder.drain();
+    const auto error = recorder.take_checkpoint_error();
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code, Code::kResourceExhausted);
+    EXPECT_EQ(read_file(directory.last()).value(), "one") << "what was there stays";
+    EXPECT_FALSE(std::filesystem::exists(directory.previous()));
 }
 
 TEST_F(RecorderTest, NoticesThatTheReaderIsGone) {

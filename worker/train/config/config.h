@@ -33,9 +33,15 @@ enum class FindBatchSize { kOff, kMemory, kThroughput };
 enum class Stem { kImagenet, kSmall };
 enum class OptimizerKind { kAdamW, kSgd };
 enum class Normalize { kStandard, kNone };
+/// Where bytes and tokens become numbers.
+enum class ConvertOn { kAuto, kHost, kDevice };
 enum class DeviceKind { kCpu, kCuda, kAuto };
 /// What matrix products and convolutions are computed in; weights are float32 in each.
-enum class Precision { kFloat32, kBfloat16, kFloat16 };
+enum class Precision { kFloat32, kBfloat16, kFloat16, kTf32 };
+/// Of tf32, a GPU's own format of 19 bits, tensors know nothing.
+[[nodiscard]] constexpr bool has_16_bits(Precision precision) {
+    return precision == Precision::kBfloat16 || precision == Precision::kFloat16;
+}
 
 /// The parameters of one training run. The defaults are those that `--help` shows.
 struct TrainConfig {
@@ -51,6 +57,7 @@ struct TrainConfig {
     std::int64_t vocabulary = 0;  ///< of tokens; 0: counted in the train split
     Normalize normalize = Normalize::kStandard;
     std::int64_t loader_threads = 0;  ///< 0: decode in the training thread
+    ConvertOn convert_on = ConvertOn::kAuto;
 
     // Model
     ModelKind model = ModelKind::kMlp;

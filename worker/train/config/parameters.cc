@@ -183,6 +183,9 @@ void add_data(Builder& b) {
              "standard: each column to mean 0 and deviation 1, measured on the train split");
     b.integer("loader-threads", &TrainConfig::loader_threads, 0, 256, kOnlyHow,
               "threads that decode ahead; 0: the training thread decodes");
+    b.choice("convert-on", &TrainConfig::convert_on, {"auto", "host", "device"}, kOnlyHow,
+             "where images of bytes are standardised and tokens widened, with the same numbers; "
+             "auto: the device where it is no CPU, so that less is copied");
 }
 
 void add_model(Builder& b) {
@@ -369,8 +372,9 @@ void add_running(Builder& b) {
            "data; none: nowhere (default: tune/statistics in XDG_CACHE_HOME, else in ~/.cache)");
     b.integer("threads", &TrainConfig::threads, 1, 1024, kOnlyHow,
               "number of LibTorch threads (default: OMP_NUM_THREADS, else 1)");
-    b.choice("precision", &TrainConfig::precision, {"float32", "bf16", "fp16"}, kResult,
-             "of matrix products and convolutions; fp16 with a scale that adapts itself");
+    b.choice("precision", &TrainConfig::precision, {"float32", "bf16", "fp16", "tf32"}, kResult,
+             "of matrix products and convolutions; fp16 with a scale that adapts itself; tf32: "
+             "float32 whose products a GPU may round to 10 bits, on a CPU float32");
     b.choice("device", &TrainConfig::device, {"cpu", "cuda", "auto"}, kOnlyHow,
              "auto: a GPU where there is one. No GPU has run this version yet");
     b.real("rank-timeout", &TrainConfig::rank_timeout, {0.0, 1e6, true}, kOnlyHow,

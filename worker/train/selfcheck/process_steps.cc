@@ -177,10 +177,6 @@ Result<CheckResult> check_resume(const CheckContext& context) {
                     "at most");
 }
 
-Result<CheckResult> check_out_of_memory(const CheckContext& /*context*/) {
-    return check_skipped("this version does not make batches smaller");
-}
-
 Result<CheckResult> check_ranks(const CheckContext& context) {
     if (context.cuda) return check_skipped("needs a GPU for each of two ranks");
     TUNE_TRY_VOID(write_example_data(context.folder + "/data", kSamples));
