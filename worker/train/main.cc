@@ -44,8 +44,8 @@ Examples:
   tune run -m val_accuracy:max lr=1e-4..1e-1:log -- tune-trainer train --data=digits {args}
 
 Metrics: for each epoch a line on stdout, tune: {"train_loss": ..., "val_loss": ..., "step": EPOCH}.
-Stop: on SIGTERM the step in progress is finished and a checkpoint written; the same command goes
-on from there.
+Stop: on SIGTERM the step in progress is finished and a checkpoint written; the same command
+resumes from there.
 Exit codes: 0 done, 11 stopped by a signal, 12 out of memory, 13 bad configuration, 1 anything else.
 )";
 
