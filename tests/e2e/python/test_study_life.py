@@ -119,8 +119,8 @@ def test_mlflows_tools_see_that_a_client_is_gone_with_a_lease_and_without(tmp_pa
         def shown():
             return study_of(url)["status"], client.get_run(study.info()["run_id"]).info.status
 
+        call(url, "/api/2.0/tune/studies/s/ask", {"lease_ttl_ms": 5000})
         assert shown() == ("running", "RUNNING")
-        call(url, "/api/2.0/tune/studies/s/ask", {"lease_ttl_ms": 1000})
         wait_until(lambda: shown() == ("interrupted", "SCHEDULED"), "its lease has ended")
         call(url, "/api/2.0/tune/studies/s/ask", {})  # the same trial, this time for ever
         wait_until(lambda: shown() == ("running", "RUNNING"), "somebody has it")
@@ -128,5 +128,7 @@ def test_mlflows_tools_see_that_a_client_is_gone_with_a_lease_and_without(tmp_pa
         [trial] = study.trials
         assert trial.state == "running", "it stays with who has it"
         assert "start its client again to continue" in tune("show", "s", "--server", url, cwd=tmp_path).stdout
-        assert call(url, "/api/2.0/tune/studies/s/tell", {"number": 0, "value": 0.5})[0] == 200
-        wait_until(lambda: shown() == ("running", "RUNNING"), "it was only slow")
+        assert call(url, "/api/2.0/tune/studies/s/tell", {"number": 0, "value": 0.5})[0] == 200, "it was only slow"
+        held = study.ask()
+        wait_until(lambda: shown() == ("running", "RUNNING"), "somebody works on it again")
+        held.tell(0.5)
