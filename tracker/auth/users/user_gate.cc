@@ -290,6 +290,8 @@ std::optional<Result<void>> UserGate::judge(Request& request, const Needs& needs
         if (subject == Subject::kMadeExperiment || subject == Subject::kLedExperiment ||
             subject == Subject::kExperimentName)
             return Result<void>();
+        const auto within = inner_.limits().check(request, needs, effort == Effort::kRead);
+        if (!within || !*within) return within;
     } else {
         return inner_.admit_now(request, needs);  // the owner, or one of the owner's tokens
     }
